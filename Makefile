@@ -1,6 +1,6 @@
 # Needs Python 3.10 to 3.13, a C++ compiler and CMake; everything else goes into $(VENV).
-# Targets: demo, results, test, lint, unit, coverage, docs, env, messages, clean. Those that make
-# something are quick when nothing has changed.
+# Targets: demo, results, pictures, test, lint, unit, coverage, docs, env, messages, clean. Those that
+# make something are quick when nothing has changed.
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -8,11 +8,12 @@ BIN := $(VENV)/bin
 STAMPS := $(VENV)/.osmabench
 BUILD := $(VENV)/build
 
-.PHONY: help env messages demo results test lint unit coverage docs clean
+.PHONY: help env messages demo results pictures test lint unit coverage docs clean
 
 help:
 	@echo 'make demo   the main job on the embedded scene; ends with a report'
 	@echo 'make results  the runs of docs/results.md, and that page; takes hours, resumes'
+	@echo 'make pictures  the pictures of docs/ and README.md, from the page of the demo'
 	@echo 'make test   lint, types, import rules and all tests'
 	@echo 'make lint   the first three of these'
 	@echo 'make unit   tests alone; PYTEST_ARGS="-k word" chooses, PYTEST_ARGS=-n0 runs one at a time'
@@ -69,6 +70,9 @@ demo: env
 RESULTS ?= $(sort $(wildcard config/results/*.yaml))
 results: env
 	$(BIN)/python benchmarks/results_page.py $(RESULTS)
+
+pictures: demo
+	$(BIN)/python docs/pictures.py runs/demo
 
 lint: env
 	$(BIN)/ruff check .

@@ -18,6 +18,7 @@ from pathlib import Path
 from osmabench_ros.base.limits.documents import read_yaml
 from osmabench_ros.base.strict import Strict, validated
 from osmabench_ros.errors import ConfigError
+from osmabench_ros.mappers.offline.method import load_method, variables_of
 from osmabench_ros.metrics.statistics import LEAST_UNITS, jackknife_interval
 from osmabench_ros.reports.headline import (
     HEADLINES,
@@ -49,9 +50,10 @@ FIGURES = (
 INTRODUCTION = """# Results
 
 Written by `make results` out of the reports of the runs; no figure is typed. Called again, it goes
-on where it was stopped. A cell is the mean over scenes, its 95 % t interval over them
-([statistics](statistics.md)) where there are three or more, and in brackets their number. Methods
-that are told the truth are references, not competitors. Your own: [mappers](mappers.md).
+on where it was stopped; a part whose runs are not here stays as it was. A cell is the mean over
+scenes, its 95 % t interval over them ([statistics](statistics.md)) where there are three or more,
+and in brackets their number. Methods that are told the truth are references, not competitors. Your
+own: [mappers](mappers.md).
 """
 
 RUN_S, FRAME_S = 15.0, 0.15
@@ -95,10 +97,19 @@ class Matrix:
 
     @property
     def absent(self) -> str:
-        """The first scene whose file is not here, '' if all are."""
+        """Why it cannot be run here: the first scene or method that is missing; '' if none is."""
         references = [Path(item.reference) for item in self.config.scenes]
         files = [path for path in references if path.suffix and not path.exists()]
-        return str(files[0]) if files else ''
+        if files:
+            return f'{files[0]} is not here'
+        for mapper in self.config.mappers:
+            if (mapper.implementation or mapper.name).startswith('offline'):
+                method = load_method(mapper.options['method'])
+                try:
+                    variables_of(method, mapper.options.get('variables', {}))
+                except ConfigError as error:
+                    return str(error)
+        return ''
 
     @property
     def planned(self) -> int:
@@ -206,13 +217,20 @@ def remarks_of(runs: Sequence[Run]) -> Iterator[str]:
         yield from ('Remarks of the runs:', '', *lines, '')
 
 
-def section(matrix: Matrix) -> Iterator[str]:
-    """Yield what is known of one matrix."""
+def earlier_section(page: str, title: str) -> str:
+    """Return what an earlier page has under a title, '' if nothing had been run."""
+    body = page.partition(f'\n{title}\n')[2].partition('\n## ')[0].strip('\n')
+    return '' if body.startswith('Not run') else body
+
+
+def section(matrix: Matrix, earlier: str = '') -> Iterator[str]:
+    """Yield what is known of one matrix; what an earlier page says, if its runs are not here."""
     runs = [] if matrix.absent else matrix.done()
-    yield from (f'## {matrix.config.name.replace("_", " ")}', '')
+    title = f'## {matrix.config.name.replace("_", " ")}'
+    yield from (title, '')
     if not runs:
-        why = f'{matrix.absent} is not here' if matrix.absent else 'no run is done'
-        yield from (f'Not run: {why}. `{matrix.command}`', '')
+        why = matrix.absent or 'no run is done'
+        yield from (earlier_section(earlier, title) or f'Not run: {why}. `{matrix.command}`', '')
         return
     scored = [run for run in runs if run.report.status is Status.COMPLETE]
     camera, path = matrix.config.camera, matrix.config.trajectory
@@ -254,11 +272,13 @@ def published(tables: Iterable[Published]) -> Iterator[str]:
         )  # fmt: skip
 
 
-def page(matrices: Sequence[Matrix], papers: Sequence[Published], note: str) -> str:
-    """Return the whole page."""
+def page(
+    matrices: Sequence[Matrix], papers: Sequence[Published], note: str, earlier: str = ''
+) -> str:
+    """Return the whole page; `earlier` is the one that it takes the place of."""
     lines = [INTRODUCTION, *((note, '') if note else ())]
     for matrix in matrices:
-        lines += section(matrix)
+        lines += section(matrix, earlier)
     return '\n'.join([*lines, *published(papers)]).rstrip() + '\n'
 
 
@@ -314,10 +334,11 @@ def main() -> int:
     if not options.write_only:
         for matrix in matrices:
             expected = f'about {matrix.expected_s() / 60:.0f} min for {matrix.planned} runs'
-            left_out = f'left out: {matrix.absent} is not here'
+            left_out = f'left out: {matrix.absent}'
             print(f'{matrix.config.name}: {left_out if matrix.absent else expected}', flush=True)
         failed = run_all(matrices)
-    write_page(options.page, page(matrices, papers, options.note))
+    earlier = options.page.read_text(encoding='utf-8') if options.page.exists() else ''
+    write_page(options.page, page(matrices, papers, options.note, earlier))
     print(options.page)
     return 1 if failed else 0
 

@@ -82,9 +82,9 @@ def failure(
     return ' '.join(text.split())
 
 
-def success(process: subprocess.Popen) -> str:
+def success(process: subprocess.Popen, timeout_s: float = 200.0) -> str:
     """Expect that all went well, and return what was said."""
-    text, _ = process.communicate(timeout=200)
+    text, _ = process.communicate(timeout=timeout_s)
     assert process.returncode == 0, text
     return text
 

@@ -79,7 +79,7 @@ class ForeignMapper(Node):
                 for node in ('map_recorder', 'evaluator'):
                     send(node, signal.SIGSTOP)
                 os.kill(os.getpid(), signal.SIGSTOP)
-            if 'hang' in (MISCHIEF, ORDER):
+            if 'hang' in (MISCHIEF, ORDER) or (ORDER[:1] == '/' and Path(ORDER).exists()):
                 print('hanging', flush=True)
                 time.sleep(1000)
             if MISCHIEF in ('intruder', 'double'):
@@ -110,7 +110,7 @@ class ForeignMapper(Node):
         self.finished = True
         if MISCHIEF == 'no_map':
             return
-        if MISCHIEF == 'stop_evaluator':
+        if 'stop_evaluator' in (MISCHIEF, ORDER):
             send('evaluator', signal.SIGSTOP)
         if MISCHIEF == 'die_before_map':
             os.abort()

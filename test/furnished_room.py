@@ -8,6 +8,7 @@ from functools import cache
 from small_scenes import CAMERA, box_mesh, camera_at
 
 from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.scenes.lights import Light
 from osmabench_ros.scenes.scene import Material, Scene, SceneObject
 from osmabench_ros.semantics.labels import COLOR_EXAMPLES, LabelSet
 from osmabench_ros.sequences.ground_truth import GroundTruth, build_ground_truth
@@ -45,7 +46,8 @@ def furnished_room() -> Scene:
         name, class_id = f'{label}_{number}', LABELS.id_of(label)
         known = {'color': color}
         objects.append(SceneObject(number, name, class_id, (mesh,), pose, known))
-    return Scene('furnished', 'room', LABELS, tuple(objects))
+    light = Light('ceiling', position=(0.0, 0.0, 2.5), intensity=3.0)
+    return Scene('furnished', 'room', LABELS, tuple(objects), lights=(light,))
 
 
 @cache

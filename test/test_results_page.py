@@ -128,6 +128,27 @@ def test_a_matrix_that_cannot_be_run_here_is_left_out(matrix, tmp_path: Path) ->
     assert 'Not run: no run is done.' in results.page([new], [], '')
 
 
+def test_a_part_whose_runs_are_gone_stays_as_it_was(matrix, tmp_path: Path) -> None:
+    here = results.page([matrix], results.read_published(PAPERS), '')
+    elsewhere = results.Matrix(matrix.file, matrix.config, tmp_path / 'new')
+    assert results.page([elsewhere], results.read_published(PAPERS), '', here) == here
+    never = results.page([elsewhere], [], '')
+    assert results.page([elsewhere], [], '', never) == never
+
+
+def test_a_method_that_is_not_installed_is_named(
+    matrix, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / 'foreign.yaml'
+    offline = '{name: rtabmap, implementation: offline, options: {method: rtabmap}}'
+    file.write_text(CONFIG.replace('{name: tsdf}', offline))
+    foreign = results.Matrix(file, load_config(str(file)), tmp_path / 'new')
+    monkeypatch.delenv('OSMABENCH_RTABMAP_BIN', raising=False)
+    assert 'Not run: method "rtabmap" needs the variable "bin"' in results.page([foreign], [], '')
+    monkeypatch.setenv('OSMABENCH_RTABMAP_BIN', '/here')
+    assert 'Not run: no run is done.' in results.page([foreign], [], '')
+
+
 def test_runs_of_another_configuration_are_refused(matrix) -> None:
     changed = matrix.config.model_copy(update={'conditions': ('baseline', 'camera')})
     other = results.Matrix(matrix.file, changed, matrix.out)

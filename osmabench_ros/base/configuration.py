@@ -87,7 +87,7 @@ def requirements() -> list[Requirement]:
 
 def unmet_requirements() -> list[str]:
     """Return descriptions of the requirements that are missing here, or too old."""
-    found = [(item, _installed(item.name)) for item in requirements()]
+    found = [(item, installed(item.name)) for item in requirements()]
     return [
         f'{item} ({version_here or "not installed"})'
         for item, version_here in found
@@ -95,7 +95,8 @@ def unmet_requirements() -> list[str]:
     ]
 
 
-def _installed(name: str) -> str | None:
+def installed(name: str) -> str | None:
+    """Return the version of a distribution, or of another with its modules; None without one."""
     for candidate in (name, SAME.get(name, name)):
         try:
             return installed_version(candidate)

@@ -10,7 +10,7 @@ import typer
 
 from osmabench_ros.base.files import Existing, check_folder
 from osmabench_ros.base.strict import validated
-from osmabench_ros.scenes.changes import Changes
+from osmabench_ros.scenes.change_kinds import Changes
 from osmabench_ros.scenes.folder import MANIFEST
 from osmabench_ros.scenes.importing import MESH_SUFFIXES, read_class_patterns, read_known_classes
 from osmabench_ros.scenes.importing import import_scene as import_scene_folder
@@ -128,6 +128,9 @@ def export_scene(
     form: Annotated[
         ExportForm, typer.Option('--format', help='Habitat data set, or Space3D-Bench folder.')
     ] = ExportForm.HABITAT,
+    images: Annotated[
+        bool, typer.Option('--images', help='For Space3D-Bench: each room from above, in img/.')
+    ] = False,
 ) -> None:
     """Export a scene as a Habitat scene data set, or as a scene folder of Space3D-Bench."""
     document = CLASSES_FILE if form is ExportForm.HABITAT else GROUND_TRUTH
@@ -137,7 +140,7 @@ def export_scene(
     if form is ExportForm.SPACE3D:
         from osmabench_ros.suites.space3d.export import export_space3d
 
-        questions = export_space3d(exported, out, seed=seed, overwrite=overwrite)
+        questions = export_space3d(exported, out, seed=seed, images=images, overwrite=overwrite)
         typer.echo(f'{out}: {len(questions)} questions, {len(exported.rooms)} rooms')
         return
     config = write_habitat_dataset(exported, out, overwrite)

@@ -94,10 +94,12 @@ COMMANDS = {
     'report': 'report:report',
     'export': 'report:export',
     'compare': 'compare:compare',
+    'changes': 'changes:changes',
     'view': 'view:view',
     'map': 'map:app',
     'score': 'score:app',
     'vqa': 'vqa:app',
+    'prompts': 'prompts:app',
     'conditions': 'conditions:app',
 }
 """Module and name of every command in this room, in the order of --help."""

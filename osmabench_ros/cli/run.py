@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from osmabench_ros.base.files import check_file
 from osmabench_ros.base.progress import shown_progress
 from osmabench_ros.cli.options import Overwrite, RerunFile
-from osmabench_ros.errors import RequirementError, RunError, needing
+from osmabench_ros.errors import ConfigError, RequirementError, RunError, needing
 
 if TYPE_CHECKING:
     from osmabench_ros.runs.config import MatrixConfig
@@ -43,20 +44,37 @@ def run(
         ),
     ] = '',
     jobs: Jobs = None,
+    cluster: Annotated[
+        str,
+        typer.Option(
+            metavar='ADDRESS|auto', help='Run on the nodes of a Ray cluster that share --out.'
+        ),
+    ] = '',
+    tries: Annotated[
+        int, typer.Option(min=1, max=100, help='Most tries of a run when nodes of --cluster fail.')
+    ] = 3,
+    upload: Annotated[
+        str,
+        typer.Option(metavar='URL', help='Where nodes of --cluster copy finished runs (fsspec).'),
+    ] = '',
     dry_run: Annotated[
         bool,
         typer.Option('--dry-run', help='Print runs and language models asked; do nothing.'),
     ] = False,
+    scene: Annotated[
+        str, typer.Option('--scene', help='Take this scene in place of those of the file.')
+    ] = '',
 ) -> None:
     """Run a configuration: every scene under every condition with every mapper.
 
     A run that was cut off goes on where it stopped. Exits with 0 if and only if every stage
     completed and every threshold under `requirements:` holds.
     """
-    from osmabench_ros.runs.config import load_config
+    from osmabench_ros.runs.config import load_config, with_scene
     from osmabench_ros.runs.shard import Shard
 
     settings = load_config(config)
+    settings = with_scene(settings, scene, 0) if scene else settings
     part = Shard.of_text(shard) if shard else None
     if dry_run:
         from osmabench_ros.runs.dry_run import expected_work
@@ -64,7 +82,12 @@ def run(
         for line in expected_work(settings, out, part):
             typer.echo(line)
         return
-    _run(settings, out, fresh, rerun, overwrite, jobs, part)
+    if cluster and jobs is not None:
+        raise ConfigError('--jobs is for this machine; with --cluster the nodes decide')
+    if upload and not cluster:
+        raise ConfigError('--upload is for runs on a --cluster')
+    nodes = {'address': cluster, 'tries': tries, 'upload': upload} if cluster else None
+    _run(settings, out, fresh, rerun, overwrite, jobs, part, nodes)
 
 
 def demo(
@@ -99,8 +122,10 @@ def _run(
     overwrite: bool,
     jobs: int | None,
     shard: Shard | None = None,
+    nodes: Mapping[str, Any] | None = None,
 ) -> None:
     with needs_ros():
+        from osmabench_ros.bringup.runner.cluster import Cluster
         from osmabench_ros.bringup.runner.matrix_runner import run_matrix
     from osmabench_ros.reports.rerun.rerun_export import record_runs
     from osmabench_ros.reports.terminal import print_report
@@ -111,7 +136,15 @@ def _run(
         check_file(rerun, overwrite=overwrite)
     root = results_root(config, out, shard)
     with shown_progress() as progress:
-        report = run_matrix(config, out, fresh=fresh, jobs=jobs, shard=shard, progress=progress)
+        report = run_matrix(
+            config,
+            out,
+            fresh=fresh,
+            jobs=jobs,
+            shard=shard,
+            cluster=None if nodes is None else Cluster(**nodes),
+            progress=progress,
+        )
         if rerun is not None:
             done = [item.run_id for item in report.runs if item.status is Status.COMPLETE]
             folders = [root / run_id for run_id in done]

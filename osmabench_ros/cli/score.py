@@ -23,7 +23,20 @@ from osmabench_ros.language.embedding import SentenceEmbedder
 from osmabench_ros.metrics.confusion import read_confusion_sets
 from osmabench_ros.metrics.record import Mode
 from osmabench_ros.metrics.segmentation import COMPAT_IGNORED, score_scenes
+from osmabench_ros.suites.cospace.published import cospace_scores, read_cospace
+from osmabench_ros.suites.grounding.published import (
+    read_expressions,
+    referit3d_scores,
+    scanrefer_scores,
+)
 from osmabench_ros.suites.hypo3d.published import hypo3d_scores, read_hypo3d
+from osmabench_ros.suites.promptgt.published import (
+    PROMPT,
+    STANDARD,
+    block_rows,
+    comparison_rows,
+)
+from osmabench_ros.suites.scene_changes.benchbot import score_benchbot
 from osmabench_ros.suites.space3d.folder import SceneFolder
 from osmabench_ros.suites.space3d.scoring import Judges, score_folder
 from osmabench_ros.vqa.answer_table import AnswerRow, answer_table
@@ -141,6 +154,52 @@ def hypo3d(
     _print_rows(rows, table_format)
 
 
+@app.command()
+def cospace(
+    files: Annotated[
+        list[Path], typer.Argument(help='JSON lines of CoSpace, with "pred" where answered.')
+    ],
+    table_format: Annotated[
+        TableFormat, typer.Option('--format', help='How to print the rows.')
+    ] = TableFormat.CSV,
+) -> None:
+    """Score predictions for CoSpace as published and strictly, a row a task and order of images.
+
+    With several orders of a task a row "all" has them together: "accuracy" is ACC_q of the paper,
+    "accuracy_pairs" its ACC_p. Annotations without predictions give the baselines alone.
+    """
+    _print_rows([asdict(row) for row in cospace_scores(read_cospace(files))], table_format)
+
+
+@app.command()
+def grounding(
+    predictions: Annotated[
+        Path,
+        typer.Argument(help='pred.json of ScanRefer, or Nr3D (CSV, JSON) with "predicted_id".'),
+    ],
+    truth: Annotated[
+        Path | None,
+        typer.Option(help='True boxes of ScanRefer, as in ScanRefer_filtered_test_gt_bbox.json.'),
+    ] = None,
+    table_format: Annotated[
+        TableFormat, typer.Option('--format', help='How to print the rows.')
+    ] = TableFormat.CSV,
+) -> None:
+    """Score predictions of visual grounding as published and strictly, by difficulty.
+
+    Of ScanRefer Acc@0.25 and Acc@0.5, unique and multiple; of ReferIt3D the accuracy, easy and
+    hard, by viewpoint or without.
+    """
+    if truth is not None:
+        rows = scanrefer_scores(predictions, truth)
+    else:
+        expressions = read_expressions(predictions)
+        if not any(item.same_class for item in expressions):
+            raise ConfigError(f'{predictions} has boxes; give those that are right as --truth')
+        rows = referit3d_scores(expressions)
+    _print_rows([asdict(row) for row in rows], table_format)
+
+
 def _print_rows(rows: Sequence[dict[str, Any]], table_format: TableFormat) -> None:
     if table_format is TableFormat.JSON:
         typer.echo(json.dumps(rows, indent=1))
@@ -171,6 +230,40 @@ def _flat(table: Sequence[AnswerRow], *, with_changes: bool) -> list[dict[str, A
         }
         for row in table
     ]
+
+
+@app.command()
+def omq(
+    results: Annotated[Path, typer.Argument(help='Results of BenchBot, JSON.')],
+    truth: Annotated[
+        list[Path],
+        typer.Option(help='Ground truth; of a scene change before, then after.'),
+    ],
+    table_format: Annotated[
+        TableFormat, typer.Option('--format', help='How to print the row.')
+    ] = TableFormat.CSV,
+) -> None:
+    """Score an object map, or a list of changes, of BenchBot by its object map quality."""
+    _print_rows([asdict(score_benchbot(results, truth))], table_format)
+
+
+@app.command()
+def promptgt(
+    standard: Annotated[Path, typer.Argument(help='Folder of answers to standard questions.')],
+    prompt: Annotated[Path, typer.Argument(help='Folder of answers to PromptGT questions.')],
+    long: Annotated[
+        bool, typer.Option('--long', help='A row a block, with its counts, and no comparison.')
+    ] = False,
+    table_format: Annotated[
+        TableFormat, typer.Option('--format', help='How to print the rows.')
+    ] = TableFormat.CSV,
+) -> None:
+    """Compare answers to standard and to PromptGT questions as OSMa-Bench++ does.
+
+    Answers without verdict stay in the denominator.
+    """
+    blocks = block_rows(standard, STANDARD), block_rows(prompt, PROMPT)
+    _print_rows([*blocks[0], *blocks[1]] if long else comparison_rows(*blocks), table_format)
 
 
 class Space3dMode(str, Enum):

@@ -24,7 +24,6 @@ from osmabench_ros.runs.results.results_folder import undisturbed
 from osmabench_ros.vqa import stages
 from osmabench_ros.vqa.answering.answerer import parsed_reference
 from osmabench_ros.vqa.answering.language_model import DEFAULT_GRAPH_TOKENS
-from osmabench_ros.vqa.exact.generation import DEFAULT_COUNT
 from osmabench_ros.vqa.judging.agreement import JudgeCheck, check_judge, judged_answers
 from osmabench_ros.vqa.judging.language_model import LanguageModelJudge
 from osmabench_ros.vqa.llm_generated.pipeline import QuestionWriter, expected_requests
@@ -183,7 +182,10 @@ def generate(
         QuestionKind.EXACT
     ),
     model: Annotated[str, typer.Option(help='e.g. gemini:gemini-2.5-flash, openai:qwen3')] = '',
-    count: Annotated[int, typer.Option(min=1, help='Exact questions wanted.')] = DEFAULT_COUNT,
+    count: Annotated[
+        int | None,
+        typer.Option(min=1, help='Exact questions wanted; else 184, or 5 an object if fewer.'),
+    ] = None,
     seed: Annotated[
         int | None, typer.Option(help="Seed of the exact questions; else the scene's.")
     ] = None,
@@ -211,7 +213,9 @@ def generate(
     print_spending(client)
 
 
-def _generate_exact(place: RunFolder, count: int, seed: int | None, *, dry_run: bool) -> None:
+def _generate_exact(
+    place: RunFolder, count: int | None, seed: int | None, *, dry_run: bool
+) -> None:
     if dry_run:
         typer.echo('exact questions need no request')
         return

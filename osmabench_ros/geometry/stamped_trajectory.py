@@ -181,6 +181,11 @@ def read_tum(path: Path) -> StampedTrajectory:
         return StampedTrajectory.from_quaternions(stamps, table[:, :3], table[:, 3:])
 
 
+def stamp_text(stamp_ns: int) -> str:
+    """Return a stamp as decimal seconds, without loss."""
+    return f'{stamp_ns // 10**9}.{stamp_ns % 10**9:09d}'
+
+
 def tum_text(trajectory: StampedTrajectory) -> str:
     """Return the content of a TUM file; stamps keep their nanoseconds."""
     from scipy.spatial.transform import Rotation
@@ -190,6 +195,7 @@ def tum_text(trajectory: StampedTrajectory) -> str:
     for stamp, place, turn in zip(
         trajectory.stamps_ns.tolist(), trajectory.positions, turns, strict=True
     ):
-        seconds = f'{stamp // 10**9}.{stamp % 10**9:09d}'
-        lines.append(' '.join([seconds, *(f'{value:.9g}' for value in (*place, *turn))]) + '\n')
+        lines.append(
+            ' '.join([stamp_text(stamp), *(f'{value:.9g}' for value in (*place, *turn))]) + '\n'
+        )
     return ''.join(lines)

@@ -19,6 +19,7 @@ from scipy import ndimage
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneNode, ScoredLabel
+from osmabench_ros.semantics.storeys import storey_heights, storey_of
 
 CELL_M = 0.05
 WALL_FROM_M, WALL_TO_M, WALL_BIN_M = 0.4, 1.9, 0.1
@@ -174,11 +175,20 @@ def room_label(object_names: Iterable[str]) -> ScoredLabel:
 
 def with_rooms(nodes: Sequence[SceneNode], points: NDArray[np.floating]) -> tuple[SceneNode, ...]:
     """Return the nodes, which have boxes, with their room as parent, then the room nodes."""
-    plan = find_rooms(points)
-    if not plan.boxes or not nodes:
+    if not nodes or not len(points):
         return tuple(nodes)
-    centers = np.array([node.box.center for node in nodes if node.box is not None])
-    rooms = plan.room_of(centers)
+    low, centers = (
+        np.array([getattr(node.box, name) for node in nodes]) for name in ('minimum', 'center')
+    )
+    storeys_m = storey_heights(points)
+    of_points, of_nodes = (storey_of(z, storeys_m) for z in (points[:, 2], low[:, 2]))
+    rooms = np.full(len(nodes), NO_ROOM, np.int64)
+    boxes: list[AxisAlignedBox] = []
+    for storey in range(max(1, len(storeys_m))):
+        plan, own = find_rooms(points[of_points == storey]), of_nodes == storey
+        found = plan.room_of(centers[own])
+        rooms[own] = np.where(found == NO_ROOM, NO_ROOM, found + len(boxes))
+        boxes += plan.boxes
     placed = []
     inside: dict[int, list[str]] = {}
     for node, room in zip(nodes, rooms.tolist(), strict=True):
@@ -186,7 +196,7 @@ def with_rooms(nodes: Sequence[SceneNode], points: NDArray[np.floating]) -> tupl
         placed.append(replace(node, parent=FIRST_ROOM_ID + room - 1) if lies_in_one else node)
         if lies_in_one:
             inside.setdefault(room, []).append(node.label)
-    for room, box in enumerate(plan.boxes, start=1):
+    for room, box in enumerate(boxes, start=1):
         label = room_label(inside.get(room, ()))
         placed.append(SceneNode(FIRST_ROOM_ID + room - 1, NodeKind.ROOM, (label,), box=box))
     return tuple(placed)

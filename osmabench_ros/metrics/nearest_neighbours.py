@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from osmabench_ros.base.device import resolve_device, to_tensor
+from osmabench_ros.base.device import has_gpu_driver, resolve_device, to_tensor
 from osmabench_ros.base.progress import Progress, silent
 from osmabench_ros.errors import MetricError
 
@@ -252,8 +252,9 @@ class NeighbourIndex:
         from scipy.spatial import cKDTree
 
         self._references = checked_points(references, what).astype(np.float32, copy=False)
-        # Trees need no torch, so that maps can be drawn where it is not installed.
-        self._device = None if device == 'cpu' else resolve_device(device)
+        # Trees need no torch.
+        needs_none = device == 'cpu' or (device == 'auto' and not has_gpu_driver())
+        self._device = None if needs_none else resolve_device(device)
         self._rows = distinct_rows(self._references) if len(references) else None
         if self._rows is not None:
             self._references = self._references[self._rows]

@@ -13,6 +13,7 @@ from osmabench_ros.reports.pictures.illustrations import (
     run_pictures,
     scene_pictures,
 )
+from osmabench_ros.reports.pictures.view_3d import LARGEST_CLOUD, MOST_POINTS
 from osmabench_ros.reports.question_data import (
     Dialogue,
     answer_rows,
@@ -23,6 +24,7 @@ from osmabench_ros.reports.question_data import (
 )
 from osmabench_ros.reports.report_run import Run
 from osmabench_ros.semantics.scene_graph import SceneGraph
+from osmabench_ros.vqa.exact.generation import uneven_mix
 
 MOST_ILLUSTRATED = 16
 """Runs with pictures; more would make the page too heavy to open."""
@@ -46,19 +48,26 @@ class RunSection:
 
 @dataclass(frozen=True, eq=False)
 class PageContent:
-    """Content of the page, from the folders of the runs; `dialogues` are by run id."""
+    """Content of the page, from the folders of the runs; `dialogues` are by run id.
+
+    `questions` and `space` are the data of the browser of questions and of the 3D view.
+    """
 
     scenes: tuple[ScenePictures, ...]
     sections: tuple[RunSection, ...]
     dialogues: Mapping[str, Dialogue]
     questions: Mapping[str, Any]
+    space: Mapping[str, Any]
 
 
 def gather(runs: Sequence[Run]) -> PageContent:
     """Read the folders of the runs; missing files become remarks."""
     scenes = {run.scene: run for run in reversed(runs)}
+    illustrated = min(len(runs), MOST_ILLUSTRATED)
+    most_points = min(LARGEST_CLOUD, MOST_POINTS // max(illustrated, 1))
     drawn = {
-        name: _drawn_scene(scenes[name], f'scene-{i}') for i, name in enumerate(sorted(scenes))
+        name: _drawn_scene(scenes[name], f'scene-{i}', most_points)
+        for i, name in enumerate(sorted(scenes))
     }
     sections = tuple(
         _section(run, f'run-{i}', *drawn[run.scene], illustrated=i < MOST_ILLUSTRATED)
@@ -70,12 +79,13 @@ def gather(runs: Sequence[Run]) -> PageContent:
         sections,
         dialogues,
         _questions(sections, dialogues),
+        _space(sections),
     )
 
 
-def _drawn_scene(run: Run, key: str) -> tuple[ScenePictures | None, str]:
+def _drawn_scene(run: Run, key: str, most_points: int) -> tuple[ScenePictures | None, str]:
     try:
-        return scene_pictures(run.plan, key), ''
+        return scene_pictures(run.plan, key, most_points), ''
     except OsmabenchError as error:
         return None, str(error)
 
@@ -93,6 +103,26 @@ def _section(
         return RunSection(run, anchor, scene, None, str(error))
 
 
+def _space(sections: Sequence[RunSection]) -> dict[str, Any]:
+    """Return the data of the 3D view: scenes with their truth, runs with their maps."""
+    shown = [
+        (item, item.pictures, item.scene) for item in sections if item.pictures and item.scene
+    ]
+    runs = [
+        {
+            'anchor': section.anchor,
+            'title': section.run.title,
+            'scene': section.run.scene,
+            **pictures.space,
+        }
+        for section, pictures, _ in shown
+    ]
+    return {
+        'scenes': {section.run.scene: scene.space.json for section, _, scene in shown},
+        'runs': runs,
+    }
+
+
 def _questions(
     sections: Sequence[RunSection], dialogues: Mapping[str, Dialogue]
 ) -> dict[str, Any]:
@@ -107,6 +137,19 @@ def _questions(
         scenes.setdefault(key, _asked(dialogue, section.scene))
         runs.append(_answered(section, dialogue))
     return {'scenes': scenes, 'runs': runs}
+
+
+def mix_remarks(content: PageContent) -> list[str]:
+    """Return which scenes do not ask each category alike, and what that means for means."""
+    scenes = {item.run.scene: item.run.report.run_id for item in content.sections}
+    found = [
+        f'{scene}: {text}'
+        for scene, run_id in scenes.items()
+        if (text := uneven_mix(content.dialogues[run_id].questions))
+    ]
+    if found and len(scenes) > 1:
+        found.append('VQA macro weighs categories alike; over scenes compare that, not VQA')
+    return found
 
 
 def _asked(dialogue: Dialogue, scene: ScenePictures | None) -> dict[str, Any]:

@@ -213,7 +213,7 @@ def suite_paper_table(runs: Sequence[Run], suite: str) -> PaperTable:
 def _draw(runs: Sequence[Run]) -> None:
     dialogues = {run.report.run_id: read_dialogue(run.plan.directory) for run in runs}
     sections = tuple(RunSection(run, '', None, None, '') for run in runs)
-    comparison = comparison_view(runs, PageContent((), sections, dialogues, {}))
+    comparison = comparison_view(runs, PageContent((), sections, dialogues, {}, {}))
     condition_plot(runs)
     class_plot(runs)
     question_plot(runs)

@@ -145,6 +145,30 @@ OTHER_SUITES = (
         False,
         'Root mean square distance of the poses that the method found from the true ones.',
     ),
+    Headline(
+        'CoSpace',
+        'cospace',
+        'strict',
+        'accuracy',
+        True,
+        'Share of right answers about the views around places of the path.',
+    ),
+    Headline(
+        'Acc@0.25',
+        'grounding',
+        'strict',
+        'acc_025',
+        True,
+        'Share of referring expressions answered with a box whose IoU with the target is 0.25.',
+    ),
+    Headline(
+        'Acc@0.5',
+        'grounding',
+        'strict',
+        'acc_05',
+        True,
+        'The same from an IoU of 0.5 on.',
+    ),
 )
 """Figures of tables alone, where their suites were run."""
 

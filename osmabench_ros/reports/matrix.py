@@ -21,6 +21,7 @@ from osmabench_ros.base.files import (
 from osmabench_ros.base.owned_folder import remove_ours
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.reports.cells import csv_text
+from osmabench_ros.reports.changed_scenes import with_changed_scenes
 from osmabench_ros.reports.headline import table_headlines
 from osmabench_ros.reports.page.page import write_page
 from osmabench_ros.reports.page.paged import RUNS_A_PAGE, PagedReport
@@ -89,7 +90,7 @@ def write_matrix_report(
         with _without_garbage_collection():
             return _write_large_report(config, plans, reports, root, origin)
     done = tuple(reports)
-    runs = with_common_accuracies(done)
+    runs = with_changed_scenes(with_common_accuracies(done), plans)
     judged = judged_records(plans, runs, config.requirements)
     report = _matrix_report(config, plans, runs, judged, origin)
     write_json(root / 'report.json', report.model_dump(mode='json'))
@@ -221,7 +222,8 @@ def _scene_by_scene(
     pairs = zip(plans, reports, strict=True)
     for _, group in groupby(pairs, lambda pair: pair[0].identity.scene_key):
         of_scene, found = zip(*group, strict=True)
-        yield from zip(of_scene, with_common_accuracies(found), strict=True)
+        whole = with_changed_scenes(with_common_accuracies(found), of_scene)
+        yield from zip(of_scene, whole, strict=True)
 
 
 def required_figures(config: MatrixConfig) -> set[tuple[str, str, str]]:

@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from osmabench_ros.errors import IncompleteError
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.reports.pictures.sample_frames import SampleFrame
@@ -193,7 +195,9 @@ def _name(node: SceneNode) -> str:
 def _top_box(box: AxisAlignedBox | None, grid: TopGrid | None) -> list[float] | None:
     if box is None or grid is None:
         return None
-    (left, bottom), (right, top) = grid.pixels(box.minimum), grid.pixels(box.maximum)
+    # A tall thing is on the storey that it stands on.
+    upper = np.array([*box.maximum[:2], box.minimum[2]])
+    (left, bottom), (right, top) = grid.pixels(box.minimum), grid.pixels(upper)
     return [round(float(v), 1) for v in (left, top, right - left, bottom - top)]
 
 

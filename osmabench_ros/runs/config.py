@@ -25,7 +25,7 @@ from osmabench_ros.runs.mapper_config import RecordingConfig as RecordingConfig
 from osmabench_ros.runs.mapper_config import SweepConfig as SweepConfig
 from osmabench_ros.runs.requirement import Requirement as Requirement
 from osmabench_ros.runs.requirement import known_suites
-from osmabench_ros.scenes.changes import Changes
+from osmabench_ros.scenes.change_kinds import Changes
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.sequences.reading import SequenceReading
@@ -39,7 +39,7 @@ Seed = Annotated[int, Field(ge=0, lt=2**31)]
 
 
 class SceneConfig(Strict):
-    """Which scene: 'apartment', a path to a data set, or a recorded one with its ground truth."""
+    """Which scene: a procedural one, a path to a data set, or a recorded one and its truth."""
 
     reference: PathText = setting('apartment', "'apartment', or a *.scene_dataset_config.json.")
     scene: str = setting('', 'Scene of a data set; the only one by default.')
@@ -122,18 +122,23 @@ class PoseFrame(str, Enum):
 
 
 class Planner(str, Enum):
-    """What finds the way between goals: GRID is built in, the others are of Habitat-Sim."""
+    """What finds the way between goals: GRID is built in, the others are of Habitat-Sim.
+
+    OSMA_BENCH draws the goals and drives exactly as OSMa-Bench's code does.
+    """
 
     GRID = 'grid'
     NAVMESH = 'navmesh'
     GREEDY = 'greedy_follower'
+    OSMA_BENCH = 'osma_bench'
 
 
 class TrajectoryConfig(Strict):
     """Path and sampling; speeds are those of the condition.
 
-    `recorded` names poses to drive along instead of goals: a TUM file, ``BAG:TOPIC``, or the
-    folder of a sequence. `goals` is then the number of equal parts that conditions count.
+    `recorded` names poses to drive along instead of goals: a TUM file, ``BAG:TOPIC``, the folder
+    of a sequence, or the path.json of earlier runs. `goals` is then the number of equal parts that
+    conditions count.
     `navmesh` is a file for the planners of Habitat-Sim, which compute a mesh without one.
     `storey` is the number of the one to stay on, from 0; by default goals lie on all that stairs
     and ramps lead to from the lowest one. A goal point is x and y, or x, y and z.
@@ -158,13 +163,18 @@ class TrajectoryConfig(Strict):
         if self.goal_points and self.strategy is Strategy.COVERAGE:
             raise ValueError('the strategy coverage chooses its goals; leave out goal_points')
         if self.navmesh and self.planner is Planner.GRID:
-            raise ValueError('"navmesh" is for the planners navmesh and greedy_follower')
+            raise ValueError('"navmesh" is for the planners of Habitat-Sim, not for "grid"')
         if self.planner is not Planner.GRID and (
             self.recorded or self.strategy is Strategy.COVERAGE
         ):
             raise ValueError('the strategy coverage and "recorded" have the planner grid alone')
-        if self.planner is Planner.GREEDY and self.strategy is not Strategy.FOLLOW:
-            raise ValueError('the planner greedy_follower has the strategy follow alone')
+        follows = self.planner in (Planner.GREEDY, Planner.OSMA_BENCH)
+        if follows and self.strategy is not Strategy.FOLLOW:
+            raise ValueError(f'the planner {self.planner.value} has the strategy follow alone')
+        if self.planner is Planner.OSMA_BENCH and (self.goal_points or self.storey != 'all'):
+            raise ValueError(
+                'the planner osma_bench draws goals; leave out goal_points and storey'
+            )
         if self.recorded and (self.goal_points or self.strategy is not Strategy.FOLLOW):
             raise ValueError('"recorded" says where to drive; leave out strategy and goal_points')
         if self.recorded and self.storey != 'all':

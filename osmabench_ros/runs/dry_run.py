@@ -11,7 +11,10 @@ from osmabench_ros.runs.expected_power import expected_power
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.prepare.preparation import Preparation
 from osmabench_ros.runs.shard import Shard, results_root
+from osmabench_ros.suites.hypo3d.suite import hypo3d_options
 from osmabench_ros.suites.suite import models_asked_by
+
+MAPPED_BESIDE = 'hypo3d maps changed scenes beside these runs, which are chosen once they are done'
 
 
 def expected_work(config: MatrixConfig, out: Path, shard: Shard | None = None) -> list[str]:
@@ -24,7 +27,9 @@ def expected_work(config: MatrixConfig, out: Path, shard: Shard | None = None) -
     if shard is not None:
         part = [shard.part(plans).description]
         plans = shard.plans(plans)
-    return [*part, *(_of_run(plan) for plan in plans), *_of_models(config, plans), *power]
+    beside = hypo3d_options(config.suites)
+    later = [MAPPED_BESIDE] if beside and (beside.remap or beside.live_maps_every) else []
+    return [*part, *(_of_run(plan) for plan in plans), *later, *_of_models(config, plans), *power]
 
 
 def _of_run(plan: RunPlan) -> str:

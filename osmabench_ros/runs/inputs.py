@@ -21,8 +21,8 @@ from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.simulation.conditions import Condition
 
 SOFTWARE = 'version of osmabench_ros'
-_PATHS = frozenset({'source'})
-"""Fields of a scene that say where it was found, not what it is."""
+_PATHS = frozenset({'source', 'specification'})
+"""Fields of a scene that say where it was found or what it was made by, not what it is."""
 
 
 class _Hash(Protocol):

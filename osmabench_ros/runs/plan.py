@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -144,7 +145,7 @@ def _refuse_equal(config: MatrixConfig, ids: list[str]) -> None:
                 f'configuration "{config.name}" lists runs {other} and {run_id}, which not every '
                 'file system distinguishes; choose names that differ in more than their case'
             )
-    twice = sorted({run_id for run_id in ids if ids.count(run_id) > 1})
+    twice = sorted(run_id for run_id, count in Counter(ids).items() if count > 1)
     if twice:
         raise ConfigError(
             f'configuration "{config.name}" lists run {twice[0]} more than once; '

@@ -85,7 +85,7 @@ def read_known_classes(name_or_path: str) -> tuple[str, ...]:
 
     The file holds a list of names, or an object whose "classes" are names or have a "name".
     """
-    if name_or_path == PROCEDURAL:
+    if name_or_path == PROCEDURAL[0]:
         from osmabench_ros.scenes.apartment.generate import APARTMENT_LABELS
 
         return tuple(item.name for item in APARTMENT_LABELS.classes)

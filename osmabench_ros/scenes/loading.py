@@ -8,11 +8,13 @@ from pathlib import Path
 
 from osmabench_ros.base.limits.reading import naming_errors
 from osmabench_ros.errors import SceneError, suggestion
-from osmabench_ros.scenes.changes import Change, changed_scene
+from osmabench_ros.scenes.change_kinds import Change
+from osmabench_ros.scenes.changes import changed_scene
 from osmabench_ros.scenes.plausibility import warn_of_implausible_parts
 from osmabench_ros.scenes.scene import Scene
+from osmabench_ros.scenes.specification import read_specification
 
-PROCEDURAL = 'apartment'
+PROCEDURAL = ('apartment', 'two_storey_apartment')
 MANIFEST = 'scene.json'
 REPLICA_INFO = 'habitat/info_semantic.json'
 
@@ -25,14 +27,14 @@ def load_scene(
     Parameters
     ----------
     reference : str
-        'apartment' for the procedural apartment, the path of a Habitat
-        `*.scene_dataset_config.json`, that of a scene folder with a `scene.json`, or the folder
-        of a scene of Replica.
+        'apartment' or 'two_storey_apartment' for a procedural one, the path of a Habitat
+        `*.scene_dataset_config.json`, that of a scene folder with a `scene.json`, the folder
+        of a scene of Replica, or a YAML file with the specification of an apartment.
     scene : str
-        Name of a scene of a data set with several; the first one without a name. For the
+        Name of a scene of a data set with several; the first one without a name. For an
         apartment only ``'seed_<seed>'`` is accepted.
     seed : int
-        Which apartment.
+        Which apartment, also of those that a specification allows.
     changes : sequence of Change
         What is changed in it, as by `changed_scene`.
 
@@ -43,9 +45,13 @@ def load_scene(
     """
     if changes:
         return changed_scene(load_scene(reference, scene=scene, seed=seed), changes)
-    if reference == PROCEDURAL:
-        return _apartment(scene, seed)
+    if reference in PROCEDURAL:
+        return _apartment(reference, scene, seed)
     path = Path(reference).expanduser()
+    if path.suffix in ('.yaml', '.yml'):
+        from osmabench_ros.scenes.apartment.specified import specified_apartment
+
+        return _named(specified_apartment(read_specification(path), seed), path, scene)
     with naming_errors(path, SceneError):
         loaded = _from_files(path, reference, scene)
     warn_of_implausible_parts(loaded)
@@ -64,22 +70,24 @@ def _from_files(path: Path, reference: str, scene: str) -> Scene:
 
         return _named(load_replica_scene(path), path, scene)
     folders = [f'<folder with {name}>' for name in (MANIFEST, REPLICA_INFO)]
-    known = [PROCEDURAL, '<path>.scene_dataset_config.json', *folders]
+    known = [*PROCEDURAL, '<path>.scene_dataset_config.json', '<specification>.yaml', *folders]
     problem = 'is not a scene this package can load' if path.exists() else 'does not exist'
     raise SceneError(f'scene "{reference}" {problem}. {suggestion(reference, known)}')
 
 
 @lru_cache(maxsize=1)
-def _apartment(scene: str, seed: int) -> Scene:
+def _apartment(reference: str, scene: str, seed: int) -> Scene:
     """Return an apartment, which depends on no file: that of the last run, if it is the same."""
     from osmabench_ros.scenes.apartment.generate import generate_apartment
+    from osmabench_ros.scenes.apartment.two_storeys import generate_two_storeys
 
     if scene not in ('', f'seed_{seed}'):
         raise SceneError(
-            f'the apartment of seed {seed} is called "seed_{seed}", not "{scene}"; '
+            f'the {reference} of seed {seed} is called "seed_{seed}", not "{scene}"; '
             'leave the scene empty, or choose another seed'
         )
-    return generate_apartment(seed).scene
+    made = generate_apartment if reference == PROCEDURAL[0] else generate_two_storeys
+    return made(seed).scene
 
 
 def _folder(path: Path, scene: str) -> Scene:

@@ -14,6 +14,7 @@ from osmabench_ros.errors import SceneError
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.lights import Light
+from osmabench_ros.scenes.specification import SceneSpecification
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 from osmabench_ros.semantics.scene_graph import AttributeValue
 
@@ -159,6 +160,8 @@ class Scene:
         By which rule lights are lamps; empty if the scene says so of each.
     left_out : tuple of str
         What the source of the scene names and an import has left out, with the reasons.
+    specification : SceneSpecification, optional
+        What the scene was made to hold; a change of the scene leaves it as it is.
 
     Raises
     ------
@@ -177,6 +180,7 @@ class Scene:
     source: str = ''
     lamp_rule: str = ''
     left_out: tuple[str, ...] = ()
+    specification: SceneSpecification | None = None
 
     def __post_init__(self) -> None:
         where = f'scene {self.dataset}/{self.name}'

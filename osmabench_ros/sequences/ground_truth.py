@@ -17,11 +17,13 @@ from osmabench_ros.base.limits.arrays import read_npy
 from osmabench_ros.base.limits.documents import read_json
 from osmabench_ros.base.limits.reading import naming_errors
 from osmabench_ros.base.progress import Progress, silent
+from osmabench_ros.base.strict import validated
 from osmabench_ros.errors import SequenceError
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.scene import Scene
+from osmabench_ros.scenes.specification import SceneSpecification
 from osmabench_ros.semantics.cloud import LabelledCloud, joined
 from osmabench_ros.semantics.labels import NO_INSTANCE, LabelSet
 from osmabench_ros.semantics.scene_graph import (
@@ -81,6 +83,8 @@ class GroundTruth:
     visible_shares : mapping of int to float
         Share of the whole surface, inside and underside too, that is visible, in [0, 1], by
         instance.
+    specification : SceneSpecification, optional
+        What the scene was made to hold.
     """
 
     dataset: str
@@ -97,6 +101,7 @@ class GroundTruth:
     points_per_m2: float = 400.0
     visible_graph: SceneGraph | None = None
     visible_shares: Mapping[int, float] = field(default_factory=lambda: MappingProxyType({}))
+    specification: SceneSpecification | None = None
 
     @cached_property
     def fair_graph(self) -> SceneGraph:
@@ -215,6 +220,7 @@ def build_ground_truth(
             graph, joined([surface, probes.select(probed)]), seen, colors.names()
         ),
         _shares(probes.instances, probed),
+        scene.specification,
     )
 
 
@@ -258,7 +264,7 @@ def read_ground_truth(directory: Path) -> GroundTruth:
             raise SequenceError(f'{path}: format "{data["format"]}" is not "{FORMAT}"')
         clouds = {name: _read_cloud(directory, name) for name in _CLOUDS}
         surface, unseen = clouds['surface'], clouds['unseen']
-        visible = data.get('visible_graph')
+        visible, specification = data.get('visible_graph'), data.get('specification')
         if surface is None or unseen is None:
             raise SequenceError(f'{directory}: surface_points.npy or unseen_points.npy is missing')
         return GroundTruth(
@@ -276,12 +282,19 @@ def read_ground_truth(directory: Path) -> GroundTruth:
             float(data['points_per_m2']),
             visible and graph_from_json(visible, str(path)),
             {int(key): float(share) for key, share in data.get('visible_shares', {}).items()},
+            specification
+            and validated(SceneSpecification, specification, str(path), SequenceError),
         )
 
 
 def _document(truth: GroundTruth) -> dict[str, Any]:
     camera = truth.intrinsics
+    made_by = truth.specification
+    specified = made_by and {
+        'specification': made_by.model_dump(mode='json', by_alias=True, exclude_defaults=True)
+    }
     return {
+        **(specified or {}),
         'format': FORMAT,
         'dataset': truth.dataset,
         'scene': truth.scene,

@@ -21,6 +21,7 @@ from osmabench_ros.errors import ConfigError, OsmabenchError, SequenceError, err
 from osmabench_ros.geometry.axes import World
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory, stamp_text, tum_text
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 
 FORMAT = 'osmabench.sequence/1'
@@ -35,8 +36,9 @@ class SequenceFormat(Strict):
     Parameters
     ----------
     layout : str
-        'osma' (Replica naming: results/frame*.jpg, depth*.png, traj.txt) or 'scannet' (color/,
-        depth/, pose/, intrinsic/).
+        'osma' (Replica naming: results/frame*.jpg, depth*.png, traj.txt), 'scannet' (color/,
+        depth/, pose/, intrinsic/), or 'tum' (rgb_sync/ and depth_sync/ with stamps as names,
+        groundtruth.txt), which is written for methods and not read.
     world : World
         Axes of the poses; the method's map comes out in them.
     depth_scale : float
@@ -45,7 +47,7 @@ class SequenceFormat(Strict):
         'jpg' or 'png', which loses nothing; most methods ask for jpg.
     """
 
-    layout: Literal['osma', 'scannet']
+    layout: Literal['osma', 'scannet', 'tum']
     world: World
     depth_scale: float = Field(gt=0)
     color: Literal['jpg', 'png'] = 'jpg'
@@ -69,12 +71,14 @@ _PATTERNS = {
         'semantic': 'label/{}.png',
         'instance': 'instance/{}.png',
     },
+    # Of images that RTAB-Map's copy of TUM's associate.py has paired.
+    'tum': {'color': 'rgb_sync/{2}.{1}', 'depth': 'depth_sync/{2}.png'},
 }
 
 
-def image_path(form: SequenceFormat, kind: str, index: int) -> str:
+def image_path(form: SequenceFormat, kind: str, index: int, stamp_ns: int = 0) -> str:
     """Return the path of an image in its sequence; `kind` as in `Frame`, without unit."""
-    return _PATTERNS[form.layout][kind].format(index, form.color)
+    return _PATTERNS[form.layout][kind].format(index, form.color, stamp_text(stamp_ns))
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,13 +164,14 @@ def _write_json(path: Path, data: Any) -> None:
 
 OSMA_CAMERA = 'camera_params.yaml'
 OSMA_TRAJECTORY = 'traj.txt'
+TUM_TRAJECTORY = 'groundtruth.txt'
 SCANNET_CAMERA = 'intrinsic/intrinsic_depth.txt'
 _SCANNET_MATRICES = ('intrinsic_color', 'intrinsic_depth', 'extrinsic_color', 'extrinsic_depth')
 
 
 def write_camera(directory: Path, camera: Intrinsics, form: SequenceFormat) -> None:
     """Write camera_params.yaml, or the four matrices of ScanNet."""
-    if form.layout == 'osma':
+    if form.layout != 'scannet':
         text = yaml.safe_dump({'camera_params': _camera_params(camera, form.depth_scale)})
         (directory / OSMA_CAMERA).write_text(text, 'utf-8')
         return
@@ -178,9 +183,16 @@ def write_camera(directory: Path, camera: Intrinsics, form: SequenceFormat) -> N
         (directory / 'intrinsic' / f'{name}.txt').write_text('\n'.join(lines) + '\n')
 
 
-def write_poses(directory: Path, poses: Sequence[Pose], form: SequenceFormat) -> None:
+def write_poses(
+    directory: Path, poses: Sequence[Pose], stamps_ns: Sequence[int], form: SequenceFormat
+) -> None:
     """Write the camera in the world with optical axes, in the axes of the format's world."""
-    matrices = [in_world(pose, form.world).matrix for pose in poses]
+    placed = [in_world(pose, form.world) for pose in poses]
+    if form.layout == 'tum':
+        path = StampedTrajectory.from_poses(zip(stamps_ns, placed, strict=True))
+        (directory / TUM_TRAJECTORY).write_text(tum_text(path))
+        return
+    matrices = [pose.matrix for pose in placed]
     if form.layout == 'osma':
         lines = [_numbers(matrix.ravel()) for matrix in matrices]
         (directory / OSMA_TRAJECTORY).write_text(''.join(f'{line}\n' for line in lines))

@@ -86,6 +86,11 @@ class FolderSequence:
         self._directory = directory
         self._info, form = read_info(directory)
         self._form = form or _guessed_format(directory, world)
+        if self._form.layout == 'tum':
+            raise SequenceError(
+                f'{directory} has the layout tum, which is written for methods and not read; '
+                'generate the sequence as osma or scannet'
+            )
         self._poses = self._read_poses()
         if not self._poses:
             raise SequenceError(f'{directory} has no frame; generate the sequence again')

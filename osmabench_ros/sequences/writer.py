@@ -70,13 +70,13 @@ class FolderWriter:
         self._check(frame, index)
         depth = encoded_depth(frame.depth_m, self._form.depth_scale)
         images: dict[str, NDArray[Any]] = {'color': frame.color, 'depth': depth}
-        if self._info.label_set is not None:
+        if self._info.label_set is not None and self._form.layout != 'tum':
             if frame.semantic is not None:
                 images['semantic'] = encoded_classes(frame.semantic, self._info.label_set)
             if frame.instance is not None:
                 images['instance'] = encoded_instances(frame.instance, index)
         for kind, pixels in images.items():
-            path = self._directory / image_path(self._form, kind, index)
+            path = self._directory / image_path(self._form, kind, index, frame.stamp_ns)
             path.parent.mkdir(exist_ok=True)
             write_image(path, pixels)
         self._poses.append(frame.camera_pose)
@@ -90,7 +90,7 @@ class FolderWriter:
             for name in ('pose', 'intrinsic'):
                 (self._directory / name).mkdir(exist_ok=True)
         with errors_as(SequenceError, f'{self._directory} cannot be written', OSError):
-            write_poses(self._directory, self._poses, self._form)
+            write_poses(self._directory, self._poses, self._stamps_ns, self._form)
             write_camera(self._directory, self._camera, self._form)
             stamps = ''.join(f'{stamp_ns}\n' for stamp_ns in self._stamps_ns)
             (self._directory / STAMPS_FILE).write_text(stamps)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from osmabench_ros.errors import SimulationError
 from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.scenes.changes import changed_scene
 from osmabench_ros.scenes.lights import Lighting
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.simulation.conditions import Condition
@@ -19,9 +22,16 @@ from osmabench_ros.simulation.schedule import Moment
 from osmabench_ros.simulation.simulator import Observation, Simulator
 from osmabench_ros.simulation.trajectory import Trajectory, TrajectoryFrame
 
+OpenSimulator = Callable[[Scene], Simulator]
+"""Starts a simulator with the same camera and options for another scene."""
+
 
 class ConditionedCamera:
-    """Takes the frames of a trajectory under a condition, each by number and seed alone."""
+    """Takes the frames of a trajectory under a condition, each by number and seed alone.
+
+    Where the condition changes the scene on the way, `open_simulator` starts the simulator of the
+    changed scene, which `close` closes; the given one is its owner's.
+    """
 
     def __init__(
         self,
@@ -30,7 +40,12 @@ class ConditionedCamera:
         condition: Condition,
         trajectory: Trajectory,
         seed: int = 0,
+        open_simulator: OpenSimulator | None = None,
     ) -> None:
+        if condition.scene_change is not None and open_simulator is None:
+            raise SimulationError(f'condition "{condition.name}" changes the scene on the way')
+        self._open = open_simulator
+        self._changed: tuple[Scene, Simulator] | None = None
         self._scene = scene
         self._simulator = simulator
         self._condition = condition
@@ -56,29 +71,48 @@ class ConditionedCamera:
         """Return frame `number`, counting dropped ones too, with all effects, and its light."""
         instant = self._trajectory.frames[number]
         shot = Shot(number, instant.time_s, self._simulator.intrinsics, self._seed)
-        lighting = self._lighting(instant, shot)
-        self._simulator.set_lighting(lighting)
-        self._move_objects(instant)
-        seen = self._simulator.render(instant.camera_pose)
+        scene, simulator = self._stage(instant)
+        lighting = self._lighting(scene, instant, shot)
+        simulator.set_lighting(lighting)
+        self._move_objects(scene, simulator, instant)
+        seen = simulator.render(instant.camera_pose)
         color, depth_m = seen.color, seen.depth_m
         for effect in self._condition.effects:
             if isinstance(effect, MotionBlur):
-                color = self._blurred(effect, instant)
+                color = self._blurred(simulator, effect, instant)
         for effect in self._condition.effects:
             color, depth_m = effect.color(color, shot), effect.depth(depth_m, shot)
         return replace(seen, color=color, depth_m=depth_m), lighting
 
     def restore(self) -> None:
-        """Put moved objects back to where the scene has them."""
+        """Put moved objects back to where the scene has them, and close as `close` does."""
         if self._condition.moving_objects:
             start = object_poses(self._condition.moving_objects, self._scene, Moment(0, 0.0, 0.0))
             still = {key: self._scene.by_instance[key].pose for key in start}
             self._simulator.move_objects(still)
+        self.close()
 
-    def _lighting(self, instant: TrajectoryFrame, shot: Shot) -> Lighting:
+    def close(self) -> None:
+        """Close the simulator of the changed scene, if it was started."""
+        if self._changed is not None:
+            self._changed[1].close()
+            self._changed = None
+
+    def _stage(self, instant: TrajectoryFrame) -> tuple[Scene, Simulator]:
+        """Return the scene of a moment, and what renders it."""
+        change = self._condition.scene_change
+        if change is None or not change.span.contains(_moment(instant)):
+            return self._scene, self._simulator
+        if self._changed is None:
+            assert self._open is not None
+            scene = changed_scene(self._scene, change.changes)
+            self._changed = scene, self._open(scene)
+        return self._changed
+
+    def _lighting(self, scene: Scene, instant: TrajectoryFrame, shot: Shot) -> Lighting:
         lighting = lighting_at(
             self._condition,
-            self._scene,
+            scene,
             segment=instant.segment,
             segment_progress=instant.segment_progress,
             time_s=instant.time_s,
@@ -88,14 +122,18 @@ class ConditionedCamera:
             lighting = effect.lighting(lighting, shot)
         return lighting
 
-    def _move_objects(self, instant: TrajectoryFrame) -> None:
-        if self._condition.moving_objects:
-            moment = Moment(instant.segment, instant.segment_progress, instant.time_s)
-            self._simulator.move_objects(
-                object_poses(self._condition.moving_objects, self._scene, moment)
-            )
+    def _move_objects(self, scene: Scene, simulator: Simulator, instant: TrajectoryFrame) -> None:
+        moving = self._condition.moving_objects
+        if moving:
+            simulator.move_objects(object_poses(moving, scene, _moment(instant)))
 
-    def _blurred(self, effect: MotionBlur, instant: TrajectoryFrame) -> NDArray[np.uint8]:
+    def _blurred(
+        self, simulator: Simulator, effect: MotionBlur, instant: TrajectoryFrame
+    ) -> NDArray[np.uint8]:
         times = effect.sample_times_s(instant.time_s)
         poses = self._trajectory.camera_poses_at(times)
-        return effect.averaged([self._simulator.render(pose).color for pose in poses])
+        return effect.averaged([simulator.render(pose).color for pose in poses])
+
+
+def _moment(instant: TrajectoryFrame) -> Moment:
+    return Moment(instant.segment, instant.segment_progress, instant.time_s)

@@ -14,12 +14,14 @@ from osmabench_ros.base.configuration import config_path
 from osmabench_ros.base.limits.documents import parse_json, read_yaml
 from osmabench_ros.base.strict import FolderName, Strict, validated
 from osmabench_ros.errors import ConfigError, suggestion
+from osmabench_ros.scenes.change_kinds import Changes
 from osmabench_ros.simulation.effects.color import MotionBlur
 from osmabench_ros.simulation.effects.effect import AnyEffect, Effect
 from osmabench_ros.simulation.light_sections import LightingSection
 from osmabench_ros.simulation.light_setups import read_light_setup
 from osmabench_ros.simulation.moving_objects import MovingObjects
 from osmabench_ros.simulation.robot_path import Motion
+from osmabench_ros.simulation.schedule import Span
 
 OSMA_FRAME_RATE_HZ = 25.0
 """0.75 m/s at 0.03 m a frame."""
@@ -60,6 +62,18 @@ class MotionSection(Strict):
     """Frames that a step or turn takes."""
 
 
+class SceneChange(Strict):
+    """Changes that the scene has during a span; without an end they stay.
+
+    The ground truth of the run is that of the scene as it was before.
+    """
+
+    span: Span
+    """While the scene is the changed one."""
+    changes: Changes = Field(min_length=1)
+    """What is changed, one after another."""
+
+
 class Condition(Strict):
     """Everything that differs between runs over one path; effects apply in order."""
 
@@ -71,6 +85,8 @@ class Condition(Strict):
     motion: MotionSection = MotionSection()
     effects: tuple[AnyEffect, ...] = ()
     moving_objects: tuple[MovingObjects, ...] = ()
+    scene_change: SceneChange | None = None
+    """What is moved, gone, new or repainted from some goal on."""
 
     @field_validator('effects')
     @classmethod

@@ -14,7 +14,7 @@ from osmabench_ros.scenes.lights import Lighting
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.simulation.agreement import LoadingSimulator, check_agreement
-from osmabench_ros.simulation.conditioned_camera import ConditionedCamera
+from osmabench_ros.simulation.conditioned_camera import ConditionedCamera, OpenSimulator
 from osmabench_ros.simulation.conditions import Condition
 from osmabench_ros.simulation.ineffective_settings import warn_of_inert_parts
 from osmabench_ros.simulation.simulator import Simulator
@@ -107,6 +107,7 @@ class SimulatedFrames:
         condition: Condition,
         trajectory: Trajectory,
         seed: int = 0,
+        open_simulator: OpenSimulator | None = None,
     ) -> None:
         self._scene = scene
         self._simulator = simulator
@@ -117,7 +118,9 @@ class SimulatedFrames:
             numbers = np.linspace(0, len(trajectory) - 1, PROBED_FRAMES).astype(int)
             poses = trajectory.camera_poses
             check_agreement(scene, simulator, [poses[number] for number in np.unique(numbers)])
-        self._camera = ConditionedCamera(scene, simulator, condition, trajectory, seed)
+        self._camera = ConditionedCamera(
+            scene, simulator, condition, trajectory, seed, open_simulator
+        )
         self._kept = self._camera.kept()
         self._poses = self._camera.reported_poses()
 
@@ -180,6 +183,11 @@ class SimulatedFrames:
         )
         return SimulatedFrame(frame, lighting, instant.segment)
 
+    def restore(self) -> None:
+        """Put moved objects back, for the frames of another condition."""
+        self._camera.restore()
+
     def close(self) -> None:
-        """Close the simulator."""
+        """Close the simulators."""
+        self._camera.close()
         self._simulator.close()

@@ -46,6 +46,9 @@ def _parts(condition: Condition, scene: Scene, trajectory: Trajectory) -> Iterat
     for number, movement in enumerate(condition.moving_objects):
         change = (movement.span, movement.span.limits[0])
         yield from _unreached(f'moving_objects.{number}', [change], trajectory)
+    if condition.scene_change is not None:
+        span = condition.scene_change.span
+        yield from _unreached('scene_change', [(span, span.limits[0])], trajectory)
 
 
 def _selects_no_light(

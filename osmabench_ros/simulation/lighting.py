@@ -73,15 +73,10 @@ def lighting_at(
     condition has any light, or the condition asks for the robot's room and no position is given.
     """
     section = condition.lighting
+    require_light(condition, scene)
     if section.unlit:
         return replace(Lighting.unlit(), exposure=section.exposure, compat=section.compat)
     base = section.base_lights(scene)
-    if not (base or section.lights or section.daylight):
-        raise SimulationError(
-            f'scene {scene.dataset}/{scene.name} has no lights and condition "{condition.name}" '
-            'adds none; use "nominal" or "nominal_velocity", which show textures as they are, or '
-            '"camera"'
-        )
     moment = Moment(segment, segment_progress, time_s, robot_position)
     lights = [
         *_scene_lights(condition.name, section, base, scene, moment),
@@ -93,6 +88,17 @@ def lighting_at(
         shining = sun(section.daylight, time_s)
         lights += [shining] if shining is not None else []
     return Lighting(tuple(lights), ambient, section.exposure, section.shadows, section.compat)
+
+
+def require_light(condition: Condition, scene: Scene) -> None:
+    """Raise SimulationError if neither the scene nor the condition has any light."""
+    section = condition.lighting
+    if not (section.unlit or section.base_lights(scene) or section.lights or section.daylight):
+        raise SimulationError(
+            f'scene {scene.dataset}/{scene.name} has no lights and condition "{condition.name}" '
+            'adds none; use "nominal" or "nominal_velocity", which show textures as they are, or '
+            '"camera"'
+        )
 
 
 def _scene_lights(

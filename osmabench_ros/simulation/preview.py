@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -53,9 +54,8 @@ def write_contact_sheet(
     """Render views of a scene under conditions, a row each, into one image; return the scene."""
     check_file(path, overwrite=overwrite)
     scene = load_scene(settings.reference, scene=settings.scene_name, seed=settings.seed)
-    camera = Intrinsics.from_hfov(settings.width, settings.height, math.pi / 2)
     robot_path = _path(scene, settings)
-    simulator = make_simulator(settings.simulator, scene, camera, {})
+    simulator = _simulator(settings, scene)
     rows = []
     try:
         for number, condition in enumerate(conditions):
@@ -65,6 +65,11 @@ def write_contact_sheet(
         simulator.close()
     _save(Image.fromarray(np.concatenate(rows)), path, overwrite=overwrite)
     return scene
+
+
+def _simulator(settings: PreviewSettings, scene: Scene) -> Simulator:
+    camera = Intrinsics.from_hfov(settings.width, settings.height, math.pi / 2)
+    return make_simulator(settings.simulator, scene, camera, {})
 
 
 def _path(scene: Scene, settings: PreviewSettings) -> RobotPath:
@@ -83,10 +88,13 @@ def _row(
     motion = condition.motion_at(FRAME_RATE_HZ)
     trajectory = sample_trajectory(path, motion, FRAME_RATE_HZ, CameraMount())
     warn_of_inert_parts(condition, scene, trajectory)
-    camera = ConditionedCamera(scene, simulator, condition, trajectory, settings.seed)
+    camera = ConditionedCamera(
+        scene, simulator, condition, trajectory, settings.seed, partial(_simulator, settings)
+    )
     numbers = [_nearest_frame(trajectory, position) for position in settings.path_positions]
     views = [camera.take(number)[0].color for number in numbers]
     camera.restore()
+    camera.close()
     return np.concatenate([_caption(condition, settings), np.concatenate(views, axis=1)])
 
 

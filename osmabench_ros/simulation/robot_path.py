@@ -123,7 +123,7 @@ class RobotPath:
                 f'a path of {len(self.states)} states needs as many heights, not '
                 f'{self.heights_m.shape}'
             )
-        numbers = (self.states, self.floor_height_m, self._floors_m)
+        numbers = (self.states, self.floor_height_m, self.floors_m)
         if not all(np.isfinite(item).all() for item in numbers):
             raise SimulationError('a path must be finite; it holds NaN or infinity')
 
@@ -143,7 +143,8 @@ class RobotPath:
         )
 
     @property
-    def _floors_m(self) -> NDArray[np.float64]:
+    def floors_m(self) -> NDArray[np.float64]:
+        """World z of base_link at each state, shape (K,)."""
         if self.heights_m is not None:
             return self.heights_m
         return np.full(len(self.states), self.floor_height_m)
@@ -167,7 +168,7 @@ class RobotPath:
         self, times_s: NDArray[np.float64], motion: Motion
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
         """Return states (T, 3), heights (T,) and legs (T,) at times since the start."""
-        floors = self._floors_m
+        floors = self.floors_m
         if len(self.states) == 1:
             count = len(times_s)
             return (
@@ -198,7 +199,7 @@ class RobotPath:
     @property
     def _legs(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Metres driven and radians turned of each leg; one of them is 0."""
-        steps, rises = np.diff(self.states, axis=0), np.diff(self._floors_m)
+        steps, rises = np.diff(self.states, axis=0), np.diff(self.floors_m)
         moves = np.column_stack([steps[:, :2], rises])
         return np.linalg.norm(moves, axis=1), np.abs(steps[:, 2])
 

@@ -15,6 +15,7 @@ from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.scenes.visibility import TOLERANCE_M, RayCaster, sample_surface, visible_mask
+from osmabench_ros.semantics.storeys import storey_of
 from osmabench_ros.simulation.navigation import NavigationMap
 from osmabench_ros.simulation.robot_path import RobotPath, plan_path
 
@@ -77,9 +78,24 @@ class Lookouts:
 
     def coverage(self, camera_poses: Sequence[Pose], intrinsics: Intrinsics) -> Coverage:
         """Return the coverage of these frames, by ray casting."""
+        return self.coverages(camera_poses, intrinsics, ())[0]
+
+    def coverages(
+        self, camera_poses: Sequence[Pose], intrinsics: Intrinsics, storeys_m: Sequence[float]
+    ) -> list[Coverage]:
+        """Return the coverage of these frames, then that of each of several storeys."""
         seen = visible_mask(self._scene, self.cloud, camera_poses, intrinsics, self._max_depth_m)
-        counts = (seen.sum(), (self.sees.any(axis=0) | seen).sum(), len(seen))
-        return Coverage(*(float(count) / POINTS_PER_M2 for count in counts))
+        visible = self.sees.any(axis=0) | seen
+        parts = [np.ones(len(seen), bool)]
+        if len(storeys_m) > 1:
+            own = storey_of(self.cloud.points[:, 2], storeys_m)
+            parts += [own == number for number in range(len(storeys_m))]
+        return [
+            Coverage(
+                *(float(mask[part].sum()) / POINTS_PER_M2 for mask in (seen, visible, parts[0]))
+            )
+            for part in parts
+        ]
 
     def best_places(self, count: int) -> NDArray[np.float64]:
         """Choose places that see most of the surface together, shape (count or fewer, 3).

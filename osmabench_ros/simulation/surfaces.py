@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -9,9 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from osmabench_ros.errors import SimulationError
+from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.scenes.visibility import RayCaster, sample_surface
 from osmabench_ros.semantics.cloud import LabelledCloud
+from osmabench_ros.semantics.storeys import SMALLEST_FLOOR_M2, SMALLEST_SHARE, STOREY_M
 
 POINTS_PER_CELL = 6
 STEP_M = 0.06
@@ -21,14 +24,8 @@ CLIMB_M = 0.2
 STEEPEST = float(np.cos(np.radians(45.0)))
 """Highest step of stairs and steepest ramp, those of an agent of Habitat-Sim."""
 
-STOREY_M = 2.0
-"""Levels nearer to each other than this are one storey."""
-
-SMALLEST_FLOOR_M2 = 4.0
-SMALLEST_SHARE = 0.1
-"""What is smaller, also as a share of the largest level, is a landing or furniture."""
-
 _BIN_M = 0.05
+_AROUND_CELLS = 6
 
 
 class Surfaces:
@@ -83,14 +80,28 @@ class Surfaces:
         The layers, of shape (layers, columns, rows) with NaN where there is no surface, are those
         levels, from below, then stairs and ramps.
         """
-        from scipy import sparse
+        from scipy import ndimage
 
         levels = self._levels if self._has_steps else self._levels[:1]
         floors = np.stack([np.where(self.floor(z), z, np.nan) for z in levels])
         if len(floors) == 1:
             return (0,), floors
+        reached, links = self._links(floors, *self._standing[:2])
+        if len(links):
+            # So many points that no cell of a narrow ramp is without, where there is one.
+            found = np.isfinite(links).any(axis=0)
+            area = ndimage.binary_dilation(found, np.ones((3, 3)), iterations=_AROUND_CELLS)
+            reached, links = self._links(floors, *self._dense_places(area))
+        return tuple(np.flatnonzero(reached).tolist()), np.concatenate([floors[reached], links])
+
+    def _links(
+        self, floors: NDArray[np.float64], place: NDArray[np.int64], height: NDArray[np.float64]
+    ) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+        """Return which floors the lowest leads to, and layers of the places that lead there."""
+        from scipy import sparse
+
         count = len(floors)
-        layers = np.concatenate([floors, self._between(floors)])
+        layers = np.concatenate([floors, self._between(floors, place, height)])
         graph, _ = neighbours(layers, self._cell_m)
         link = np.repeat(np.arange(len(layers)) >= count, floors[0].size)
         edges = graph.tocoo()
@@ -105,13 +116,12 @@ class Surfaces:
             touches[part[here[outer]], there[outer] // floors[0].size] = True
         touches[touches.sum(axis=1) < 2] = False
         reached = np.arange(count) == 0
-        for _ in levels:
+        for _ in floors:
             reached |= touches[touches[:, reached].any(axis=1)].any(axis=0)
         leads = np.asarray(touches[:, reached].any(axis=1))
         stairs = leads[part].reshape(layers.shape)[count:]
         links = np.where(stairs, layers[count:], np.nan)
-        links = links[np.isfinite(links).any(axis=(1, 2))]
-        return tuple(np.flatnonzero(reached).tolist()), np.concatenate([floors[reached], links])
+        return reached, links[np.isfinite(links).any(axis=(1, 2))]
 
     @cached_property
     def _standing(self) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_]]:
@@ -173,21 +183,34 @@ class Surfaces:
         steps = steps[(steps > low - _BIN_M) & (steps < high + _BIN_M)]
         return bool((np.diff(steps) <= CLIMB_M).all())
 
-    def _between(self, floors: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return layers of the places that are on no floor."""
-        # So many points that none of the cells of a narrow ramp is without.
+    def _dense_places(
+        self, area: NDArray[np.bool_]
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return flat cells and heights of the places in an area of the grid, from more points."""
+        near = [item for item in self._scene.objects if area[self._cells_around(item.box)].any()]
         density = 3 * POINTS_PER_CELL / self._cell_m**2
-        cloud = sample_surface(self._scene, density, self._seed)
-        place, height, _ = self._places(
-            cloud, np.clip(self._cells_of(cloud), 0, np.array(self.shape) - 1)
-        )
+        cloud = sample_surface(replace(self._scene, objects=tuple(near)), density, self._seed)
+        cells = np.clip(self._cells_of(cloud), 0, np.array(self.shape) - 1)
+        inside = area[tuple(cells.T)]
+        return self._places(cloud.select(inside), cells[inside])[:2]
+
+    def _cells_around(self, box: AxisAlignedBox) -> tuple[slice, slice]:
+        corners = np.array([box.minimum, box.maximum])[:, :2]
+        low, high = ((corners - self.origin_m) / self._cell_m).astype(int).tolist()
+        x, y = (slice(max(0, a - 1), b + 2) for a, b in zip(low, high, strict=True))
+        return x, y
+
+    def _between(
+        self, floors: NDArray[np.float64], place: NDArray[np.int64], height: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return layers of the places that are on no floor."""
         gap = np.abs(floors.reshape(len(floors), -1)[:, place] - height)
         inside = (height > self._levels[0] - _BIN_M) & (height < self._levels[-1] + _BIN_M)
         chosen = inside & ~(gap < STEP_M).any(axis=0)
         place, height = place[chosen], height[chosen]
         first = np.searchsorted(place, place)
         rank = np.arange(len(place)) - first
-        layers = np.full((int(rank.max(initial=0)) + 1, floors[0].size), np.nan)
+        layers = np.full((int(rank.max(initial=-1)) + 1, floors[0].size), np.nan)
         layers[rank, place] = height
         return layers.reshape(-1, *self.shape)
 

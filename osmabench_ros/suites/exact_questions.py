@@ -27,8 +27,13 @@ from osmabench_ros.vqa.answering.answerer import (
 )
 from osmabench_ros.vqa.answering.language_model import DEFAULT_GRAPH_TOKENS
 from osmabench_ros.vqa.answering.rule import label_embedder
-from osmabench_ros.vqa.evaluation import QuestionedMap, evaluate_questions, records_of_summary
-from osmabench_ros.vqa.exact.generation import DEFAULT_COUNT, EXACT, SUITE, questions_about
+from osmabench_ros.vqa.evaluation import (
+    QuestionedMap,
+    QuestionResult,
+    evaluate_questions,
+    records_of_summary,
+)
+from osmabench_ros.vqa.exact.generation import EXACT, SUITE, questions_about
 from osmabench_ros.vqa.judging.deterministic import Judge
 from osmabench_ros.vqa.judging.language_model import LanguageModelJudge
 from osmabench_ros.vqa.questions import Question
@@ -36,8 +41,8 @@ from osmabench_ros.vqa.questions import Question
 RULE, DETERMINISTIC = 'rule', 'deterministic'
 
 
-class QuestionModelOptions(ModelAccess):
-    """Who answers and who judges; the default needs no network.
+class AnswererOptions(ModelAccess):
+    """Who answers; the default needs no network.
 
     It has the keys of `ModelAccess` too, of which a budget is that of one map: when it is used up
     the evaluation stops, and what was answered is kept.
@@ -52,8 +57,6 @@ class QuestionModelOptions(ModelAccess):
     baselines : tuple of str
         Answerers that are asked beside, e.g. 'question_only:openai:qwen3'; the figure of each is
         `baseline_asked_` and its name.
-    judge : str
-        'deterministic', or a model.
     graph_tokens : int
         Budget of a prompt for the graph; what does not fit is counted.
     """
@@ -61,7 +64,6 @@ class QuestionModelOptions(ModelAccess):
     answerer: str = RULE
     answerer_options: dict[str, Any] = Field(default_factory=dict)
     baselines: tuple[str, ...] = ()
-    judge: str = DETERMINISTIC
     graph_tokens: int = Field(DEFAULT_GRAPH_TOKENS, ge=100)
 
     @field_validator('baselines')
@@ -76,7 +78,6 @@ class QuestionModelOptions(ModelAccess):
         """Make answerers and models once, so that a wrong name or a missing key is found early."""
         self.made_answerer(self.answerer)
         self.made_baselines(Material())
-        self.judging_client()
 
     def made_answerer(self, reference: str, material: Material | None = None) -> Answerer:
         """Return an answerer with its own account; `material` is what it may use."""
@@ -98,8 +99,30 @@ class QuestionModelOptions(ModelAccess):
     def language_models(self) -> tuple[str, ...]:
         """The models that are asked, each once."""
         answering = [parsed_reference(item)[1] for item in (self.answerer, *self.baselines)]
-        judging = [] if self.judge == DETERMINISTIC else [self.judge]
-        return tuple(dict.fromkeys(item for item in (*answering, *judging) if item))
+        return tuple(dict.fromkeys(item for item in answering if item))
+
+
+class QuestionModelOptions(AnswererOptions):
+    """Who answers, and who judges.
+
+    Parameters
+    ----------
+    judge : str
+        'deterministic', or a model.
+    """
+
+    judge: str = DETERMINISTIC
+
+    def check(self) -> None:
+        """Make answerers and models once, so that a wrong name or a missing key is found early."""
+        super().check()
+        self.judging_client()
+
+    @property
+    def language_models(self) -> tuple[str, ...]:
+        """The models that are asked, each once."""
+        judging = () if self.judge == DETERMINISTIC else (self.judge,)
+        return tuple(dict.fromkeys((*super().language_models, *judging)))
 
     def judging_client(self) -> ModelClient | None:
         """Return the judging model with its own account, None for the rules."""
@@ -120,13 +143,14 @@ class ExactQuestionOptions(QuestionModelOptions):
     Parameters
     ----------
     count : int
-        Questions to generate where the context brings none.
+        Questions to generate where the context brings none; else 184, or 5 for each object of a
+        small scene.
     embedding : EmbeddingUse
         'auto' uses the sentence embedder, if it is installed, for maps that do not speak the
         scene's own label set.
     """
 
-    count: int = Field(DEFAULT_COUNT, ge=1)
+    count: int | None = Field(None, ge=1)
     embedding: EmbeddingUse = EmbeddingUse.AUTO
 
 
@@ -174,12 +198,20 @@ class ExactQuestionsSuite:
         )
         summary = answerer.summary if isinstance(answerer, Accountable) else {}
         if context.output_directory is not None:
-            _write_summaries(context.output_directory, answerer.name, summary, judge)
+            write_summaries(context.output_directory, answerer.name, summary, judge)
         count = len(questions)
         return [
             *result.records,
             *records_of_summary(self.name, asked.semantic_map, summary, count),
+            *self.further(context, questions, result),
         ]
+
+    def further(
+        self, context: SuiteContext, questions: Sequence[Question], result: QuestionResult
+    ) -> list[MetricRecord]:
+        """Return figures of a suite's own."""
+        del context, questions, result
+        return []
 
     def questioned(self, context: SuiteContext) -> QuestionedMap:
         """Return the map of a context in the form that is questioned."""
@@ -208,9 +240,8 @@ class ExactQuestionsSuite:
         return SentenceEmbedder() if use is EmbeddingUse.ON else None
 
 
-def _write_summaries(
-    folder: Path, answerer: str, summary: Mapping[str, Any], judge: Judge
-) -> None:
+def write_summaries(folder: Path, answerer: str, summary: Mapping[str, Any], judge: Judge) -> None:
+    """Write who answered and who judged, and how, beside the answers."""
     judging: dict[str, Any] = {'judge': judge.name}
     if isinstance(judge, LanguageModelJudge):
         judging['prompt'] = judge.prompt.identity

@@ -147,7 +147,8 @@ def _number(question: Question, value: AnswerValue) -> Grade:
     return Grade(off <= question.tolerance + 1e-9, f'off by {off:g} {question.unit.value}')
 
 
-def _numbers(value: AnswerValue) -> list[float]:
+def numbers_of(value: AnswerValue) -> list[float]:
+    """Return the numbers of a list or a text."""
     items = value if isinstance(value, tuple) else re.findall(_NUMBER, str(value).lower())
     try:
         return [float(item) for item in items]
@@ -156,7 +157,7 @@ def _numbers(value: AnswerValue) -> list[float]:
 
 
 def _coordinates(question: Question, value: AnswerValue) -> Grade:
-    right, said = _numbers(question.answer), _numbers(value)
+    right, said = numbers_of(question.answer), numbers_of(value)
     if len(said) != 3:
         return Grade(False, f'{len(said)} numbers instead of x, y and z')
     off = math.dist(right, said)
@@ -204,7 +205,7 @@ def _longest_common(first: Sequence[AnswerItem], second: Sequence[AnswerItem]) -
 
 
 def _box(question: Question, value: AnswerValue) -> Grade:
-    right, said = _numbers(question.answer), _numbers(value)
+    right, said = numbers_of(question.answer), numbers_of(value)
     if len(said) != 6:
         return Grade(False, f'{len(said)} numbers instead of two corners', 0.0)
     try:

@@ -23,7 +23,7 @@ VERDICT_KEYS = (
 )  # fmt: skip
 """Where OSMa-Bench (the first) and OSMa-Bench++ write a verdict; the first one found counts."""
 
-_RIGHT = frozenset(('yes', 'true', '1', 'correct', 'similar'))
+RIGHT = frozenset(('yes', 'true', '1', 'correct', 'similar'))
 _WRONG = frozenset(('no', 'false', '0', 'incorrect', 'wrong', 'different', 'not similar'))
 _UNJUDGED = frozenset(('', 'n/a', 'na', 'none', 'null', 'unknown'))
 
@@ -173,8 +173,8 @@ def _verdict(row: Mapping[str, Any], where: str) -> tuple[bool | None, bool]:
     if key is None:
         return None, False
     said = ' '.join(str(row[key]).lower().split()).rstrip('.')
-    if said in _RIGHT or said in _WRONG:
-        return said in _RIGHT, False
+    if said in RIGHT or said in _WRONG:
+        return said in RIGHT, False
     if said in _UNJUDGED:
         return None, True
     raise QuestionError(f'{where}: "{key}" is "{row[key]}"; it must say Yes or No')

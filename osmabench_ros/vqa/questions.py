@@ -58,6 +58,12 @@ class QueryKind(str, Enum):
     ALIKE = 'all equally tall'
     ROW = 'all in a row'
     FITS_ON = 'would fit on'
+    WALK_SIDE = 'side that the way bends to'
+    ROOMS_ALIKE = 'rooms about as large'
+    MIRRORED = 'symmetric about'
+    WHICH_FITS = 'which would fit on'
+    UPSTAIRS = 'on an upper floor'
+    FLOOR_OF = 'number of the floor'
 
 
 @dataclass(frozen=True)
@@ -137,6 +143,14 @@ class SpatialCategory(str, Enum):
     NAVIGATION = 'navigation'
     PATTERN = 'pattern'
     PREDICTION = 'prediction'
+
+
+class PromptCategory(str, Enum):
+    """Question categories of OSMa-Bench++ whose answers come from the prompt of a scene."""
+
+    MEASUREMENT = 'PromptGT-Measurement'
+    RELATIONS = 'PromptGT-Relations'
+    EXISTENCE = 'PromptGT-Existence'
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ from osmabench_ros.vqa.evaluation import (
     records_of_summary,
     scored,
 )
-from osmabench_ros.vqa.exact.generation import DEFAULT_COUNT, questions_about
+from osmabench_ros.vqa.exact.generation import questions_about
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge, Judge
 from osmabench_ros.vqa.judging.language_model import LanguageModelJudge
 from osmabench_ros.vqa.llm_generated.pipeline import (
@@ -61,7 +61,7 @@ class AnswerOptions:
     without_map: bool = False
 
 
-def generate_exact(run: RunFolder, *, seed: int, count: int = DEFAULT_COUNT) -> list[Question]:
+def generate_exact(run: RunFolder, *, seed: int, count: int | None = None) -> list[Question]:
     """Write exact questions about the run's ground truth."""
     truth = run.ground_truth()
     claim_folder(run.folder)

@@ -195,6 +195,32 @@ WORDINGS: Mapping[QueryKind, tuple[str, ...]] = MappingProxyType(
             'Would {0:the} fit on top of {1:the} without jutting out?',
             'If {0:the} were put onto {1:the}, would it lie there without jutting out?',
         ),
+        QueryKind.WHICH_FITS: (
+            'Which would fit on top of {2:the} without jutting out: {0:the} or {1:the}?',
+            'Put onto {2:the}, which would lie there without jutting out: {0:the} or {1:the}?',
+        ),
+        QueryKind.WALK_SIDE: (
+            'On the shortest way for a robot from {0:the} to {1:the}, to which side does it turn '
+            'off the straight line, left or right?',
+            'Does the shortest way for a robot from {0:the} to {1:the} lie left or right of the '
+            'straight line?',
+        ),
+        QueryKind.ROOMS_ALIKE: (
+            'Is the room with {0:the} about as large as the room with {1:the}?',
+            'Do the room with {0:the} and the room with {1:the} have similar floor areas?',
+        ),
+        QueryKind.MIRRORED: (
+            'Do the two {0:s} of the scene stand symmetrically about {1:the}?',
+            'Are the two {0:s} here mirror images in their places on both sides of {1:the}?',
+        ),
+        QueryKind.UPSTAIRS: (
+            'Is {0:the} upstairs?',
+            'Does one have to go upstairs to get to {0:the}?',
+        ),
+        QueryKind.FLOOR_OF: (
+            'On which floor is {0:the}, counted from 0 at the bottom?',
+            'What is the number of the floor with {0:the}, where the lowest is 0?',
+        ),
     }
 )
 

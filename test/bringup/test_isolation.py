@@ -176,6 +176,7 @@ def test_a_domain_is_not_taken_again_at_once_when_the_clock_was_set_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, 'gettempdir', lambda: str(tmp_path))
+    monkeypatch.setattr(isolation, '_CLAIM', f'\0osmabench-test-{os.getpid()}-{{}}')
     monkeypatch.setattr(isolation, 'LAST_DOMAIN', isolation.FIRST_DOMAIN + 2)
     taken = []
     for _ in range(3):

@@ -44,7 +44,7 @@ def test_it_ends_with_figures_page_verdict_and_path(
 ) -> None:
     write_report(settings.out)
     page = settings.out / 'report.html'
-    assert conclude(settings, 0) == f'passed; {page}'
+    assert conclude(settings, 0) == f'complete; {page}'
     assert '0.4321' in capsys.readouterr().out
     text = page.read_text()
     for words in ('0.4321', str(settings.ground_truth), 'points in'):

@@ -95,7 +95,8 @@ def test_ctrl_c_ends_all_and_the_rest_is_run_the_next_time(tmp_path: Path) -> No
     report = tmp_path / 'runs/small/apartment.seed_3.baseline.oracle.opengl.3/report.json'
     wait_for(report.exists)
     ours = [item.pid for item in processes_of(runner, 'osmabench_ros.')]
-    assert len(ours) >= 5
+    # The worker that hangs and three nodes of ours; the other worker may have ended.
+    assert len(ours) >= 4
     runner.send_signal(signal.SIGINT)
     failure(tmp_path, runner, code=130)
     wait_for(lambda: not any(map(psutil.pid_exists, ours)), 20.0)

@@ -48,8 +48,12 @@ FOLDERS = {
     'report': 'report IN/runs --out OUT',
     'export': 'export IN/runs --to OUT',
     'compare': 'compare IN/runs IN/runs --out OUT',
+    'changes': 'changes IN/map IN/map --out OUT',
     'score trajectory': 'score trajectory IN/a.tum IN/a.tum --out OUT',
     'score space3d': 'score space3d IN/rooms --out OUT/..',
+    'prompts write': 'prompts write furniture --model offline:m --out OUT',
+    'prompts specify': 'prompts specify IN/prompts.json --model offline:m --out OUT',
+    'prompts questions': 'prompts questions IN --out OUT',
     'vqa generate': f'vqa generate OUT/../{RUN} --folder ../OUTNAME',
     'vqa answer': f'vqa answer OUT/../{RUN} --folder ../OUTNAME',
     'vqa judge': f'vqa judge OUT/../{RUN} --folder ../OUTNAME',
@@ -68,7 +72,8 @@ FILES = {
 }
 READERS = {
     'conditions list', 'map check', 'map info', 'map methods', 'replay', 'score answers',
-    'score confusion', 'score hypo3d', 'status', 'vqa judge-check',
+    'score confusion', 'score cospace', 'score grounding', 'score hypo3d', 'score omq',
+    'score promptgt', 'status', 'vqa judge-check',
 }  # fmt: skip
 LOOKERS = {'doctor'}
 """Those that only look whether there is room at --out."""
@@ -105,6 +110,7 @@ def inputs(tmp_path: Path) -> Path:
         'suites': [{'name': 'map_geometry'}],
     }
     (folder / 'small.yaml').write_text(json.dumps(small))
+    (folder / 'prompts.json').write_text('{"room": "A room with 1 bed."}')
     (folder / 'a.world').write_text(WORLD)
     (folder / 'a.tum').write_text(POSES)
     made_folder(folder / 'rooms')

@@ -16,7 +16,8 @@ def test_every_stage_has_its_prompt():
     assert NAMES == [
         'answer_from_caption', 'answer_from_graph', 'answer_from_graph_compat',
         'answer_from_pictures', 'answer_with_tools', 'answer_without_map', 'check_questions',
-        'describe_frame', 'judge_answers', 'judge_space3d', 'write_questions',
+        'describe_frame', 'judge_answers', 'judge_space3d', 'specify_scene', 'write_promptgt',
+        'write_questions', 'write_scene_prompts',
     ]  # fmt: skip
 
 

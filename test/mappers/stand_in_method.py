@@ -17,11 +17,30 @@ from maps.importers.method_files import (
     write_conceptgraphs,
     write_hovsg_flat,
     write_openscene,
+    write_rtabmap,
 )
+
+from osmabench_ros.geometry.axes import optical_pose_in_link
+from osmabench_ros.geometry.similarity import Similarity
+from osmabench_ros.geometry.stamped_trajectory import read_tum, tum_text
+
+
+def rtabmap(sequence: Path, output: Path) -> None:
+    """Find all poses but the last, without error, from the first one on."""
+    calibration = (sequence / 'rtabmap_calib.yaml').read_text().removeprefix('%YAML:1.0\n---\n')
+    sys.stdout.write(f'calibration {json.dumps(yaml.safe_load(calibration))}\n')
+    true = read_tum(sequence / 'groundtruth.txt')
+    origin = true.pose(0) @ optical_pose_in_link().inverse()
+    found = true.select(np.arange(len(true) - 1)).transformed(Similarity(origin.inverse()))
+    write_rtabmap(output)
+    (output / 'rtabmap_camera_poses.txt').write_text(tum_text(found))
 
 
 def main() -> None:
     method, sequence, output = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
+    if method == 'rtabmap':
+        rtabmap(sequence, output)
+        return
     poses = np.loadtxt(sequence / 'traj.txt').reshape(-1, 4, 4)
     sys.stdout.write(f'{method} reads {len(poses)} frames\n')
     for configuration in sys.argv[4:]:

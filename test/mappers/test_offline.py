@@ -1,5 +1,7 @@
+import json
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -21,9 +23,11 @@ from osmabench_ros.mappers.offline.method import (
     list_methods,
     load_method,
     run_limited,
+    variables_of,
 )
 from osmabench_ros.maps.disk.storage import read_map, write_map
 from osmabench_ros.semantics.labels import LabelSet
+from osmabench_ros.sequences.writer import open_writer
 
 LABELS = LabelSet.from_names('small', ['chair', 'table', 'cup'])
 CAMERA = Intrinsics(64, 48, 50.0, 51.0, 31.5, 23.5)
@@ -111,6 +115,40 @@ def test_a_method_maps_the_frames_it_is_given(
     assert mapper.usage.peak_memory_bytes > 1 << 20
     write_map(made, tmp_path / 'map')
     assert read_map(tmp_path / 'map').header == made.header
+
+
+def test_a_method_that_finds_its_poses_begins_at_the_first_camera(tmp_path: Path) -> None:
+    run = OfflineRun(tmp_path / 'work', LIMITS, scene='apt_0')
+    method = stand_in('rtabmap', '${output}')
+    mapper = MethodAdapter(method, run, open_writer, label_set=LABELS, seed=7)
+    frames = [
+        replace(frame(i), camera_pose=Pose.from_yaw(0.2 * i, (1.0, 0.1 * i, 1.4)))
+        for i in range(4)
+    ]
+    for item in frames:
+        mapper.integrate(item)
+    made = mapper.semantic_map(final=True)
+    assert made.trajectory is not None
+    for row, item in enumerate(frames[:-1]):
+        np.testing.assert_allclose(
+            made.trajectory.pose(row).matrix, item.camera_pose.matrix, atol=1e-6
+        )
+    assert made.header.remark == 'rtabmap found the poses of 3 of 4 frames'
+    # Its calibration lies where it looks: in the folder of the sequence.
+    calibration = json.loads(mapper.log.read_text().partition('calibration ')[2].splitlines()[0])
+    assert calibration['camera_matrix']['data'] == CAMERA.matrix.ravel().tolist()
+
+
+def test_a_variable_may_stand_in_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv('OSMABENCH_HOVSG_PYTHON', sys.executable)
+    monkeypatch.setenv('OSMABENCH_HOVSG_ROOT', '/elsewhere')
+    found = variables_of(load_method('hovsg'), {'root': '/here'})
+    assert found == {'python': sys.executable, 'root': '/here'}
+    monkeypatch.delenv('OSMABENCH_HOVSG_PYTHON')
+    with pytest.raises(ConfigError, match='"python": .* or set OSMABENCH_HOVSG_PYTHON'):
+        variables_of(load_method('hovsg'), {'root': '/here'})
 
 
 def python(code: str) -> tuple[str, ...]:
@@ -223,19 +261,25 @@ def test_an_existing_sequence_is_not_overwritten(tmp_path: Path) -> None:
 
 
 def test_every_method_has_a_file_that_can_be_filled() -> None:
-    assert {'bbq', 'conceptgraphs', 'hovsg', 'openscene'} <= set(list_methods())
+    assert {'bbq', 'conceptgraphs', 'hovsg', 'openscene', 'rtabmap'} <= set(list_methods())
     names = ('sequence', 'dataset', 'scene', 'output', 'work', 'seed', 'frames', 'width',
              'pixels', 'height', 'fx', 'fy', 'cx', 'cy', 'depth_scale')  # fmt: skip
     for name in list_methods():
         method = load_method(name)
         assert method.name == name
         assert method.install
-        assert all('{}' in template for template in method.text_encoder.templates)
+        if method.text_encoder is not None:
+            assert all('{}' in template for template in method.text_encoder.templates)
         values = dict.fromkeys((*names, *method.variables), '1')
         for command in method.commands:
             for word in command:
                 filled(word, values, name)
-        for text in (*method.files.values(), *method.environment.values(), method.output):
+        for text in (
+            *method.files,
+            *method.files.values(),
+            *method.environment.values(),
+            method.output,
+        ):
             filled(text, values, name)
 
 

@@ -2,6 +2,7 @@ import box_world
 import numpy as np
 import pytest
 
+from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.mappers.oracle import OracleMapper
 from osmabench_ros.mappers.rooms import FIRST_ROOM_ID, NO_ROOM, find_rooms, room_label, with_rooms
 from osmabench_ros.scenes.loading import load_scene
@@ -55,6 +56,22 @@ def test_furniture_does_not_part_a_room():
     plan = find_rooms(np.concatenate([two_rooms(0.9), top, np.add(top, (0, 0, 0.4))]))
     assert len(plan.boxes) == 2
     assert plan.room_of(np.array([[1.6, 2.0, 0.8]])).tolist() == [1]
+
+
+def test_rooms_above_each_other_are_two():
+    upper = np.add(two_rooms(0.9), (0, 0, 2.8))
+    ceiling = np.add(floor((0.02, 7), (0.02, 4)), (0, 0, 2.5))
+    points = np.concatenate([two_rooms(0.9), ceiling, upper])
+    places = [(1, 1, 0.2), (1, 1, 3.0), (6, 1, 3.0), (5, 1, 0.2)]
+    nodes = tuple(
+        SceneNode(number, NodeKind.OBJECT, box=AxisAlignedBox(np.array(low), np.array(low) + 0.1))
+        for number, low in enumerate(places, start=1)
+    )
+    placed = with_rooms(nodes, points)
+    found = [node.parent - FIRST_ROOM_ID for node in placed[:4]]
+    assert found == [0, 2, 3, 1]
+    rooms = [node for node in placed if node.kind is NodeKind.ROOM]
+    assert [round(float(room.box.minimum[2]) / 2.8) for room in rooms] == [0, 0, 1, 1]
 
 
 def test_things_in_walls_belong_to_the_nearest_room():

@@ -7,7 +7,7 @@ from osmabench_ros.maps.importer import ImportOptions, find_importer, import_map
 
 METHODS = {
     'bbq', 'conceptfusion', 'conceptgraphs', 'dualmap', 'hovsg', 'hydra', 'khronos',
-    'openfusion', 'openlex3d', 'openmask3d', 'openscene', 'ovo', 'pointcloud',
+    'openfusion', 'openlex3d', 'openmask3d', 'openscene', 'ovo', 'pointcloud', 'rtabmap',
 }  # fmt: skip
 
 

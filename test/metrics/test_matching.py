@@ -1,3 +1,6 @@
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import torch
@@ -6,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.spatial.distance import cdist
 
+from osmabench_ros.base.device import has_gpu_driver
 from osmabench_ros.errors import MetricError
 from osmabench_ros.metrics import nearest_neighbours
 from osmabench_ros.metrics.nearest_neighbours import (
@@ -135,3 +139,21 @@ def test_cuda_chooses_what_the_cpu_chooses() -> None:
     references, queries = rng.random((2, 20000, 3)).astype(np.float32)
     cpu, cuda = (nearest(queries, references, device=name) for name in ('cpu', 'cuda'))
     np.testing.assert_array_equal(cpu.indices, cuda.indices)
+
+
+def test_torch_finds_no_gpu_where_there_is_no_driver() -> None:
+    assert has_gpu_driver() or not torch.cuda.is_available()
+
+
+@pytest.mark.skipif(has_gpu_driver(), reason='a GPU may be here, which torch has to look for')
+def test_without_a_gpu_an_index_needs_no_torch() -> None:
+    script = """
+import sys
+import numpy as np
+from osmabench_ros.metrics.nearest_neighbours import nearest
+print(nearest(np.zeros((1, 3)), np.eye(3)).distances_m[0], 'torch' in sys.modules)
+"""
+    done = subprocess.run(
+        [sys.executable, '-c', script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ['1.0', 'False']

@@ -101,7 +101,7 @@ def test_the_frame_that_shows_most_of_the_nodes_is_chosen(matrix: Matrix):
 
 
 def test_nodes_have_a_name_and_a_place_in_the_view():
-    grid = TopGrid(0.0, 4.0, 0.5, 8, 8, 0.0)
+    grid = TopGrid(0.0, 4.0, 0.5, 8, 8, (0.0,))
     nodes = (
         SceneNode(1, labels=(ScoredLabel('cup'),), box=AxisAlignedBox([1, 1, 0], [2, 3, 1])),
         SceneNode(2, captions=(HOSTILE,)),

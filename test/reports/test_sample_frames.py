@@ -2,7 +2,7 @@ import box_world
 import pytest
 from reports.synthetic_matrix import Matrix
 
-from osmabench_ros.reports.pictures.sample_frames import _spread, sample_frames, shown_instances
+from osmabench_ros.reports.pictures.sample_frames import sample_frames, shown_instances, spread
 from osmabench_ros.runs.prepare.preparation import GROUND_TRUTH_FOLDER
 from osmabench_ros.sequences.ground_truth import GroundTruth, read_ground_truth
 
@@ -52,5 +52,5 @@ def test_a_run_without_kept_frames_has_none(matrix: Matrix, truth: GroundTruth):
 
 
 def test_many_frames_are_thinned_evenly():
-    assert _spread(range(100), 4) == [0, 33, 66, 99]
-    assert _spread([3, 5], 4) == [3, 5]
+    assert spread(range(100), 4) == [0, 33, 66, 99]
+    assert spread([3, 5], 4) == [3, 5]

@@ -16,12 +16,12 @@ def plane(low, high, z: float, spacing_m: float = 0.02) -> np.ndarray:
 def view(parts, **options) -> tuple[np.ndarray, TopGrid]:
     points = np.concatenate([points for points, _ in parts])
     colors = np.concatenate([np.tile(np.uint8(color), (len(p), 1)) for p, color in parts])
-    grid = TopGrid.around(points, 0.0)
+    grid = TopGrid.around(points, (0.0,))
     return top_view(points, colors, grid, **options), grid
 
 
-def at(image: np.ndarray, grid: TopGrid, x: float, y: float) -> list[int]:
-    column, row = np.floor(grid.pixels(np.array([x, y]))).astype(int)
+def at(image: np.ndarray, grid: TopGrid, x: float, y: float, z: float = 0.0) -> list[int]:
+    column, row = np.floor(grid.pixels(np.array([x, y, z]))).astype(int)
     return image[row, column].tolist()
 
 
@@ -32,6 +32,20 @@ def test_the_highest_point_below_the_cut_is_what_shows():
     assert at(image, grid, 1.0, 1.0) == [*GREEN, 255]
     assert at(image, grid, 0.2, 1.8) == [*RED, 255]
     assert not image[..., 2].any()
+
+
+def test_storeys_lie_side_by_side_and_a_point_is_on_its_own():
+    parts = [
+        (plane((0, 0), (2, 2), z), color) for z, color in ((0, RED), (2.6, BLUE), (2.8, GREEN))
+    ]
+    points = np.concatenate([part for part, _ in parts])
+    colors = np.concatenate([np.tile(np.uint8(color), (len(p), 1)) for p, color in parts])
+    grid = TopGrid.around(points, (0.0, 2.8))
+    image = top_view(points, colors, grid)
+    assert image.shape == (grid.height, 2 * grid.panel, 4)
+    assert at(image, grid, 1.0, 1.0) == [*RED, 255]
+    assert at(image, grid, 1.0, 1.0, 2.85) == [*GREEN, 255]
+    assert at(image, grid, 1.0, 1.0, 2.4) == [*RED, 255], 'below the ceiling'
 
 
 def test_x_points_right_and_y_points_up():
@@ -56,7 +70,7 @@ def test_a_sparse_table_hides_the_floor_without_holes():
     floor = plane((0, 0), (2, 2), 0)
     table = np.column_stack([rng.uniform(0.5, 1.5, (400, 2)), np.full(400, 0.7)])
     image, grid = view([(floor, RED), (table, GREEN)], splat_m=0.09)
-    column, row = np.floor(grid.pixels(np.array([0.6, 1.4]))).astype(int)
+    column, row = np.floor(grid.pixels(np.array([0.6, 1.4, 0.0]))).astype(int)
     size = round(0.8 / grid.cell_m)
     inside = image[row : row + size, column : column + size]
     assert (inside[..., 1] > 0).mean() > 0.99
@@ -71,17 +85,17 @@ def test_cells_beside_higher_ones_are_darker():
 
 def test_an_empty_cloud_gives_an_empty_image():
     nothing = np.zeros((0, 3))
-    grid = TopGrid.around(nothing, 0.0)
+    grid = TopGrid.around(nothing, (0.0,))
     assert not top_view(nothing, np.zeros((0, 3), np.uint8), grid).any()
 
 
 def test_large_scenes_get_larger_cells():
-    grid = TopGrid.around(np.array([[0, 0, 0], [200, 50, 0]]), 0.0)
+    grid = TopGrid.around(np.array([[0, 0, 0], [200, 50, 0]]), (0.0,))
     assert max(grid.width, grid.height) <= 561
     assert grid.cell_m == pytest.approx(200.6 / 560)
 
 
 def test_points_beside_the_grid_are_left_out():
-    grid = TopGrid.around(plane((0, 0), (1, 1), 0), 0.0)
+    grid = TopGrid.around(plane((0, 0), (1, 1), 0), (0.0,))
     far = np.array([[90.0, 90.0, 0.0], [-90.0, 0.0, 0.0]])
     assert not top_view(far, np.full((2, 3), 9, np.uint8), grid).any()

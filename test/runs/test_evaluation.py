@@ -24,7 +24,10 @@ from osmabench_ros.suites.map_geometry import MapGeometrySuite
 from osmabench_ros.vqa.question_files import read_complete
 from osmabench_ros.vqa.questions import Answer
 
-SUITES = [SuiteConfig(name='map_geometry'), SuiteConfig(name='exact_questions')]
+SUITES = [
+    SuiteConfig(name='map_geometry'),
+    SuiteConfig(name='exact_questions', options={'count': 100}),
+]
 
 
 def inputs(folder: Path) -> EvaluationInputs:
@@ -146,7 +149,7 @@ def test_a_server_that_fails_keeps_the_other_figures_and_the_next_evaluation_goe
 
         def suites(cache: str) -> list[SuiteConfig]:
             options = {'answerer': 'openai:m', 'base_url': server.url, 'concurrency': 1}
-            options['cache'] = str(tmp_path / cache)
+            options |= {'cache': str(tmp_path / cache), 'count': 100}
             return [SUITES[0], SuiteConfig(name='exact_questions', options=options)]
 
         whole = inputs(tmp_path / 'whole')

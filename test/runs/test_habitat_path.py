@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import trimesh
+from scenes.habitat_files import write_dataset, write_json
 from small_scenes import room_scene
 
 from osmabench_ros.errors import ConfigError, MissingDependencyError, SimulationError
+from osmabench_ros.geometry.axes import points_from_habitat
 from osmabench_ros.runs.config import MatrixConfig, parse_config
 from osmabench_ros.runs.prepare.shared_path import navigation_of, shared_path
 from osmabench_ros.scenes.loading import load_scene
@@ -82,6 +88,61 @@ def test_the_follower_drives_in_the_actions_of_osma_bench(room: Scene) -> None:
     assert len(sample_trajectory(path, motion, 5.0)) == 2 * len(steps) + slid.sum() + 1
 
 
+def two_islands(folder: Path) -> Path:
+    """Write a data set whose stage is two floors 3 m apart, with a crate on the larger one."""
+    parts = (
+        ((8, 0.1, 8), (0, -0.05, 0)),
+        ((3, 2, 0.2), (0.5, 1, 0)),
+        ((4, 0.1, 8), (9, -0.05, 0)),
+    )
+    boxes = [trimesh.creation.box(size) for size, _ in parts]
+    for box, (_, place) in zip(boxes, parts, strict=True):
+        box.apply_translation(place)
+    stage = write_json(
+        folder / 'stages' / 'floors.stage_config.json',
+        {'render_asset': 'floors.glb', 'up': [0, 1, 0], 'front': [0, 0, -1]},
+    )
+    trimesh.util.concatenate(boxes).export(stage.parent / 'floors.glb')
+    crate = {'template_name': 'crate', 'translation': [-2, 0.5, 2], 'motion_type': 'STATIC'}
+    return write_dataset(
+        folder,
+        objects={'crate': (trimesh.creation.box((1, 1, 1)), {})},
+        instances=[{**crate, 'translation_origin': 'asset_local'}],
+        scene={'stage_instance': {'template_name': 'floors'}},
+    )
+
+
+@needs_habitat
+@pytest.mark.filterwarnings('ignore')
+def test_drives_of_osma_bench_are_those_of_its_code(tmp_path: Path) -> None:
+    dataset = two_islands(tmp_path)
+    path = planned(
+        load_scene(str(dataset)), planner='osma_bench', goal_points=[], goals=5, max_frames=100_000
+    )
+    script = Path(__file__).with_name('osma_bench_drive.py')
+    told = subprocess.run(
+        [os.environ[PYTHON_VARIABLE], str(script), str(dataset), '3', '5'],
+        env={'HABITAT_SIM_LOG': 'quiet', 'MAGNUM_LOG': 'quiet'},
+        cwd=tmp_path,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    driven = np.array(json.loads(told.stdout.splitlines()[-1]))
+    places, headings = points_from_habitat(driven[:, 1:4]), np.unwrap(driven[:, 4] + np.pi / 2)
+    moved = np.linalg.norm(np.diff(np.column_stack([places[:, :2], headings]), axis=0), axis=1)
+    kept = np.append(True, moved > 1e-9)
+    np.testing.assert_allclose(path.states[:, :2], places[kept, :2], atol=1e-5)
+    np.testing.assert_allclose(
+        path.states[:, 2] - path.states[0, 2], headings[kept] - headings[0], atol=1e-5
+    )
+    assert path.states[0, 2] == pytest.approx(np.pi / 2), 'heading -z of Habitat'
+    np.testing.assert_array_equal(path.segments, driven[kept, 0][1:])
+    assert 0 < len(set(path.segments.tolist())) < 5, 'goals on the other floor are left out'
+    height_m = path.floor_height_m if path.heights_m is None else path.heights_m
+    np.testing.assert_allclose(height_m, places[kept, 2], atol=1e-5)
+
+
 @needs_habitat
 def test_random_goals_and_faults(room: Scene) -> None:
     for planner in ('navmesh', 'greedy_follower'):
@@ -93,8 +154,8 @@ def test_random_goals_and_faults(room: Scene) -> None:
             planned(room, planner=planner, goal_points=[[-1, 0], [1, 0]])
     with pytest.raises(SimulationError, match='gone.navmesh is no navigation mesh'):
         planned(room, planner='navmesh', navmesh='gone.navmesh')
-    with pytest.raises(SimulationError, match='is not on disk as a Habitat scene data set'):
-        planned(room_scene(), planner='navmesh')
+    in_memory = planned(room_scene(), planner='navmesh')
+    np.testing.assert_array_equal(in_memory.states, planned(room, planner='navmesh').states)
 
 
 def test_without_habitat_sim_it_says_so(room: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,6 +172,8 @@ def test_without_habitat_sim_it_says_so(room: Scene, monkeypatch: pytest.MonkeyP
         ({'planner': 'navmesh', 'strategy': 'coverage', 'goal_points': []}, 'planner grid alone'),
         ({'planner': 'navmesh', 'recorded': 'a.tum', 'goal_points': []}, 'planner grid alone'),
         ({'planner': 'greedy_follower', 'strategy': 'look_around'}, 'strategy follow alone'),
+        ({'planner': 'osma_bench'}, 'leave out goal_points and storey'),
+        ({'planner': 'osma_bench', 'goal_points': [], 'storey': 1}, 'goal_points and storey'),
     ],
 )
 def test_planners_at_fault_are_named(changes: dict[str, Any], reported: str) -> None:

@@ -13,7 +13,7 @@ from small_scenes import box_object, room_scene
 
 from osmabench_ros.base.files import read_json, sha256_of
 from osmabench_ros.base.progress import silent
-from osmabench_ros.errors import ConfigError
+from osmabench_ros.errors import ConfigError, SimulationError
 from osmabench_ros.geometry.stamped_trajectory import read_tum
 from osmabench_ros.runs.config import MatrixConfig, SceneConfig, parse_config
 from osmabench_ros.runs.evaluate.evaluation import TRUE_TRAJECTORY
@@ -166,6 +166,17 @@ def test_colours_without_light_need_a_simulator_that_shows_them() -> None:
     elsewhere = config.simulator.model_copy(update={'name': 'habitat'})
     with pytest.raises(ConfigError, match='albedo, but habitat shows no colours without light'):
         Preparation(divided_room).check_mappers(config.model_copy(update={'simulator': elsewhere}))
+
+
+def test_a_scene_that_would_be_dark_is_told_before_anything_runs(tmp_path: Path) -> None:
+    def dark(item: SceneConfig) -> Scene:
+        return dataclasses.replace(divided_room(item), lights=())
+
+    config = configuration()
+    with pytest.raises(SimulationError, match='has no lights and condition "baseline" adds none'):
+        Preparation(dark).plans(config, tmp_path)
+    lit = configuration().model_copy(update={'conditions': ('camera', 'nominal')})
+    assert len(Preparation(dark).plans(lit, tmp_path)) == 2
 
 
 def test_what_stands_for_the_run_in_options_is_filled_in_before_they_are_checked() -> None:

@@ -1,3 +1,4 @@
+import importlib.metadata
 import json
 import platform
 import re
@@ -73,6 +74,9 @@ def test_it_tells_what_a_run_was_made_from(plan: RunPlan, home: Path) -> None:
     assert found['inputs']['shared path.json'] == sha256_of(path)
     assert found['versions']['python'] == platform.python_version()
     assert re.match(r'\d+\.\d+', found['versions']['numpy'])
+    # Its wheels are called open3d, open3d-cpu or otherwise.
+    for name in importlib.metadata.packages_distributions().get('open3d', ()):
+        assert found['versions']['open3d'] == importlib.metadata.version(name)
     assert found['renderer'] == 'renderer of opengl'
     assert str(home) not in json.dumps(found)
     assert found['config']['mapper']['command'][1] == '~/my_mapper.py'

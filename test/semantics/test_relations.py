@@ -7,11 +7,11 @@ from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.semantics.relations import (
     SYMMETRIC,
     RelationThresholds,
-    close_pairs,
     derive_relations,
     with_neighbours_within,
 )
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph, SceneNode, ScoredLabel
+from osmabench_ros.semantics.surface_points import close_pairs
 
 
 def node(node_id, low, high, label='thing', kind=NodeKind.OBJECT, parent=None):

@@ -117,7 +117,7 @@ def test_nothing_is_asked_that_the_visible_part_answers_otherwise(bedroom: Groun
     )
     wrong = {}
     for name, truth in (('blind', blind), ('fair', bedroom)):
-        questions = questions_about(truth, scene='s', seed=1)
+        questions = questions_about(truth, scene='s', seed=1, count=100)
         assert len(questions) > 20
         verdicts = judge_all(
             questions,
@@ -131,7 +131,7 @@ def test_nothing_is_asked_that_the_visible_part_answers_otherwise(bedroom: Groun
         ]
     assert wrong['blind']
     assert wrong['fair'] == []
-    questions = questions_about(bedroom, scene='s', seed=1)
+    questions = questions_about(bedroom, scene='s', seed=1, count=100)
     about_bed = [q for q in questions if BED in q.evidence.nodes]
     assert about_bed
     share = f'{bedroom.visible_shares[BED]:.3f}'

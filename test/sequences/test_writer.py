@@ -11,7 +11,9 @@ from recorded_frames import CAMERA, FRAMES, INFO, START_NS, STEP_NS
 
 from osmabench_ros.base.files import sha256_of
 from osmabench_ros.errors import SequenceError
+from osmabench_ros.geometry.axes import World
 from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.stamped_trajectory import read_tum
 from osmabench_ros.mappers.offline.mapper import OfflineMapperFactory, offline
 from osmabench_ros.mappers.offline.method import load_method
 from osmabench_ros.sequences.layout import OSMA, SCANNET, SequenceFormat, SequenceInfo
@@ -93,6 +95,25 @@ def test_scannet_layout(tmp_path: Path) -> None:
     assert pixels(directory / 'depth/3.png')[0, 3] == 10500
     assert (directory / 'color/0.jpg').exists()
     np.testing.assert_array_equal(pixels(directory / 'instance/1.png'), FRAMES[1].instance)
+
+
+def test_tum_layout_names_images_by_their_stamps_and_is_not_read(tmp_path: Path) -> None:
+    form = SequenceFormat(layout='tum', world=World.Z_UP, depth_scale=5000, color='png')
+    directory = written(tmp_path / 'room', form)
+    path = read_tum(directory / 'groundtruth.txt')
+    assert path.stamps_ns.tolist() == [frame.stamp_ns for frame in FRAMES]
+    np.testing.assert_allclose(
+        path.pose(3).matrix, FRAMES[3].camera_pose.matrix, rtol=0, atol=1e-7
+    )
+    for kind in ('rgb', 'depth'):
+        names = sorted(float(item.stem) for item in (directory / f'{kind}_sync').glob('*.png'))
+        assert names == [frame.stamp_ns / 1e9 for frame in FRAMES]
+    last = sorted((directory / 'depth_sync').iterdir())[-1]
+    expected = np.rint(FRAMES[3].depth_m[1:].astype(np.float64) * 5000)
+    np.testing.assert_array_equal(pixels(last)[1:], np.where(expected < 65535, expected, 0))
+    assert not (directory / 'label').exists()
+    with pytest.raises(SequenceError, match='tum, which is written for methods and not read'):
+        FolderSequence(directory)
 
 
 def test_same_frames_give_the_same_bytes(tmp_path: Path) -> None:

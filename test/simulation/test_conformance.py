@@ -11,17 +11,21 @@ import numpy as np
 import psutil
 import pytest
 from numpy.typing import NDArray
+from pydantic import TypeAdapter
+from scenes.test_changes import door_scene
 from shared_data import shared_path
-from small_scenes import CAMERA, camera_at, room_scene, stripes
+from small_scenes import CAMERA, box_object, camera_at, room_scene, stripes
 
 from osmabench_ros.errors import MissingDependencyError, SimulationError
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.scenes.change_kinds import Changes
+from osmabench_ros.scenes.changes import changed_scene
 from osmabench_ros.scenes.lights import Light, Lighting, LightKind
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.scene import Material, Scene
 from osmabench_ros.scenes.writing import write_habitat_dataset
-from osmabench_ros.semantics.labels import UNLABELLED
+from osmabench_ros.semantics.labels import COLOR_EXAMPLES, UNLABELLED
 from osmabench_ros.simulation.simulator import (
     Observation,
     Simulator,
@@ -314,6 +318,62 @@ def test_small_house_agrees_with_ray_casting(name: str) -> None:
         expected = np.array([class_of.get(int(i), UNLABELLED) for i in instance.flat])
         assert (seen.semantic.ravel() == expected).mean() > 0.99
     simulator.close()
+
+
+CHANGES = (
+    {'kind': 'move', 'object': 'box_5', 'offset_m': [-1.2, -0.4, 0.0], 'turn_deg': 30.0},
+    {'kind': 'remove', 'object': 'box_7'},
+    {'kind': 'add', 'name': 'crate', 'like': 'box_8', 'position_m': [1.4, -1.6, 0.0]},
+    {'kind': 'replace', 'object': 'box_8', 'like': 'box_5', 'name': 'bin'},
+    {'kind': 'recolor', 'object': 'wall_3', 'color': 'red'},
+    {'kind': 'open', 'object': 'door_4', 'angle_deg': 90.0},
+    {'kind': 'switch', 'lamp': 'ceiling', 'on': False},
+)
+
+
+@pytest.mark.parametrize('name', simulator_names())
+def test_a_changed_scene_is_seen_as_it_was_changed(name: str) -> None:
+    room = door_scene()
+    boxes = (
+        box_object(7, 'box', (-1.4, -0.7, 0.0), (-1.0, -0.3, 0.4)),
+        box_object(8, 'box', (0.6, -0.9, 0.0), (1.2, -0.5, 0.9)),
+    )
+    ids = {'class_id': room.label_set.id_of('box')}
+    before = replace(
+        room,
+        objects=(*room.objects, *(replace(item, **ids) for item in boxes)),
+        lights=(Light('ceiling', position=(0.0, -1.5, 2.4), intensity=3.0, lamp=True),),
+    )
+    after = changed_scene(before, TypeAdapter(Changes).validate_python(CHANGES))
+    pose, seen, lit = camera_at(0.0, -2.9, 1.6, np.pi / 2), [], []
+    for scene in (before, after):
+        simulator = started(name, scene, CAMERA)
+        simulator.set_lighting(Lighting.unlit())
+        seen.append(simulator.render(pose))
+        simulator.set_lighting(Lighting(scene.lights))
+        lit.append(float(simulator.render(pose).color.mean()))
+        simulator.close()
+        depth_m, instance = cast(scene, CAMERA, pose)
+        same = seen[-1].instance == instance
+        assert same.mean() > 0.995
+        finite = same & np.isfinite(depth_m)
+        assert np.abs(seen[-1].depth_m[finite] - depth_m[finite]).max() < 0.01
+        classes = {item.instance_id: item.class_id for item in scene.objects}
+        expected = np.array([classes.get(int(i), UNLABELLED) for i in seen[-1].instance.flat])
+        np.testing.assert_array_equal(seen[-1].semantic.ravel(), expected)
+    visible = [set(np.unique(image.instance).tolist()) for image in seen]
+    new = {item.instance_id for item in after.objects} - set(before.by_instance)
+    assert visible[0] - visible[1] == {7, 8}
+    assert len(new) == 2
+    assert new <= visible[1] - visible[0], 'what was added and what stands for another'
+    red = seen[1].color[seen[1].instance == instance_of(after, 'wall_3')].astype(int)
+    # Files keep colour factors in 8 bits, linear, which moves dark ones by up to 0.03.
+    assert (np.abs(red - COLOR_EXAMPLES['red']) <= 0.03 * 255).all()
+    doorway = np.s_[60:80, 78:82]
+    assert np.isfinite(seen[0].depth_m[doorway]).all()
+    assert seen[1].depth_m[doorway].mean() > seen[0].depth_m[doorway].mean()
+    assert lit[0] > 10
+    assert lit[1] == 0.0
 
 
 def test_the_folder_on_disk_is_the_scene_in_memory(scene: Scene, tmp_path: Path) -> None:

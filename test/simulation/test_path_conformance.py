@@ -1,5 +1,7 @@
 """What every planner's paths must keep to; none of it knows who plans."""
 
+from collections.abc import Callable
+from functools import lru_cache, partial
 from itertools import pairwise
 
 import numpy as np
@@ -16,16 +18,29 @@ from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.scenes.visibility import RayCaster, sample_surface
 from osmabench_ros.scenes.writing import write_habitat_dataset
+from osmabench_ros.simulation.navigation import NavigationMap
 from osmabench_ros.simulation.robot_path import RobotPath
 from osmabench_ros.simulation.surfaces import CLIMB_M, STEP_M
 
 CELL_M = 0.05
 """Both grid and navigation mesh know obstacles to a cell."""
 
+OUTLINE_M = 1.3 * CELL_M
+"""Recast moves the outlines of its mesh by as much to make them simpler."""
 
-@pytest.fixture(scope='module', params=['room', 'ramp_house', 'small_house'])
+PLANNERS = [planner for planner in Planner if planner is not Planner.OSMA_BENCH]
+"""OSMa-Bench's own planner promises none of this; test_habitat_path.py holds it to its code."""
+
+
+@pytest.fixture(scope='module', params=['room', 'ramp_house', 'two_storeys', 'small_house'])
 def scene(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Scene:
-    built = {'room': room_scene, 'ramp_house': ramp_house}.get(request.param)
+    two_storeys = partial(load_scene, 'two_storey_apartment', seed=1)
+    known: dict[str, Callable[[], Scene]] = {
+        'room': room_scene,
+        'ramp_house': ramp_house,
+        'two_storeys': two_storeys,
+    }
+    built = known.get(request.param)
     if built is not None:
         return load_scene(str(write_habitat_dataset(built(), tmp_path_factory.mktemp('scene'))))
     return load_scene(
@@ -33,17 +48,22 @@ def scene(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     )
 
 
+@lru_cache(maxsize=1)
+def navigation(scene: Scene) -> NavigationMap:
+    return navigation_of(MatrixConfig.model_validate(small_config()), scene)
+
+
 def planned(planner: Planner, scene: Scene, seed: int) -> tuple[MatrixConfig, RobotPath]:
     trajectory = {'goals': 4, 'planner': planner.value, 'max_frames': 5000, 'frame_rate_hz': 5.0}
     config = MatrixConfig.model_validate(small_config(trajectory=trajectory))
     try:
-        return config, shared_path(config, seed, scene, navigation_of(config, scene))
+        return config, shared_path(config, seed, scene, navigation(scene))
     except MissingDependencyError as error:
         pytest.skip(f'{planner.value}: {error}')
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize('planner', Planner, ids=lambda planner: planner.value)
+@pytest.mark.parametrize('planner', PLANNERS, ids=lambda planner: planner.value)
 def test_paths_keep_the_radius_of_the_robot_clear(planner: Planner, scene: Scene) -> None:
     config, path = planned(planner, scene, seed=5)
     points = sample_surface(scene, 800.0, seed=9).points
@@ -57,7 +77,7 @@ def test_paths_keep_the_radius_of_the_robot_clear(planner: Planner, scene: Scene
         [a + np.linspace(0, 1, 60)[:, None] * (b - a) for a, b in pairwise(line)]
     )
     assert path.length_m > 3.0
-    near = cKDTree(points[:, :2]).query_ball_point(dense[:, :2], config.robot.radius_m - CELL_M)
+    near = cKDTree(points[:, :2]).query_ball_point(dense[:, :2], config.robot.radius_m - OUTLINE_M)
     for (x, y, here), found in zip(dense.tolist(), near, strict=True):
         high_m = points[found, 2] - here
         in_the_way = (high_m > low_m + CELL_M) & (high_m < config.robot.height_m - CELL_M)
@@ -65,13 +85,15 @@ def test_paths_keep_the_radius_of_the_robot_clear(planner: Planner, scene: Scene
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize('planner', Planner, ids=lambda planner: planner.value)
+@pytest.mark.parametrize('planner', PLANNERS, ids=lambda planner: planner.value)
 def test_a_path_over_two_floors_keeps_to_the_ground(planner: Planner, scene: Scene) -> None:
-    if scene.name != 'ramp_house':
+    storeys_m = navigation(scene).storeys_m
+    if len(storeys_m) == 1:
         pytest.skip('one floor')
     _, path = planned(planner, scene, seed=5)
     assert path.heights_m is not None
-    assert np.ptp(path.heights_m) == pytest.approx(STOREY_M, abs=0.05)
+    assert np.ptp(storeys_m) == pytest.approx(STOREY_M, abs=0.1)
+    assert np.ptp(path.heights_m) == pytest.approx(np.ptp(storeys_m), abs=0.05)
     caster = RayCaster(scene)
     down = np.tile(np.array([[0, 0, -1]], np.float32), (len(path.states), 1))
     above = np.column_stack([path.states[:, :2], path.heights_m + 0.3]).astype(np.float32)
@@ -79,7 +101,7 @@ def test_a_path_over_two_floors_keeps_to_the_ground(planner: Planner, scene: Sce
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize('planner', Planner, ids=lambda planner: planner.value)
+@pytest.mark.parametrize('planner', PLANNERS, ids=lambda planner: planner.value)
 def test_a_seed_repeats_its_path_and_another_has_its_own(planner: Planner, scene: Scene) -> None:
     first, again, other = (planned(planner, scene, seed)[1] for seed in (5, 5, 6))
     np.testing.assert_array_equal(first.states, again.states)

@@ -131,9 +131,26 @@ def test_each_of_the_six_kinds_is_asked(asked):
     ('Would the chest fit on top of the bed without jutting out?', 'yes'),
     ('What are the coordinates of the centre of the bed in metres?', (7.0, 3.3, 0.25)),
     ('Which is the shorter way for a robot from the bed: to the chest or to the table?', 'chest'),
+    ('Is the room with the table about as large as the room with the bed?', 'yes'),
+    ('Which would fit on top of the bed without jutting out: the table or the chest?', 'chest'),
+    # The doorway is at small y: on the left of who drives towards -x.
+    ('Does the shortest way for a robot from the bed to the table lie left or right of the '
+     'straight line?', 'left'),
+    ('On the shortest way for a robot from the table to the bed, to which side does it turn off '
+     'the straight line, left or right?', 'right'),
 ])  # fmt: skip
 def test_answers_are_those_of_the_flat(text, right, truth):
     assert said(truth, text) == right
+
+
+@pytest.mark.parametrize(('x', 'right'), [(7.9, 'yes'), (7.6, 'no'), (6.2, 'no')])
+def test_things_stand_symmetrically_that_are_mirror_images_about_the_middle(x, right, truth):
+    # The middle of the bed is at x = 7; from 7.9 to 6.1 it is as far on both sides.
+    pair = (thing(60 + i, 'plant', (left - 0.1, 2.0, 0), (0.2, 0.2, 0.4))
+            for i, left in enumerate((6.1, x)))  # fmt: skip
+    graph = dataclasses.replace(truth.graph, nodes=(*truth.graph.nodes, *pair))
+    asked = 'Do the two plants of the scene stand symmetrically about the bed?'
+    assert said(dataclasses.replace(truth, graph=graph), asked) == right
 
 
 def test_a_way_leads_through_the_doorway_and_begins_where_the_robot_may_stand(truth):

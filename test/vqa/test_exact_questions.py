@@ -1,18 +1,28 @@
 """Exact questions: unambiguous, balanced, about what was seen; answers re-derived by hand."""
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from furnished_graph import as_map, large_graph, living_room, seen, thing, vocabulary
 
 from osmabench_ros.errors import QuestionError
+from osmabench_ros.geometry.boxes import AxisAlignedBox
+from osmabench_ros.maps.semantic_map import DenseMap
+from osmabench_ros.semantics.cloud import LabelledCloud
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneEdge, SceneGraph
+from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.vqa.answering.rule import RuleAnswerer
 from osmabench_ros.vqa.english import MATERIALS
-from osmabench_ros.vqa.exact.generation import generate_questions
+from osmabench_ros.vqa.exact.generation import (
+    ALL_CATEGORIES,
+    generate_questions,
+    questions_about,
+    uneven_mix,
+)
 from osmabench_ros.vqa.exact.selection import overused, subjects_of
-from osmabench_ros.vqa.exact.view import Draft
+from osmabench_ros.vqa.exact.view import Draft, SceneView
 from osmabench_ros.vqa.knowledge import knowledge
 from osmabench_ros.vqa.question_files import to_json_line
 from osmabench_ros.vqa.questions import AnswerType, Category, QueryKind, inquiry
@@ -60,10 +70,38 @@ def test_no_object_is_asked_about_more_than_three_times_the_median(questions):
 
 
 def test_negative_questions_take_absent_classes_of_the_data_set_and_of_homes(questions):
+    graph = living_room()
+    absent = SceneView(graph, seen(graph), vocabulary={'oven', 'toilet', 'chair'}).absent
+    assert absent[:2] == ('oven', 'toilet')
+    assert 'piano' in absent
     texts = ' '.join(q.text for q in questions if q.category == 'Existence-Negative')
-    assert 'oven' in texts or 'toilet' in texts
+    assert any(label in texts for label in absent)
     assert 'couch' not in texts, 'the room has a sofa'
     assert 'lamp in' not in texts, 'the room has a floor lamp'
+
+
+def test_another_word_for_what_is_there_is_never_asked_for_as_absent():
+    labels = ('cup', 'sofa', 'dresser')
+    nodes = tuple(thing(i, label, (i, 0, 0), (1, 1, 1)) for i, label in enumerate(labels, 1))
+    absent = SceneView(SceneGraph(nodes), {1, 2, 3}).absent
+    assert 'mug' in knowledge().household
+    assert not {'mug', 'cup', 'sofa', 'cabinet'} & set(absent)
+    assert {'piano', 'bed'} <= set(absent)
+
+
+def test_a_scene_of_few_objects_gets_few_questions():
+    kept = [node for node in living_room().nodes if node.kind is NodeKind.OBJECT][:8]
+    graph = SceneGraph(tuple(kept))
+    nothing = LabelledCloud(np.zeros((0, 3), np.float32), *np.zeros((2, 0), np.int32))
+    ids = tuple(sorted(node.id for node in kept))
+    truth = GroundTruth('d', 's', vocabulary(graph), graph, nothing, nothing, (), None, ids)
+    asked = questions_about(truth, scene='s', seed=0)
+    assert 20 < len(asked) <= 40
+    counts = Counter(item.category for item in asked)
+    share = len(asked) // len(ALL_CATEGORIES)
+    short = [name for name in ALL_CATEGORIES if counts[name] < share - 1]
+    assert all(name in uneven_mix(asked) for name in short)
+    assert bool(uneven_mix(asked)) == bool(short)
 
 
 def test_what_was_not_seen_does_not_exist():
@@ -328,3 +366,57 @@ def test_relations_of_unseen_things_are_not_used():
 
     assert not asked({1, 2, 3}), 'two things stand on the table'
     assert [q.answer for q in asked({1, 2})] == ['cup']
+
+
+def house(floors_m=(0.0, 2.8)):
+    """Return the living room again upstairs, other things and other names, and its floors."""
+    graph, up = living_room(), np.array([0, 0, 2.8])
+    upstairs = tuple(
+        replace(
+            node,
+            id=node.id + 100,
+            labels=tuple(replace(label, name=f'attic {label.name}') for label in node.labels),
+            box=AxisAlignedBox(node.box.minimum + up, node.box.maximum + up),
+        )
+        for node in graph.nodes
+        if node.id not in (1, 2)
+    )
+    return replace(graph, nodes=(*graph.nodes, *upstairs)), [floors_m, floors_m]
+
+
+def of_storeys(questions):
+    kinds = (QueryKind.UPSTAIRS, QueryKind.FLOOR_OF)
+    return [q for q in questions if parsed(q.text).kind in kinds]
+
+
+def test_floors_are_asked_for_where_there_are_two():
+    graph, storeys_m = house()
+    asked = generate_questions(graph, seen(graph), scene='h', seed=2, storeys_m=storeys_m)
+    found = of_storeys(asked)
+    assert {parsed(q.text).kind for q in found} == {QueryKind.UPSTAIRS, QueryKind.FLOOR_OF}
+    for question in found:
+        (phrase,) = parsed(question.text).phrases
+        above = 'attic' in phrase
+        assert question.answer == (int(above) if question.answer_type == 'integer' else
+                                   'yes' if above else 'no')  # fmt: skip
+    assert len({q.answer for q in found}) == 4
+    for heights in ([(0.0,)], [(0.0, 2.8), (0.0,)], ()):
+        rest = generate_questions(graph, seen(graph), scene='h', seed=2, storeys_m=heights)
+        assert all(q.answer in ('no', 0) for q in of_storeys(rest)), heights
+        assert heights or not of_storeys(rest)
+
+
+def test_a_map_finds_its_floors_in_its_points():
+    graph, storeys_m = house()
+    asked = of_storeys(
+        generate_questions(graph, seen(graph), scene='h', seed=2, storeys_m=storeys_m)
+    )
+    rng = np.random.default_rng(0)
+    levels = [rng.uniform((0, 0, z), (8, 6, z + 0.01), (9000, 3)) for z in (0.0, 2.6, 2.8)]
+    walls = rng.uniform((0, 0, 0), (0.1, 6, 5.3), (9000, 3))
+    points = np.concatenate([*levels, walls]).astype(np.float32)
+    mapped = replace(as_map(graph), dense=DenseMap(points))
+    answers = RuleAnswerer().answer(mapped, [inquiry(q) for q in asked])
+    assert [a.value for a in answers] == [q.answer for q in asked]
+    silent = RuleAnswerer().answer(as_map(graph), [inquiry(q) for q in asked])
+    assert {a.value for a in silent} == {None}

@@ -19,7 +19,7 @@ from osmabench_ros.base.configuration import requirements_file, unmet_requiremen
 from osmabench_ros.base.files import add_file
 from osmabench_ros.base.limits.child_main import landlock_version
 from osmabench_ros.base.limits.documents import read_json, read_text
-from osmabench_ros.errors import OsmabenchError, SceneError
+from osmabench_ros.errors import MissingDependencyError, OsmabenchError, SceneError
 from osmabench_ros.scenes.asset_files import leads_into
 
 
@@ -295,13 +295,15 @@ def renderer() -> Finding:
 
 
 def _habitat() -> Finding:
-    from osmabench_ros.simulation.habitat.simulator import habitat_versions
+    from osmabench_ros.simulation.habitat.simulator import first_frame
 
     try:
-        found = habitat_versions()
-    except OsmabenchError as error:
+        found, took_s = first_frame()
+    except MissingDependencyError as error:
         return absent('habitat_sim', str(error), 'see docs/habitat.md')
-    return ok('habitat_sim', f'{found["habitat_sim"]} on Python {found["python"]}')
+    except OsmabenchError as error:
+        return failed('habitat_sim', str(error), 'see docs/habitat.md')
+    return ok('habitat_sim', f'{found}; first frame after {took_s:.1f} s')
 
 
 def _device() -> Finding:

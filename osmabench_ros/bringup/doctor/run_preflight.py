@@ -181,7 +181,7 @@ def _has_package(package: str) -> bool:
 
 def _scenes(config: MatrixConfig) -> list[Finding]:
     references = dict.fromkeys(scene.reference for scene in config.scenes)
-    return [examine_scene_files(Path(item)) for item in references if item != PROCEDURAL]
+    return [examine_scene_files(Path(item)) for item in references if item not in PROCEDURAL]
 
 
 def _files(config: MatrixConfig) -> list[Finding]:

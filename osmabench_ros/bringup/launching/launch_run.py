@@ -145,7 +145,8 @@ class RunLaunch:
             raise RunError(f'the evaluator ended with exit code {exit_code} and without a report')
         report = read_model(RunReport, self._plan.report_file)
         root = self._plan.root
-        write_matrix_report(self._plan.config, [self._plan], [report], root)
+        written = write_matrix_report(self._plan.config, [self._plan], [report], root)
         if exit_code:
             raise RunError(f'the evaluator ended with exit code {exit_code}; see {root}')
-        return [LogInfo(msg=f'passed; {root / "report.html"}'), *ended(exit_code)]
+        verdict = written.verdict(self._plan.config.requirements)
+        return [LogInfo(msg=f'{verdict}; {root / "report.html"}'), *ended(exit_code)]

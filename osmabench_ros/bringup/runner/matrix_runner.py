@@ -10,6 +10,7 @@ from osmabench_ros.base.owned_folder import refuse_foreign, settle
 from osmabench_ros.base.progress import Progress, share
 from osmabench_ros.bringup.doctor.run_preflight import check_run
 from osmabench_ros.bringup.runner.admission import Capacity, capacity_here, jobs_here
+from osmabench_ros.bringup.runner.cluster import Cluster, run_on_cluster
 from osmabench_ros.bringup.runner.node_processes import NodeProcesses
 from osmabench_ros.bringup.runner.one_run import run_one, without_figures
 from osmabench_ros.bringup.runner.side_by_side import run_side_by_side
@@ -20,6 +21,7 @@ from osmabench_ros.reports.matrix import (
     required_figures,
     write_matrix_report,
 )
+from osmabench_ros.runs.changed_scenes import matrices_beside
 from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.runs.inputs import input_digests
 from osmabench_ros.runs.matrix_on_disk import MatrixOnDisk, RunOnDisk, RunState, note_runs
@@ -37,27 +39,29 @@ def run_matrix(
     fresh: bool = False,
     jobs: int | None = 1,
     shard: Shard | None = None,
+    cluster: Cluster | None = None,
     progress: Progress,
 ) -> MatrixReport:
     """Run every run of a configuration and write the report of all, which is returned.
 
     Results go to a folder of `out` with the name of the configuration; stages that are done stay
     done, unless `fresh` deletes them. `jobs` bounds the runs at once, None for as many as cores
-    and memory allow; a `shard` is a part of the matrix in a folder of its own. A run that failed
-    is in the report with its error; the others go on.
+    and memory allow; on a `cluster`, Ray decides. A `shard` is a part of the matrix in a folder
+    of its own. A run that failed is in the report with its error; the others go on.
 
     Raises ConfigError, before any minute is spent, if a name in the configuration is unknown or
     there are more shards than runs; RunError if the folder is in use, cannot be written to, or
     holds results of another configuration or of inputs that changed since.
     """
-    root = results_root(config, out, shard)
+    root = results_root(config, out.absolute() if cluster else out, shard)
     refuse_foreign([root], folders=True)
     preparation = Preparation()
     preparation.check_names(config)
     check_run(config, out, shards=1 if shard is None else shard.count)
     preparation.check_mappers(config)
     capacity = capacity_here()
-    capacity.check(config)
+    if cluster is None:
+        capacity.check(config)
     plans = preparation.plans(config, root)
     part = None if shard is None else shard.part(plans)
     plans = plans if shard is None else shard.plans(plans)
@@ -66,7 +70,9 @@ def run_matrix(
         claim(root, config, inputs, fresh=fresh, part=part)
         refuse_foreign_results(root, plans)
         note_runs(root, plans)
-        report = _run_all(config, plans, part, preparation, capacity, jobs, progress)
+        report = _run_all(
+            config, plans, part, preparation, capacity, jobs, cluster, progress, fresh=fresh
+        )
         settle(root)
         return report
 
@@ -78,23 +84,48 @@ def _run_all(
     preparation: Preparation,
     capacity: Capacity,
     jobs: int | None,
+    cluster: Cluster | None,
     progress: Progress,
+    *,
+    fresh: bool,
 ) -> MatrixReport:
     at_once = min(jobs_here(capacity) if jobs is None else jobs, len(plans))
     with ExitStack() as stack:
-        if at_once > 1:
+        if cluster is not None:
+            ended = stack.enter_context(run_on_cluster(plans, preparation, cluster, progress))
+        elif at_once > 1:
             ended = stack.enter_context(run_side_by_side(plans, at_once, capacity, progress))
         else:
             ended = _one_by_one(config, plans, preparation, progress)
+        missing = _run_beside(plans, jobs, cluster, progress, fresh=fresh)
         progress('writing the report', 1.0)
         try:
-            origin = Origin(config_digest(config), part=part)
+            origin = Origin(config_digest(config), missing, part=part)
             reports = _with_figures(config, plans, ended)
             return write_matrix_report(config, plans, reports, plans[0].root, origin)
         except OsmabenchError as error:
             # What cannot be written would say it.
             failed = (f'{item.run_id}: {item.error}' for item in ended if item.error)
             raise RunError('. Before that: '.join((str(error), *failed))) from error
+
+
+def _run_beside(
+    plans: list[RunPlan],
+    jobs: int | None,
+    cluster: Cluster | None,
+    progress: Progress,
+    *,
+    fresh: bool,
+) -> tuple[str, ...]:
+    """Run what suites want mapped beside the matrix; return the runs that did not complete."""
+    missing: list[str] = []
+    for config in matrices_beside(plans):
+        out = plans[0].root.parent
+        report = run_matrix(
+            config, out, fresh=fresh, jobs=jobs, cluster=cluster, progress=progress
+        )
+        missing += (item.run_id for item in report.runs if item.status is not Status.COMPLETE)
+    return tuple(missing)
 
 
 def _with_figures(

@@ -13,7 +13,7 @@ import tempfile
 import time
 import warnings
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -116,6 +116,12 @@ class Task:
     number: int
     prepares: bool = False
 
+    def label(self, count: int) -> str:
+        """Return what it is called among the `count` runs of its matrix."""
+        if self.prepares:
+            return f'[scene] {self.plan.identity.scene_key}'
+        return f'[{self.number + 1}/{count}] {self.plan.identity.run_id}'
+
 
 @dataclass
 class _Work:
@@ -130,7 +136,7 @@ class _Work:
 def lined_up(plans: Sequence[RunPlan], jobs: int) -> list[Task]:
     """Return the runs, those that must be alone last, and what they wait for ahead of them."""
     runs = [Task(plan, number) for number, plan in enumerate(plans)]
-    scenes = list(dict.fromkeys(plan.shared_directory for plan in plans))
+    scenes = {item: n for n, item in enumerate(dict.fromkeys(x.shared_directory for x in plans))}
     missing = {
         task.plan.shared_directory: replace(task, prepares=True)
         for task in reversed(runs)
@@ -138,7 +144,7 @@ def lined_up(plans: Sequence[RunPlan], jobs: int) -> list[Task]:
     }
 
     def place(task: Task) -> tuple[bool, int, bool]:
-        scene = scenes.index(task.plan.shared_directory)
+        scene = scenes[task.plan.shared_directory]
         if task.prepares:
             return False, scene - (jobs - 1), False
         return demand_of(task.plan).alone, scene, True
@@ -274,14 +280,9 @@ class _SideBySide:
     def _tell(self) -> None:
         """Show what every worker does, a line each."""
         works = sorted(self._working.values(), key=lambda item: item.task.number)
-        lines = [f'{self._label(work.task)}: {work.text}' for work in works]
+        lines = [f'{work.task.label(self._count)}: {work.text}' for work in works]
         under_way = sum(work.fraction for work in works if not work.task.prepares)
         self._progress('\n'.join(lines), (len(self._reports) + under_way) / self._count)
-
-    def _label(self, task: Task) -> str:
-        if task.prepares:
-            return f'[scene] {task.plan.identity.scene_key}'
-        return f'[{task.number + 1}/{self._count}] {task.plan.identity.run_id}'
 
     def end(self) -> None:
         """End all workers; a run that is cut off can be gone on with."""
@@ -305,18 +306,21 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-class _Reporter:
+class Reporter:
     """Tells the runner how far the work is, not too often, and what to warn of."""
 
-    def __init__(self, channel: Connection) -> None:
-        self._channel = channel
+    def __init__(
+        self, send: Callable[[WorkNews | WorkWarning], object], period_s: float = NEWS_PERIOD_S
+    ) -> None:
+        self._send, self._period_s = send, period_s
         self._text, self._told_s = '', 0.0
 
     def tell(self, text: str, fraction: float) -> None:
+        """Send how far the work is."""
         now_s = time.monotonic()
-        if text != self._text or now_s - self._told_s > NEWS_PERIOD_S:
+        if text != self._text or now_s - self._told_s > self._period_s:
             self._text, self._told_s = text, now_s
-            self._channel.send(WorkNews(text, fraction))
+            self._send(WorkNews(text, fraction))
 
     def warn(
         self,
@@ -327,16 +331,18 @@ class _Reporter:
         file: TextIO | None = None,
         line: str | None = None,
     ) -> None:
+        """Send a warning of ours; others go to the log, as `warnings.showwarning` does."""
         del file
         if issubclass(category, OsmabenchWarning):
-            self._channel.send(WorkWarning(str(message)))
+            self._send(WorkWarning(str(message)))
         else:
             sys.stderr.write(warnings.formatwarning(message, category, filename, lineno, line))
 
 
-def _carried_out(
-    order: WorkOrder, preparation: Preparation, nodes: NodeProcesses, reporter: _Reporter
+def carried_out(
+    order: WorkOrder, preparation: Preparation, nodes: NodeProcesses, reporter: Reporter
 ) -> WorkDone:
+    """Make a run, or what runs share; only an interrupt is raised, all else is in the result."""
     visible = {'CUDA_VISIBLE_DEVICES': ','.join(order.gpus)} if order.gpus else {}
     with environment(visible):
         if not order.prepares:
@@ -359,11 +365,11 @@ def main() -> int:
     preparation = Preparation()
     try:
         with Connection(handle) as channel, closing(NodeProcesses(runs_each)) as nodes:
-            reporter = _Reporter(channel)
+            reporter = Reporter(channel.send)
             warnings.showwarning = reporter.warn
             with suppress(EOFError, BrokenPipeError, ConnectionResetError):
                 while True:
-                    channel.send(_carried_out(channel.recv(), preparation, nodes, reporter))
+                    channel.send(carried_out(channel.recv(), preparation, nodes, reporter))
     except KeyboardInterrupt:
         return INTERRUPTED
     return 0

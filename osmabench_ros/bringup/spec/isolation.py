@@ -7,6 +7,7 @@ import fcntl
 import os
 import re
 import shutil
+import socket
 import sys
 import tempfile
 import time
@@ -89,6 +90,9 @@ def remove_if_dead(lock_file: Path) -> None:
 FIRST_DOMAIN, LAST_DOMAIN = 20, 99
 """Domains whose ports lie below Linux's ephemeral ones; 0 to 19 are left to people."""
 
+_CLAIM = '\0osmabench-domain-{}'
+"""An abstract socket: seen by all that share the ports, whatever their folder of locks is."""
+
 
 @contextmanager
 def private_domain() -> Iterator[int]:
@@ -99,11 +103,17 @@ def private_domain() -> Iterator[int]:
         handle = lock(path)
         if handle is None:
             continue
-        try:
-            yield int(path.name)
-        finally:
-            _note_use(handle, locks)
-            os.close(handle)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as claim:
+            try:
+                claim.bind(_CLAIM.format(path.name))
+            except OSError:
+                os.close(handle)
+                continue
+            try:
+                yield int(path.name)
+            finally:
+                _note_use(handle, locks)
+                os.close(handle)
         return
     raise RunError(
         f'all ROS domains from {FIRST_DOMAIN} to {LAST_DOMAIN} are in use by runs; end one'

@@ -13,8 +13,10 @@ from pydantic import Field
 from osmabench_ros.base.files import Existing, check_folder, filled_folder, write_text
 from osmabench_ros.base.strict import Strict, validated
 from osmabench_ros.errors import ConfigError, MapError, OsmabenchError, RunError, errors_as
+from osmabench_ros.geometry.axes import optical_pose_in_link
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.mappers.offline.method import (
     Limits,
     OfflineMethod,
@@ -23,6 +25,7 @@ from osmabench_ros.mappers.offline.method import (
     filled,
     load_method,
     run_limited,
+    variables_of,
 )
 from osmabench_ros.mappers.offline.true_masks import ConceptGraphsDetections
 from osmabench_ros.maps.importer import ImportOptions, import_map
@@ -119,10 +122,11 @@ class MethodAdapter:
         self._writer: SequenceWriter | None = None
         self._masks: ConceptGraphsDetections | None = None
         self._intrinsics: Intrinsics | None = None
+        self._origin = Pose.identity()
         self._frames, self._stamp_ns = 0, 0
         self._map: SemanticMap | None = None
         self.usage: ProcessUsage | None = None
-        self._check_variables()
+        self._variables = variables_of(method, run.variables)
         self._resources, self._place = ExitStack(), run.work
         check_folder(run.work, Existing.MERGE)
         if self.sequence.exists():
@@ -149,6 +153,8 @@ class MethodAdapter:
             self.sequence.parent.mkdir()
             self._writer = self._open_writer(self.sequence, self._method.sequence)
             self._intrinsics = frame.intrinsics
+            if self._method.origin == 'first_camera':
+                self._origin = frame.camera_pose @ optical_pose_in_link().inverse()
             if self._method.true_masks:
                 self._masks = ConceptGraphsDetections(self.sequence, self._label_set, self._seed)
         self._writer.write(frame)
@@ -184,7 +190,9 @@ class MethodAdapter:
         output = Path(self._filled(self._method.output, values, 'output'))
         (self._place / 'output').mkdir()
         for name, text in self._method.files.items():
-            write_text(self._place / name, self._filled(text, values, f'files.{name}'))
+            where = f'files.{name}'
+            place = self._place / self._filled(name, values, where)
+            write_text(place, self._filled(text, values, where))
         self.usage = run_limited(
             [
                 [self._filled(argument, values, f'commands[{i}]') for argument in command]
@@ -204,17 +212,21 @@ class MethodAdapter:
         method, encoder = self._method, self._method.text_encoder
         options = ImportOptions(
             world=method.sequence.world,
+            pose=self._origin,
             label_set=self._label_set,
             scene=self._run.scene,
             condition=self._run.condition,
             frames_used=self._frames,
-            feature_model=encoder.model,
-            feature_pretrained=encoder.pretrained,
+            feature_model=encoder.model if encoder else '',
+            feature_pretrained=encoder.pretrained if encoder else '',
             text_comparable=False if method.true_masks else None,
         )
         with errors_as(MapError, f'{method.name} ran, but left no usable map', MapError):
             made = import_map(method.importer, output, options)
-        header = dataclasses.replace(made.header, stamp_ns=self._stamp_ns)
+        poses, remark = made.trajectory, made.header.remark
+        if poses is not None and len(poses) < self._frames:
+            remark = f'{method.name} found the poses of {len(poses)} of {self._frames} frames'
+        header = dataclasses.replace(made.header, stamp_ns=self._stamp_ns, remark=remark)
         return dataclasses.replace(made, header=header)
 
     def _empty(self) -> SemanticMap:
@@ -236,7 +248,7 @@ class MethodAdapter:
         }
         work = self._place.resolve()
         return {
-            **self._run.variables,
+            **self._variables,
             **numbers,
             'pixels': str(camera.width * camera.height),
             'work': str(work),
@@ -251,13 +263,6 @@ class MethodAdapter:
 
     def _filled(self, text: str, values: Mapping[str, str], key: str) -> str:
         return filled(text, values, f'method "{self._method.name}", {key}')
-
-    def _check_variables(self) -> None:
-        for name, meaning in self._method.variables.items():
-            if not self._run.variables.get(name):
-                raise ConfigError(
-                    f'method "{self._method.name}" needs the variable "{name}": {meaning}'
-                )
 
 
 offline = OfflineMapperFactory(open_writer)

@@ -99,9 +99,13 @@ class OfflineMethod(Strict):
     install : tuple of str
         What a person does once; nothing of it is run.
     variables : mapping of str to str
-        What the user has to set, e.g. where the code lies; name to explanation.
+        What the user has to set, e.g. where the code lies, in the options of the mapper or as
+        ``OSMABENCH_<NAME>_<VARIABLE>`` in the environment; name to explanation.
     sequence : SequenceFormat
         What it reads.
+    origin : str
+        'world' if its map is in the world of the poses that it reads; 'first_camera' if it finds
+        its own poses, and begins at its first camera: x forward, z up.
     files : mapping of str to str
         Files that are written before it runs: name in the work folder to text.
     commands : tuple of tuple of str
@@ -112,17 +116,18 @@ class OfflineMethod(Strict):
         Where the commands run.
     output : str
         What the importer reads afterwards.
-    text_encoder : TextEncoder
-        Named in the report.
+    text_encoder : TextEncoder, optional
+        Named in the report; None for a map without features.
     true_masks : str
         'conceptgraphs' if it reads the scene's masks as detections in the form of that method,
         which are written beside the sequence; '' if it detects objects itself.
 
     Notes
     -----
-    Files, commands, environment, directory and output may hold ``${...}``: the variables, and
-    ``sequence``, ``dataset`` (its parent), ``scene``, ``output``, ``work``, ``seed``, ``frames``,
-    ``width``, ``height``, ``pixels``, ``fx``, ``fy``, ``cx``, ``cy``, ``depth_scale``.
+    Files and their names, commands, environment, directory and output may hold ``${...}``: the
+    variables, and ``sequence``, ``dataset`` (its parent), ``scene``, ``output``, ``work``,
+    ``seed``, ``frames``, ``width``, ``height``, ``pixels``, ``fx``, ``fy``, ``cx``, ``cy``,
+    ``depth_scale``.
     """
 
     name: FolderName
@@ -131,13 +136,28 @@ class OfflineMethod(Strict):
     install: tuple[str, ...]
     variables: dict[str, str] = Field(default_factory=dict)
     sequence: SequenceFormat
+    origin: Literal['world', 'first_camera'] = 'world'
     files: dict[PathBelow, str] = Field(default_factory=dict)
     commands: tuple[tuple[str, ...], ...] = Field(min_length=1)
     environment: dict[str, str] = Field(default_factory=dict)
     directory: str = '${work}'
     output: str
-    text_encoder: TextEncoder
+    text_encoder: TextEncoder | None = None
     true_masks: Literal['', 'conceptgraphs'] = ''
+
+
+def variables_of(method: OfflineMethod, given: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables, of the options or else of the environment, or raise ConfigError."""
+    found = dict(given)
+    for name, meaning in method.variables.items():
+        variable = f'OSMABENCH_{method.name}_{name}'.upper()
+        found[name] = given.get(name) or os.environ.get(variable, '')
+        if not found[name]:
+            raise ConfigError(
+                f'method "{method.name}" needs the variable "{name}": {meaning}; give it under '
+                f'variables: in its options, or set {variable}'
+            )
+    return found
 
 
 def list_methods() -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from osmabench_ros.errors import MapError
 from osmabench_ros.geometry.boxes import AxisAlignedBox, OrientedBox
 from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.geometry.similarity import Similarity
+from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
 from osmabench_ros.maps.disk.document import MAX_NODES
 from osmabench_ros.maps.importer import ImportOptions, World
 from osmabench_ros.maps.semantic_map import (
@@ -145,6 +147,11 @@ class Placement:
         """Return points (..., 3) in metres in the frame of the map."""
         scaled = np.asarray(points, np.float64) * self._scale
         return np.asarray(scaled @ self._rotation.T + self._translation)
+
+    def poses(self, path: StampedTrajectory, frame_id: str, child: str) -> StampedTrajectory:
+        """Return the poses of the frame `child` in the frame of the map."""
+        moved = path.transformed(Similarity(Pose(self._rotation, self._translation), self._scale))
+        return replace(moved, frame_id=frame_id, child_frame_id=child)
 
     def box(
         self, center: Sequence[float], size: Sequence[float]

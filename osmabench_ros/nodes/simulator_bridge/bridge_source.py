@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from osmabench_ros.base.settings import settings_of
@@ -84,8 +85,8 @@ def open_frames(settings: BridgeSettings) -> SimulatedFrames:
     scene = chosen.load()
     motion = condition.motion_at(rate_hz)
     trajectory = sample_trajectory(_path(settings, scene), motion, rate_hz, camera.mount)
-    simulator = settings.simulator.simulator(scene, camera)
-    return SimulatedFrames(scene, simulator, condition, trajectory, chosen.seed_of_path)
+    start = partial(settings.simulator.simulator, camera=camera)
+    return SimulatedFrames(scene, start(scene), condition, trajectory, chosen.seed_of_path, start)
 
 
 def _path(settings: BridgeSettings, scene: Scene) -> RobotPath:

@@ -14,9 +14,10 @@ from markupsafe import Markup
 from osmabench_ros.base.files import write_text
 from osmabench_ros.mappers.mapper import home_advantage
 from osmabench_ros.reports.comparison import ComparisonView, comparison_view, power_view
-from osmabench_ros.reports.content import gather
+from osmabench_ros.reports.content import gather, mix_remarks
 from osmabench_ros.reports.outcomes import OUTCOMES
 from osmabench_ros.reports.pacing import PacingView, pacing_view
+from osmabench_ros.reports.page.confusion_table import confusion_tables
 from osmabench_ros.reports.page.figure_tables import (
     CLASS_FIGURES,
     RequirementRow,
@@ -37,7 +38,9 @@ from osmabench_ros.reports.page.over_time import (
     plot_over_time,
     view_over_time,
 )
+from osmabench_ros.reports.page.protocol_tables import protocol_tables
 from osmabench_ros.reports.palette import hex_color
+from osmabench_ros.reports.pictures.view_3d import three_js
 from osmabench_ros.reports.plots.change_plot import change_plot, robustness_plot
 from osmabench_ros.reports.plots.class_plot import class_plot
 from osmabench_ros.reports.plots.condition_plots import condition_plot, latency_plot
@@ -50,7 +53,7 @@ from osmabench_ros.runs.results.report_model import MatrixReport, for_part
 
 PAGE = 'report.html'
 TEMPLATES = Path(__file__).parent / 'templates'
-_SCRIPTS = ('tables.js', 'questions.js', 'enlarge.js')
+_SCRIPTS = ('tables.js', 'questions.js', 'space.js', 'enlarge.js')
 
 
 def write_page(report: MatrixReport, plans: Sequence[RunPlan], root: Path) -> Path:
@@ -59,6 +62,10 @@ def write_page(report: MatrixReport, plans: Sequence[RunPlan], root: Path) -> Pa
     content = gather(runs)
     pacing, comparison = pacing_view(runs), comparison_view(runs, content)
     growth = view_over_time(runs)
+    label_sets = {
+        item.run.scene: item.scene.truth.label_set for item in content.sections if item.scene
+    }
+    three = three_js() if content.space['runs'] else ''
     script = '\n'.join((TEMPLATES / name).read_text(encoding='utf-8') for name in _SCRIPTS)
     text = (
         page_environment()
@@ -83,14 +90,19 @@ def write_page(report: MatrixReport, plans: Sequence[RunPlan], root: Path) -> Pa
             power=power_view(runs, comparison),
             baseline=baseline_condition(runs),
             classes=class_table(runs),
+            protocols=protocol_tables(runs),
             class_figures=CLASS_FIGURES,
+            confusions=confusion_tables(runs, label_sets),
             figures=figure_table(runs),
             costs=cost_rows(runs),
             configuration=configuration_text(plans),
+            mix_remarks=mix_remarks(content),
             outcomes=OUTCOMES,
             hex_color=hex_color,
             script=trusted(script),
             script_hash=csp_hash(script),
+            three=trusted(three),
+            three_hash=csp_hash(three),
         )
     )
     write_text(root / PAGE, text)

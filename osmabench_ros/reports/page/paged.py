@@ -127,7 +127,7 @@ def _file(number: int) -> str:
 
 def _content(runs: Sequence[Run]) -> PageContent:
     sections = tuple(RunSection(run, '', None, None, '') for run in runs)
-    return PageContent((), sections, {}, {})
+    return PageContent((), sections, {}, {}, {})
 
 
 def _at_most(texts: Sequence[str]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,12 +26,19 @@ from osmabench_ros.reports.palette import (
     colors_of_labels,
     hex_color,
 )
-from osmabench_ros.reports.pictures.sample_frames import SampleFrame, png_uri, sample_frames
+from osmabench_ros.reports.pictures.sample_frames import (
+    SampleFrame,
+    camera_poses,
+    png_uri,
+    sample_frames,
+)
 from osmabench_ros.reports.pictures.topview import TopGrid, top_view
+from osmabench_ros.reports.pictures.view_3d import SpaceOfScene
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.prepare.preparation import GROUND_TRUTH_FOLDER, PATH_FILE
 from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.semantics.scene_graph import SceneGraph
+from osmabench_ros.semantics.storeys import storey_heights, storey_of
 from osmabench_ros.sequences.ground_truth import GroundTruth, read_ground_truth
 from osmabench_ros.simulation.robot_path import RobotPath
 from osmabench_ros.suites.prediction import predicted_labels
@@ -46,55 +54,67 @@ _SCALE_BARS_M = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0)
 class ScenePictures:
     """Pictures shared by all runs of a scene; `key` is unique on the page.
 
-    `view` is a data URI of the visible surface by class, `path` that of the robot in its pixels,
-    `scale_m` the length of the scale bar. `legend` has class, colour and share of the visible
-    surface, largest first.
+    `view` is a data URI of the visible surface by class, `paths` the parts of the robot's path on
+    the storeys that it comes to, in its pixels, `scale_m` the length of the scale bar. `legend`
+    has class, colour and share of the visible surface, largest first.
     """
 
     key: str
     truth: GroundTruth
     grid: TopGrid
     view: str
-    path: tuple[tuple[float, float], ...]
+    paths: tuple[tuple[tuple[float, float], ...], ...]
     legend: tuple[tuple[str, str, float], ...]
     scale_m: float
+    space: SpaceOfScene
 
 
 @dataclass(frozen=True, eq=False)
 class RunPictures:
-    """Pictures of one run, and shares of the visible surface by outcome and by instance."""
+    """Pictures of one run, shares of the visible surface by outcome and instance, its 3D view."""
 
     graph: SceneGraph
     views: tuple[tuple[str, str], ...]
     outcome_shares: Mapping[PointOutcome, float]
     frames: tuple[SampleFrame, ...]
     object_shares: Mapping[int, float]
+    space: Mapping[str, Any]
 
 
-def scene_pictures(plan: RunPlan, key: str) -> ScenePictures:
-    """Draw the pictures of a scene; `plan` is any of its runs, `key` unique on the page."""
+def scene_pictures(plan: RunPlan, key: str, most_points: int) -> ScenePictures:
+    """Draw the pictures of a scene; `plan` is any of its runs, `key` unique on the page.
+
+    `most_points` is of each cloud of the 3D view.
+    """
     truth = read_ground_truth(plan.shared_directory / GROUND_TRUTH_FOLDER)
     places, floor_height_m = _driven(plan, truth)
-    grid = TopGrid.around(truth.surface.points, floor_height_m)
+    storeys_m = storey_heights(truth.surface.points)
+    floors_m = storeys_m if len(storeys_m) > 1 else (floor_height_m,)
+    grid = TopGrid.around(truth.surface.points, floors_m)
     colors = colors_of_labels(truth.surface.labels, class_colors(truth.label_set))
-    corners = grid.pixels(places)
+    changes = np.flatnonzero(np.diff(storey_of(places[:, 2], floors_m))) + 1
+    parts = [grid.pixels(part) for part in np.split(places, changes)]
     return ScenePictures(
         key,
         truth,
         grid,
         png_uri(_truth_view(truth, colors, grid)),
-        tuple((round(float(x), 1), round(float(y), 1)) for x, y in _without_turns(corners)),
+        tuple(
+            tuple((round(float(x), 1), round(float(y), 1)) for x, y in _without_turns(corners))
+            for corners in parts
+        ),
         _legend(truth),
         _scale_m(grid),
+        SpaceOfScene(truth, floor_height_m, most_points),
     )
 
 
 def _driven(plan: RunPlan, truth: GroundTruth) -> tuple[NDArray[np.float64], float]:
-    """Return the positions of the robot, (N, 2) in metres, and the height of the floor."""
+    """Return the positions of the robot, (N, 3) in metres, and the height of the lowest floor."""
     if plan.scene.sequence is None:
         robot = RobotPath.read(plan.shared_directory / PATH_FILE)
-        return robot.states[:, :2], robot.floor_height_m
-    places = np.array([pose.translation[:2] for pose in truth.camera_poses])
+        return np.column_stack([robot.states[:, :2], robot.floors_m]), robot.floor_height_m
+    places = np.array([pose.translation for pose in truth.camera_poses])
     return places, float(np.quantile(truth.surface.points[:, 2], 0.01))
 
 
@@ -118,7 +138,7 @@ def _legend(truth: GroundTruth) -> tuple[tuple[str, str, float], ...]:
 
 
 def _scale_m(grid: TopGrid) -> float:
-    wanted = grid.width * grid.cell_m / 4
+    wanted = grid.panel * grid.cell_m / 4
     return max((bar for bar in _SCALE_BARS_M if bar <= wanted), default=_SCALE_BARS_M[0])
 
 
@@ -126,18 +146,23 @@ def run_pictures(plan: RunPlan, scene: ScenePictures) -> RunPictures:
     """Draw the recorded map of a run, and collect its sample frames."""
     semantic_map = read_map(plan.map_directory)
     context = SuiteContext(scene.truth.scene, semantic_map, scene.truth, device='cpu')
-    outcomes = surface_outcomes(context, max_distance_of(plan.config.suites))
+    max_distance_m = max_distance_of(plan.config.suites)
+    outcomes = surface_outcomes(context, max_distance_m)
     views = list(_map_views(semantic_map, scene.truth.label_set, scene.grid))
     if outcomes is not None:
         palette = np.array([item.color for item in OUTCOMES], np.uint8)
         drawn = _truth_view(scene.truth, palette[outcomes], scene.grid)
         views.append(('Right and wrong on the visible surface', png_uri(drawn)))
+    frames = tuple(sample_frames(plan, scene.truth))
+    poses = scene.truth.camera_poses if plan.scene.sequence else camera_poses(plan)
+    pictured = [frame.index for frame in frames]
     return RunPictures(
         semantic_map.graph,
         tuple(views),
         {} if outcomes is None else shares(outcomes),
-        tuple(sample_frames(plan, scene.truth)),
+        frames,
         {} if outcomes is None else object_shares(outcomes, scene.truth),
+        scene.space.of_run(context, max_distance_m, poses, pictured),
     )
 
 

@@ -91,11 +91,12 @@ def sample_frames(plan: RunPlan, truth: GroundTruth) -> list[SampleFrame]:
             photo_uri(files[index], _WIDTH_PX),
             shown_instances(truth, poses[index]) if index < len(poses) else {},
         )
-        for index in _spread(sorted(files), MOST_FRAMES)
+        for index in spread(sorted(files), MOST_FRAMES)
     ]
 
 
-def _spread(indices: Sequence[int], most: int) -> list[int]:
+def spread(indices: Sequence[int], most: int) -> list[int]:
+    """Return at most `most` of some indices, evenly spread, the first and the last among them."""
     if len(indices) <= most:
         return list(indices)
     places = np.linspace(0, len(indices) - 1, most).round().astype(int)
@@ -115,6 +116,17 @@ def camera_poses(plan: RunPlan) -> tuple[Pose, ...]:
 
 def shown_instances(truth: GroundTruth, pose: Pose) -> dict[int, tuple[int, Rectangle]]:
     """Return the instances that a camera, optical in the world, sees; how many points, where."""
+    rows, pixels = rows_in_view(truth, pose)
+    instances = truth.surface.instances[rows]
+    return {
+        int(instance): (count, _bounds(pixels[instances == instance], truth.intrinsics))
+        for instance, count in _counts(instances)
+        if count >= _FEWEST_POINTS
+    }
+
+
+def rows_in_view(truth: GroundTruth, pose: Pose) -> tuple[NDArray[np.int64], NDArray[np.floating]]:
+    """Return the rows of the visible surface that a camera sees, and their pixels (N, 2)."""
     camera = truth.intrinsics
     local = (truth.surface.points - pose.translation) @ pose.rotation
     ahead = np.flatnonzero(local[:, 2] > _BEHIND_M)
@@ -124,13 +136,7 @@ def shown_instances(truth: GroundTruth, pose: Pose) -> dict[int, tuple[int, Rect
     ).all(axis=1)
     rows, pixels = ahead[inside], pixels[inside]
     seen = _in_front(pixels, local[rows, 2], camera)
-    rows, pixels = rows[seen], pixels[seen]
-    instances = truth.surface.instances[rows]
-    return {
-        int(instance): (count, _bounds(pixels[instances == instance], camera))
-        for instance, count in _counts(instances)
-        if count >= _FEWEST_POINTS
-    }
+    return rows[seen], pixels[seen]
 
 
 def _counts(instances: NDArray[np.integer]) -> list[tuple[int, int]]:

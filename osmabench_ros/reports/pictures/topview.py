@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from osmabench_ros.semantics.storeys import storey_of
 
 CUT_HEIGHT_M = 2.0
 """Above the floor; what is higher (ceilings, lintels, lamps) is cut away."""
@@ -23,32 +25,41 @@ _DEEPEST_M = 0.6
 
 @dataclass(frozen=True)
 class TopGrid:
-    """Cells of an image that looks down on the world, in metres; rows run from +y to -y."""
+    """Cells of an image that looks down on the world, in metres; rows run from +y to -y.
+
+    Storeys lie side by side, the lowest on the left; each is `panel` cells wide.
+    """
 
     left_m: float
     top_m: float
     cell_m: float
-    width: int
+    panel: int
     height: int
-    floor_m: float
+    floors_m: tuple[float, ...]
 
     @classmethod
     def around(
-        cls, points: NDArray[np.floating], floor_m: float, margin_m: float = 0.3
+        cls, points: NDArray[np.floating], floors_m: tuple[float, ...], margin_m: float = 0.3
     ) -> TopGrid:
         """Return a grid that holds all points (N, 3) with a margin; one cell without points."""
         if not len(points):
-            return cls(0.0, 0.0, _SMALLEST_CELL_M, 1, 1, floor_m)
+            return cls(0.0, 0.0, _SMALLEST_CELL_M, 1, 1, floors_m[:1])
         low = points[:, :2].min(axis=0).astype(float) - margin_m
         high = points[:, :2].max(axis=0).astype(float) + margin_m
         cell_m = max(_SMALLEST_CELL_M, float((high - low).max()) / _MOST_CELLS)
-        width, height = (int(np.ceil(edge / cell_m)) for edge in high - low)
-        return cls(float(low[0]), float(high[1]), cell_m, width, height, floor_m)
+        panel, height = (int(np.ceil(edge / cell_m)) for edge in high - low)
+        return cls(float(low[0]), float(high[1]), cell_m, panel, height, floors_m)
+
+    @property
+    def width(self) -> int:
+        """Columns of the image."""
+        return self.panel * len(self.floors_m)
 
     def pixels(self, points: NDArray[np.floating]) -> NDArray[np.float64]:
-        """Return image coordinates (..., 2), x right and y down, of world points (..., 2+)."""
+        """Return image coordinates (..., 2), x right and y down, of world points (..., 3)."""
         x = (points[..., 0] - self.left_m) / self.cell_m
         y = (self.top_m - points[..., 1]) / self.cell_m
+        x = x + self.panel * storey_of(points[..., 2], self.floors_m)
         return np.stack([x, y], axis=-1).astype(np.float64)
 
 
@@ -61,6 +72,20 @@ def top_view(
     cut_height_m: float = CUT_HEIGHT_M,
 ) -> NDArray[np.uint8]:
     """Draw the highest point of every cell below the cut, relief shaded, as RGBA (h, w, 4)."""
+    own, views = storey_of(points[:, 2], grid.floors_m), []
+    for number, z in enumerate(grid.floors_m):
+        rows, panel = np.flatnonzero(own == number), replace(grid, floors_m=(z,))
+        views.append(_storey_view(points[rows], colors[rows], panel, splat_m, cut_height_m))
+    return np.concatenate(views, axis=1)
+
+
+def _storey_view(
+    points: NDArray[np.floating],
+    colors: NDArray[np.uint8],
+    grid: TopGrid,
+    splat_m: float,
+    cut_height_m: float,
+) -> NDArray[np.uint8]:
     image = np.zeros((grid.height, grid.width, 4), np.uint8)
     rows = _highest_rows(points, grid, cut_height_m)
     if not (rows >= 0).any():
@@ -82,7 +107,7 @@ def _highest_rows(
     """Return the row of the highest point of every cell, -1 where there is none."""
     rows = np.full((grid.height, grid.width), -1, np.int64)
     cells = np.floor(grid.pixels(points)).astype(np.int64)
-    above_m = points[:, 2] - grid.floor_m
+    above_m = points[:, 2] - grid.floors_m[0]
     inside = (cells >= 0).all(axis=1) & (cells < (grid.width, grid.height)).all(axis=1)
     kept = np.flatnonzero(inside & (above_m <= cut_height_m) & (above_m >= -BELOW_FLOOR_M))
     # The last of equal indices is what stays, so the highest point comes last.

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from osmabench_ros.sequences.writer import BagWriter, SequenceWriter, open_write
 from osmabench_ros.simulation.conditions import Condition
 from osmabench_ros.simulation.frame_source import FrameSource, SimulatedFrames
 from osmabench_ros.simulation.robot_path import RobotPath
+from osmabench_ros.simulation.simulator import Simulator
 from osmabench_ros.simulation.trajectory import sample_trajectory
 
 
@@ -93,25 +95,30 @@ def _generate_scene(
         {path for path in paths.values() if _is_there(path, digest)}
         for paths, digest in zip(folders, digests, strict=True)
     ]
-    path: RobotPath | None = None
-    for number, condition in enumerate(conditions):
-        missing = {form: at for form, at in folders[number].items() if at not in kept[number]}
-        if not missing:
-            continue
-        if path is None:
-            report(f'{key}: planning the path', number / len(conditions))
-            path = shared_path(config, item.seed_of_path, scene, navigation_of(config, scene))
-        source = _frames(config, item, scene, condition, path)
-        info = SequenceInfo(
-            scene.dataset,
-            scene.name,
-            condition.name,
-            scene.label_set,
-            source.base_to_camera,
-            digests[number],
-        )
-        part = share(report, number / len(conditions), (number + 1) / len(conditions))
-        _write(source, info, missing, part)
+    missing = [
+        {form: at for form, at in paths.items() if at not in there}
+        for paths, there in zip(folders, kept, strict=True)
+    ]
+    if any(missing):
+        report(f'{key}: planning the path', 0.0)
+        path = shared_path(config, item.seed_of_path, scene, navigation_of(config, scene))
+        # One for all conditions, because loading a scene may take minutes.
+        with closing(config.simulator.simulator(scene, config.camera)) as simulator:
+            for number, condition in enumerate(conditions):
+                if not missing[number]:
+                    continue
+                source = _frames(config, item, scene, simulator, condition, path)
+                info = SequenceInfo(
+                    scene.dataset,
+                    scene.name,
+                    condition.name,
+                    scene.label_set,
+                    source.base_to_camera,
+                    digests[number],
+                )
+                part = share(report, number / len(conditions), (number + 1) / len(conditions))
+                _write(source, info, missing[number], part)
+                source.restore()
     return [
         GeneratedSequence(at, at in kept[number])
         for number, paths in enumerate(folders)
@@ -120,12 +127,17 @@ def _generate_scene(
 
 
 def _frames(
-    config: MatrixConfig, item: SceneConfig, scene: Scene, condition: Condition, path: RobotPath
+    config: MatrixConfig,
+    item: SceneConfig,
+    scene: Scene,
+    simulator: Simulator,
+    condition: Condition,
+    path: RobotPath,
 ) -> SimulatedFrames:
     camera, rate = config.camera, config.trajectory.frame_rate_hz
     trajectory = sample_trajectory(path, condition.motion_at(rate), rate, camera.mount)
-    simulator = config.simulator.simulator(scene, camera)
-    return SimulatedFrames(scene, simulator, condition, trajectory, item.seed_of_path)
+    start = partial(config.simulator.simulator, camera=camera)
+    return SimulatedFrames(scene, simulator, condition, trajectory, item.seed_of_path, start)
 
 
 def _write(
@@ -149,8 +161,6 @@ def _write(
                 writer.close()
     except OSError as error:
         raise RunError(f'{next(iter(folders.values()))} cannot be written: {error}') from error
-    finally:
-        source.close()
 
 
 def _open(form: OutputFormat, directory: Path, info: SequenceInfo) -> SequenceWriter:

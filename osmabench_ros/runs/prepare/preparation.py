@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -33,6 +35,7 @@ from osmabench_ros.runs.prepare.recorded_scenes import (
     recorded_labels,
     recorded_truth,
 )
+from osmabench_ros.runs.prepare.shared_path import PATH_FILE as PATH_FILE
 from osmabench_ros.runs.prepare.shared_path import navigation_of, shared_path
 from osmabench_ros.runs.requirement import check_for_runs
 from osmabench_ros.runs.results.results_folder import held
@@ -48,20 +51,29 @@ from osmabench_ros.sequences.reader import RecordedSequence
 from osmabench_ros.sequences.recorded import open_sequence
 from osmabench_ros.simulation.conditions import name_of_condition
 from osmabench_ros.simulation.frame_source import stamp_of
+from osmabench_ros.simulation.lighting import require_light
 from osmabench_ros.simulation.navigation import NavigationMap
 from osmabench_ros.simulation.robot_path import Motion, RobotPath
 from osmabench_ros.simulation.strategies import Lookouts
 from osmabench_ros.simulation.trajectory import Trajectory, sample_trajectory
-from osmabench_ros.suites.hypo3d.generation import SUITE as HYPO3D
+from osmabench_ros.suites.cospace.generation import SUITE as COSPACE
+from osmabench_ros.suites.cospace.generation import panorama_questions
+from osmabench_ros.suites.cospace.place import HFOV_RAD
+from osmabench_ros.suites.grounding.generation import SUITE as GROUNDING
+from osmabench_ros.suites.grounding.generation import grounding_questions
 from osmabench_ros.suites.hypo3d.generation import hypothetical_questions
+from osmabench_ros.suites.hypo3d.suite import hypo3d_options
 from osmabench_ros.suites.suite import models_asked_by
+from osmabench_ros.vqa.answering.pictures import encoded
 from osmabench_ros.vqa.exact.generation import questions_about
 from osmabench_ros.vqa.question_files import write_records
+from osmabench_ros.vqa.questions import Question
 
-PATH_FILE = 'path.json'
 COVERAGE_FILE = 'coverage.json'
 GROUND_TRUTH_FOLDER = 'ground_truth'
 QUESTIONS_FILE = 'questions.jsonl'
+HALFWAY_FILE = 'changed_halfway.yaml'
+"""Condition that makes the first change of hypo3d halfway."""
 CHANGE_FILES = 'hypo3d_change_{}.yaml'
 """Changes that questions of hypo3d tell, for "changes" of a scene."""
 
@@ -124,10 +136,21 @@ class Preparation:
                     )
 
     def plans(self, config: MatrixConfig, root: Path) -> list[RunPlan]:
-        """Return the runs of a configuration in the folder of its results; or ConfigError."""
+        """Return the runs of a configuration in the folder of its results.
+
+        Raises ConfigError if seeds make equal scenes, SimulationError if a scene would be dark.
+        """
         keys = {item: self._key(item) for item in config.seeded_scenes}
         _refuse_equal_scenes(config, keys)
-        return plan_runs(config, keys, root)
+        plans = plan_runs(config, keys, root)
+        lit = {
+            (plan.scene.without_path, plan.condition.name): plan
+            for plan in plans
+            if plan.scene.sequence is None
+        }
+        for plan in lit.values():
+            require_light(plan.condition, self.scene_of(plan))
+        return plans
 
     def digests(self, config: MatrixConfig) -> dict[SceneKey, str]:
         """Return the digest of every scene as loaded, independent of its files."""
@@ -171,12 +194,14 @@ class Preparation:
         navigation = navigation_of(plan.config, scene)
         path = shared_path(plan.config, plan.scene.seed_of_path, scene, navigation)
         coverage = _coverage(plan, scene, navigation, path)
-        progress(f'the path sees {coverage["share"]:.0%} of the surface that can be seen', 0.0)
+        shares = [f'{item["share"]:.0%}' for item in coverage.get('storeys', ())]
+        of_each = f' ({", ".join(shares)} of the storeys, from below)' if shares else ''
+        progress(f'the path sees {coverage["share"]:.0%} of what can be seen{of_each}', 0.0)
         truth = _ground_truth(plan, scene, path, progress)
         with filled_folder(directory) as temporary:
             write_json(temporary / PATH_FILE, path.to_json())
             write_json(temporary / COVERAGE_FILE, coverage)
-            _write_truth(plan, truth, temporary, progress, scene)
+            _write_truth(plan, truth, temporary, progress, scene, path)
         return directory
 
     def write_true_trajectory(self, plan: RunPlan) -> None:
@@ -248,33 +273,69 @@ def _write_truth(
     directory: Path,
     progress: Progress,
     scene: Scene | None = None,
+    path: RobotPath | None = None,
 ) -> None:
     progress('generating questions', 0.0)
     key, seed = str(plan.identity.scene_key), plan.scene.seed_of_path
     questions = questions_about(truth, scene=key, seed=seed)
-    if scene is not None and any(item.name == HYPO3D for item in plan.config.suites):
+    if any(item.name == GROUNDING for item in plan.config.suites):
+        questions += grounding_questions(truth, scene=key, seed=seed)
+    hypotheses = hypo3d_options(plan.config.suites)
+    if scene and path and hypotheses is not None and hypotheses.before is None:
         progress('changing the scene', 0.0)
         told, changes = hypothetical_questions(scene, truth, scene_key=key, seed=seed)
         questions += told
         for number, change in enumerate(changes):
             file = directory / CHANGE_FILES.format(number)
-            write_text(
-                file, yaml.safe_dump([change.model_dump(mode='json', exclude_defaults=True)])
-            )
+            made = [change.model_dump(mode='json', exclude_defaults=True)]
+            write_text(file, yaml.safe_dump(made))
+            if str(number) == next((item.provenance['number'] for item in told), ''):
+                span = {'seconds': [round(float(path.times_s(Motion())[-1]) / 2, 3), None]}
+                halfway = {'scene_change': {'span': span, 'changes': made}}
+                write_text(directory / HALFWAY_FILE, yaml.safe_dump(halfway))
+    if scene is not None and any(item.name == COSPACE for item in plan.config.suites):
+        progress('rendering views around places', 0.0)
+        questions += _panoramas(plan, scene, truth, directory)
     write_ground_truth(truth, directory / GROUND_TRUTH_FOLDER)
     write_records(directory / QUESTIONS_FILE, questions)
 
 
+def _panoramas(plan: RunPlan, scene: Scene, truth: GroundTruth, directory: Path) -> list[Question]:
+    """Return questions about the views around places, and write their images."""
+    wide = plan.config.camera.model_copy(update={'hfov_deg': math.degrees(HFOV_RAD)})
+    simulator = plan.config.simulator.simulator(scene, wide)
+    try:
+        simulator.set_lighting(Lighting.unlit())
+        key, seed = str(plan.identity.scene_key), plan.scene.seed_of_path
+        found, images = panorama_questions(truth, simulator.render, scene_key=key, seed=seed)
+    finally:
+        simulator.close()
+    for name, image in images.items():
+        (directory / name).parent.mkdir(exist_ok=True)
+        (directory / name).write_bytes(encoded(image).data)
+    return found
+
+
 def _coverage(
     plan: RunPlan, scene: Scene, navigation: NavigationMap, path: RobotPath
-) -> dict[str, float | str]:
+) -> dict[str, Any]:
     camera = plan.config.camera
     lookouts = Lookouts(
         scene, navigation, camera.mounting_height_m, camera.far_m, seed=plan.scene.seed
     )
-    covered = lookouts.coverage(_trajectory(plan, path).camera_poses, camera.intrinsics)
-    strategy = plan.config.trajectory.strategy.value
-    return {'strategy': strategy, 'share': covered.share, **asdict(covered)}
+    storeys_m, poses = navigation.storeys_m, _trajectory(plan, path).camera_poses
+    covered, *storeys = lookouts.coverages(poses, camera.intrinsics, storeys_m)
+    found = {
+        'strategy': plan.config.trajectory.strategy.value,
+        'share': covered.share,
+        **asdict(covered),
+    }
+    if storeys:
+        found['storeys'] = [
+            {'height_m': round(z, 3), 'share': item.share, **asdict(item)}
+            for z, item in zip(storeys_m, storeys, strict=True)
+        ]
+    return found
 
 
 def _trajectory(plan: RunPlan, path: RobotPath) -> Trajectory:

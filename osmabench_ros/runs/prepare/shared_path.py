@@ -6,7 +6,6 @@ import math
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +25,8 @@ from osmabench_ros.simulation.robot_path import Motion, RobotPath, path_along, p
 from osmabench_ros.simulation.strategies import Strategy, plan_with_strategy
 
 HABITAT = 'habitat'
+PATH_FILE = 'path.json'
+"""Of the folder that the runs of a scene share; `recorded` may name that of earlier runs."""
 UNSEEN = Intrinsics.from_hfov(16, 16, math.pi / 2)
 """Nothing is rendered."""
 
@@ -39,6 +40,8 @@ def habitat_path(
     """
     wanted = config.trajectory
     with _navigation(config, scene, floor_height_m) as navigation:
+        if wanted.planner is Planner.OSMA_BENCH:
+            return _driven(*navigation.scenario(wanted.goals, seed))
         if wanted.planner is Planner.GREEDY:
             return _followed(navigation, wanted.goals, seed, wanted.goal_points)
         return plan_path(
@@ -64,6 +67,7 @@ def _navigation(
             floor_height_m=floor_height_m,
             one_floor=floor_height_m is not None,
             mesh_file=str(Path(file).expanduser().absolute()) if file else '',
+            as_loaded=config.trajectory.planner is Planner.OSMA_BENCH,
         )
     finally:
         simulator.close()
@@ -83,21 +87,24 @@ def _followed(
         raise SimulationError('a path needs a start and a goal: two points or more')
     ahead = np.asarray(points[1])[:2] - np.asarray(points[0])[:2]
     place, heading = points[0], math.atan2(ahead[1], ahead[0])
-    rows: list[tuple[float, float, float, float]] = []
-    segments: list[int] = []
+    states, segments = np.zeros((0, 4)), np.zeros(0, np.int64)
     for number, goal in enumerate(points[1:]):
         driven = navigation.follow(place, heading, goal)
-        if not rows:  # where the mesh has the start
-            rows.append((*driven[0, :2], heading, driven[0, 2]))
-        for before, after in pairwise(driven):
-            turn = math.remainder(after[3] - before[3], 2 * math.pi)
-            if np.hypot(*(after - before)[:2]) < 1e-9 and abs(turn) < 1e-9:
-                continue
-            heading += turn
-            rows.append((*after[:2], heading, after[2]))
-            segments.append(number)
-        place = driven[-1, :3]
-    return RobotPath.of_rows(rows, segments)
+        segments = np.append(segments, np.full(len(driven) - 1, number))
+        states = np.concatenate([states[:-1], driven])
+        place, heading = driven[-1, :3], driven[-1, 3]
+    return _driven(states, segments)
+
+
+def _driven(states: NDArray[np.float64], segments: NDArray[np.int64]) -> RobotPath:
+    """Return the path through states x, y, z, heading; SimulationError if nothing moves."""
+    headings = np.unwrap(states[:, 3])
+    moves = np.linalg.norm(np.diff(states[:, :2], axis=0), axis=1) > 1e-9
+    kept = moves | (np.abs(np.diff(headings)) > 1e-9)
+    if not kept.any():
+        raise SimulationError('no goal of the path can be reached; choose another seed')
+    rows = np.column_stack([states[:, :2], headings, states[:, 2]])[np.append(True, kept)]
+    return RobotPath.of_rows([tuple(row) for row in rows.tolist()], segments[kept].tolist())
 
 
 FREE_SHARE = 0.9
@@ -171,7 +178,9 @@ def shared_path(
     config: MatrixConfig, seed: int, scene: Scene, navigation: NavigationMap
 ) -> RobotPath:
     """Plan the path that all conditions of a configuration share."""
-    if config.trajectory.recorded:
+    if Path(config.trajectory.recorded).name == PATH_FILE:
+        path = RobotPath.read(Path(config.trajectory.recorded).expanduser())
+    elif config.trajectory.recorded:
         height_m = config.camera.mounting_height_m
         path = replayed_path(config.trajectory, scene, navigation, height_m)
     elif config.trajectory.planner is not Planner.GRID:

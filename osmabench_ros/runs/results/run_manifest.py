@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import os
 import platform
 import shutil
@@ -12,6 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from osmabench_ros.base.configuration import installed
 from osmabench_ros.base.files import sha256_of, write_json
 from osmabench_ros.errors import OsmabenchError
 from osmabench_ros.runs.config import MatrixConfig
@@ -43,14 +43,8 @@ _QUERY_S = 10.0
 
 def package_versions() -> dict[str, str]:
     """Return the versions of Python and of the packages that figures depend on."""
-    return {'python': platform.python_version(), **{name: _installed(name) for name in PACKAGES}}
-
-
-def _installed(name: str) -> str:
-    try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return ABSENT
+    found = {name: installed(name) or ABSENT for name in PACKAGES}
+    return {'python': platform.python_version(), **found}
 
 
 def ros_facts() -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,6 +14,9 @@ WALL_M = 0.12
 DOOR_HEIGHT_M = 2.05
 FRAME_M = 0.04
 """Thickness of the frame that lines a doorway; it narrows the passage on either side."""
+
+HEIGHT_M = (2.5, 2.75)
+"""Least and greatest height of a ceiling."""
 
 WINDOW_SILL_M = 0.95
 WINDOW_HEAD_M = 2.1
@@ -139,7 +143,7 @@ _VARIANTS = (
     ),
 )
 
-_FIRST_ROOM_ID = 1001
+FIRST_ROOM_ID = 1001
 _SIDES = {
     'south': ((0.0, 0.0), (1.0, 0.0), (0.0, 1.0), np.pi),
     'east': ((1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), -np.pi / 2),
@@ -151,17 +155,49 @@ _SIDES = {
 def draw_plan(rng: np.random.Generator) -> FloorPlan:
     """Draw a floor plan whose rooms are all reachable through doorways."""
     variant = _VARIANTS[int(rng.integers(len(_VARIANTS)))]
-    height = round(float(rng.uniform(2.5, 2.75)), 2)
-    rooms = _rooms(variant, rng)
+    height = round(float(rng.uniform(*HEIGHT_M)), 2)
+    return opened_plan(_rooms(variant, rng), height, rng)
+
+
+def opened_plan(
+    rooms: list[RoomPlan], height_m: float, rng: np.random.Generator, entrance: bool = True
+) -> FloorPlan:
+    """Draw doorways, windows and, on the ground, the entrance of rooms."""
     for room in rooms:
         room.sides = _sides(room, rooms)
     doorways = _doorways(rooms, rng)
     for doorway in doorways:
         for index in doorway.rooms:
             _cut_passage(rooms[index], doorway)
-    _cut_entrance(rooms, rng)
+    if entrance:
+        _cut_entrance(
+            next(room for room in rooms if room.low[0] == 0 and _spans(room, rooms)), rng
+        )
     _cut_windows(rooms, rng)
-    return FloorPlan(tuple(rooms), tuple(doorways), height)
+    return FloorPlan(tuple(rooms), tuple(doorways), height_m)
+
+
+def draw_row(
+    labels: Sequence[str], widths_m: Sequence[float], depth_m: float, rng: np.random.Generator
+) -> FloorPlan:
+    """Draw a floor plan of rooms in a row, with a doorway from each to the next."""
+    edges = np.cumsum([0.0, *widths_m]).round(3)
+    rooms = [
+        RoomPlan(FIRST_ROOM_ID + i, label, np.array([low, 0.0]), np.array([high, depth_m]))
+        for i, (label, low, high) in enumerate(zip(labels, edges[:-1], edges[1:], strict=True))
+    ]
+    for room in rooms:
+        room.sides = _sides(room, rooms)
+    doorways = []
+    for number in range(len(rooms) - 1):
+        shared = _shared_wall(rooms[number], rooms[number + 1])
+        assert shared is not None
+        doorways.append(_doorway(shared, (number, number + 1), False, rng))
+        for room in rooms[number : number + 2]:
+            _cut_passage(room, doorways[-1])
+    _cut_entrance(rooms[0], rng)
+    _cut_windows(rooms, rng)
+    return FloorPlan(tuple(rooms), tuple(doorways), 2.6)
 
 
 def _rooms(variant: _Strips, rng: np.random.Generator) -> list[RoomPlan]:
@@ -176,18 +212,25 @@ def _rooms(variant: _Strips, rng: np.random.Generator) -> list[RoomPlan]:
     south = np.concatenate([[0.0], np.cumsum(depths)])
     found = []
     for row, y_low, y_high in zip(rows, south[:-1], south[1:], strict=True):
-        share = rng.dirichlet(np.full(len(row), 3.0))
-        spare = total - sum(width for _, width in row)
-        widths = [width + spare * part for (_, width), part in zip(row, share, strict=True)]
-        edges = np.round(np.concatenate([[0.0], np.cumsum(widths)]), 3)
+        edges = strip_edges([width for _, width in row], total, rng)
         found += [
             (label, (x_low, y_low), (x_high, y_high))
             for (label, _), x_low, x_high in zip(row, edges[:-1], edges[1:], strict=True)
         ]
     return [
-        RoomPlan(_FIRST_ROOM_ID + i, label, np.array(low), np.array(high))
+        RoomPlan(FIRST_ROOM_ID + i, label, np.array(low), np.array(high))
         for i, (label, low, high) in enumerate(found)
     ]
+
+
+def strip_edges(
+    least_m: Sequence[float], total_m: float, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """Draw where rooms of these least widths begin and end along a strip, from 0."""
+    share = rng.dirichlet(np.full(len(least_m), 3.0))
+    spare = total_m - sum(least_m)
+    widths = [width + spare * part for width, part in zip(least_m, share, strict=True)]
+    return np.round(np.concatenate([[0.0], np.cumsum(widths)]), 3)
 
 
 def _sides(room: RoomPlan, rooms: list[RoomPlan]) -> list[Side]:
@@ -229,7 +272,7 @@ def _doorways(rooms: list[RoomPlan], rng: np.random.Generator) -> list[Doorway]:
     middle = next(i for i, room in enumerate(rooms) if room.low[0] == 0 and _spans(room, rooms))
     pairs = [(middle, i) for i in range(len(rooms)) if i != middle]
     labels = {room.label: i for i, room in enumerate(rooms)}
-    if rooms[middle].label == 'hallway':
+    if rooms[middle].label == 'hallway' and {'living room', 'kitchen'} <= labels.keys():
         pairs.append((labels['living room'], labels['kitchen']))
     doorways = []
     for a, b in pairs:
@@ -268,9 +311,8 @@ def _cut_passage(room: RoomPlan, doorway: Doorway) -> None:
             side.openings.append(Opening('door', u - half, u + half, 0.0, DOOR_HEIGHT_M))
 
 
-def _cut_entrance(rooms: list[RoomPlan], rng: np.random.Generator) -> None:
-    middle = next(room for room in rooms if room.low[0] == 0 and _spans(room, rooms))
-    side = [item for item in middle.sides if item.outside][int(rng.integers(2))]
+def _cut_entrance(room: RoomPlan, rng: np.random.Generator) -> None:
+    side = [item for item in room.sides if item.outside][int(rng.integers(2))]
     half, slack = 0.5, 0.2
     if side.length_m < 2 * (half + slack):
         slack = side.length_m / 2 - half
@@ -280,7 +322,7 @@ def _cut_entrance(rooms: list[RoomPlan], rng: np.random.Generator) -> None:
 
 def _cut_windows(rooms: list[RoomPlan], rng: np.random.Generator) -> None:
     for room in rooms:
-        wanted = {'hallway': 0, 'bathroom': 1}.get(room.label, 2)
+        wanted = {'hallway': 0, 'stairwell': 0, 'bathroom': 1}.get(room.label, 2)
         free = [side for side in room.sides if side.outside and not side.openings]
         for side in sorted(free, key=lambda item: -item.length_m)[:wanted]:
             longest = 0.9 if room.label == 'bathroom' else min(1.8, side.length_m - 1.2)

@@ -124,6 +124,9 @@ class HabitatDataset:
 
     def file(self, base: Path, name: str, where: str) -> Path:
         """Return the path of a file relative to `base`; SceneError if none is in the data set."""
+        root = self.path.parent.resolve()
+        if Path(name).is_relative_to(root):  # absolute, as SceneSmith's packing has it
+            base, name = root, str(Path(name).relative_to(root))
         return file_within(self.path.parent, name, base, where)
 
     def object_config(self, template: str) -> tuple[dict[str, Any], Path]:

@@ -22,6 +22,7 @@ from osmabench_ros.scenes.assets import linearly_mapped
 from osmabench_ros.scenes.ground_truth import lights_in_rooms, room_of, sizes_of
 from osmabench_ros.scenes.habitat.articulated import load_urdf
 from osmabench_ros.scenes.habitat.dataset import SUFFIX, HabitatDataset
+from osmabench_ros.scenes.habitat.scenesmith import PackedNames
 from osmabench_ros.scenes.habitat.semantics import (
     Added,
     added_to,
@@ -135,11 +136,19 @@ class _SceneReader:
             max([0, *(i.instance_id for i in stage.objects), *(r.id for r in stage.rooms)]) + 1
         )
         rigid = self._entries('object_instances')
+        packed = PackedNames.of_scene(self.dataset.path.parent, self.name)
+        if packed is not None:
+            self.templates.count(packed.path, self.path)
+            labels = packed.label_set(self.dataset.name)
+            rigid = packed.labelled(rigid, labels)
         articulated = self._entries('articulated_object_instances')
         ids = self._instance_ids([*rigid, *articulated], first_id)
         first_room = max([first_id - 1, *ids]) + 1
         rooms = (*stage.rooms, *read_rooms(semantics, first_room))
         objects = self._objects(rigid, articulated, ids, labels, rooms)
+        if packed is not None:
+            joined = packed.joined(objects[: len(rigid)])
+            objects = [_completed(item, rooms, Added()) for item in joined] + objects[len(rigid) :]
         lights, rule = self._lights()
         added = added_to(self.instance, str(self.path))
         return Scene(

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import math
 import os
 import warnings
-import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
 from importlib.util import find_spec
@@ -15,21 +13,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from osmabench_ros.base.color import encoded
 from osmabench_ros.base.limits.child import read_limited
-from osmabench_ros.base.limits.images import undecoded_image
 from osmabench_ros.base.limits.reading import naming_errors, read_bytes, shown
 from osmabench_ros.errors import MissingDependencyError, OsmabenchWarning, SceneError
 from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.asset_files import leads_into
-from osmabench_ros.scenes.assets import NEUTRAL, linearly_mapped, submesh
+from osmabench_ros.scenes.assets import linearly_mapped, submesh
 from osmabench_ros.scenes.lights import Light, LightKind
 from osmabench_ros.scenes.limited_assets import mesh_of_plain, plain_mesh
-from osmabench_ros.scenes.primitives import box, capsule, cylinder, plane, sphere
-from osmabench_ros.scenes.scene import Material, Mesh, Scene
+from osmabench_ros.scenes.scene import Mesh, Scene
 from osmabench_ros.scenes.worlds.parts import (
     Part,
     WorldOptions,
@@ -37,19 +31,11 @@ from osmabench_ros.scenes.worlds.parts import (
     left_out,
     scene_of_parts,
 )
-
-Z_TO_AXIS = {
-    'X': np.array([[0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]),
-    'Y': np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]),
-    'Z': np.eye(3),
-}
+from osmabench_ros.scenes.worlds.usd_materials import Materials
+from osmabench_ros.scenes.worlds.usd_shapes import shape_of, triangles
 
 _LIBRARY_BYTES = 2**26
 """What USD itself takes, as a size of file; it is loaded within the limits."""
-
-COLOR_INPUTS = ('diffuseColor', 'diffuse_color_constant')
-TEXTURE_INPUT = 'diffuse_texture'
-"""Inputs of UsdPreviewSurface, and of the materials of Isaac Sim."""
 
 
 def load_usd_stage(path: Path, options: WorldOptions | None = None) -> Scene:
@@ -129,7 +115,7 @@ class _StageReader:
         self._unit_m = float(UsdGeom.GetStageMetersPerUnit(stage))
         self._axes = (WORLD_FROM_HABITAT if y_up else np.eye(3)) * self._unit_m
         self._transforms = UsdGeom.XformCache()
-        self._materials: dict[str, tuple[Material, str]] = {}
+        self._materials = Materials(path)
 
     def parts(self) -> list[dict[str, Any]]:
         """Return objects: a unique name, a class name or '', and plain meshes in the world."""
@@ -273,13 +259,13 @@ class _StageReader:
 
         where = f'{self._path}: {prim.GetPath()}'
         if not prim.IsA(UsdGeom.Mesh):
-            shape = _shape(prim, where)
-            return [] if shape is None else [replace(shape, material=self._material(prim)[0])]
-        own, uv_name = self._material(prim)
+            shape = shape_of(prim, where)
+            return [] if shape is None else [replace(shape, material=self._materials.of(prim)[0])]
+        own, uv_name = self._materials.of(prim)
         subsets = UsdShade.MaterialBindingAPI(prim).GetMaterialBindSubsets()
-        names = [self._material(item.GetPrim())[1] for item in subsets]
+        names = [self._materials.of(item.GetPrim())[1] for item in subsets]
         wanted = next(filter(None, [uv_name, *names]), 'st')
-        mesh, owners = _triangles(UsdGeom.Mesh(prim), wanted, where)
+        mesh, owners = triangles(UsdGeom.Mesh(prim), wanted, where)
         if not len(mesh.faces):
             return []
         found, rest = [], np.ones(len(mesh.faces), bool)
@@ -287,68 +273,11 @@ class _StageReader:
             chosen = np.isin(owners, np.array(subset.GetIndicesAttr().Get() or (), int)) & rest
             rest &= ~chosen
             if chosen.any():
-                material = self._material(subset.GetPrim())[0]
+                material = self._materials.of(subset.GetPrim())[0]
                 found.append(replace(submesh(mesh, chosen), material=material))
         if rest.all():
             return [replace(mesh, material=own)]
         return [*found, replace(submesh(mesh, rest), material=own)] if rest.any() else found
-
-    def _material(self, prim: Any) -> tuple[Material, str]:
-        """Return how a prim looks, and the name of the texture coordinates, '' without any."""
-        from pxr import UsdGeom, UsdShade
-
-        bound = UsdShade.MaterialBindingAPI(prim).ComputeBoundMaterial()[0]
-        key = str(bound.GetPath()) if bound else ''
-        if key:
-            if key not in self._materials:
-                self._materials[key] = self._shaded(bound)
-            return self._materials[key]
-        shape = prim if prim.IsA(UsdGeom.Gprim) else prim.GetParent()
-        colors = UsdGeom.PrimvarsAPI(shape).FindPrimvarWithInheritance('displayColor')
-        values = np.array(colors.Get() or ()) if colors else np.empty(0)
-        if not values.size:
-            return NEUTRAL, ''
-        return _plain_material(values.reshape(-1, 3).mean(axis=0)), ''
-
-    def _shaded(self, material: Any) -> tuple[Material, str]:
-        from pxr import UsdShade
-
-        for context in ('', 'mdl'):
-            shader = material.ComputeSurfaceSource(context)[0]
-            if shader:
-                break
-        else:
-            return NEUTRAL, ''
-        texture = shader.GetInput(TEXTURE_INPUT)
-        if texture and texture.Get():
-            return self._textured(texture.Get()), 'st'
-        for name in COLOR_INPUTS:
-            given = shader.GetInput(name)
-            for attribute in UsdShade.Utils.GetValueProducingAttributes(given) if given else ():
-                source = UsdShade.Shader(attribute.GetPrim())
-                if source and source.GetIdAttr().Get() == 'UsdUVTexture':
-                    image = source.GetInput('file')
-                    return self._textured(image.Get() if image else None), _uv_name(source)
-                return _plain_material(np.array(attribute.Get(), float)), ''
-        return NEUTRAL, ''
-
-    def _textured(self, asset: Any) -> Material:
-        place = asset.resolvedPath if asset else ''
-        if not place:
-            return NEUTRAL
-        what = f'{self._path}: texture {shown(asset.path)}'
-        archive, _, inner = place.rstrip(']').partition('[')
-        data = read_bytes(Path(archive), SceneError)
-        if inner:
-            try:
-                data = zipfile.ZipFile(io.BytesIO(data)).read(inner)
-            except (KeyError, zipfile.BadZipFile) as error:
-                raise SceneError(f'{what} cannot be read: {error}') from error
-        try:
-            image = np.array(undecoded_image(data, what, SceneError).convert('RGB'), np.uint8)
-        except OSError as error:
-            raise SceneError(f'{what} cannot be decoded: {error}') from error
-        return Material((1.0, 1.0, 1.0), image)
 
 
 def _light(item: dict[str, Any]) -> Light:
@@ -383,119 +312,6 @@ def _label(prim: Any) -> str:
             if attribute.Get() == 'class' and data and data.Get():
                 return str(data.Get())
     return ''
-
-
-def _shape(prim: Any, where: str) -> Mesh | None:
-    from pxr import UsdGeom
-
-    def value(name: str) -> Any:
-        return prim.GetAttribute(name).Get()
-
-    if prim.IsA(UsdGeom.Cube):
-        return box(np.full(3, float(value('size'))))
-    if prim.IsA(UsdGeom.Sphere):
-        return sphere(float(value('radius')))
-    if prim.IsA(UsdGeom.Plane):
-        mesh = plane([float(value('width')), float(value('length'))])
-    elif prim.IsA(UsdGeom.Cylinder):
-        mesh = cylinder(float(value('radius')), float(value('height')))
-    elif prim.IsA(UsdGeom.Capsule):
-        mesh = capsule(float(value('radius')), float(value('height')))
-    else:
-        _warn(f'{where} is a {prim.GetTypeName()}, which is left out; replace it by a mesh')
-        return None
-    return linearly_mapped(mesh, Z_TO_AXIS[str(value('axis'))])
-
-
-def _triangles(mesh: Any, uv_name: str, where: str) -> tuple[Mesh, NDArray[np.int64]]:
-    """Return a mesh of triangles, a vertex a corner, and the face that each one is of."""
-    from pxr import UsdGeom
-
-    points = np.array(mesh.GetPointsAttr().Get() or (), np.float32).reshape(-1, 3)
-    counts = np.array(mesh.GetFaceVertexCountsAttr().Get() or (), int)
-    corners = np.array(mesh.GetFaceVertexIndicesAttr().Get() or (), int)
-    whole = counts.sum() == len(corners) and (counts >= 3).all() and np.isfinite(points).all()
-    if not whole or (len(corners) and not 0 <= corners.min() <= corners.max() < len(points)):
-        raise SceneError(f'{where} has faces without corners, or points that are not there')
-    faces_of_corners = np.repeat(np.arange(len(counts)), counts)
-    starts = np.cumsum(counts) - counts
-    holes = np.array(mesh.GetHoleIndicesAttr().Get() or (), int)
-    kept = np.repeat(~np.isin(np.arange(len(counts)), holes), counts - 2)
-    owners = np.repeat(np.arange(len(counts)), counts - 2)
-    # Faces are fans about their first corners.
-    nth = np.arange(len(owners)) - np.repeat(np.cumsum(counts - 2) - (counts - 2), counts - 2)
-    fans = np.stack([starts[owners], starts[owners] + nth + 1, starts[owners] + nth + 2], axis=1)
-    if mesh.GetOrientationAttr().Get() == UsdGeom.Tokens.leftHanded:
-        fans = fans[:, ::-1]
-    fans, owners = fans[kept], owners[kept]
-
-    def spread(values: Any, how: str, width: int) -> NDArray[np.float32] | None:
-        """Return a row a corner, None if there are too few."""
-        rows = np.array(values if values is not None else (), np.float32).reshape(-1, width)
-        index = {
-            'constant': np.zeros(len(corners), int),
-            'uniform': faces_of_corners,
-            'faceVarying': np.arange(len(corners)),
-        }.get(how, corners)
-        return rows[index] if len(index) and index.max() < len(rows) else None
-
-    primvars = UsdGeom.PrimvarsAPI(mesh)
-    uv = None
-    for name in dict.fromkeys((uv_name, 'st', 'UVMap', 'st0')):
-        found = primvars.GetPrimvar(name)
-        if found and found.HasValue() and uv is None:
-            uv = spread(found.ComputeFlattened(), str(found.GetInterpolation()), 2)
-    normals = spread(mesh.GetNormalsAttr().Get(), str(mesh.GetNormalsInterpolation()), 3)
-    named = primvars.GetPrimvar('normals')
-    if named and named.HasValue():
-        normals = spread(named.ComputeFlattened(), str(named.GetInterpolation()), 3)
-    vertices = points[corners]
-    if normals is None:
-        smooth = mesh.GetSubdivisionSchemeAttr().Get() != UsdGeom.Tokens.none
-        normals = _computed_normals(vertices, fans, corners if smooth else None)
-    length = np.linalg.norm(normals, axis=1, keepdims=True)
-    normals = np.where(length > 1e-6, normals / np.maximum(length, 1e-6), [0, 0, 1])
-    uv = np.zeros((len(corners), 2), np.float32) if uv is None else uv
-    return (
-        Mesh(
-            vertices,
-            fans.astype(np.int32),
-            normals.astype(np.float32),
-            np.column_stack([uv[:, 0], 1.0 - uv[:, 1]]).astype(np.float32),
-        ),
-        owners,
-    )
-
-
-def _computed_normals(
-    vertices: NDArray[np.float32], fans: NDArray[np.int64], points: NDArray[np.int64] | None
-) -> NDArray[np.float32]:
-    """Return a normal a corner: of its faces alone, or of all faces that share its point."""
-    sides = vertices[fans].astype(float)
-    flat = np.cross(sides[:, 1] - sides[:, 0], sides[:, 2] - sides[:, 0])
-    keys = np.arange(len(vertices)) if points is None else points
-    total = np.zeros((keys.max(initial=-1) + 1, 3))
-    for corner in range(3):
-        np.add.at(total, keys[fans[:, corner]], flat)
-    return np.asarray(total[keys], np.float32)
-
-
-def _uv_name(texture: Any) -> str:
-    """Return the name of the texture coordinates that a texture is laid by."""
-    from pxr import UsdShade
-
-    given = texture.GetInput('st')
-    for attribute in UsdShade.Utils.GetValueProducingAttributes(given) if given else ():
-        reader = UsdShade.Shader(attribute.GetPrim())
-        name = reader.GetInput('varname') if reader else None
-        for value in UsdShade.Utils.GetValueProducingAttributes(name) if name else ():
-            return str(value.Get())
-    return 'st'
-
-
-def _plain_material(linear: NDArray[np.float64]) -> Material:
-    red, green, blue = encoded(np.clip(linear[:3], 0, 1)).tolist()
-    return Material((red, green, blue))
 
 
 def _warn(text: str) -> None:

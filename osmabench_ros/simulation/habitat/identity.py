@@ -29,11 +29,10 @@ class Identities:
         stage = [item for item in scene.objects if item.name == STAGE_NAME]
         placed = [item for item in scene.objects if item.name != STAGE_NAME]
         found = [*inventory['objects'], *inventory['articulated']]
-        self.annotated = bool(inventory['annotations'])
         self._object_of: dict[int, SceneObject] = {}
         self._rest: SceneObject | None = None
         self.movable: dict[int, int] = {}
-        if self.annotated:
+        if inventory['annotations']:
             self._match_annotations(scene, inventory['annotations'], where)
         else:
             _check_same(placed, found, where)

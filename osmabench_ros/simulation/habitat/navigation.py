@@ -26,7 +26,8 @@ DRAWS = 50
 class HabitatNavigation:
     """A navigation mesh (Recast), which `plan_path` takes like a NavigationMap.
 
-    Computed with voxels of `cell_m`, or read from `mesh_file`, a `.navmesh`. `floor_height_m`
+    Computed with voxels of `cell_m`, or read from `mesh_file`, a `.navmesh`, or with `as_loaded`
+    the one that Habitat-Sim loads with the scene, else that of the stage alone. `floor_height_m`
     takes the largest surface within half a metre of this world z; by default the lowest of the
     large ones, because the largest may be a roof. With `one_floor`, random points lie within half
     a metre of it. The mesh knows heights to a voxel and bridges slopes with straight lines, so
@@ -46,6 +47,7 @@ class HabitatNavigation:
         floor_height_m: float | None = None,
         one_floor: bool = False,
         mesh_file: str = '',
+        as_loaded: bool = False,
     ) -> None:
         self._worker, self._timeout_s = worker, timeout_s
         self._scene, self._cell_m, self._one_floor = scene, cell_m, one_floor
@@ -58,6 +60,7 @@ class HabitatNavigation:
             cell_m=cell_m,
             floor_height_m=floor_height_m,
             mesh_file=mesh_file,
+            as_loaded=as_loaded,
         )
         self._mesh_height_m = float(found['height_m'])
         self.area_m2 = float(found['area_m2'])
@@ -140,12 +143,22 @@ class HabitatNavigation:
             turn_deg=math.degrees(turn_rad),
             goal_radius_m=goal_radius_m,
         )
-        raw = np.array(states, np.float64).reshape(-1, 4)
-        headings = (raw[:, 3] + math.pi / 2 + math.pi) % (2 * math.pi) - math.pi
+        raw, headings = _states(states)
         points = self._floor_points(raw[:, :3].tolist())
         level = self._keeps_to_floor(points)
         points[:, 2] = self.floor_height_m if level else ground_below(self._caster, points)
         return np.column_stack([points, headings])
+
+    def scenario(self, goals: int, seed: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Draw goals and drive as OSMa-Bench's code does.
+
+        Returns x, y, z, heading at the start and then, (K, 4), on the mesh itself as its camera
+        has them, and the goal of each leg; goals without a way have none.
+        """
+        found = self._worker.call('scenario', self._timeout_s, goals=goals, seed=seed)
+        raw, headings = _states(found['states'])
+        points = points_from_habitat(raw[:, :3])
+        return np.column_stack([points, headings]), np.array(found['goals'], np.int64)
 
     def _snapped(self, point_m: ArrayLike) -> list[float] | None:
         x, y, *z = np.asarray(point_m, np.float64).tolist()
@@ -163,6 +176,12 @@ class HabitatNavigation:
                 'scene. Choose another point'
             )
         return found
+
+
+def _states(found: list[list[float]]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the worker's states, (K, 4), and headings in the world."""
+    raw = np.array(found, np.float64).reshape(-1, 4)
+    return raw, (raw[:, 3] + math.pi / 2 + math.pi) % (2 * math.pi) - math.pi
 
 
 def _text(point_m: ArrayLike) -> str:

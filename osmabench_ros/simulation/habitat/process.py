@@ -39,8 +39,8 @@ class WorkerProcess:
 
     def __init__(self, python: str, frame_bytes: int) -> None:
         self._thread = threading.get_ident()
-        self._folder = Path(tempfile.mkdtemp(prefix=FOLDER_PREFIX))
-        self._log = self._folder / 'worker.log'
+        self.folder = Path(tempfile.mkdtemp(prefix=FOLDER_PREFIX))
+        self._log = self.folder / 'worker.log'
         self.frame_descriptor = _anonymous_memory(frame_bytes)
         request_read, self._request = os.pipe()
         self._reply, reply_write = os.pipe()
@@ -49,7 +49,7 @@ class WorkerProcess:
         except OSError as error:
             for descriptor in (self._request, self._reply, self.frame_descriptor):
                 os.close(descriptor)
-            shutil.rmtree(self._folder, ignore_errors=True)
+            shutil.rmtree(self.folder, ignore_errors=True)
             raise MissingDependencyError(
                 f'the interpreter "{python}" (habitat_python) cannot be run: {error.strerror}; '
                 'see docs/habitat.md'
@@ -58,7 +58,7 @@ class WorkerProcess:
             os.close(request_read)
             os.close(reply_write)
         descriptors = (self._request, self._reply, self.frame_descriptor)
-        self._end = weakref.finalize(self, _end, self._process, descriptors, self._folder)
+        self._end = weakref.finalize(self, _end, self._process, descriptors, self.folder)
         self._number = 0
         self.versions = self._hello(python)
 
@@ -73,7 +73,7 @@ class WorkerProcess:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                cwd=self._folder,
+                cwd=self.folder,
                 env=environment,
                 pass_fds=passed,
             )

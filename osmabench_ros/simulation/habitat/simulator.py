@@ -6,6 +6,7 @@ import math
 import os
 import platform
 import re
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -19,7 +20,9 @@ from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.habitat.loader import load_habitat_scene
 from osmabench_ros.scenes.lights import Light, Lighting
-from osmabench_ros.scenes.scene import Scene
+from osmabench_ros.scenes.primitives import box
+from osmabench_ros.scenes.scene import Scene, SceneObject
+from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 from osmabench_ros.simulation.habitat.identity import Identities
 from osmabench_ros.simulation.habitat.lights import (
     HEADROOM,
@@ -31,6 +34,7 @@ from osmabench_ros.simulation.habitat.lights import (
     worker_light,
 )
 from osmabench_ros.simulation.habitat.navigation import HabitatNavigation
+from osmabench_ros.simulation.habitat.on_disk import dataset_file, written
 from osmabench_ros.simulation.habitat.process import WorkerProcess
 from osmabench_ros.simulation.habitat.worker.channel import map_images, memory_bytes
 from osmabench_ros.simulation.simulator import Observation
@@ -50,7 +54,8 @@ class HabitatSimulator:
     Parameters
     ----------
     scene : Scene
-        Loaded from a data set; gives instance ids, classes and lights their meaning.
+        Gives instance ids, classes and lights their meaning. One that is not on disk as a data
+        set, such as a changed scene, is written as one for as long as the worker lives.
     intrinsics : Intrinsics
         Square pixels, principal point in the middle: Habitat-Sim has no other pinhole.
     near_m, far_m : float
@@ -115,12 +120,15 @@ class HabitatSimulator:
         self._timeout_s, self._load_timeout_s = timeout_s, load_timeout_s
         self._has_lit = False
         size = (intrinsics.width, intrinsics.height)
-        dataset = _dataset_file(scene, dataset_config)
-        if dataset != Path(scene.source):
+        dataset, shown = dataset_file(scene, dataset_config), scene
+        if dataset is not None and dataset != Path(scene.source):
             # Habitat-Sim shows missing and broken files as grey; the loader refuses them.
             load_habitat_scene(dataset, scene_id or scene.name)
         self._worker = WorkerProcess(_interpreter(habitat_python), memory_bytes(*size))
         try:
+            if dataset is None:
+                dataset, shown = written(scene, self._worker.folder / 'scene_on_disk')
+                scene_id = shown.name
             inventory = self._worker.call(
                 'open',
                 load_timeout_s,
@@ -136,7 +144,7 @@ class HabitatSimulator:
                 ambient_occlusion=ambient_occlusion,
                 seed=0,
             )
-            self._identities = Identities(scene, inventory)
+            self._identities = Identities(shown, inventory)
             self._images = map_images(self._worker.frame_descriptor, *size)
             self.set_lighting(Lighting(scene.lights, scene.ambient))
         except BaseException:
@@ -214,8 +222,7 @@ class HabitatSimulator:
     def _observation(self, color: NDArray[np.uint8]) -> Observation:
         images = self._images
         surface = images['depth'] > 0
-        pixels = images['semantic' if self._identities.annotated else 'instance']
-        instance, semantic = self._identities.translate(pixels, surface)
+        instance, semantic = self._identities.translate(images['ids'], surface)
         color[~surface] = 0
         depth_m = np.where(surface, images['depth'], np.float32(np.inf))
         return Observation(color, depth_m, semantic, instance)
@@ -271,6 +278,22 @@ def habitat_versions(habitat_python: str = '') -> dict[str, str]:
     return worker.versions
 
 
+def first_frame(habitat_python: str = '') -> tuple[str, float]:
+    """Render a box; return what did, and the seconds from the start of the worker to the frame."""
+    thing = SceneObject(1, 'box', UNLABELLED, (box((1.0, 1.0, 1.0)),))
+    scene = Scene('doctor', 'box', LabelSet.from_names('doctor', ['box']), (thing,))
+    start = time.monotonic()
+    camera = Intrinsics.from_hfov(640, 480, math.pi / 2)
+    simulator = HabitatSimulator(scene, camera, habitat_python=habitat_python)
+    try:
+        seen = simulator.render(Pose(np.eye(3), np.array([0.0, 0.0, -2.0])))
+    finally:
+        simulator.close()
+    if not (seen.instance == thing.instance_id).any():
+        raise SimulationError(f'{simulator.description} renders nothing; check its OpenGL driver')
+    return simulator.description.removeprefix('habitat: '), time.monotonic() - start
+
+
 def _check_camera(camera: Intrinsics, near_m: float, far_m: float) -> None:
     if not 0 < near_m < far_m:
         raise SimulationError(f'the range from {near_m} m to {far_m} m is empty')
@@ -292,16 +315,3 @@ def _interpreter(habitat_python: str) -> str:
             f'the environment variable {PYTHON_VARIABLE} to one (docs/habitat.md)'
         )
     return str(Path(python).expanduser())
-
-
-def _dataset_file(scene: Scene, dataset_config: str) -> Path:
-    path = Path(dataset_config or scene.source).expanduser()
-    if path.name.endswith('.scene_dataset_config.json') and path.is_file():
-        return path.absolute()
-    named = (
-        f'dataset_config "{dataset_config}"' if dataset_config else f'its source "{scene.source}"'
-    )
-    raise SimulationError(
-        f'scene {scene.dataset}/{scene.name} is not on disk as a Habitat scene data set '
-        f'({named}); load a *.scene_dataset_config.json, or use the simulator "opengl"'
-    )

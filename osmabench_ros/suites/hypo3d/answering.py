@@ -42,14 +42,18 @@ class GraphReader:
         ids: Iterable[int] | None = None,
     ) -> None:
         self.graph = graph
-        index = GraphIndex(graph, ids)
-        matcher = LabelMatcher(index.by_label, vocabulary, embedder)
-        self._resolver = ReferenceResolver(index, matcher)
-        self._executor = QueryExecutor(index, self._resolver)
+        self.index = GraphIndex(graph, ids)
+        matcher = LabelMatcher(self.index.by_label, vocabulary, embedder)
+        self._resolver = ReferenceResolver(self.index, matcher)
+        self._executor = QueryExecutor(self.index, self._resolver)
 
     def named(self, phrase: str) -> SceneNode | None:
         """Return the best observed thing that a phrase may mean."""
-        return next(iter(self._resolver.resolve(phrase).nodes), None)
+        return next(iter(self.all_named(phrase)), None)
+
+    def all_named(self, phrase: str) -> tuple[SceneNode, ...]:
+        """Return all that a phrase may mean, best observed first."""
+        return self._resolver.resolve(phrase).nodes
 
     def answer(self, query: Query) -> str | int | float | None:
         """Return the answer to a query, None if the graph does not say."""

@@ -17,7 +17,7 @@ from osmabench_ros.base.strict import validated
 from osmabench_ros.errors import QuestionError
 from osmabench_ros.language.embedding import TextEmbedder
 from osmabench_ros.metrics.record import Mode
-from osmabench_ros.scenes.changes import ChangeType
+from osmabench_ros.scenes.change_kinds import ChangeType
 
 QUESTION_TYPES = ('Scale', 'Direction', 'Semantic')
 

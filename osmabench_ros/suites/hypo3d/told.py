@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox
-from osmabench_ros.scenes.changes import ChangeType
+from osmabench_ros.scenes.change_kinds import ChangeType
 from osmabench_ros.semantics.relations import derive_relations
 from osmabench_ros.semantics.scene_graph import RelationType, SceneGraph, SceneNode
 from osmabench_ros.suites.hypo3d.frame import Named, Side, frame_of, orientation, sides_of

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import io
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox
+from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.ground_truth import ground_truth_graph
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.semantics.labels import UNLABELLED
@@ -20,6 +28,7 @@ from osmabench_ros.vqa.exact.generation import generate_questions, ways_on
 from osmabench_ros.vqa.questions import AnswerType, QueryKind, Question
 
 POINTS_PER_M2 = 400.0
+PICTURE_PX, PICTURE_RAD = 768, math.radians(60.0)
 
 _CRITERIA = {
     AnswerType.YES_NO: 'The answer should say yes or no as the ground truth does.',
@@ -31,13 +40,19 @@ _CRITERIA = {
 
 
 def export_space3d(
-    scene: Scene, directory: Path, *, seed: int = 0, count: int = 120, overwrite: bool = False
+    scene: Scene,
+    directory: Path,
+    *,
+    seed: int = 0,
+    count: int = 120,
+    images: bool = False,
+    overwrite: bool = False,
 ) -> list[Question]:
     """Write a scene as a scene folder of Space3D-Bench, and return its questions.
 
     The whole scene counts as seen. Objects keep their instance ids; the parts of the building are
     left out, as in the published detections. The navmesh has two triangles for each free cell of
-    the navigation grid.
+    the navigation grid. With `images` there is a picture of each room from above.
     """
     graph = ground_truth_graph(scene)
     questions = _questions(scene, graph, seed, count)
@@ -50,9 +65,33 @@ def export_space3d(
         navmesh=navmesh_of(
             NavigationMap.of_scene(scene, radius_m=RADIUS_M, height_m=HEIGHT_M, seed=seed)
         ),
+        images=dict(_room_pictures(scene)) if images else None,
         overwrite=overwrite,
     )
     return questions
+
+
+def _room_pictures(scene: Scene) -> Iterator[tuple[str, bytes]]:
+    """Yield a PNG of every room, or of the scene without any, seen from above its ceiling."""
+    from osmabench_ros.simulation.opengl.simulator import OpenGLSimulator
+
+    view = Intrinsics.from_hfov(PICTURE_PX, PICTURE_PX, PICTURE_RAD)
+    # The light of the ceilings' lamps stays, so that colours are those of pictures from within.
+    open_above = tuple(item for item in scene.objects if scene.class_name(item) != 'ceiling')
+    simulator = OpenGLSimulator(replace(scene, objects=open_above), view)
+    places = {room.name: room.box for room in scene.rooms} or {scene.name: scene.box}
+    try:
+        for name, box in places.items():
+            above_m = float(box.size[:2].max()) / 2 / math.tan(PICTURE_RAD / 2)
+            x, y, _ = box.center.tolist()
+            # Right is the world's x, and up in the picture its y.
+            down = np.diag([1.0, -1.0, -1.0])
+            pose = Pose(down, np.array([x, y, float(box.maximum[2]) + above_m]))
+            shown = io.BytesIO()
+            Image.fromarray(simulator.render(pose).color).save(shown, 'PNG')
+            yield f'{re.sub(r"[^A-Za-z0-9_-]+", "_", name)}.png', shown.getvalue()
+    finally:
+        simulator.close()
 
 
 def _questions(scene: Scene, graph: SceneGraph, seed: int, count: int) -> list[Question]:

@@ -24,15 +24,22 @@ _KINDS = {
         QueryKind.SUPPORT_OF,
         QueryKind.CONTAINER_OF,
     ),
-    SpatialCategory.NAVIGATION: (QueryKind.WALK, QueryKind.WALK_CLOSER),
+    SpatialCategory.NAVIGATION: (
+        QueryKind.WALK,
+        QueryKind.WALK_CLOSER,
+        QueryKind.WALK_SIDE,
+    ),
     SpatialCategory.PATTERN: (
         QueryKind.ROUND,
         QueryKind.ALIKE,
         QueryKind.ROW,
         QueryKind.MORE_OF,
+        QueryKind.ROOMS_ALIKE,
+        QueryKind.MIRRORED,
     ),
     SpatialCategory.PREDICTION: (
         QueryKind.FITS_ON,
+        QueryKind.WHICH_FITS,
         QueryKind.PASSABLE,
         QueryKind.REACHABLE,
         QueryKind.CLEARANCE,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any
 
 from osmabench_ros.base.progress import Progress, silent
@@ -13,7 +14,7 @@ from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.vqa.answering.answerer import Material
 from osmabench_ros.vqa.answering.execution import QueryExecutor
 from osmabench_ros.vqa.answering.references import ReferenceResolver
-from osmabench_ros.vqa.answering.space import SpaceExecutor, ways_of_map
+from osmabench_ros.vqa.answering.space import SpaceExecutor, storeys_of_map, ways_of_map
 from osmabench_ros.vqa.graph_index import SIMILARITY_THRESHOLD, Embedder, GraphIndex, LabelMatcher
 from osmabench_ros.vqa.questions import Answer, Inquiry
 from osmabench_ros.vqa.wording import parsed
@@ -68,7 +69,8 @@ class RuleAnswerer:
             vocabulary = semantic_map.label_set.by_name
         matcher = LabelMatcher(index.by_label, vocabulary, self._embedder, self._threshold)
         resolver = ReferenceResolver(index, matcher)
-        return SpaceExecutor(index, resolver, ways_of_map(semantic_map))
+        storeys_m = partial(storeys_of_map, semantic_map)
+        return SpaceExecutor(index, resolver, ways_of_map(semantic_map), storeys_m)
 
 
 def rule_answerer(*, material: Material, options: dict[str, Any]) -> RuleAnswerer:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from osmabench_ros.errors import SimulationError
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.semantics.labels import normalised_name
 from osmabench_ros.semantics.scene_graph import NodeKind, RelationType, SceneNode
+from osmabench_ros.semantics.storeys import storey_heights, storey_of
 from osmabench_ros.simulation.navigation import CELL_M, NavigationMap
 from osmabench_ros.vqa.answering.execution import GraphAnswer, QueryExecutor, SilentError, yes_no
 from osmabench_ros.vqa.answering.references import ReferenceResolver
@@ -25,6 +26,12 @@ ALIKE_M = 0.15
 
 ROW_M = 0.3
 """Things whose centres lie this near to one line stand in a row."""
+
+ROOMS_RATIO = 1.25
+"""Rooms are about as large if the area of neither is larger than that of the other so often."""
+
+MIRRORED_M = 0.15
+"""Places of things that stand symmetrically differ by less than this from mirror images."""
 
 RADIUS_M, HEIGHT_M = 0.2, 1.5
 """The robot whose ways are asked for: the usual agent of Habitat-Sim."""
@@ -41,6 +48,10 @@ class Ways(Protocol):
 
         It joins the navigable points that are nearest to their centres.
         """
+        ...
+
+    def path(self, first: AxisAlignedBox, second: AxisAlignedBox) -> NDArray[np.float64] | None:
+        """Return that way as a polyline (N, 3), None if there is none."""
         ...
 
 
@@ -78,21 +89,31 @@ class FloorWays:
             return None
         return found, found.positions(np.argwhere(found.free))
 
-    def between_m(self, first: AxisAlignedBox, second: AxisAlignedBox) -> float | None:
-        """Return the length of the way between two things, as `Ways`."""
+    def line_m(self, start_m: ArrayLike, goal_m: ArrayLike) -> NDArray[np.float64] | None:
+        """Return the way (N, 3) between the free places nearest to two points, None for none."""
         if self._places is None:
             return None
         grid, free = self._places
         ends = [
-            free[np.argmin(np.linalg.norm(free - box.center, axis=1))] for box in (first, second)
+            free[np.argmin(np.linalg.norm(free - np.asarray(point), axis=1))]
+            for point in (start_m, goal_m)
         ]
         try:
-            return grid.distance_m(*ends)
+            return grid.shortest_path(*ends)
         except SimulationError:
             return None
 
+    def between_m(self, first: AxisAlignedBox, second: AxisAlignedBox) -> float | None:
+        """Return the length of the way between two things, as `Ways`."""
+        line = self.path(first, second)
+        return None if line is None else float(np.linalg.norm(np.diff(line, axis=0), axis=1).sum())
 
-def ways_of_map(semantic_map: SemanticMap) -> Ways | None:
+    def path(self, first: AxisAlignedBox, second: AxisAlignedBox) -> NDArray[np.float64] | None:
+        """Return the way between two things, as `Ways`."""
+        return self.line_m(first.center, second.center)
+
+
+def ways_of_map(semantic_map: SemanticMap) -> FloorWays | None:
     """Return the ways on the map's own points; None for a map without points."""
     dense = semantic_map.dense
     if dense is None or not len(dense.points):
@@ -100,14 +121,30 @@ def ways_of_map(semantic_map: SemanticMap) -> Ways | None:
     return FloorWays(dense.points if dense.valid is None else dense.points[dense.valid])
 
 
+def storeys_of_map(semantic_map: SemanticMap) -> tuple[float, ...]:
+    """Return the heights of the floors in a map's own points."""
+    dense = semantic_map.dense
+    if dense is None:
+        return ()
+    return storey_heights(dense.points if dense.valid is None else dense.points[dense.valid])
+
+
 class SpaceExecutor(QueryExecutor):
-    """Answers queries about rooms, ways and arrangements beside those of `QueryExecutor`."""
+    """Answers queries about rooms, ways and arrangements beside those of `QueryExecutor`.
+
+    `storeys_m` gives the heights of the floors, and is asked only by a question that needs them.
+    """
 
     def __init__(
-        self, index: GraphIndex, resolver: ReferenceResolver, ways: Ways | None = None
+        self,
+        index: GraphIndex,
+        resolver: ReferenceResolver,
+        ways: Ways | None = None,
+        storeys_m: Callable[[], tuple[float, ...]] = tuple,
     ) -> None:
         super().__init__(index, resolver)
         self._ways = ways
+        self._storeys_m = cache(storeys_m)
         self._lengths: dict[tuple[int, int], float] = {}
 
     def execute(self, query: Query) -> GraphAnswer:
@@ -190,9 +227,69 @@ class SpaceExecutor(QueryExecutor):
         nodes = self._several(query)
         return yes_no(off_line_m(nodes) <= ROW_M, *nodes)
 
+    def _floor_of(self, query: Query) -> GraphAnswer:
+        node = self._boxed(query.phrases[0])
+        if not self._storeys_m():
+            raise SilentError('the map has no points to find floors in')
+        number = int(storey_of(_box(node).minimum[2], self._storeys_m()))
+        return GraphAnswer(number, (node.id,))
+
+    def _upstairs(self, query: Query) -> GraphAnswer:
+        floor = self._floor_of(query)
+        return GraphAnswer('yes' if floor.value else 'no', floor.nodes)
+
     def _fits_on(self, query: Query) -> GraphAnswer:
         nodes = [self._boxed(phrase) for phrase in query.phrases]
         return yes_no(slack_m(*map(_box, nodes)) >= 0, *nodes)
+
+    def _walk_side(self, query: Query) -> GraphAnswer:
+        first, second = (self._boxed(phrase) for phrase in query.phrases)
+        line = None if self._ways is None else self._ways.path(_box(first), _box(second))
+        if line is None:
+            raise SilentError('the map has no way there')
+        left_m, right_m = bends_m(line)
+        return GraphAnswer('left' if left_m > right_m else 'right', (first.id, second.id))
+
+    def _rooms_alike(self, query: Query) -> GraphAnswer:
+        nodes = [self._one(phrase) for phrase in query.phrases]
+        areas = [np.prod(_box(room).size[:2]) for room in map(self._room, nodes) if room.box]
+        if len(areas) < 2:
+            raise SilentError('a room has no box in the map')
+        return yes_no(max(areas) <= ROOMS_RATIO * min(areas), *nodes)
+
+    def _mirrored(self, query: Query) -> GraphAnswer:
+        nodes, about = self._several(query), self._boxed(query.phrases[1])
+        if len(nodes) > 2:
+            raise SilentError(f'the map has more than two of "{query.phrases[0]}"')
+        return yes_no(mirror_error_m(nodes, about) <= MIRRORED_M, *nodes, about)
+
+    def _which_fits(self, query: Query) -> GraphAnswer:
+        first, second, lower = (_box(self._boxed(phrase)) for phrase in query.phrases)
+        return self._choice(query, slack_m(first, lower) > slack_m(second, lower))
+
+
+def bends_m(line: NDArray[np.float64]) -> tuple[float, float]:
+    """Return how far a way (N, 3) lies left and right of the straight line between its ends."""
+    offsets = line[:, :2] - line[0, :2]
+    chord = offsets[-1] / max(1e-9, float(np.linalg.norm(offsets[-1])))
+    left = chord[0] * offsets[:, 1] - chord[1] * offsets[:, 0]
+    return float(max(0.0, left.max())), float(max(0.0, -left.min()))
+
+
+def mirror_error_m(pair: Sequence[SceneNode], about: SceneNode) -> float:
+    """Return how far one of two is from the mirror image of the other about a thing's middle.
+
+    The mirror stands upright along an axis of the world, the one of two that fits better. It
+    parts the two: otherwise there is no such image, and the error is infinite.
+    """
+    one, other, middle = (_box(node).center[:2] for node in (*pair, about))
+    errors = [float('inf')]
+    for axis in (0, 1):
+        if (one[axis] - middle[axis]) * (other[axis] - middle[axis]) < 0:
+            image = other.copy()
+            image[axis] = 2 * middle[axis] - other[axis]
+            errors.append(float(np.linalg.norm(image - one)))
+    return min(errors)
 
 
 def height_spread_m(nodes: Sequence[SceneNode]) -> float:
@@ -232,4 +329,10 @@ _HANDLERS: Mapping[QueryKind, Callable[[SpaceExecutor, Query], GraphAnswer]] = {
     QueryKind.ALIKE: SpaceExecutor._alike,
     QueryKind.ROW: SpaceExecutor._row,
     QueryKind.FITS_ON: SpaceExecutor._fits_on,
+    QueryKind.WALK_SIDE: SpaceExecutor._walk_side,
+    QueryKind.ROOMS_ALIKE: SpaceExecutor._rooms_alike,
+    QueryKind.MIRRORED: SpaceExecutor._mirrored,
+    QueryKind.WHICH_FITS: SpaceExecutor._which_fits,
+    QueryKind.UPSTAIRS: SpaceExecutor._upstairs,
+    QueryKind.FLOOR_OF: SpaceExecutor._floor_of,
 }

@@ -23,6 +23,19 @@ from osmabench_ros.vqa.answering.pictures import (
 _PROMPT = 'answer_from_pictures'
 
 
+class ImagesAnswerer(PromptedAnswerer):
+    """Sees the images of each question, and no map."""
+
+    def __init__(self, *, material: Material, options: dict[str, Any]) -> None:
+        super().__init__(material, 'images', _PROMPT)
+        validated(Strict, options, 'answerer "images"')
+
+    def shown(self, semantic_map: SemanticMap) -> Shown:
+        """Return nothing: each question brings its images."""
+        del semantic_map
+        return Shown({'pictures': []})
+
+
 class FramesOptions(Strict):
     """Options of the answerer `frames`: how many images along the path it sees."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -13,12 +14,14 @@ from osmabench_ros.errors import QuestionError
 from osmabench_ros.semantics.cloud import LabelledCloud
 from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.semantics.relations import with_neighbours_within
-from osmabench_ros.semantics.scene_graph import SceneGraph
+from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph
+from osmabench_ros.semantics.storeys import storey_heights
 from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.vqa.answering.references import ReferenceResolver
 from osmabench_ros.vqa.answering.space import RADIUS_M, FloorWays, SpaceExecutor, Ways
 from osmabench_ros.vqa.exact import existence, measurement, relations, robot_tasks
 from osmabench_ros.vqa.exact.selection import select
+from osmabench_ros.vqa.exact.space import floors
 from osmabench_ros.vqa.exact.view import Draft, SceneView, glimpsed_instances, shuffled
 from osmabench_ros.vqa.graph_index import GraphIndex, LabelMatcher
 from osmabench_ros.vqa.questions import (
@@ -34,10 +37,13 @@ from osmabench_ros.vqa.questions import (
 from osmabench_ros.vqa.wording import WORDINGS, parsed, worded
 
 SUITE = 'exact_questions'
-GENERATOR = 'exact/3'
+GENERATOR = 'exact/4'
 ALL_CATEGORIES = tuple(category.value for category in Category)
 DEFAULT_COUNT = 184
 """Questions a scene, as many as OSMa-Bench asks on average."""
+
+QUESTIONS_AN_OBJECT = 5
+"""At most, unless a number is asked for: more would ask the same facts of a small scene again."""
 
 NEIGHBOUR_MARGIN_M = 0.05
 """What is next to or near a thing may be this much nearer or farther without another answer."""
@@ -93,6 +99,11 @@ class QuestionSet:
         """Whether any question needs to know where a robot can go."""
         return QueryKind.WALK in self.category_of
 
+    @property
+    def asks_for_storeys(self) -> bool:
+        """Whether any question needs to know the heights of floors."""
+        return floors in self.sources
+
 
 EXACT = QuestionSet(
     SUITE,
@@ -114,6 +125,7 @@ EXACT = QuestionSet(
         robot_tasks.reachability,
         robot_tasks.affordance,
         robot_tasks.precondition,
+        floors,
     ),
 )
 """The questions of OSMa-Bench's categories."""
@@ -132,6 +144,7 @@ def generate_questions(
     categories: Sequence[str] = (),
     asked: QuestionSet = EXACT,
     ways: Sequence[Ways] = (),
+    storeys_m: Sequence[tuple[float, ...]] = (),
 ) -> list[Question]:
     """Generate exact questions about what a trajectory saw.
 
@@ -162,6 +175,9 @@ def generate_questions(
     ways : sequence of Ways
         Where a robot can go; the first is right, and the others must agree within half of the
         tolerance. Without any nothing is asked about ways.
+    storeys_m : sequence of tuple of float
+        World z of the floors, from below; the first is right, and the others must agree. Nothing
+        is asked about storeys unless there are two.
 
     Returns
     -------
@@ -181,14 +197,14 @@ def generate_questions(
             f'{list(categories)}; count must be at least 1, categories come from '
             f'{list(asked.categories)}'
         )
-    view = _view(graph, seen_ids, glimpsed_ids, label_set, also, ways)
+    view = _view(graph, seen_ids, glimpsed_ids, label_set, also, ways, storeys_m)
     quota = _quota(count, categories)
     drafts = candidates(view, seed, max(_LEAST_CANDIDATES, 6 * max(quota.values())), asked)
     chosen = select(drafts, quota, view.by_label)
     return [
         question
         for draft in chosen
-        if (question := _question(draft, scene, seed, asked)) is not None
+        if (question := question_of(draft, scene, seed, asked)) is not None
     ]
 
 
@@ -197,13 +213,19 @@ def questions_about(
     *,
     scene: str,
     seed: int,
-    count: int = DEFAULT_COUNT,
+    count: int | None = None,
     asked: QuestionSet = EXACT,
 ) -> list[Question]:
     """Generate exact questions from a ground truth; otherwise as `generate_questions`.
 
-    The provenance of each has the least `visible_share` of the objects that it rests on.
+    Without a count they are DEFAULT_COUNT, and fewer in a scene of few objects. The provenance of
+    each has the least `visible_share` of the objects that it rests on.
     """
+    things = sum(
+        truth.graph.by_id[number].kind is NodeKind.OBJECT for number in truth.seen_instances
+    )
+    if count is None:
+        count = max(len(asked.categories), min(DEFAULT_COUNT, QUESTIONS_AN_OBJECT * things))
     fair = truth.fair_graph
     also: list[SceneGraph] = []
     # Only then were the relations derived from the scene, by known thresholds.
@@ -221,6 +243,7 @@ def questions_about(
         count=count,
         asked=asked,
         ways=ways_on(truth.surface, truth.unseen) if asked.asks_for_ways else (),
+        storeys_m=_storeys(truth) if asked.asks_for_storeys else (),
     )
     return [_with_share(question, truth.visible_shares) for question in questions]
 
@@ -229,7 +252,7 @@ RADII_M = (RADIUS_M, RADIUS_M - 0.05, RADIUS_M + 0.05)
 """Radii of a robot for which a way has to be as long, but for half of the tolerance."""
 
 
-def ways_on(surface: LabelledCloud, unseen: LabelledCloud) -> tuple[Ways, ...]:
+def ways_on(surface: LabelledCloud, unseen: LabelledCloud) -> tuple[FloorWays, ...]:
     """Return the ways on all surface for robots of RADII_M, and on its visible part, if any."""
     points = np.concatenate([surface.points, unseen.points])
     if surface.normals is not None and unseen.normals is not None:
@@ -237,6 +260,12 @@ def ways_on(surface: LabelledCloud, unseen: LabelledCloud) -> tuple[Ways, ...]:
         points = points[np.concatenate([surface.normals, unseen.normals])[:, 2] > -0.5]
     found = tuple(FloorWays(points, radius_m) for radius_m in RADII_M)
     return (*found, FloorWays(surface.points)) if len(surface.points) else found
+
+
+def _storeys(truth: GroundTruth) -> tuple[tuple[float, ...], ...]:
+    """Return the heights of several floors on all surface, and on its visible part."""
+    found = storey_heights(np.concatenate([truth.surface.points, truth.unseen.points]))
+    return (found, storey_heights(truth.surface.points)) if len(found) > 1 else ()
 
 
 def _with_share(question: Question, shares: Mapping[int, float]) -> Question:
@@ -254,12 +283,13 @@ def _view(
     label_set: LabelSet | None,
     also: Collection[SceneGraph],
     ways: Sequence[Ways],
+    storeys_m: Sequence[tuple[float, ...]],
 ) -> SceneView:
     if label_set is None:
-        return SceneView(graph, seen_ids, glimpsed_ids, also=also, ways=ways)
+        return SceneView(graph, seen_ids, glimpsed_ids, also=also, ways=ways, storeys_m=storeys_m)
     structure = [item.name for item in label_set.classes if item.structure]
     vocabulary = list(label_set.by_name)
-    return SceneView(graph, seen_ids, glimpsed_ids, structure, vocabulary, also, ways)
+    return SceneView(graph, seen_ids, glimpsed_ids, structure, vocabulary, also, ways, storeys_m)
 
 
 def candidates(view: SceneView, seed: int, limit: int, asked: QuestionSet = EXACT) -> list[Draft]:
@@ -274,6 +304,7 @@ def candidates(view: SceneView, seed: int, limit: int, asked: QuestionSet = EXAC
     executors = [_executor(view, index, ways) for index in (view.index, view.wide)]
     others = [_executor(view, index, ways) for index in view.others]
     others += [_executor(view, view.index, other) for other in view.ways[1:]]
+    others += [_executor(view, view.index, ways, z_m) for z_m in view.storeys_m[1:]]
     drafts: dict[object, Draft] = {}
     for number in range(len(asked.sources)):
         rng = np.random.default_rng([seed, number])
@@ -293,9 +324,28 @@ def _agrees(value: AnswerValue | None, draft: Draft) -> bool:
     return value == draft.answer
 
 
-def _executor(view: SceneView, index: GraphIndex, ways: Ways | None) -> SpaceExecutor:
+def _executor(
+    view: SceneView,
+    index: GraphIndex,
+    ways: Ways | None,
+    storeys_m: tuple[float, ...] | None = None,
+) -> SpaceExecutor:
     matcher = LabelMatcher(index.by_label, view.vocabulary | set(index.by_label))
-    return SpaceExecutor(index, ReferenceResolver(index, matcher), ways)
+    heights_m = next(iter(view.storeys_m), ()) if storeys_m is None else storeys_m
+    return SpaceExecutor(index, ReferenceResolver(index, matcher), ways, lambda: heights_m)
+
+
+def uneven_mix(questions: Sequence[Question]) -> str:
+    """Return which categories of exact questions have less than their share, '' if none has."""
+    counts = Counter(item.category for item in questions if item.suite == SUITE)
+    asked = sum(counts.values())
+    share = asked // len(ALL_CATEGORIES)
+    # An odd one of a pair of yes and no is left out.
+    few = [name for name in ALL_CATEGORIES if counts[name] < share - 1]
+    if not asked or not few:
+        return ''
+    told = ', '.join(f'{name} {counts[name] or "none"}' for name in few)
+    return f'of {asked} questions each category should have {share}; the scene allows: {told}'
 
 
 def _quota(count: int, categories: Sequence[str]) -> dict[str, int]:
@@ -303,7 +353,7 @@ def _quota(count: int, categories: Sequence[str]) -> dict[str, int]:
     return {name: share + (position < rest) for position, name in enumerate(categories)}
 
 
-def _question(draft: Draft, scene: str, seed: int, asked: QuestionSet) -> Question | None:
+def question_of(draft: Draft, scene: str, seed: int, asked: QuestionSet) -> Question | None:
     """Word a draft by its meaning; the first wording that reads back as it, None if none does."""
     digest = hashlib.sha256(f'{seed} {draft.query}'.encode()).digest()
     first = int.from_bytes(digest[:4], 'big')

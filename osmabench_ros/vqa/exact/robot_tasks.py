@@ -56,12 +56,25 @@ def reachability(view: SceneView, rng: np.random.Generator, limit: int) -> Itera
                     if (
                         kind is QueryKind.CLEARANCE
                         and reached
-                        and _meets_ceiling(view, node, number)
+                        and (_meets_ceiling(view, node, number) or _is_between(view, node))
                     ):
                         continue
                     query = Query(kind, (view.name(node),), number=number)
                     yield yes_no(category, query, reached, node)
     yield from _gaps(view, rng, limit)
+
+
+def _is_between(view: SceneView, node: SceneNode) -> bool:
+    """Return whether another thing goes on beside and over one, as a shelf may do with a board."""
+    assert node.box is not None
+    top, low, high = float(node.box.maximum[2]), node.box.minimum[:2], node.box.maximum[:2]
+    return any(
+        other.box is not None
+        and other.id != node.id
+        and bool((other.box.minimum[:2] < high).all() and (other.box.maximum[:2] > low).all())
+        and float(other.box.minimum[2]) <= top < float(other.box.maximum[2])
+        for other in view.graph.of_kind(NodeKind.OBJECT)
+    )
 
 
 def _meets_ceiling(view: SceneView, node: SceneNode, number: float) -> bool:

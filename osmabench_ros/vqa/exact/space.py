@@ -7,16 +7,21 @@ from collections.abc import Iterator
 import numpy as np
 
 from osmabench_ros.semantics.scene_graph import NodeKind, RelationType, SceneNode
+from osmabench_ros.semantics.storeys import storey_of
 from osmabench_ros.vqa.answering.space import (
     ALIKE_M,
+    MIRRORED_M,
+    ROOMS_RATIO,
     ROW_M,
+    bends_m,
     height_spread_m,
+    mirror_error_m,
     off_line_m,
     slack_m,
 )
 from osmabench_ros.vqa.exact.measurement import LARGEST_COUNT
 from osmabench_ros.vqa.exact.view import Draft, SceneView, sampled_pairs, shuffled, yes_no
-from osmabench_ros.vqa.questions import AnswerType, Query, QueryKind, SpatialCategory
+from osmabench_ros.vqa.questions import AnswerType, Category, Query, QueryKind, SpatialCategory
 
 COORDINATE_TOLERANCE_M, WALK_TOLERANCE_M, AREA_SHARE = 0.1, 0.5, 0.2
 """The published ones of coordinates and ways; of areas, which it asks rarely, a share."""
@@ -24,7 +29,9 @@ COORDINATE_TOLERANCE_M, WALK_TOLERANCE_M, AREA_SHARE = 0.1, 0.5, 0.2
 _INSIDE_M, _WALL_M = 0.2, 0.15
 _CLOSER_RATIO, _CLOSER_M = 1.5, 1.0
 _LEAST_WALK_M, _LEAST_CLEAR_M = 1.5, 0.1
+_LEAST_BEND_M, _MOST_OTHER_M = 1.0, 0.3
 _STOREY_M = 2.0
+_NEARBY_M = 1.5
 _MOST_WAYS = 60
 """Ways that are looked for: each is, for several robots, and takes the longest of all drafts."""
 
@@ -99,17 +106,23 @@ def ways(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draf
         if length_m is None or length_m < _LEAST_WALK_M:
             continue
         ends = (first.id, second.id)
-        query = Query(QueryKind.WALK, (view.name(first), view.name(second)))
+        names = (view.name(first), view.name(second))
+        query = Query(QueryKind.WALK, names)
         yield Draft(category, query, AnswerType.NUMBER, round(length_m, 3), ends, WALK_TOLERANCE_M)
+        line = view.ways[0].path(first.box, second.box)
+        left_m, right_m = (0.0, 0.0) if line is None else bends_m(line)
+        if max(left_m, right_m) >= _LEAST_BEND_M and min(left_m, right_m) <= _MOST_OTHER_M:
+            side = 'left' if left_m > right_m else 'right'
+            yield Draft(category, Query(QueryKind.WALK_SIDE, names), AnswerType.TEXT, side, ends)
         third = nodes[int(rng.integers(len(nodes)))]
         other_m = None if third.box is None else way_m(first.box, third.box)
         if third.id in ends or other_m is None:
             continue
         near, far = sorted((length_m, other_m))
         if far >= max(near * _CLOSER_RATIO, near + _CLOSER_M):
-            names = tuple(view.name(node) for node in (second, third, first))
-            winner = names[0 if length_m < other_m else 1]
-            query = Query(QueryKind.WALK_CLOSER, names)
+            chosen = tuple(view.name(node) for node in (second, third, first))
+            winner = chosen[0 if length_m < other_m else 1]
+            query = Query(QueryKind.WALK_CLOSER, chosen)
             yield Draft(category, query, AnswerType.TEXT, winner, (*ends, third.id))
 
 
@@ -130,6 +143,15 @@ def patterns(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[
         if len(nodes) > 2 and (off <= ROW_M / 3 or off >= 2 * ROW_M):
             query = Query(QueryKind.ROW, (label,))
             yield yes_no(category, query, off <= ROW_M, *nodes)
+        if len(nodes) == 2:
+            yield from _mirrored(view, label, nodes)
+    inside = [node for node in view.named_boxed if _is_inside_a_room(view, node)]
+    for first, second in sampled_pairs(rng, inside, limit):
+        areas = [_area_m2(view, node) for node in (first, second)]
+        ratio = max(areas) / min(areas)
+        if first.parent != second.parent and not 1.1 < ratio < 1.5:
+            query = Query(QueryKind.ROOMS_ALIKE, (view.name(first), view.name(second)))
+            yield yes_no(category, query, ratio <= ROOMS_RATIO, first, second)
     for target in shuffled(rng, view.named)[:limit]:
         beside = set(view.index.sources(RelationType.NEXT_TO.value, target.id))
         for label in several:
@@ -137,6 +159,43 @@ def patterns(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[
             if found and target.id not in {node.id for node in view.by_label[label]}:
                 query = Query(QueryKind.ROUND, (label, view.name(target)))
                 yield Draft(category, query, AnswerType.INTEGER, len(found), (*found, target.id))
+
+
+def _mirrored(view: SceneView, label: str, nodes: list[SceneNode]) -> Iterator[Draft]:
+    """Yield whether two things stand symmetrically about others between or beside them."""
+    between = np.mean([node.box.center[:2] for node in nodes if node.box is not None], axis=0)
+    for about in view.named_boxed:
+        assert about.box is not None
+        # Only of what is near is it worth asking.
+        if about in nodes or np.linalg.norm(about.box.center[:2] - between) > _NEARBY_M:
+            continue
+        error_m = mirror_error_m(nodes, about)
+        if error_m <= MIRRORED_M / 3 or error_m >= 2 * MIRRORED_M:
+            query = Query(QueryKind.MIRRORED, (label, view.name(about)))
+            yield yes_no(SpatialCategory.PATTERN, query, error_m <= MIRRORED_M, *nodes, about)
+
+
+def _area_m2(view: SceneView, node: SceneNode) -> float:
+    assert node.parent is not None
+    box = view.graph.by_id[node.parent].box
+    return 0.0 if box is None else float(np.prod(box.size[:2]))
+
+
+def floors(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:
+    """Ask what is upstairs, and on which floor it is, where there are several."""
+    storeys_m = view.storeys_m[0] if view.storeys_m else ()
+    if len(storeys_m) < 2:
+        return
+    for node in shuffled(rng, view.named_boxed)[:limit]:
+        assert node.box is not None
+        number = int(storey_of(node.box.minimum[2], storeys_m))
+        if np.ptp(storey_of([node.box.minimum[2], node.box.maximum[2]], storeys_m)):
+            continue
+        names = (view.name(node),)
+        category, upstairs = Category.RELATIONS_SPATIAL, Query(QueryKind.UPSTAIRS, names)
+        yield yes_no(category, upstairs, number > 0, node)
+        query = Query(QueryKind.FLOOR_OF, names)
+        yield Draft(Category.MEASUREMENT, query, AnswerType.INTEGER, number, (node.id,))
 
 
 def fits(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:
@@ -149,6 +208,16 @@ def fits(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draf
         if abs(slack) >= _LEAST_CLEAR_M:
             query = Query(QueryKind.FITS_ON, (view.name(upper), view.name(lower)))
             yield yes_no(SpatialCategory.PREDICTION, query, slack > 0, upper, lower)
+        other = nodes[int(rng.integers(len(nodes)))]
+        assert other.box is not None
+        rest = slack_m(other.box, lower.box)
+        low, high = sorted((slack, rest))
+        if other not in (upper, lower) and low <= -_LEAST_CLEAR_M and high >= _LEAST_CLEAR_M:
+            names = (view.name(upper), view.name(other), view.name(lower))
+            query = Query(QueryKind.WHICH_FITS, names)
+            ends = (upper.id, other.id, lower.id)
+            winner = names[0 if slack > rest else 1]
+            yield Draft(SpatialCategory.PREDICTION, query, AnswerType.TEXT, winner, ends)
 
 
 def _is_along_axes(node: SceneNode) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TypeVar
 
 import numpy as np
@@ -28,6 +28,7 @@ from osmabench_ros.vqa.questions import (
     AnswerType,
     AnswerValue,
     Category,
+    PromptCategory,
     Query,
     SpatialCategory,
 )
@@ -38,6 +39,7 @@ _NEAREST_M = 0.1
 _SLACK_M, _SLACK_SHARE = 0.1, 0.03
 
 
+@lru_cache(maxsize=1)
 def glimpsed_instances(truth: GroundTruth) -> frozenset[int]:
     """Return instances that a map may contain although they do not count as seen."""
     seen = frozenset(truth.seen_instances)
@@ -98,7 +100,7 @@ Item = TypeVar('Item')
 class Draft:
     """A question before it is worded and chosen; a number may be wrong by `tolerance`."""
 
-    category: Category | SpatialCategory
+    category: Category | SpatialCategory | PromptCategory
     query: Query
     answer_type: AnswerType
     answer: AnswerValue
@@ -119,9 +121,9 @@ class SceneView:
 
     What is not in `seen_ids` does not exist for any question. A map may have `glimpsed_ids`: what
     they would change is not asked, nor what the graphs in `also`, such as that of the visible
-    parts, or any but the first of the `ways` answer otherwise. No question is about labels in
-    `structure`; classes of `vocabulary`, those the data set can label, may be asked for where the
-    scene has none.
+    parts, or any but the first of the `ways` or of the heights of floors in `storeys_m` answer
+    otherwise. No question is about labels in `structure`; classes of `vocabulary`, those the data
+    set can label, may be asked for where the scene has none.
     """
 
     def __init__(
@@ -133,9 +135,11 @@ class SceneView:
         vocabulary: Collection[str] = (),
         also: Collection[SceneGraph] = (),
         ways: Sequence[Ways] = (),
+        storeys_m: Sequence[tuple[float, ...]] = (),
     ) -> None:
         self.graph = graph
         self.ways = ways
+        self.storeys_m = storeys_m
         self.others = tuple(GraphIndex(other, seen_ids) for other in also)
         self.index = GraphIndex(graph, seen_ids)
         self.wide = GraphIndex(graph, {*seen_ids, *glimpsed_ids})
@@ -214,13 +218,18 @@ class SceneView:
 
     @cached_property
     def absent(self) -> tuple[str, ...]:
-        """Plausible classes that the scene, seen or not, does not have, best first."""
+        """Plausible classes that the scene, seen or not, does not have, best first.
+
+        None of them is another word for what is there, such as mug for cup.
+        """
         everything = {normalised_name(node.label) for node in self.graph.nodes if node.label}
-        heads = {knowledge().canonical(label) for label in everything}
         words = {word for label in everything for word in label.split()}
+        taken = {knowledge().name(label) for label in everything}
+        taken |= {a for pair in knowledge().alike if taken & set(pair) for a in pair}
 
         def plausible(label: str) -> bool:
-            return knowledge().canonical(label) not in heads and not words & set(label.split())
+            own = knowledge().name(label)
+            return not words & set(label.split()) and own not in taken
 
         offered = {knowledge().spelt(label) for label in self.vocabulary - self.structure}
         own = sorted(filter(plausible, offered))

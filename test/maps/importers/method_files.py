@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import pickle
+import sqlite3
 import sys
 import types
 from pathlib import Path
@@ -286,3 +287,24 @@ def write_hovsg_flat(folder: Path) -> None:
         write_cloud(folder / 'objects' / f'pcd_{i}.ply', points, **gray(len(points)))
     write_cloud(folder / 'masked_pcd.ply', np.concatenate([CHAIR, TABLE]))
     torch.save(torch.from_numpy(CLIP[:2]), folder / 'mask_feats.pt')
+
+
+def write_rtabmap(folder: Path, points: np.ndarray = CHAIR, **columns: np.ndarray) -> None:
+    """Write what rtabmap-export leaves beside a database of five nodes; two of them closures."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_cloud(folder / 'rtabmap_cloud.ply', points, **(columns or gray(len(points))))
+    # The optical frame of a robot at the origin, and half a metre further on.
+    turn = '-0.5 0.5 -0.5 0.5'
+    (folder / 'rtabmap_camera_poses.txt').write_text(
+        f'#timestamp x y z qx qy qz qw\n1.000000 0 0 0 {turn}\n1.500000 0.5 0 0 {turn}\n'
+    )
+    with sqlite3.connect(folder / 'rtabmap.db') as database:
+        database.execute('CREATE TABLE Admin (version TEXT)')
+        database.execute("INSERT INTO Admin VALUES ('0.23.8')")
+        database.execute('CREATE TABLE Node (id INTEGER, stamp FLOAT)')
+        database.executemany('INSERT INTO Node VALUES (?, 1.0)', [(i,) for i in range(1, 6)])
+        database.execute('CREATE TABLE Link (from_id INTEGER, to_id INTEGER, type INTEGER)')
+        links = [(i, i + 1, 0) for i in range(1, 5)] + [(4, 1, 1), (5, 2, 2)]
+        both = [*links, *((end, start, kind) for start, end, kind in links)]
+        database.executemany('INSERT INTO Link VALUES (?, ?, ?)', both)
+    database.close()

@@ -23,6 +23,7 @@ from maps.importers.method_files import (
     write_hovsg_flat,
     write_hovsg_graph,
     write_openscene,
+    write_rtabmap,
 )
 
 from osmabench_ros.errors import OsmabenchError
@@ -82,6 +83,7 @@ def damaged(data: bytes, rng: np.random.Generator) -> bytes:
         ('openfusion', openfusion),
         ('openlex3d', test_openlex3d.write),
         ('pointcloud', pointcloud),
+        ('rtabmap', write_rtabmap),
     ],
 )
 def test_damaged_files_load_or_are_refused_with_a_reason(

@@ -66,7 +66,6 @@ def test_annotated_pixels_hold_instance_ids() -> None:
     scene = scene_of(named(4, 'sofa', 'box'), named(6, 'lamp', 'ball'))
     found = inventory(annotations=[{'id': i, 'category': 'x'} for i in range(8)], stage=True)
     identities = Identities(scene, found)
-    assert identities.annotated
     assert translated(identities, [4, 6, 5, 0])[0] == [4, 6, NO_INSTANCE, NO_INSTANCE]
 
 

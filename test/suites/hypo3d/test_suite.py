@@ -13,11 +13,8 @@ from osmabench_ros.runs.prepare.preparation import Preparation
 from osmabench_ros.scenes.changes import changed_scene
 from osmabench_ros.scenes.ground_truth import ground_truth_graph
 from osmabench_ros.semantics.scene_graph import NodeKind, ScoredLabel
-from osmabench_ros.suites.hypo3d.generation import (
-    Run,
-    chosen_hypotheses,
-    hypothetical_questions,
-)
+from osmabench_ros.suites.hypo3d.generation import Run, hypothetical_questions
+from osmabench_ros.suites.hypo3d.hypotheses import chosen_hypotheses
 from osmabench_ros.suites.suite import SuiteContext, make_suite
 from osmabench_ros.vqa.answering.baselines import ground_truth_map
 from osmabench_ros.vqa.question_files import read_records, write_records

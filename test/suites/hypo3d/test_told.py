@@ -5,7 +5,8 @@ import pytest
 from furnished_room import furnished_room
 from pydantic import TypeAdapter
 
-from osmabench_ros.scenes.changes import Changes, ChangeType, changed_scene
+from osmabench_ros.scenes.change_kinds import Changes, ChangeType
+from osmabench_ros.scenes.changes import changed_scene
 from osmabench_ros.scenes.ground_truth import ground_truth_graph
 from osmabench_ros.suites.hypo3d.answering import GraphReader
 from osmabench_ros.suites.hypo3d.frame import Side

@@ -1,6 +1,7 @@
 'use strict';
 // Sorting and filtering of the tables that are in the page already.
 (() => {
+  const LONG = 6;
   const value = (row, column) => {
     const cell = row.cells[column];
     return cell.dataset.sort === undefined ? cell.textContent.trim() : cell.dataset.sort;
@@ -62,21 +63,43 @@
     }
   }
 
-  for (const input of document.querySelectorAll('.table-filter')) {
-    const table = document.getElementById(input.dataset.table);
-    const count = document.querySelector(`[data-count="${input.dataset.table}"]`);
+  // Long tables get a filter by the names in their rows.
+  for (const table of document.querySelectorAll('table.sortable')) {
+    const body = table.tBodies[0];
+    if (body.rows.length < LONG) continue;
+    const make = (name, properties, ...children) => {
+      const node = Object.assign(document.createElement(name), properties);
+      node.append(...children);
+      return node;
+    };
+    const input = make('input', { type: 'search', className: 'table-filter', autocomplete: 'off' });
+    const count = make('span', { className: 'count', role: 'status' });
     const apply = () => {
       const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
       let shown = 0;
-      for (const row of table.tBodies[0].rows) {
+      for (const row of body.rows) {
         const names = [...row.cells].filter((cell) => !cell.classList.contains('number'));
         const text = names.map((cell) => cell.textContent).join(' ').toLowerCase();
         row.hidden = !words.every((word) => text.includes(word));
         shown += !row.hidden;
       }
-      count.textContent = `${shown} of ${table.tBodies[0].rows.length}`;
+      count.textContent = `${shown} of ${body.rows.length}`;
     };
+    input.dataset.table = count.dataset.count = table.id;
     input.addEventListener('input', apply);
+    const controls = make('p', { className: 'controls' }, make('label', {}, 'Filter ', input), count);
+    table.closest('.scroll').before(controls);
     apply();
+  }
+
+  // What goes on at an edge fades out there.
+  for (const box of document.querySelectorAll('.scroll')) {
+    const mark = () => {
+      const left = box.scrollWidth - box.clientWidth - box.scrollLeft;
+      box.classList.toggle('goes-on', left > 2);
+      box.classList.toggle('begins-before', box.scrollLeft > 2);
+    };
+    box.addEventListener('scroll', mark, { passive: true });
+    new ResizeObserver(mark).observe(box);
   }
 })();

@@ -67,8 +67,7 @@ def _read(descriptor: int, count: int, deadline: float | None) -> bytes:
 
 FIELDS = (
     ('depth', np.dtype('<f4'), ()),
-    ('instance', np.dtype('<u4'), ()),
-    ('semantic', np.dtype('<u4'), ()),
+    ('ids', np.dtype('<u4'), ()),
     ('unlit', np.dtype('u1'), (3,)),
     ('lit', np.dtype('u1'), (3,)),
 )

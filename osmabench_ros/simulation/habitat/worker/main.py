@@ -123,6 +123,11 @@ class _Handlers:
         states: list[list[float]] = self._walking.follow(request)
         return states
 
+    def scenario(self, goals: int, seed: int) -> dict[str, Any]:
+        """Return the states of a drive of OSMa-Bench, and the goal of each part of it."""
+        states, numbers = self._walking.scenario(goals, seed)
+        return {'states': states, 'goals': numbers}
+
     def close(self) -> None:
         """Free the scene; the loop ends after this."""
         if self._session is not None:

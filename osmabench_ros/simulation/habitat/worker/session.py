@@ -17,9 +17,12 @@ from .shading import set_shader, use_linear_pbr
 LIGHTS = 'osmabench'
 """Key of the setup of the lit image; setting lights under NO_LIGHT_KEY ends the process."""
 
-GEOMETRY_AGENT, COLOR_AGENT, BODY_AGENT = range(3)
-"""Sensors are drawn agent by agent, so that what a frame does not need is not drawn. The last
-agent has no sensors and walks the navigation mesh."""
+SENSORS = ('depth', 'object', 'annotation', 'color')
+"""Sensors are drawn agent by agent, so each has its own: what a frame does not need is not drawn.
+Pixels of 'object' hold the ids of objects, of 'annotation' those of a semantic mesh."""
+
+BODY_AGENT = len(SENSORS)
+"""The agent without a sensor, which walks the navigation mesh."""
 
 
 class Session:
@@ -33,8 +36,8 @@ class Session:
         self._initial: dict[int, Any] = {}
         self._lit: Any = None
         use_linear_pbr(True)
-        self.geometry = self._simulator('flat', ('depth', 'instance', 'semantic'))
-        self._has_semantic_mesh = bool(annotated_objects(self.geometry))
+        self.geometry = self._simulator('flat', SENSORS)
+        self._ids = 'annotation' if annotated_objects(self.geometry) else 'object'
 
     def set_lights(self, lights: list[dict[str, Any]]) -> None:
         """Light the lit image from now on; lights are as from `habitat.lights.worker_light`."""
@@ -49,14 +52,11 @@ class Session:
 
     def render(self, camera: list[list[float]], unlit: bool, lit: bool) -> None:
         """Put depth, ids and the wanted colour images of a camera into the shared memory."""
-        agents = [GEOMETRY_AGENT, *([COLOR_AGENT] if unlit else [])]
-        seen = _observe(self.geometry, camera, agents)
-        self._images['depth'][:] = seen[GEOMETRY_AGENT]['depth']
-        self._images['instance'][:] = seen[GEOMETRY_AGENT]['instance']
-        if self._has_semantic_mesh:
-            self._images['semantic'][:] = seen[GEOMETRY_AGENT]['semantic']
+        seen = _observe(self.geometry, camera, 'depth', self._ids, *(['color'] if unlit else []))
+        self._images['depth'][:] = seen['depth']
+        self._images['ids'][:] = seen[self._ids]
         if unlit:
-            self._images['unlit'][:] = seen[COLOR_AGENT]['color'][..., :3]
+            self._images['unlit'][:] = seen['color'][..., :3]
         if lit:
             self._render_lit(camera)
 
@@ -68,8 +68,8 @@ class Session:
         self._shine(lights)
 
     def _render_lit(self, camera: list[list[float]]) -> None:
-        seen = _observe(self._lit_simulator(), camera, [COLOR_AGENT])
-        self._images['lit'][:] = seen[COLOR_AGENT]['color'][..., :3]
+        seen = _observe(self._lit_simulator(), camera, 'color')
+        self._images['lit'][:] = seen['color'][..., :3]
 
     def move(self, object_id: int, motion: list[list[float]]) -> None:
         """Move a rigid object from where the data set has it, by a 4x4 motion, y up."""
@@ -98,13 +98,13 @@ class Session:
         if self._lit is None:
             shading = self._config['shading']
             use_linear_pbr(shading == 'pbr')
-            self._lit = self._simulator('material' if shading == 'native' else shading, ())
+            self._lit = self._simulator('material' if shading == 'native' else shading, ('color',))
             self._lit.set_light_setup(self._lights, LIGHTS)
             for object_id in self._moves:
                 self._place(self._lit, object_id)
         return self._lit
 
-    def _simulator(self, shader: str, geometry_images: tuple[str, ...]) -> Any:
+    def _simulator(self, shader: str, sensors: tuple[str, ...]) -> Any:
         config = self._config
         backend = habitat_sim.SimulatorConfiguration()
         backend.scene_dataset_config_file = config['dataset']
@@ -126,8 +126,8 @@ class Session:
         if shader in ('flat', 'pbr'):
             flat = shader == 'flat'
             use_meant_colors(mediator.ao_template_manager, scene.articulated, flat)
-        images = (geometry_images, ('color',), ())
-        agents = [_agent([_sensor(name, config) for name in names]) for names in images]
+        wanted = [[_sensor(name, config)] if name in sensors else [] for name in SENSORS]
+        agents = [_agent(item) for item in (*wanted, [])]
         return habitat_sim.Simulator(habitat_sim.Configuration(backend, agents, mediator))
 
 
@@ -144,10 +144,12 @@ def _light(light: dict[str, Any]) -> Any:
     return LightInfo(vector=light['vector'], color=light['color'], model=model)
 
 
-def _observe(simulator: Any, camera: list[list[float]], agents: list[int]) -> Any:
+def _observe(simulator: Any, camera: list[list[float]], *names: str) -> dict[str, Any]:
+    agents = [SENSORS.index(name) for name in names]
     for agent in agents:
         simulator.get_agent(agent).scene_node.transformation = matrix4(camera)
-    return simulator.get_sensor_observations(agent_ids=agents)
+    seen = simulator.get_sensor_observations(agent_ids=agents)
+    return {name: seen[agent][name] for name, agent in zip(names, agents)}  # noqa: B905, Python 3.9
 
 
 def _agent(sensors: list[Any]) -> Any:
@@ -168,7 +170,7 @@ def _sensor(name: str, config: dict[str, Any]) -> Any:
     sensor.position = magnum.Vector3(0.0)  # the agent is put where the camera is
     if name != 'color':
         sensor.channels = 1
-    if name == 'instance':
+    if name == 'object':
         targets = habitat_sim._ext.habitat_sim_bindings.SemanticSensorTarget
         sensor.semantic_target = targets.OBJECT_ID
     return sensor

@@ -15,7 +15,16 @@ LARGE_SHARE = 0.25
 """An island of at least this share of the largest one's area is a floor; smaller ones are
 furniture."""
 
+SMALL_SHARE = 0.05
+"""A level of an island with less of its area is part of a ramp; a smaller island is no storey."""
+
 SAME_FLOOR_M = 0.5
+
+DRAWN = 400
+"""Places drawn on an island to find its levels."""
+
+OSMA_STEP_M, OSMA_TURN_DEG, OSMA_PARTS, OSMA_TRIES = 0.06, 4.0, 2, 1000
+"""Actions of OSMa-Bench's code, in how many parts it does each, and its tries for a point."""
 
 
 class Walking:
@@ -28,12 +37,15 @@ class Walking:
             if not self.finder.load_nav_mesh(settings['mesh_file']):
                 raise ValueError(f'{settings["mesh_file"]} is no navigation mesh')
             built = True
+        elif settings['as_loaded'] and self.finder.is_loaded:
+            built = True
         else:
             built = self._compute(settings)
         if not built or not self.finder.is_loaded or self.finder.num_islands == 0:
             raise ValueError(
                 f'no floor fits a robot of radius {settings["radius_m"]} m and height '
                 f'{settings["height_m"]} m'
+                + ('; the stage alone counts, or name a navmesh' if settings['as_loaded'] else '')
             )
         self._choose_island(settings['floor_height_m'])
 
@@ -42,16 +54,20 @@ class Walking:
         mesh.set_defaults()
         mesh.agent_radius, mesh.agent_height = settings['radius_m'], settings['height_m']
         mesh.cell_size = mesh.cell_height = settings['cell_m']
-        mesh.include_static_objects = True
-        return bool(self._simulator.recompute_navmesh(self.finder, mesh))
+        mesh.include_static_objects = not settings['as_loaded']
+        try:
+            return bool(self._simulator.recompute_navmesh(self.finder, mesh))
+        except Exception:  # Habitat-Sim's own check of a stage without triangles
+            return False
 
     def _choose_island(self, floor_height_m: float | None) -> None:
         """Take the floor at a height, or the lowest one: the largest island may be a roof."""
+        areas = [self.finder.island_area(index) for index in range(self.finder.num_islands)]
+        least = (LARGE_SHARE if floor_height_m is None else SMALL_SHARE) * max(areas)
         islands = []
-        for index in range(self.finder.num_islands):
-            vertices = self.finder.build_navmesh_vertices(index)
-            heights = sorted(float(vertex[1]) for vertex in vertices)
-            islands.append((heights[len(heights) // 2], self.finder.island_area(index), index))
+        for index, area in enumerate(areas):
+            if area >= least:
+                islands += [(*level, index) for level in self._levels(index)]
         if floor_height_m is not None:
             near = [item for item in islands if abs(item[0] - floor_height_m) < SAME_FLOOR_M]
             if not near:
@@ -64,6 +80,28 @@ class Walking:
             enough = LARGE_SHARE * max(area for _, area, _ in islands)
             chosen = min(item for item in islands if item[1] >= enough)
         self.height_m, self.area_m2, self.island = chosen
+
+    def _levels(self, island: int) -> list[tuple[float, float]]:
+        """Return heights at which an island is level, and the areas there: a storey each."""
+        self.finder.seed(0)
+        drawn = [
+            float(self.finder.get_random_navigable_point(island_index=island)[1])
+            for _ in range(DRAWN)
+        ]
+        cell = self.finder.nav_mesh_settings.cell_size
+        cells, counts = np.unique(
+            np.round(np.array([y for y in drawn if not math.isnan(y)]) / cell), return_counts=True
+        )
+        vertices = np.array([vertex[1] for vertex in self.finder.build_navmesh_vertices(island)])
+        area = self.finder.island_area(island)
+        found: list[tuple[float, float]] = []
+        # The most common heights first; what is within a step of one belongs to it.
+        for number in np.argsort(-counts, kind='stable'):
+            height = float(vertices[np.argmin(np.abs(vertices - cells[number] * cell))])
+            share = counts[np.abs(cells - cells[number]) * cell < SAME_FLOOR_M].sum() / DRAWN
+            if share >= SMALL_SHARE and all(abs(height - y) >= SAME_FLOOR_M for y, _ in found):
+                found.append((height, float(share * area)))
+        return found
 
     def random_points(self, count: int, seed: int) -> list[list[float]]:
         """Return navigable positions, drawn uniformly."""
@@ -99,21 +137,9 @@ class Walking:
         'step_m', 'turn_deg' and 'goal_radius_m'. Returns [x, y, z, yaw_rad] at the start and after
         every action.
         """
-        agent = self._simulator.get_agent(BODY_AGENT)
-        spec, amount = habitat_sim.agent.ActionSpec, habitat_sim.agent.ActuationSpec
-        agent.agent_config.action_space = {
-            'move_forward': spec('move_forward', amount(request['step_m'])),
-            'turn_left': spec('turn_left', amount(request['turn_deg'])),
-            'turn_right': spec('turn_right', amount(request['turn_deg'])),
-        }
+        agent = self._agent(request['step_m'], request['turn_deg'])
         self._stand(agent, request['start'], request['yaw_rad'])
-        follower = self._simulator.make_greedy_follower(
-            BODY_AGENT,
-            goal_radius=request['goal_radius_m'],
-            forward_key='move_forward',
-            left_key='turn_left',
-            right_key='turn_right',
-        )
+        follower = self._follower(request['goal_radius_m'])
         actions = follower.find_path(magnum.Vector3(*request['goal']))
         states = [_state(agent)]
         for action in actions:
@@ -121,6 +147,58 @@ class Walking:
                 agent.act(action)
                 states.append(_state(agent))
         return states
+
+    def scenario(self, goals: int, seed: int) -> tuple[list[list[float]], list[int]]:
+        """Draw goals and drive to them as OSMa-Bench's code does.
+
+        Returns [x, y, z, yaw_rad] at the start and after every frame's part of an action, and the
+        goal that each part led to. Goals lie on all islands; those without a way are left out.
+        """
+        agent = self._agent(OSMA_STEP_M, OSMA_TURN_DEG)
+        self.finder.seed(seed)
+        start, *points = (self._anywhere() for _ in range(goals + 1))
+        self._stand(agent, start, 0.0)
+        states, numbers = [_state(agent)], []
+        for number, point in enumerate(points):
+            follower = self._follower(None)
+            try:
+                follower.find_path(point)
+                while (action := follower.next_action_along(point)) is not None:
+                    whole = agent.agent_config.action_space[action].actuation.amount
+                    part = habitat_sim.agent.ActuationSpec(whole / OSMA_PARTS)
+                    for _ in range(OSMA_PARTS):
+                        agent.controls(agent.scene_node, action, part)
+                        states.append(_state(agent))
+                        numbers.append(number)
+            except habitat_sim.errors.GreedyFollowerError:
+                continue  # there is no way, or the follower is stuck: on to the next goal
+        return states, numbers
+
+    def _anywhere(self) -> Any:
+        while True:
+            point = self.finder.get_random_navigable_point(max_tries=OSMA_TRIES)
+            if not np.isnan(point).any():
+                return point
+
+    def _agent(self, step_m: float, turn_deg: float) -> Any:
+        """Return the body, which knows three actions from now on."""
+        agent = self._simulator.get_agent(BODY_AGENT)
+        amounts = {'move_forward': step_m, 'turn_left': turn_deg, 'turn_right': turn_deg}
+        agent.agent_config.action_space = {
+            name: habitat_sim.agent.ActionSpec(name, habitat_sim.agent.ActuationSpec(amount))
+            for name, amount in amounts.items()
+        }
+        return agent
+
+    def _follower(self, goal_radius_m: float | None) -> Any:
+        """Return a follower of the body; without a radius, that of 0.75 steps."""
+        return self._simulator.make_greedy_follower(
+            BODY_AGENT,
+            goal_radius=goal_radius_m,
+            forward_key='move_forward',
+            left_key='turn_left',
+            right_key='turn_right',
+        )
 
     def _stand(self, agent: Any, position: list[float], yaw_rad: float) -> None:
         state = habitat_sim.AgentState()

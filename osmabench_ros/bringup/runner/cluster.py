@@ -1,0 +1,387 @@
+"""The runs of a matrix as tasks of Ray, which decides where and when; one writer of results."""
+
+from __future__ import annotations
+
+import math
+import signal
+import time
+import warnings
+from collections import defaultdict, deque
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from osmabench_ros.base.files import Existing, filled_folder
+from osmabench_ros.base.processes import ENDING, signals_held
+from osmabench_ros.base.progress import Progress
+from osmabench_ros.base.scratch import scratch_in
+from osmabench_ros.base.strict import Strict
+from osmabench_ros.bringup.runner.admission import RUN_BYTES, Demand, demand_of
+from osmabench_ros.bringup.runner.cluster_task import (
+    ClusterOrder,
+    Delivery,
+    carry_out,
+    check_node,
+    check_upload,
+    inputs_of,
+    patiently,
+    software,
+)
+from osmabench_ros.bringup.runner.one_run import failed
+from osmabench_ros.bringup.runner.side_by_side import (
+    END_S,
+    INTERRUPTED,
+    LOOK_EVERY_S,
+    Task,
+    WorkDone,
+    WorkNews,
+    WorkOrder,
+    WorkWarning,
+    lined_up,
+)
+from osmabench_ros.errors import ConfigError, OsmabenchError, OsmabenchWarning, RunError, needing
+from osmabench_ros.runs.plan import RunPlan
+from osmabench_ros.runs.prepare.preparation import Preparation
+from osmabench_ros.runs.results.report_model import RunReport
+
+CHECK_S = 300.0
+"""For a node to start a process and import this package."""
+SHOWN = 12
+"""Runs under way that have a line in the terminal."""
+NODE_ID = 'ray.io/node-id'
+"""A label that Ray gives every node."""
+
+
+class Cluster(Strict):
+    """Where the runs of a matrix go, and how often each is tried."""
+
+    address: str
+    tries: int = Field(3, ge=1, le=100)
+    upload: str = ''
+    patience_s: float = Field(600.0, ge=0)
+    """How long the shared folder may be out of reach before a try counts as failed."""
+
+    def check(self) -> None:
+        """Raise ConfigError for an address or an upload that cannot work."""
+        if '://' in self.address:
+            raise ConfigError(
+                f'--cluster {self.address}: give auto or HOST:PORT, on a machine of the cluster '
+                'that sees --out; Ray Jobs starts a command there'
+            )
+        if self.upload:
+            check_upload(self.upload)
+
+
+class _News:
+    """An actor: what tasks have said since the last look, of each the latest."""
+
+    def __init__(self) -> None:
+        self._latest: dict[str, WorkNews] = {}
+        self._warnings: list[str] = []
+
+    def tell(self, name: str, item: WorkNews | WorkWarning) -> None:
+        if isinstance(item, WorkNews):
+            self._latest[name] = item
+        else:
+            self._warnings.append(item.text)
+
+    def taken(self) -> tuple[dict[str, WorkNews], list[str]]:
+        found = self._latest, self._warnings
+        self._latest, self._warnings = {}, []
+        return found
+
+
+def _remote_task(order: ClusterOrder, news: Any, name: str) -> tuple[str, Delivery]:
+    """Carry out an order in a process of Ray; return the node too."""
+    import ray
+
+    node = ray.get_runtime_context().get_node_id()
+    return node, carry_out(order, lambda item: news.tell.remote(name, item))
+
+
+@dataclass(frozen=True)
+class _Try:
+    task: Task
+    number: int = 1
+
+    @property
+    def name(self) -> str:
+        kind = 'scene' if self.task.prepares else 'run'
+        return f'{kind}-{self.task.number}.{self.number}'
+
+
+@contextmanager
+def run_on_cluster(
+    plans: Sequence[RunPlan], preparation: Preparation, cluster: Cluster, progress: Progress
+) -> Iterator[list[RunReport]]:
+    """Run runs on the nodes of a cluster; gives their reports, as `run_side_by_side` does.
+
+    A try that a node fails, or dies in, is repeated elsewhere, `cluster.tries` times in all.
+    Raises MissingDependencyError without Ray, RunError if the cluster cannot be reached or one of
+    its nodes has another version of this package or does not see the folder of results.
+    """
+    cluster.check()
+    with ExitStack() as stack:
+        ray = stack.enter_context(connected(cluster.address))
+        _check_nodes(ray, plans[0].root, progress)
+        incoming = stack.enter_context(scratch_in(plans[0].root))
+        runs = OnCluster(ray, plans, preparation, cluster, incoming, progress)
+        stack.callback(runs.end)
+        yield runs.run()
+
+
+@contextmanager
+def connected(address: str) -> Iterator[Any]:
+    """Connect this process to a cluster; gives Ray. Raises RunError if it cannot be reached."""
+    handlers = {number: signal.getsignal(number) for number in ENDING}
+    with needing('--cluster needs Ray', "pip install 'osmabench_ros[cluster]'"):
+        import ray
+    try:
+        ray.init(address=address, logging_level='error', log_to_driver=True)
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        raise RunError(
+            f'--cluster {address} cannot be reached: {error}; ray status says whether it runs'
+        ) from error
+    for number, handler in handlers.items():  # Ray takes those of the command
+        signal.signal(number, handler)
+    try:
+        yield ray
+    except KeyboardInterrupt as error:  # what Ray makes of any exception of a handler
+        raise SystemExit(INTERRUPTED) from error
+    finally:
+        ray.shutdown()
+
+
+def _working_nodes(ray: Any) -> dict[str, Mapping[str, Any]]:
+    """Return the nodes that take tasks, by their ids."""
+    nodes = ((item['NodeID'], item) for item in ray.nodes() if item['Alive'])
+    return {name: item for name, item in nodes if item['Resources'].get('CPU')}
+
+
+def _check_nodes(ray: Any, root: Path, progress: Progress) -> None:
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    nodes = _working_nodes(ray)
+    if not nodes:
+        raise RunError('the cluster has no node with processors; start one with ray start')
+    progress(f'looking at {len(nodes)} nodes of the cluster', 0.0)
+    look = ray.remote(num_cpus=0, max_retries=1)(check_node)
+    asked = {}
+    for name, item in nodes.items():
+        there = look.options(scheduling_strategy=NodeAffinitySchedulingStrategy(name, soft=False))
+        asked[there.remote(root, software())] = item['NodeManagerAddress']
+    complaints = []
+    deadline_s = time.monotonic() + CHECK_S
+    for ref, address in asked.items():
+        try:
+            ray.get(ref, timeout=max(deadline_s - time.monotonic(), 0.1))
+        except ray.exceptions.RayError as error:
+            complaints.append(f'node {address}: {_cause(error)}')
+    if complaints:
+        raise RunError('; '.join(dict.fromkeys(complaints)))
+
+
+def _cause(error: Exception) -> str:
+    """Return why a task failed, without the traceback of another machine."""
+    cause = getattr(error, 'cause', None) or error
+    if isinstance(cause, OsmabenchError):
+        return str(cause)
+    return f'{type(cause).__name__}: {str(cause).strip().partition(chr(10))[0]}'
+
+
+class OnCluster:
+    """The tasks that wait, those that Ray has, and the reports of those that are done."""
+
+    task = staticmethod(_remote_task)
+
+    def __init__(
+        self,
+        ray: Any,
+        plans: Sequence[RunPlan],
+        preparation: Preparation,
+        cluster: Cluster,
+        incoming: Path,
+        progress: Progress,
+    ) -> None:
+        self._ray, self._cluster, self._progress = ray, cluster, progress
+        self._preparation, self._incoming, self._count = preparation, incoming, len(plans)
+        self._nodes = _working_nodes(ray)
+        self._faulty: set[str] = set()
+        for plan in {plan.mapper.name: plan for plan in plans}.values():
+            self._place(plan, demand_of(plan))
+        self._ready: deque[_Try] = deque()
+        self._blocked: dict[Path, list[_Try]] = defaultdict(list)
+        tasks = lined_up(plans, self._slots())
+        unprepared = {task.plan.shared_directory for task in tasks if task.prepares}
+        for task in tasks:
+            waits = not task.prepares and task.plan.shared_directory in unprepared
+            (self._blocked[task.plan.shared_directory] if waits else self._ready).append(
+                _Try(task)
+            )
+        self._at_ray: dict[Any, _Try] = {}
+        self._reports: dict[int, RunReport] = {}
+        self._latest: dict[str, WorkNews] = {}
+        self._heard_s = 0.0
+        self._remote = ray.remote(max_retries=0)(self.task)
+        self._news = ray.remote(num_cpus=0)(_News).options(
+            label_selector={NODE_ID: ray.get_runtime_context().get_node_id()}
+        ).remote()  # fmt: skip
+
+    def run(self) -> list[RunReport]:
+        """Run all; return the reports by number."""
+        while len(self._reports) < self._count:
+            self._submit()
+            with signals_held():  # inside of Ray an exception of a handler is lost
+                ready, rest = self._ray.wait(list(self._at_ray), timeout=LOOK_EVERY_S)
+                ready += self._ray.wait(rest, num_returns=len(rest), timeout=0)[0] if rest else []
+            for ref in ready:
+                self._take(self._at_ray.pop(ref), ref)
+            self._hear()
+        return [self._reports[number] for number in range(self._count)]
+
+    def _slots(self) -> int:
+        return int(sum(math.ceil(item['Resources']['CPU']) for item in self._nodes.values()))
+
+    def _submit(self) -> None:
+        """Keep Ray busy, with no more than it can begin soon: a task that waits takes memory."""
+        while self._ready and len(self._at_ray) < 2 * self._slots() + 2:
+            item = self._ready.popleft()
+            plan = item.task.plan
+            demand = Demand() if item.task.prepares else demand_of(plan)
+            place = self._place(plan, demand)
+            order = ClusterOrder(
+                WorkOrder(plan, item.task.prepares),
+                self._incoming / item.name,
+                Path.cwd(),
+                software(),
+                inputs_of(plan, self._preparation),
+                place['num_cpus'],
+                self._cluster.patience_s,
+                self._upload_of(item.task),
+            )
+            with signals_held():
+                ref = self._remote.options(**place).remote(order, self._news, item.name)
+                self._at_ray[ref] = item
+
+    def _upload_of(self, task: Task) -> str:
+        if task.prepares or not self._cluster.upload:
+            return ''
+        url, plan = self._cluster.upload.rstrip('/'), task.plan
+        return f'{url}/{plan.root.name}/{plan.identity.run_id}'
+
+    def _place(self, plan: RunPlan, demand: Demand) -> dict[str, Any]:
+        """Return what a task asks of Ray: at most a whole node; one that is alone, no less."""
+        have = [item['Resources'] for item in self._nodes.values()]
+        fitting = [item for item in have if item.get('GPU', 0.0) >= demand.gpus]
+        if not fitting:
+            raise ConfigError(
+                f'mapper "{plan.mapper.name}": resources.gpus is {demand.gpus:g}, and no node of '
+                'the cluster has as many; lower it, or start such a node'
+            )
+        largest = max(fitting, key=lambda item: (item['CPU'], item.get('memory', 0)))
+        whole = float(largest['CPU'])
+        place: dict[str, Any] = {
+            'num_cpus': whole if demand.alone else min(demand.cpus or 1.0, whole),
+            'num_gpus': demand.gpus if demand.gpus <= 1 else math.ceil(demand.gpus),
+            'memory': int(min(demand.memory_bytes or RUN_BYTES, largest.get('memory', 0))),
+        }
+        if self._faulty:
+            place['label_selector'] = {NODE_ID: f'!in({",".join(sorted(self._faulty))})'}
+        return place
+
+    def _take(self, item: _Try, ref: Any) -> None:
+        self._latest.pop(item.name, None)
+        try:
+            node, delivery = self._ray.get(ref)
+        except self._ray.exceptions.RayError as error:
+            self._again(item, _cause(error))
+            return
+        if delivery.fault:
+            self._avoid(node)
+            self._again(item, f'{self._address(node)}: {delivery.fault}')
+            return
+        if delivery.delivered:
+            try:
+                patiently(lambda: self._adopt(item), self._progress, self._cluster.patience_s)
+            except (OSError, RunError) as error:
+                self._again(item, str(error))
+                return
+        self._finish(item.task, delivery.done)
+
+    def _address(self, node: str) -> str:
+        known = self._nodes.get(node)
+        return f'node {known["NodeManagerAddress"] if known else node}'
+
+    def _avoid(self, node: str) -> None:
+        """Send nothing more to a node that failed, unless all did."""
+        self._nodes = _working_nodes(self._ray) or self._nodes
+        self._faulty.add(node)
+        if self._nodes.keys() <= self._faulty:
+            self._faulty.clear()
+
+    def _again(self, item: _Try, fault: str) -> None:
+        label, tries = item.task.label(self._count), self._cluster.tries
+        self._nodes = _working_nodes(self._ray) or self._nodes
+        if item.number < tries:
+            text = f'{label} is tried again, {item.number + 1} of {tries}: {fault}'
+            warnings.warn(text, OsmabenchWarning, stacklevel=2)
+            self._ready.appendleft(replace(item, number=item.number + 1))
+            return
+        error = f'given up after {tries} tries; the last: {fault}'
+        if item.task.prepares:
+            self._finish(item.task, WorkDone(error=error))
+        else:
+            self._finish(item.task, WorkDone(failed(item.task.plan, error)))
+
+    def _adopt(self, item: _Try) -> None:
+        """Put what was delivered in its place, listed as ours."""
+        plan = item.task.plan
+        place = plan.shared_directory if item.task.prepares else plan.directory
+        with filled_folder(place, Existing.REPLACE) as draft:
+            draft.rmdir()
+            (self._incoming / item.name).rename(draft)
+
+    def _finish(self, task: Task, done: WorkDone) -> None:
+        if not task.prepares:
+            self._reports[task.number] = done.report or failed(task.plan, done.error)
+            return
+        for item in self._blocked.pop(task.plan.shared_directory, ()):
+            if done.error:
+                self._reports[item.task.number] = failed(item.task.plan, done.error)
+            else:
+                self._ready.append(item)
+
+    def _hear(self) -> None:
+        """Show what tasks say, from time to time."""
+        if time.monotonic() - self._heard_s < LOOK_EVERY_S:
+            return
+        self._heard_s = time.monotonic()
+        with signals_held(), suppress(self._ray.exceptions.RayError):
+            latest, said = self._ray.get(self._news.taken.remote(), timeout=LOOK_EVERY_S)
+            self._latest |= latest
+            for text in said:
+                warnings.warn(text, OsmabenchWarning, stacklevel=2)
+        told = [item for item in self._at_ray.values() if item.name in self._latest]
+        lines = [
+            f'{item.task.label(self._count)}: {self._latest[item.name].text}'
+            for item in told[:SHOWN]
+        ]
+        if len(told) > SHOWN:
+            lines.append(f'and {len(told) - SHOWN} more under way')
+        under_way = sum(
+            self._latest[item.name].fraction for item in told if not item.task.prepares
+        )
+        self._progress('\n'.join(lines), (len(self._reports) + under_way) / self._count)
+
+    def end(self) -> None:
+        """Cancel all tasks, and wait until their nodes have ended; results stay as they are."""
+        left = list(self._at_ray)
+        for force in (False, True):
+            for ref in left:
+                self._ray.cancel(ref, force=force)
+            if left:
+                _, left = self._ray.wait(left, num_returns=len(left), timeout=END_S)

@@ -1,0 +1,68 @@
+"""RTAB-Map: what rtabmap-export writes of a database, and what the database says of the graph."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from osmabench_ros.base.contract import CAMERA_FRAME
+from osmabench_ros.base.limits.child import read_limited
+from osmabench_ros.errors import MapError, errors_as
+from osmabench_ros.geometry.stamped_trajectory import read_tum
+from osmabench_ros.maps.importer import ImportOptions, World
+from osmabench_ros.maps.importers.assembly import Method, Placement, header
+from osmabench_ros.maps.importers.source_files import a_file, digest_of, read_points, the_file
+from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
+from osmabench_ros.semantics.scene_graph import SceneGraph
+
+METHOD = Method('rtabmap', World.Z_UP)
+
+
+def import_map(path: Path, options: ImportOptions) -> SemanticMap:
+    """Read the folder of `rtabmap-export --cloud --poses_camera --poses_format 10`; z up.
+
+    `path` is a folder with one `*_cloud.ply`, with `*_camera_poses.txt` (TUM, the optical frame)
+    if poses are to be scored, and with the `*.db` itself, whose version and numbers of nodes and
+    loop closures are kept; or the cloud alone. Their origin is the first pose of the robot, x
+    forward: options.pose says where that was in the world.
+    """
+    folder = path if path.is_dir() else path.parent
+    cloud = the_file(path, ('*_cloud.ply',), 'cloud of rtabmap-export') if path.is_dir() else path
+    poses = a_file(folder, ('*_camera_poses.txt',), 'file of camera poses')
+    database = a_file(folder, ('*.db',), 'database of RTAB-Map')
+    points, colors = read_points(cloud)
+    keep = np.isfinite(points).all(axis=1)
+    placement = Placement(METHOD, options)
+    files = [file for file in (cloud, poses, database) if file]
+    return SemanticMap(
+        header(METHOD, options, {}, digest_of(files, folder)),
+        SceneGraph(frame_id=options.frame_id),
+        DenseMap(
+            placement.points(points[keep]).astype(np.float32),
+            None if colors is None else colors[keep],
+        ),
+        options.label_set,
+        extras={} if database is None else read_limited(read_graph, database),
+        trajectory=None
+        if poses is None
+        else placement.poses(read_tum(poses), options.frame_id, CAMERA_FRAME),
+    )
+
+
+def read_graph(path: Path) -> dict[str, Any]:
+    """Return the version of a database and the size of its graph; runs in the limited child."""
+    with errors_as(MapError, f'{path} is no database of RTAB-Map', sqlite3.Error, TypeError):
+        connection = sqlite3.connect(f'{path.resolve().as_uri()}?mode=ro&immutable=1', uri=True)
+        try:
+            [version] = connection.execute('SELECT version FROM Admin').fetchone()
+            [nodes] = connection.execute('SELECT COUNT(*) FROM Node').fetchone()
+            # Closures are links 1 to 3 (global; local in space, in time), one in each direction.
+            [closures] = connection.execute(
+                'SELECT COUNT(*) FROM Link WHERE from_id > to_id AND type BETWEEN 1 AND 3'
+            ).fetchone()
+        finally:
+            connection.close()
+    return {'version': str(version), 'nodes': int(nodes), 'loop_closures': int(closures)}

@@ -1,0 +1,93 @@
+"""Figures of Hypo3D that need what was mapped beside a matrix: changed scenes, changes halfway."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from osmabench_ros.base.strict import read_model
+from osmabench_ros.metrics.record import MetricRecord
+from osmabench_ros.reports.question_data import read_dialogue
+from osmabench_ros.runs.changed_scenes import LIVE, REMAPPED, runs_beside
+from osmabench_ros.runs.evaluate.over_time import GROWTH, ReportOverTime
+from osmabench_ros.runs.plan import RunPlan
+from osmabench_ros.runs.prepare.preparation import PATH_FILE
+from osmabench_ros.runs.results.report_model import Record, RunReport, Status
+from osmabench_ros.simulation.robot_path import RobotPath
+from osmabench_ros.simulation.schedule import Moment
+from osmabench_ros.simulation.trajectory import sample_trajectory
+from osmabench_ros.suites.hypo3d.figures import AFFECTED, accuracies, imagination_gap, judged
+from osmabench_ros.suites.hypo3d.generation import SUITE, Run
+from osmabench_ros.suites.hypo3d.suite import hypo3d_options
+
+UPDATED = 0.5
+"""A map knows a change if more than this share of the answers that it changes are right."""
+
+
+def with_changed_scenes(
+    reports: Sequence[RunReport], plans: Sequence[RunPlan]
+) -> tuple[RunReport, ...]:
+    """Return reports with `accuracy_remapped`, `imagination_gap` and the figures of live maps."""
+    by_id = {plan.identity.run_id: plan for plan in plans}
+    return tuple(_with_own(report, by_id.get(report.run_id)) for report in reports)
+
+
+def _with_own(report: RunReport, plan: RunPlan | None) -> RunReport:
+    options = None if plan is None else hypo3d_options(plan.config.suites)
+    if plan is None or report.status is not Status.COMPLETE or options is None or options.before:
+        return report
+    own = [Record.of(plan.identity, item) for item in (*_remapped(plan), *_live(plan))]
+    return report.model_copy(update={'metrics': (*report.metrics, *own)})
+
+
+def _remapped(plan: RunPlan) -> Iterator[MetricRecord]:
+    found = [read_dialogue(other.directory) for other in runs_beside(plan, REMAPPED)]
+    questions = [item for dialogue in found for item in dialogue.questions]
+    verdicts = [item for dialogue in found for item in dialogue.verdicts]
+    if questions:
+        yield from accuracies(questions, verdicts)
+        told = read_dialogue(plan.directory)
+        yield from imagination_gap(
+            judged(told.questions, told.verdicts, Run.TOLD),
+            judged(questions, verdicts, Run.REMAPPED),
+        )
+
+
+def _live(plan: RunPlan) -> Iterator[MetricRecord]:
+    """Yield how far the map of a run in which the scene changed came, and how soon.
+
+    `accuracy_live` is that of the last map over the answers that the change changes,
+    `frames_until_updated` how many frames after the change its maps begin to have more than half
+    of them right for good; not applicable if they never do.
+    """
+    for other in runs_beside(plan, LIVE):
+        growth = read_model(ReportOverTime, other.directory / GROWTH)
+        seen = [
+            (moment.frames, record)
+            for moment in growth.moments
+            for record in moment.metrics
+            if (record.suite, record.metric, record.class_name) == (SUITE, AFFECTED, '')
+        ]
+        first = _first_changed_frame(other)
+        if not seen or first is None:
+            continue
+        _, last = seen[-1]
+        yield MetricRecord(SUITE, '', 'accuracy_live', '', last.value, last.low, last.high, last.n)
+        late = [frames for frames, record in seen if (record.value or 0.0) <= UPDATED]
+        after = [frames for frames, _ in seen if frames > max((first, *late))]
+        frames = after[0] - first if after else None
+        yield MetricRecord(
+            SUITE, '', 'frames_until_updated', '', frames, n=last.n, higher_is_better=False
+        )
+
+
+def _first_changed_frame(plan: RunPlan) -> int | None:
+    """Return the number of frames before the scene of a run changes, None if it does not."""
+    change, rate_hz = plan.condition.scene_change, plan.config.trajectory.frame_rate_hz
+    path = RobotPath.read(plan.shared_directory / PATH_FILE)
+    motion, mount = plan.condition.motion_at(rate_hz), plan.config.camera.mount
+    if change is None:
+        return None
+    for number, item in enumerate(sample_trajectory(path, motion, rate_hz, mount).frames):
+        if change.span.contains(Moment(item.segment, item.segment_progress, item.time_s)):
+            return number
+    return None

@@ -1,0 +1,347 @@
+"""An apartment that holds what a specification says, or the sentence that it cannot hold."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+
+from osmabench_ros.errors import SceneError, suggestion
+from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.scenes.apartment.body import Piece
+from osmabench_ros.scenes.apartment.finishes import COLORS, Style
+from osmabench_ros.scenes.apartment.furnisher import Furnisher, Placed
+from osmabench_ros.scenes.apartment.generate import (
+    APARTMENT_LABELS,
+    VERSION,
+    Storey,
+    assembled,
+)
+from osmabench_ros.scenes.apartment.layout import draw_row
+from osmabench_ros.scenes.apartment.pieces import bathroom as bath
+from osmabench_ros.scenes.apartment.pieces import decoration as deco
+from osmabench_ros.scenes.apartment.pieces import electronics as tech
+from osmabench_ros.scenes.apartment.pieces import kitchen as kit
+from osmabench_ros.scenes.apartment.pieces import seating, storage
+from osmabench_ros.scenes.apartment.pieces import tableware as ware
+from osmabench_ros.scenes.apartment.placement import RoomSpace
+from osmabench_ros.scenes.apartment.structure import passages, room_shell
+from osmabench_ros.scenes.ground_truth import ground_truth_graph
+from osmabench_ros.scenes.scene import Material, Scene
+from osmabench_ros.scenes.specification import (
+    ObjectGroup,
+    RoomSpecification,
+    SceneSpecification,
+    SpecifiedRelation,
+    Statement,
+    facts,
+)
+from osmabench_ros.semantics.labels import normalised_name
+from osmabench_ros.semantics.scene_graph import RelationType
+
+Builder = Callable[[Style], Piece]
+
+ATTEMPTS = 16
+GROWTH = 1.06
+"""How much larger the rooms of each attempt are than those of the one before."""
+
+_CARRIED = {
+    SpecifiedRelation.ON: RelationType.ON,
+    SpecifiedRelation.IN: RelationType.IN,
+    SpecifiedRelation.UNDER: RelationType.UNDER,
+}
+_BESIDE = {
+    SpecifiedRelation.AROUND: (0.05, 0.12),
+    SpecifiedRelation.NEXT_TO: (0.05, 0.2),
+    SpecifiedRelation.NEAR: (0.4, 0.7),
+}
+"""Gaps between the footprints of things that stand beside each other, metres."""
+
+_HANGING = {'clock': 1.75, 'coat rack': 0.95, 'mirror': 1.2, 'painting': 1.35, 'towel': 0.8,
+            'tv': 0.95, 'wall cabinet': 1.5}  # fmt: skip
+"""Height of the lower edge of what hangs on walls, metres."""
+
+_FREE = frozenset({'chair', 'coffee table', 'office chair', 'rug', 'stool', 'table'})
+_LARGE_M2 = 0.35
+"""Footprint from which a thing stands at a wall, unless it is of _FREE."""
+
+
+@cache
+def builders() -> Mapping[str, Builder]:
+    """Return the makers of pieces by class; the first of several makers of a class."""
+    made: tuple[Builder, ...] = (
+        bath.bathtub, bath.toilet, bath.washing_machine, bath.mirror, bath.towel_rail,
+        bath.soap_dispenser, bath.toothbrush_cup, bath.toilet_paper, deco.ceiling_lamp,
+        deco.floor_lamp, deco.table_lamp, deco.painting, deco.clock, deco.plant,
+        lambda style: deco.rug(style, 1.2, 0.8), deco.coat_rack, deco.globe, tech.television,
+        tech.monitor, tech.keyboard, tech.mouse, tech.laptop, tech.printer, tech.remote_control,
+        tech.speaker, tech.alarm_clock, lambda style: kit.counter(style, style.wood(),
+        style.stone()), kit.stove, kit.refrigerator, kit.microwave, kit.toaster, kit.kettle,
+        kit.pot, kit.pan, kit.cutting_board, kit.knife_block, seating.dining_table,
+        seating.coffee_table, seating.desk, seating.console_table, seating.nightstand,
+        seating.chair, seating.stool, seating.office_chair, seating.sofa, seating.armchair,
+        seating.bed, seating.pillow, seating.cushion, seating.blanket, storage.bookshelf,
+        storage.cabinet, storage.wall_cabinet, storage.tv_stand, storage.shoe_rack,
+        storage.wardrobe, storage.dresser, storage.basket, storage.carton, storage.trash_can,
+        ware.cup, ware.plate, ware.bowl, ware.bottle, ware.apple, ware.orange, ware.vase,
+        ware.candle, ware.book, ware.clothes, ware.shoes,
+    )  # fmt: skip
+    found: dict[str, Builder] = {}
+    for build in made:
+        found.setdefault(build(Style(np.random.default_rng(0))).class_name, build)
+    return found
+
+
+def specified_apartment(specification: SceneSpecification, seed: int) -> Scene:
+    """Build an apartment with all that a specification says, another one for every seed.
+
+    The rooms hold nothing else but a ceiling lamp each, unless the specification counts those.
+    Each attempt is held against the specification by the graph of its meshes.
+
+    Raises
+    ------
+    SceneError
+        With the sentence that the apartment cannot hold, if no attempt holds everything.
+    """
+    where = f'specification "{specification.name}"'
+    _check_classes(specification, where)
+    missed: Counter[str] = Counter()
+    for attempt in range(ATTEMPTS):
+        rng = np.random.default_rng([seed, attempt])
+        try:
+            scene = _attempt(specification, seed, rng, GROWTH**attempt)
+        except _UnplacedError as error:
+            missed[str(error)] += 1
+            continue
+        failed = [
+            fact.sentence
+            for fact in facts(specification, ground_truth_graph(scene))
+            if not fact.holds
+        ]
+        if not failed:
+            return scene
+        missed.update(failed[:1])
+    sentence = missed.most_common(1)[0][0]
+    raise SceneError(
+        f'{where}: the apartment of seed {seed} cannot hold that {sentence}; change it, or '
+        'choose another seed'
+    )
+
+
+class _UnplacedError(Exception):
+    """A thing has no place in this attempt; the message is the sentence that asks for it."""
+
+
+def _check_classes(specification: SceneSpecification, where: str) -> None:
+    for room in specification.rooms:
+        for group in room.objects:
+            label, told = normalised_name(group.label), f'{where}: the {room.label}'
+            if label not in builders():
+                raise SceneError(
+                    f'{told} cannot have "{group.label}", which the apartment does not know. '
+                    f'{suggestion(label, builders())}'
+                )
+            if group.color and group.color not in COLORS:
+                raise SceneError(
+                    f'{told} cannot hold that every {group.called} is {group.color}. '
+                    f'{suggestion(group.color, COLORS)}'
+                )
+
+
+def _attempt(
+    specification: SceneSpecification, seed: int, rng: np.random.Generator, growth: float
+) -> Scene:
+    labels = [normalised_name(room.label) for room in specification.rooms]
+    widths = [growth * _width_m(room) for room in specification.rooms]
+    plan, style = draw_row(labels, widths, growth * 4.2, rng), Style(rng)
+    spaces = [RoomSpace(room, plan.height_m, rng) for room in plan.rooms]
+    placed = passages(plan, spaces, style)
+    for room, space, wanted in zip(plan.rooms, spaces, specification.rooms, strict=True):
+        placed += room_shell(room, plan.height_m, style)
+        placed += _Room(wanted, Furnisher(space, style)).furnished()
+    storeys = (Storey(plan, placed),)
+    scene = assembled('apartment', seed, VERSION, storeys, APARTMENT_LABELS).scene
+    told = specification.model_dump_json(by_alias=True)
+    return replace(
+        scene,
+        name=f'{specification.name}_seed_{seed}',
+        source_sha256=hashlib.sha256(f'{scene.source_sha256} {told}'.encode()).hexdigest(),
+        specification=specification,
+    )
+
+
+def _width_m(room: RoomSpecification) -> float:
+    """Return a width that lets all that stands on the floor of a room stand apart."""
+    style = Style(np.random.default_rng(0))
+    area = sum(
+        group.count * float(np.prod(builders()[normalised_name(group.label)](style).size[:2]))
+        for group in room.objects
+    )
+    return float(np.clip(2.6 + area, 3.4, 9.0))
+
+
+class _Room:
+    """Places the groups of one room, what others stand on or beside first."""
+
+    def __init__(self, wanted: RoomSpecification, furnisher: Furnisher) -> None:
+        self._wanted, self._furnisher, self._style = wanted, furnisher, furnisher.style
+        self._placed: dict[str, list[Placed]] = {}
+
+    def furnished(self) -> list[Placed]:
+        """Return everything in the room."""
+        if not any(normalised_name(item.label) == 'ceiling lamp' for item in self._wanted.objects):
+            self._overhead(deco.ceiling_lamp(self._style), 0, 1)
+        for group in self._ordered():
+            own = [item for item in self._wanted.relations if item.subject == group.called]
+            self._placed[group.called] = [
+                self._place(self._piece(group), group, own, number)
+                for number in range(group.count)
+            ]
+        return self._furnisher.placed
+
+    def _ordered(self) -> Iterator[ObjectGroup]:
+        """Yield groups after those that they are placed by, larger things first."""
+        needs: dict[str, set[str]] = {group.called: set() for group in self._wanted.objects}
+        for item in self._wanted.relations:
+            needs[item.subject].update(name for name in item.object if name != item.subject)
+        sizes = {
+            group.called: float(np.prod(self._piece(group).size)) for group in self._wanted.objects
+        }
+        while needs:
+            ready = [name for name, others in needs.items() if not others & needs.keys()]
+            if not ready:
+                # Things that are next to each other: whichever is larger.
+                ready = list(needs)
+            name = max(ready, key=lambda key: sizes[key])
+            del needs[name]
+            yield self._wanted.group(name)
+
+    def _piece(self, group: ObjectGroup) -> Piece:
+        """Build a piece of a group, in its colour and material."""
+        build = builders()[normalised_name(group.label)]
+        for _ in range(60):
+            piece = build(self._style)
+            if group.material in ('', piece.material):
+                return piece if group.color in ('', piece.color) else _dyed(piece, group.color)
+        raise _UnplacedError(f'every {group.called} is {group.material}')
+
+    def _place(
+        self, piece: Piece, group: ObjectGroup, own: Sequence[Statement], number: int
+    ) -> Placed:
+        sentence = f'the number of "{group.label}" in the {self._wanted.label} is {group.count}'
+        # What carries a thing decides where it is, then what it stands beside.
+        order = [*_CARRIED, SpecifiedRelation.BETWEEN, *_BESIDE]
+        main = min(own, key=lambda item: order.index(item.relation) if item.relation in order
+                   else len(order), default=None)  # fmt: skip
+        if main is None:
+            found = self._anywhere(piece, number, group.count)
+        else:
+            found, sentence = self._related(piece, main, number), main.sentence
+        if found is None:
+            raise _UnplacedError(sentence)
+        return found
+
+    def _related(self, piece: Piece, item: Statement, number: int) -> Placed | None:
+        relation, furnisher = item.relation, self._furnisher
+        if relation is SpecifiedRelation.AGAINST_WALL:
+            return furnisher.wall(piece, 0.3)
+        if relation is SpecifiedRelation.MIDDLE:
+            middle = (furnisher.space.plan.inner_low + furnisher.space.plan.inner_high) / 2
+            return self._at(piece, middle, 0.4)
+        others = [self._placed.get(name, []) for name in item.object]
+        if not all(others):
+            return None
+        if relation is SpecifiedRelation.BETWEEN:
+            ends = [other[-1 - number % len(other)] for other in others]
+            middle = (ends[0].pose.translation + ends[1].pose.translation)[:2] / 2
+            return self._at(piece, middle, 0.25) if ends[0] is not ends[1] else None
+        targets = [others[0][(number + i) % len(others[0])] for i in range(len(others[0]))]
+        if relation in _CARRIED:
+            return self._carried(piece, targets, _CARRIED[relation])
+        for target in targets:
+            if target.carrier is not None:
+                found = self._carried(piece, [target.carrier], target.relation or RelationType.ON)
+            else:
+                found = self._beside(piece, target, _BESIDE[relation], number)
+            if found is not None:
+                return found
+        return None
+
+    def _carried(
+        self, piece: Piece, carriers: Sequence[Placed], relation: RelationType
+    ) -> Placed | None:
+        for carrier in carriers:
+            for place, support in enumerate(carrier.piece.supports):
+                if support.relation is relation:
+                    found = self._furnisher.put(carrier, piece, place)
+                    if found is not None:
+                        return found
+        return None
+
+    def _at(self, piece: Piece, middle: np.ndarray, spread_m: float) -> Placed | None:
+        rng = self._style.rng
+        for _ in range(40):
+            x, y = middle + rng.uniform(-spread_m, spread_m, 2)
+            yaw = float(rng.integers(4)) * np.pi / 2
+            found = self._furnisher.at(piece, Pose.from_yaw(yaw, (float(x), float(y), 0.0)))
+            if found is not None:
+                return found
+        return None
+
+    def _beside(
+        self, piece: Piece, target: Placed, gap_m: tuple[float, float], number: int
+    ) -> Placed | None:
+        """Stand a piece at one of the four sides of another, looking at it, the next one first."""
+        rng, (width, depth, _) = self._style.rng, target.piece.size
+        for attempt in range(48):
+            # Long sides come first: backs are mostly at walls, and fronts free.
+            side = (2 * number + number // 2 + attempt) % 4 if number else attempt % 4
+            along, across = (width, depth) if side % 2 == 0 else (depth, width)
+            away = across / 2 + float(rng.uniform(*gap_m)) + piece.size[1] / 2
+            aside = float(rng.uniform(-0.5, 0.5)) * max(along, piece.size[0])
+            turn = side * np.pi / 2
+            offset = Pose.from_yaw(turn, (0.0, 0.0, 0.0)) @ Pose.from_yaw(
+                np.pi, (aside, -away, 0.0)
+            )
+            height = Pose.from_yaw(0.0, (0.0, 0.0, -float(target.pose.translation[2])))
+            found = self._furnisher.at(piece, height @ target.pose @ offset)
+            if found is not None:
+                return found
+        return None
+
+    def _overhead(self, piece: Piece, number: int, count: int) -> Placed:
+        plan = self._furnisher.space.plan
+        share = (number + 0.5) / count
+        x = plan.inner_low[0] + share * (plan.inner_high[0] - plan.inner_low[0])
+        return self._furnisher.ceiling(piece, float(x), float((plan.low[1] + plan.high[1]) / 2))
+
+    def _anywhere(self, piece: Piece, number: int, count: int) -> Placed | None:
+        """Put a piece where such things are: hung, at a wall, in the room, or on another thing."""
+        name, furnisher = piece.class_name, self._furnisher
+        if name == 'ceiling lamp':
+            return self._overhead(piece, number, count)
+        if name in _HANGING:
+            return furnisher.hang(piece, _HANGING[name])
+        large = piece.size[0] * piece.size[1] >= _LARGE_M2 or piece.size[2] > 0.5
+        if not large and name not in _FREE:
+            carriers = [item for items in self._placed.values() for item in items]
+            found = self._carried(piece, carriers, RelationType.ON)
+            if found is not None:
+                return found
+        if name in _FREE:
+            found = furnisher.free(piece, (0.3, 0.3))
+            if found is not None:
+                return found
+        return furnisher.wall(piece, 0.4)
+
+
+def _dyed(piece: Piece, color: str) -> Piece:
+    """Return a piece whose largest part has another colour, with the pattern that it had."""
+    main = max(piece.meshes, key=lambda mesh: float(np.ptp(mesh.vertices, axis=0).prod()))
+    dye = Material(COLORS[color], main.material.texture)
+    meshes = tuple(replace(mesh, material=dye) if mesh is main else mesh for mesh in piece.meshes)
+    return replace(piece, meshes=meshes, color=color)

@@ -1,0 +1,117 @@
+"""Shapes of a USD stage as meshes of triangles, in the coordinates of their prims."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from osmabench_ros.errors import OsmabenchWarning, SceneError
+from osmabench_ros.scenes.assets import linearly_mapped
+from osmabench_ros.scenes.primitives import box, capsule, cylinder, plane, sphere
+from osmabench_ros.scenes.scene import Mesh
+
+Z_TO_AXIS = {
+    'X': np.array([[0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]),
+    'Y': np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]),
+    'Z': np.eye(3),
+}
+
+
+def shape_of(prim: Any, where: str) -> Mesh | None:
+    """Return the mesh of a geometric primitive, None with a warning of those unknown."""
+    from pxr import UsdGeom
+
+    def value(name: str) -> Any:
+        return prim.GetAttribute(name).Get()
+
+    if prim.IsA(UsdGeom.Cube):
+        return box(np.full(3, float(value('size'))))
+    if prim.IsA(UsdGeom.Sphere):
+        return sphere(float(value('radius')))
+    if prim.IsA(UsdGeom.Plane):
+        mesh = plane([float(value('width')), float(value('length'))])
+    elif prim.IsA(UsdGeom.Cylinder):
+        mesh = cylinder(float(value('radius')), float(value('height')))
+    elif prim.IsA(UsdGeom.Capsule):
+        mesh = capsule(float(value('radius')), float(value('height')))
+    else:
+        text = f'{where} is a {prim.GetTypeName()}, which is left out; replace it by a mesh'
+        warnings.warn(text, OsmabenchWarning, stacklevel=2)
+        return None
+    return linearly_mapped(mesh, Z_TO_AXIS[str(value('axis'))])
+
+
+def triangles(mesh: Any, uv_name: str, where: str) -> tuple[Mesh, NDArray[np.int64]]:
+    """Return a mesh of triangles, a vertex a corner, and the face that each one is of."""
+    from pxr import UsdGeom
+
+    points = np.array(mesh.GetPointsAttr().Get() or (), np.float32).reshape(-1, 3)
+    counts = np.array(mesh.GetFaceVertexCountsAttr().Get() or (), int)
+    corners = np.array(mesh.GetFaceVertexIndicesAttr().Get() or (), int)
+    whole = counts.sum() == len(corners) and (counts >= 3).all() and np.isfinite(points).all()
+    if not whole or (len(corners) and not 0 <= corners.min() <= corners.max() < len(points)):
+        raise SceneError(f'{where} has faces without corners, or points that are not there')
+    faces_of_corners = np.repeat(np.arange(len(counts)), counts)
+    starts = np.cumsum(counts) - counts
+    holes = np.array(mesh.GetHoleIndicesAttr().Get() or (), int)
+    kept = np.repeat(~np.isin(np.arange(len(counts)), holes), counts - 2)
+    owners = np.repeat(np.arange(len(counts)), counts - 2)
+    # Faces are fans about their first corners.
+    nth = np.arange(len(owners)) - np.repeat(np.cumsum(counts - 2) - (counts - 2), counts - 2)
+    fans = np.stack([starts[owners], starts[owners] + nth + 1, starts[owners] + nth + 2], axis=1)
+    if mesh.GetOrientationAttr().Get() == UsdGeom.Tokens.leftHanded:
+        fans = fans[:, ::-1]
+    fans, owners = fans[kept], owners[kept]
+
+    def spread(values: Any, how: str, width: int) -> NDArray[np.float32] | None:
+        """Return a row a corner, None if there are too few."""
+        rows = np.array(values if values is not None else (), np.float32).reshape(-1, width)
+        index = {
+            'constant': np.zeros(len(corners), int),
+            'uniform': faces_of_corners,
+            'faceVarying': np.arange(len(corners)),
+        }.get(how, corners)
+        return rows[index] if len(index) and index.max() < len(rows) else None
+
+    primvars = UsdGeom.PrimvarsAPI(mesh)
+    uv = None
+    for name in dict.fromkeys((uv_name, 'st', 'UVMap', 'st0')):
+        found = primvars.GetPrimvar(name)
+        if found and found.HasValue() and uv is None:
+            uv = spread(found.ComputeFlattened(), str(found.GetInterpolation()), 2)
+    normals = spread(mesh.GetNormalsAttr().Get(), str(mesh.GetNormalsInterpolation()), 3)
+    named = primvars.GetPrimvar('normals')
+    if named and named.HasValue():
+        normals = spread(named.ComputeFlattened(), str(named.GetInterpolation()), 3)
+    vertices = points[corners]
+    if normals is None:
+        smooth = mesh.GetSubdivisionSchemeAttr().Get() != UsdGeom.Tokens.none
+        normals = _computed_normals(vertices, fans, corners if smooth else None)
+    length = np.linalg.norm(normals, axis=1, keepdims=True)
+    normals = np.where(length > 1e-6, normals / np.maximum(length, 1e-6), [0, 0, 1])
+    uv = np.zeros((len(corners), 2), np.float32) if uv is None else uv
+    return (
+        Mesh(
+            vertices,
+            fans.astype(np.int32),
+            normals.astype(np.float32),
+            np.column_stack([uv[:, 0], 1.0 - uv[:, 1]]).astype(np.float32),
+        ),
+        owners,
+    )
+
+
+def _computed_normals(
+    vertices: NDArray[np.float32], fans: NDArray[np.int64], points: NDArray[np.int64] | None
+) -> NDArray[np.float32]:
+    """Return a normal a corner: of its faces alone, or of all faces that share its point."""
+    sides = vertices[fans].astype(float)
+    flat = np.cross(sides[:, 1] - sides[:, 0], sides[:, 2] - sides[:, 0])
+    keys = np.arange(len(vertices)) if points is None else points
+    total = np.zeros((keys.max(initial=-1) + 1, 3))
+    for corner in range(3):
+        np.add.at(total, keys[fans[:, corner]], flat)
+    return np.asarray(total[keys], np.float32)

@@ -1,0 +1,70 @@
+"""The floors of a building, found in points of its surfaces."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+STOREY_M = 2.0
+"""Levels nearer to each other than this are one storey."""
+
+SMALLEST_FLOOR_M2 = 4.0
+SMALLEST_SHARE = 0.1
+"""What is smaller, also as a share of the largest level, is a landing or furniture."""
+
+BELOW_FLOOR_M = 0.1
+"""As far below its floor, a thing still is on a storey."""
+
+_CELL_M, _BIN_M = 0.1, 0.05
+_FREE_M, _FREE_SHARE = 1.0, 0.5
+
+
+def storey_heights(points: NDArray[np.floating]) -> tuple[float, ...]:
+    """Return the heights of the floors under surface points, from below.
+
+    A floor is a level of some size most of which is free up to a metre above it, and which the
+    building goes on above, unlike a ceiling or a roof.
+
+    Parameters
+    ----------
+    points : ndarray, shape (N, 3)
+        World metres, z up.
+
+    Returns
+    -------
+    tuple of float
+        World z, ascending by at least STOREY_M; empty without a floor.
+    """
+    if not len(points):
+        return ()
+    low = points.min(axis=0).astype(np.float64)
+    steps = ((points - low) / (_CELL_M, _CELL_M, _BIN_M)).astype(np.int64)
+    columns = steps[:, 0] * (int(steps[:, 1].max()) + 1) + steps[:, 1]
+    voxels = np.unique(steps[:, 2] * (int(columns.max()) + 1) + columns)
+    bins, columns = np.divmod(voxels, int(columns.max()) + 1)
+    starts = np.searchsorted(bins, np.arange(int(bins.max()) + 2 + round(_FREE_M / _BIN_M)))
+
+    def cells(first: int, last: int) -> NDArray[np.int64]:
+        return np.unique(columns[starts[first] : starts[last]])
+
+    found: list[float] = []
+    enough = max(SMALLEST_FLOOR_M2, SMALLEST_SHARE * _CELL_M**2 * np.bincount(bins).max())
+    for number in range(int(bins.max())):
+        floor = cells(number, number + 2)
+        height_m = float(low[2]) + (number + 1) * _BIN_M
+        is_new = not found or height_m - found[-1] > STOREY_M
+        is_under = height_m + _FREE_M < float(points[:, 2].max())
+        if len(floor) * _CELL_M**2 < enough or not is_new or not is_under:
+            continue
+        above = cells(number + 2, number + 2 + round(_FREE_M / _BIN_M))
+        if np.isin(floor, above).mean() < 1 - _FREE_SHARE:
+            level = points[(steps[:, 2] == number) | (steps[:, 2] == number + 1), 2]
+            found.append(float(np.median(level)))
+    return tuple(found)
+
+
+def storey_of(heights_m: ArrayLike, storeys_m: ArrayLike) -> NDArray[np.int64]:
+    """Return the numbers of the storeys that heights (N,) are on, the lowest is 0."""
+    bounds = np.asarray(storeys_m, np.float64)[1:] - BELOW_FLOOR_M
+    heights = np.asarray(heights_m, np.float64)
+    return np.asarray(np.searchsorted(bounds, heights, side='right'), np.int64)

@@ -1,0 +1,167 @@
+"""Answers by rule to questions about views: from the recorded graph, its points and the place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from osmabench_ros.base.progress import Progress, silent
+from osmabench_ros.geometry.boxes import AxisAlignedBox
+from osmabench_ros.maps.semantic_map import SemanticMap
+from osmabench_ros.suites.cospace.place import Place, is_seen, likeliest_decision
+from osmabench_ros.suites.cospace.published import Task
+from osmabench_ros.suites.cospace.wording import (
+    ANGLES,
+    COMPASS,
+    SIDES,
+    STEPS_DEG,
+    Asked,
+    read,
+)
+from osmabench_ros.suites.hypo3d.answering import GraphReader
+from osmabench_ros.vqa.answering.space import FloorWays, ways_of_map
+from osmabench_ros.vqa.graph_index import Embedder
+from osmabench_ros.vqa.questions import LETTERS, Answer, Inquiry
+
+Said = str | int | None
+"""The text of an option or a number; None where the map does not tell."""
+
+
+class ViewReader:
+    """Answers questions about views from one map; a choice is among the options."""
+
+    def __init__(
+        self,
+        reader: GraphReader,
+        points_m: NDArray[np.floating] | None,
+        ways: FloorWays | None,
+    ) -> None:
+        self._reader, self._points_m, self._ways = reader, points_m, ways
+        self._nearest: dict[Place, NDArray[np.float64]] = {}
+
+    def answer(self, asked: Asked, options: Sequence[str]) -> Said:
+        """Return what the map says to a question, None if it does not tell."""
+        return _RULES[asked.task](self, asked, options)
+
+    def box_of(self, phrase: str) -> AxisAlignedBox | None:
+        """Return the box of what a phrase means best."""
+        node = self._reader.named(phrase)
+        return None if node is None else node.box
+
+    def _direction(self, asked: Asked, options: Sequence[str]) -> Said:
+        box = self.box_of(asked.about)
+        names = COMPASS if asked.task is Task.DIRECTION else SIDES
+        if box is None:
+            return None
+        return min(options, key=lambda name: asked.place.off_sector_rad(box, names.index(name)))
+
+    def _object(self, asked: Asked, options: Sequence[str]) -> Said:
+        sector = COMPASS.index(asked.about)
+        found = {name: box for name in options if (box := self.box_of(name)) is not None}
+        off = {name: asked.place.off_sector_rad(box, sector) for name, box in found.items()}
+        return min(off, key=lambda name: off[name], default=None)
+
+    def _count(self, asked: Asked, options: Sequence[str]) -> Said:
+        del options
+        if self._points_m is None:
+            return None
+        nodes = self._reader.all_named(asked.about)
+        place = asked.place
+        if place not in self._nearest:
+            self._nearest[place] = place.nearest(self._points_m)
+        boxes = [node.box for node in nodes if node.box is not None]
+        return sum(is_seen(box, self._nearest[place]) for box in boxes)
+
+    def _decide(self, asked: Asked, options: Sequence[str]) -> Said:
+        box = self.box_of(asked.about)
+        if box is None or self._ways is None:
+            return None
+        line = self._ways.line_m(asked.place.eye_m, box.center)
+        return None if line is None else likeliest_decision(asked.place, line, options)
+
+    def violations(self, asked: Asked) -> dict[tuple[int, int], float]:
+        """Return how little each step in degrees and odd image, 0 for none, fits what is shown.
+
+        That is the sum of the angles by which named things lie beside the images that show them.
+        """
+        boxes = {name: self.box_of(name) for names in asked.shown for name in names}
+        odd = range(1, len(asked.shown) + 1) if asked.task is Task.DIFFERENCE else (0,)
+        return {
+            (step, skipped): sum(
+                asked.place.outside_view_rad(box, np.radians(step * number))
+                for number, names in enumerate(_without(asked.shown, skipped))
+                for name in names
+                if (box := boxes[name]) is not None
+            )
+            for step, skipped in product(STEPS_DEG, odd)
+        }
+
+    def _rotation(self, asked: Asked, options: Sequence[str]) -> Said:
+        del options
+        if not any(self.box_of(name) is not None for names in asked.shown for name in names):
+            return None
+        found = self.violations(asked)
+        step, odd = min(found, key=lambda key: (found[key], key))
+        return odd or ANGLES[STEPS_DEG.index(step)]
+
+
+def _without(shown: Sequence[Sequence[str]], number: int) -> list[Sequence[str]]:
+    """Return what images show without one of them, by its number from 1; 0 leaves all."""
+    return [names for i, names in enumerate(shown, start=1) if i != number]
+
+
+_RULES: Mapping[Task, Callable[[ViewReader, Asked, Sequence[str]], Said]] = {
+    Task.DIRECTION: ViewReader._direction,
+    Task.OBJECT: ViewReader._object,
+    Task.COUNT: ViewReader._count,
+    Task.ANGLE: ViewReader._rotation,
+    Task.DIFFERENCE: ViewReader._rotation,
+    Task.PLACE: ViewReader._direction,
+    Task.DECISION: ViewReader._decide,
+}
+
+
+class RuleOfViews:
+    """Reads the place and the question, and looks around in the recorded map from there.
+
+    Implements `Answerer`. A choice is answered with its letter.
+    """
+
+    name = 'rule'
+
+    def __init__(self, embedder: Embedder | None = None) -> None:
+        self._embedder = embedder
+
+    def answer(
+        self,
+        semantic_map: SemanticMap,
+        inquiries: Sequence[Inquiry],
+        progress: Progress = silent,
+    ) -> list[Answer]:
+        """Return one answer for each inquiry, value None where map or rules give none."""
+        known, dense = semantic_map.label_set, semantic_map.dense
+        vocabulary = () if known is None else known.by_name
+        graph = GraphReader(semantic_map.graph, vocabulary, self._embedder)
+        points = None
+        if dense is not None:
+            points = dense.points if dense.valid is None else dense.points[dense.valid]
+        reader, answers = ViewReader(graph, points, ways_of_map(semantic_map)), []
+        kept: dict[tuple[Asked, tuple[str, ...]], Said] = {}
+        for number, item in enumerate(inquiries):
+            progress('', number / len(inquiries))
+            asked = read(item.text)
+            if asked is None:
+                answers.append(Answer(item.id, None, self.name, note='the rules do not know it'))
+                continue
+            # The order of the images makes no difference to a map.
+            if (asked, item.options) not in kept:
+                kept[asked, item.options] = reader.answer(asked, item.options)
+            value = kept[asked, item.options]
+            note = '' if value is not None else 'the map does not tell'
+            if isinstance(value, str):
+                value = LETTERS[item.options.index(value)]
+            answers.append(Answer(item.id, value, self.name, note=note))
+        return answers

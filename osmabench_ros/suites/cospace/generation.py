@@ -1,0 +1,388 @@
+"""Questions about the views around places of a path, for all seven tasks, with their images."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice, pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from osmabench_ros.geometry.boxes import AxisAlignedBox
+from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.semantics.scene_graph import SceneNode
+from osmabench_ros.sequences.ground_truth import GroundTruth
+from osmabench_ros.simulation.simulator import Observation
+from osmabench_ros.suites.cospace.answering import ViewReader
+from osmabench_ros.suites.cospace.place import DECISIONS, SECTORS, Place, decision
+from osmabench_ros.suites.cospace.published import NUMBERED, Order, Task
+from osmabench_ros.suites.cospace.wording import (
+    ANGLES,
+    COMPASS,
+    SIDES,
+    STEPS_DEG,
+    Asked,
+    views_told,
+    worded,
+)
+from osmabench_ros.suites.hypo3d.answering import GraphReader
+from osmabench_ros.vqa.answering.space import RADIUS_M
+from osmabench_ros.vqa.exact.generation import RADII_M, ways_on
+from osmabench_ros.vqa.exact.view import SceneView, glimpsed_instances, label_of, shuffled
+from osmabench_ros.vqa.questions import AnswerType, Evidence, Question, question_id
+
+SUITE = 'cospace'
+GENERATOR = 'cospace/1'
+DEFAULT_PLACES = 8
+PER_TASK = 2
+"""Items of a task at a place, at most."""
+
+OPTIONS = 4
+IMAGES = 'cospace/{}_{}.png'
+"""Image of a place, turned clockwise by so many degrees; beside the file of questions."""
+
+_STEP_DEG = 30
+_QUARTERS = (0, 90, 180, 270)
+_LEAST_SHARE = 0.0005
+"""Of the pixels of an image that a thing has to have to be seen in it."""
+
+_LEAST_VIOLATION_RAD = math.radians(15.0)
+"""What is shown must fit every other turning angle or odd image worse than this."""
+
+_ODD_DEG = (150, 300)
+"""The image that does not belong is turned by this much, all others by 90 degrees at most."""
+
+_UNDER_M = RADIUS_M * np.array([(0, 0, 0), (1, 0, 0), (-1, 0, 0), (0, 1, 0), (0, -1, 0)])
+_GAP_M = 0.3
+"""Largest gap in the floor that the path saw; its sample is sparser than what maps hold."""
+
+Render = Callable[[Pose], Observation]
+
+
+@dataclass(frozen=True, eq=False)
+class _Item:
+    """A question before its options are put in order; `images` are the turns of its images."""
+
+    asked: Asked
+    answer: str | int
+    wrong: tuple[str, ...] = ()
+    nodes: tuple[int, ...] = ()
+    images: tuple[int, ...] = _QUARTERS
+
+
+def panorama_questions(
+    truth: GroundTruth,
+    render: Render,
+    *,
+    scene_key: str,
+    seed: int,
+    places: int = DEFAULT_PLACES,
+) -> tuple[list[Question], dict[str, NDArray[np.uint8]]]:
+    """Generate questions about the views from places on a path.
+
+    Parameters
+    ----------
+    truth : GroundTruth
+        Of the scene and the path; the camera turns at places of the path.
+    render : callable
+        Returns the images of an optical pose; `HFOV_RAD` wide, with instances.
+    scene_key : str
+        Written into the questions.
+    seed : int
+        The same arguments give the same questions.
+    places : int
+        Places, spread evenly along the path.
+
+    Returns
+    -------
+    questions : list of Question
+        The category is a `Task`, the provenance has `item`, equal for all orders of the images,
+        `order`, and of rotation tasks `views`, what the images show, in words. Exactly one option
+        is right, each letter as often as the others of a task. What is asked has the same answer
+        for whole objects and for their visible parts; of counts and ways the points of the ground
+        truth give it too.
+    images : dict of str to ndarray of uint8 (H, W, 3)
+        By the names in the questions.
+    """
+    known = _Known(truth)
+    questions: dict[str, Question] = {}
+    images: dict[str, NDArray[np.uint8]] = {}
+    letters: Counter[Task] = Counter()
+    chosen = np.linspace(0, len(truth.camera_poses) - 1, places + 2).round().astype(int)[1:-1]
+    for number, index in enumerate(dict.fromkeys(chosen.tolist())):
+        rng = np.random.default_rng([seed, 17, number])
+        x, y, z = (round(value, 2) for value in truth.camera_poses[index].translation.tolist())
+        place = Place((x, y, z), float(rng.integers(360)))
+        shots = {
+            turn: render(place.camera(math.radians(turn))) for turn in range(0, 360, _STEP_DEG)
+        }
+        for item in _Views(known, place, shots, rng).items():
+            letter = letters[item.asked.task]
+            letters[item.asked.task] += 1
+            for made in _questions(item, letter, number, rng, scene_key, seed):
+                questions.setdefault(made.id, made)
+        used = {name for item in questions.values() for name in item.images} - images.keys()
+        images |= {
+            name: shot.color
+            for turn, shot in shots.items()
+            if (name := IMAGES.format(number, turn)) in used
+        }
+    return list(questions.values()), images
+
+
+def _questions(
+    item: _Item, letter: int, number: int, rng: np.random.Generator, scene_key: str, seed: int
+) -> Iterator[Question]:
+    """Yield the questions of an item, one for each order of its images."""
+    task, options = item.asked.task, list(shuffled(rng, item.wrong))
+    if options:
+        options.insert(letter % (len(options) + 1), str(item.answer))
+    key = question_id(SUITE, scene_key, worded(item.asked, Order.CLOCKWISE) + str(item.images))
+    for order, turns in _orders(item, rng):
+        images = tuple(IMAGES.format(number, turn) for turn in turns)
+        text = worded(item.asked, order)
+        views = {'views': views_told(item.asked.shown)} if item.asked.shown else {}
+        yield Question(
+            id=question_id(SUITE, scene_key, f'{text}\n{images}'),
+            suite=SUITE,
+            scene=scene_key,
+            category=task.value,
+            text=text,
+            answer_type=AnswerType.INTEGER if task in NUMBERED else AnswerType.CHOICE,
+            answer=item.answer,
+            evidence=Evidence(item.nodes),
+            provenance={
+                'generator': GENERATOR,
+                'seed': str(seed),
+                'item': key,
+                'order': order.value,
+                **views,
+            },
+            options=tuple(options),
+            images=images,
+        )
+
+
+def _orders(item: _Item, rng: np.random.Generator) -> Iterator[tuple[Order, Sequence[int]]]:
+    """Yield the orders of an item, three, of rotation one; of planning all begin ahead."""
+    yield Order.CLOCKWISE, item.images
+    if item.images != _QUARTERS:
+        return
+    first, *rest = item.images
+    mixed = [(1, 0, 2), (0, 2, 1), (2, 1, 0), (1, 2, 0), (2, 0, 1)]
+    one, other = shuffled(rng, mixed)[:2]
+    yield Order.SHUFFLED, (first, *(rest[i] for i in one))
+    if item.asked.task in (Task.PLACE, Task.DECISION):
+        yield Order.SHUFFLED, (first, *(rest[i] for i in other))
+    else:
+        yield Order.TURNED, (*rest, first)
+
+
+class _Known:
+    """The ground truth as questions about views need it."""
+
+    def __init__(self, truth: GroundTruth) -> None:
+        visible = [graph for graph in (truth.visible_graph,) if graph is not None]
+        self.graphs = (truth.fair_graph, truth.graph, *visible)
+        structure = [item.name for item in truth.label_set.classes if item.structure]
+        self.view = SceneView(
+            truth.fair_graph, truth.seen_instances, glimpsed_instances(truth), structure
+        )
+        self._truth = truth
+        self._vocabulary = tuple(truth.label_set.by_name)
+        # A robot a little wider or narrower has to go the same way.
+        self.ways = ways_on(truth.surface, truth.unseen)[: len(RADII_M)]
+
+    def boxes(self, key: int) -> list[AxisAlignedBox]:
+        """Return the boxes of a thing: in question, whole, and of its visible part."""
+        nodes = [graph.by_id.get(key) for graph in self.graphs]
+        return [node.box for node in nodes if node is not None and node.box is not None]
+
+    def is_seen_floor(self, line_m: NDArray[np.float64]) -> bool:
+        """Return whether a robot on a way has floor under it that the path saw."""
+        legs = pairwise(line_m)
+        on_way = np.concatenate([np.linspace(a, b, 40) for a, b in legs])
+        under = (on_way[:, None] + _UNDER_M).reshape(-1, 3)
+        distance, _ = self._seen_points.query(under)
+        return bool((distance <= _GAP_M).all())
+
+    @cached_property
+    def _seen_points(self) -> Any:
+        from scipy.spatial import cKDTree
+
+        return cKDTree(self._truth.surface.points)
+
+    @cached_property
+    def readers(self) -> tuple[ViewReader, ...]:
+        """What perfect maps answer: with all surface, and with the visible surface alone."""
+        surface, unseen = self._truth.surface.points, self._truth.unseen.points
+        seen = self._truth.seen_instances
+        return tuple(
+            ViewReader(GraphReader(graph, self._vocabulary, ids=seen), points, self.ways[0])
+            for graph in self.graphs
+            for points in (np.concatenate([surface, unseen]), surface)
+        )
+
+
+class _Views:
+    """What can be asked about one place."""
+
+    def __init__(
+        self,
+        known: _Known,
+        place: Place,
+        shots: Mapping[int, Observation],
+        rng: np.random.Generator,
+    ) -> None:
+        self._known, self._place, self._rng = known, place, rng
+        self._pixels = {turn: _pixels(shot.instance) for turn, shot in shots.items()}
+        self._least = _LEAST_SHARE * next(iter(shots.values())).instance.size
+        self._whole = {turn: _whole(shot.instance) for turn, shot in shots.items()}
+        view = known.view
+        self._seen = shuffled(rng, [node for node in view.named_boxed if self._is_seen(node.id)])
+
+    def _is_seen(self, key: int) -> bool:
+        return any(self._pixels[turn].get(key, 0) >= self._least for turn in _QUARTERS)
+
+    def items(self) -> Iterator[_Item]:
+        """Yield the items of all tasks, not more than PER_TASK each."""
+        sources = (
+            self._directions(Task.DIRECTION), self._objects(), self._counts(), self._angles(),
+            self._odd_ones(), self._directions(Task.PLACE), self._decisions(),
+        )  # fmt: skip
+        for source in sources:
+            found = (item for item in source if self._holds(item))
+            yield from islice(found, PER_TASK)
+
+    def _holds(self, item: _Item) -> bool:
+        """Return whether every perfect map answers as the item does."""
+        options = (str(item.answer), *item.wrong) if item.wrong else ()
+        return all(
+            reader.answer(item.asked, options) == item.answer for reader in self._known.readers
+        )
+
+    def _sector(self, node: SceneNode) -> int | None:
+        """Return the sector of a thing, None if its boxes do not agree."""
+        found = {self._place.sector(box) for box in self._known.boxes(node.id)}
+        return found.pop() if len(found) == 1 else None
+
+    def _directions(self, task: Task) -> Iterator[_Item]:
+        names = COMPASS if task is Task.DIRECTION else SIDES
+        for node in self._seen:
+            sector = self._sector(node)
+            if sector is not None:
+                others = shuffled(self._rng, [i for i in range(SECTORS) if i != sector])
+                wrong = tuple(names[i] for i in others[: OPTIONS - 1])
+                asked = Asked(task, self._place, self._known.view.name(node))
+                yield _Item(asked, names[sector], wrong, (node.id,))
+
+    def _objects(self) -> Iterator[_Item]:
+        for sector in shuffled(self._rng, range(SECTORS)):
+            inside = [node for node in self._seen if self._sector(node) == sector]
+            outside = [
+                node
+                for node in self._seen
+                if all(self._place.is_outside(box, sector) for box in self._known.boxes(node.id))
+            ]
+            if inside and len(outside) >= OPTIONS - 1:
+                name = self._known.view.name
+                wrong = tuple(map(name, outside[: OPTIONS - 1]))
+                asked = Asked(Task.OBJECT, self._place, COMPASS[sector])
+                yield _Item(asked, name(inside[0]), wrong, (inside[0].id,))
+
+    def _counts(self) -> Iterator[_Item]:
+        view = self._known.view
+        labels = [label for label in view.by_label if not view.has_rival(label)]
+        # Of two things as many as of one, where there are.
+        several = sorted(shuffled(self._rng, labels), key=lambda label: -len(view.by_label[label]))
+        for label in several:
+            nodes = view.by_label[label]
+            every = [node for node in view.wide.things if label_of(node) == label]
+            shown = [max(self._pixels[turn].get(n.id, 0) for turn in _QUARTERS) for n in every]
+            # What is hardly seen, some would count and some would not.
+            if len(nodes) < len(every) or any(0 < pixels < self._least for pixels in shown):
+                continue
+            count = sum(pixels > 0 for pixels in shown)
+            if count:
+                seen = tuple(n.id for n in nodes if self._is_seen(n.id))
+                yield _Item(Asked(Task.COUNT, self._place, label), count, (), seen)
+
+    def _shown(self, turns: Sequence[int]) -> tuple[tuple[str, ...], ...]:
+        """Return the names of what lies wholly within each image, from left to right."""
+        names = self._known.view.names
+        return tuple(
+            tuple(
+                names[key]
+                for key in self._whole[turn]
+                if key in names and self._pixels[turn][key] >= self._least
+            )
+            for turn in turns
+        )
+
+    def _rotation(self, task: Task, turns: Sequence[int], key: tuple[int, int]) -> _Item | None:
+        """Return an item if what is shown fits its step and odd image, and no other by far."""
+        asked = Asked(task, self._place, shown=self._shown(turns))
+        for reader in self._known.readers:
+            found = reader.violations(asked)
+            if found.pop(key) > 0 or min(found.values()) < _LEAST_VIOLATION_RAD:
+                return None
+        step, odd = key
+        if task is Task.DIFFERENCE:
+            return _Item(asked, odd, images=tuple(turns))
+        answer = STEPS_DEG.index(step)
+        return _Item(asked, ANGLES[answer], (ANGLES[1 - answer],), images=tuple(turns))
+
+    def _angles(self) -> Iterator[_Item]:
+        for step in shuffled(self._rng, STEPS_DEG):
+            item = self._rotation(Task.ANGLE, [step * i for i in range(4)], (step, 0))
+            if item is not None:
+                yield item
+
+    def _odd_ones(self) -> Iterator[_Item]:
+        turns = [_STEP_DEG * i for i in range(4)]
+        for odd in shuffled(self._rng, range(1, 6)):
+            low, high = (limit // _STEP_DEG for limit in _ODD_DEG)
+            other = _STEP_DEG * int(self._rng.integers(low, high))
+            shown = [*turns[: odd - 1], other, *turns[odd - 1 :]]
+            item = self._rotation(Task.DIFFERENCE, shown, (_STEP_DEG, odd))
+            if item is not None:
+                yield item
+
+    def _decisions(self) -> Iterator[_Item]:
+        for node in self._seen:
+            lines = (
+                ways.line_m(self._place.eye_m, box.center)
+                for ways in self._known.ways
+                for box in self._known.boxes(node.id)
+            )
+            said = (
+                decision(self._place, line)
+                if line is not None and self._known.is_seen_floor(line)
+                else ''
+                for line in lines
+            )
+            right = next(said)
+            if right and all(other == right for other in said):
+                others = shuffled(self._rng, [name for name in DECISIONS if name != right])
+                asked = Asked(Task.DECISION, self._place, self._known.view.name(node))
+                yield _Item(asked, right, tuple(others[: OPTIONS - 1]), (node.id,))
+
+
+def _pixels(instances: NDArray[np.int32]) -> dict[int, int]:
+    """Return how many pixels each instance has."""
+    ids, counts = np.unique(instances, return_counts=True)
+    return dict(zip(ids.tolist(), counts.tolist(), strict=True))
+
+
+def _whole(instances: NDArray[np.int32]) -> list[int]:
+    """Return the instances that touch neither side of an image, from left to right."""
+    cut = {*instances[:, 0].tolist(), *instances[:, -1].tolist()}
+    columns = np.broadcast_to(np.arange(instances.shape[1]), instances.shape).ravel()
+    ids, inverse, counts = np.unique(instances, return_inverse=True, return_counts=True)
+    middles = np.bincount(inverse.ravel(), weights=columns) / counts
+    return [key for key in ids[np.argsort(middles)].tolist() if key and key not in cut]

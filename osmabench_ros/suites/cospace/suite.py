@@ -1,0 +1,176 @@
+"""CoSpace in any scene: what a map, or a model by images, knows of the views around a place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from osmabench_ros.base.progress import share
+from osmabench_ros.base.strict import validated
+from osmabench_ros.maps.semantic_map import DenseMap
+from osmabench_ros.metrics.record import MetricRecord, Mode
+from osmabench_ros.metrics.statistics import wilson_interval
+from osmabench_ros.suites.cospace.answering import RuleOfViews
+from osmabench_ros.suites.cospace.generation import SUITE
+from osmabench_ros.suites.cospace.published import NUMBERED, Task, as_published
+from osmabench_ros.suites.exact_questions import RULE, AnswererOptions
+from osmabench_ros.suites.suite import SuiteContext
+from osmabench_ros.vqa.answering.answerer import Answerer, Material, parsed_reference
+from osmabench_ros.vqa.answering.baselines import constant, most_frequent
+from osmabench_ros.vqa.answering.rule import label_embedder
+from osmabench_ros.vqa.evaluation import (
+    answer_all,
+    answered_and_judged,
+    judge_all,
+    reference_maps,
+)
+from osmabench_ros.vqa.judging.deterministic import DeterministicJudge
+from osmabench_ros.vqa.questions import LETTERS, Answer, Question, Verdict
+from osmabench_ros.vqa.scores import records, unserved_categories
+
+IMAGES = 'images'
+"""The answerer that sees the images of the questions, and no map."""
+
+_ON_POINTS = frozenset((Task.COUNT.value, Task.DECISION.value))
+
+
+class CoSpaceSuite:
+    """Accuracy of answers about the views around places of the path, by task.
+
+    Maps are asked without the images, by the place and, of rotation tasks, by what the images
+    show in words; the answerer 'images' sees the images. `compat` reads answers as the published
+    code does, `strict` without the right answer. `accuracy_all_orders` is the share of items that
+    are right in every order of their images, `consistency` that of items with one answer in all.
+    """
+
+    name = SUITE
+
+    def __init__(self, *, options: Mapping[str, Any]) -> None:
+        self._options = validated(AnswererOptions, options, f'suite "{self.name}"')
+        self._options.check()
+
+    @property
+    def language_models(self) -> tuple[str, ...]:
+        """Models that answer."""
+        return self._options.language_models
+
+    def evaluate(self, context: SuiteContext) -> list[MetricRecord]:
+        """Ask one map; without questions that were prepared with the scene, nothing applies."""
+        questions = [item for item in context.questions if item.suite == self.name]
+        if not questions:
+            return [MetricRecord(self.name, mode.value, 'accuracy') for mode in _MODES]
+        asked = context.published_graph
+        embedder = label_embedder(context.semantic_map, context.ground_truth.label_set)
+        rules, judge = RuleOfViews(embedder), DeterministicJudge(embedder)
+        material = Material(
+            embedder=embedder,
+            frames=context.frames_directory,
+            question_images=context.question_images,
+        )
+        named = self._options.answerer
+        answerer = rules if named == RULE else self._options.made_answerer(named, material)
+        put = _as_put(questions, named)
+        answers, verdicts = answered_and_judged(
+            asked, put, answerer, judge, context.output_directory, context.progress
+        )
+        missing = _ON_POINTS if asked.dense is None and named == RULE else frozenset()
+        left_out = missing | unserved_categories(asked, put)
+
+        def rows(metric: str, found: Sequence[Verdict], mode: Mode) -> list[MetricRecord]:
+            by_id = {verdict.question_id: verdict for verdict in found}
+            main = metric == 'accuracy'
+            return records(
+                self.name, mode.value, metric, put, by_id, not_applicable=left_out,
+                by_category=main, answered_too=main and mode is Mode.STRICT,
+            )  # fmt: skip
+
+        found = rows('accuracy', verdicts, Mode.STRICT)
+        found += rows('accuracy', _as_published(put, answers), Mode.COMPAT)
+        found += _over_orders(put, answers, verdicts, left_out)
+        for metric, given in self._others(context, questions, rules, material).items():
+            found += rows(metric, judge_all(put, given, judge), Mode.STRICT)
+        return found
+
+    def _others(
+        self,
+        context: SuiteContext,
+        questions: Sequence[Question],
+        rules: Answerer,
+        material: Material,
+    ) -> dict[str, list[Answer]]:
+        """Return the answers of baselines and of perfect maps, by the names of their figures."""
+        given = {
+            'baseline_first_option': constant(questions, 'A'),
+            'baseline_most_frequent': most_frequent(questions),
+        }
+        for metric, other in self._options.made_baselines(material).items():
+            put = _as_put(questions, metric.removeprefix('baseline_asked_'))
+            given[metric] = answer_all(context.published_graph, put, other)
+        truth, told = context.ground_truth, _as_put(questions, RULE)
+        # Between the seen points of a sparse sample there are gaps that no map has.
+        dense = DenseMap(np.concatenate([truth.surface.points, truth.unseen.points]))
+        for number, (metric, known) in enumerate(reference_maps(truth).items()):
+            part = share(context.progress, 0.7 + 0.05 * number, 0.75 + 0.05 * number)
+            given[metric] = answer_all(replace(known, dense=dense), told, rules, part)
+        return given
+
+
+_MODES = (Mode.STRICT, Mode.COMPAT)
+
+
+def _as_put(questions: Sequence[Question], answerer: str) -> list[Question]:
+    """Return the questions as an answerer gets them: with images, or told what these show."""
+    if parsed_reference(answerer)[0] == IMAGES:
+        return list(questions)
+    return [
+        replace(item, images=(), text=' '.join(filter(None, (item.text, views))))
+        for item in questions
+        for views in (item.provenance.get('views', ''),)
+    ]
+
+
+def _as_published(questions: Sequence[Question], answers: Sequence[Answer]) -> list[Verdict]:
+    """Return verdicts as the published code gives them.
+
+    One question of planning has no JSON of two, and is read as other letters are.
+    """
+    given = {answer.question_id: answer.value for answer in answers}
+    found = []
+    for item in questions:
+        task, value = Task(item.category), given[item.id]
+        right = LETTERS[item.options.index(str(item.answer))] if item.options else str(item.answer)
+        read = as_published(task if task in NUMBERED else Task.DIRECTION, str(value or ''), right)
+        answered = value is not None
+        correct = answered and read == right
+        found.append(Verdict(item.id, correct, 'published', answered=answered))
+    return found
+
+
+def _over_orders(
+    questions: Sequence[Question],
+    answers: Sequence[Answer],
+    verdicts: Sequence[Verdict],
+    left_out: frozenset[str],
+) -> Iterator[MetricRecord]:
+    """Yield the shares of items that are right, and answered alike, in all orders of images."""
+    correct = {verdict.question_id: verdict.correct for verdict in verdicts}
+    given = {answer.question_id: answer.value for answer in answers}
+    items: dict[str, list[str]] = {}
+    for item in questions:
+        if item.category not in left_out:
+            items.setdefault(item.provenance['item'], []).append(item.id)
+    several = [ids for ids in items.values() if len(ids) > 1]
+    right = [all(correct[key] for key in ids) for ids in several]
+    alike = [
+        len({str(given[key]).strip().lower() for key in ids}) == 1
+        for ids in several
+        if all(given[key] is not None for key in ids)
+    ]
+    for metric, outcomes in (('accuracy_all_orders', right), ('consistency', alike)):
+        hits, total = sum(outcomes), len(outcomes)
+        low, high = wilson_interval(hits, total) if total else (None, None)
+        value = hits / total if total else None
+        yield MetricRecord(SUITE, Mode.STRICT.value, metric, '', value, low, high, total)

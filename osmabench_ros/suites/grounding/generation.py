@@ -1,0 +1,265 @@
+"""Referring expressions about any scene, each with exactly one target, at three lengths."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from enum import Enum
+from itertools import combinations, product
+
+import numpy as np
+
+from osmabench_ros.geometry.boxes import AxisAlignedBox
+from osmabench_ros.semantics.relations import with_neighbours_within
+from osmabench_ros.semantics.scene_graph import SceneNode
+from osmabench_ros.sequences.ground_truth import GroundTruth
+from osmabench_ros.suites.grounding.expressions import (
+    Clause,
+    Expression,
+    ExpressionReader,
+    Kind,
+    asked,
+    measured,
+    read_expression,
+)
+from osmabench_ros.suites.hypo3d.answering import GraphReader
+from osmabench_ros.vqa.english import MATERIALS
+from osmabench_ros.vqa.exact.generation import NEIGHBOUR_MARGIN_M
+from osmabench_ros.vqa.exact.view import SceneView, glimpsed_instances, label_of, shuffled
+from osmabench_ros.vqa.questions import AnswerType, Evidence, Question, question_id
+
+SUITE = 'grounding'
+GENERATOR = 'grounding/1'
+DEFAULT_TARGETS = 30
+TOLERANCE = 0.75
+"""Of the box: a verdict is right from an IoU of 0.25 on."""
+
+HARD_DISTRACTORS = 2
+"""From so many others of its kind on a target is hard, as in ReferIt3D."""
+
+_MARGIN_M = 0.25
+"""By this much the next thing must be nearer or farther than the one that is meant."""
+
+_SIZE_RATIO = 1.2
+_ANCHORS = 6
+
+
+class Length(str, Enum):
+    """Lengths of expressions of one target: each says one thing more."""
+
+    SHORT = 'short'
+    MEDIUM = 'medium'
+    LONG = 'long'
+
+
+def grounding_questions(
+    truth: GroundTruth, *, scene: str, seed: int, targets: int = DEFAULT_TARGETS
+) -> list[Question]:
+    """Generate referring expressions about what a path saw.
+
+    Parameters
+    ----------
+    truth : GroundTruth
+        Of the scene and the path.
+    scene : str
+        Written into the questions.
+    seed : int
+        The same arguments give the same questions.
+    targets : int
+        Things that are meant, each by up to three expressions; as many of each `Kind` as there
+        are.
+
+    Returns
+    -------
+    list of Question
+        The answer is the box of the visible part of the target, the category is the `Kind` of
+        what tells it from others of its kind. The provenance has `target` (instance id), `length`
+        (`Length`), `same_class` (how many of its kind there are) and `expression`. The first part
+        of each expression holds for the target alone, by a margin, for whole objects and visible
+        parts, and all that follows holds for the target too.
+    """
+    view = SceneView(
+        truth.fair_graph,
+        truth.seen_instances,
+        glimpsed_instances(truth),
+        [item.name for item in truth.label_set.classes if item.structure],
+    )
+    teller = _Teller(truth, view)
+    rng = np.random.default_rng([seed, 23])
+    by_kind: dict[Kind, list[tuple[SceneNode, Expression, list[Clause]]]] = {k: [] for k in Kind}
+    for node in shuffled(rng, view.objects):
+        truths = shuffled(rng, teller.truths(node))
+        for kind, told in shuffled(rng, teller.telling(node, truths)):
+            rest = [clause for clause in truths if clause not in told.clauses]
+            by_kind[kind].append((node, told, rest))
+    questions: list[Question] = []
+    meant: set[int] = set()
+    pools = [iter(pool) for pool in by_kind.values() if pool]
+    while pools and len(meant) < targets:
+        for pool in tuple(pools):
+            chosen = next((item for item in pool if item[0].id not in meant), None)
+            if chosen is None:
+                pools.remove(pool)
+            elif len(meant) < targets:
+                meant.add(chosen[0].id)
+                questions += teller.questions(*chosen, scene=scene, seed=seed)
+    return questions
+
+
+class _Teller:
+    """Says what is true of things, and what is true of one alone."""
+
+    def __init__(self, truth: GroundTruth, view: SceneView) -> None:
+        self._view, self._truth = view, truth
+        parts = truth.visible_graph
+        fair = truth.fair_graph
+        graphs = [fair, truth.graph, *([] if parts is None else [parts])]
+        near = [with_neighbours_within(fair, sign * NEIGHBOUR_MARGIN_M) for sign in (-1, 1)]
+        self._graphs = [*graphs, *(near if parts is not None else [])]
+        things = {node.id for node in view.wide.things}
+        vocabulary = tuple(truth.label_set.by_name)
+        self._readers = [
+            ExpressionReader(GraphReader(g, vocabulary, ids=things)) for g in self._graphs
+        ]
+
+    def _kin(self, node: SceneNode) -> list[SceneNode]:
+        """Return all things of a kind that a map may have, the one itself first."""
+        label = label_of(node)
+        things = self._view.wide.things
+        others = [n for n in things if n.id != node.id and n.label and label_of(n) == label]
+        return [node, *others]
+
+    def _anchors(self, node: SceneNode) -> list[SceneNode]:
+        """Return named things of other kinds, the nearest first; no name by what none can see."""
+        named = [
+            n
+            for n in self._view.named_boxed
+            if label_of(n) != label_of(node) and _is_seeable(self._view.name(n), n)
+        ]
+        middle = _box(node).center
+        return sorted(named, key=lambda n: float(np.linalg.norm(_box(n).center - middle)))[
+            :_ANCHORS
+        ]
+
+    def _is_known(self, node: SceneNode) -> bool:
+        known = [graph.by_id.get(node.id) for graph in self._graphs]
+        return all(item is not None and item.box is not None for item in known)
+
+    def truths(self, node: SceneNode) -> list[Clause]:
+        """Return what is clearly true of a thing beside its kind and its attributes."""
+        if not self._is_known(node):
+            return []
+        anchors = self._anchors(node)
+        names = [self._view.name(anchor) for anchor in anchors]
+        clauses = [Clause(word, (name,)) for word, name in product(('on', 'next to'), names)]
+        clauses += [Clause('between', pair) for pair in combinations(names, 2)]
+        kin = len(self._kin(node))
+        places = ['closest to', 'farthest from', 'second closest to', 'third closest to']
+        if kin > 1:
+            clauses += [Clause(word, (name,)) for word in places[:kin] for name in names]
+            clauses += [Clause(word) for word in ('largest', 'smallest', 'tallest', 'lowest')]
+        by_name = dict(zip(names, anchors, strict=True))
+        return [item for item in clauses if self._holds(item, node, by_name, alone=False)]
+
+    def _holds(
+        self, clause: Clause, node: SceneNode, named: dict[str, SceneNode], *, alone: bool
+    ) -> bool:
+        """Return whether a clause is clearly true of a thing, `alone` of its kind, everywhere."""
+        kin = self._kin(node)
+        seen = [n for n in kin if n.id in self._view.index.by_id]
+        # A map may have what was hardly seen, or not.
+        for (graph, reader), things in product(
+            zip(self._graphs, self._readers, strict=True), (kin, seen)
+        ):
+            nodes = [graph.by_id.get(n.id, n) for n in things]
+            anchors = [graph.by_id.get(named[name].id, named[name]) for name in clause.phrases]
+            misses = reader.misses(clause, nodes, anchors)
+            if misses[0] > 0 or (alone and any(miss == 0 for miss in misses[1:])):
+                return False
+            if not _is_clear(clause, nodes, anchors, alone=alone):
+                return False
+        return True
+
+    def telling(
+        self, node: SceneNode, truths: Sequence[Clause]
+    ) -> Iterator[tuple[Kind, Expression]]:
+        """Yield short expressions that mean a thing and no other, by kind."""
+        label = label_of(node)
+        if self._view.has_rival(label) or not self._is_known(node):
+            return
+        if len(self._kin(node)) == 1:
+            yield Kind.CLASS, Expression(label)
+            return
+        name = self._view.names.get(node.id, '')
+        if name and _is_seeable(name, node):
+            yield Kind.ATTRIBUTE, Expression(name)
+        named = {self._view.name(anchor): anchor for anchor in self._anchors(node)}
+        for clause in truths:
+            if self._holds(clause, node, named, alone=True):
+                yield clause.kind, Expression(label, (clause,))
+
+    def questions(
+        self,
+        node: SceneNode,
+        told: Expression,
+        rest: Sequence[Clause],
+        *,
+        scene: str,
+        seed: int,
+    ) -> Iterator[Question]:
+        """Yield the questions for a target, each with one more clause, as far as there are."""
+        parts = self._truth.visible_graph
+        box = _box(node if parts is None else parts.by_id[node.id])
+        answer = tuple(round(x, 3) for x in (*box.minimum.tolist(), *box.maximum.tolist()))
+        kind = Kind.ATTRIBUTE if told.phrase != label_of(node) else Kind.CLASS
+        kind = told.clauses[0].kind if told.clauses else kind
+        for more, length in enumerate(Length):
+            expression = Expression(told.phrase, (*told.clauses, *rest[:more]))
+            # What reads back otherwise, such as a name with "and" in it, is not asked.
+            if len(rest) < more or read_expression(expression.text) != expression:
+                return
+            text = asked(expression.text)
+            yield Question(
+                id=question_id(SUITE, scene, text),
+                suite=SUITE,
+                scene=scene,
+                category=kind.value,
+                text=text,
+                answer_type=AnswerType.BOX,
+                answer=answer,
+                tolerance=TOLERANCE,
+                evidence=Evidence((node.id,)),
+                provenance={
+                    'generator': GENERATOR,
+                    'seed': str(seed),
+                    'expression': expression.text,
+                    'target': str(node.id),
+                    'length': length.value,
+                    'same_class': str(len(self._kin(node))),
+                },
+            )
+
+
+def _is_clear(
+    clause: Clause, nodes: Sequence[SceneNode], anchors: Sequence[SceneNode], *, alone: bool
+) -> bool:
+    """Return whether the first thing is what a clause means by a margin."""
+    if clause.kind is Kind.RELATION:
+        return True
+    boxes = [_box(anchor) for anchor in anchors]
+    own, *others = (measured(clause, _box(node), boxes) for node in nodes if node.box is not None)
+    if clause.kind is Kind.BETWEEN:
+        return own < -_MARGIN_M / 2 and (not alone or all(x > _MARGIN_M / 2 for x in others))
+    if clause.kind is Kind.SIZE:
+        return all(max(own, x) >= _SIZE_RATIO * min(own, x) for x in others)
+    return all(abs(own - x) >= _MARGIN_M for x in others)
+
+
+def _box(node: SceneNode) -> AxisAlignedBox:
+    assert node.box is not None
+    return node.box
+
+
+def _is_seeable(name: str, node: SceneNode) -> bool:
+    """Return whether a name tells no material, which no camera sees."""
+    words = name.removesuffix(label_of(node)).split()
+    return not set(words).intersection(MATERIALS.values())

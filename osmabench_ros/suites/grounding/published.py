@@ -1,0 +1,302 @@
+"""Files of ScanRefer and ReferIt3D: expressions read, and predictions scored in both modes."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from ast import literal_eval
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
+from osmabench_ros.base.limits.documents import read_json, read_text
+from osmabench_ros.base.strict import validated
+from osmabench_ros.errors import QuestionError
+from osmabench_ros.geometry.boxes import AxisAlignedBox
+from osmabench_ros.metrics.record import Mode
+from osmabench_ros.semantics.labels import normalised_name
+from osmabench_ros.semantics.scene_graph import NodeKind
+from osmabench_ros.sequences.ground_truth import GroundTruth
+from osmabench_ros.suites.grounding.expressions import asked
+from osmabench_ros.suites.grounding.generation import SUITE, TOLERANCE
+from osmabench_ros.suites.grounding.scores import THRESHOLDS, published_iou
+from osmabench_ros.vqa.questions import AnswerType, Evidence, Question, question_id
+
+VIEW_WORDS = frozenset(
+    ('front', 'behind', 'back', 'right', 'left', 'facing', 'leftmost', 'rightmost', 'looking',
+     'across')
+)  # fmt: skip
+"""Words by which ReferIt3D takes an expression to depend on the viewpoint."""
+
+EASY_OBJECTS = 2
+"""Up to so many objects of the class, the target too, ReferIt3D takes an expression as easy."""
+
+
+@dataclass(frozen=True)
+class Referring:
+    """An expression of a file, and its target by the id that the scan gives it.
+
+    `same_class` counts the objects of the class with the target, 0 where the file does not tell;
+    `predicted` is the id that a system chose, `by_class` whether the class is named, where told.
+    """
+
+    scene: str
+    target: int
+    label: str
+    text: str
+    key: str
+    words: tuple[str, ...] = ()
+    same_class: int = 0
+    predicted: int | None = None
+    by_class: bool = True
+
+    @property
+    def explicit_view(self) -> bool:
+        """Whether it depends on the viewpoint as the published code says: by its tokens."""
+        return bool(VIEW_WORDS.intersection(self.words))
+
+    @property
+    def depends_on_view(self) -> bool:
+        """Whether it does by the words of the text, in any case and whatever the tokens are."""
+        return bool(VIEW_WORDS.intersection(re.findall('[a-z]+', self.text.lower())))
+
+
+class _Row(BaseModel):
+    model_config = ConfigDict(extra='ignore', frozen=True, coerce_numbers_to_str=True)
+
+
+class _ScanRefer(_Row):
+    scene_id: str
+    object_id: int
+    object_name: str
+    ann_id: str
+    description: str
+    token: tuple[str, ...] = ()
+
+
+class _Nr3D(_Row):
+    stimulus_id: str
+    utterance: str
+    assignmentid: str = ''
+    tokens: tuple[str, ...] = ()
+    mentions_target_class: bool = True
+    predicted_id: int | None = None
+
+
+def read_expressions(path: Path) -> list[Referring]:
+    """Read ScanRefer_*.json, or Nr3D as CSV or as JSON with the same keys.
+
+    Raises QuestionError, which names the file and the row or key at fault.
+    """
+    rows = _rows(path)
+    if rows and isinstance(rows[0], dict) and 'stimulus_id' in rows[0]:
+        return [
+            _of_stimulus(item, f'{path}, row {number}')
+            for number, item in enumerate(_checked(list[_Nr3D], rows, path), start=1)
+        ]
+    return [
+        Referring(
+            item.scene_id, item.object_id, item.object_name.replace('_', ' '), item.description,
+            f'{item.scene_id}|{item.object_id}|{item.ann_id}', item.token,
+        )
+        for item in _checked(list[_ScanRefer], rows, path)
+    ]  # fmt: skip
+
+
+def _checked(model: Any, rows: Any, path: Path) -> Any:
+    return validated(model, rows, str(path), QuestionError)
+
+
+def _rows(path: Path) -> Any:
+    if path.suffix == '.csv':
+        table = csv.DictReader(io.StringIO(read_text(path, QuestionError)))
+        rows: list[dict[str, Any]] = [{k: v for k, v in row.items() if v} for row in table]
+        for number, row in enumerate(rows, start=2):
+            if 'tokens' in row:
+                row['tokens'] = _list_of(row['tokens'], f'{path}:{number}')
+    else:
+        rows = read_json(path, QuestionError)
+    if not isinstance(rows, list) or not rows:
+        raise QuestionError(f'{path}: there is no expression')
+    return rows
+
+
+def _list_of(text: str, where: str) -> Any:
+    """Return the list that a cell has as a Python literal."""
+    try:
+        return literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError) as error:
+        raise QuestionError(f'{where}: "tokens" is no list: {error}') from error
+
+
+def _of_stimulus(item: _Nr3D, where: str) -> Referring:
+    """Read 'scan-class-count-target-distractor-distractor' of ReferIt3D."""
+    parts = item.stimulus_id.split('-')
+    fits = len(parts) > 3 and all(part.isdigit() for part in parts[2:])
+    if not fits or len(parts) - 3 != int(parts[2]):
+        raise QuestionError(
+            f'{where}: stimulus_id "{item.stimulus_id}" is not '
+            'scan-class-count-target and as many distractors as count says'
+        )
+    return Referring(
+        parts[0], int(parts[3]), parts[1].replace('_', ' '), item.utterance,
+        f'{item.stimulus_id}|{item.assignmentid}|{item.utterance}', item.tokens, int(parts[2]),
+        item.predicted_id, item.mentions_target_class,
+    )  # fmt: skip
+
+
+def expressions_about(
+    truth: GroundTruth, scene: str, expressions: Sequence[Referring]
+) -> list[Question]:
+    """Return questions of those expressions whose target the ground truth has a box for.
+
+    Scenes have the name of the ground truth's; ids are those of its instances.
+    """
+    graph, found = truth.fair_graph, {}
+    labels = [normalised_name(node.label) for node in graph.of_kind(NodeKind.OBJECT)]
+    for item in expressions:
+        node = graph.by_id.get(item.target) if item.scene == truth.scene else None
+        if node is None or node.box is None or node.id not in truth.seen_instances:
+            continue
+        text = asked(item.text)
+        question = Question(
+            id=question_id(SUITE, scene, f'{text}\n{item.key}'),
+            suite=SUITE,
+            scene=scene,
+            category='',
+            text=text,
+            answer_type=AnswerType.BOX,
+            answer=(*node.box.minimum.tolist(), *node.box.maximum.tolist()),
+            tolerance=TOLERANCE,
+            evidence=Evidence((node.id,)),
+            provenance={
+                'expression': item.text,
+                'target': str(node.id),
+                'same_class': str(max(1, labels.count(normalised_name(node.label)))),
+            },
+        )
+        found[question.id] = question
+    return list(found.values())
+
+
+@dataclass(frozen=True)
+class ReferringScore:
+    """A figure of a group of expressions, as a fraction; None where the group is empty."""
+
+    mode: str
+    group: str
+    metric: str
+    expressions: int
+    value: float | None
+
+
+class _Boxed(_Row):
+    scene_id: str
+    object_id: str
+    ann_id: str
+    bbox: tuple[tuple[float, float, float], ...] = Field(min_length=8, max_length=8)
+    unique_multiple: int | None = None
+    others: int | None = None
+    object_name: str = ''
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        return self.scene_id, self.object_id, self.ann_id
+
+    @property
+    def box(self) -> AxisAlignedBox:
+        return AxisAlignedBox.around(np.array(self.bbox))
+
+
+def scanrefer_scores(predictions: Path, truth: Path) -> list[ReferringScore]:
+    """Score a pred.json of ScanRefer's benchmark against boxes of the same form.
+
+    compat has a row of the published table for each prediction: those of no known expression have
+    an IoU of 0, expressions without a prediction leave the denominators, one that is predicted
+    twice counts twice, and the prediction itself says whether its target is unique. strict counts
+    every expression once, a missing one as wrong, and takes a target as unique where the truth
+    has no other object of its name, where it has names.
+    """
+    said = _checked(list[_Boxed], _rows(predictions), predictions)
+    known = {item.key: item for item in _checked(list[_Boxed], _rows(truth), truth)}
+    rows = [(_groups(item), _overlap(item, known.get(item.key))) for item in said]
+    found = list(_table(Mode.COMPAT, rows))
+    first: dict[tuple[str, str, str], _Boxed] = {}
+    for item in said:
+        first.setdefault(item.key, item)
+    strict = []
+    for key, right in known.items():
+        given = first.get(key)
+        iou = 0.0 if given is None else given.box.iou(right.box)
+        strict.append((_strict_groups(right, known, given), iou))
+    return [*found, *_table(Mode.STRICT, strict)]
+
+
+_UNIQUE: Mapping[int | None, str] = {0: 'unique', 1: 'multiple'}
+_OTHERS: Mapping[int | None, str] = {0: 'not_in_others', 1: 'in_others'}
+
+
+def _groups(item: _Boxed) -> list[str]:
+    """Return the groups of the published table that a prediction says it is of."""
+    unique = _UNIQUE.get(item.unique_multiple)
+    others = _OTHERS.get(item.others)
+    both = f'{unique}/{others}' if unique and others else None
+    return ['', *(group for group in (unique, others, both) if group)]
+
+
+def _overlap(item: _Boxed, right: _Boxed | None) -> float:
+    return 0.0 if right is None else published_iou(item.box, right.box)
+
+
+def _strict_groups(
+    right: _Boxed, known: Mapping[tuple[str, str, str], _Boxed], given: _Boxed | None
+) -> list[str]:
+    if not right.object_name:
+        return [''] if given is None else _groups(given)
+    kin = {
+        item.object_id
+        for item in known.values()
+        if (item.scene_id, item.object_name) == (right.scene_id, right.object_name)
+    }
+    return ['', 'multiple' if len(kin) > 1 else 'unique']
+
+
+def _table(mode: Mode, rows: Sequence[tuple[list[str], float]]) -> Iterator[ReferringScore]:
+    groups = ('unique', 'multiple', 'not_in_others', 'in_others')
+    pairs = [f'{first}/{second}' for first in groups[:2] for second in groups[2:]]
+    for group in ('', *groups, *pairs):
+        ious = [iou for named, iou in rows if group in named]
+        for metric, threshold in THRESHOLDS.items():
+            right = sum(iou >= threshold for iou in ious)
+            if ious or group in ('', *groups[:2]):
+                share = right / len(ious) if ious else None
+                yield ReferringScore(mode.value, group, metric, len(ious), share)
+
+
+def referit3d_scores(expressions: Sequence[Referring]) -> list[ReferringScore]:
+    """Score files of ReferIt3D with "predicted_id" beside each expression, by difficulty.
+
+    compat leaves out expressions that do not name the class, as the published code does by
+    default, and tells by the tokens whether they depend on the viewpoint; strict takes all, and
+    tells it by the text. No prediction is wrong.
+    """
+    found = []
+    for mode in (Mode.COMPAT, Mode.STRICT):
+        compat = mode is Mode.COMPAT
+        used = [item for item in expressions if item.by_class or not compat]
+        rows = []
+        for item in used:
+            hard = 'easy' if item.same_class <= EASY_OBJECTS else 'hard'
+            view = item.explicit_view if compat else item.depends_on_view
+            groups = ('', hard, 'view_dependent' if view else 'view_independent')
+            rows.append((groups, item.predicted == item.target))
+        for group in ('', 'easy', 'hard', 'view_dependent', 'view_independent'):
+            right = [hit for groups, hit in rows if group in groups]
+            value = sum(right) / len(right) if right else None
+            found.append(ReferringScore(mode.value, group, 'accuracy', len(right), value))
+    return found

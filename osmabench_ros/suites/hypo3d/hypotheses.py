@@ -1,0 +1,217 @@
+"""Chooses changes of a scene that can be made to its meshes and told without ambiguity."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from osmabench_ros.errors import SceneError
+from osmabench_ros.scenes.change_kinds import (
+    Add,
+    Change,
+    ChangeType,
+    Move,
+    Recolor,
+    Remove,
+    Replace,
+)
+from osmabench_ros.scenes.changes import changed_scene
+from osmabench_ros.scenes.ground_truth import ground_truth_graph
+from osmabench_ros.scenes.scene import Scene
+from osmabench_ros.semantics.scene_graph import NodeKind, RelationType, SceneGraph, SceneNode
+from osmabench_ros.suites.hypo3d.answering import GraphReader
+from osmabench_ros.suites.hypo3d.frame import Side, chosen_anchors, frame_of
+from osmabench_ros.suites.hypo3d.told import ToldChange, changed_graph, touched_nodes
+from osmabench_ros.vqa.english import BASIC_COLORS, confusable
+from osmabench_ros.vqa.exact.view import SceneView, color_of, label_of, shuffled
+
+DEFAULT_CHANGES = 3
+
+_DISTANCES_M = (0.6, 0.8, 1.0, 1.2, 1.5)
+_MOST_TRIALS = 30
+_HELD = (RelationType.ON.value, RelationType.IN.value, RelationType.ATTACHED_TO.value)
+
+
+@dataclass(frozen=True, eq=False)
+class Hypothesis:
+    """A change as it is made and told, and the scene and its graph after it."""
+
+    change: Change
+    told: ToldChange
+    scene: Scene
+    graph: SceneGraph
+    touched: frozenset[int]
+
+
+def chosen_hypotheses(
+    scene: Scene,
+    graph: SceneGraph,
+    seen: Collection[int],
+    seed: int,
+    count: int = DEFAULT_CHANGES,
+) -> list[Hypothesis]:
+    """Choose changes of a scene that can be made and told without ambiguity.
+
+    Parameters
+    ----------
+    scene, graph : Scene, SceneGraph
+        The scene and its exact graph.
+    seen : collection of int
+        Instances that may be changed, or that a change may be told by.
+    seed : int
+        The same arguments give the same changes.
+    count : int
+        Changes wanted, of different types as far as there are five; fewer where none fits.
+    """
+    view = SceneView(graph, graph.by_id, structure=structure_names(scene))
+    rng = np.random.default_rng([seed, 3])
+    chooser = _Chooser(scene, view, frozenset(seen), rng)
+    # What moves can be asked about in all kinds; so there is always a movement.
+    rest = [kind for kind in ChangeType if kind is not ChangeType.MOVEMENT]
+    order = [ChangeType.MOVEMENT, *shuffled(rng, rest)]
+    found: list[Hypothesis] = []
+    for number in range(max(count, len(order))):
+        if len(found) == count:
+            break
+        made = chooser.hypothesis(order[number % len(order)])
+        if made is not None:
+            found.append(made)
+    return found
+
+
+def structure_names(scene: Scene) -> list[str]:
+    """Return the classes of a scene that are parts of the building."""
+    return [item.name for item in scene.label_set.classes if item.structure]
+
+
+def anchors_of(view: SceneView, seen: Collection[int]) -> dict[Side, str]:
+    """Return the seen things that tell the sides of a scene."""
+    names = {key: name for key, name in view.names.items() if key in seen}
+    return chosen_anchors(view.graph, names)
+
+
+class _Chooser:
+    """Draws changes of one scene; no thing is touched by two of them."""
+
+    def __init__(
+        self, scene: Scene, view: SceneView, seen: frozenset[int], rng: np.random.Generator
+    ) -> None:
+        self._scene, self._view, self._rng = scene, view, rng
+        self._named = [node for node in view.named_boxed if node.id in seen]
+        edges = view.graph.edges
+        self._holders = {edge.source: edge.target for edge in edges if edge.type in _HELD}
+        self._laden = {edge.target for edge in edges if edge.type in _HELD}
+        self._standing = {e.source for e in edges if e.type == RelationType.ON.value}
+        self.anchors = anchors_of(view, seen)
+        self._used = set(self.anchors.values())
+        self._reader = GraphReader(view.graph)
+        self._draws: Mapping[ChangeType, Callable[[], Iterator[tuple[Change, ToldChange]]]] = {
+            ChangeType.MOVEMENT: self._moves,
+            ChangeType.REMOVAL: self._removals,
+            ChangeType.ATTRIBUTE: self._paintings,
+            ChangeType.ADDITION: self._additions,
+            ChangeType.REPLACEMENT: self._replacements,
+        }
+
+    def hypothesis(self, kind: ChangeType) -> Hypothesis | None:
+        """Return the first change of a kind that the scene admits, None if none does."""
+        before = self._view.graph
+        for number, (change, told) in enumerate(self._draws[kind]()):
+            if number == _MOST_TRIALS:
+                break
+            by_rule = changed_graph(before, told, self._reader.named)
+            if by_rule is None:
+                continue
+            try:
+                scene = changed_scene(self._scene, (change,))
+            except SceneError:
+                continue
+            self._used |= {told.thing, told.other}
+            touched = touched_nodes(before, by_rule)
+            return Hypothesis(change, told, scene, ground_truth_graph(scene), touched)
+        return None
+
+    def _free(self) -> list[SceneNode]:
+        """Return named things that no change has touched, and that hold nothing."""
+        nodes = [node for node in self._named if node.id not in self._laden]
+        names = self._view.names
+        return shuffled(self._rng, [node for node in nodes if names[node.id] not in self._used])
+
+    def _moves(self) -> Iterator[tuple[Change, ToldChange]]:
+        frame = frame_of(self._view.graph, self.anchors, self._reader.named)
+        for node in self._free() if frame is not None else ():
+            if node.id not in self._standing:
+                continue
+            side, distance = self._way()
+            assert frame is not None
+            x, y, z = (frame.axis(side) * distance).tolist()
+            name = self._view.name(node)
+            told = ToldChange(
+                ChangeType.MOVEMENT, name, side=side, distance_m=distance, anchors=self.anchors
+            )
+            yield Move(kind='move', object=node.source_id, offset_m=(x, y, z)), told
+
+    def _way(self) -> tuple[Side, float]:
+        side = tuple(Side)[int(self._rng.integers(4))]
+        return side, _DISTANCES_M[int(self._rng.integers(len(_DISTANCES_M)))]
+
+    def _removals(self) -> Iterator[tuple[Change, ToldChange]]:
+        for node in self._free():
+            told = ToldChange(ChangeType.REMOVAL, self._view.name(node))
+            yield Remove(kind='remove', object=node.source_id), told
+
+    def _paintings(self) -> Iterator[tuple[Change, ToldChange]]:
+        for node in self._free():
+            name, old = self._view.name(node), color_of(node)
+            new = [color for color in sorted(BASIC_COLORS) if old and not confusable(old, color)]
+            # The name of a thing must not tell the colour that it does not have any more.
+            if not new or name != label_of(node):
+                continue
+            color = shuffled(self._rng, new)[0]
+            told = ToldChange(ChangeType.ATTRIBUTE, name, color=color)
+            yield Recolor(kind='recolor', object=node.source_id, color=color), told
+
+    def _additions(self) -> Iterator[tuple[Change, ToldChange]]:
+        frame = frame_of(self._view.graph, self.anchors, self._reader.named)
+        for like in self._free() if frame is not None else ():
+            name = self._view.name(like)
+            if self._holder_kind(like) is not NodeKind.BACKGROUND or name != label_of(like):
+                continue
+            for beside in shuffled(self._rng, self._named)[:8]:
+                if beside is like or beside.box is None or like.box is None:
+                    continue
+                side, distance = self._way()
+                assert frame is not None
+                x, y, _ = (beside.box.center + frame.axis(side) * distance).tolist()
+                where = (x, y, float(like.box.minimum[2]))
+                told = ToldChange(
+                    ChangeType.ADDITION,
+                    name,
+                    self._view.name(beside),
+                    side,
+                    distance,
+                    anchors=self.anchors,
+                )
+                new = f'{like.source_id}_added'
+                change = Add(kind='add', name=new, like=like.source_id, position_m=where)
+                yield change, told
+
+    def _replacements(self) -> Iterator[tuple[Change, ToldChange]]:
+        for old in self._free():
+            for new in self._free()[:4]:
+                name = self._view.name(new)
+                same = label_of(old) == label_of(new) or name != label_of(new)
+                if same or not {old.id, new.id} <= self._standing:
+                    continue
+                told = ToldChange(ChangeType.REPLACEMENT, self._view.name(old), name)
+                yield (
+                    Replace(kind='replace', object=old.source_id, like=new.source_id),
+                    told,
+                )
+
+    def _holder_kind(self, node: SceneNode) -> NodeKind | None:
+        holder = self._holders.get(node.id)
+        on = node.id in self._standing and holder is not None
+        return self._view.graph.by_id[holder].kind if on and holder is not None else None

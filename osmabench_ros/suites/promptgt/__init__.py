@@ -1,0 +1,1 @@
+"""OSMa-Bench++: scenes made from prompts, and questions whose answers the prompt gives."""

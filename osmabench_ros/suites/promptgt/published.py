@@ -1,0 +1,180 @@
+"""Files of OSMa-Bench++: PromptGT questions, and answers in the two blocks that it compares."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from osmabench_ros.base.files import write_json
+from osmabench_ros.base.limits.documents import read_json
+from osmabench_ros.base.strict import validated
+from osmabench_ros.errors import QuestionError
+from osmabench_ros.vqa.exact.prompt_ground_truth import SUITE
+from osmabench_ros.vqa.published import RIGHT, VERDICT_KEYS, answer_type_of
+from osmabench_ros.vqa.questions import PromptCategory, Question, question_id
+
+FRAME = 'prompt_ground_truth'
+MEASUREMENTS, RELATIONS = 'Measurements', 'Relations'
+STANDARD, PROMPT = 'Standard VQA', 'PromptGT'
+BLOCK_OF: Mapping[str, str] = {
+    PromptCategory.MEASUREMENT.value: MEASUREMENTS,
+    PromptCategory.RELATIONS.value: RELATIONS,
+    PromptCategory.EXISTENCE.value: RELATIONS,
+}
+"""Block of each category of PromptGT."""
+
+_STANDARD_OF = {
+    'Measurement': MEASUREMENTS,
+    'Object Relations - Spatial': RELATIONS,
+    'Object Relations - Functional': RELATIONS,
+}
+_LABELS = {
+    **{name: name for name in ('baseline', 'camera', 'dynamic_lights', 'no_lights')},
+    'camera_lights': 'camera',
+    'nominal': 'no_lights',
+}
+_ANSWERED = '*answered*.json'
+
+
+class _Row(BaseModel):
+    model_config = ConfigDict(extra='ignore', frozen=True, coerce_numbers_to_str=True)
+
+
+class _Asked(_Row):
+    question: str = Field(min_length=1)
+    answer: str = Field(min_length=1)
+    category: str
+
+
+class _Frame(_Row):
+    qa: tuple[_Asked, ...]
+
+
+class _QuestionFile(_Row):
+    scene_name: str
+    parameters: tuple[_Frame, ...]
+
+
+def read_questions(path: Path) -> list[Question]:
+    """Read SCENE_questions.json of OSMa-Bench++; QuestionError names file and key."""
+    data = validated(_QuestionFile, read_json(path, QuestionError), str(path), QuestionError)
+    asked = {item.question: item for frame in data.parameters for item in frame.qa}
+    return [
+        Question(
+            question_id(SUITE, data.scene_name, item.question),
+            SUITE,
+            data.scene_name,
+            item.category,
+            item.question,
+            answer_type_of(item.answer),
+            item.answer,
+        )
+        for item in asked.values()
+    ]
+
+
+def write_questions(path: Path, scene: str, questions: Sequence[Question]) -> None:
+    """Write questions as OSMa-Bench++ does: Yes and No with capitals, counts as digits."""
+    said = [
+        {
+            'question': item.text,
+            'answer': str(item.answer).capitalize() if item.answer in ('yes', 'no')
+            else str(item.answer),
+            'category': item.category,
+        }
+        for item in questions
+    ]  # fmt: skip
+    write_json(path, {'scene_name': scene, 'parameters': [{'frame': FRAME, 'qa': said}]})
+
+
+Place = tuple[str, str, str]
+"""Approach, subset and light of a file of answers."""
+
+
+def block_rows(root: Path, source: str) -> list[dict[str, Any]]:
+    """Return accuracies by approach, subset, light and block, of all answers below a folder.
+
+    Parameters
+    ----------
+    root : Path
+        Folder with ``*answered*.json`` at any depth; the names of folders tell what they are of.
+    source : str
+        STANDARD or PROMPT, which decides the categories that count.
+
+    Raises
+    ------
+    QuestionError
+        If there is no such file, or one cannot be read.
+
+    Notes
+    -----
+    As the code of OSMa-Bench++: the first verdict key that an answer has counts, even an empty
+    one; an answer without any is "unknown" and stays in the denominator; other categories, and
+    files that are no list, are passed over.
+    """
+    files = sorted(root.rglob(_ANSWERED))
+    if not files:
+        raise QuestionError(f'{root} holds no {_ANSWERED}')
+    blocks = _STANDARD_OF if source == STANDARD else BLOCK_OF
+    counts: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
+    for path in files:
+        place = place_of(path.resolve())
+        for entry in _entries(path):
+            block = blocks.get(str(entry.get('category', '')))
+            if block is not None:
+                counts[(*place, block)][_status(entry)] += 1
+    return [
+        {
+            **dict(zip(('approach', 'subset', 'label'), key, strict=False)),
+            'source': source,
+            'category': key[3],
+            'total': found.total(),
+            **{name: found[name] for name in ('correct', 'wrong', 'unknown')},
+            'accuracy': found['correct'] / found.total(),
+        }
+        for key, found in sorted(counts.items())
+    ]
+
+
+def comparison_rows(
+    standard: Sequence[Mapping[str, Any]], prompt: Sequence[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """Return both blocks of questions side by side, a row an approach, subset and light."""
+    columns = [f'{s} | {c}' for c in (RELATIONS, MEASUREMENTS) for s in (STANDARD, PROMPT)]
+    rows: dict[Place, dict[str, Any]] = {}
+    for item in (*standard, *prompt):
+        place = item['approach'], item['subset'], item['label']
+        names = dict(zip(('approach', 'subset', 'label'), place, strict=True))
+        row = rows.setdefault(place, {**names, **dict.fromkeys(columns)})
+        row[f'{item["source"]} | {item["category"]}'] = item['accuracy']
+    return [rows[place] for place in sorted(rows)]
+
+
+def place_of(path: Path) -> Place:
+    """Return what the folders of a file of answers say, 'unknown' where they say nothing."""
+    parts, text = [part.lower() for part in path.parts], str(path).lower()
+    folders = {'bbq': 'BBQ', 'cg': 'CG', 'conceptgraphs': 'CG'}
+    exact = [folders[name] for name in ('bbq', 'cg', 'conceptgraphs') if name in parts]
+    short = text.replace('conceptgraph', 'cg')
+    within = [folders[name] for name in ('bbq', 'cg') if name in short]
+    approach = next(iter([*exact, *within]), 'unknown')
+    subset = next((name for name in ('furniture', 'manipuland') if name in text), 'unknown')
+    named = (_LABELS.get(part.removeprefix('evaluated_')) for part in parts)
+    return approach, subset, next(filter(None, named), 'unknown')
+
+
+def _entries(path: Path) -> Iterator[Mapping[str, Any]]:
+    data = read_json(path, QuestionError)
+    if isinstance(data, list):
+        yield from (entry for entry in data if isinstance(entry, dict))
+
+
+def _status(entry: Mapping[str, Any]) -> str:
+    key = next((key for key in VERDICT_KEYS if key in entry), None)
+    if key is None:
+        return 'unknown'
+    return 'correct' if str(entry[key]).strip().lower() in RIGHT else 'wrong'

@@ -1,0 +1,244 @@
+"""Scenes by language models, as in OSMa-Bench++: prompts, specifications and questions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, Field
+
+from osmabench_ros.base.progress import Progress, silent
+from osmabench_ros.base.strict import Strict, validated
+from osmabench_ros.errors import LanguageModelError
+from osmabench_ros.language.client import ModelClient
+from osmabench_ros.language.embedding import TextEmbedder
+from osmabench_ros.language.model import ModelRequest
+from osmabench_ros.language.prompts import load_prompt
+from osmabench_ros.scenes.specification import (
+    RoomSpecification,
+    SceneSpecification,
+    SpecifiedRelation,
+)
+from osmabench_ros.vqa.exact.prompt_ground_truth import SUITE
+from osmabench_ros.vqa.published import answer_type_of
+from osmabench_ros.vqa.questions import PromptCategory, Question, question_id
+from osmabench_ros.vqa.schemas import WrittenQuestions, parse, schema
+
+NEAR_DUPLICATE = 0.9
+"""Cosine of two prompts from which the later one is left out."""
+
+BATCH = 12
+
+
+class Regime(Strict):
+    """What prompts may and must say; word lists and limits as OSMa-Bench++ has them."""
+
+    rooms: tuple[str, ...]
+    arrangements: tuple[str, ...]
+    rules: tuple[str, ...]
+    spatial: tuple[str, ...]
+    vague: tuple[str, ...]
+    objects: tuple[str, ...]
+    forbidden: tuple[str, ...]
+    risky: tuple[str, ...]
+    strong: tuple[str, ...]
+    words: tuple[int, int]
+    counts: int = Field(ge=0)
+    cues: int = Field(ge=0)
+    total: tuple[int, int]
+    sentences: tuple[int, int]
+    wanted: int = Field(ge=1)
+    raw: int = Field(ge=1)
+
+
+def regimes() -> dict[str, Regime]:
+    """Return the regimes by name: 'furniture', and 'manipuland' with one small thing."""
+    prompt = load_prompt('write_scene_prompts')
+    where = f'prompt "{prompt.name}"'
+    return validated(dict[str, Regime], prompt.settings.get('regimes'), where)
+
+
+def faults_of_prompt(text: str, regime: Regime, *, strict: bool = False) -> list[str]:
+    """Return why a prompt is rejected, in the words of OSMa-Bench++; none if it is kept.
+
+    As there, words are looked for within words: "bookshelf" is a forbidden "book", and a stool
+    a "tool". With `strict` they are words of their own.
+    """
+    lower = text.lower()
+
+    def hits(phrases: Sequence[str]) -> list[str]:
+        if strict:
+            return [item for item in phrases if re.search(rf'\b{re.escape(item)}\b', lower)]
+        return [item for item in phrases if item in lower]
+
+    numbers = [int(found) for found in re.findall(r'\b\d+\b', text)]
+    words = len(re.findall(r"\b[\w'-]+\b", text))
+    sentences = sum(bool(part.strip()) for part in re.split(r'[.!?]+', text))
+    vague = hits(regime.vague)
+    checks = {
+        'too_short': words < regime.words[0],
+        'too_long': words > regime.words[1],
+        'vague_words': bool(vague),
+        'too_few_explicit_counts': len(numbers) < regime.counts,
+        'too_few_spatial_cues': len(hits(regime.spatial)) < regime.cues,
+        'too_few_total_objects': sum(numbers) < regime.total[0],
+        'too_many_total_objects': sum(numbers) > regime.total[1],
+        'too_few_sentences': sentences < regime.sentences[0],
+        'too_many_sentences': sentences > regime.sentences[1],
+        'contains_ids': '#' in text,
+        'contains_structural_markup': any(sign in text for sign in '{}[]'),
+        'contains_forbidden_objects': bool(hits(regime.forbidden)),
+        'contains_risky_language': bool(hits(regime.risky)),
+        'too_simple': not hits(regime.strong),
+        'no_required_object_hits': not hits(regime.objects),
+    }
+    return [name for name, found in checks.items() if found]
+
+
+def without_near_duplicates(
+    features: NDArray[np.floating], threshold: float = NEAR_DUPLICATE
+) -> list[int]:
+    """Return the rows of unit features (N, D) that are not too close to a kept one before them."""
+    alike = features @ features.T
+    kept: list[int] = []
+    for row in range(len(features)):
+        if not any(alike[row, other] >= threshold for other in kept):
+            kept.append(row)
+    return kept
+
+
+def farthest_first(features: NDArray[np.floating], count: int) -> list[int]:
+    """Return rows of unit features (N, D): the first, then always the farthest from all taken."""
+    taken = [0] if len(features) and count > 0 else []
+    distance = 1.0 - features @ features[taken].T if taken else np.zeros((0, 1))
+    nearest = distance.min(axis=1, initial=np.inf)
+    while len(taken) < min(count, len(features)):
+        nearest[taken] = -np.inf
+        taken.append(int(nearest.argmax()))
+        nearest = np.minimum(nearest, 1.0 - features @ features[taken[-1]])
+    return taken
+
+
+@dataclass(frozen=True)
+class PromptPool:
+    """Prompts that were kept, and those rejected with the reasons."""
+
+    kept: tuple[str, ...]
+    rejected: tuple[tuple[str, tuple[str, ...]], ...]
+
+
+class _WrittenPrompt(BaseModel):
+    prompt: str = Field(min_length=1, max_length=4000)
+
+
+class _WrittenPrompts(BaseModel):
+    prompts: list[_WrittenPrompt]
+
+
+def write_prompts(
+    client: ModelClient,
+    name: str,
+    embedder: TextEmbedder,
+    *,
+    wanted: int | None = None,
+    raw: int | None = None,
+    attempts: int = 80,
+    seed: int = 42,
+    strict: bool = False,
+    progress: Progress = silent,
+) -> PromptPool:
+    """Return prompts of a regime: written in batches, filtered, de-duplicated, spread.
+
+    Raises LanguageModelError if no attempt gave a prompt that passes, or the server failed.
+    """
+    regime, prompt = regimes()[name], load_prompt('write_scene_prompts')
+    rng = np.random.default_rng(seed)
+    pool: dict[str, str] = {}
+    rejected: list[tuple[str, tuple[str, ...]]] = []
+    raw = raw or regime.raw
+    for attempt in range(attempts):
+        if len(pool) >= raw:
+            break
+        room, arrangement = (str(rng.choice(of)) for of in (regime.rooms, regime.arrangements))
+        values = regime.model_dump()
+        text = prompt.render(**values, count=BATCH, room=room, arrangement=arrangement)
+        request = ModelRequest(
+            text, prompt.system, schema=schema(_WrittenPrompts), seed=seed + 1000 * attempt
+        )
+        for item in client.ask(request, partial(parse, _WrittenPrompts)).prompts:
+            said = item.prompt.strip()
+            faults = faults_of_prompt(said, regime, strict=strict)
+            if faults:
+                rejected.append((said, tuple(faults)))
+            else:
+                pool.setdefault(' '.join(said.lower().split()), said)
+        progress(f'prompts: {len(pool)} of {raw}', min(1.0, len(pool) / raw))
+    if not pool:
+        raise LanguageModelError(f'none of {len(rejected)} prompts by {client.name} passes')
+    texts = list(pool.values())[:raw]
+    features = embedder.embed(texts)
+    kept = without_near_duplicates(features)
+    spread = farthest_first(features[kept], wanted or regime.wanted)
+    return PromptPool(tuple(texts[kept[row]] for row in spread), tuple(rejected))
+
+
+class _Rooms(Strict):
+    rooms: tuple[RoomSpecification, ...] = Field(min_length=1)
+
+
+def specification_of(
+    client: ModelClient, text: str, name: str, classes: Sequence[str]
+) -> SceneSpecification:
+    """Return what a prompt asks for as a specification, of classes that the builder knows.
+
+    A reply outside the schema, which names what is not there, or has two things in one place, is
+    asked for again; then LanguageModelError.
+    """
+    prompt = load_prompt('specify_scene')
+    asked = prompt.render(
+        text=text,
+        classes=list(classes),
+        relations=[item.value for item in SpecifiedRelation],
+        alone=[item.value for item in SpecifiedRelation if not item.objects],
+    )
+    request = ModelRequest(asked, prompt.system, schema=schema(_Rooms))
+    read: Callable[[str], SceneSpecification] = lambda reply: SceneSpecification(  # noqa: E731
+        name=name, prompt=text, rooms=parse(_Rooms, reply).rooms
+    )
+    return client.ask(request, read)
+
+
+def promptgt_by_model(client: ModelClient, text: str, scene: str) -> list[Question]:
+    """Return PromptGT questions that a model writes from a prompt, cleaned as in OSMa-Bench++.
+
+    Other categories are dropped, answers to counts reduced to their digits, Yes and No spelt so,
+    and repeated questions asked once.
+    """
+    prompt = load_prompt('write_promptgt')
+    request = ModelRequest(
+        prompt.render(text=text), prompt.system, schema=schema(WrittenQuestions)
+    )
+    found: dict[str, Question] = {}
+    for item in client.ask(request, partial(parse, WrittenQuestions)).questions:
+        if item.category not in {category.value for category in PromptCategory}:
+            continue
+        asked, answer = item.question.strip(), _cleaned(item.answer, item.category)
+        question = Question(
+            question_id(SUITE, scene, asked), SUITE, scene, item.category, asked,
+            answer_type_of(answer), answer,
+            provenance={'model': client.name, 'prompts': prompt.identity},
+        )  # fmt: skip
+        found.setdefault(asked.lower(), question)
+    return list(found.values())
+
+
+def _cleaned(answer: str, category: str) -> str:
+    answer = answer.strip()
+    digits = re.sub(r'\D', '', answer)
+    if category == PromptCategory.MEASUREMENT.value and digits:
+        return digits
+    return {'true': 'Yes', 'yes': 'Yes', 'false': 'No', 'no': 'No'}.get(answer.lower(), answer)

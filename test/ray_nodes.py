@@ -1,0 +1,110 @@
+"""A cluster of Ray on this machine: a head without processors, and nodes to add and kill."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+from fault_runs import own_mounts, read_until
+
+FIXED = {'object_store_memory': 80 * 2**20, 'memory': 4 * 2**30}
+ON_A_SMALL_DISK = 'mount -t tmpfs -o size=256k tmpfs "$0" && TMPDIR="$0" exec "$@"'
+
+
+class Nodes:
+    """Each node has a temporary folder of its own, and a file that holds up its mappers."""
+
+    def __init__(self, cluster: Any, folder: Path) -> None:
+        self._cluster, self._folder = cluster, folder
+        self._nodes: dict[str, Any] = {}
+
+    @property
+    def address(self) -> str:
+        return str(self._cluster.address)
+
+    def place(self, name: str) -> Path:
+        """Return the temporary folder of a node; Ray's sockets need a short path."""
+        place = self._folder / name
+        place.mkdir(exist_ok=True)
+        return place
+
+    def holds_up(self, name: str) -> Path:
+        return self._folder / f'hold_{name}'
+
+    def add(self, name: str) -> None:
+        variables = {'TMPDIR': str(self.place(name)), 'TEST_ORDER': str(self.holds_up(name))}
+        folder = str(self._folder / 'ray')
+        self._nodes[name] = self._cluster.add_node(
+            num_cpus=1, env_vars=variables, temp_dir=folder, **FIXED
+        )
+
+    def kill(self, name: str) -> None:
+        self._cluster.remove_node(self._nodes.pop(name), allow_graceful=False)
+
+    def close(self) -> None:
+        for name in list(self._nodes):
+            self.kill(name)
+
+    def is_held_up(self, name: str) -> bool:
+        logs = self.place(name).glob('.osmabench-partial-*/content/*/*/logs/mapper.log')
+        return any('hanging' in log.read_text() for log in logs)
+
+    def processes(self, name: str) -> list[psutil.Process]:
+        """Return all that runs for tasks of a node: its variables are passed on."""
+        found = []
+        for item in psutil.process_iter():
+            try:
+                words = item.cmdline()
+                ours = words and item.environ().get('TMPDIR') == str(self.place(name))
+                if ours and (words[0].startswith('ray::_') or 'osmabench_ros' in ' '.join(words)):
+                    found.append(item)
+            except psutil.Error:
+                continue
+        return found
+
+    @contextmanager
+    def with_a_small_disk(self, name: str) -> Iterator[None]:
+        """Start a node as docs/cluster.md does, whose temporary folder takes next to nothing."""
+        ray = [sys.executable, '-m', 'ray.scripts.scripts', 'start', '--block', '--num-cpus=1']
+        sizes = [f'--{key.replace("_", "-")}={value}' for key, value in FIXED.items()]
+        process = subprocess.Popen(
+            [*own_mounts(), 'sh', '-c', ON_A_SMALL_DISK, str(self.place(name)), *ray, *sizes,
+             '--address', self.address, '--disable-usage-stats'],
+            stdout=subprocess.PIPE,
+            text=True,
+        )  # fmt: skip
+        try:
+            read_until(process, 'Ray runtime started')
+            yield
+        finally:
+            process.terminate()
+            process.wait(60)
+
+
+@contextmanager
+def ray_cluster() -> Iterator[Nodes]:
+    """Start the head of a cluster on ports that the system chooses; its files go with it."""
+    # Ray's own niceness for workers, 15, is a standstill on a machine that is busy.
+    os.environ.update(RAY_USAGE_STATS_ENABLED='0', RAY_worker_niceness='0')
+    from ray.cluster_utils import Cluster
+
+    folder = Path(tempfile.mkdtemp(prefix='ray', dir='/tmp'))
+    cluster = Cluster(
+        initialize_head=True,
+        head_node_args={
+            'num_cpus': 0, 'include_dashboard': False, 'temp_dir': str(folder / 'ray'), **FIXED,
+        },
+    )  # fmt: skip
+    nodes = Nodes(cluster, folder)
+    try:
+        yield nodes
+    finally:
+        nodes.close()
+        cluster.shutdown()
+        shutil.rmtree(folder, ignore_errors=True)

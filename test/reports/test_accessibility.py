@@ -1,0 +1,37 @@
+"""axe finds nothing against WCAG 2 A and AA on the page, in a browser, at three widths."""
+
+from importlib.resources import files
+from pathlib import Path
+from shutil import which
+
+import pytest
+
+playwright = pytest.importorskip('playwright.sync_api')
+pytest.importorskip('axe_playwright_python')
+
+pytestmark = pytest.mark.browser
+
+RULES = """async (part) => {
+  document.querySelectorAll('details').forEach((item) => { item.open = true; });
+  const tags = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'];
+  const found = await axe.run(part, { runOnly: tags, resultTypes: ['violations'] });
+  return found.violations.flatMap((rule) =>
+    rule.nodes.map((node) => `${rule.id}: ${node.target.join(' ')}: ${node.failureSummary}`));
+}"""
+
+
+def test_the_report_is_accessible(page: Path) -> None:
+    axe = files('axe_playwright_python').joinpath('axe.min.js').read_text('utf-8')
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=which('chromium'), args=['--no-sandbox'])
+        tab = browser.new_page()
+        tab.goto(page.as_uri())
+        tab.evaluate(axe)
+        for width, scheme in [(390, 'light'), (768, 'dark'), (1440, 'light')]:
+            tab.set_viewport_size({'width': width, 'height': 900})
+            tab.emulate_media(color_scheme=scheme)
+            assert tab.evaluate(RULES, 'html') == [], (width, scheme)
+        # The rules can fail.
+        tab.evaluate("document.querySelector('h1').style.color = 'rgb(128 128 128 / 40%)'")
+        assert any('color-contrast' in fault for fault in tab.evaluate(RULES, 'h1'))
+        browser.close()

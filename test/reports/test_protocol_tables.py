@@ -1,0 +1,60 @@
+"""Tables of other protocols' questions: what a run has stands there, what it lacks is a dash."""
+
+import pytest
+from reports.synthetic_matrix import Matrix
+
+from osmabench_ros.metrics.record import MetricRecord
+from osmabench_ros.reports.page.page import page_environment
+from osmabench_ros.reports.page.protocol_tables import protocol_tables
+from osmabench_ros.reports.report_run import Run, joined
+from osmabench_ros.runs.results.report_model import Record, RunReport
+
+
+def with_figures(run: Run, *figures: tuple[str, str, str, float | None]) -> Run:
+    """Return a run with figures more: suite, metric, class and value."""
+    records = (
+        Record.of(run.plan.identity, MetricRecord(suite, '', metric, name, value, n=8))
+        for suite, metric, name, value in figures
+    )
+    metrics = (*run.report.metrics, *records)
+    return Run(run.plan, RunReport(**{**dict(run.report), 'metrics': metrics}))
+
+
+@pytest.fixture
+def runs(matrix: Matrix) -> list[Run]:
+    first, second, *others = joined(matrix.plans, matrix.report.runs)
+    first = with_figures(
+        first,
+        ('space3d', 'accuracy', '', 0.75),
+        ('space3d', 'accuracy', 'navigation', 0.5),
+        ('hypo3d', 'accuracy_told', '', 0.875),
+        ('hypo3d', 'accuracy_told', 'Scale', 1.0),
+        ('hypo3d', 'accuracy_told', 'removal', 0.25),
+        ('hypo3d', 'imagination_gap', '', 0.125),
+        ('hypo3d', 'imagination_gap', 'removal', -0.5),
+        ('hypo3d', 'staleness', '', 0.6),
+        ('hypo3d', 'frames_until_updated', '', 25.0),
+    )
+    return [first, with_figures(second, ('space3d', 'accuracy', '', 0.5)), *others]
+
+
+def test_kinds_of_questions_and_types_of_changes_are_columns(runs: list[Run]):
+    kinds, changes, maps = protocol_tables(runs)
+    assert (kinds.suite, kinds.columns) == ('space3d', ('all', 'navigation'))
+    # The other map was not scored by kind.
+    assert [[cell.text for cell in cells] for _, cells in kinds.rows] == [['75.0', '50.0']]
+    assert changes.columns == ('all', 'Scale', 'removal')
+    assert {title.rpartition(' · ')[2]: [cell.text for cell in cells]
+            for title, cells in changes.rows} == {
+        'told': ['87.5', '100.0', '25.0'], 'imagination gap': ['12.5', '–', '-50.0'],  # noqa: RUF001
+    }  # fmt: skip
+    assert maps.columns == ('staleness', 'frames until then')
+    assert [cell.text for cell in maps.rows[0][1]] == ['60.0', '25']
+
+
+def test_the_page_shows_them_and_leaves_out_the_section_without_any(runs: list[Run]):
+    section = page_environment().get_template('protocols.html')
+    html = section.render(protocols=protocol_tables(runs))
+    assert html.count('<table') == 3
+    assert '>-50.0<' in html.replace('<span', '<').replace('</td', '<')
+    assert not section.render(protocols=protocol_tables(runs[2:])).strip()

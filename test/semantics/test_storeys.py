@@ -1,0 +1,48 @@
+"""Floors in points of surfaces: of planes at known heights, and of whole scenes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from osmabench_ros.semantics.storeys import storey_heights, storey_of
+
+
+def plane(z: float, x: tuple[float, float] = (0, 6), noise_m: float = 0.0) -> NDArray[np.float64]:
+    rng = np.random.default_rng(int(1000 * z))
+    points = rng.uniform((x[0], 0, 0), (x[1], 5, 0), (9000, 3))
+    return points + np.column_stack([np.zeros((9000, 2)), rng.normal(z, noise_m, 9000)])
+
+
+def walls(low: float, high: float) -> NDArray[np.float64]:
+    rng = np.random.default_rng(5)
+    return rng.uniform((0, 0, low), (0.05, 5, high), (9000, 3))
+
+
+def house(noise_m: float = 0.0) -> NDArray[np.float64]:
+    """Return two floors at 0.5 m and 3.3 m, their ceilings, a half landing and a table."""
+    levels = [plane(z, noise_m=noise_m) for z in (0.5, 3.1, 3.3, 5.9)]
+    landing, table = plane(1.9, (0, 0.6)), plane(1.2, (2, 4.5))
+    return np.concatenate([*levels, landing, table, walls(0.5, 3.1), walls(3.3, 5.9)])
+
+
+@pytest.mark.parametrize('noise_m', [0.0, 0.01])
+def test_floors_are_found_and_ceilings_tables_and_landings_are_none(noise_m: float) -> None:
+    assert storey_heights(house(noise_m)) == pytest.approx((0.5, 3.3), abs=0.05)
+    shifted = house(noise_m) + np.array([100.0, -40.0, -7.77])
+    assert storey_heights(shifted) == pytest.approx((-7.27, -4.47), abs=0.05)
+
+
+def test_a_roof_is_no_floor_and_no_points_have_none() -> None:
+    one = np.concatenate([plane(0.0), plane(2.6), plane(2.8), walls(0, 2.8)])
+    assert storey_heights(one) == pytest.approx((0.0,), abs=0.05)
+    assert storey_heights(np.zeros((0, 3))) == ()
+    assert storey_heights(np.zeros((9, 3))) == ()
+
+
+def test_a_thing_is_on_the_floor_below_it() -> None:
+    heights = [-0.4, 0.5, 2.4, 3.1, 3.25, 3.3, 9.0]
+    assert storey_of(heights, (0.5, 3.3)).tolist() == [0, 0, 0, 0, 1, 1, 1]
+    assert storey_of(heights, (0.5,)).tolist() == [0] * 7
+    assert storey_of(1.0, ()) == 0

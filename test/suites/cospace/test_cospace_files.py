@@ -1,0 +1,113 @@
+"""Files of CoSpace: what is read in replies, as published and strictly, and the figures."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from osmabench_ros.cli.score import app
+from osmabench_ros.errors import QuestionError
+from osmabench_ros.metrics.record import Mode
+from osmabench_ros.suites.cospace.published import (
+    Order,
+    Saved,
+    Task,
+    as_published,
+    cospace_scores,
+    is_right,
+    read_cospace,
+    strictly,
+)
+
+COMPASS = ('north', 'east', 'south', 'west')
+OPTIONS = 'A. north B. east C. south D. west'
+
+
+def line(task, index, answer, pred=None, options=OPTIONS):
+    row = {'index': index, 'task': task, 'answer': answer, 'options': options, 'images': ['x']}
+    return json.dumps(row if pred is None else {**row, 'pred': pred})
+
+
+@pytest.mark.parametrize(('task', 'said', 'answer', 'read', 'strict'), [
+    (Task.DIRECTION, 'B. east', 'B', 'B', 'B'),
+    (Task.DIRECTION, 'B', 'B', 'B', 'B'),
+    (Task.DIRECTION, 'Answer: B', 'B', 'B', 'B'),
+    # The right letter with a dot counts, but not beside another; then the whole text is read.
+    (Task.DIRECTION, 'Not A. but B.', 'B', 'Not A. but B.', None),
+    # Without it the last capital letter counts, that of any word, or of a wrong option.
+    (Task.DIRECTION, 'It is B, I think', 'B', 'I', None),
+    (Task.DIRECTION, 'The answer is D. Because of C', 'A', 'C', 'D'),
+    (Task.DIRECTION, 'east', 'B', 'E', 'B'),
+    # What is read depends on what is right: 'one' is in 'none' where 1 is, and elsewhere nothing.
+    (Task.COUNT, 'There are none', '1', '1', None),
+    (Task.COUNT, 'There are none', '2', '-1', None),
+    (Task.COUNT, 'There are two chairs', '2', '2', '2'),
+    (Task.COUNT, 'I see 3 of them', '2', '3', '3'),
+    (Task.COUNT, 'Twelve', '12', '-1', '12'),
+    (Task.DIFFERENCE, 'The 4 others fit, image 2 does not', '2', '4', None),
+    (Task.PLACE, "{'Answer1': 'B', 'Answer2': 'D'}", 'B', 'B', 'B'),
+    (Task.DECISION, "{'Answer1': 'B', 'Answer2': 'D'}", 'D', 'D', 'D'),
+    (Task.DECISION, 'Answer1: B\nAnswer2: D', 'D', 'E', 'D'),
+    (Task.PLACE, '{"Answer1": "", "Answer2": "D"}', 'B', 'E', None),
+    (Task.PLACE, 'B and D', 'B', 'E', None),
+])  # fmt: skip
+def test_replies_are_read_as_published_and_without_what_is_right(task, said, answer, read, strict):
+    options = () if task in (Task.COUNT, Task.DIFFERENCE) else COMPASS
+    item = Saved(task, Order.CLOCKWISE, 0, options, answer, said)
+    assert as_published(task, said, answer) == read
+    assert strictly(item) == strict
+    assert is_right(item, Mode.COMPAT) is (read == answer)
+    assert is_right(item, Mode.STRICT) is (strict == answer)
+
+
+def test_figures_by_task_and_order_with_baselines(tmp_path):
+    rows = [line('direction', i, letter, 'A') for i, letter in enumerate('AAB')]
+    rows += [line('direction-turn', i, letter, said) for i, (letter, said) in
+             enumerate(zip('AAB', 'ABB', strict=True))]  # fmt: skip
+    rows.append(line('counting-2', 0, '3', '3', ''))
+    rows.append(json.dumps({
+        'index': 0, 'task': 'planning', 'answer-qa': 'A', 'answer-dec': 'B',
+        'options-qa': OPTIONS, 'options-dec': OPTIONS, 'pred': '{"Answer1": "A", "Answer2": "A"}',
+    }))  # fmt: skip
+    file = tmp_path / 'pred.jsonl'
+    file.write_text('\n'.join(rows))
+    scores = {(x.mode, x.task, x.order): x for x in cospace_scores(read_cospace([file]))}
+    for mode in ('compat', 'strict'):
+        assert scores[mode, 'DIR-Rec', 'clockwise'].accuracy == pytest.approx(2 / 3)
+        both = scores[mode, 'DIR-Rec', 'all']
+        # ACC_q over six questions, ACC_p over three pairs.
+        assert (both.accuracy, both.accuracy_pairs) == pytest.approx((4 / 6, 1 / 3))
+        assert (both.majority, both.random) == pytest.approx((2 / 3, 0.25))
+        assert scores[mode, 'CNT', '2'].accuracy == 1.0
+        assert scores[mode, 'CNT', '2'].random == pytest.approx(0.1)
+        assert scores[mode, 'PLA-QA', 'clockwise'].accuracy == 1.0
+        assert scores[mode, 'PLA-Dec', 'clockwise'].accuracy == 0.0
+    found = CliRunner().invoke(app, ['cospace', str(file), '--format', 'json'])
+    assert found.exit_code == 0
+    assert len(json.loads(found.output)) == len(scores)
+
+
+def test_annotations_alone_give_the_baselines(tmp_path):
+    """Of the published DIR-Rec 83 of 250 answers are A: always A is right for 33 %."""
+    letters = 'A' * 83 + 'B' * 78 + 'C' * 55 + 'D' * 34
+    file = tmp_path / 'direction.jsonl'
+    file.write_text('\n'.join(line('direction', i, x) for i, x in enumerate(letters)))
+    score = cospace_scores(read_cospace([file]))[0]
+    assert (score.answered, score.accuracy) == (0, None)
+    assert score.majority == pytest.approx(0.332)
+
+
+@pytest.mark.parametrize(('text', 'message'), [
+    (line('directions', 0, 'A'), r'x\.jsonl:1: task is "directions"'),
+    (line('direction', 0, 'x'), r'x\.jsonl:1: "answer" must be a letter'),
+    (line('counting', 0, 'A'), r'x\.jsonl:1: "answer" must be a number'),
+    (f'{line("direction", 0, "A")}\n{line("direction", 0, "A")}', r':2: .* is there twice'),
+    ('{"index": 0}', r'x\.jsonl:1: .*task'),
+    ('no JSON', r'x\.jsonl:1'),
+    ('', 'there is no question'),
+])  # fmt: skip
+def test_a_fault_is_named_with_file_and_line(tmp_path, text, message):
+    file = tmp_path / 'x.jsonl'
+    file.write_text(text)
+    with pytest.raises(QuestionError, match=message):
+        read_cospace([file])

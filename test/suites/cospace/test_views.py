@@ -1,0 +1,216 @@
+"""Views around places of a furnished room: what is asked, and what maps answer."""
+
+import json
+import math
+import re
+from collections import Counter
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+from furnished_room import furnished_room
+from loopback_models import LoopbackModels
+from PIL import Image
+from small_scenes import camera_at
+
+from osmabench_ros.geometry.boxes import AxisAlignedBox
+from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.maps.semantic_map import DenseMap
+from osmabench_ros.scenes.visibility import RayCaster
+from osmabench_ros.semantics.scene_graph import ScoredLabel
+from osmabench_ros.sequences.ground_truth import build_ground_truth
+from osmabench_ros.simulation.simulator import Observation
+from osmabench_ros.suites.cospace.answering import RuleOfViews
+from osmabench_ros.suites.cospace.generation import panorama_questions
+from osmabench_ros.suites.cospace.place import HFOV_RAD, Place, decision, is_seen
+from osmabench_ros.suites.cospace.published import Order, Task
+from osmabench_ros.suites.cospace.wording import Asked, read, views_told, worded
+from osmabench_ros.suites.suite import SuiteContext, make_suite
+from osmabench_ros.vqa.answering.baselines import ground_truth_map
+from osmabench_ros.vqa.questions import AnswerType, Inquiry
+
+CAMERA = Intrinsics.from_hfov(120, 90, HFOV_RAD)
+
+
+@cache
+def truth_of_path():
+    """Return the ground truth of a path that sees the floor it goes on."""
+    wide = Intrinsics.from_hfov(320, 240, 1.57)
+    places = [(x, y) for x in (-2.6, -0.8, 1.4, 3.0) for y in (-1.6, 0.0, 1.7)]
+    poses = [camera_at(x, y, 1.2, yaw * math.pi / 2) for x, y in places for yaw in range(4)]
+    return build_ground_truth(furnished_room(), poses, wide)
+
+
+@pytest.fixture(scope='module')
+def generated():
+    rays = RayCaster(furnished_room())
+
+    def render(pose):
+        ways = CAMERA.rays().reshape(-1, 3) @ pose.rotation.T.astype(np.float32)
+        origins = np.tile(pose.translation.astype(np.float32), (len(ways), 1))
+        _, instances = rays.first_hits(origins, ways)
+        shape = (CAMERA.height, CAMERA.width)
+        color = np.zeros((*shape, 3), np.uint8)
+        depth, classes = np.ones(shape, np.float32), np.zeros(shape, np.uint16)
+        return Observation(color, depth, classes, instances.reshape(shape))
+
+    return panorama_questions(truth_of_path(), render, scene_key='room', seed=1, places=4)
+
+
+def perfect_map():
+    truth = truth_of_path()
+    made = ground_truth_map(truth.graph, truth.seen_instances, truth.label_set)
+    points = np.concatenate([truth.surface.points, truth.unseen.points])
+    return replace(made, dense=DenseMap(points))
+
+
+def figures(semantic_map, questions):
+    context = SuiteContext('room', semantic_map, truth_of_path(), questions=questions)
+    found = make_suite('cospace').evaluate(context)
+    assert len({item.key for item in found}) == len(found)
+    return {(x.mode, x.metric, x.class_name): x for x in found if x.applicable}
+
+
+def test_all_tasks_are_asked_in_three_orders_with_balanced_letters(generated):
+    questions, images = generated
+    assert {item.category for item in questions} == {task.value for task in Task}
+    assert len({item.id for item in questions}) == len(questions)
+    assert {name for item in questions for name in item.images} == images.keys()
+    orders = Counter(item.provenance['item'] for item in questions)
+    rotations = {Task.ANGLE.value, Task.DIFFERENCE.value}
+    for item in questions:
+        assert orders[item.provenance['item']] == (1 if item.category in rotations else 3)
+        assert len(set(item.images)) == (5 if item.category == Task.DIFFERENCE.value else 4)
+    for task in (Task.DIRECTION, Task.PLACE, Task.ANGLE):
+        letters = Counter(
+            item.options.index(item.answer)
+            for item in questions
+            if item.category == task.value and item.provenance['order'] == Order.CLOCKWISE.value
+        )
+        assert max(letters.values()) - min(letters.values()) <= 1
+        assert len(letters) == (2 if task is Task.ANGLE else 4)
+
+
+def test_exactly_one_option_holds_by_the_boxes_of_the_scene(generated):
+    """A second computation: angles by complex numbers, from the objects and not from the graph."""
+    scene = furnished_room()
+    center = {scene.class_name(item): item.box.center for item in scene.objects}
+    names = ('north', 'northeast', 'east', 'southeast', 'south', 'southwest', 'west', 'northwest')
+    proved = 0
+    for item in generated[0]:
+        asked = read(item.text)
+        if asked.task not in (Task.DIRECTION, Task.OBJECT):
+            continue
+        ahead = math.radians(asked.place.ahead_deg)
+
+        def sector(name, ahead=ahead, asked=asked):
+            x, y = center[name.split()[-1]][:2] - asked.place.eye_m[:2]
+            return names[round((ahead - math.atan2(y, x)) / (math.pi / 4)) % 8]
+
+        if asked.task is Task.DIRECTION:
+            assert sector(asked.about) == item.answer
+        else:
+            there = [name for name in item.options if sector(name) == asked.about]
+            assert there == [item.answer]
+        proved += 1
+    assert proved >= 24
+
+
+def test_a_question_reads_back_and_a_foreign_one_does_not():
+    place = Place((1.0, -2.5, 1.2), 30.0)
+    for task, about in ((Task.DIRECTION, 'red chair'), (Task.COUNT, 'shelf'),
+                        (Task.OBJECT, 'southwest'), (Task.DECISION, 'sofa')):  # fmt: skip
+        asked = Asked(task, place, about)
+        for order in (Order.CLOCKWISE, Order.SHUFFLED):
+            assert read(worded(asked, order)) == asked
+    shown = (('bed', 'red chair'), (), ('lamp',), ())
+    turned = Asked(Task.ANGLE, place, shown=shown)
+    assert read(f'{worded(turned, Order.CLOCKWISE)} {views_told(shown)}') == turned
+    assert read('Where is the bed?') is None
+    (answer,) = RuleOfViews().answer(perfect_map(), [Inquiry('q', 'Where?', AnswerType.TEXT)])
+    assert answer.value is None
+
+
+def test_a_perfect_map_is_right_and_wrong_names_and_places_cost(generated):
+    questions, _ = generated
+    found = figures(perfect_map(), questions)
+    for mode in ('compat', 'strict'):
+        assert found[mode, 'accuracy', ''].value == 1.0
+        assert found[mode, 'accuracy', 'PLA-Dec'].value == 1.0
+    assert found['strict', 'accuracy_all_orders', ''].value == 1.0
+    assert found['strict', 'consistency', ''].value == 1.0
+    assert found['strict', 'ceiling_ground_truth', ''].value == 1.0
+    assert found['strict', 'ceiling_ground_truth', ''].value == 1.0
+    assert found['strict', 'baseline_first_option', ''].value < 0.4
+    assert found['strict', 'baseline_random_labels', ''].value < 0.8
+    mixed = perfect_map()
+    swap = {'bed': 'sofa', 'sofa': 'bed', 'desk': 'shelf', 'shelf': 'desk'}
+    nodes = tuple(
+        replace(n, labels=(ScoredLabel(swap.get(n.label, n.label), 1.0),)) if n.label else n
+        for n in mixed.graph.nodes
+    )
+    worse = figures(replace(mixed, graph=replace(mixed.graph, nodes=nodes)), questions)
+    assert worse['strict', 'accuracy', ''].value < 0.9
+    # Without points a map cannot tell what is in the way.
+    bare = figures(replace(perfect_map(), dense=None), questions)
+    assert ('strict', 'accuracy', 'CNT') not in bare
+    assert bare['strict', 'accuracy', 'DIR-Rec'].value == 1.0
+    assert figures(perfect_map(), []) == {}
+
+
+def test_a_model_sees_the_images_and_no_map(generated, tmp_path, monkeypatch):
+    """A server on loopback that always says A; of a map the images would be told in words."""
+    monkeypatch.delenv('OPENAI_API_KEY', raising=False)
+    questions, images = generated
+    asked = [item for item in questions if item.category == Task.ANGLE.value][:2]
+    (tmp_path / 'cospace').mkdir()
+    for name in asked[0].images + asked[1].images:
+        Image.fromarray(images[name]).save(tmp_path / name)
+
+    def reply(prompt):
+        ids = re.findall(r'q-[0-9a-f]{16}', prompt)
+        return json.dumps({'answers': [{'id': key, 'answer': 'A'} for key in ids]})
+
+    with LoopbackModels(reply=reply) as server:
+        options = {'answerer': 'images:openai:m', 'base_url': server.url,
+                   'cache': str(tmp_path / 'cache')}  # fmt: skip
+        context = SuiteContext('room', perfect_map(), truth_of_path(), questions=asked,
+                               question_images=tmp_path)  # fmt: skip
+        found = make_suite('cospace', options).evaluate(context)
+    right = sum(item.options.index(item.answer) == 0 for item in asked) / len(asked)
+    for mode in ('compat', 'strict'):
+        (record,) = (
+            x for x in found if (x.mode, x.metric, x.class_name) == (mode, 'accuracy', '')
+        )
+        assert record.value == right
+    assert len(server.received) == len(asked)
+    for request in server.received:
+        parts = request.body['messages'][-1]['content']
+        assert sum(part['type'] == 'image_url' for part in parts) == 4
+        assert 'Image 1 shows' not in request.prompt
+
+
+@pytest.mark.parametrize(('line', 'right'), [
+    ([(0, 0), (3, 0)], 'go ahead'),
+    ([(0, 0), (0, -3)], 'turn right and go ahead'),
+    ([(0, 0), (0, 3)], 'turn left and go ahead'),
+    ([(0, 0), (-3, 0.1)], 'turn back and go ahead'),
+    ([(0, 0), (2, 0), (2, 2)], 'go ahead and turn left'),
+    ([(0, 0), (2, 0), (2, -2)], 'go ahead and turn right'),
+    ([(0, 0), (3, 2.9)], ''),
+    ([(0, 0), (0, -2), (2, -2)], ''),
+    ([(0, 0), (1, 0)], ''),
+])  # fmt: skip
+def test_decisions_follow_the_way(line, right):
+    assert decision(Place((0.0, 0.0, 1.2), 0.0), np.array(line, float)) == right
+
+
+def test_what_is_hidden_is_not_seen():
+    place = Place((0.0, 0.0, 1.0), 0.0)
+    grid = np.stack(np.meshgrid(np.linspace(-1, 1, 81), np.linspace(0, 2, 81)), -1).reshape(-1, 2)
+    near, far = (np.column_stack([np.full(len(grid), x), grid]) for x in (2.0, 3.0))
+    boxes = [AxisAlignedBox.around(points) for points in (near, far)]
+    shown = place.nearest(np.concatenate([near, far]))
+    assert [is_seen(box, shown) for box in boxes] == [True, False]
+    assert is_seen(boxes[1], place.nearest(far))

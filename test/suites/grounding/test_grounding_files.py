@@ -1,0 +1,124 @@
+"""Files of ScanRefer and Nr3D, and the figures that the published code gives for them."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from furnished_room import truth_of_room
+from typer.testing import CliRunner
+
+from osmabench_ros.cli.score import app
+from osmabench_ros.errors import QuestionError
+from osmabench_ros.suites.grounding.published import (
+    expressions_about,
+    read_expressions,
+    referit3d_scores,
+    scanrefer_scores,
+)
+
+
+def corners(low, high):
+    axes = np.array([low, high], float)
+    return [[axes[i, 0], axes[j, 1], axes[k, 2]]
+            for i in (0, 1) for j in (0, 1) for k in (0, 1)]  # fmt: skip
+
+
+def boxed(object_id, low, high, **more):
+    return {'scene_id': 's', 'object_id': str(object_id), 'ann_id': '0',
+            'bbox': corners(low, high), **more}  # fmt: skip
+
+
+def written(path, rows):
+    path.write_text(json.dumps(rows))
+    return path
+
+
+def test_scanrefer_in_both_modes(tmp_path):
+    truth = written(tmp_path / 'gt.json', [
+        boxed(1, (0, 0, 0), (1, 1, 1), object_name='chair'),
+        boxed(2, (5, 0, 0), (6, 1, 1), object_name='chair'),
+        boxed(3, (9, 0, 0), (10, 1, 1), object_name='desk'),
+        boxed(4, (20, 0, 0), (21, 1, 1), object_name='lamp'),
+    ])  # fmt: skip
+    said = written(tmp_path / 'pred.json', [
+        # IoU 1/3, right at 0.25 alone; said to be unique, which it is not.
+        boxed(1, (0.5, 0, 0), (1.5, 1, 1), unique_multiple=0, others=0),
+        boxed(2, (5, 0, 0), (6, 1, 1), unique_multiple=1, others=0),
+        boxed(2, (5, 0, 0), (6, 1, 1), unique_multiple=1, others=0),
+        boxed(3, (9, 0, 0), (10, 1, 1), unique_multiple=0, others=1),
+        # Of no expression: an IoU of 0.
+        boxed(7, (9, 0, 0), (10, 1, 1), unique_multiple=0, others=1),
+    ])  # fmt: skip
+    found = {(x.mode, x.group, x.metric): x for x in scanrefer_scores(said, truth)}
+    compat = {key: x.value for key, x in found.items() if key[0] == 'compat'}
+    assert compat['compat', '', 'acc_025'] == 4 / 5
+    assert compat['compat', '', 'acc_05'] == 3 / 5
+    assert compat['compat', 'unique', 'acc_025'] == 2 / 3
+    assert compat['compat', 'multiple', 'acc_05'] == 1.0
+    assert compat['compat', 'unique/in_others', 'acc_05'] == 1 / 2
+    # Every expression once; nothing was said of the lamp.
+    assert found['strict', '', 'acc_025'].value == 3 / 4
+    assert found['strict', '', 'acc_05'].value == 2 / 4
+    assert found['strict', 'unique', 'acc_025'].value == 1 / 2
+    assert found['strict', 'multiple', 'acc_05'].value == 1 / 2
+    arguments = ['grounding', str(said), '--truth', str(truth), '--format', 'json']
+    assert len(json.loads(CliRunner().invoke(app, arguments).output)) == len(found)
+
+
+NR3D = [
+    ('s-office_chair-3-7-8-9', 'the chair on the left', ['the', 'chair', 'on', 'the', 'left'],
+     True, 7),
+    ('s-office_chair-2-7-8', 'the Left one', ['the', 'Left', 'one'], False, 7),
+    ('s-desk-2-3-4', 'the long desk', ['the', 'long', 'desk'], True, 4),
+    ('s-desk-4-3-4-5-6', 'desk by the door', ['desk', 'by', 'the', 'door'], True, None),
+]  # fmt: skip
+
+
+def test_nr3d_by_difficulty_and_viewpoint(tmp_path):
+    file = tmp_path / 'nr3d.csv'
+    with file.open('w', newline='') as stream:
+        table = csv.writer(stream)
+        table.writerow(('stimulus_id', 'utterance', 'tokens', 'mentions_target_class',
+                        'predicted_id', 'instance_type'))  # fmt: skip
+        table.writerows([*row, 'x'] for row in NR3D)
+    read = read_expressions(file)
+    assert [(x.scene, x.label, x.same_class, x.target) for x in read[:2]] == [
+        ('s', 'office chair', 3, 7), ('s', 'office chair', 2, 7),
+    ]  # fmt: skip
+    found = {(x.mode, x.group): (x.value, x.expressions) for x in referit3d_scores(read)}
+    # compat leaves out what does not name the class, and takes tokens as they are.
+    assert found['compat', ''] == (1 / 3, 3)
+    assert found['compat', 'easy'] == (0.0, 1)
+    assert found['compat', 'hard'] == (1 / 2, 2)
+    assert found['compat', 'view_dependent'] == (1.0, 1)
+    assert found['strict', ''] == (1 / 2, 4)
+    assert found['strict', 'view_dependent'] == (1.0, 2)
+    assert found['strict', 'view_independent'] == (0.0, 2)
+    keys = ('stimulus_id', 'utterance', 'tokens', 'mentions_target_class', 'predicted_id')
+    rows = [dict(zip(keys, row, strict=True)) for row in NR3D]
+    assert read_expressions(written(tmp_path / 'nr3d.json', rows)) == read
+    assert CliRunner().invoke(app, ['grounding', str(file)]).exit_code == 0
+
+
+def test_expressions_of_scanrefer_are_asked_of_the_scene_that_they_are_about(tmp_path):
+    truth = truth_of_room()
+    row = {'object_name': 'sofa', 'ann_id': '0', 'description': 'A red sofa.', 'token': ['a']}
+    rows = [{**row, 'scene_id': scene, 'object_id': str(key)}
+            for scene, key in ((truth.scene, 7), ('elsewhere', 7), (truth.scene, 99))]  # fmt: skip
+    read = read_expressions(written(tmp_path / 'scanrefer.json', rows))
+    (question,) = expressions_about(truth, 'room', read)
+    assert '"A red sofa."' in question.text
+    assert question.answer[:3] == pytest.approx((-3.9, -0.9, 0.0), abs=0.01)
+    assert question.provenance['same_class'] == '1'
+
+
+@pytest.mark.parametrize(('rows', 'message'), [
+    ([], 'there is no expression'),
+    ([{'stimulus_id': 's-desk-3-1', 'utterance': 'x'}], 'row 1: stimulus_id "s-desk-3-1"'),
+    ([{'scene_id': 's'}], 'object_id'),
+    ({'scene_id': 's'}, 'there is no expression'),
+])  # fmt: skip
+def test_a_fault_is_named(tmp_path, rows, message):
+    with pytest.raises(QuestionError, match=message):
+        read_expressions(written(tmp_path / 'x.json', rows))

@@ -1,0 +1,23 @@
+"""The pictures of docs/ show what the page of today shows."""
+
+import importlib.util
+import json
+from pathlib import Path
+
+from PIL import Image
+
+DOCS = Path(__file__).parents[1] / 'docs'
+
+
+def test_the_pictures_are_of_todays_page() -> None:
+    specification = importlib.util.spec_from_file_location('pictures', DOCS / 'pictures.py')
+    assert specification is not None
+    assert specification.loader is not None
+    pictures = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(pictures)
+    noted = json.loads(pictures.NOTE.read_text('utf-8'))
+    assert noted['sha256_of_what_they_show'] == pictures.shown_digest(), 'make pictures'
+    film = DOCS / 'run.webp'
+    assert film.stat().st_size < pictures.LARGEST_BYTES
+    with Image.open(film) as opened:
+        assert getattr(opened, 'n_frames', 1) == pictures.STEPS
