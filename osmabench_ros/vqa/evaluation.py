@@ -77,6 +77,19 @@ def reference_maps(truth: GroundTruth) -> dict[str, SemanticMap]:
     return {'baseline_random_labels': with_random_labels(best, labels), **found}
 
 
+def reference_answers(
+    references: Mapping[str, SemanticMap],
+    questions: Sequence[Question],
+    rules: Answerer,
+    progress: Progress,
+) -> Iterator[tuple[str, SemanticMap, list[Answer]]]:
+    """Yield the name of the figure of each map for comparison, the map, and its answers."""
+    for number, (metric, known) in enumerate(references.items()):
+        first, last = number / len(references), (number + 1) / len(references)
+        part = share(progress, first, last, 'maps for comparison: ')
+        yield metric, known, answer_all(known, questions, rules, part)
+
+
 @dataclass(frozen=True)
 class QuestionResult:
     """Answers and verdicts in order of the questions, one each, with the records of `scored`."""
@@ -168,9 +181,8 @@ def scored(
         )
 
     others = baseline_answers(questions)
-    for metric, reference in asked.references.items():
-        report = share(progress, 0.0, 1.0, 'maps for comparison: ')
-        others.append((metric, answer_all(reference, questions, asked.rules, report)))
+    references = reference_answers(asked.references, questions, asked.rules, progress)
+    others += [(metric, given) for metric, _, given in references]
     for metric, other in beside.items():
         report = share(progress, 0.0, 1.0, f'{metric}: ')
         others.append((metric, answer_all(asked.semantic_map, questions, other, report)))

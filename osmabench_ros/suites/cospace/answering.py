@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
-from osmabench_ros.base.progress import Progress, silent
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.suites.cospace.place import Place, is_seen, likeliest_decision
@@ -21,7 +21,8 @@ from osmabench_ros.suites.cospace.wording import (
     Asked,
     read,
 )
-from osmabench_ros.suites.hypo3d.answering import GraphReader
+from osmabench_ros.vqa.answering.answerer import OneByOne
+from osmabench_ros.vqa.answering.graph_reader import GraphReader
 from osmabench_ros.vqa.answering.space import FloorWays, ways_of_map
 from osmabench_ros.vqa.graph_index import Embedder
 from osmabench_ros.vqa.questions import LETTERS, Answer, Inquiry
@@ -124,44 +125,32 @@ _RULES: Mapping[Task, Callable[[ViewReader, Asked, Sequence[str]], Said]] = {
 }
 
 
-class RuleOfViews:
+class RuleOfViews(OneByOne):
     """Reads the place and the question, and looks around in the recorded map from there.
 
-    Implements `Answerer`. A choice is answered with its letter.
+    A choice is answered with its letter.
     """
-
-    name = 'rule'
 
     def __init__(self, embedder: Embedder | None = None) -> None:
         self._embedder = embedder
 
-    def answer(
-        self,
-        semantic_map: SemanticMap,
-        inquiries: Sequence[Inquiry],
-        progress: Progress = silent,
-    ) -> list[Answer]:
-        """Return one answer for each inquiry, value None where map or rules give none."""
-        known, dense = semantic_map.label_set, semantic_map.dense
-        vocabulary = () if known is None else known.by_name
-        graph = GraphReader(semantic_map.graph, vocabulary, self._embedder)
-        points = None
+    def answering(self, semantic_map: SemanticMap) -> Callable[[Inquiry], Answer]:
+        """Return what answers from a map; questions that differ in images alone are one to it."""
+        dense, points = semantic_map.dense, None
         if dense is not None:
             points = dense.points if dense.valid is None else dense.points[dense.valid]
-        reader, answers = ViewReader(graph, points, ways_of_map(semantic_map)), []
-        kept: dict[tuple[Asked, tuple[str, ...]], Said] = {}
-        for number, item in enumerate(inquiries):
-            progress('', number / len(inquiries))
+        graph = GraphReader.of_map(semantic_map, self._embedder)
+        reader = ViewReader(graph, points, ways_of_map(semantic_map))
+        kept = cache(reader.answer)
+
+        def answered(item: Inquiry) -> Answer:
             asked = read(item.text)
             if asked is None:
-                answers.append(Answer(item.id, None, self.name, note='the rules do not know it'))
-                continue
-            # The order of the images makes no difference to a map.
-            if (asked, item.options) not in kept:
-                kept[asked, item.options] = reader.answer(asked, item.options)
-            value = kept[asked, item.options]
+                return Answer(item.id, None, self.name, note='the rules do not know it')
+            value = kept(asked, item.options)
             note = '' if value is not None else 'the map does not tell'
             if isinstance(value, str):
                 value = LETTERS[item.options.index(value)]
-            answers.append(Answer(item.id, value, self.name, note=note))
-        return answers
+            return Answer(item.id, value, self.name, note=note)
+
+        return answered

@@ -30,7 +30,7 @@ from osmabench_ros.suites.cospace.wording import (
     views_told,
     worded,
 )
-from osmabench_ros.suites.hypo3d.answering import GraphReader
+from osmabench_ros.vqa.answering.graph_reader import GraphReader
 from osmabench_ros.vqa.answering.space import RADIUS_M
 from osmabench_ros.vqa.exact.generation import RADII_M, ways_on
 from osmabench_ros.vqa.exact.view import SceneView, glimpsed_instances, label_of, shuffled

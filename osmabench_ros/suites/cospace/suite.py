@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from osmabench_ros.base.progress import share
-from osmabench_ros.base.strict import validated
 from osmabench_ros.maps.semantic_map import DenseMap
 from osmabench_ros.metrics.record import MetricRecord, Mode
 from osmabench_ros.metrics.statistics import wilson_interval
 from osmabench_ros.suites.cospace.answering import RuleOfViews
 from osmabench_ros.suites.cospace.generation import SUITE
 from osmabench_ros.suites.cospace.published import NUMBERED, Task, as_published
-from osmabench_ros.suites.exact_questions import RULE, AnswererOptions
+from osmabench_ros.suites.question_suite import RULE, AnswererOptions, QuestionSuite
 from osmabench_ros.suites.suite import SuiteContext
 from osmabench_ros.vqa.answering.answerer import Answerer, Material, parsed_reference
 from osmabench_ros.vqa.answering.baselines import constant, most_frequent
@@ -25,6 +23,7 @@ from osmabench_ros.vqa.evaluation import (
     answer_all,
     answered_and_judged,
     judge_all,
+    reference_answers,
     reference_maps,
 )
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge
@@ -37,7 +36,7 @@ IMAGES = 'images'
 _ON_POINTS = frozenset((Task.COUNT.value, Task.DECISION.value))
 
 
-class CoSpaceSuite:
+class CoSpaceSuite(QuestionSuite[AnswererOptions]):
     """Accuracy of answers about the views around places of the path, by task.
 
     Maps are asked without the images, by the place and, of rotation tasks, by what the images
@@ -47,31 +46,18 @@ class CoSpaceSuite:
     """
 
     name = SUITE
-
-    def __init__(self, *, options: Mapping[str, Any]) -> None:
-        self._options = validated(AnswererOptions, options, f'suite "{self.name}"')
-        self._options.check()
-
-    @property
-    def language_models(self) -> tuple[str, ...]:
-        """Models that answer."""
-        return self._options.language_models
+    options_type = AnswererOptions
 
     def evaluate(self, context: SuiteContext) -> list[MetricRecord]:
         """Ask one map; without questions that were prepared with the scene, nothing applies."""
-        questions = [item for item in context.questions if item.suite == self.name]
+        questions = self.prepared_questions(context)
         if not questions:
             return [MetricRecord(self.name, mode.value, 'accuracy') for mode in _MODES]
         asked = context.published_graph
         embedder = label_embedder(context.semantic_map, context.ground_truth.label_set)
         rules, judge = RuleOfViews(embedder), DeterministicJudge(embedder)
-        material = Material(
-            embedder=embedder,
-            frames=context.frames_directory,
-            question_images=context.question_images,
-        )
-        named = self._options.answerer
-        answerer = rules if named == RULE else self._options.made_answerer(named, material)
+        material = self.material(context, embedder)
+        named, answerer = self._options.answerer, self.answerer(rules, material)
         put = _as_put(questions, named)
         answers, verdicts = answered_and_judged(
             asked, put, answerer, judge, context.output_directory, context.progress
@@ -112,10 +98,12 @@ class CoSpaceSuite:
         truth, told = context.ground_truth, _as_put(questions, RULE)
         # Between the seen points of a sparse sample there are gaps that no map has.
         dense = DenseMap(np.concatenate([truth.surface.points, truth.unseen.points]))
-        for number, (metric, known) in enumerate(reference_maps(truth).items()):
-            part = share(context.progress, 0.7 + 0.05 * number, 0.75 + 0.05 * number)
-            given[metric] = answer_all(replace(known, dense=dense), told, rules, part)
-        return given
+        references = {
+            metric: replace(known, dense=dense) for metric, known in reference_maps(truth).items()
+        }
+        rest = share(context.progress, 0.7, 0.9)
+        of_references = reference_answers(references, told, rules, rest)
+        return given | {metric: answers for metric, _, answers in of_references}
 
 
 _MODES = (Mode.STRICT, Mode.COMPAT)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -18,9 +18,9 @@ from osmabench_ros.suites.grounding.expressions import (
     quoted,
     read_expression,
 )
-from osmabench_ros.suites.hypo3d.answering import GraphReader
 from osmabench_ros.suites.suite import TextEncoder
-from osmabench_ros.vqa.answering.answerer import Answerer
+from osmabench_ros.vqa.answering.answerer import Answerer, OneByOne
+from osmabench_ros.vqa.answering.graph_reader import GraphReader
 from osmabench_ros.vqa.grading import numbers_of
 from osmabench_ros.vqa.graph_index import Embedder
 from osmabench_ros.vqa.questions import Answer, AnswerValue, Inquiry
@@ -29,31 +29,25 @@ Ranking = Callable[[str], Sequence[SceneNode] | None]
 """Returns the things that an expression may mean, best first; None where it is not understood."""
 
 
-class RankingAnswerer(ABC):
+class RankingAnswerer(OneByOne):
     """Answers with the box of the best thing; all that are ranked are the nodes of the answer."""
-
-    name = ''
 
     @abstractmethod
     def ranking(self, semantic_map: SemanticMap) -> Ranking:
         """Return what ranks the things of a map."""
 
-    def answer(
-        self,
-        semantic_map: SemanticMap,
-        inquiries: Sequence[Inquiry],
-        progress: Progress = silent,
-    ) -> list[Answer]:
-        """Return one answer for each inquiry, value None where nothing fits."""
-        ranking, answers = self.ranking(semantic_map), []
-        for number, item in enumerate(inquiries):
-            progress('', number / len(inquiries))
+    def answering(self, semantic_map: SemanticMap) -> Callable[[Inquiry], Answer]:
+        """Return what answers with the things that an expression may mean."""
+        ranking = self.ranking(semantic_map)
+
+        def answered(item: Inquiry) -> Answer:
             found = ranking(quoted(item.text))
             note = 'the wording is not one that the rules know' if found is None else ''
             ids = tuple(node.id for node in found or ())
             note = note or ('' if ids else 'the map has nothing of this kind')
-            answers.append(Answer(item.id, None, self.name, ids, note))
-        return list(located(answers, semantic_map.graph))
+            return located(Answer(item.id, None, self.name, ids, note), semantic_map.graph)
+
+        return answered
 
 
 class RuleOfExpressions(RankingAnswerer):
@@ -62,16 +56,12 @@ class RuleOfExpressions(RankingAnswerer):
     Implements `Answerer`.
     """
 
-    name = 'rule'
-
     def __init__(self, embedder: Embedder | None = None) -> None:
         self._embedder = embedder
 
     def ranking(self, semantic_map: SemanticMap) -> Ranking:
         """Return what ranks the things of a map by rule."""
-        known = semantic_map.label_set
-        vocabulary = () if known is None else known.by_name
-        reader = ExpressionReader(GraphReader(semantic_map.graph, vocabulary, self._embedder))
+        reader = ExpressionReader(GraphReader.of_map(semantic_map, self._embedder))
 
         def ranked(text: str) -> Sequence[SceneNode] | None:
             expression = read_expression(text)
@@ -121,18 +111,17 @@ def _featured(graph: SceneGraph, space: FeatureSpace) -> list[SceneNode]:
     ]
 
 
-def located(answers: Sequence[Answer], graph: SceneGraph) -> Iterator[Answer]:
-    """Yield answers with the box that they give, else that of the first of their nodes."""
-    for answer in answers:
-        value: AnswerValue | None = answer.value
-        given = () if value is None else tuple(numbers_of(value))
-        boxes = (graph.by_id[key].box for key in answer.nodes if key in graph.by_id)
-        box = next((box for box in boxes if box is not None), None)
-        if len(given) == 6:
-            value = given
-        elif box is not None:
-            value = (*box.minimum.tolist(), *box.maximum.tolist())
-        yield replace(answer, value=value)
+def located(answer: Answer, graph: SceneGraph) -> Answer:
+    """Return an answer with the box that it gives, else that of the first of its nodes."""
+    value: AnswerValue | None = answer.value
+    given = () if value is None else tuple(numbers_of(value))
+    boxes = (graph.by_id[key].box for key in answer.nodes if key in graph.by_id)
+    box = next((box for box in boxes if box is not None), None)
+    if len(given) == 6:
+        value = given
+    elif box is not None:
+        value = (*box.minimum.tolist(), *box.maximum.tolist())
+    return replace(answer, value=value)
 
 
 class Located:
@@ -150,4 +139,4 @@ class Located:
     ) -> list[Answer]:
         """Return the answers with boxes."""
         answers = self._answerer.answer(semantic_map, inquiries, progress)
-        return list(located(answers, semantic_map.graph))
+        return [located(answer, semantic_map.graph) for answer in answers]

@@ -21,7 +21,7 @@ from osmabench_ros.suites.grounding.expressions import (
     measured,
     read_expression,
 )
-from osmabench_ros.suites.hypo3d.answering import GraphReader
+from osmabench_ros.vqa.answering.graph_reader import GraphReader
 from osmabench_ros.vqa.english import MATERIALS
 from osmabench_ros.vqa.exact.generation import NEIGHBOUR_MARGIN_M
 from osmabench_ros.vqa.exact.view import SceneView, glimpsed_instances, label_of, shuffled

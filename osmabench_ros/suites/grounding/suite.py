@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from pydantic import Field
 
 from osmabench_ros.base.progress import share
-from osmabench_ros.base.strict import FilePath, validated
+from osmabench_ros.base.strict import FilePath
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.metrics.record import MetricRecord, Mode
 from osmabench_ros.semantics.scene_graph import NodeKind
-from osmabench_ros.suites.exact_questions import RULE, AnswererOptions
 from osmabench_ros.suites.grounding.answering import (
     FeaturesOfExpressions,
     Located,
@@ -33,10 +31,16 @@ from osmabench_ros.suites.grounding.scores import (
     grounding_records,
     share_record,
 )
+from osmabench_ros.suites.question_suite import RULE, AnswererOptions, QuestionSuite
 from osmabench_ros.suites.suite import SuiteContext
 from osmabench_ros.vqa.answering.answerer import Answerer, Material
 from osmabench_ros.vqa.answering.rule import label_embedder
-from osmabench_ros.vqa.evaluation import answer_all, answered_and_judged, reference_maps
+from osmabench_ros.vqa.evaluation import (
+    answer_all,
+    answered_and_judged,
+    reference_answers,
+    reference_maps,
+)
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge
 from osmabench_ros.vqa.questions import Answer, Question
 from osmabench_ros.vqa.scores import unserved_categories
@@ -71,7 +75,7 @@ class GroundingOptions(AnswererOptions):
             super().check()
 
 
-class GroundingSuite:
+class GroundingSuite(QuestionSuite[GroundingOptions]):
     """Acc@0.25, Acc@0.5, centre distance and rank of what a map takes an expression to mean.
 
     Class names are '' for all, 'unique' and 'multiple' as in ScanRefer, 'easy' and 'hard' as in
@@ -79,15 +83,7 @@ class GroundingSuite:
     """
 
     name = SUITE
-
-    def __init__(self, *, options: Mapping[str, Any]) -> None:
-        self._options = validated(GroundingOptions, options, f'suite "{self.name}"')
-        self._options.check()
-
-    @property
-    def language_models(self) -> tuple[str, ...]:
-        """Models that answer."""
-        return self._options.language_models
+    options_type = GroundingOptions
 
     def evaluate(self, context: SuiteContext) -> list[MetricRecord]:
         """Ask one map for the targets of all expressions."""
@@ -111,9 +107,9 @@ class GroundingSuite:
         for metric, other in beside.items():
             given = answer_all(asked, questions, Located(other))
             found += _compared(metric, questions, given, asked)
-        for number, (metric, known) in enumerate(reference_maps(context.ground_truth).items()):
-            part = share(context.progress, 0.7 + 0.05 * number, 0.75 + 0.05 * number)
-            given = answer_all(known, questions, rules, part)
+        rest = share(context.progress, 0.7, 0.9)
+        references = reference_maps(context.ground_truth)
+        for metric, known, given in reference_answers(references, questions, rules, rest):
             found += _compared(metric, questions, given, known)
         return found
 
@@ -122,8 +118,7 @@ class GroundingSuite:
         truth, scene = context.ground_truth, context.scene_name
         if self._options.expressions is not None:
             return expressions_about(truth, scene, read_expressions(self._options.expressions))
-        given = [item for item in context.questions if item.suite == self.name]
-        return given or grounding_questions(
+        return self.prepared_questions(context) or grounding_questions(
             truth, scene=scene, seed=context.seed, targets=self._options.targets
         )
 

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from osmabench_ros.base.progress import Progress, silent
 from osmabench_ros.maps.semantic_map import SemanticMap
-from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode
 from osmabench_ros.suites.hypo3d.frame import Side, frame_of, orientation
 from osmabench_ros.suites.hypo3d.told import changed_graph, read_anchors, read_change
-from osmabench_ros.vqa.answering.execution import QueryExecutor
-from osmabench_ros.vqa.answering.references import ReferenceResolver
+from osmabench_ros.vqa.answering.graph_reader import GraphReader
 from osmabench_ros.vqa.answering.rule import RuleAnswerer
 from osmabench_ros.vqa.english import definite, without_article
-from osmabench_ros.vqa.graph_index import Embedder, GraphIndex, LabelMatcher
-from osmabench_ros.vqa.questions import Answer, Inquiry, Query
+from osmabench_ros.vqa.graph_index import Embedder
+from osmabench_ros.vqa.questions import Answer, Inquiry
 
 _ASKED = re.compile(
     r'With (?P<facing>.+? at the (?:front|left|back|right)), in which direction is '
@@ -31,45 +29,14 @@ def direction_question(thing: str, origin: str, anchors: Mapping[Side, str]) -> 
     return f'{facing}{asked}'
 
 
-class GraphReader:
-    """Finds things, directions and answers to queries in one scene graph."""
-
-    def __init__(
-        self,
-        graph: SceneGraph,
-        vocabulary: Iterable[str] = (),
-        embedder: Embedder | None = None,
-        ids: Iterable[int] | None = None,
-    ) -> None:
-        self.graph = graph
-        self.index = GraphIndex(graph, ids)
-        matcher = LabelMatcher(self.index.by_label, vocabulary, embedder)
-        self._resolver = ReferenceResolver(self.index, matcher)
-        self._executor = QueryExecutor(self.index, self._resolver)
-
-    def named(self, phrase: str) -> SceneNode | None:
-        """Return the best observed thing that a phrase may mean."""
-        return next(iter(self.all_named(phrase)), None)
-
-    def all_named(self, phrase: str) -> tuple[SceneNode, ...]:
-        """Return all that a phrase may mean, best observed first."""
-        return self._resolver.resolve(phrase).nodes
-
-    def answer(self, query: Query) -> str | int | float | None:
-        """Return the answer to a query, None if the graph does not say."""
-        value = self._executor.execute(query).value
-        return None if isinstance(value, tuple) else value
-
-    def direction(self, thing: str, origin: str, anchors: Mapping[Side, str]) -> str:
-        """Return the direction of a thing from another in the frame of anchors, '' for none."""
-        boxes = [
-            None if (node := self.named(name)) is None else node.box for name in (thing, origin)
-        ]
-        frame = frame_of(self.graph, anchors, self.named)
-        first, second = boxes
-        if frame is None or first is None or second is None:
-            return ''
-        return frame.direction(first, second)
+def direction_in(reader: GraphReader, thing: str, origin: str, anchors: Mapping[Side, str]) -> str:
+    """Return the direction of a thing from another in the frame of anchors, '' for none."""
+    found = [reader.named(name) for name in (thing, origin)]
+    first, second = (None if node is None else node.box for node in found)
+    frame = frame_of(reader.graph, anchors, reader.named)
+    if frame is None or first is None or second is None:
+        return ''
+    return frame.direction(first, second)
 
 
 class RuleOfChanges:
@@ -99,18 +66,14 @@ class RuleOfChanges:
             found |= self._answers(changed, asked, note)
         return [found[item.id] for item in inquiries]
 
-    def _reader(self, semantic_map: SemanticMap) -> GraphReader:
-        known = semantic_map.label_set
-        vocabulary = () if known is None else known.by_name
-        return GraphReader(semantic_map.graph, vocabulary, self._embedder)
-
     def _changed(self, semantic_map: SemanticMap, sentence: str) -> tuple[SemanticMap, str]:
         if not sentence:
             return semantic_map, ''
         told = read_change(sentence)
         if told is None:
             return semantic_map, 'the change is not worded as the rules know'
-        graph = changed_graph(semantic_map.graph, told, self._reader(semantic_map).named)
+        reader = GraphReader.of_map(semantic_map, self._embedder)
+        graph = changed_graph(semantic_map.graph, told, reader.named)
         if graph is None:
             return semantic_map, 'the map lacks a thing that the change names'
         return replace(semantic_map, graph=graph), ''
@@ -126,9 +89,9 @@ class RuleOfChanges:
             if match is None:
                 others.append(item)
                 continue
-            reader = reader or self._reader(semantic_map)
+            reader = reader or GraphReader.of_map(semantic_map, self._embedder)
             thing, origin = (without_article(match[name]) for name in ('thing', 'origin'))
-            value = reader.direction(thing, origin, read_anchors(match['facing']))
+            value = direction_in(reader, thing, origin, read_anchors(match['facing']))
             reason = '' if value else 'the map gives no clear direction'
             found[item.id] = Answer(item.id, value or None, self.name, note=note or reason)
         for answer in rules.answer(semantic_map, others) if others else ():

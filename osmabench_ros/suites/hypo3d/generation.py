@@ -15,7 +15,7 @@ from osmabench_ros.semantics.labels import normalised_name
 from osmabench_ros.semantics.relations import DEFAULT_THRESHOLDS, with_neighbours_within
 from osmabench_ros.semantics.scene_graph import RelationType, SceneGraph, SceneNode
 from osmabench_ros.sequences.ground_truth import GroundTruth
-from osmabench_ros.suites.hypo3d.answering import GraphReader, direction_question
+from osmabench_ros.suites.hypo3d.answering import direction_in, direction_question
 from osmabench_ros.suites.hypo3d.hypotheses import (
     DEFAULT_CHANGES,
     Hypothesis,
@@ -24,6 +24,7 @@ from osmabench_ros.suites.hypo3d.hypotheses import (
     structure_names,
 )
 from osmabench_ros.suites.hypo3d.told import ToldChange, changed_graph
+from osmabench_ros.vqa.answering.graph_reader import GraphReader
 from osmabench_ros.vqa.evaluation import UNSEEABLE
 from osmabench_ros.vqa.exact.generation import NEIGHBOUR_MARGIN_M
 from osmabench_ros.vqa.exact.view import SceneView, label_of, shuffled
@@ -246,7 +247,7 @@ class _Builder:
         text = direction_question(thing, origin, self._anchors)
 
         def answer(reader: GraphReader) -> AnswerValue | None:
-            return reader.direction(thing, origin, self._anchors) or None
+            return direction_in(reader, thing, origin, self._anchors) or None
 
         return _Asked(Kind.DIRECTION, text, AnswerType.TEXT, answer, (thing, origin))
 

@@ -21,9 +21,9 @@ from osmabench_ros.scenes.changes import changed_scene
 from osmabench_ros.scenes.ground_truth import ground_truth_graph
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.semantics.scene_graph import NodeKind, RelationType, SceneGraph, SceneNode
-from osmabench_ros.suites.hypo3d.answering import GraphReader
 from osmabench_ros.suites.hypo3d.frame import Side, chosen_anchors, frame_of
 from osmabench_ros.suites.hypo3d.told import ToldChange, changed_graph, touched_nodes
+from osmabench_ros.vqa.answering.graph_reader import GraphReader
 from osmabench_ros.vqa.english import BASIC_COLORS, confusable
 from osmabench_ros.vqa.exact.view import SceneView, color_of, label_of, shuffled
 

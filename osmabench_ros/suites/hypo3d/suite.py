@@ -11,12 +11,16 @@ from pydantic import Field
 from osmabench_ros.base.progress import share
 from osmabench_ros.base.strict import FilePath, validated
 from osmabench_ros.metrics.record import MetricRecord
-from osmabench_ros.suites.exact_questions import RULE, QuestionModelOptions, write_summaries
 from osmabench_ros.suites.hypo3d.answering import RuleOfChanges
 from osmabench_ros.suites.hypo3d.figures import accuracies, hallucinations, of_run, staleness
 from osmabench_ros.suites.hypo3d.generation import SUITE, Run
+from osmabench_ros.suites.question_suite import (
+    QuestionModelOptions,
+    QuestionSuite,
+    write_summaries,
+)
 from osmabench_ros.suites.suite import SuiteContext
-from osmabench_ros.vqa.answering.answerer import Accountable, Material
+from osmabench_ros.vqa.answering.answerer import Accountable
 from osmabench_ros.vqa.answering.baselines import most_frequent
 from osmabench_ros.vqa.answering.rule import label_embedder
 from osmabench_ros.vqa.evaluation import (
@@ -24,6 +28,7 @@ from osmabench_ros.vqa.evaluation import (
     answered_and_judged,
     judge_all,
     records_of_summary,
+    reference_answers,
     reference_maps,
 )
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge
@@ -72,7 +77,7 @@ def hypo3d_options(suites: Iterable[_Named]) -> Hypo3DOptions | None:
     return validated(Hypo3DOptions, given[0], f'suite "{SUITE}"') if given else None
 
 
-class Hypo3DSuite:
+class Hypo3DSuite(QuestionSuite[Hypo3DOptions]):
     """Accuracy with a change told, with an irrelevant one told, and on a scene mapped again.
 
     Class names are '' for all, kinds of questions (Scale, Direction, Semantic) and types of
@@ -81,15 +86,7 @@ class Hypo3DSuite:
     """
 
     name = SUITE
-
-    def __init__(self, *, options: Mapping[str, Any]) -> None:
-        self._options = validated(Hypo3DOptions, options, f'suite "{self.name}"')
-        self._options.check()
-
-    @property
-    def language_models(self) -> tuple[str, ...]:
-        """Models that answer or judge."""
-        return self._options.language_models
+    options_type = Hypo3DOptions
 
     def evaluate(self, context: SuiteContext) -> list[MetricRecord]:
         """Ask one map; without questions that were prepared with the scene, nothing applies."""
@@ -99,14 +96,8 @@ class Hypo3DSuite:
         asked = context.published_graph
         embedder = label_embedder(context.semantic_map, context.ground_truth.label_set)
         rules, equality = RuleOfChanges(embedder), DeterministicJudge(embedder)
-        material = Material(
-            embedder=embedder,
-            frames=context.frames_directory,
-            question_images=context.question_images,
-        )
-        by_rule = self._options.answerer == RULE
-        reference = self._options.answerer
-        answerer = rules if by_rule else self._options.made_answerer(reference, material)
+        material = self.material(context, embedder)
+        answerer = self.answerer(rules, material)
         client = self._options.judging_client()
         judge = equality if client is None else LanguageModelJudge(client)
         answers, verdicts = answered_and_judged(
@@ -123,10 +114,10 @@ class Hypo3DSuite:
         others = {'baseline_most_frequent': most_frequent(told)}
         for metric, other in self._options.made_baselines(material).items():
             others[metric] = answer_all(asked, told, other)
-        references = {} if self._options.change else reference_maps(context.ground_truth)
-        for number, (metric, of_truth) in enumerate(references.items()):
-            part = share(context.progress, 0.7 + 0.05 * number, 0.75 + 0.05 * number)
-            others[metric] = answer_all(of_truth, told, rules, part)
+        if not self._options.change:
+            rest = share(context.progress, 0.7, 0.9)
+            references = reference_answers(reference_maps(context.ground_truth), told, rules, rest)
+            others |= {metric: given for metric, _, given in references}
         for metric, given in others.items():
             by_id = {item.question_id: item for item in judge_all(told, given, equality)}
             found += records(
@@ -137,7 +128,7 @@ class Hypo3DSuite:
     def questions(self, context: SuiteContext) -> list[Question]:
         """Return what is asked: prepared questions, or those of `before` about this scene."""
         if self._options.before is None:
-            return [item for item in context.questions if item.suite == self.name]
+            return self.prepared_questions(context)
         changed = self._options.change or context.ground_truth.scene
         return [
             replace(

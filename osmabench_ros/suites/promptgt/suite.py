@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from osmabench_ros.base.strict import FilePath, validated
+from osmabench_ros.base.strict import FilePath
 from osmabench_ros.language.embedding import SentenceEmbedder
 from osmabench_ros.metrics.record import MetricRecord, Mode
 from osmabench_ros.metrics.statistics import wilson_interval
@@ -17,8 +16,9 @@ from osmabench_ros.scenes.specification import (
     facts,
     read_specification,
 )
-from osmabench_ros.suites.exact_questions import ExactQuestionsSuite, QuestionModelOptions
+from osmabench_ros.suites.exact_questions import ExactQuestionsSuite
 from osmabench_ros.suites.promptgt.published import BLOCK_OF, read_questions
+from osmabench_ros.suites.question_suite import QuestionModelOptions
 from osmabench_ros.suites.suite import SuiteContext
 from osmabench_ros.vqa.answering.baselines import ground_truth_map
 from osmabench_ros.vqa.answering.rule import RuleAnswerer, label_embedder
@@ -54,11 +54,8 @@ class PromptGtSuite(ExactQuestionsSuite):
     """
 
     name = SUITE
+    options_type = PromptGtOptions
     asked = PROMPTGT
-
-    def __init__(self, *, options: Mapping[str, Any]) -> None:
-        self._options: Any = validated(PromptGtOptions, options, f'suite "{self.name}"')
-        self._options.check()
 
     def evaluate(self, context: SuiteContext) -> list[MetricRecord]:
         """Ask one map; a scene without specification or questions has no figures."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, cast, runtime_checkable
@@ -19,6 +20,9 @@ from osmabench_ros.vqa.questions import Answer, Inquiry
 
 GRAPH = 'graph'
 """The answerer that is meant where a language model alone is named."""
+
+REPORTED_EVERY = 20
+"""Questions between two reports of progress."""
 
 
 class Answerer(Protocol):
@@ -43,6 +47,31 @@ class Answerer(Protocol):
         Raises IncompleteError, which has all answers, if a server failed to give some.
         """
         ...
+
+
+class OneByOne(ABC):
+    """Answers the questions about a map one after another. Implements `Answerer`."""
+
+    name = 'rule'
+
+    @abstractmethod
+    def answering(self, semantic_map: SemanticMap) -> Callable[[Inquiry], Answer]:
+        """Return what answers each question about a map."""
+
+    def answer(
+        self,
+        semantic_map: SemanticMap,
+        inquiries: Sequence[Inquiry],
+        progress: Progress = silent,
+    ) -> list[Answer]:
+        """Return one answer for each inquiry, value None where there is none."""
+        answered = self.answering(semantic_map)
+        answers: list[Answer] = []
+        for item in inquiries:
+            answers.append(answered(item))
+            if len(answers) % REPORTED_EVERY == 0:
+                progress('', len(answers) / len(inquiries))
+        return answers
 
 
 @runtime_checkable

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from osmabench_ros.base.progress import Progress, silent
 from osmabench_ros.base.strict import Strict, validated
 from osmabench_ros.language.embedding import SentenceEmbedder
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.semantics.labels import LabelSet
-from osmabench_ros.vqa.answering.answerer import Material
+from osmabench_ros.vqa.answering.answerer import Material, OneByOne
 from osmabench_ros.vqa.answering.execution import QueryExecutor
-from osmabench_ros.vqa.answering.references import ReferenceResolver
+from osmabench_ros.vqa.answering.graph_reader import GraphReader
 from osmabench_ros.vqa.answering.space import SpaceExecutor, storeys_of_map, ways_of_map
-from osmabench_ros.vqa.graph_index import SIMILARITY_THRESHOLD, Embedder, GraphIndex, LabelMatcher
+from osmabench_ros.vqa.graph_index import SIMILARITY_THRESHOLD, Embedder
 from osmabench_ros.vqa.questions import Answer, Inquiry
 from osmabench_ros.vqa.wording import parsed
-
-TOLD_EVERY = 20
-"""Questions between two reports of progress."""
 
 
 def label_embedder(semantic_map: SemanticMap, label_set: LabelSet) -> SentenceEmbedder | None:
@@ -30,10 +26,8 @@ def label_embedder(semantic_map: SemanticMap, label_set: LabelSet) -> SentenceEm
     return SentenceEmbedder() if not speaks_it and SentenceEmbedder.is_available() else None
 
 
-class RuleAnswerer:
+class RuleAnswerer(OneByOne):
     """Parses exact questions, answers them from the graph; labels match from `threshold` on."""
-
-    name = 'rule'
 
     def __init__(
         self, embedder: Embedder | None = None, threshold: float = SIMILARITY_THRESHOLD
@@ -42,35 +36,16 @@ class RuleAnswerer:
         self._threshold = threshold
         self._latest: tuple[SemanticMap, QueryExecutor] | None = None
 
-    def answer(
-        self,
-        semantic_map: SemanticMap,
-        inquiries: Sequence[Inquiry],
-        progress: Progress = silent,
-    ) -> list[Answer]:
-        """Return one answer for each inquiry, value None where map or rules give none."""
-        executor = self._executor(semantic_map)
-        answers = []
-        for start in range(0, len(inquiries), TOLD_EVERY):
-            batch = inquiries[start : start + TOLD_EVERY]
-            answers += [_answered(executor, item, self.name) for item in batch]
-            progress('', len(answers) / len(inquiries))
-        return answers
-
-    def _executor(self, semantic_map: SemanticMap) -> QueryExecutor:
+    def answering(self, semantic_map: SemanticMap) -> Callable[[Inquiry], Answer]:
+        """Return what answers from a map, whose index is kept for further calls."""
         if self._latest is None or self._latest[0] is not semantic_map:
             self._latest = (semantic_map, self._built(semantic_map))
-        return self._latest[1]
+        return partial(_answered, self._latest[1], name=self.name)
 
     def _built(self, semantic_map: SemanticMap) -> QueryExecutor:
-        index = GraphIndex(semantic_map.graph)
-        vocabulary: Iterable[str] = ()
-        if semantic_map.label_set is not None:
-            vocabulary = semantic_map.label_set.by_name
-        matcher = LabelMatcher(index.by_label, vocabulary, self._embedder, self._threshold)
-        resolver = ReferenceResolver(index, matcher)
+        reader = GraphReader.of_map(semantic_map, self._embedder, self._threshold)
         storeys_m = partial(storeys_of_map, semantic_map)
-        return SpaceExecutor(index, resolver, ways_of_map(semantic_map), storeys_m)
+        return SpaceExecutor(reader.index, reader.resolver, ways_of_map(semantic_map), storeys_m)
 
 
 def rule_answerer(*, material: Material, options: dict[str, Any]) -> RuleAnswerer:

@@ -230,7 +230,7 @@ def test_what_models_say_is_a_box_or_a_node(truth):
         Answer('b', 'the red stool, node 20', 'm', nodes=(99, 20)),
         Answer('c', None, 'm'),
     ]
-    boxes = [answer.value for answer in located(given, graph)]
+    boxes = [located(answer, graph).value for answer in given]
     assert boxes[0] == (0, 0, 0, 1, 1, 1)
     assert boxes[1][:3] == tuple(graph.by_id[20].box.minimum)
     assert boxes[2] is None

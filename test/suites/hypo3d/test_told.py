@@ -8,9 +8,9 @@ from pydantic import TypeAdapter
 from osmabench_ros.scenes.change_kinds import Changes, ChangeType
 from osmabench_ros.scenes.changes import changed_scene
 from osmabench_ros.scenes.ground_truth import ground_truth_graph
-from osmabench_ros.suites.hypo3d.answering import GraphReader
 from osmabench_ros.suites.hypo3d.frame import Side
 from osmabench_ros.suites.hypo3d.told import ToldChange, changed_graph, read_change, touched_nodes
+from osmabench_ros.vqa.answering.graph_reader import GraphReader
 
 ANCHORS = {Side.FRONT: 'bed', Side.LEFT: 'desk'}
 MOVED = ToldChange(ChangeType.MOVEMENT, 'stool', side=Side.BACK, distance_m=0.8, anchors=ANCHORS)

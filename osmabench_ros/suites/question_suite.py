@@ -1,0 +1,163 @@
+"""What suites of questions share: who answers and judges, and what these may use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from pydantic import Field, field_validator
+
+from osmabench_ros.base.files import write_json
+from osmabench_ros.base.strict import validated
+from osmabench_ros.language.client import ModelClient
+from osmabench_ros.language.settings import ModelAccess
+from osmabench_ros.suites.suite import SuiteContext
+from osmabench_ros.vqa.answering.answerer import (
+    GRAPH,
+    Answerer,
+    Material,
+    make_answerer,
+    parsed_reference,
+)
+from osmabench_ros.vqa.answering.language_model import DEFAULT_GRAPH_TOKENS
+from osmabench_ros.vqa.graph_index import Embedder
+from osmabench_ros.vqa.judging.deterministic import Judge
+from osmabench_ros.vqa.judging.language_model import LanguageModelJudge
+from osmabench_ros.vqa.questions import Question
+
+RULE, DETERMINISTIC = 'rule', 'deterministic'
+
+
+class AnswererOptions(ModelAccess):
+    """Who answers; the default needs no network.
+
+    It has the keys of `ModelAccess` too, of which a budget is that of one map: when it is used up
+    the evaluation stops, and what was answered is kept.
+
+    Parameters
+    ----------
+    answerer : str
+        'rule', a model such as 'openai:qwen3' or 'gemini:gemini-2.5-flash', which reads the graph,
+        or another answerer with its model, such as 'tools:openai:qwen3'.
+    answerer_options : dict
+        Options of that answerer.
+    baselines : tuple of str
+        Answerers that are asked beside, e.g. 'question_only:openai:qwen3'; the figure of each is
+        `baseline_asked_` and its name.
+    graph_tokens : int
+        Budget of a prompt for the graph; what does not fit is counted.
+    """
+
+    answerer: str = RULE
+    answerer_options: dict[str, Any] = Field(default_factory=dict)
+    baselines: tuple[str, ...] = ()
+    graph_tokens: int = Field(DEFAULT_GRAPH_TOKENS, ge=100)
+
+    @field_validator('baselines')
+    @classmethod
+    def _name_each_once(cls, references: tuple[str, ...]) -> tuple[str, ...]:
+        names = {parsed_reference(item)[0] for item in references}
+        if len(names) < len(references):
+            raise ValueError('name each answerer once, as its figure has its name')
+        return references
+
+    def check(self) -> None:
+        """Make answerers and models once, so that a wrong name or a missing key is found early."""
+        self.made_answerer(self.answerer)
+        self.made_baselines(Material())
+
+    def made_answerer(self, reference: str, material: Material | None = None) -> Answerer:
+        """Return an answerer with its own account; `material` is what it may use."""
+        name, model = parsed_reference(reference)
+        options = dict(self.answerer_options) if reference == self.answerer else {}
+        if name in (GRAPH, 'caption'):
+            options.setdefault('graph_tokens', self.graph_tokens)
+        client = self.client_of(model) if model else None
+        return make_answerer(name, replace(material or Material(), client=client), options)
+
+    def made_baselines(self, material: Material) -> dict[str, Answerer]:
+        """Return the answerers that are asked beside, by the names of their figures."""
+        return {
+            f'baseline_asked_{parsed_reference(item)[0]}': self.made_answerer(item, material)
+            for item in self.baselines
+        }
+
+    @property
+    def language_models(self) -> tuple[str, ...]:
+        """The models that are asked, each once."""
+        answering = [parsed_reference(item)[1] for item in (self.answerer, *self.baselines)]
+        return tuple(dict.fromkeys(item for item in answering if item))
+
+
+class QuestionModelOptions(AnswererOptions):
+    """Who answers, and who judges.
+
+    Parameters
+    ----------
+    judge : str
+        'deterministic', or a model.
+    """
+
+    judge: str = DETERMINISTIC
+
+    def check(self) -> None:
+        """Make answerers and models once, so that a wrong name or a missing key is found early."""
+        super().check()
+        self.judging_client()
+
+    @property
+    def language_models(self) -> tuple[str, ...]:
+        """The models that are asked, each once."""
+        judging = () if self.judge == DETERMINISTIC else (self.judge,)
+        return tuple(dict.fromkeys((*super().language_models, *judging)))
+
+    def judging_client(self) -> ModelClient | None:
+        """Return the judging model with its own account, None for the rules."""
+        return None if self.judge == DETERMINISTIC else self.client_of(self.judge)
+
+
+OptionsT = TypeVar('OptionsT', bound=AnswererOptions)
+
+
+class QuestionSuite(Generic[OptionsT]):
+    """A suite that asks a map questions; `name` and `options_type` are its own."""
+
+    name: str
+    options_type: type[OptionsT]
+
+    def __init__(self, *, options: Mapping[str, Any]) -> None:
+        self._options = validated(self.options_type, options, f'suite "{self.name}"')
+        self._options.check()
+
+    @property
+    def language_models(self) -> tuple[str, ...]:
+        """Models that answer or judge."""
+        return self._options.language_models
+
+    def prepared_questions(self, context: SuiteContext) -> list[Question]:
+        """Return the questions of this suite that were prepared with the scene."""
+        return [item for item in context.questions if item.suite == self.name]
+
+    def material(self, context: SuiteContext, embedder: Embedder | None) -> Material:
+        """Return what answerers may use."""
+        return Material(
+            embedder=embedder,
+            frames=context.frames_directory,
+            question_images=context.question_images,
+        )
+
+    def answerer(self, rules: Answerer, material: Material) -> Answerer:
+        """Return the answerer of the options, the rules of the suite by default."""
+        named = self._options.answerer
+        return rules if named == RULE else self._options.made_answerer(named, material)
+
+
+def write_summaries(folder: Path, answerer: str, summary: Mapping[str, Any], judge: Judge) -> None:
+    """Write who answered and who judged, and how, beside the answers."""
+    judging: dict[str, Any] = {'judge': judge.name}
+    if isinstance(judge, LanguageModelJudge):
+        judging['prompt'] = judge.prompt.identity
+    write_json(folder / 'answering.json', {'answerer': answerer, **summary})
+    write_json(folder / 'judging.json', judging)
