@@ -5,11 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
-
-import yaml
 
 from osmabench_ros.base.extensions import SIMULATORS, load_extension
 from osmabench_ros.base.files import filled_folder, write_json, write_text
@@ -54,28 +52,17 @@ from osmabench_ros.simulation.frame_source import stamp_of
 from osmabench_ros.simulation.lighting import require_light
 from osmabench_ros.simulation.navigation import NavigationMap
 from osmabench_ros.simulation.robot_path import Motion, RobotPath
+from osmabench_ros.simulation.simulator import Simulator
 from osmabench_ros.simulation.strategies import Lookouts
 from osmabench_ros.simulation.trajectory import Trajectory, sample_trajectory
-from osmabench_ros.suites.cospace.generation import SUITE as COSPACE
-from osmabench_ros.suites.cospace.generation import panorama_questions
-from osmabench_ros.suites.cospace.place import HFOV_RAD
-from osmabench_ros.suites.grounding.generation import SUITE as GROUNDING
-from osmabench_ros.suites.grounding.generation import grounding_questions
-from osmabench_ros.suites.hypo3d.generation import hypothetical_questions
-from osmabench_ros.suites.hypo3d.suite import hypo3d_options
+from osmabench_ros.suites.preparing import PreparedScene, PreparesQuestions, SimulatedScene
 from osmabench_ros.suites.suite import models_asked_by
-from osmabench_ros.vqa.answering.pictures import encoded
 from osmabench_ros.vqa.exact.generation import questions_about
 from osmabench_ros.vqa.question_files import write_records
-from osmabench_ros.vqa.questions import Question
 
 COVERAGE_FILE = 'coverage.json'
 GROUND_TRUTH_FOLDER = 'ground_truth'
 QUESTIONS_FILE = 'questions.jsonl'
-HALFWAY_FILE = 'changed_halfway.yaml'
-"""Condition that makes the first change of hypo3d halfway."""
-CHANGE_FILES = 'hypo3d_change_{}.yaml'
-"""Changes that questions of hypo3d tell, for "changes" of a scene."""
 
 
 def _open_recorded(item: SceneConfig) -> RecordedSequence:
@@ -278,42 +265,21 @@ def _write_truth(
     progress('generating questions', 0.0)
     key, seed = str(plan.identity.scene_key), plan.scene.seed_of_path
     questions = questions_about(truth, scene=key, seed=seed)
-    if any(item.name == GROUNDING for item in plan.config.suites):
-        questions += grounding_questions(truth, scene=key, seed=seed)
-    hypotheses = hypo3d_options(plan.config.suites)
-    if scene and path and hypotheses is not None and hypotheses.before is None:
-        progress('changing the scene', 0.0)
-        told, changes = hypothetical_questions(scene, truth, scene_key=key, seed=seed)
-        questions += told
-        for number, change in enumerate(changes):
-            file = directory / CHANGE_FILES.format(number)
-            made = [change.model_dump(mode='json', exclude_defaults=True)]
-            write_text(file, yaml.safe_dump(made))
-            if str(number) == next((item.provenance['number'] for item in told), ''):
-                span = {'seconds': [round(float(path.times_s(Motion())[-1]) / 2, 3), None]}
-                halfway = {'scene_change': {'span': span, 'changes': made}}
-                write_text(directory / HALFWAY_FILE, yaml.safe_dump(halfway))
-    if scene is not None and any(item.name == COSPACE for item in plan.config.suites):
-        progress('rendering views around places', 0.0)
-        questions += _panoramas(plan, scene, truth, directory)
+    simulated = None
+    if scene is not None and path is not None:
+        simulated = SimulatedScene(scene, path, partial(_wide, plan, scene))
+    prepared = PreparedScene(truth, key, seed, directory, simulated, progress)
+    for suite in made_suites(plan.config.suites):
+        if isinstance(suite, PreparesQuestions):
+            questions += suite.prepare(prepared)
     write_ground_truth(truth, directory / GROUND_TRUTH_FOLDER)
     write_records(directory / QUESTIONS_FILE, questions)
 
 
-def _panoramas(plan: RunPlan, scene: Scene, truth: GroundTruth, directory: Path) -> list[Question]:
-    """Return questions about the views around places, and write their images."""
-    wide = plan.config.camera.model_copy(update={'hfov_deg': math.degrees(HFOV_RAD)})
-    simulator = plan.config.simulator.simulator(scene, wide)
-    try:
-        simulator.set_lighting(Lighting.unlit())
-        key, seed = str(plan.identity.scene_key), plan.scene.seed_of_path
-        found, images = panorama_questions(truth, simulator.render, scene_key=key, seed=seed)
-    finally:
-        simulator.close()
-    for name, image in images.items():
-        (directory / name).parent.mkdir(exist_ok=True)
-        (directory / name).write_bytes(encoded(image).data)
-    return found
+def _wide(plan: RunPlan, scene: Scene, hfov_rad: float) -> Simulator:
+    """Start the backend of a run with another field of view."""
+    camera = plan.config.camera.model_copy(update={'hfov_deg': math.degrees(hfov_rad)})
+    return plan.config.simulator.simulator(scene, camera)
 
 
 def _coverage(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
 
 import numpy as np
@@ -11,13 +12,17 @@ from osmabench_ros.base.progress import share
 from osmabench_ros.maps.semantic_map import DenseMap
 from osmabench_ros.metrics.record import MetricRecord, Mode
 from osmabench_ros.metrics.statistics import wilson_interval
+from osmabench_ros.scenes.lights import Lighting
 from osmabench_ros.suites.cospace.answering import RuleOfViews
-from osmabench_ros.suites.cospace.generation import SUITE
+from osmabench_ros.suites.cospace.generation import SUITE, panorama_questions
+from osmabench_ros.suites.cospace.place import HFOV_RAD
 from osmabench_ros.suites.cospace.published import NUMBERED, Task, as_published
+from osmabench_ros.suites.preparing import PreparedScene
 from osmabench_ros.suites.question_suite import RULE, AnswererOptions, QuestionSuite
 from osmabench_ros.suites.suite import SuiteContext
 from osmabench_ros.vqa.answering.answerer import Answerer, Material, parsed_reference
 from osmabench_ros.vqa.answering.baselines import constant, most_frequent
+from osmabench_ros.vqa.answering.pictures import encoded
 from osmabench_ros.vqa.answering.rule import label_embedder
 from osmabench_ros.vqa.evaluation import (
     answer_all,
@@ -47,6 +52,22 @@ class CoSpaceSuite(QuestionSuite[AnswererOptions]):
 
     name = SUITE
     options_type = AnswererOptions
+
+    def prepare(self, prepared: PreparedScene) -> list[Question]:
+        """Ask about the views around places of the path; a recorded scene has none."""
+        if prepared.simulated is None:
+            return []
+        prepared.progress('rendering views around places', 0.0)
+        with closing(prepared.simulated.simulator(HFOV_RAD)) as simulator:
+            simulator.set_lighting(Lighting.unlit())
+            found, images = panorama_questions(
+                prepared.ground_truth, simulator.render, scene_key=prepared.key, seed=prepared.seed
+            )
+        for name, image in images.items():
+            file = prepared.directory / name
+            file.parent.mkdir(exist_ok=True)
+            file.write_bytes(encoded(image).data)
+        return found
 
     def evaluate(self, context: SuiteContext) -> list[MetricRecord]:
         """Ask one map; without questions that were prepared with the scene, nothing applies."""

@@ -12,6 +12,7 @@ from osmabench_ros.errors import ConfigError
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.metrics.record import MetricRecord, Mode
 from osmabench_ros.semantics.scene_graph import NodeKind
+from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.suites.grounding.answering import (
     FeaturesOfExpressions,
     Located,
@@ -31,6 +32,7 @@ from osmabench_ros.suites.grounding.scores import (
     grounding_records,
     share_record,
 )
+from osmabench_ros.suites.preparing import PreparedScene
 from osmabench_ros.suites.question_suite import RULE, AnswererOptions, QuestionSuite
 from osmabench_ros.suites.suite import SuiteContext
 from osmabench_ros.vqa.answering.answerer import Answerer, Material
@@ -118,9 +120,16 @@ class GroundingSuite(QuestionSuite[GroundingOptions]):
         truth, scene = context.ground_truth, context.scene_name
         if self._options.expressions is not None:
             return expressions_about(truth, scene, read_expressions(self._options.expressions))
-        return self.prepared_questions(context) or grounding_questions(
-            truth, scene=scene, seed=context.seed, targets=self._options.targets
-        )
+        return self.prepared_questions(context) or self._new(truth, scene, context.seed)
+
+    def prepare(self, prepared: PreparedScene) -> list[Question]:
+        """Return expressions for the things of a scene, unless those of a file are asked."""
+        if self._options.expressions is not None:
+            return []
+        return self._new(prepared.ground_truth, prepared.key, prepared.seed)
+
+    def _new(self, truth: GroundTruth, scene: str, seed: int) -> list[Question]:
+        return grounding_questions(truth, scene=scene, seed=seed, targets=self._options.targets)
 
     def _answerer(self, context: SuiteContext, rules: Answerer) -> Answerer:
         named = self._options.answerer

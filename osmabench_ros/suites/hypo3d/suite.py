@@ -6,14 +6,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Protocol
 
+import yaml
 from pydantic import Field
 
+from osmabench_ros.base.files import write_text
 from osmabench_ros.base.progress import share
 from osmabench_ros.base.strict import FilePath, validated
 from osmabench_ros.metrics.record import MetricRecord
+from osmabench_ros.simulation.robot_path import Motion
 from osmabench_ros.suites.hypo3d.answering import RuleOfChanges
 from osmabench_ros.suites.hypo3d.figures import accuracies, hallucinations, of_run, staleness
-from osmabench_ros.suites.hypo3d.generation import SUITE, Run
+from osmabench_ros.suites.hypo3d.generation import SUITE, Run, hypothetical_questions
+from osmabench_ros.suites.preparing import PreparedScene
 from osmabench_ros.suites.question_suite import (
     QuestionModelOptions,
     QuestionSuite,
@@ -36,6 +40,12 @@ from osmabench_ros.vqa.judging.language_model import LanguageModelJudge
 from osmabench_ros.vqa.question_files import read_records
 from osmabench_ros.vqa.questions import Question, question_id
 from osmabench_ros.vqa.scores import records, unserved_categories
+
+HALFWAY_FILE = 'changed_halfway.yaml'
+"""Condition that makes the first change halfway."""
+
+CHANGE_FILES = 'hypo3d_change_{}.yaml'
+"""Changes that questions tell, for "changes" of a scene."""
 
 
 class Hypo3DOptions(QuestionModelOptions):
@@ -87,6 +97,24 @@ class Hypo3DSuite(QuestionSuite[Hypo3DOptions]):
 
     name = SUITE
     options_type = Hypo3DOptions
+
+    def prepare(self, prepared: PreparedScene) -> list[Question]:
+        """Choose changes and ask about them; write the changes, and a condition with the first."""
+        simulated, folder = prepared.simulated, prepared.directory
+        if simulated is None or self._options.before is not None:
+            return []
+        prepared.progress('changing the scene', 0.0)
+        told, changes = hypothetical_questions(
+            simulated.scene, prepared.ground_truth, scene_key=prepared.key, seed=prepared.seed
+        )
+        for number, change in enumerate(changes):
+            made = [change.model_dump(mode='json', exclude_defaults=True)]
+            write_text(folder / CHANGE_FILES.format(number), yaml.safe_dump(made))
+            if str(number) == next((item.provenance['number'] for item in told), ''):
+                half_s = round(float(simulated.path.times_s(Motion())[-1]) / 2, 3)
+                halfway = {'scene_change': {'span': {'seconds': [half_s, None]}, 'changes': made}}
+                write_text(folder / HALFWAY_FILE, yaml.safe_dump(halfway))
+        return told
 
     def evaluate(self, context: SuiteContext) -> list[MetricRecord]:
         """Ask one map; without questions that were prepared with the scene, nothing applies."""
