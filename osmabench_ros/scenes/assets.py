@@ -272,6 +272,7 @@ def material_of(material: Any, linear: bool = True) -> Material:
     """Convert a trimesh material."""
     image = getattr(material, 'baseColorTexture', None)
     factor = getattr(material, 'baseColorFactor', None)
+    gloss: dict[str, Any] = {}
     if hasattr(material, 'diffuse'):
         # Wavefront and Collada: the diffuse colour is sRGB already and, beside a texture, unused.
         image = material.image
@@ -280,11 +281,25 @@ def material_of(material: Any, linear: bool = True) -> Material:
     else:
         factor = None if factor is None else np.asarray(factor, float)[:3] / 255
         color = encoded(factor) if linear and factor is not None else factor
-    texture = None if image is None else np.ascontiguousarray(image.convert('RGB'), np.uint8)
+        gloss = _gloss_of(material)
     if color is None:
-        return NEUTRAL if texture is None else Material((1.0, 1.0, 1.0), texture)
+        color = np.array(NEUTRAL.base_color if image is None else (1.0, 1.0, 1.0))
     red, green, blue = (float(value) for value in np.clip(color, 0, 1))
-    return Material((red, green, blue), texture)
+    return Material((red, green, blue), _pixels(image), **gloss)
+
+
+def _gloss_of(material: Any) -> dict[str, Any]:
+    """Return metallic, roughness and their image; a file of glTF that names none means 1."""
+    given = {'metallic': material.metallicFactor, 'roughness': material.roughnessFactor}
+    factors = {
+        name: 1.0 if value is None else float(np.clip(value, 0, 1))
+        for name, value in given.items()
+    }
+    return {**factors, 'surface': _pixels(material.metallicRoughnessTexture)}
+
+
+def _pixels(image: Any) -> NDArray[np.uint8] | None:
+    return None if image is None else np.ascontiguousarray(image.convert('RGB'), np.uint8)
 
 
 def by_color(mesh: Mesh, face_colors: NDArray[np.uint8]) -> tuple[Mesh, ...]:

@@ -93,6 +93,6 @@ def plain_mesh(mesh: Mesh) -> dict[str, Any]:
 
 def mesh_of_plain(found: Mapping[str, Any]) -> Mesh:
     """Undo `plain_mesh`."""
-    red, green, blue = found['material']['base_color']
-    material = Material((red, green, blue), found['material']['texture'])
+    plain = found['material']
+    material = Material(**{**plain, 'base_color': tuple(plain['base_color'])})
     return Mesh(**(dict(found) | {'material': material}))

@@ -29,10 +29,18 @@ class Material:
         sRGB-encoded colour in [0, 1], multiplied with the texture.
     texture : ndarray of uint8, shape (h, w, 3), optional
         sRGB image, row 0 at v = 0; it repeats.
+    metallic, roughness : float
+        In [0, 1], as glTF 2.0 defines them; the rendering `fine` shows them.
+    surface : ndarray of uint8, shape (h, w, 3), optional
+        Image laid as `texture`, linear, whose green is multiplied with `roughness` and whose blue
+        with `metallic`.
     """
 
     base_color: tuple[float, float, float] = (0.8, 0.8, 0.8)
     texture: NDArray[np.uint8] | None = None
+    metallic: float = 0.0
+    roughness: float = 1.0
+    surface: NDArray[np.uint8] | None = None
 
 
 @dataclass(frozen=True, eq=False)

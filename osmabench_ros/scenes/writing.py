@@ -335,10 +335,14 @@ def _material(material: Material) -> Any:
     from PIL import Image
 
     linear = decoded(np.asarray(material.base_color))
-    texture = None if material.texture is None else Image.fromarray(material.texture)
+    texture, surface = (
+        None if image is None else Image.fromarray(image)
+        for image in (material.texture, material.surface)
+    )
     return trimesh.visual.material.PBRMaterial(
         baseColorFactor=[*np.round(linear * 255).astype(int).tolist(), 255],
         baseColorTexture=texture,
-        roughnessFactor=1.0,
-        metallicFactor=0.0,
+        roughnessFactor=material.roughness,
+        metallicFactor=material.metallic,
+        metallicRoughnessTexture=surface,
     )

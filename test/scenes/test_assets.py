@@ -71,6 +71,23 @@ def test_vertex_colours_become_materials(tmp_path):
         assert (mesh.vertices[:, 0].mean() > 1) == (color[2] > 0.5)
 
 
+@pytest.mark.parametrize('given', [{}, {'metallicFactor': 0.25, 'roughnessFactor': 0.5}])
+def test_gloss_of_gltf_is_read_and_is_full_where_nothing_is_said(tmp_path, given):
+    image = np.zeros((2, 4, 3), np.uint8)
+    image[:, 2:] = (0, 100, 200)
+    box = trimesh.creation.box((1, 1, 1))
+    material = trimesh.visual.material.PBRMaterial(
+        metallicRoughnessTexture=Image.fromarray(image), **given
+    )
+    uv = np.zeros((len(box.vertices), 2))
+    box.visual = trimesh.visual.TextureVisuals(uv=uv, material=material)
+    box.export(tmp_path / 'box.glb')
+    (mesh,) = load_meshes(tmp_path / 'box.glb')
+    found = mesh.material
+    assert (found.metallic, found.roughness) == (tuple(given.values()) or (1.0, 1.0))
+    np.testing.assert_array_equal(found.surface, image)
+
+
 def test_wavefront_material(tmp_path):
     (tmp_path / 'm.mtl').write_text('newmtl green\nKd 0.2 0.6 0.1\n')
     (tmp_path / 'm.obj').write_text(

@@ -140,6 +140,8 @@ def test_looks_survive_a_folder(tmp_path):
         for one, other in zip(left, right, strict=True):
             colors = one.material.base_color, other.material.base_color
             np.testing.assert_allclose(*colors, atol=0.03)
+            for name in ('metallic', 'roughness'):
+                assert getattr(one.material, name) == getattr(other.material, name)
             np.testing.assert_allclose(one.uv, other.uv, atol=1e-5)
             normals = one.normals @ first.pose.rotation.T
             np.testing.assert_allclose(normals, other.normals, atol=1e-5)

@@ -42,6 +42,15 @@ COLORS: dict[str, RGB] = {
 SHADE_SIGMA, HUE_SIGMA = 0.05, 0.012
 """Standard deviations of an instance's sRGB from its named colour: in common, a channel."""
 
+ROUGHNESS = {
+    'metal': 0.4, 'glass': 0.1, 'ceramic': 0.2, 'stone': 0.35, 'plastic': 0.45, 'leather': 0.5,
+    'wood': 0.6,
+}  # fmt: skip
+"""Of materials that shine; the others are matt."""
+
+BARE = ('silver', 'gold')
+"""Metal of another colour is painted."""
+
 
 @dataclass(frozen=True)
 class Finish:
@@ -57,7 +66,9 @@ class Finish:
 @lru_cache(maxsize=4096)
 def material_of(finish: Finish) -> Material:
     """Return the scene material of a finish; equal finishes share one."""
-    return Material(finish.rgb, texture(finish.pattern) if finish.pattern else None)
+    pattern = texture(finish.pattern) if finish.pattern else None
+    metallic = float(finish.material == 'metal' and finish.color in BARE)
+    return Material(finish.rgb, pattern, metallic, ROUGHNESS.get(finish.material, 1.0))
 
 
 class Style:

@@ -150,11 +150,10 @@ class FineImage(FilmImage):
         drawing: Drawing,
         lighting_pass: LightingPass,
         exposure: Exposure,
-        geometry_pass: GeometryPass,
     ) -> None:
         super().__init__(drawing, lighting_pass, exposure)
-        self._geometry_pass = geometry_pass
-        self._surfaces = SurfaceImages(self._context, *self._size)
+        self._geometry_pass = GeometryPass(*drawing, glossy=True)
+        self._surfaces = SurfaceImages(self._context, *self._size, glossy=True)
 
     def _fill(
         self, _surfaces: SurfaceImages, camera_pose: Pose, lighting: Lighting, /, *, tone: bool
@@ -171,6 +170,7 @@ class FineImage(FilmImage):
 
     def release(self) -> None:
         """Free images and programs."""
+        self._geometry_pass.release()
         self._surfaces.release()
         super().release()
 
@@ -206,7 +206,6 @@ class _Meter:
 
 def make_color_image(
     lighting_pass: LightingPass,
-    geometry_pass: GeometryPass,
     drawing: Drawing,
     options: RenderingOptions,
 ) -> CompatImage:
@@ -215,4 +214,4 @@ def make_color_image(
         return CompatImage(drawing[0], drawing[2], lighting_pass)
     if options.rendering is Rendering.STANDARD:
         return StandardImage(drawing, lighting_pass, options.exposure)
-    return FineImage(drawing, lighting_pass, options.exposure, geometry_pass)
+    return FineImage(drawing, lighting_pass, options.exposure)

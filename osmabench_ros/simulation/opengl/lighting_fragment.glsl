@@ -1,7 +1,7 @@
 #version 430 core
 // Diffuse light on what the geometry pass found. SHADOWED: whether any light casts shadows.
 // STRIDE: pixels from one to the next. TONE: whether a curve follows. FINE: whether this is one
-// of LOOKS, which together have soft edges of shadows, and corners darker in ambient light.
+// of LOOKS, which together have soft edges of shadows, corners darker in ambient light, and shine.
 
 struct Light {
     vec4 position;   // world metres; w: 0 point, 1 directional, 2 spot
@@ -15,6 +15,9 @@ layout(std140, binding = 0) uniform Lights { Light lights[MAX_LIGHTS]; };
 uniform sampler2D albedo;
 uniform sampler2D depth_and_id;
 uniform sampler2D normal;
+#if FINE
+uniform sampler2D gloss;
+#endif
 uniform vec4 principal_and_focal;  // cx, cy, fx, fy
 uniform mat3 world_from_camera;
 uniform vec3 camera_position;
@@ -37,6 +40,7 @@ uniform mat4 directional_uvz[MAX_DIRECTIONAL];  // world to (u, v, depth) of a r
 uniform int look;  // number of this look of LOOKS, which are blended
 const int TAPS = 4;
 const float GOLDEN_RAD = 2.39996323;
+const float LEAST_ALPHA = 0.01;  // of a surface without any roughness
 #endif
 
 out vec4 color;
@@ -84,6 +88,33 @@ void plane_of(vec3 surface_normal, out vec3 right, out vec3 up) {
     up = cross(surface_normal, right);
 }
 
+// What a surface sends back of light from one direction: appendix B of glTF 2.0. `diffuse` is the
+// share that is left to be scattered. Light of intensity 1 makes a white matt surface white, so
+// that there is no division by pi.
+vec3 reflected(vec3 base, vec2 shine, vec3 n, vec3 v, vec3 l, out float diffuse) {
+    vec3 h = normalize(l + v);
+    float nl = max(dot(n, l), 0.0), nv = max(dot(n, v), 1e-4);
+    float nh = max(dot(n, h), 0.0), vh = max(dot(v, h), 0.0);
+    float a = max(shine.y * shine.y, LEAST_ALPHA), a2 = a * a;
+    float spread = nh * nh * (a2 - 1.0) + 1.0;
+    float distribution = a2 / (spread * spread);
+    float visible = 0.5 / max(nl * sqrt(nv * nv * (1.0 - a2) + a2)
+                              + nv * sqrt(nl * nl * (1.0 - a2) + a2), 1e-6);
+    float grazing = pow(1.0 - vh, 5.0);
+    diffuse = (1.0 - 0.04) * (1.0 - grazing);
+    vec3 facing = mix(vec3(0.04), base, shine.x);
+    return (facing + (1.0 - facing) * grazing) * distribution * visible;
+}
+
+// The same of light that is even from all directions (Karis, Physically based shading on mobile,
+// 2014).
+vec3 reflected_sky(vec3 facing, float roughness, float nv) {
+    vec4 r = roughness * vec4(-1.0, -0.0275, -0.572, 0.022) + vec4(1.0, 0.0425, 1.04, -0.04);
+    float narrow = min(r.x * r.x, exp2(-9.28 * nv)) * r.x + r.y;
+    vec2 scale_and_bias = vec2(-1.04, 1.04) * narrow + r.zw;
+    return facing * scale_and_bias.x + scale_and_bias.y;
+}
+
 // Share of the sky over a surface that nothing near hides (Mittring 2007, Shanmugam 2007).
 float open_sky(vec3 position, vec3 surface_normal) {
     vec3 right, up;
@@ -121,9 +152,6 @@ vec3 filmed(vec3 linear) {
 }
 #endif
 
-#if SHADOWED
-#endif
-
 void main() {
     ivec2 pixel = ivec2(gl_FragCoord.xy) * STRIDE;
     float z = texelFetch(depth_and_id, pixel, 0).x;
@@ -145,25 +173,46 @@ void main() {
     vec3 total = vec3(sky);
     vec3 to_light;
     float distance_m;
+#if FINE
+    // Light that shines back is kept apart from what is scattered.
+    vec2 shine = texelFetch(gloss, pixel, 0).rg;
+    vec3 view = normalize(camera_position - position);
+    vec3 shining = vec3(0.0);
+    float diffuse;
+#define TAKE(factor, light) \
+    shining += (factor) * (light).radiance.rgb \
+        * reflected(surface, shine, surface_normal, view, to_light, diffuse); \
+    total += (factor) * diffuse * (light).radiance.rgb
+#else
+#define TAKE(factor, light) total += (factor) * (light).radiance.rgb
+#endif
 #if SHADOWED
     for (int i = 0; i < shadowed_count; ++i) {
         float factor = received(lights[i], position, surface_normal, to_light, distance_m);
         factor *= lit_by_point(lights[i], shaded, surface_normal, distance_m);
-        total += factor * lights[i].radiance.rgb;
+        TAKE(factor, lights[i]);
     }
     for (int i = 0; i < directional_count; ++i) {
         Light light = lights[shadowed_count + i];
         float factor = received(light, position, surface_normal, to_light, distance_m);
         vec4 uvz = directional_uvz[i] * vec4(shaded + surface_normal * 0.03, 1.0);
-        total += factor * texture(shadow_atlas, uvz.xyz) * light.radiance.rgb;
+        factor *= texture(shadow_atlas, uvz.xyz);
+        TAKE(factor, light);
     }
 #endif
     for (int i = shadowed_count + directional_count; i < light_count; ++i) {
         float factor = received(lights[i], position, surface_normal, to_light, distance_m);
-        total += factor * lights[i].radiance.rgb;
+        TAKE(factor, lights[i]);
     }
     total = max(total, vec3(sky));  // negative lights take from other lights alone
-    vec3 linear = max(surface * total * exposure, 0.0);
+    vec3 sent = surface * total;
+#if FINE
+    float nv = max(dot(surface_normal, view), 1e-4);
+    vec3 matt = reflected_sky(vec3(0.04), shine.y, nv);
+    vec3 of_sky = mix(matt, reflected_sky(surface, shine.y, nv), shine.x);
+    sent = surface * (total - sky * matt) * (1.0 - shine.x) + max(shining, 0.0) + sky * of_sky;
+#endif
+    vec3 linear = max(sent * exposure, 0.0);
 #if TONE
     linear = min(filmed(linear), 1.0);
 #elif STRIDE == 1

@@ -33,6 +33,7 @@ from osmabench_ros.simulation.opengl.textures import SurfaceImages
 
 FRAMEBUFFER_SRGB = 0x8DB9
 SHADOW_UNIT = 3
+GLOSS_UNIT = 4
 
 OCCLUSION_M = 0.4
 """What is nearer than this darkens corners in ambient light."""
@@ -65,7 +66,10 @@ PLAIN = LightVariant()
 
 
 class GeometryPass:
-    """Draws what the camera sees into surface images, or `coverage` of several places a pixel."""
+    """Draws what the camera sees into surface images, or `coverage` of several places a pixel.
+
+    With `glossy` the surface images have gloss too.
+    """
 
     def __init__(
         self,
@@ -75,16 +79,18 @@ class GeometryPass:
         range_m: tuple[float, float],
         *,
         coverage: bool = False,
+        glossy: bool = False,
     ) -> None:
         self._context = context
         self._geometry = geometry
         self._draw = geometry.draw if coverage else geometry.draw_textured
         self._program = context.program(
             vertex_shader=shader_source('geometry_vertex.glsl'),
-            fragment_shader=shader_source(
-                'coverage_fragment.glsl' if coverage else 'geometry_fragment.glsl'
-            ),
+            fragment_shader=shader_source('coverage_fragment.glsl')
+            if coverage
+            else shader_source('geometry_fragment.glsl', GLOSSY=int(glossy)),
         )
+        _set(self._program, 'gloss_map', 1)
         self._vertex_array = geometry.vertex_array(self._program)
         self._size = intrinsics.width, intrinsics.height
         self._projection = camera_projection(intrinsics, *range_m)
@@ -177,6 +183,8 @@ class LightingPass:
             self._set_shadows(program, lights)
         for unit, texture in enumerate((surfaces.albedo, surfaces.depth_and_id, surfaces.normal)):
             texture.use(unit)
+        if variant.looks > 1 and surfaces.gloss is not None:
+            surfaces.gloss.use(GLOSS_UNIT)
         self._block.bind_to_uniform_block(0)
         image.use()
         context = self._context
@@ -215,7 +223,7 @@ class LightingPass:
                 PENUMBRA_M=PENUMBRA_M,
             ),
         )
-        for unit, name in enumerate(('albedo', 'depth_and_id', 'normal', 'shadow_atlas')):
+        for unit, name in enumerate(('albedo', 'depth_and_id', 'normal', 'shadow_atlas', 'gloss')):
             _set(program, name, unit)
         return program
 

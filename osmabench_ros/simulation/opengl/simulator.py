@@ -32,11 +32,12 @@ class OpenGLSimulator:
     """Renders colour, depth, classes and instances of a scene in one pass over its triangles.
 
     Implements `Simulator`. The lights are those of the scene until `set_lighting`. Surfaces are
-    two-sided and diffuse; light falls off with the square of the distance and is blocked by every
-    object. Frames of the same input are bit-identical on one machine. `near_m` and `far_m` are the
-    range of z that is seen; depth is +inf beyond. `rendering` and `exposure` name a `Rendering`
-    and an `Exposure`. Raises MissingDependencyError if there is no OpenGL through EGL, ConfigError
-    for an unknown name, SimulationError if the range is empty or the scene has no triangles.
+    two-sided, and diffuse but in the rendering `fine`; light falls off with the square of the
+    distance and is blocked by every object. Frames of the same input are bit-identical on one
+    machine. `near_m` and `far_m` are the range of z that is seen; depth is +inf beyond.
+    `rendering` and `exposure` name a `Rendering` and an `Exposure`. Raises MissingDependencyError
+    if there is no OpenGL through EGL, ConfigError for an unknown name, SimulationError if the
+    range is empty or the scene has no triangles.
     """
 
     shows_albedo = True
@@ -76,7 +77,7 @@ class OpenGLSimulator:
             drawing = self._context, self._geometry, intrinsics, (near_m, far_m)
             self._geometry_pass = GeometryPass(*drawing)
             lighting_pass = LightingPass(self._context, intrinsics, self._shadows)
-            self._color = make_color_image(lighting_pass, self._geometry_pass, drawing, options)
+            self._color = make_color_image(lighting_pass, drawing, options)
 
     @property
     def description(self) -> str:

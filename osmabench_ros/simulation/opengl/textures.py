@@ -17,10 +17,14 @@ LARGEST_TEXELS = 1024
 
 
 class TextureStore:
-    """One device texture, in the current context, for every distinct image of the materials."""
+    """One device texture, in the current context, for every distinct image of the materials.
 
-    def __init__(self, context: Any) -> None:
+    Images are sRGB unless they are `linear`.
+    """
+
+    def __init__(self, context: Any, *, linear: bool = False) -> None:
         self._context = context
+        self._format = {} if linear else {'internal_format': SRGB8_ALPHA8}
         white = np.full((1, 1, 3), 255, np.uint8)
         self._textures = [self._upload(white)]
         self._by_identity: dict[int, int] = {}
@@ -50,9 +54,7 @@ class TextureStore:
         height, width = image.shape[:2]
         opaque = np.full((height, width, 4), 255, np.uint8)
         opaque[..., :3] = image
-        texture = self._context.texture(
-            (width, height), 4, opaque.tobytes(), internal_format=SRGB8_ALPHA8
-        )
+        texture = self._context.texture((width, height), 4, opaque.tobytes(), **self._format)
         texture.build_mipmaps()  # no anisotropy: llvmpipe may not come back from it
         return texture
 
@@ -68,17 +70,22 @@ def shrunk(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 
 class SurfaceImages:
-    """What the geometry pass finds in each pixel: colour, depth and object number, normal."""
+    """What the geometry pass finds in each pixel: colour, depth and object number, normal.
 
-    def __init__(self, context: Any, width: int, height: int) -> None:
+    If they are of `glossy` surfaces, `gloss` has metallic and roughness.
+    """
+
+    def __init__(self, context: Any, width: int, height: int, *, glossy: bool = False) -> None:
         size = (width, height)
         self.albedo = context.texture(size, 4, internal_format=SRGB8_ALPHA8)
         self.depth_and_id = context.texture(size, 2, dtype='f4')
         self.normal = context.texture(size, 4, dtype='f2')
+        self.gloss = context.texture(size, 2) if glossy else None
         self.depth_buffer = context.depth_renderbuffer(size)
-        self.all = context.framebuffer(
-            [self.albedo, self.depth_and_id, self.normal], self.depth_buffer
-        )
+        self.images = [self.albedo, self.depth_and_id, self.normal]
+        if self.gloss is not None:
+            self.images.append(self.gloss)
+        self.all = context.framebuffer(self.images, self.depth_buffer)
 
     def read_albedo(self) -> NDArray[np.uint8]:
         """Return the surface colours, shape (height, width, 3), black without surface."""
@@ -93,7 +100,7 @@ class SurfaceImages:
 
     def release(self) -> None:
         """Free all images."""
-        for item in (self.all, self.albedo, self.depth_and_id, self.normal, self.depth_buffer):
+        for item in (self.all, *self.images, self.depth_buffer):
             item.release()
 
 

@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import ndimage
 from small_config import small_config
-from small_scenes import CAMERA, LABELS, box_mesh, box_object, camera_at, room_scene
+from small_scenes import CAMERA, LABELS, box_mesh, box_object, camera_at, room_scene, stripes
 
 from osmabench_ros.base.color import decoded, encoded
 from osmabench_ros.errors import ConfigError
@@ -238,6 +238,80 @@ def test_fine_softens_the_edges_of_shadows(make: Maker) -> None:
         assert (share < 0.05).mean() > 0.005
         penumbra[rendering] = int(((share > 0.1) & (share < 0.9)).sum())
     assert penumbra['fine'] > 1.5 * penumbra['standard']
+
+
+GOLD = (0.9, 0.6, 0.2)
+
+
+def wall_of(material: Material) -> Scene:
+    """`grey_wall` of another material."""
+    (wall,) = grey_wall().objects
+    mesh = replace(wall.meshes[0], material=material)
+    return Scene('test', 'wall', LABELS, (replace(wall, meshes=(mesh,)),), ambient=0.0)
+
+
+def cook_torrance(
+    base: NDArray[np.float64], metallic: float, roughness: float, cosines: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return what a white light sends back, with Smith's shadowing by its lambdas.
+
+    The cosines (4, ...) are those of light, view and half vector with the normal, and of view and
+    half vector. From Walter et al. 2007 and Heitz 2014, where glTF writes one quotient.
+    """
+    light, view, half, across = cosines
+    alpha = roughness**2
+    tangent = 1 / half**2 - 1
+    distribution = alpha**2 / (np.pi * half**4 * (alpha**2 + tangent) ** 2)
+    lambdas = [(np.sqrt(1 + alpha**2 * (1 / c**2 - 1)) - 1) / 2 for c in (light, view)]
+    shadowing = 1 / (1 + lambdas[0] + lambdas[1])
+    schlick = (1 - across) ** 5
+    facing = 0.04 * (1 - metallic) + base * metallic
+    fresnel = facing + (1 - facing) * schlick[..., None]
+    shine = np.pi * distribution * shadowing / (4 * light * view)
+    matt = (1 - metallic) * base * (1 - 0.04 - 0.96 * schlick)[..., None]
+    return (matt + fresnel * shine[..., None]) * light[..., None]
+
+
+@pytest.mark.parametrize(('metallic', 'roughness'), [(0.0, 0.3), (1.0, 0.4), (0.0, 1.0), (1, 1)])
+def test_fine_shines_as_gltf_asks_for(make: Maker, metallic: float, roughness: float) -> None:
+    simulator = make(wall_of(Material(GOLD, None, metallic, roughness)), rendering='fine')
+    lamp, eye = np.array([0.5, 0.8, 0.4]), np.zeros(3)
+    simulator.set_lighting(Lighting((Light('a', position=tuple(lamp.tolist()), intensity=2.0),)))
+    seen = simulator.render(camera_at(0, 0, 0))
+    points = camera_at(0, 0, 0).transform(CAMERA.back_project(seen.depth_m))
+    normal = np.array([-1.0, 0.0, 0.0])
+    distance_m = np.linalg.norm(lamp - points, axis=-1)
+    to_lamp, to_eye = (
+        (place - points) / np.linalg.norm(place - points, axis=-1, keepdims=True)
+        for place in (lamp, eye)
+    )
+    half = to_lamp + to_eye
+    half /= np.linalg.norm(half, axis=-1, keepdims=True)
+    cosines = np.stack([to_lamp @ normal, to_eye @ normal, half @ normal, (half * to_eye).sum(-1)])
+    base = decoded(np.array(GOLD))
+    linear = 2 * cook_torrance(base, metallic, roughness, cosines) / distance_m[..., None] ** 2
+    expected = 255 * encoded(np.clip(hable(1.7583 * linear) / hable(np.array(11.2)), 0, 1))
+    np.testing.assert_allclose(seen.color, expected, atol=2.0)
+
+
+def test_fine_reads_metal_from_the_map_of_a_material(make: Maker) -> None:
+    surface = stripes(np.repeat(np.array([[0, 80, 0], [0, 80, 255]], np.uint8), 32, axis=0))
+    simulator = make(wall_of(Material(GOLD, metallic=1.0, surface=surface)), rendering='fine')
+    plain = [
+        make(wall_of(Material(GOLD, None, metallic, 80 / 255)), rendering='fine')
+        for metallic in (0.0, 1.0)
+    ]
+    lighting = Lighting((Light('a', position=(0, 0, 0), intensity=3.0),), ambient=0.3)
+    pictures = []
+    for item in (simulator, *plain):
+        item.set_lighting(lighting)
+        pictures.append(item.render(camera_at(0, 0, 0)).color.astype(int))
+    found, matt, metal = pictures
+    assert np.abs(matt - metal).max() > 40
+    near = [np.abs(found - other).max(axis=-1) <= 2 for other in (matt, metal)]
+    assert all(share.mean() > 0.2 for share in near)
+    low, high = np.minimum(matt, metal) - 2, np.maximum(matt, metal) + 2
+    assert ((low <= found) & (found <= high)).all()
 
 
 @pytest.mark.parametrize('options', [{'rendering': 'film'}, {'exposure': 'automatic'}])
