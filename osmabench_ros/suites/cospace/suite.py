@@ -6,15 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from osmabench_ros.base.progress import share
 from osmabench_ros.base.strict import validated
 from osmabench_ros.maps.semantic_map import DenseMap
 from osmabench_ros.metrics.record import MetricRecord, Mode
 from osmabench_ros.metrics.statistics import wilson_interval
 from osmabench_ros.suites.cospace.answering import RuleOfViews
-from osmabench_ros.suites.cospace.generation import SUITE
+from osmabench_ros.suites.cospace.generation import SUITE, whole_surface
 from osmabench_ros.suites.cospace.published import NUMBERED, Task, as_published
 from osmabench_ros.suites.exact_questions import RULE, AnswererOptions
 from osmabench_ros.suites.suite import SuiteContext
@@ -111,7 +109,7 @@ class CoSpaceSuite:
             given[metric] = answer_all(context.published_graph, put, other)
         truth, told = context.ground_truth, _as_put(questions, RULE)
         # Between the seen points of a sparse sample there are gaps that no map has.
-        dense = DenseMap(np.concatenate([truth.surface.points, truth.unseen.points]))
+        dense = DenseMap(whole_surface(truth))
         for number, (metric, known) in enumerate(reference_maps(truth).items()):
             part = share(context.progress, 0.7 + 0.05 * number, 0.75 + 0.05 * number)
             given[metric] = answer_all(replace(known, dense=dense), told, rules, part)
