@@ -13,7 +13,7 @@ from osmabench_ros.metrics.record import MetricRecord, Mode
 from osmabench_ros.metrics.statistics import wilson_interval
 from osmabench_ros.suites.cospace.answering import RuleOfViews
 from osmabench_ros.suites.cospace.generation import SUITE, whole_surface
-from osmabench_ros.suites.cospace.published import NUMBERED, Task, as_published
+from osmabench_ros.suites.cospace.published import NUMBERED, Task, as_published, chance
 from osmabench_ros.suites.exact_questions import RULE, AnswererOptions
 from osmabench_ros.suites.suite import SuiteContext
 from osmabench_ros.vqa.answering.answerer import Answerer, Material, parsed_reference
@@ -79,15 +79,16 @@ class CoSpaceSuite:
 
         def rows(metric: str, found: Sequence[Verdict], mode: Mode) -> list[MetricRecord]:
             by_id = {verdict.question_id: verdict for verdict in found}
-            main = metric == 'accuracy'
+            main = metric == 'accuracy' and mode is Mode.STRICT
             return records(
                 self.name, mode.value, metric, put, by_id, not_applicable=left_out,
-                by_category=main, answered_too=main and mode is Mode.STRICT,
+                answered_too=main,
             )  # fmt: skip
 
         found = rows('accuracy', verdicts, Mode.STRICT)
         found += rows('accuracy', _as_published(put, answers), Mode.COMPAT)
         found += _over_orders(put, answers, verdicts, left_out)
+        found += _guessed(questions)
         for metric, given in self._others(context, questions, rules, material).items():
             found += rows(metric, judge_all(put, given, judge), Mode.STRICT)
         return found
@@ -145,6 +146,15 @@ def _as_published(questions: Sequence[Question], answers: Sequence[Answer]) -> l
         correct = answered and read == right
         found.append(Verdict(item.id, correct, 'published', answered=answered))
     return found
+
+
+def _guessed(questions: Sequence[Question]) -> Iterator[MetricRecord]:
+    """Yield what a guess among the options finds on average, over all questions and by task."""
+    for task in ('', *dict.fromkeys(item.category for item in questions)):
+        own = [item for item in questions if task in ('', item.category)]
+        shares = [chance(Task(item.category), item.options) for item in own]
+        value = sum(shares) / len(shares)
+        yield MetricRecord(SUITE, Mode.STRICT.value, 'baseline_random', task, value, n=len(shares))
 
 
 def _over_orders(
