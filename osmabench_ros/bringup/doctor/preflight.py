@@ -156,7 +156,7 @@ def examine_scene_files(reference: Path) -> Finding:
     config = next((file for file in named if file.is_file()), path)
     part, remedy = f'scene {reference.name}', 'get the data set again; see docs/habitat.md'
     if not config.is_file():
-        detail = f'{reference} is not there'
+        detail = f'{reference} {"is no scene" if path.exists() else "is not there"}'
         return failed(part, detail, 'correct the reference; see docs/scenes.md')
     specified = path.suffix in SPECIFIED
     try:

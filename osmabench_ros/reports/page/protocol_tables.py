@@ -70,7 +70,7 @@ def protocol_tables(runs: Sequence[Run]) -> list[ProtocolTable]:
 
 
 def _by_kind(runs: Sequence[Run]) -> Iterator[ProtocolTable]:
-    asked = distinct(
+    asked = dict.fromkeys(
         (suite, mode) for run in runs for suite, mode, metric, name in run.records
         if metric == 'accuracy' and name and mode != 'compat'
         and suite not in (QUESTIONS, PROMPTGT)
@@ -216,8 +216,8 @@ def _by_metric(
 
 def _classes(runs: Sequence[Run], suite: str, mode: str | None, metric: str) -> list[str]:
     return distinct(
-        name for run in runs for *key, name in run.records
-        if key == [suite, mode, metric] and name
+        name for run in runs for of, scored, figure, name in run.records
+        if (of, scored, figure) == (suite, mode, metric) and name
     )  # fmt: skip
 
 
