@@ -25,6 +25,9 @@ from osmabench_ros.vqa.knowledge import knowledge
 from osmabench_ros.vqa.questions import AnswerValue, Query, QueryKind
 
 RADIUS_M, HEIGHT_M = 0.2, 1.5
+SPACING_M = 0.02
+"""Between rays; a towel that hangs over the edge of a bathtub is no wider."""
+
 ADJECTIVE_OF = {
     'wood': 'wooden', 'wool': 'woollen', 'metal': 'metal', 'glass': 'glass', 'plastic': 'plastic',
     'fabric': 'fabric', 'leather': 'leather', 'stone': 'stone', 'ceramic': 'ceramic',
@@ -158,11 +161,22 @@ class Meshes:
         (low, high), (lower, higher) = self.corners(first), self.corners(second)
         return np.maximum(np.maximum(low - higher, lower - high), 0)
 
+    def within(self, first: SceneObject, second: SceneObject, distance_m: float) -> bool:
+        """Return whether things in one room are so close."""
+        gap_m = float(np.linalg.norm(self.gap_m(first, second)))
+        return gap_m <= distance_m and self.room(first) == self.room(second)
+
     def beside(self, first: SceneObject, second: SceneObject) -> bool:
-        """Return whether one stands next to another: 0.3 m apart at most, on one level."""
+        """Return whether one stands next to another: 0.3 m apart at most, on one level.
+
+        What stands in or on the other is not next to it, nor what is behind a wall.
+        """
         bottoms = [self.corners(item)[0][2] for item in (first, second)]
-        near = np.linalg.norm(self.gap_m(first, second)) <= 0.3
-        return bool(near and abs(bottoms[0] - bottoms[1]) <= 0.25)
+        near = self.within(first, second, 0.3)
+        if not near or abs(bottoms[0] - bottoms[1]) > 0.25:
+            return False
+        pairs = ((first, second), (second, first))
+        return not any(self.holds(a, b) or self.bears(a, b) for a, b in pairs)
 
     @lru_cache(maxsize=256)  # noqa: B019 - it lives as long as the scene is asked about
     def _rays(self, key: int) -> o3d.t.geometry.RaycastingScene:
@@ -187,7 +201,8 @@ class Meshes:
     def footprint(self, item: SceneObject, height_m: float) -> NDArray[np.float64]:
         """Return points (N, 3) at a height over or under the box of an object."""
         low, high = self.corners(item)
-        axes = [np.linspace(low[i] + 0.005, high[i] - 0.005, 12) for i in (0, 1)]
+        counts = np.maximum(12, (high - low) / SPACING_M).astype(int)
+        axes = [np.linspace(low[i] + 0.005, high[i] - 0.005, counts[i]) for i in (0, 1)]
         level = np.stack(np.meshgrid(*axes), -1).reshape(-1, 2)
         return np.column_stack([level, np.full(len(level), height_m)])
 
@@ -231,8 +246,11 @@ class Meshes:
     def related(self, source: SceneObject, word: str, target: SceneObject) -> bool:
         """Return whether a relation holds, by rays and distances."""
         if word in ('next to', 'near'):
-            gap = float(np.linalg.norm(self.gap_m(source, target)))
-            return self.beside(source, target) if word == 'next to' else gap <= 0.8
+            return (
+                self.beside(source, target)
+                if word == 'next to'
+                else self.within(source, target, 0.8)
+            )
         if word == 'on':
             return self.bears(target, source) and not self.holds(target, source)
         if word == 'in':

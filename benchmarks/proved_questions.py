@@ -1,14 +1,15 @@
 """Proves generated questions a second time, from the meshes of the scene and not from its graph.
 
-python benchmarks/proved_questions.py [--seeds 10] [--count 60] [--suites exact space3d hypo3d]
+python benchmarks/proved_questions.py [--seeds 10] [--count 60] [--suites exact space3d ...]
                                       [--reference two_storey_apartment]
 
 Apartments are seen from random places, and what is asked about them is answered again by
 `mesh_answers`; for Hypo3D the told change is made to the meshes first. Questions about views
 (CoSpace) and referring expressions are proved by `view_proofs`, turning angles from the images
-alone. Exit code 1 if an answer disagrees by more than the tolerance of its question, or if fewer
-than 50 questions of a suite and seed are proved. Kinds without a second computation, such as
-materials, are counted apart.
+alone. PromptGT is asked of rooms by random specifications, whose meshes answer. Exit code 1 if an
+answer disagrees by more than the tolerance of its question, or if fewer than 50 questions of a
+suite and seed are proved. Kinds without a second computation, such as materials, are counted
+apart.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from collections.abc import Iterator
 
 import numpy as np
 from mesh_answers import HEIGHT_M, PROOFS, RADIUS_M, Meshes, direction
+from specified_scenes import specified_scenes
 
 from osmabench_ros.geometry.axes import optical_pose_in_link
 from osmabench_ros.geometry.intrinsics import Intrinsics
@@ -37,12 +39,16 @@ from osmabench_ros.suites.grounding.generation import grounding_questions
 from osmabench_ros.suites.hypo3d.generation import Run, hypothetical_questions
 from osmabench_ros.suites.space3d.suite import SPACE3D
 from osmabench_ros.vqa.exact.generation import EXACT, questions_about
+from osmabench_ros.vqa.exact.prompt_ground_truth import promptgt_questions
 from osmabench_ros.vqa.questions import AnswerValue, Question
 from osmabench_ros.vqa.wording import parsed
 
 CAMERA = Intrinsics.from_hfov(160, 120, 1.5)
 PLACES = 16
-SUITES = ('exact', 'space3d', 'hypo3d', 'cospace', 'grounding')
+ROOMS = 5
+"""Rooms of a seed that PromptGT is asked of."""
+
+SUITES = ('exact', 'space3d', 'hypo3d', 'cospace', 'grounding', 'promptgt')
 
 
 def seen_truth(scene: Scene, seed: int) -> GroundTruth:
@@ -63,6 +69,9 @@ def asked_of(
     """Yield the questions of a suite, each with the meshes that answer it."""
     seen = frozenset(truth.seen_instances)
     now = Meshes(scene, seen)
+    if suite == 'promptgt':
+        yield from _specified(seed)
+        return
     if suite != 'hypo3d':
         kinds = EXACT if suite == 'exact' else SPACE3D
         for item in questions_about(truth, scene=scene.name, seed=seed, count=count, asked=kinds):
@@ -78,6 +87,14 @@ def asked_of(
             after[item.context_change] = Meshes(changed, seen | new)
     for item in questions:
         yield item, after.get(item.context_change, now)
+
+
+def _specified(seed: int) -> Iterator[tuple[Question, Meshes]]:
+    for room in specified_scenes(seed, ROOMS):
+        assert room.specification is not None
+        meshes = Meshes(room, frozenset(room.by_instance))
+        for item in promptgt_questions(room.specification, scene=room.name, seed=seed):
+            yield item, meshes
 
 
 def answer(question: Question, meshes: Meshes) -> tuple[str, AnswerValue | None]:

@@ -138,15 +138,11 @@ def meant(meshes: Meshes, text: str) -> int | None:
     expression = read_expression(text)
     assert expression is not None
     found = meshes.named(expression.phrase)
-    kin = max((meshes.named(' '.join(words)) for words in _tails(expression.phrase)), key=len)
+    classes = {meshes.label(item) for item in found}
+    kin = [item for item in meshes.seen if meshes.label(item) in classes]
     for clause in expression.clauses:
         found = [item for item in found if item in _fitting(meshes, clause, kin)]
     return found[0].instance_id if len(found) == 1 else None
-
-
-def _tails(phrase: str) -> list[list[str]]:
-    words = phrase.split()
-    return [words[cut:] for cut in range(len(words))]
 
 
 def _fitting(meshes: Meshes, clause: Clause, kin: list[SceneObject]) -> list[SceneObject]:

@@ -16,7 +16,7 @@ from osmabench_ros.reports.page.headline_table import higher_is_better
 from osmabench_ros.reports.plots.change_plot import change_plot, robustness_plot
 from osmabench_ros.reports.plots.class_plot import class_plot
 from osmabench_ros.reports.plots.condition_plots import condition_plot
-from osmabench_ros.reports.plots.question_plot import question_plot
+from osmabench_ros.reports.plots.question_plot import EXACT, PROTOCOLS, question_plot
 from osmabench_ros.reports.plots.svg import figures_in
 from osmabench_ros.reports.question_data import paired_interval, read_dialogue
 from osmabench_ros.reports.report_run import Run, distinct, estimate
@@ -216,7 +216,8 @@ def _draw(runs: Sequence[Run]) -> None:
     comparison = comparison_view(runs, PageContent((), sections, dialogues, {}, {}))
     condition_plot(runs)
     class_plot(runs)
-    question_plot(runs)
+    for figure in (EXACT, *PROTOCOLS):
+        question_plot(runs, figure)
     robustness_plot(comparison.conditions, runs)
     change_plot(
         runs,

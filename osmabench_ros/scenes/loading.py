@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
+from osmabench_ros.base.configuration import config_path, described_names
 from osmabench_ros.base.limits.reading import naming_errors
 from osmabench_ros.errors import SceneError, suggestion
 from osmabench_ros.scenes.change_kinds import Change
@@ -17,6 +18,7 @@ from osmabench_ros.scenes.specification import read_specification
 PROCEDURAL = ('apartment', 'two_storey_apartment')
 MANIFEST = 'scene.json'
 REPLICA_INFO = 'habitat/info_semantic.json'
+SPECIFIED = ('.yaml', '.yml')
 
 
 def load_scene(
@@ -29,7 +31,8 @@ def load_scene(
     reference : str
         'apartment' or 'two_storey_apartment' for a procedural one, the path of a Habitat
         `*.scene_dataset_config.json`, that of a scene folder with a `scene.json`, the folder
-        of a scene of Replica, or a YAML file with the specification of an apartment.
+        of a scene of Replica, or a YAML file with the specification of an apartment, by path
+        or by its name below `config/specifications`.
     scene : str
         Name of a scene of a data set with several; the first one without a name. For an
         apartment only ``'seed_<seed>'`` is accepted.
@@ -47,8 +50,8 @@ def load_scene(
         return changed_scene(load_scene(reference, scene=scene, seed=seed), changes)
     if reference in PROCEDURAL:
         return _apartment(reference, scene, seed)
-    path = Path(reference).expanduser()
-    if path.suffix in ('.yaml', '.yml'):
+    path = scene_path(reference)
+    if path.suffix in SPECIFIED:
         from osmabench_ros.scenes.apartment.specified import specified_apartment
 
         return _named(specified_apartment(read_specification(path), seed), path, scene)
@@ -56,6 +59,13 @@ def load_scene(
         loaded = _from_files(path, reference, scene)
     warn_of_implausible_parts(loaded)
     return loaded
+
+
+def scene_path(reference: str) -> Path:
+    """Return the path of a scene that is not procedural; nothing need be there."""
+    if reference in described_names('specifications'):
+        return config_path('specifications', f'{reference}.yaml')
+    return Path(reference).expanduser()
 
 
 def _from_files(path: Path, reference: str, scene: str) -> Scene:
@@ -70,7 +80,14 @@ def _from_files(path: Path, reference: str, scene: str) -> Scene:
 
         return _named(load_replica_scene(path), path, scene)
     folders = [f'<folder with {name}>' for name in (MANIFEST, REPLICA_INFO)]
-    known = [*PROCEDURAL, '<path>.scene_dataset_config.json', '<specification>.yaml', *folders]
+    named = described_names('specifications')
+    known = [
+        *PROCEDURAL,
+        *named,
+        '<path>.scene_dataset_config.json',
+        '<specification>.yaml',
+        *folders,
+    ]
     problem = 'is not a scene this package can load' if path.exists() else 'does not exist'
     raise SceneError(f'scene "{reference}" {problem}. {suggestion(reference, known)}')
 

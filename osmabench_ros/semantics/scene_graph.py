@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
 from types import MappingProxyType
@@ -190,6 +190,14 @@ class SceneGraph:
     def of_kind(self, kind: NodeKind) -> Iterator[SceneNode]:
         """Yield the nodes of one layer in order."""
         return (node for node in self.nodes if node.kind is kind)
+
+    def without_attributes(self, names: Collection[str]) -> SceneGraph:
+        """Return the graph without some attributes of its nodes."""
+        nodes = tuple(
+            replace(n, attributes={k: v for k, v in n.attributes.items() if k not in names})
+            for n in self.nodes
+        )
+        return replace(self, nodes=nodes)
 
 
 def _number(value: float) -> float | None:

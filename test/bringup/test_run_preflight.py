@@ -30,6 +30,7 @@ from osmabench_ros.errors import (  # noqa: E402
     RunError,
 )
 from osmabench_ros.runs.config import MatrixConfig, parse_config  # noqa: E402
+from osmabench_ros.scenes.loading import scene_path  # noqa: E402
 
 Usage = namedtuple('Usage', 'total used free')
 
@@ -268,6 +269,21 @@ def test_sums_of_a_data_set_name_nothing_outside(tmp_path: Path) -> None:
     for name in ('../secret', str(tmp_path / 'secret'), 'a\0', 'x' * 5000):
         (folder / 'SHA256SUMS').write_text(f'{digest}  {name}\n')
         assert examine_scene_files(reference).level is Severity.FAILED
+
+
+def test_all_other_scenes_that_can_be_loaded_pass(tmp_path: Path) -> None:
+    info = tmp_path / 'room_0' / 'habitat' / 'info_semantic.json'
+    info.parent.mkdir(parents=True)
+    info.write_text('{}')
+    (tmp_path / 'den.yaml').write_text(
+        '{name: den, rooms: [{room: den, objects: [{class: bed}]}]}'
+    )
+    for reference in (tmp_path / 'room_0', tmp_path / 'den.yaml', scene_path('office')):
+        assert examine_scene_files(reference).level is Severity.OK
+    (tmp_path / 'den.yaml').write_text('{name: den, rooms: [{room: den, objects: [{clas: bed}]}]}')
+    finding = examine_scene_files(tmp_path / 'den.yaml')
+    assert finding.level is Severity.FAILED
+    assert 'clas' in finding.detail
 
 
 def test_a_reference_that_is_no_json_is_told(tmp_path: Path) -> None:

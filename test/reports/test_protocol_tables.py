@@ -6,14 +6,15 @@ from reports.synthetic_matrix import Matrix
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.reports.page.page import page_environment
 from osmabench_ros.reports.page.protocol_tables import protocol_tables
+from osmabench_ros.reports.plots.question_plot import PROTOCOLS, question_plot
 from osmabench_ros.reports.report_run import Run, joined
 from osmabench_ros.runs.results.report_model import Record, RunReport
 
 
-def with_figures(run: Run, *figures: tuple[str, str, str, float | None]) -> Run:
+def with_figures(run: Run, *figures: tuple[str, str, str, float | None], mode: str = '') -> Run:
     """Return a run with figures more: suite, metric, class and value."""
     records = (
-        Record.of(run.plan.identity, MetricRecord(suite, '', metric, name, value, n=8))
+        Record.of(run.plan.identity, MetricRecord(suite, mode, metric, name, value, n=8))
         for suite, metric, name, value in figures
     )
     metrics = (*run.report.metrics, *records)
@@ -54,7 +55,63 @@ def test_kinds_of_questions_and_types_of_changes_are_columns(runs: list[Run]):
 
 def test_the_page_shows_them_and_leaves_out_the_section_without_any(runs: list[Run]):
     section = page_environment().get_template('protocols.html')
-    html = section.render(protocols=protocol_tables(runs))
+    html = section.render(protocols=protocol_tables(runs), plots={})
     assert html.count('<table') == 3
     assert '>-50.0<' in html.replace('<span', '<').replace('</td', '<')
-    assert not section.render(protocols=protocol_tables(runs[2:])).strip()
+    assert not section.render(protocols=protocol_tables(runs[2:]), plots={}).strip()
+
+
+def test_each_protocol_has_the_figures_of_its_field(matrix: Matrix):
+    run, *_ = joined(matrix.plans, matrix.report.runs)
+    run = with_figures(
+        run,
+        ('cospace', 'accuracy', '', 0.5),
+        ('cospace', 'accuracy', 'DIR-Rec', 0.25),
+        ('cospace', 'baseline_random', '', 0.25),
+        ('grounding', 'acc_025', '', 0.5),
+        ('grounding', 'acc_05', '', 0.25),
+        ('grounding', 'acc_025', 'unique', 0.75),
+        ('promptgt', 'accuracy_faithful', '', 1.0),
+        ('scene_changes', 'precision', '', 0.5),
+        ('scene_changes', 'precision', 'moved', 1.0),
+        ('scene_changes', 'recall', '', 0.125),
+        mode='strict',
+    )
+    run = with_figures(
+        run,
+        ('promptgt', 'accuracy_block', 'Relations', 0.875),
+        ('scene_changes', 'omq_map', '', 0.625),
+        ('cospace', 'accuracy', 'DIR-Rec', 1.0),
+        mode='compat',
+    )
+    run = with_figures(
+        run,
+        ('exact_questions', 'accuracy', 'Measurement', 0.125),
+        ('exact_questions', 'accuracy', 'Relations-Spatial', 0.75),
+        ('exact_questions', 'accuracy', 'Relations-Functional', 0.25),
+        ('promptgt', 'fidelity', '', 0.5),
+        ('promptgt', 'fidelity', 'count', 0.375),
+    )
+    tables = protocol_tables([run])
+    shown = [
+        (t.suite, t.columns, [[cell.text for cell in cells] for _, cells in t.rows])
+        for t in tables
+    ]
+    blocks = ('Standard VQA | Measurements', 'PromptGT | Measurements',
+              'Standard VQA | Relations', 'PromptGT | Relations', 'map quality')  # fmt: skip
+    dash = '\N{EN DASH}'
+    assert shown == [
+        ('cospace', ('all', 'DIR-Rec'), [['50.0', '25.0']]),
+        ('grounding', ('all', 'unique'), [['50.0', '75.0'], ['25.0', dash]]),
+        ('promptgt', blocks, [['12.5', dash, '50.0', '87.5', '100.0']]),
+        ('promptgt', ('all', 'count'), [['50.0', '37.5']]),
+        ('scene_changes', ('all', 'moved'), [['50.0', '100.0'], ['12.5', dash]]),
+        ('scene_changes', ('OMQ of the map',), [['62.5']]),
+    ]
+    assert [table.plots for table in tables[:2]] == [
+        ('cospace',), ('grounding_acc_025', 'grounding_acc_05'),
+    ]  # fmt: skip
+    cospace = question_plot([run], PROTOCOLS[0])
+    assert '>DIR-Rec<' in cospace
+    assert '>random<' in cospace
+    assert '>always A<' not in cospace  # the run has no such figure

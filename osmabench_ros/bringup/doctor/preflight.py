@@ -21,6 +21,8 @@ from osmabench_ros.base.limits.child_main import landlock_version
 from osmabench_ros.base.limits.documents import read_json, read_text
 from osmabench_ros.errors import MissingDependencyError, OsmabenchError, SceneError
 from osmabench_ros.scenes.asset_files import leads_into
+from osmabench_ros.scenes.loading import MANIFEST, REPLICA_INFO, SPECIFIED
+from osmabench_ros.scenes.specification import read_specification
 
 
 class Severity(str, Enum):
@@ -148,17 +150,22 @@ MAGIC = {'.glb': b'glTF', '.png': b'\x89PNG', '.jpg': b'\xff\xd8'}
 
 
 def examine_scene_files(reference: Path) -> Finding:
-    """Check the files of a scene: a configuration, `scene.json`, or a folder with the latter."""
+    """Check the files of a scene, whatever `load_scene` takes for one."""
     path = reference.expanduser()
-    config = path if path.is_file() else path / 'scene.json'
+    named = (path, path / MANIFEST, path / REPLICA_INFO)
+    config = next((file for file in named if file.is_file()), path)
     part, remedy = f'scene {reference.name}', 'get the data set again; see docs/habitat.md'
     if not config.is_file():
-        detail = f'{reference} is not there'
+        detail = f'{reference} {"is no scene" if path.exists() else "is not there"}'
         return failed(part, detail, 'correct the reference; see docs/scenes.md')
+    specified = path.suffix in SPECIFIED
     try:
-        read_json(config, SceneError)
+        read_specification(config) if specified else read_json(config, SceneError)
     except OsmabenchError as error:
-        return failed(part, str(error), remedy)
+        wrong = 'correct the specification; see docs/osma_bench_pp.md'
+        return failed(part, str(error), wrong if specified else remedy)
+    if specified:
+        return ok(part, f'{config}')
     faults, looked_at = [], 0
     end = time.monotonic() + LOOK_S
     for fault in chain(_changed(config.parent), _broken(config.parent)):

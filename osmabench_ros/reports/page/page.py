@@ -44,7 +44,7 @@ from osmabench_ros.reports.pictures.view_3d import three_js
 from osmabench_ros.reports.plots.change_plot import change_plot, robustness_plot
 from osmabench_ros.reports.plots.class_plot import class_plot
 from osmabench_ros.reports.plots.condition_plots import condition_plot, latency_plot
-from osmabench_ros.reports.plots.question_plot import question_plot
+from osmabench_ros.reports.plots.question_plot import PROTOCOLS, question_plot
 from osmabench_ros.reports.question_data import Dialogue, paired_interval
 from osmabench_ros.reports.report_run import Run, baseline_condition, joined
 from osmabench_ros.runs.evaluate.over_time import judged_records
@@ -153,6 +153,7 @@ def _plots(
         'changes': trusted(change_plot(scored, interval)),
         'classes': trusted(class_plot(scored)),
         'questions': trusted(question_plot(scored)),
+        **{item.name: trusted(question_plot(scored, item)) for item in PROTOCOLS},
         'robustness': trusted(robustness_plot(comparison.conditions, runs)),
         'growth': trusted(plot_over_time(growth)),
         'latency': trusted(latency_plot(pacing.realtime)),

@@ -1,10 +1,11 @@
-"""Accuracy of answers by category, beside the baselines without map and the ceiling."""
+"""Answers by category, of several protocols, beside baselines without map and the ceiling."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from osmabench_ros.reports.plots.svg import (
     INK,
@@ -23,90 +24,157 @@ if TYPE_CHECKING:
 
 QUESTIONS = 'exact_questions'
 OVERALL = 'all questions'
-REFERENCES = (
-    ('baseline_always_yes', 'always "yes"', '^'),
-    ('baseline_always_no', 'always "no"', 'v'),
-    ('baseline_most_frequent', 'most frequent', '|'),
-    ('baseline_question_only', 'question only', 'x'),
+_LINES: Mapping[str, dict[str, Any]] = {
+    '-': {'color': INK, 'linewidth': 1.6},
+    '--': {'color': MUTED, 'linewidth': 1.6, 'linestyle': (0, (2, 1))},
+    ':': {'color': MUTED, 'linewidth': 1.6, 'linestyle': (0, (0.6, 1.2))},
+}
+CEILINGS = (
     ('baseline_random_labels', 'random names', '+'),
     ('ceiling_camera', 'what cameras show', 'd'),
-    ('ceiling_ground_truth', 'ceiling', 'D'),
+    ('ceiling_ground_truth', 'ceiling', '-'),
 )
-"""Metric, title and marker of what is shown for comparison."""
 
 
-def categories(runs: Sequence[Run]) -> list[str]:
+@dataclass(frozen=True)
+class QuestionFigure:
+    """A figure of answers that is plotted by category, and what it is compared with.
+
+    `references` are metric, title, and a marker or the style of a line; `categories` are those
+    that are shown, by default all that were asked.
+    """
+
+    name: str
+    description: str
+    suite: str
+    metric: str = 'accuracy'
+    mode: str | None = None
+    axis: str = 'accuracy'
+    categories: tuple[str, ...] = ()
+    references: tuple[tuple[str, str, str], ...] = ()
+
+
+EXACT = QuestionFigure(
+    'questions',
+    'Accuracy of the answers by category and run',
+    QUESTIONS,
+    references=(
+        ('baseline_always_yes', 'always "yes"', '^'),
+        ('baseline_always_no', 'always "no"', 'v'),
+        ('baseline_most_frequent', 'most frequent', '--'),
+        ('baseline_question_only', 'question only', 'x'),
+        *CEILINGS,
+    ),
+)
+PROTOCOLS = (
+    QuestionFigure(
+        'cospace',
+        'Accuracy on CoSpace by task and run',
+        'cospace',
+        mode='strict',
+        references=(
+            ('baseline_random', 'random', '--'),
+            ('baseline_first_option', 'always A', ':'),
+            *CEILINGS,
+        ),
+    ),
+    *(
+        QuestionFigure(
+            f'grounding_{metric}',
+            f'{axis} by difficulty and length of the expression, and by run',
+            'grounding',
+            metric,
+            'strict',
+            axis,
+            ('', 'unique', 'multiple', 'easy', 'hard', 'short', 'medium', 'long'),
+            (('baseline_random_of_class', 'random one of the kind', '--'),),
+        )
+        for metric, axis in (('acc_025', 'Acc@0.25'), ('acc_05', 'Acc@0.5'))
+    ),
+)
+"""Of suites that the page shows under question protocols."""
+
+
+def categories(runs: Sequence[Run], figure: QuestionFigure) -> list[str]:
     """Return the categories that were asked, '' (all of them) first."""
-    return distinct(
+    asked = distinct(
         name
         for run in runs
-        for suite, _, metric, name in run.records
-        if (suite, metric) == (QUESTIONS, 'accuracy')
+        for suite, mode, metric, name in run.records
+        if (suite, mode, metric) == (figure.suite, figure.mode, figure.metric)
     )
+    return [name for name in figure.categories if name in asked] or asked
 
 
-def accuracy(runs: Sequence[Run], metric: str, category: str) -> float | None:
+def accuracy(
+    runs: Sequence[Run], figure: QuestionFigure, metric: str, category: str
+) -> float | None:
     """Return the mean of a question figure over runs, None if no run has it."""
     values = [
         record.value
         for run in runs
-        if (record := run.records.get((QUESTIONS, None, metric, category))) is not None
+        if (record := run.records.get((figure.suite, figure.mode, metric, category))) is not None
         and record.value is not None
     ]
     return math.fsum(values) / len(values) if values else None
 
 
-def question_plot(runs: Sequence[Run]) -> str:
-    """Return accuracies by category with intervals, '' if nothing was asked."""
-    names = categories(runs)
+def question_plot(runs: Sequence[Run], figure: QuestionFigure = EXACT) -> str:
+    """Return a figure by category with intervals, '' if nothing was asked."""
+    names = categories(runs, figure)
     if not names:
         return ''
     groups = distinct(run.title for run in runs if run.records)
-    with page_style('questions'):
-        figure = new_figure(9.3, (0.16 * len(groups) + 0.22) * len(names) + 1.1)
-        axes = figure.subplots()
+    with page_style(figure.name):
+        drawn = new_figure(9.3, (0.16 * len(groups) + 0.22) * len(names) + 1.1)
+        axes = drawn.subplots()
         for y, category in enumerate(names):
-            _references(axes, runs, category, y)
-            _runs(axes, runs, groups, category, y)
+            _references(axes, runs, figure, category, y)
+            _runs(axes, runs, figure, groups, category, y)
         axes.set_yticks(range(len(names)), [name or OVERALL for name in names])
         axes.set_ylim(len(names) - 0.5, -0.5)
         axes.set_xlim(-1, 101)
         axes.tick_params(axis='y', length=0)
         axes.grid(axis='x')
-        axes.set_xlabel('accuracy, %, with 95 % interval')
+        axes.set_xlabel(f'{figure.axis}, %, with 95 % interval')
         for y in range(1, len(names)):
             axes.axhline(y - 0.5, color=MUTED, linewidth=0.5 if y > 1 else 1.2)
-        _legend(figure, runs, groups)
-        return inline_svg(figure, 'questions', 'Accuracy of the answers by category and run')
+        _legend(drawn, runs, figure, groups)
+        return inline_svg(drawn, figure.name, figure.description)
 
 
-def _references(axes: Axes, runs: Sequence[Run], category: str, y: int) -> None:
-    for metric, _, marker in REFERENCES:
-        value = accuracy(runs, metric, category)
+def _references(
+    axes: Axes, runs: Sequence[Run], figure: QuestionFigure, category: str, y: int
+) -> None:
+    for metric, _, marker in figure.references:
+        value = accuracy(runs, figure, metric, category)
         if value is None:
             continue
-        if metric == 'ceiling_ground_truth':
-            axes.vlines(100 * value, y - 0.42, y + 0.42, color=INK, linewidth=1.6)
-        elif metric == 'baseline_most_frequent':
-            axes.vlines(
-                100 * value, y - 0.42, y + 0.42, color=MUTED, linewidth=1.6, linestyle=(0, (2, 1))
-            )
+        if marker in _LINES:
+            axes.vlines(100 * value, y - 0.42, y + 0.42, **_LINES[marker])
         else:
             axes.plot(
                 [100 * value], [y + 0.38], marker, color=MUTED, markersize=5, fillstyle='none'
             )
 
 
-def _runs(axes: Axes, runs: Sequence[Run], groups: list[str], category: str, y: int) -> None:
+def _runs(
+    axes: Axes,
+    runs: Sequence[Run],
+    figure: QuestionFigure,
+    groups: list[str],
+    category: str,
+    y: int,
+) -> None:
     step = 0.72 / max(len(groups), 1)
     for i, title in enumerate(groups):
         own = [run for run in runs if run.title == title]
-        value = accuracy(own, 'accuracy', category)
+        value = accuracy(own, figure, figure.metric, category)
         if value is None:
             continue
         height = y + (i - (len(groups) - 1) / 2) * step
         color = _color(runs, own[0])
-        record = own[0].records.get((QUESTIONS, None, 'accuracy', category))
+        record = own[0].records.get((figure.suite, figure.mode, figure.metric, category))
         if len(own) == 1 and record is not None and record.low is not None:
             axes.hlines(height, 100 * record.low, 100 * (record.high or 0.0), color=color)
         if own[0].mapper in reference_mappers(runs):
@@ -124,7 +192,7 @@ def _marker(runs: Sequence[Run], run: Run) -> str:
     return shapes[distinct(item.condition for item in runs).index(run.condition) % len(shapes)]
 
 
-def _legend(figure: Figure, runs: Sequence[Run], groups: list[str]) -> None:
+def _legend(drawn: Figure, runs: Sequence[Run], figure: QuestionFigure, groups: list[str]) -> None:
     from matplotlib.lines import Line2D
 
     references = reference_mappers(runs)
@@ -140,19 +208,17 @@ def _legend(figure: Figure, runs: Sequence[Run], groups: list[str]) -> None:
         )
         for title, run in first.items()
     ]
-    for metric, title, marker in REFERENCES:
-        if any((QUESTIONS, None, metric, '') in run.records for run in runs):
-            handles.append(_reference_handle(metric, title, marker))
-    figure.legend(handles=handles, loc='outside upper left', ncols=4)
+    for metric, title, marker in figure.references:
+        if any((figure.suite, figure.mode, metric, '') in run.records for run in runs):
+            handles.append(_reference_handle(title, marker))
+    drawn.legend(handles=handles, loc='outside upper left', ncols=4)
 
 
-def _reference_handle(metric: str, title: str, marker: str) -> Line2D:
+def _reference_handle(title: str, marker: str) -> Line2D:
     from matplotlib.lines import Line2D
 
-    if metric == 'ceiling_ground_truth':
-        return Line2D([], [], color=INK, linewidth=1.6, label=title)
-    if metric == 'baseline_most_frequent':
-        return Line2D([], [], color=MUTED, linewidth=1.6, linestyle=(0, (2, 1)), label=title)
+    if marker in _LINES:
+        return Line2D([], [], label=title, **_LINES[marker])
     return Line2D(
         [],
         [],

@@ -31,7 +31,8 @@ from osmabench_ros.suites.cospace.wording import (
     worded,
 )
 from osmabench_ros.vqa.answering.graph_reader import GraphReader
-from osmabench_ros.vqa.answering.space import RADIUS_M
+from osmabench_ros.vqa.answering.space import RADIUS_M, FloorWays
+from osmabench_ros.vqa.evaluation import UNSEEABLE
 from osmabench_ros.vqa.exact.generation import RADII_M, ways_on
 from osmabench_ros.vqa.exact.view import SceneView, glimpsed_instances, label_of, shuffled
 from osmabench_ros.vqa.questions import AnswerType, Evidence, Question, question_id
@@ -60,6 +61,8 @@ _ODD_DEG = (150, 300)
 _UNDER_M = RADIUS_M * np.array([(0, 0, 0), (1, 0, 0), (-1, 0, 0), (0, 1, 0), (0, -1, 0)])
 _GAP_M = 0.3
 """Largest gap in the floor that the path saw; its sample is sparser than what maps hold."""
+
+_BELOW_M = 0.02
 
 Render = Callable[[Pose], Observation]
 
@@ -183,11 +186,21 @@ def _orders(item: _Item, rng: np.random.Generator) -> Iterator[tuple[Order, Sequ
         yield Order.TURNED, (*rest, first)
 
 
+def whole_surface(truth: GroundTruth) -> NDArray[np.float32]:
+    """Return all surface of a scene but what lies below all that the path saw.
+
+    The underside of the lowest floor would pass for a floor, and no map has it.
+    """
+    seen, unseen = truth.surface.points, truth.unseen.points
+    lowest = seen[:, 2].min(initial=np.inf) - _BELOW_M
+    return np.concatenate([seen, unseen[unseen[:, 2] >= lowest]])
+
+
 class _Known:
     """The ground truth as questions about views need it."""
 
     def __init__(self, truth: GroundTruth) -> None:
-        visible = [graph for graph in (truth.visible_graph,) if graph is not None]
+        visible = [g.without_attributes(UNSEEABLE) for g in (truth.visible_graph,) if g]
         self.graphs = (truth.fair_graph, truth.graph, *visible)
         structure = [item.name for item in truth.label_set.classes if item.structure]
         self.view = SceneView(
@@ -220,12 +233,12 @@ class _Known:
     @cached_property
     def readers(self) -> tuple[ViewReader, ...]:
         """What perfect maps answer: with all surface, and with the visible surface alone."""
-        surface, unseen = self._truth.surface.points, self._truth.unseen.points
-        seen = self._truth.seen_instances
+        whole, seen = whole_surface(self._truth), self._truth.seen_instances
+        ways = FloorWays(whole)
         return tuple(
-            ViewReader(GraphReader(graph, self._vocabulary, ids=seen), points, self.ways[0])
+            ViewReader(GraphReader(graph, self._vocabulary, ids=seen), points, ways)
             for graph in self.graphs
-            for points in (np.concatenate([surface, unseen]), surface)
+            for points in (whole, self._truth.surface.points)
         )
 
 

@@ -254,6 +254,11 @@ class CoSpaceScore:
     random: float
 
 
+def chance(task: Task, options: Sequence[str]) -> float:
+    """Return how often a guess is right: one of the options, or of the usual numbers."""
+    return 1 / (len(options) or _GUESSES.get(task, 4))
+
+
 def cospace_scores(saved: Sequence[Saved]) -> list[CoSpaceScore]:
     """Return a row for each mode, task and order, and one over the orders of a task."""
     rows = []
@@ -281,7 +286,7 @@ def _score(
         of_item.setdefault(item.index, []).append(hit)
     pairs = sum(map(all, of_item.values())) / len(of_item)
     common = Counter(item.answer for item in items).most_common(1)[0][1]
-    guesses = [1 / (len(item.options) or _GUESSES.get(item.task, 4)) for item in items]
+    guesses = [chance(item.task, item.options) for item in items]
     return CoSpaceScore(
         mode.value,
         items[0].task.value,

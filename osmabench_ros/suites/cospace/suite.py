@@ -6,17 +6,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 
-import numpy as np
-
 from osmabench_ros.base.progress import share
 from osmabench_ros.maps.semantic_map import DenseMap
 from osmabench_ros.metrics.record import MetricRecord, Mode
 from osmabench_ros.metrics.statistics import wilson_interval
 from osmabench_ros.scenes.lights import Lighting
 from osmabench_ros.suites.cospace.answering import RuleOfViews
-from osmabench_ros.suites.cospace.generation import SUITE, panorama_questions
+from osmabench_ros.suites.cospace.generation import SUITE, panorama_questions, whole_surface
 from osmabench_ros.suites.cospace.place import HFOV_RAD
-from osmabench_ros.suites.cospace.published import NUMBERED, Task, as_published
+from osmabench_ros.suites.cospace.published import NUMBERED, Task, as_published, chance
 from osmabench_ros.suites.preparing import PreparedScene
 from osmabench_ros.suites.question_suite import RULE, AnswererOptions, QuestionSuite
 from osmabench_ros.suites.suite import SuiteContext
@@ -88,15 +86,16 @@ class CoSpaceSuite(QuestionSuite[AnswererOptions]):
 
         def rows(metric: str, found: Sequence[Verdict], mode: Mode) -> list[MetricRecord]:
             by_id = {verdict.question_id: verdict for verdict in found}
-            main = metric == 'accuracy'
+            main = metric == 'accuracy' and mode is Mode.STRICT
             return records(
                 self.name, mode.value, metric, put, by_id, not_applicable=left_out,
-                by_category=main, answered_too=main and mode is Mode.STRICT,
+                answered_too=main,
             )  # fmt: skip
 
         found = rows('accuracy', verdicts, Mode.STRICT)
         found += rows('accuracy', _as_published(put, answers), Mode.COMPAT)
         found += _over_orders(put, answers, verdicts, left_out)
+        found += _guessed(questions)
         for metric, given in self._others(context, questions, rules, material).items():
             found += rows(metric, judge_all(put, given, judge), Mode.STRICT)
         return found
@@ -118,7 +117,7 @@ class CoSpaceSuite(QuestionSuite[AnswererOptions]):
             given[metric] = answer_all(context.published_graph, put, other)
         truth, told = context.ground_truth, _as_put(questions, RULE)
         # Between the seen points of a sparse sample there are gaps that no map has.
-        dense = DenseMap(np.concatenate([truth.surface.points, truth.unseen.points]))
+        dense = DenseMap(whole_surface(truth))
         references = {
             metric: replace(known, dense=dense) for metric, known in reference_maps(truth).items()
         }
@@ -156,6 +155,15 @@ def _as_published(questions: Sequence[Question], answers: Sequence[Answer]) -> l
         correct = answered and read == right
         found.append(Verdict(item.id, correct, 'published', answered=answered))
     return found
+
+
+def _guessed(questions: Sequence[Question]) -> Iterator[MetricRecord]:
+    """Yield what a guess among the options finds on average, over all questions and by task."""
+    for task in ('', *dict.fromkeys(item.category for item in questions)):
+        own = [item for item in questions if task in ('', item.category)]
+        shares = [chance(Task(item.category), item.options) for item in own]
+        value = sum(shares) / len(shares)
+        yield MetricRecord(SUITE, Mode.STRICT.value, 'baseline_random', task, value, n=len(shares))
 
 
 def _over_orders(

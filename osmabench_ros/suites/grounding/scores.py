@@ -117,6 +117,11 @@ def grounding_records(
             loose = [x.iou_published >= threshold for x in items if x.iou_published is not None]
             yield share_record(Mode.STRICT, metric, name, strict, applicable=applicable)
             yield share_record(Mode.COMPAT, metric, name, loose, applicable=applicable)
+        guesses = [1 / item.same_class for item in items]
+        yield MetricRecord(
+            SUITE, Mode.STRICT.value, 'baseline_random_of_class', name,
+            math.fsum(guesses) / len(guesses), n=len(guesses),
+        )  # fmt: skip
         distances = [item.distance_m for item in items if item.distance_m is not None]
         ranks = [float(item.rank) for item in items if item.rank is not None]
         reciprocal = [1 / item.rank if item.rank else 0.0 for item in items]

@@ -101,10 +101,7 @@ class GroundingSuite(QuestionSuite[GroundingOptions]):
             context.progress,
         )  # fmt: skip
         served = not unserved_categories(asked, questions) >= {q.category for q in questions}
-        found = [
-            *grounding_records(_all(questions, answers, asked), applicable=served),
-            *_baselines(questions),
-        ]
+        found = list(grounding_records(_all(questions, answers, asked), applicable=served))
         beside = self._options.made_baselines(Material(embedder=embedder))
         for metric, other in beside.items():
             given = answer_all(asked, questions, Located(other))
@@ -165,11 +162,3 @@ def _compared(
     for name, threshold in THRESHOLDS.items():
         right = [item.iou is not None and item.iou >= threshold for item in found]
         yield share_record(Mode.STRICT, f'{metric}_{name}', '', right)
-
-
-def _baselines(questions: Sequence[Question]) -> Iterator[MetricRecord]:
-    """Yield what a guess among the things of the right kind finds on average."""
-    guesses = [1 / int(item.provenance['same_class']) for item in questions]
-    value = sum(guesses) / len(guesses)
-    metric = 'baseline_random_of_class'
-    yield MetricRecord(SUITE, Mode.STRICT.value, metric, '', value, n=len(guesses))

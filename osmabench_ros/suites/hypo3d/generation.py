@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import pairwise
@@ -147,7 +147,7 @@ class _Builder:
         self._vocabulary = tuple(scene.label_set.by_name)
         self._seen = frozenset(truth.seen_instances)
         # What no camera sees must not be needed, not even to tell things apart.
-        visible = [_without(graph, UNSEEABLE) for graph in (truth.visible_graph,) if graph]
+        visible = [g.without_attributes(UNSEEABLE) for g in (truth.visible_graph,) if g]
         self._before = [truth.graph, truth.fair_graph, *visible]
         self._readers_before = self._readers(self._before, self._seen)
         view = SceneView(truth.graph, truth.graph.by_id, structure=structure_names(scene))
@@ -344,14 +344,6 @@ def _almost(query: Query, reader: GraphReader) -> bool:
 def _affected(asked: _Asked, now: AnswerValue, was: AnswerValue | None) -> bool:
     """Return whether a change changes an answer; one that there was none to before does not."""
     return was is not None and not same_answer(now, was, asked.tolerance)
-
-
-def _without(graph: SceneGraph, attributes: Collection[str]) -> SceneGraph:
-    nodes = tuple(
-        replace(n, attributes={k: v for k, v in n.attributes.items() if k not in attributes})
-        for n in graph.nodes
-    )
-    return replace(graph, nodes=nodes)
 
 
 def _distance_m(first: SceneNode, second: SceneNode | None) -> float:

@@ -131,9 +131,9 @@ def ground_truth_map(
     """Return the seen part of the ground truth as a map, `without` some attributes."""
     seen = set(seen_ids)
     nodes = tuple(
-        replace(n, attributes={k: v for k, v in n.attributes.items() if k not in without})
-        for n in graph.nodes
-        if n.kind not in THINGS or n.id in seen
+        node
+        for node in graph.without_attributes(without).nodes
+        if node.kind not in THINGS or node.id in seen
     )
     kept = {node.id for node in nodes}
     edges = tuple(edge for edge in graph.edges if {edge.source, edge.target} <= kept)

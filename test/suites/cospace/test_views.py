@@ -22,7 +22,7 @@ from osmabench_ros.semantics.scene_graph import ScoredLabel
 from osmabench_ros.sequences.ground_truth import build_ground_truth
 from osmabench_ros.simulation.simulator import Observation
 from osmabench_ros.suites.cospace.answering import RuleOfViews
-from osmabench_ros.suites.cospace.generation import panorama_questions
+from osmabench_ros.suites.cospace.generation import panorama_questions, whole_surface
 from osmabench_ros.suites.cospace.place import HFOV_RAD, Place, decision, is_seen
 from osmabench_ros.suites.cospace.published import Order, Task
 from osmabench_ros.suites.cospace.wording import Asked, read, views_told, worded
@@ -61,8 +61,7 @@ def generated():
 def perfect_map():
     truth = truth_of_path()
     made = ground_truth_map(truth.graph, truth.seen_instances, truth.label_set)
-    points = np.concatenate([truth.surface.points, truth.unseen.points])
-    return replace(made, dense=DenseMap(points))
+    return replace(made, dense=DenseMap(whole_surface(truth)))
 
 
 def figures(semantic_map, questions):
@@ -117,6 +116,11 @@ def test_exactly_one_option_holds_by_the_boxes_of_the_scene(generated):
     assert proved >= 24
 
 
+def test_no_way_goes_on_the_underside_of_the_floor():
+    assert truth_of_path().unseen.points[:, 2].min() < -0.05
+    assert whole_surface(truth_of_path())[:, 2].min() > -0.05
+
+
 def test_a_question_reads_back_and_a_foreign_one_does_not():
     place = Place((1.0, -2.5, 1.2), 30.0)
     for task, about in ((Task.DIRECTION, 'red chair'), (Task.COUNT, 'shelf'),
@@ -140,8 +144,8 @@ def test_a_perfect_map_is_right_and_wrong_names_and_places_cost(generated):
         assert found[mode, 'accuracy', 'PLA-Dec'].value == 1.0
     assert found['strict', 'accuracy_all_orders', ''].value == 1.0
     assert found['strict', 'consistency', ''].value == 1.0
-    assert found['strict', 'ceiling_ground_truth', ''].value == 1.0
-    assert found['strict', 'ceiling_ground_truth', ''].value == 1.0
+    for ceiling in ('ground_truth', 'visible', 'camera'):
+        assert found['strict', f'ceiling_{ceiling}', ''].value == 1.0
     assert found['strict', 'baseline_first_option', ''].value < 0.4
     assert found['strict', 'baseline_random_labels', ''].value < 0.8
     mixed = perfect_map()

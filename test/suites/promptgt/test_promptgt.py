@@ -1,6 +1,7 @@
 """Scenes from a specification, questions from it, and scenes that lack what it says."""
 
 import json
+from collections import Counter
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from osmabench_ros.base.configuration import config_path
+from osmabench_ros.base.configuration import config_path, described_names
 from osmabench_ros.cli.main import app
 from osmabench_ros.errors import SceneError
 from osmabench_ros.geometry.intrinsics import Intrinsics
@@ -170,6 +171,26 @@ def test_answers_follow_from_the_specification_alone():
     assert questions == promptgt_questions(wanted, scene='office', seed=3)
 
 
+@pytest.mark.parametrize('name', described_names('specifications'))
+def test_questions_keep_the_rules_of_upstream(name):
+    """At least 3 counts and 3 relations and 1 to 4 about what there is, 8 to 14 in all."""
+    wanted = load_scene(name, seed=2).specification
+    assert all(str(group.count) in wanted.prompt for group in wanted.rooms[0].objects)
+    questions = promptgt_questions(wanted, scene=name, seed=2)
+    asked = Counter(item.category for item in questions)
+    assert 8 <= len(questions) <= 14
+    assert min(asked['PromptGT-Measurement'], asked['PromptGT-Relations']) >= 3
+    assert 1 <= asked['PromptGT-Existence'] <= 4
+    for item in questions:
+        words = set(item.text.lower().strip('?').split())
+        assert not words & {'left', 'right', 'front', 'behind'}, 'these depend on the viewpoint'
+        assert len(str(item.answer).split()) <= 3
+        if item.category == 'PromptGT-Existence':
+            assert item.answer == 'yes'
+        if item.category == 'PromptGT-Measurement':
+            assert str(item.answer).isdigit()
+
+
 def test_fidelity_of_the_scene_is_apart_from_the_quality_of_the_map():
     whole = figures(truth_of())
     assert whole['fidelity', '', ''].value == 1
@@ -215,6 +236,18 @@ def answered(root: Path, place: str, rows) -> None:
     file = root / place
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(rows))
+
+
+@pytest.mark.parametrize('key', [
+    'similar', 'is_correct', 'correct', 'match', 'prompt_gt_similar', 'promptgt_similar',
+    'prompt_gt_correct', 'promptgt_correct',
+])  # fmt: skip
+def test_every_verdict_key_and_word_of_upstream_counts(key, tmp_path):
+    said = ['yes', True, 1, 'Correct', 'similar', 'no', False, 0]
+    rows = [{'category': 'PromptGT-Relations', key: value} for value in said]
+    answered(tmp_path, 'BBQ/x_answered.json', [*rows, {'category': 'PromptGT-Relations'}])
+    (row,) = block_rows(tmp_path, PROMPT)
+    assert (row['correct'], row['wrong'], row['unknown'], row['total']) == (5, 3, 1, 9)
 
 
 def test_blocks_are_aggregated_as_published_with_unknowns_in_the_denominator(tmp_path):
