@@ -318,6 +318,23 @@ def test_a_server_that_fails_leaves_no_score_and_the_same_command_asks_the_rest(
         assert 'judging by openai/m' in osmabench('vqa', 'report', run_directory).output
 
 
+@pytest.mark.parametrize('model', ['openai:m', 'gemini:m'])
+def test_a_dry_run_needs_no_key(run_directory, tmp_path, monkeypatch, model):
+    for name in ('OPENAI_API_KEY', 'GEMINI_API_KEY', 'GOOGLE_API_KEY', 'OPENAI_BASE_URL'):
+        monkeypatch.delenv(name, raising=False)
+    osmabench('vqa', 'generate', run_directory, '--count', 12)
+    words = '--cache', tmp_path / 'cache', '--dry-run'
+    result = osmabench('vqa', 'answer', run_directory, '--answerer', model, *words)
+    assert 'requests, 0 of them in the cache' in result.output
+    osmabench('vqa', 'answer', run_directory)
+    result = osmabench('vqa', 'judge', run_directory, '--judge', model, *words)
+    assert 'requests, 0 of them in the cache' in result.output
+    with pytest.raises(OsmabenchError, match='name a model'):
+        osmabench('vqa', 'answer', run_directory, '--answerer', model[:-1], *words)
+    with pytest.raises(OsmabenchError, match='needs a key'):
+        osmabench('vqa', 'answer', run_directory, '--answerer', model)
+
+
 def test_a_dry_run_asks_nobody_and_tells_the_cost(run_directory, tmp_path, monkeypatch):
     monkeypatch.setenv('OPENAI_API_KEY', KEY)
     osmabench('vqa', 'generate', run_directory, '--count', 25)
