@@ -165,6 +165,21 @@ def needing(purpose: str, remedy: str) -> Iterator[None]:
         raise MissingDependencyError(f'{purpose} ({error}); {remedy}') from error
 
 
+def check_all(looks: Iterable[Callable[[], object]]) -> None:
+    """Look at everything, then raise what was wrong: one error as it is, several as one."""
+    errors: list[OsmabenchError] = []
+    for look in looks:
+        try:
+            look()
+        except OsmabenchError as error:
+            errors.append(error)
+    if len(errors) > 1:
+        texts = dict.fromkeys(str(error).removesuffix('.') for error in errors)
+        raise type(errors[0])('\n'.join(texts)) from errors[0]
+    for error in errors:
+        raise error
+
+
 def suggestion(wrong: str, choices: Iterable[str]) -> str:
     """Return the tail of an error message: the nearest choice, and all of them.
 

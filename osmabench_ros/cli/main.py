@@ -11,13 +11,14 @@ from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from types import FrameType
-from typing import Any, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
 from rich.markup import escape
 from typer.core import TyperCommand, TyperGroup
 
+from osmabench_ros.base.configuration import version
 from osmabench_ros.base.limits.reading import shown
 from osmabench_ros.errors import OsmabenchError, show_warnings_as_lines
 
@@ -111,8 +112,19 @@ app = typer.Typer(
 )
 
 
+def _tell_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f'osmabench_ros {version()}')
+        raise typer.Exit
+
+
 @app.callback()
-def osmabench() -> None:
+def osmabench(
+    _: Annotated[
+        bool,
+        typer.Option('--version', callback=_tell_version, is_eager=True, help='Show the version.'),
+    ] = False,
+) -> None:
     """Benchmark of semantic mapping under changing light, motion and on real robots."""
 
 

@@ -441,3 +441,9 @@ def test_score_answers_prints_both_formats(tmp_path):
     text = osmabench('score', 'answers', path, '--no-baselines').output
     assert text.splitlines()[0].startswith('scene,condition,answers,questions,unjudged,accuracy')
     assert len(text.splitlines()) == 2
+
+
+def test_a_map_is_described_with_the_scene_and_condition_of_its_run(run_directory):
+    _, scene, condition, *_ = run_directory.name.split('.')
+    said = osmabench('map', 'info', run_directory / 'map').output
+    assert f'{scene}, condition {condition}' in said
