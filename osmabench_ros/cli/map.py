@@ -30,7 +30,7 @@ from osmabench_ros.maps.labelling import label_by_features, read_text_features
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.maps.summary import contents_of, summary_of
 from osmabench_ros.runs.evaluate.open_vocabulary import label_map
-from osmabench_ros.runs.run_on_disk import MANIFEST, is_run_name, open_run
+from osmabench_ros.runs.run_on_disk import is_run_name
 
 app = typer.Typer(help='Check, import, export and describe semantic maps.', no_args_is_help=True)
 
@@ -68,11 +68,12 @@ def _of_its_run(semantic_map: SemanticMap, folder: Path) -> SemanticMap:
     """Return a map with the scene and condition of the run that it lies in, if it names none."""
     header = semantic_map.header
     origin = header.provenance
-    if origin.scene or not (is_run_name(folder.name) and (folder.parent / MANIFEST).exists()):
+    if origin.scene or not is_run_name(folder.name):
         return semantic_map
-    found = open_run(folder).identity
-    scene, condition = f'{found.scene_key.dataset} {found.scene_key.scene}', found.condition
-    named = replace(header, provenance=replace(origin, scene=scene, condition=condition))
+    dataset, scene, condition, *_ = folder.name.split('.')
+    named = replace(
+        header, provenance=replace(origin, scene=f'{dataset} {scene}', condition=condition)
+    )
     return replace(semantic_map, header=named)
 
 
