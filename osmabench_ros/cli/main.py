@@ -89,6 +89,7 @@ COMMANDS = {
     'ground-truth': 'evaluate:ground_truth',
     'import-scene': 'import_scene:import_scene',
     'export-scene': 'import_scene:export_scene',
+    'scene': 'scene:app',
     'record': 'record:record',
     'replay': 'record:replay',
     'status': 'report:status',

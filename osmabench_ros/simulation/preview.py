@@ -9,23 +9,21 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageDraw, ImageFont
 
-from osmabench_ros.base.files import check_file, written_file
+from osmabench_ros.base.files import check_file
 from osmabench_ros.base.progress import Progress, silent
-from osmabench_ros.errors import SimulationError, errors_as
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.simulation.conditioned_camera import ConditionedCamera
 from osmabench_ros.simulation.conditions import Condition
+from osmabench_ros.simulation.contact_sheet import save_sheet, text_strip, with_text
 from osmabench_ros.simulation.ineffective_settings import warn_of_inert_parts
 from osmabench_ros.simulation.navigation import NavigationMap
 from osmabench_ros.simulation.robot_path import plan_path
 from osmabench_ros.simulation.simulator import Simulator, make_simulator
 from osmabench_ros.simulation.trajectory import CameraMount, Trajectory, sample_trajectory
 
-CAPTION_PX = 26
 FRAME_RATE_HZ = 25.0
 CHOICES = 7
 """Frames of which one is shown."""
@@ -64,7 +62,7 @@ def write_contact_sheet(
             rows.append(sheet.row(condition))
     finally:
         sheet.close()
-    _save(Image.fromarray(np.concatenate(rows)), path, overwrite=overwrite)
+    save_sheet(np.concatenate(rows), path, overwrite=overwrite)
     return scene
 
 
@@ -99,10 +97,10 @@ class _Sheet:
             best = int(np.argmax(changes))
             changed |= changes[best] > 0
             told = f'{places[best]:.1f} goals, {times_s[best]:.0f} s'
-            chosen.append(_marked(views[best], told))
+            chosen.append(with_text(views[best], told))
         text = f'{condition.name}: {condition.description}'
         text += '' if changed else ' [no picture differs]'
-        caption = _strip(text, self._settings.width * self._settings.frames)
+        caption = text_strip(text, self._settings.width * self._settings.frames)
         return np.concatenate([caption, np.concatenate(chosen, axis=1)])
 
     def _views(
@@ -130,35 +128,3 @@ class _Sheet:
 def _nearest_frame(trajectory: Trajectory, place: float) -> int:
     along = [frame.segment + frame.segment_progress for frame in trajectory.frames]
     return int(np.argmin(np.abs(np.array(along) - place)))
-
-
-def _strip(text: str, width: int) -> NDArray[np.uint8]:
-    strip = Image.new('RGB', (width, CAPTION_PX), (24, 24, 24))
-    ImageDraw.Draw(strip).text((6, 5), text, fill=(240, 240, 240), font=_font())
-    return np.asarray(strip)
-
-
-def _marked(view: NDArray[np.uint8], text: str) -> NDArray[np.uint8]:
-    image = Image.fromarray(view)
-    ImageDraw.Draw(image).text(
-        (6, view.shape[0] - 20), text, fill='white', font=_font(), stroke_width=2,
-        stroke_fill='black',
-    )  # fmt: skip
-    return np.asarray(image)
-
-
-def _font() -> ImageFont.ImageFont | ImageFont.FreeTypeFont:
-    return ImageFont.load_default(size=13)
-
-
-def _save(image: Image.Image, path: Path, *, overwrite: bool) -> None:
-    with (
-        errors_as(
-            SimulationError,
-            f'cannot write {path}',
-            ValueError,
-            remedy='give a path that ends in .png',
-        ),
-        written_file(path, overwrite=overwrite) as draft,
-    ):
-        image.save(draft)

@@ -10,11 +10,8 @@ from osmabench_ros.cli.conditions import app
 from osmabench_ros.errors import ConfigError, SimulationError
 from osmabench_ros.scenes.writing import write_habitat_dataset
 from osmabench_ros.simulation.conditions import list_conditions, load_condition
-from osmabench_ros.simulation.preview import (
-    CAPTION_PX,
-    PreviewSettings,
-    write_contact_sheet,
-)
+from osmabench_ros.simulation.contact_sheet import CAPTION_PX
+from osmabench_ros.simulation.preview import PreviewSettings, write_contact_sheet
 
 
 @pytest.fixture(scope='module')
