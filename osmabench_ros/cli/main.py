@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import os
+import re
 import signal
 import sys
 from collections.abc import Mapping
@@ -41,7 +42,7 @@ class DeferredCommand(TyperCommand):
             alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
             alone.command(self.name)(found)
             found = alone
-        return typer.main.get_command(found)
+        return _reflowed(typer.main.get_command(found))
 
     def first_line(self) -> str:
         """Return what the command is, from the text of its module."""
@@ -59,6 +60,14 @@ class DeferredCommand(TyperCommand):
     def make_context(self, *arguments: Any, **extra: Any) -> Any:
         """Return the context of the command itself, which then runs."""
         return self.loaded.make_context(*arguments, **extra)
+
+
+def _reflowed(command: Any) -> Any:
+    """Let the paragraphs of a command's help, and of those below it, fill any width."""
+    command.help = re.sub(r'(?<!\n)\n(?!\n)', ' ', command.help or '')
+    for below in getattr(command, 'commands', {}).values():
+        _reflowed(below)
+    return command
 
 
 def group_of(places: Mapping[str, str]) -> type[TyperGroup]:
