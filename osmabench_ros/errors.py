@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import shutil
+import sys
+import textwrap
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -202,7 +205,10 @@ def suggestion(wrong: str, choices: Iterable[str]) -> str:
 
 
 def show_warnings_as_lines() -> None:
-    """Show each `OsmabenchWarning` as one line on stderr, without its place in the code."""
+    """Show each `OsmabenchWarning` as one line on stderr, without its place in the code.
+
+    A terminal gets it in lines of its width, broken between words.
+    """
     usual = warnings.formatwarning
 
     def formatted(
@@ -213,7 +219,13 @@ def show_warnings_as_lines() -> None:
         line: str | None = None,
     ) -> str:
         if issubclass(category, OsmabenchWarning):
-            return f'warning: {message}\n'
+            text = f'warning: {message}'
+            if sys.stderr.isatty():
+                width = shutil.get_terminal_size().columns
+                text = textwrap.fill(
+                    text, width, break_long_words=False, break_on_hyphens=False
+                )  # fmt: skip
+            return f'{text}\n'
         return usual(message, category, filename, lineno, line)
 
     warnings.formatwarning = formatted

@@ -21,6 +21,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from osmabench_ros.base.configuration import version
 from osmabench_ros.base.limits.reading import shown
+from osmabench_ros.base.progress import noticed
 from osmabench_ros.errors import OsmabenchError, show_warnings_as_lines
 
 
@@ -143,7 +144,9 @@ class InterruptedBySignalError(SystemExit):
 
 
 def _interrupt(number: int, _frame: FrameType | None) -> NoReturn:
-    os.write(2, b'\ninterrupted; ending what runs\n')
+    text = 'interrupted; ending what runs'
+    if not noticed(text):
+        os.write(2, f'\n{text}\n'.encode())
     # What follows is the clean-up; a second Ctrl-C must not cut it short.
     for name in (signal.SIGINT, signal.SIGTERM):
         signal.signal(name, signal.SIG_IGN)
@@ -154,7 +157,8 @@ def main(command: typer.Typer = app) -> NoReturn:
     """Run a command; an error of ours is one line and an exit code, never a traceback."""
     for name in (signal.SIGINT, signal.SIGTERM):
         signal.signal(name, _interrupt)
-    console = Console(stderr=True, soft_wrap=True)
+    console = Console(stderr=True)
+    console.soft_wrap = not console.is_terminal
     show_warnings_as_lines()
     try:
         command()
