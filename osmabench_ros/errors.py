@@ -179,8 +179,8 @@ def check_all(looks: Iterable[Callable[[], object]]) -> None:
     if len(errors) > 1:
         texts = dict.fromkeys(str(error).removesuffix('.') for error in errors)
         raise type(errors[0])('\n'.join(texts)) from errors[0]
-    for error in errors:
-        raise error
+    if errors:
+        raise errors[0]
 
 
 def suggestion(wrong: str, choices: Iterable[str]) -> str:
