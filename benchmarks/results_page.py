@@ -33,6 +33,8 @@ from osmabench_ros.runs.matrix_on_disk import MatrixOnDisk
 from osmabench_ros.runs.results.report_model import Status
 from osmabench_ros.runs.results.timings import TIMINGS, read_measurements
 from osmabench_ros.runs.run_on_disk import MANIFEST
+from osmabench_ros.vqa.question_files import QUESTIONS, read_records
+from osmabench_ros.vqa.questions import Question
 
 FIGURES = (
     *(item for item in HEADLINES if not item.is_baseline and item.metric != 'accuracy_of_common'),
@@ -55,6 +57,9 @@ scenes, its 95 % t interval over them ([statistics](statistics.md)) where there 
 and in brackets their number. Methods that are told the truth are references, not competitors. Your
 own: [mappers](mappers.md).
 """
+
+NOTED = 'Questions: '
+"""Begins the line of a part that says of which set its questions are."""
 
 RUN_S, FRAME_S = 15.0, 0.15
 """What a run takes on two cores besides its frames, and for each, where none has been timed."""
@@ -223,6 +228,29 @@ def earlier_section(page: str, title: str) -> str:
     return '' if body.startswith('Not run') else body
 
 
+def question_sets(runs: Sequence[Run]) -> list[str]:
+    """Return by which generators the exact questions of runs were made."""
+    found = set()
+    for run in runs:
+        file = run.plan.directory / 'vqa' / QUESTIONS
+        for question in read_records(file, Question) if file.exists() else ():
+            if (made := question.provenance.get('generator', '')).startswith('exact/'):
+                found.add(made)
+                break
+    return sorted(found)
+
+
+def marked(body: str) -> str:
+    """Return a part of an earlier page with a mark, if it does not say of which set of questions.
+
+    Pages say so since `exact/4`.
+    """
+    if '**VQA, %.**' not in body or NOTED in body:
+        return body
+    told = 'of a set before `exact/4`; figures of VQA compare within this part alone.'
+    return f'{NOTED}{told}\n\n{body}'
+
+
 def section(matrix: Matrix, earlier: str = '') -> Iterator[str]:
     """Yield what is known of one matrix; what an earlier page says, if its runs are not here."""
     runs = [] if matrix.absent else matrix.done()
@@ -230,7 +258,8 @@ def section(matrix: Matrix, earlier: str = '') -> Iterator[str]:
     yield from (title, '')
     if not runs:
         why = matrix.absent or 'no run is done'
-        yield from (earlier_section(earlier, title) or f'Not run: {why}. `{matrix.command}`', '')
+        kept = marked(earlier_section(earlier, title))
+        yield from (kept or f'Not run: {why}. `{matrix.command}`', '')
         return
     scored = [run for run in runs if run.report.status is Status.COMPLETE]
     camera, path = matrix.config.camera, matrix.config.trajectory
@@ -243,6 +272,8 @@ def section(matrix: Matrix, earlier: str = '') -> Iterator[str]:
         f'stamp time, at most {path.max_frames} frames. Every row is made by'
     )
     yield from (' '.join(parts), '', f'    {matrix.command}', '')
+    if sets := question_sets(scored):
+        yield from (f'{NOTED}{" and ".join(f"`{item}`" for item in sets)}.', '')
     yield from figures_of(scored, distinct(run.condition for run in scored))
     yield from cost_of(scored)
     yield from remarks_of(runs)

@@ -1,6 +1,6 @@
 # rosidl installs a distribution osmabench_ros without entry points, and Python looks at the first
-# distribution of a name only. So the entry points that pyproject.toml declares are written into
-# that one's metadata; setuptools makes them at configure time.
+# distribution of a name only. So the entry points and extras that pyproject.toml declares are
+# written into that one's metadata; setuptools makes them at configure time.
 function(install_entry_points python_destination)
   set(metadata ${CMAKE_CURRENT_BINARY_DIR}/python_metadata)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS pyproject.toml)
@@ -15,6 +15,7 @@ function(install_entry_points python_destination)
   endif()
   set(python_version ${Python3_VERSION_MAJOR}.${Python3_VERSION_MINOR})
   install(FILES ${metadata}/osmabench_ros.egg-info/entry_points.txt
+      ${metadata}/osmabench_ros.egg-info/requires.txt
     DESTINATION
       ${python_destination}/osmabench_ros-${osmabench_ros_VERSION}-py${python_version}.egg-info)
 endfunction()

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import shutil
+import sys
+import textwrap
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -165,6 +168,21 @@ def needing(purpose: str, remedy: str) -> Iterator[None]:
         raise MissingDependencyError(f'{purpose} ({error}); {remedy}') from error
 
 
+def check_all(looks: Iterable[Callable[[], object]]) -> None:
+    """Look at everything, then raise what was wrong: one error as it is, several as one."""
+    errors: list[OsmabenchError] = []
+    for look in looks:
+        try:
+            look()
+        except OsmabenchError as error:
+            errors.append(error)
+    if len(errors) > 1:
+        texts = dict.fromkeys(str(error).removesuffix('.') for error in errors)
+        raise type(errors[0])('\n'.join(texts)) from errors[0]
+    if errors:
+        raise errors[0]
+
+
 def suggestion(wrong: str, choices: Iterable[str]) -> str:
     """Return the tail of an error message: the nearest choice, and all of them.
 
@@ -187,7 +205,10 @@ def suggestion(wrong: str, choices: Iterable[str]) -> str:
 
 
 def show_warnings_as_lines() -> None:
-    """Show each `OsmabenchWarning` as one line on stderr, without its place in the code."""
+    """Show each `OsmabenchWarning` as one line on stderr, without its place in the code.
+
+    A terminal gets it in lines of its width, broken between words.
+    """
     usual = warnings.formatwarning
 
     def formatted(
@@ -198,7 +219,13 @@ def show_warnings_as_lines() -> None:
         line: str | None = None,
     ) -> str:
         if issubclass(category, OsmabenchWarning):
-            return f'warning: {message}\n'
+            text = f'warning: {message}'
+            if sys.stderr.isatty():
+                width = shutil.get_terminal_size().columns
+                text = textwrap.fill(
+                    text, width, break_long_words=False, break_on_hyphens=False
+                )  # fmt: skip
+            return f'{text}\n'
         return usual(message, category, filename, lineno, line)
 
     warnings.formatwarning = formatted

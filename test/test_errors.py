@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import pty
+import subprocess
+import sys
 from importlib import import_module
 
 import pytest
@@ -36,3 +40,21 @@ def test_an_import_that_fails_says_what_for_and_what_to_do() -> None:
         needing('maps need no_such', 'install it'),
     ):
         import_module('no_such_module')
+
+
+def test_a_terminal_gets_warnings_broken_between_words() -> None:
+    words = [f'word_{number:02d}' for number in range(30)]
+    code = (
+        'import warnings\n'
+        'from osmabench_ros.errors import OsmabenchWarning, show_warnings_as_lines\n'
+        'show_warnings_as_lines()\n'
+        f'warnings.warn("{" ".join(words)}", OsmabenchWarning)\n'
+    )
+    read, write = pty.openpty()
+    environment = {**os.environ, 'COLUMNS': '50'}
+    subprocess.run([sys.executable, '-c', code], stderr=write, env=environment, check=True)
+    os.close(write)
+    lines = os.read(read, 4096).decode().splitlines()
+    assert ' '.join(lines).split() == ['warning:', *words]
+    assert len(lines) > 4
+    assert max(map(len, lines)) <= 50

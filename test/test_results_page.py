@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,8 @@ from shared_data import shared_path
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.runs.config import load_config
 from osmabench_ros.simulation.conditions import load_condition
+from osmabench_ros.vqa.question_files import write_records
+from osmabench_ros.vqa.questions import AnswerType, Question
 
 ROOT = Path(__file__).resolve().parents[1]
 PAPERS = ROOT / 'benchmarks' / 'published_results.yaml'
@@ -205,3 +208,23 @@ def test_a_published_row_has_a_value_for_each_condition(tmp_path: Path) -> None:
     file.write_text(PAPERS.read_text().replace('[29.53, 29.76,', '[29.76,'))
     with pytest.raises(ConfigError, match='mAcc compat has 4 values for 5 conditions'):
         results.read_published(file)
+
+
+def test_a_part_says_of_which_set_its_questions_are(matrix) -> None:
+    run = matrix.root / 'apartment.seed_1.baseline.open3d_slam.opengl.1'
+    made = {'generator': 'exact/7'}
+    asked = [
+        Question(f'q{n}', 's', 'scene', 'c', 'Is it?', AnswerType.YES_NO, 'yes', provenance=made)
+        for n in range(2)
+    ]
+    (run / 'vqa').mkdir()
+    write_records(run / 'vqa' / 'questions.jsonl', asked)
+    text = results.page([matrix], [], '')
+    assert text.count('Questions: `exact/7`.') == 1
+    kept = text.replace('**F-score 5 cm, %.**', '**VQA, %.**')
+    shutil.rmtree(matrix.root)
+    # It is kept as it is; one from before that line is marked.
+    assert 'before' not in results.page([matrix], [], '', kept)
+    old = kept.replace('Questions: `exact/7`.', '')
+    assert results.page([matrix], [], '', old).count('Questions: of a set before') == 1
+    assert 'Questions: ' not in results.page([matrix], [], '', text.replace('Questions: `', '`'))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
+from functools import cache
 from importlib.metadata import PackageNotFoundError
+from importlib.metadata import requires as installed_requirements
 from importlib.metadata import version as installed_version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -93,6 +96,24 @@ def unmet_requirements() -> list[str]:
         for item, version_here in found
         if not (version_here and item.specifier.contains(version_here, prereleases=True))
     ]
+
+
+@cache
+def extra(name: str) -> str:
+    """Return the command that installs an extra, by its packages: no index has the package itself.
+
+    It is that of the pip of this interpreter, with its path unless the shell finds that one.
+    """
+    from packaging.requirements import Requirement
+
+    wanted = []
+    for item in map(Requirement, installed_requirements('osmabench_ros') or ()):
+        if item.marker is not None and item.marker.evaluate({'extra': name}):
+            item.marker = None
+            wanted.append(f"'{item}'")
+    pip = shutil.which('pip')
+    found = pip is not None and Path(pip).parent == Path(sys.executable).parent
+    return f'{"pip" if found else f"{sys.executable} -m pip"} install {" ".join(wanted)}'
 
 
 def installed(name: str) -> str | None:

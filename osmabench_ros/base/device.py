@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from osmabench_ros.base.configuration import extra
 from osmabench_ros.errors import ConfigError, needing
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def resolve_device(name: str = 'auto', kinds: tuple[str, ...] = ('cuda',)) -> to
     Metrics need 64-bit floats, which 'mps' does not have. Raises MissingDependencyError without
     torch, ConfigError for a device that is not here, or an accelerator that will not do.
     """
-    with needing('torch is needed', 'install it with: pip install "osmabench_ros[metrics]"'):
+    with needing('torch is needed', extra('metrics')):
         import torch
     usable: dict[str, Callable[[], bool]] = {
         'cuda': torch.cuda.is_available,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 Progress = Callable[[str, float], None]
@@ -59,18 +59,45 @@ class StagedProgress:
         return (1.0 - LAST_SHARE) * (before + fraction) / (self._stages - 1)
 
 
+_notices: list[list[str]] = []
+"""What is told below each bar that is shown."""
+
+
+def noticed(text: str) -> bool:
+    """Tell something below the bar at its next redraw, in a tenth of a second; False without one.
+
+    A signal handler may call it: nothing is written, which could be in the middle of a write.
+    """
+    for lines in _notices:
+        lines.append(text)
+    return bool(_notices)
+
+
+def shortened(line: str, width: int) -> str:
+    """Return a line that fits, without some of its middle: its ends say what and how far."""
+    if len(line) <= width:
+        return line
+    end = max(2 * width // 3, 1)
+    return f'{line[: max(width - end - 1, 0)]}…{line[-end:]}'
+
+
 @contextmanager
 def shown_progress() -> Iterator[Progress]:
-    """Yield a callback that draws a bar on stderr, or one line per step without a terminal."""
-    from rich.console import Console
+    """Yield a callback that draws a bar on stderr, or one line per step without a terminal.
+
+    The bar has a line of its own, above what is going on.
+    """
+    from rich.console import Console, RenderableType
     from rich.progress import (
         BarColumn,
         SpinnerColumn,
+        TaskProgressColumn,
         TextColumn,
         TimeElapsedColumn,
         TimeRemainingColumn,
     )
     from rich.progress import Progress as Bars
+    from rich.text import Text
 
     console = Console(stderr=True)
     if not console.is_terminal:
@@ -86,15 +113,30 @@ def shown_progress() -> Iterator[Progress]:
 
         yield show
         return
-    with Bars(
+
+    notices: list[str] = []
+
+    class BarOverLines(Bars):
+        def get_renderables(self) -> Iterable[RenderableType]:
+            yield self.make_tasks_table(self.tasks)
+            for line in self.tasks[0].description.splitlines() if self.tasks else ():
+                yield Text(f'  {shortened(line, console.width - 3)}')
+            yield from map(Text, notices)
+
+    with BarOverLines(
         SpinnerColumn(),
-        TextColumn('{task.description}', markup=False),
-        BarColumn(),
+        BarColumn(bar_width=None),
+        TaskProgressColumn(),
         TimeElapsedColumn(),
         TextColumn('left'),
         TimeRemainingColumn(),
         console=console,
+        expand=True,
         transient=True,
     ) as bars:
-        task = bars.add_task('', total=1.0)
-        yield lambda text, fraction: bars.update(task, description=text, completed=fraction)
+        task = bars.add_task('starting', total=1.0)
+        _notices.append(notices)
+        try:
+            yield lambda text, fraction: bars.update(task, description=text, completed=fraction)
+        finally:
+            _notices.remove(notices)

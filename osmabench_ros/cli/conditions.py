@@ -48,13 +48,19 @@ def preview(
     output: Annotated[Path, typer.Option('--output', '-o', help='Image to write.')] = Path(
         'conditions.png'
     ),
+    frames: Annotated[int, typer.Option(min=1, max=50, help='Frames of each condition.')] = 3,
     overwrite: Overwrite = False,
 ) -> None:
-    """Render the same views under each condition into one contact sheet."""
+    """Render frames in which each condition acts most into one contact sheet.
+
+    They are spread over a path through three goals, or more where more frames are asked for.
+    """
     from osmabench_ros.simulation.conditions import list_conditions, load_condition
     from osmabench_ros.simulation.preview import PreviewSettings, write_contact_sheet
 
-    settings = PreviewSettings(scene.reference, scene.scene, scene.seed, simulator.name)
+    settings = PreviewSettings(
+        scene.reference, scene.scene, scene.seed, simulator.name, frames, max(3, frames // 2)
+    )
     chosen = [load_condition(name) for name in names or list_conditions()]
     with shown_progress() as progress:
         shown = write_contact_sheet(chosen, output, settings, progress, overwrite=overwrite)

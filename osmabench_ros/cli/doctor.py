@@ -130,11 +130,14 @@ def _show(findings: list[Finding], *, as_json: bool) -> None:
     console = Console()
     for item in findings:
         style = STYLE[item.level]
-        # Extras of pip look like markup: osmabench_ros[metrics].
+        # What a library says may look like markup.
         table.add_row(item.part, f'[{style}]{item.level.value}[/]', escape(item.detail))
     console.print(table)
     # Whole and on a line of its own, as it is to be copied.
+    parts: dict[str, list[str]] = {}
     for item in findings:
-        if item.remedy:
-            text = f'[bold]{item.part}[/]: {escape(item.remedy)}'
-            console.print(text, highlight=False, soft_wrap=True)
+        parts.setdefault(item.remedy, []).append(item.part)
+    parts.pop('', None)
+    for remedy, named in parts.items():
+        text = f'[bold]{", ".join(named)}[/]: {escape(remedy)}'
+        console.print(text, highlight=False, soft_wrap=True)

@@ -96,7 +96,8 @@ def import_scene(
             typer.echo(f'  {item.name}: {imported.class_name(item) or "no class"}')
         typer.echo(
             f'The classes are guesses from names. Mend them in {out / MANIFEST}, add rooms and '
-            f'lights there, and run it: scenes: [{{reference: {out}}}]'
+            f'lights there, look at it (osmabench scene check {out}), and run it: '
+            f'scenes: [{{reference: {out}}}]'
         )
     for text in imported.left_out:
         typer.echo(f'left out: {text}')

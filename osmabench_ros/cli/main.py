@@ -5,20 +5,23 @@ from __future__ import annotations
 import ast
 import importlib
 import os
+import re
 import signal
 import sys
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from types import FrameType
-from typing import Any, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
 from rich.markup import escape
 from typer.core import TyperCommand, TyperGroup
 
+from osmabench_ros.base.configuration import version
 from osmabench_ros.base.limits.reading import shown
+from osmabench_ros.base.progress import noticed
 from osmabench_ros.errors import OsmabenchError, show_warnings_as_lines
 
 
@@ -40,7 +43,7 @@ class DeferredCommand(TyperCommand):
             alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
             alone.command(self.name)(found)
             found = alone
-        return typer.main.get_command(found)
+        return _reflowed(typer.main.get_command(found))
 
     def first_line(self) -> str:
         """Return what the command is, from the text of its module."""
@@ -58,6 +61,14 @@ class DeferredCommand(TyperCommand):
     def make_context(self, *arguments: Any, **extra: Any) -> Any:
         """Return the context of the command itself, which then runs."""
         return self.loaded.make_context(*arguments, **extra)
+
+
+def _reflowed(command: Any) -> Any:
+    """Let the paragraphs of a command's help, and of those below it, fill any width."""
+    command.help = re.sub(r'(?<!\n)\n(?!\n)', ' ', command.help or '')
+    for below in getattr(command, 'commands', {}).values():
+        _reflowed(below)
+    return command
 
 
 def group_of(places: Mapping[str, str]) -> type[TyperGroup]:
@@ -88,6 +99,7 @@ COMMANDS = {
     'ground-truth': 'evaluate:ground_truth',
     'import-scene': 'import_scene:import_scene',
     'export-scene': 'import_scene:export_scene',
+    'scene': 'scene:app',
     'record': 'record:record',
     'replay': 'record:replay',
     'status': 'report:status',
@@ -111,8 +123,19 @@ app = typer.Typer(
 )
 
 
+def _tell_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f'osmabench_ros {version()}')
+        raise typer.Exit
+
+
 @app.callback()
-def osmabench() -> None:
+def osmabench(
+    _: Annotated[
+        bool,
+        typer.Option('--version', callback=_tell_version, is_eager=True, help='Show the version.'),
+    ] = False,
+) -> None:
     """Benchmark of semantic mapping under changing light, motion and on real robots."""
 
 
@@ -121,7 +144,9 @@ class InterruptedBySignalError(SystemExit):
 
 
 def _interrupt(number: int, _frame: FrameType | None) -> NoReturn:
-    os.write(2, b'\ninterrupted; ending what runs\n')
+    text = 'interrupted; ending what runs'
+    if not noticed(text):
+        os.write(2, f'\n{text}\n'.encode())
     # What follows is the clean-up; a second Ctrl-C must not cut it short.
     for name in (signal.SIGINT, signal.SIGTERM):
         signal.signal(name, signal.SIG_IGN)
@@ -132,7 +157,8 @@ def main(command: typer.Typer = app) -> NoReturn:
     """Run a command; an error of ours is one line and an exit code, never a traceback."""
     for name in (signal.SIGINT, signal.SIGTERM):
         signal.signal(name, _interrupt)
-    console = Console(stderr=True, soft_wrap=True)
+    console = Console(stderr=True)
+    console.soft_wrap = not console.is_terminal
     show_warnings_as_lines()
     try:
         command()

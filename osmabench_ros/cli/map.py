@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import replace
 from enum import Enum
 from pathlib import Path
 from typing import Annotated
@@ -26,8 +27,10 @@ from osmabench_ros.maps.importer import (
 )
 from osmabench_ros.maps.importers.pointcloud import read_label_set
 from osmabench_ros.maps.labelling import label_by_features, read_text_features
+from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.maps.summary import contents_of, summary_of
 from osmabench_ros.runs.evaluate.open_vocabulary import label_map
+from osmabench_ros.runs.run_on_disk import is_run_name
 
 app = typer.Typer(help='Check, import, export and describe semantic maps.', no_args_is_help=True)
 
@@ -57,8 +60,21 @@ def check(directory: Directory) -> None:
 @app.command()
 def info(directory: Directory) -> None:
     """Describe a map: origin, nodes, edges, points, features."""
-    for what, how_much in summary_of(read_map(directory)):
+    for what, how_much in summary_of(_of_its_run(read_map(directory), directory.resolve().parent)):
         typer.echo(f'{what:24} {how_much}')
+
+
+def _of_its_run(semantic_map: SemanticMap, folder: Path) -> SemanticMap:
+    """Return a map with the scene and condition of the run that it lies in, if it names none."""
+    header = semantic_map.header
+    origin = header.provenance
+    if origin.scene or not is_run_name(folder.name):
+        return semantic_map
+    dataset, scene, condition, *_ = folder.name.split('.')
+    named = replace(
+        header, provenance=replace(origin, scene=f'{dataset} {scene}', condition=condition)
+    )
+    return replace(semantic_map, header=named)
 
 
 @app.command()

@@ -108,8 +108,8 @@ def answers(
     files: Annotated[
         list[Path],
         typer.Argument(
-            help='*_evaluated.json of OSMa-Bench, *answered*.json of OSMa-Bench++, folders of '
-            'them, or JSON lines, plain or .gz, with question, answer, category, '
+            help='Runs of ours, *_evaluated.json of OSMa-Bench, *answered*.json of OSMa-Bench++, '
+            'folders of them, or JSON lines, plain or .gz, with question, answer, category, '
             'scene_graph_answer and, if known, similar, scene and condition.'
         ),
     ],

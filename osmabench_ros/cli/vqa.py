@@ -17,7 +17,7 @@ from osmabench_ros.base.settings import Named
 from osmabench_ros.cli.options import with_option_groups
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.language.client import CostEstimate, ModelClient
-from osmabench_ros.language.settings import ModelAccess
+from osmabench_ros.language.settings import ModelAccess, kept_replies
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.runs.evaluate.questioned_map import questioned_map
 from osmabench_ros.runs.results.results_folder import undisturbed
@@ -199,7 +199,7 @@ def generate(
     if kind is QuestionKind.EXACT:
         _generate_exact(place, count, seed, dry_run=dry_run)
         return
-    client = _client(access, model)
+    client = _client(access, model, dry_run=dry_run)
     if client is None:
         raise ConfigError('written questions need --model, e.g. gemini:gemini-2.5-flash')
     frames = stages.chosen_frames(place, every=every, novelty=novelty, most=max_frames)
@@ -247,7 +247,7 @@ def answer(
     place = RunFolder(run, folder)
     shown = stages.AnswerOptions(compat, graph_tokens, without_map)
     answerer = stages.RULE if answerer in _OFFLINE else answerer
-    client = _client(access, parsed_reference(answerer)[1])
+    client = _client(access, parsed_reference(answerer)[1], dry_run=dry_run)
     if dry_run:
         _print_dry_answers(place, answerer, client, shown)
         return
@@ -263,8 +263,10 @@ def answer(
     print_spending(client)
 
 
-def _client(access: ModelAccess, model: str) -> ModelClient | None:
-    return None if model in _OFFLINE else access.client_of(model)
+def _client(access: ModelAccess, model: str, *, dry_run: bool) -> ModelClient | None:
+    if model in _OFFLINE:
+        return None
+    return access.client_of(kept_replies(model) if dry_run else model)
 
 
 def _not_asked(count: int) -> str:
@@ -297,7 +299,7 @@ def judge(
 ) -> None:
     """Judge a run's answers."""
     place = RunFolder(run, folder)
-    client = _client(access, judge_name)
+    client = _client(access, judge_name, dry_run=dry_run)
     if dry_run:
         _print_dry_judge(client, lambda asked: stages.estimate_verdicts(place, asked))
         return
@@ -364,7 +366,7 @@ def judge_check(
 
     Exit code 1 if the judge rejects an answer that is equal to the right one.
     """
-    client = _client(access, judge_name)
+    client = _client(access, judge_name, dry_run=dry_run)
     saved = read_saved_answers(files)
     if dry_run:
         pairs = judged_answers(saved)

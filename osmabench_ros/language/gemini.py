@@ -9,6 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from osmabench_ros.base.configuration import extra
 from osmabench_ros.errors import LanguageModelError, needing
 from osmabench_ros.language.model import (
     ImagePart,
@@ -56,7 +57,7 @@ class GeminiModel:
             raise LanguageModelError(
                 f'{self.name} needs a key in the environment variable {KEY_VARIABLES[0]}'
             )
-        with needing('Gemini needs google-genai', 'install osmabench_ros[language]'):
+        with needing('Gemini needs google-genai', extra('language')):
             from google import genai
             from google.genai import types
         self._types = types

@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import Any
 from urllib.parse import urljoin
 
+from osmabench_ros.base.configuration import extra
 from osmabench_ros.errors import LanguageModelError, MissingDependencyError, needing
 from osmabench_ros.language.model import (
     AuthenticationError,
@@ -174,7 +175,7 @@ class _Deadline:
 
 def _session(deadline: _Deadline) -> Any:
     """Return a session for one request, with the proxies and certificates of the environment."""
-    with needing('language models need requests', 'install osmabench_ros[language]'):
+    with needing('language models need requests', extra('language')):
         import requests
         from requests.adapters import HTTPAdapter
 

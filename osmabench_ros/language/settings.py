@@ -16,7 +16,7 @@ from osmabench_ros.language.budget import Account, Prices
 from osmabench_ros.language.cache import ResponseCache
 from osmabench_ros.language.client import ModelClient
 from osmabench_ros.language.model import LanguageModel, LanguageModelFactory
-from osmabench_ros.language.options import ServerOptions
+from osmabench_ros.language.options import ServerOptions, checked_server_options
 
 
 def language_model_names() -> list[str]:
@@ -32,6 +32,16 @@ def make_language_model(reference: str, options: Mapping[str, Any] | None = None
     kind, _, model = reference.partition(':')
     factory = cast('LanguageModelFactory', load_extension(LANGUAGE_MODELS, kind))
     return factory(model=model, options=dict(options or {}))
+
+
+def kept_replies(reference: str) -> str:
+    """Return the reference to the kept replies of a model, for which no key is needed."""
+    kind, _, model = reference.partition(':')
+    load_extension(LANGUAGE_MODELS, kind)
+    if kind == 'offline':
+        return reference
+    checked_server_options(kind, model, {})
+    return f'offline:{kind}/{model}'
 
 
 def default_cache_directory() -> Path:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from osmabench_ros.base.configuration import extra
 from osmabench_ros.base.strict import Strict, validated
 from osmabench_ros.errors import needing
 from osmabench_ros.geometry.frame import Frame
@@ -58,7 +59,7 @@ class TsdfMapper:
         del seed
         self.label_set = label_set
         self.options = validated(TsdfOptions, options, 'mapper "tsdf"')
-        with needing('mapper "tsdf" needs Open3D', "pip install 'osmabench_ros[geometry]'"):
+        with needing('mapper "tsdf" needs Open3D', extra('geometry')):
             import open3d
         self.library: Any = open3d
         kind = open3d.core.float32

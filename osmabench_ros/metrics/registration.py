@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from osmabench_ros.base.configuration import extra
 from osmabench_ros.errors import MetricError, needing
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.geometry.similarity import Similarity
@@ -165,6 +166,6 @@ def _cloud(o3d: Any, points: NDArray[np.floating], normals: NDArray[np.floating]
 
 
 def _open3d() -> Any:
-    with needing('alignment by ICP needs open3d', 'pip install osmabench_ros[geometry]'):
+    with needing('alignment by ICP needs open3d', extra('geometry')):
         import open3d
     return open3d

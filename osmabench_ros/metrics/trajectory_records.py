@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
 
+from osmabench_ros.base.configuration import extra
 from osmabench_ros.errors import MetricError, errors_as, needing
 from osmabench_ros.geometry.similarity import Similarity
 from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
@@ -254,7 +255,7 @@ def _converted(evo: Any, trajectory: StampedTrajectory) -> Any:
 
 
 def _evo() -> Any:
-    with needing('figures by evo need evo', 'pip install osmabench_ros[trajectory]'):
+    with needing('figures by evo need evo', extra('trajectory')):
         from evo import EvoException
         from evo.core import metrics, sync
         from evo.core.trajectory import PoseTrajectory3D

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Iterator
 from enum import Enum
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -16,7 +17,7 @@ from osmabench_ros.base.limits.documents import read_yaml
 from osmabench_ros.base.limits.reading import shown
 from osmabench_ros.base.settings import setting
 from osmabench_ros.base.strict import FilePath, PathText, PlainName, Strict, validated
-from osmabench_ros.errors import ConfigError, suggestion
+from osmabench_ros.errors import ConfigError, check_all, suggestion
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.runs.mapper_config import EvaluationConfig as EvaluationConfig
 from osmabench_ros.runs.mapper_config import MapperConfig as MapperConfig
@@ -296,7 +297,13 @@ class MatrixConfig(Strict):
         return value
 
     @model_validator(mode='after')
-    def _requirements_name_runs(self) -> MatrixConfig:
+    def _parts_agree(self) -> MatrixConfig:
+        faults = dict.fromkeys([*self._requirement_faults(), *self._seed_faults()])
+        if faults:
+            raise ValueError('; '.join(faults))
+        return self
+
+    def _requirement_faults(self) -> Iterator[str]:
         mappers = [item.name for item in self.mappers]
         conditions = [name_of_condition(item) for item in self.conditions]
         suites = known_suites([item.name for item in self.suites])
@@ -307,30 +314,27 @@ class MatrixConfig(Strict):
                 ('suite', item.suite, suites),
             ):
                 if name is not None and name not in known:
-                    raise ValueError(
+                    yield (
                         f'a requirement names {kind} "{name}", which is not run. '
                         f'{suggestion(name, known)}'
                     )
-        return self
 
-    @model_validator(mode='after')
-    def _seeds_are_given_once(self) -> MatrixConfig:
+    def _seed_faults(self) -> Iterator[str]:
         for item in self.scenes:
             if self.seeds.scene and item.seed:
-                raise ValueError('seeds.scene and "seed" of a scene say the same; give one')
+                yield 'seeds.scene and "seed" of a scene say the same; give one'
             if self.seeds.path and item.path_seed is not None:
-                raise ValueError('seeds.path and "path_seed" of a scene say the same; give one')
+                yield 'seeds.path and "path_seed" of a scene say the same; give one'
             if (self.seeds.scene or self.seeds.path) and item.sequence is not None:
-                raise ValueError(
+                yield (
                     f'sequence {item.sequence} is recorded: it has one scene and one path; leave '
                     'out seeds.scene and seeds.path'
                 )
         if self.seeds.path and (self.trajectory.recorded or self.trajectory.goal_points):
-            raise ValueError(
+            yield (
                 'seeds.path chooses where to drive, and so do "recorded" and "goal_points"; leave '
                 'one of them out'
             )
-        return self
 
     @property
     def seeded_scenes(self) -> tuple[SceneConfig, ...]:
@@ -345,7 +349,13 @@ class MatrixConfig(Strict):
     @cached_property
     def loaded_conditions(self) -> dict[str, Condition]:
         """What the conditions say, read once, so that all runs render what was hashed."""
-        return {item: load_condition(item) for item in self.conditions}
+        found: dict[str, Condition] = {}
+
+        def load(item: str) -> None:
+            found[item] = load_condition(item)
+
+        check_all(partial(load, item) for item in self.conditions)
+        return found
 
     @field_validator('scenes', 'conditions', 'mappers', 'suites')
     @classmethod
@@ -369,7 +379,8 @@ def load_config(name_or_path: str) -> MatrixConfig:
         If it is missing, not YAML, or says something unknown; names the file and the key.
     """
     path = Path(name_or_path)
-    if not path.suffix and not os.path.exists(path):
+    # A folder of that name, such as one of results, is no configuration.
+    if not path.suffix and (not os.path.exists(path) or os.path.isdir(path)):
         path = _bundled(name_or_path)
     return parse_config(read_yaml(path, ConfigError), shown(path))
 

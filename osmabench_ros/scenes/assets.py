@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from osmabench_ros.base.color import encoded
+from osmabench_ros.base.configuration import extra
 from osmabench_ros.base.limits.allowance import allowance, exceeded
 from osmabench_ros.base.limits.meter import memory_headroom
 from osmabench_ros.base.limits.reading import read_bytes
@@ -172,9 +173,7 @@ def _check_faces(geometry: Any) -> None:
 def _collada_frame(path: Path, text: bytes) -> NDArray[np.float64]:
     """Return the map from a Collada file's own units and axes, which it names, to z-up metres."""
     if importlib.util.find_spec('collada') is None:
-        raise MissingDependencyError(
-            f"{path}: Collada files need pycollada; pip install 'osmabench_ros[scenes]'"
-        )
+        raise MissingDependencyError(f'{path}: Collada files need pycollada; {extra("scenes")}')
     frame = np.eye(4)
     unit = re.search(rb'<unit\b[^>]*\bmeter\s*=\s*["\']([0-9.eE+-]+)', text)
     frame[:3, :3] = collada_axes(text) * (float(unit[1]) if unit else 1.0)

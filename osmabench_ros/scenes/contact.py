@@ -45,6 +45,20 @@ def holders(scene: Scene, places: Iterable[AxisAlignedBox]) -> dict[int, tuple[i
     return held
 
 
+def doubtful_things(scene: Scene) -> dict[str, tuple[SceneObject, ...]]:
+    """Return things by what is doubtful about them: no class, no room, nothing that holds them."""
+    things = [item for item in scene.objects if not is_structure(scene, item)]
+    held = holders(scene, (scene.box,))
+    found = {
+        'without a class': [item for item in things if item.class_id == UNLABELLED],
+        'in no room': [item for item in things if item.room_id is None] if scene.rooms else [],
+        'held by nothing, as if they floated': [
+            item for item in things if item.instance_id not in held
+        ],
+    }
+    return {what: tuple(items) for what, items in found.items() if items}
+
+
 def carried_by(scene: Scene, item: SceneObject) -> tuple[SceneObject, ...]:
     """Return what stands on, lies in or hangs at a thing, directly or over others."""
     found: dict[int, SceneObject] = {item.instance_id: item}

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from osmabench_ros.base.configuration import extra
 from osmabench_ros.errors import needing
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
@@ -69,7 +70,7 @@ class RayCaster:
     def __init__(self, scene: Scene) -> None:
         with needing(
             'exact ground truth needs Open3D',
-            "pip install 'osmabench_ros[geometry]', apt-get install libusb-1.0-0 libgomp1",
+            f'{extra("geometry")}; apt-get install libusb-1.0-0 libgomp1',
         ):
             import open3d as o3d
         self._o3d: Any = o3d

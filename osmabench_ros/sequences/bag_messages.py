@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from osmabench_ros.base.configuration import extra
 from osmabench_ros.base.contract import (
     CAMERA_FRAME,
     CAMERA_POSE,
@@ -233,7 +234,7 @@ class Codec:
 @lru_cache(maxsize=1)
 def make_codec() -> Codec:
     """Return a codec of the standard types; MissingDependencyError if rosbags is missing."""
-    with needing('bags need rosbags', 'pip install osmabench_ros[bags]'):
+    with needing('bags need rosbags', extra('bags')):
         from rosbags.typesys import Stores, get_typestore
     return Codec(get_typestore(Stores.ROS2_HUMBLE))
 

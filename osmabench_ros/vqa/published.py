@@ -1,4 +1,4 @@
-"""Saved answers: JSON lines, and the files of OSMa-Bench and OSMa-Bench++ as they lie."""
+"""Saved answers: ours, JSON lines, and the files of OSMa-Bench and OSMa-Bench++ as they lie."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from osmabench_ros.base.limits.documents import parse_json
 from osmabench_ros.base.limits.meter import read_unpacked
 from osmabench_ros.errors import QuestionError, errors_as
 from osmabench_ros.vqa.judging.reading import as_number, plain
-from osmabench_ros.vqa.questions import Answer, AnswerType, Question
+from osmabench_ros.vqa.question_files import ANSWERS, QUESTIONS, VERDICTS, read_records
+from osmabench_ros.vqa.questions import Answer, AnswerType, Question, Verdict
+from osmabench_ros.vqa.scores import UNSERVED
 
 _REQUIRED = ('question', 'answer', 'category', 'scene_graph_answer')
 
@@ -69,8 +71,9 @@ def read_saved_answers(paths: Sequence[Path]) -> list[SavedAnswer]:
     paths : sequence of Path
         JSON lines, plain or gzipped; JSON arrays as OSMa-Bench and OSMa-Bench++ write them, of
         which the name tells scene and condition (``<scene>_<condition>_evaluated.json``,
-        ``evaluated_<condition>/<scene>_answered.json``); or folders, in which all
-        ``*_evaluated.json``, ``*answered*.json`` and ``*.jsonl`` are read, at any depth.
+        ``evaluated_<condition>/<scene>_answered.json``); ``answers.jsonl`` of a run of ours, with
+        the questions and verdicts beside it; or folders, in which all of these are read, at any
+        depth.
 
     Raises
     ------
@@ -82,6 +85,9 @@ def read_saved_answers(paths: Sequence[Path]) -> list[SavedAnswer]:
     first_in: dict[tuple[str, str, str, str], Path] = {}
     saved = []
     for path in (file for given in paths for file in _files(given)):
+        if path.name == ANSWERS and path.with_name(QUESTIONS).exists():
+            saved += _of_run(path)
+            continue
         for where, row, place in _rows(path):
             lacking = [key for key in _REQUIRED if row.get(key) is None]
             if lacking:
@@ -106,8 +112,30 @@ def _files(path: Path) -> list[Path]:
         return [path]
     patterns = (*_PUBLISHED, *_LINES)
     found = sorted({file for pattern in patterns for file in path.rglob(pattern)})
+    found = [file for file in found if file.name not in (QUESTIONS, VERDICTS)]
     if not found:
         raise QuestionError(f'{path} holds no {", no ".join(patterns)}')
+    return found
+
+
+def _of_run(path: Path) -> list[SavedAnswer]:
+    """Return the answers of a run that its map could serve, as that run was scored."""
+    run = path.resolve().parents[1]
+    # dataset.scene.condition.mapper.simulator.seed
+    parts = run.name.split('.')
+    condition, source = (parts[2], f'{run.parent.name} {parts[3]}') if len(parts) > 5 else ('', '')
+    questions = {item.id: item for item in read_records(path.with_name(QUESTIONS), Question)}
+    file = path.with_name(VERDICTS)
+    verdicts = {i.question_id: i for i in read_records(file, Verdict)} if file.exists() else {}
+    found = []
+    for answer in read_records(path, Answer):
+        question, verdict = questions.get(answer.question_id), verdicts.get(answer.question_id)
+        if question is None:
+            raise QuestionError(f'{path}: {QUESTIONS} beside it has no "{answer.question_id}"')
+        similar = verdict.correct if verdict and verdict.judged else None
+        unjudged = verdict is not None and not verdict.judged
+        if answer.note != UNSERVED:
+            found.append(SavedAnswer(question, answer, condition, similar, unjudged, source))
     return found
 
 

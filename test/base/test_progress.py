@@ -1,8 +1,10 @@
 """Progress where there is no terminal."""
 
+import re
+
 import pytest
 
-from osmabench_ros.base.progress import FRAME_OF, shown_progress
+from osmabench_ros.base.progress import FRAME_OF, noticed, shown_progress
 
 
 def test_every_step_is_one_line_of_plain_text(capsys: pytest.CaptureFixture[str]) -> None:
@@ -31,3 +33,33 @@ def test_of_several_things_at_once_only_what_is_new_is_told(
     assert capsys.readouterr().err.splitlines() == [
         '[1/2] a: mapping', '[2/2] b: starting', '[2/2] b: mapping',
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize('columns', [80, 40])
+def test_the_bar_keeps_its_place_whatever_goes_on(
+    columns: int, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv('FORCE_COLOR', '1')
+    monkeypatch.setenv('COLUMNS', str(columns))
+    monkeypatch.setenv('TERM', 'xterm')
+    run = f'[1/6] apartment.{"seed_5." * 20}opengl.5: evaluating: 30 of 184 questions (16%)'
+    with shown_progress() as progress:
+        progress('[1/6] short', 0.1)
+        progress(f'{run}\n[2/6] another', 0.5)
+    lines = re.sub(r'\x1b\[[0-9;?]*[A-Za-z]', '', capfd.readouterr().err).splitlines()
+    lines = [line for part in lines for line in part.split('\r') if line.strip()]
+    assert all(len(line) <= columns for line in lines)
+    ends = {line.index('left') for line in lines if 'left' in line}
+    assert len(ends) == 1, 'the bar has moved'
+    assert any(line.startswith('  [1/6] ap') and line.endswith('(16%)') for line in lines)
+
+
+def test_what_a_signal_tells_stands_below_the_bar(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv('FORCE_COLOR', '1')
+    with shown_progress() as progress:
+        progress('mapping', 0.5)
+        assert noticed('interrupted')
+    assert 'interrupted' in capfd.readouterr().err
+    assert not noticed('there is no bar')

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import sys
 from importlib import metadata
 from pathlib import Path
 from types import ModuleType
@@ -116,7 +117,12 @@ def test_the_command_prints_remedies_to_the_letter(
 ) -> None:
     lose(monkeypatch, 'spark_dsg')
     result = CliRunner().invoke(app, ['doctor', '--out', str(tmp_path)])
-    assert "pip install 'osmabench_ros[hydra]'" in result.output
+    assert "pip install 'spark-dsg>=1.1'" in result.output
+    lose(monkeypatch, 'tf2_ros')
+    lose(monkeypatch, 'launch_ros')
+    monkeypatch.setattr(sys, 'prefix', str(tmp_path))
+    result = CliRunner().invoke(app, ['doctor', '--out', str(tmp_path)])
+    assert 'sudo apt install ros-jazzy-tf2-ros' in result.output
 
 
 @pytest.mark.usefixtures('small')

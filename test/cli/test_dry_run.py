@@ -70,3 +70,25 @@ def test_it_names_the_models_and_what_scores_over_time_leave_out(tmp_path: Path)
 def test_it_refuses_what_a_run_would_refuse(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match='no suite "geometry"'):
         dry_run(tmp_path, suites=[{'name': 'geometry'}])
+
+
+def test_it_refuses_all_unknown_names_at_once(tmp_path: Path) -> None:
+    wrong = {
+        'suites': [{'name': 'geometry'}, {'name': 'map_geometry', 'options': {'x': 3}}],
+        'conditions': ['baselin', 'camra'],
+        'scenes': [{'reference': 'no_house'}, {'reference': 'no_flat'}],
+        'mappers': [{'name': 'orcale'}],
+        'simulator': {'name': 'opngl'},
+    }
+    with pytest.raises(ConfigError) as caught:
+        dry_run(tmp_path, **wrong)
+    faults = str(caught.value).splitlines()
+    named = ['"geometry"', '"x"', '"baselin"', '"camra"', '"no_house"', '"no_flat"', '"opngl"',
+             '"orcale"']  # fmt: skip
+    assert len(faults) == len(named)
+    for fault, name in zip(faults, named, strict=True):
+        assert name in fault
+    wanted = [{'suite': item, 'metric': 'm', 'at_least': 1} for item in ('one', 'two')]
+    seeds = {'seeds': {'scene': [1, 2]}, 'scenes': [{'reference': 'apartment', 'seed': 4}]}
+    with pytest.raises(ConfigError, match='"one".*"two".*say the same'):
+        dry_run(tmp_path, requirements=wanted, **seeds)

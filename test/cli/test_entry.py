@@ -9,6 +9,7 @@ import sys
 import pytest
 from rich.console import Console
 
+from osmabench_ros.base.configuration import version
 from osmabench_ros.bringup.doctor.preflight import Finding, Severity
 from osmabench_ros.cli import doctor
 from osmabench_ros.cli.vqa import print_records
@@ -53,6 +54,13 @@ def test_a_remedy_is_whole_on_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch)
     text = console.file.getvalue()
     assert f'torch: {remedy.strip()}\n' in text
     assert text.count('x') - remedy.count('x') == 120
+
+
+def test_the_version_is_told() -> None:
+    done = subprocess.run(
+        [sys.executable, '-m', 'osmabench_ros.cli', '--version'], capture_output=True, text=True
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, f'osmabench_ros {version()}\n')
 
 
 @pytest.mark.parametrize('words', ['osmabench re', 'osmabench map im', 'osmabench run --dr'])

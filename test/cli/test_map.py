@@ -46,6 +46,7 @@ def test_a_map_is_imported_described_and_exported(tmp_path: Path) -> None:
     assert shown.exit_code == 0
     assert '5 (4 object, 1 background)' in shown.output
     assert 'ViT-H-14 laion2b_s32b_b79k, comparable with text' in shown.output
+    assert 'apt_0, condition unknown' in shown.output
     out = tmp_path / 'openlex3d'
     exported = RUNNER.invoke(
         app, ['export', 'openlex3d', str(tmp_path / 'map'), '--out', str(out)]

@@ -67,6 +67,7 @@ NAMED = {
 SCRIPT = 'learn_prototypes'
 FILES = {
     'conditions preview': 'conditions preview -o OUT',
+    'scene check': 'scene check apartment -o OUT',
     SCRIPT: f'{SCRIPT} OUT --apartments 1',
     'view': 'view IN/map --rerun OUT',
 }

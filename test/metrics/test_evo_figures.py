@@ -38,5 +38,5 @@ def test_what_evo_refuses_is_an_error_of_ours() -> None:
 
 def test_without_evo_the_extra_is_named(monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, 'evo', None)
-    with pytest.raises(MissingDependencyError, match=r'osmabench_ros\[trajectory\]'):
+    with pytest.raises(MissingDependencyError, match='install .evo>='):
         evo_figures(TRUTH, ESTIMATE, TrajectorySettings())

@@ -103,11 +103,14 @@ def test_a_file_must_hold_a_mapping(data: object) -> None:
         parse_config(data, 'test.yaml')
 
 
-def test_a_file_is_read_and_a_bundled_one_is_found_by_name(tmp_path: Path) -> None:
+def test_a_file_is_read_and_a_bundled_one_is_found_by_name(tmp_path: Path, monkeypatch) -> None:
     path = tmp_path / 'small.yaml'
     path.write_text(yaml.safe_dump(SMALLEST))
     assert load_config(str(path)) == parsed()
     assert load_config('demo').name == 'demo'
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / 'demo').mkdir()
+    assert load_config('demo').name == 'demo', 'a folder of results is no configuration'
 
 
 def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:

@@ -121,6 +121,6 @@ def test_preview_tells_it_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(
         'osmabench_ros.simulation.preview.load_scene', lambda *_, **__: room_scene()
     )
-    settings = preview.PreviewSettings(path_positions=(0.5,), width=32, height=24)
+    settings = preview.PreviewSettings(frames=1, goals=1, width=32, height=24)
     with pytest.warns(OsmabenchWarning, match='part of condition "dynamic" .* does not act'):
         preview.write_contact_sheet([load_condition('dynamic')], tmp_path / 'sheet.png', settings)

@@ -10,11 +10,8 @@ from osmabench_ros.cli.conditions import app
 from osmabench_ros.errors import ConfigError, SimulationError
 from osmabench_ros.scenes.writing import write_habitat_dataset
 from osmabench_ros.simulation.conditions import list_conditions, load_condition
-from osmabench_ros.simulation.preview import (
-    CAPTION_PX,
-    PreviewSettings,
-    write_contact_sheet,
-)
+from osmabench_ros.simulation.contact_sheet import CAPTION_PX
+from osmabench_ros.simulation.preview import PreviewSettings, write_contact_sheet
 
 
 @pytest.fixture(scope='module')
@@ -24,7 +21,7 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> PreviewSettings:
     # A setup as others write it does not say which lights are lamps.
     setup = folder / 'lights' / 'lights.lighting_config.json'
     setup.write_text(setup.read_text().replace('"lamp": true', '"theirs": true'))
-    return PreviewSettings(str(config), seed=1, path_positions=(0.5, 1.5), width=80, height=60)
+    return PreviewSettings(str(config), seed=1, frames=2, goals=2, width=80, height=60)
 
 
 @pytest.mark.gl
@@ -53,6 +50,22 @@ def test_a_sheet_has_a_row_a_condition_and_a_column_a_view(
     assert (rows[0] != rows[1]).any()
     assert rows[3].mean() > rows[0].mean()
     assert steps == [0.0, 0.25, 0.5, 0.75]
+
+
+@pytest.mark.gl
+def test_it_shows_the_frames_in_which_a_condition_acts(
+    settings: PreviewSettings, tmp_path: Path
+) -> None:
+    dark = tmp_path / 'dark.yaml'
+    until = '{alive: [{segments: [0, 0.7]}]}'
+    dark.write_text(f'lighting: {{ambient: {until}, scene_lights: [{{schedule: {until}}}]}}')
+    shown = [load_condition(name) for name in ('baseline', str(dark))]
+    write_contact_sheet(shown, tmp_path / 'a.png', settings)
+    sheet = np.asarray(Image.open(tmp_path / 'a.png')).astype(int)
+    row = CAPTION_PX + 60
+    plain, acting = (sheet[i * row + CAPTION_PX : (i + 1) * row - 20, :80] for i in range(2))
+    # The light goes out after the middle of the first of two columns.
+    assert acting.mean() < 0.1 * plain.mean()
 
 
 @pytest.mark.gl
@@ -86,7 +99,7 @@ def test_the_preview_tells_which_lights_are_lamps_and_reads_a_condition_once(
         'osmabench_ros.simulation.conditions.load_condition',
         lambda name: read.append(name) or load_condition(name),
     )
-    arguments = ['preview', 'nominal', 'camera', '--scene', settings.reference]
+    arguments = ['preview', 'nominal', 'camera', '--scene', settings.reference, '--frames', '2']
     result = CliRunner().invoke(app, [*arguments, '-o', str(tmp_path / 'a.png')])
     assert result.exit_code == 0, result.output
     assert (
@@ -94,3 +107,4 @@ def test_the_preview_tells_which_lights_are_lamps_and_reads_a_condition_once(
         'or spot light of positive intensity is a lamp)'
     ) in ' '.join(result.output.split())
     assert read == ['nominal', 'camera']
+    assert Image.open(tmp_path / 'a.png').size == (640, 2 * (CAPTION_PX + 240))

@@ -1,5 +1,7 @@
 """The verbs of `osmabench vqa` on a run directory, offline and against a server."""
 
+import csv
+import io
 import json
 from collections import deque
 from dataclasses import replace
@@ -26,10 +28,12 @@ from osmabench_ros.maps.semantic_map import IN_SCENE_GRAPH, MapHeader, Provenanc
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.runs.config import SuiteConfig
 from osmabench_ros.runs.evaluate.evaluation import EvaluationInputs, evaluate_run
+from osmabench_ros.runs.evaluate.questioned_map import questioned_map
 from osmabench_ros.runs.identity import RunIdentity, SceneKey
 from osmabench_ros.semantics.cloud import LabelledCloud
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph
 from osmabench_ros.sequences.ground_truth import GroundTruth, read_ground_truth, write_ground_truth
+from osmabench_ros.vqa import stages
 from osmabench_ros.vqa.llm_generated.pipeline import category_requests
 from osmabench_ros.vqa.question_files import read_records, write_records
 from osmabench_ros.vqa.questions import AnswerType, Question, Verdict
@@ -318,6 +322,23 @@ def test_a_server_that_fails_leaves_no_score_and_the_same_command_asks_the_rest(
         assert 'judging by openai/m' in osmabench('vqa', 'report', run_directory).output
 
 
+@pytest.mark.parametrize('model', ['openai:m', 'gemini:m'])
+def test_a_dry_run_needs_no_key(run_directory, tmp_path, monkeypatch, model):
+    for name in ('OPENAI_API_KEY', 'GEMINI_API_KEY', 'GOOGLE_API_KEY', 'OPENAI_BASE_URL'):
+        monkeypatch.delenv(name, raising=False)
+    osmabench('vqa', 'generate', run_directory, '--count', 12)
+    words = '--cache', tmp_path / 'cache', '--dry-run'
+    result = osmabench('vqa', 'answer', run_directory, '--answerer', model, *words)
+    assert 'requests, 0 of them in the cache' in result.output
+    osmabench('vqa', 'answer', run_directory)
+    result = osmabench('vqa', 'judge', run_directory, '--judge', model, *words)
+    assert 'requests, 0 of them in the cache' in result.output
+    with pytest.raises(OsmabenchError, match='name a model'):
+        osmabench('vqa', 'answer', run_directory, '--answerer', model[:-1], *words)
+    with pytest.raises(OsmabenchError, match='needs a key'):
+        osmabench('vqa', 'answer', run_directory, '--answerer', model)
+
+
 def test_a_dry_run_asks_nobody_and_tells_the_cost(run_directory, tmp_path, monkeypatch):
     monkeypatch.setenv('OPENAI_API_KEY', KEY)
     osmabench('vqa', 'generate', run_directory, '--count', 25)
@@ -424,3 +445,28 @@ def test_score_answers_prints_both_formats(tmp_path):
     text = osmabench('score', 'answers', path, '--no-baselines').output
     assert text.splitlines()[0].startswith('scene,condition,answers,questions,unjudged,accuracy')
     assert len(text.splitlines()) == 2
+
+
+def test_a_map_is_described_with_the_scene_and_condition_of_its_run(run_directory):
+    _, scene, condition, *_ = run_directory.name.split('.')
+    said = osmabench('map', 'info', run_directory / 'map').output
+    assert f'{scene}, condition {condition}' in said
+
+
+def test_saved_answers_of_a_run_are_scored_as_the_run_was(run_directory):
+    osmabench('vqa', 'generate', run_directory, '--count', 40)
+    osmabench('vqa', 'answer', run_directory)
+    osmabench('vqa', 'judge', run_directory)
+    verdicts = run_directory / 'vqa' / 'verdicts.jsonl'
+    verdicts.write_text(verdicts.read_text().replace('"correct":true', '"correct":false', 10))
+    scored = stages.report(RunFolder(run_directory), questioned_map(RunFolder(run_directory)))
+    wanted = next(i for i in scored if (i.metric, i.class_name) == ('accuracy', ''))
+    assert wanted.value == 0.75
+    for given in (run_directory.parent, run_directory / 'vqa' / 'answers.jsonl'):
+        said = osmabench('score', 'answers', given, '--no-baselines').output
+        [row] = csv.DictReader(io.StringIO(said))
+        assert float(row['accuracy']) == pytest.approx(wanted.value)
+        assert (int(row['questions']), row['condition']) == (wanted.n, 'baseline')
+    (run_directory / 'vqa' / 'questions.jsonl').write_text('')
+    with pytest.raises(OsmabenchError, match=r'questions\.jsonl beside it has no'):
+        osmabench('score', 'answers', run_directory)

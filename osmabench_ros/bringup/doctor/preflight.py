@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import importlib
 import importlib.metadata
+import importlib.util
 import os
 import platform
 import shutil
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,7 +17,7 @@ from enum import Enum
 from itertools import chain
 from pathlib import Path
 
-from osmabench_ros.base.configuration import requirements_file, unmet_requirements
+from osmabench_ros.base.configuration import extra, requirements_file, unmet_requirements
 from osmabench_ros.base.files import add_file
 from osmabench_ros.base.limits.child_main import landlock_version
 from osmabench_ros.base.limits.documents import read_json, read_text
@@ -219,15 +221,23 @@ def _changed(folder: Path) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class _Module:
+    """A module, whose remedy is a sentence, an extra, or the name of a package of ROS.
+
+    Those without any are in requirements/beside_ros.txt.
+    """
+
     name: str
     purpose: str
-    other_remedy: str = ''
-    """Empty for those in requirements/beside_ros.txt."""
+    sentence: str = ''
+    extra: str = ''
+    of_ros: str = ''
     required: bool = False
 
     @property
     def remedy(self) -> str:
-        return self.other_remedy or _pip_remedy()
+        if self.of_ros:
+            return _ros_remedy(self.of_ros)
+        return self.sentence or (extra(self.extra) if self.extra else _pip_remedy())
 
 
 MODULES = (
@@ -235,16 +245,16 @@ MODULES = (
     _Module('osmabench_ros.msg', 'messages', 'make messages, or colcon build', required=True),
     _Module('torch', 'metrics', required=True),
     _Module('open3d', 'exact ground truth', required=True),
-    _Module('tf2_ros', 'transforms on /tf', 'apt install ros-$ROS_DISTRO-tf2-ros'),
-    _Module('tf_transformations', 'quaternions', 'apt install ros-$ROS_DISTRO-tf-transformations'),
-    _Module('sensor_msgs_py', 'point clouds', 'apt install ros-$ROS_DISTRO-sensor-msgs-py'),
-    _Module('launch_ros', 'ros2 launch', 'apt install ros-$ROS_DISTRO-launch-ros'),
-    _Module('vision_msgs', 'Detection3DArray', 'apt install ros-$ROS_DISTRO-vision-msgs'),
+    _Module('tf2_ros', 'transforms on /tf', of_ros='tf2-ros'),
+    _Module('tf_transformations', 'quaternions', of_ros='tf-transformations'),
+    _Module('sensor_msgs_py', 'point clouds', of_ros='sensor-msgs-py'),
+    _Module('launch_ros', 'ros2 launch', of_ros='launch-ros'),
+    _Module('vision_msgs', 'Detection3DArray', of_ros='vision-msgs'),
     _Module('rosbags', 'bags'),
-    _Module('sentence_transformers', 'label matching', "pip install 'osmabench_ros[language]'"),
-    _Module('google.genai', 'Gemini', "pip install 'osmabench_ros[language]'"),
-    _Module('rerun', 'recordings to look at', "pip install 'osmabench_ros[rerun]'"),
-    _Module('spark_dsg', 'Hydra scene graphs', "pip install 'osmabench_ros[hydra]'"),
+    _Module('sentence_transformers', 'label matching', extra='language'),
+    _Module('google.genai', 'Gemini', extra='language'),
+    _Module('rerun', 'recordings to look at', extra='rerun'),
+    _Module('spark_dsg', 'Hydra scene graphs', extra='hydra'),
 )
 
 
@@ -270,6 +280,17 @@ def _packages() -> Finding:
 
 def _pip_remedy() -> str:
     return f'pip install -r {requirements_file()} in a virtual environment'
+
+
+def _ros_remedy(package: str) -> str:
+    """Return how the ROS that is used here gets a package."""
+    ros = importlib.util.find_spec('rclpy')
+    distro = os.environ.get('ROS_DISTRO', 'jazzy')
+    if ros is None or not Path(str(ros.origin)).is_relative_to(sys.prefix):
+        return f'sudo apt install ros-{distro}-{package}'
+    if (Path(sys.prefix) / 'conda-meta').is_dir():
+        return f'conda install ros-{distro}-{package}'
+    return 'not with ROS from PyPI, as make env installs it: for this, see docs/ros2.md'
 
 
 def _module(module: _Module) -> Finding:

@@ -15,6 +15,7 @@ from typing import Any
 
 from pydantic import Field
 
+from osmabench_ros.base.configuration import extra
 from osmabench_ros.base.files import Existing, filled_folder
 from osmabench_ros.base.processes import ENDING, signals_held
 from osmabench_ros.base.progress import Progress
@@ -138,7 +139,7 @@ def run_on_cluster(
 def connected(address: str) -> Iterator[Any]:
     """Connect this process to a cluster; gives Ray. Raises RunError if it cannot be reached."""
     handlers = {number: signal.getsignal(number) for number in ENDING}
-    with needing('--cluster needs Ray', "pip install 'osmabench_ros[cluster]'"):
+    with needing('--cluster needs Ray', extra('cluster')):
         import ray
     try:
         ray.init(address=address, logging_level='error', log_to_driver=True)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from osmabench_ros.base.configuration import version
+from osmabench_ros.base.configuration import extra, version
 from osmabench_ros.base.files import add_file, sha256_of
 from osmabench_ros.base.ledger import has_ledger
 from osmabench_ros.base.processes import FULL_BELOW_BYTES
@@ -148,7 +148,7 @@ def check_upload(url: str) -> None:
 
 
 def _file_system(url: str) -> tuple[Any, str]:
-    with needing('--upload needs fsspec', "pip install 'osmabench_ros[cluster]'"):
+    with needing('--upload needs fsspec', extra('cluster')):
         from fsspec.core import url_to_fs
     with errors_as(ConfigError, f'--upload {url}', ValueError, ImportError):
         system, place = url_to_fs(url)

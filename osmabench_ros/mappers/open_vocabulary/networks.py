@@ -8,12 +8,13 @@ from typing import Any
 
 from pydantic import Field
 
+from osmabench_ros.base.configuration import extra
 from osmabench_ros.base.device import resolve_device
 from osmabench_ros.base.files import sha256_of
 from osmabench_ros.base.strict import Strict
 from osmabench_ros.errors import ConfigError, MissingDependencyError, needing
 
-EXTRA = 'install it with: pip install "osmabench_ros[open_vocabulary]"'
+EXTRA = extra('open_vocabulary')
 
 
 class DeviceOptions(Strict):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from osmabench_ros.base.configuration import extra
 from osmabench_ros.base.limits.allowance import allowance, exceeded
 from osmabench_ros.base.limits.child import read_limited
 from osmabench_ros.errors import MapError, MissingDependencyError
@@ -62,7 +63,7 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
 
 def _dataset(path: Path, key: str) -> NDArray[Any]:
     if importlib.util.find_spec('h5py') is None:
-        raise MissingDependencyError('reading HDF5 files needs h5py; install osmabench_ros[maps]')
+        raise MissingDependencyError(f'reading HDF5 files needs h5py; {extra("maps")}')
     found: NDArray[Any] = read_limited(read_dataset, path, libraries=('h5py',), key=key)
     return found
 

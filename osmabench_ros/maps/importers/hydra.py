@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from osmabench_ros.base.configuration import extra
 from osmabench_ros.base.limits.child import parse_limited, read_limited
 from osmabench_ros.base.limits.reading import read_bytes
 from osmabench_ros.errors import LimitError, MapError, MissingDependencyError, errors_as
@@ -171,7 +172,7 @@ def import_payload(payload: bytes, options: ImportOptions, method: Method = METH
 def _require_spark_dsg() -> None:
     if importlib.util.find_spec('spark_dsg') is None:
         raise MissingDependencyError(
-            'reading scene graphs of Hydra needs spark-dsg; install osmabench_ros[hydra]'
+            f'reading scene graphs of Hydra needs spark-dsg; {extra("hydra")}'
         )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from osmabench_ros.base.configuration import extra
 from osmabench_ros.base.limits.child import read_limited
 from osmabench_ros.errors import MapError, MissingDependencyError, errors_as
 from osmabench_ros.geometry.boxes import AxisAlignedBox
@@ -36,9 +37,7 @@ def read_columns(path: Path) -> dict[str, NDArray[Any]]:
 
 def _pcd(path: Path) -> dict[str, NDArray[Any]]:
     if importlib.util.find_spec('open3d') is None:
-        raise MissingDependencyError(
-            'reading PCD files needs Open3D; install osmabench_ros[geometry]'
-        )
+        raise MissingDependencyError(f'reading PCD files needs Open3D; {extra("geometry")}')
     found: dict[str, NDArray[Any]] = read_limited(read_pcd, path, libraries=('open3d',))
     return found
 

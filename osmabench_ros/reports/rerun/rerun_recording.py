@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from osmabench_ros.base.configuration import extra
 from osmabench_ros.base.files import written_file
 from osmabench_ros.base.progress import Progress, silent
 from osmabench_ros.errors import needing
@@ -60,7 +61,7 @@ _GRAPH_HIDES = ('graph/structure', *(f'graph/edges/{name}' for name in _DENSE_RE
 
 def require_rerun() -> Any:
     """Return the module rerun; raises MissingDependencyError if it is not installed."""
-    with needing('a Rerun recording needs rerun', "pip install 'osmabench_ros[rerun]'"):
+    with needing('a Rerun recording needs rerun', extra('rerun')):
         import rerun
         import rerun.blueprint
     return rerun

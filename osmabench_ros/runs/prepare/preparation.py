@@ -13,7 +13,7 @@ from osmabench_ros.base.extensions import SIMULATORS, load_extension
 from osmabench_ros.base.files import filled_folder, write_json, write_text
 from osmabench_ros.base.owned_folder import refuse_foreign
 from osmabench_ros.base.progress import Progress
-from osmabench_ros.errors import ConfigError, RunError
+from osmabench_ros.errors import ConfigError, RunError, check_all
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory, tum_text
@@ -38,6 +38,7 @@ from osmabench_ros.runs.prepare.shared_path import navigation_of, shared_path
 from osmabench_ros.runs.requirement import check_for_runs
 from osmabench_ros.runs.results.results_folder import held
 from osmabench_ros.scenes.lights import Lighting
+from osmabench_ros.scenes.loading import PROCEDURAL
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.sequences.ground_truth import (
@@ -56,7 +57,7 @@ from osmabench_ros.simulation.simulator import Simulator
 from osmabench_ros.simulation.strategies import Lookouts
 from osmabench_ros.simulation.trajectory import Trajectory, sample_trajectory
 from osmabench_ros.suites.preparing import PreparedScene, PreparesQuestions, SimulatedScene
-from osmabench_ros.suites.suite import models_asked_by
+from osmabench_ros.suites.suite import make_suite, models_asked_by
 from osmabench_ros.vqa.exact.generation import questions_about
 from osmabench_ros.vqa.question_files import write_records
 
@@ -80,25 +81,32 @@ class Preparation:
         self._digest = lru_cache(maxsize=1024)(self._found_digest)
 
     def check_names(self, config: MatrixConfig) -> None:
-        """Look up every name of a configuration, before anything is made; or ConfigError."""
+        """Look up every name of a configuration, before anything is made; or ConfigError.
+
+        All names that are not found are told at once.
+        """
+        check_all(
+            [
+                *(partial(make_suite, item.name, item.options) for item in config.suites),
+                lambda: config.loaded_conditions,
+                *(partial(self._check_there, item, config) for item in config.scenes),
+                partial(load_extension, SIMULATORS, config.simulator.name),
+                *(partial(_check_mapper, item) for item in config.mappers),
+                *(partial(PrecomputedEmbedder, file) for file in config.text_features.values()),
+            ]
+        )
         suites = made_suites(config.suites)
         check_for_runs(
             config.requirements,
             grows=config.evaluation.map_every_frames > 0,
             final_only=[suite.name for suite in suites if models_asked_by(suite)],
         )
-        _ = config.loaded_conditions
-        for item in config.scenes:
-            if item.sequence is not None:
-                check_recorded_condition(item, self._sequence(item), config.conditions)
-        load_extension(SIMULATORS, config.simulator.name)
-        for mapper in config.mappers:
-            if mapper.bundled:
-                mapper_class(mapper.bundled)
-            if mapper.stack:
-                load_live_method(mapper.stack).check_variables(mapper.variables)
-        for file in config.text_features.values():
-            PrecomputedEmbedder(file)
+
+    def _check_there(self, item: SceneConfig, config: MatrixConfig) -> None:
+        if item.sequence is not None:
+            check_recorded_condition(item, self._sequence(item), config.conditions)
+        elif item.reference not in PROCEDURAL and not Path(item.reference).expanduser().exists():
+            self._key(item)
 
     def check_mappers(self, config: MatrixConfig) -> None:
         """Make every bundled mapper once for every scene; ConfigError if it does not fit."""
@@ -218,6 +226,13 @@ class Preparation:
                 raise RunError(f'{directory} exists; remove it or choose another --out')
         with held(root):
             return [self.prepare(plan, progress) for plan in folders.values()]
+
+
+def _check_mapper(mapper: MapperConfig) -> None:
+    if mapper.bundled:
+        mapper_class(mapper.bundled)
+    if mapper.stack:
+        load_live_method(mapper.stack).check_variables(mapper.variables)
 
 
 def _write_poses(plan: RunPlan, poses: Iterable[tuple[int, Pose]]) -> None:

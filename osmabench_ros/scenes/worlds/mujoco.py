@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from osmabench_ros.base.configuration import extra
 from osmabench_ros.base.limits.child import read_limited
 from osmabench_ros.base.limits.documents import read_xml
 from osmabench_ros.base.limits.reading import naming_errors, read_bytes, shown
@@ -52,9 +53,7 @@ def load_mujoco_model(path: Path, options: WorldOptions | None = None) -> Scene:
         if root.tag != 'mujoco':
             raise SceneError(f'{path} is no MuJoCo model; its root is <{shown(root.tag)}>')
         if find_spec('mujoco') is None:
-            raise MissingDependencyError(
-                f"{path}: MuJoCo models need mujoco; pip install 'osmabench_ros[worlds]'"
-            )
+            raise MissingDependencyError(f'{path}: MuJoCo models need mujoco; {extra("worlds")}')
         wanted = options or WorldOptions()
         found = read_limited(
             plain_model,

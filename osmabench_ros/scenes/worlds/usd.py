@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from osmabench_ros.base.configuration import extra
 from osmabench_ros.base.limits.child import read_limited
 from osmabench_ros.base.limits.reading import naming_errors, read_bytes, shown
 from osmabench_ros.errors import MissingDependencyError, OsmabenchWarning, SceneError
@@ -46,9 +47,7 @@ def load_usd_stage(path: Path, options: WorldOptions | None = None) -> Scene:
     """
     with naming_errors(path, SceneError):
         if find_spec('pxr') is None:
-            raise MissingDependencyError(
-                f"{path}: USD stages need usd-core; pip install 'osmabench_ros[worlds]'"
-            )
+            raise MissingDependencyError(f'{path}: USD stages need usd-core; {extra("worlds")}')
         wanted = options or WorldOptions()
         digest = hashlib.sha256(read_bytes(path, SceneError)).hexdigest()
         found = read_limited(

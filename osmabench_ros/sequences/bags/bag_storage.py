@@ -9,6 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+from osmabench_ros.base.configuration import extra
 from osmabench_ros.base.limits.allowance import allowance, exceeded
 from osmabench_ros.base.limits.documents import parse_yaml
 from osmabench_ros.base.limits.meter import Stopwatch
@@ -173,7 +174,7 @@ def unpack_file(source: Path, target: Path) -> str:
 
 
 def _zstandard() -> Any:
-    with needing('compressed bags need zstandard', 'pip install osmabench_ros[bags]'):
+    with needing('compressed bags need zstandard', extra('bags')):
         import zstandard
     return zstandard
 

@@ -13,6 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from osmabench_ros.base.configuration import extra
 from osmabench_ros.base.limits.allowance import allowance
 from osmabench_ros.base.limits.cdr import Cursor, Step, elements, fields, number, text
 from osmabench_ros.base.limits.child import parse_limited, read_limited
@@ -397,7 +398,7 @@ def _repeats(description: Any) -> int:
 
 
 def _typesys() -> Any:
-    with needing('bags need rosbags', 'pip install osmabench_ros[bags]'):
+    with needing('bags need rosbags', extra('bags')):
         from rosbags import typesys
     return typesys
 

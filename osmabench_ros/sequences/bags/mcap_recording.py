@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from osmabench_ros.base.configuration import extra
 from osmabench_ros.base.files import check_folder, write_text
 from osmabench_ros.base.owned_folder import claim_folder, list_files
 from osmabench_ros.errors import RunError, SequenceError, needing
@@ -279,7 +280,7 @@ class McapRecording:
 
 
 def _mcap_writer() -> Any:
-    with needing('recording needs mcap and zstandard', 'pip install osmabench_ros[bags]'):
+    with needing('recording needs mcap and zstandard', extra('bags')):
         import mcap.writer
         import zstandard  # noqa: F401 - mcap needs it for its default compression
     return mcap.writer

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from osmabench_ros.base.configuration import extra
 from osmabench_ros.base.limits.allowance import allowance, exceeded
 from osmabench_ros.errors import needing
 
@@ -206,7 +207,7 @@ _UNPACKERS: dict[str, Callable[[memoryview, int], bytes | memoryview]] = {
 
 
 def _parsers() -> dict[int, Any]:
-    with needing('bags need mcap', 'pip install osmabench_ros[bags]'):
+    with needing('bags need mcap', extra('bags')):
         from mcap import records
     return {
         HEADER: records.Header,

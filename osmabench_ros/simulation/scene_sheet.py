@@ -1,0 +1,123 @@
+"""The things of a scene on one image: from above with their ids, then each by itself."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from osmabench_ros.base.files import check_file
+from osmabench_ros.base.progress import Progress, silent
+from osmabench_ros.geometry.axes import optical_pose_in_link
+from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.scenes.ground_truth import is_structure
+from osmabench_ros.scenes.lights import Light, Lighting, LightKind
+from osmabench_ros.scenes.scene import Scene, SceneObject
+from osmabench_ros.semantics.labels import UNLABELLED
+from osmabench_ros.simulation.contact_sheet import save_sheet, text_strip, with_labels
+from osmabench_ros.simulation.opengl.simulator import OpenGLSimulator
+
+TILE_PX, COLUMNS, WORDS_PX = 160, 8, 52
+HFOV_RAD = math.radians(40)
+CUT_M = 2.0
+"""Above the lowest point; what is higher is cut away in the view from above."""
+LETTER_PX = 6.5
+
+_AWAY_M = 1000.0
+"""Things are looked at this far from the scene, so that nothing stands before or behind them."""
+_SUN = Light(
+    'sun', LightKind.DIRECTIONAL, direction=(0.4, 0.6, 1.0), intensity=0.8, attached_to_camera=True
+)
+_LIGHTING = Lighting((_SUN,), ambient=0.3, shadows=False)
+_GROUND = 90
+
+
+def write_scene_sheet(
+    scene: Scene, path: Path, progress: Progress = silent, *, overwrite: bool = False
+) -> None:
+    """Draw a scene from above, and every object with its id, class and size, into one image."""
+    check_file(path, overwrite=overwrite)
+    rows = [text_strip(f'{scene.dataset} {scene.name}', TILE_PX * COLUMNS), _from_above(scene)]
+    tiles = list(_tiles(scene, progress))
+    empty = np.zeros_like(tiles[0])
+    for start in range(0, len(tiles), COLUMNS):
+        row = tiles[start : start + COLUMNS]
+        rows.append(np.concatenate([*row, *[empty] * (COLUMNS - len(row))], axis=1))
+    save_sheet(np.concatenate(rows), path, overwrite=overwrite)
+
+
+def _tiles(scene: Scene, progress: Progress) -> Iterator[NDArray[np.uint8]]:
+    simulator = OpenGLSimulator(
+        scene, Intrinsics.from_hfov(TILE_PX, TILE_PX, HFOV_RAD), near_m=0.001, far_m=_AWAY_M / 2
+    )
+    # Half to the left and from above.
+    aside = Pose(np.eye(3), np.array([_AWAY_M, 0.0, 0.0]))
+    turn = Pose.from_yaw(math.radians(40)) @ _pitched(math.radians(25)) @ optical_pose_in_link()
+    try:
+        simulator.set_lighting(_LIGHTING)
+        for number, item in enumerate(scene.objects):
+            progress('drawing each object', number / len(scene.objects))
+            simulator.move_objects({item.instance_id: aside @ item.pose})
+            radius_m = max(float(np.linalg.norm(item.box.size)) / 2, 0.01)
+            distance_m = 1.1 * radius_m / math.sin(HFOV_RAD / 2)
+            place = aside.transform(item.box.center) - distance_m * turn.rotation[:, 2]
+            seen = simulator.render(Pose(turn.rotation, place))
+            simulator.move_objects({item.instance_id: item.pose})
+            picture = np.where(np.isfinite(seen.depth_m)[..., None], seen.color, _GROUND)
+            lines = _told(scene, item)
+            labels = [(5.0, 3.0 + 16 * line, text) for line, text in enumerate(lines)]
+            words = np.full((WORDS_PX, TILE_PX, 3), _GROUND)
+            yield with_labels(np.concatenate([words, picture]).astype(np.uint8), labels)
+    finally:
+        simulator.close()
+
+
+def _told(scene: Scene, item: SceneObject) -> Sequence[str]:
+    named = 'no class' if item.class_id == UNLABELLED else scene.class_name(item)
+    width, depth, height = item.box.size
+    most = int(TILE_PX / LETTER_PX) - 2
+    return (
+        f'{item.instance_id} {named}'[:most],
+        item.name[:most],
+        f'{width:.2f} x {depth:.2f} x {height:.2f} m',
+    )
+
+
+def _from_above(scene: Scene) -> NDArray[np.uint8]:
+    """Return the scene below the cut, the world's x to the right, with the ids of its things."""
+    low, size = scene.box.minimum, scene.box.size
+    width = TILE_PX * COLUMNS
+    wide_m = 1.04 * float(size[0])
+    height = int(np.clip(width * float(size[1]) / max(wide_m, 1e-3) * 1.04, 200, 2 * width))
+    wide_m = max(wide_m, 1.04 * float(size[1]) * width / height)
+    above_m = wide_m / 2 / math.tan(HFOV_RAD / 2)
+    cut_m = min(CUT_M, float(size[2]))
+    view = Intrinsics.from_hfov(width, height, HFOV_RAD)
+    x, y, _ = scene.box.center
+    pose = Pose(np.diag([1.0, -1.0, -1.0]), np.array([x, y, low[2] + cut_m + above_m]))
+    simulator = OpenGLSimulator(
+        scene, view, near_m=above_m, far_m=above_m + cut_m + float(size[2]) + 1.0
+    )
+    try:
+        simulator.set_lighting(_LIGHTING)
+        seen = simulator.render(pose)
+    finally:
+        simulator.close()
+    things = [item for item in scene.objects if not is_structure(scene, item)]
+    low_ones = [item for item in things if item.box.minimum[2] < low[2] + cut_m]
+    centers = np.array([item.box.center for item in low_ones]).reshape(-1, 3)
+    pixels = view.project(pose.inverse().transform(centers))
+    labels = [
+        (float(x) - LETTER_PX, float(y) - 8.0, str(item.instance_id))
+        for item, (x, y) in zip(low_ones, pixels, strict=True)
+    ]
+    return with_labels(seen.color, labels)
+
+
+def _pitched(down_rad: float) -> Pose:
+    sine, cosine = math.sin(down_rad), math.cos(down_rad)
+    return Pose(np.array([[cosine, 0, sine], [0, 1, 0], [-sine, 0, cosine]]), np.zeros(3))
