@@ -100,6 +100,12 @@ def report(
             'bear the names of their folders.',
         ),
     ] = False,
+    reference: Annotated[
+        str,
+        typer.Option(
+            metavar='MAPPER', help='Mapper to compare the others with; else the first one.'
+        ),
+    ] = '',
 ) -> None:
     """Build the report again, also of a part of the runs, or of several folders together.
 
@@ -111,7 +117,13 @@ def report(
 
     matrices = _matrices(folders)
     with shown_progress() as progress:
-        made = rebuild_report(matrices, out, allow_different=allow_different, progress=progress)
+        made = rebuild_report(
+            matrices,
+            out,
+            allow_different=allow_different,
+            reference=reference,
+            progress=progress,
+        )
     # Of folders that differ none is judged.
     requirements = () if allow_different else matrices[0].config.requirements
     print_report(made, out or matrices[0].root, requirements=requirements)

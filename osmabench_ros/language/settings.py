@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, cast
 
@@ -44,6 +46,19 @@ def kept_replies(reference: str) -> str:
     return f'offline:{kind}/{model}'
 
 
+_NOTHING_ASKED: ContextVar[bool] = ContextVar('nothing_asked', default=False)
+
+
+@contextmanager
+def nothing_asked() -> Iterator[None]:
+    """Let clients stand for kept replies, so that what would ask can be made without any key."""
+    token = _NOTHING_ASKED.set(True)
+    try:
+        yield
+    finally:
+        _NOTHING_ASKED.reset(token)
+
+
 def default_cache_directory() -> Path:
     """Return the folder for replies: $XDG_CACHE_HOME/osmabench/responses or below ~/.cache."""
     base = os.environ.get('XDG_CACHE_HOME')
@@ -62,6 +77,7 @@ class ModelAccess(ServerOptions):
 
     def client_of(self, model: str) -> ModelClient:
         """Return a client for a model, with its own accounts; a missing key is an error here."""
+        model = kept_replies(model) if _NOTHING_ASKED.get() else model
         options: dict[str, Any] = {'base_url': self.base_url}
         if model.partition(':')[0] != 'offline':
             options |= {'timeout_s': self.timeout_s, 'max_reply_mib': self.max_reply_mib}

@@ -117,9 +117,11 @@ def _space(sections: Sequence[RunSection]) -> dict[str, Any]:
         }
         for section, pictures, _ in shown
     ]
+    methods = (i for i, (section, _, _) in enumerate(shown) if not section.run.is_reference)
     return {
         'scenes': {section.run.scene: scene.space.json for section, _, scene in shown},
         'runs': runs,
+        'first': next(methods, 0),
     }
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from osmabench_ros.base.files import read_json
 from osmabench_ros.base.owned_folder import claim_folder, settle
 from osmabench_ros.base.progress import Progress, silent
-from osmabench_ros.errors import ConfigError, RunError
+from osmabench_ros.errors import ConfigError, RunError, suggestion
 from osmabench_ros.reports.matrix import (
     MOST_ON_ONE_PAGE,
     Origin,
@@ -57,6 +57,7 @@ def rebuild_report(
     out: Path | None = None,
     *,
     allow_different: bool = False,
+    reference: str = '',
     progress: Progress = silent,
 ) -> MatrixReport:
     """Write report.json, report.csv and report.html of what is done in some folders of runs.
@@ -70,6 +71,9 @@ def rebuild_report(
     allow_different : bool
         Take folders of different configurations, inputs or versions: the mapper of every run then
         bears the name of its folder, and thresholds are not judged.
+    reference : str
+        Mapper that comes first, with which the others are compared; by default that of the
+        configuration.
     progress : callable
         Gets how many reports were read.
 
@@ -78,7 +82,7 @@ def rebuild_report(
     RunError
         If the folders differ and may not, no run has a report, or a folder is in use.
     ConfigError
-        If several folders are given, but no `out`.
+        If several folders are given, but no `out`, or no mapper is called `reference`.
     """
     if out is None and len(matrices) > 1:
         raise ConfigError('a report of several folders needs a place of its own: --out FOLDER')
@@ -110,6 +114,8 @@ def rebuild_report(
         ]
         planned = [(member, _plan(member, labels)) for member in done]
         planned = _scenes_together(planned) if found else _in_order(planned, config)
+        if reference:
+            planned = _first(reference, planned)
         report = write_matrix_report(
             config,
             [plan for _, plan in planned],
@@ -124,6 +130,13 @@ def rebuild_report(
         )
         settle(target)
     return report
+
+
+def _first(mapper: str, planned: list[tuple[_Member, RunPlan]]) -> list[tuple[_Member, RunPlan]]:
+    names = [plan.identity.mapper for _, plan in planned]
+    if mapper not in names:
+        raise ConfigError(f'no run is of mapper "{mapper}". {suggestion(mapper, set(names))}')
+    return sorted(planned, key=lambda item: item[1].identity.mapper != mapper)
 
 
 def _refuse_other_report(root: Path) -> None:

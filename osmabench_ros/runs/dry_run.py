@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from osmabench_ros.language.settings import nothing_asked
 from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.runs.evaluate.evaluation import made_suites
 from osmabench_ros.runs.expected_power import expected_power
@@ -19,6 +20,11 @@ MAPPED_BESIDE = 'hypo3d maps changed scenes beside these runs, which are chosen 
 
 def expected_work(config: MatrixConfig, out: Path, shard: Shard | None = None) -> list[str]:
     """Return the planned work, a line each; loads the scenes, writes nothing."""
+    with nothing_asked():
+        return _expected_work(config, out, shard)
+
+
+def _expected_work(config: MatrixConfig, out: Path, shard: Shard | None) -> list[str]:
     preparation = Preparation()
     preparation.check_names(config)
     preparation.check_mappers(config)

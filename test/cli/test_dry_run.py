@@ -57,6 +57,16 @@ def test_it_lists_the_runs_of_a_shard(tmp_path: Path) -> None:
         dry_run(tmp_path, '--shard', '2/5', seeds=seeds)
 
 
+@pytest.mark.parametrize('model', ['openai:m', 'gemini:m'])
+def test_it_needs_no_key(tmp_path: Path, model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ('OPENAI_API_KEY', 'GEMINI_API_KEY', 'GOOGLE_API_KEY', 'OPENAI_BASE_URL'):
+        monkeypatch.delenv(name, raising=False)
+    options = {'answerer': model, 'judge': model, 'baselines': [f'question_only:{model}']}
+    suites = [{'name': 'exact_questions', 'options': options}]
+    lines = dry_run(tmp_path, suites=suites)
+    assert f'exact_questions asks {model} about the final map of each run, 1 to do' in lines
+
+
 def test_it_names_the_models_and_what_scores_over_time_leave_out(tmp_path: Path) -> None:
     with LoopbackModels() as server:
         options = {'answerer': 'openai:qwen3', 'judge': 'openai:qwen3', 'base_url': server.url}

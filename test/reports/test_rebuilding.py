@@ -156,3 +156,12 @@ def test_the_report_of_a_sweep_is_not_replaced(whole: MatrixOnDisk) -> None:
     write_json(whole.root / 'report.json', {'schema_name': 'osmabench.sweep/1'})
     with pytest.raises(RunError, match='no report of a matrix'):
         rebuild_report([whole])
+
+
+def test_the_mapper_to_compare_with_can_be_chosen(whole: MatrixOnDisk, tmp_path: Path) -> None:
+    for name in ('oracle', 'noisy_oracle'):
+        rebuild_report([whole], tmp_path / name, reference=name)
+        text = (tmp_path / name / 'report.html').read_text('utf-8')
+        assert f'Mappers under each condition beside “{name}”' in text
+    with pytest.raises(ConfigError, match='"oracel". Did you mean "oracle"'):
+        rebuild_report([whole], tmp_path / 'other', reference='oracel')

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from osmabench_ros.metrics.confusion import NOTHING, OUTSIDE, read_confusions
-from osmabench_ros.reports.report_run import Run, baseline_condition, distinct
+from osmabench_ros.reports.report_run import Run, baseline_condition, distinct, reference_mappers
 from osmabench_ros.runs.evaluate.evaluation import ANSWERS_FOLDER
 from osmabench_ros.semantics.labels import LabelSet
 
@@ -29,10 +29,14 @@ class ConfusionTable:
 def confusion_tables(
     runs: Sequence[Run], label_sets: Mapping[str, LabelSet]
 ) -> list[ConfusionTable]:
-    """Return a table a mapper under the baseline condition, over its scenes, by strict rules."""
-    condition = baseline_condition(runs)
+    """Return a table a mapper under the baseline condition, over its scenes, by strict rules.
+
+    References come last.
+    """
+    condition, references = baseline_condition(runs), reference_mappers(runs)
+    mappers = distinct(run.mapper for run in runs if run.condition == condition)
     tables = []
-    for mapper in distinct(run.mapper for run in runs if run.condition == condition):
+    for mapper in sorted(mappers, key=lambda name: name in references):
         own = [run for run in runs if (run.mapper, run.condition) == (mapper, condition)]
         counts = _counts(own, label_sets)
         if counts:

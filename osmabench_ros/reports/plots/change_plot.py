@@ -13,6 +13,7 @@ from osmabench_ros.reports.headline import Headline
 from osmabench_ros.reports.plots.svg import (
     INK,
     MUTED,
+    SURFACE,
     inline_svg,
     method_colors,
     new_figure,
@@ -202,6 +203,7 @@ def _panel(
             textcoords='offset points',
             ha='center',
             fontsize=8,
+            bbox={'facecolor': SURFACE, 'edgecolor': 'none', 'alpha': 0.8, 'pad': 0.5},
         )
     axes.set_yticks(range(len(rows)), [f'{mapper} · {condition}' for condition, mapper in rows])
     axes.set_ylim(len(rows) - 0.5, -0.75)

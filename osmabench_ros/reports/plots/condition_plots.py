@@ -11,6 +11,7 @@ from osmabench_ros.reports.plots.svg import (
     INK,
     MUTED,
     SERIES,
+    SURFACE,
     inline_svg,
     method_colors,
     method_handles,
@@ -163,6 +164,8 @@ def _bars(
                     textcoords='offset points',
                     ha='center',
                     fontsize=8,
+                    # So that lines of references and intervals do not run through it.
+                    bbox={'facecolor': SURFACE, 'edgecolor': 'none', 'alpha': 0.8, 'pad': 0.5},
                 )
     _constant(axes, runs, headline)
     longest = max(map(len, conditions))
