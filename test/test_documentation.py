@@ -137,5 +137,22 @@ def test_a_call_that_does_not_exist_is_noticed(words: list[str], fault: str) -> 
         check_call(group(), words)
 
 
+@pytest.mark.parametrize(
+    ('folder', 'page'), [('my_lab', 'docs/tutorial.md'), ('my_bench', 'CONTRIBUTING.md')]
+)
+def test_the_files_of_the_pages_lie_in_examples(folder: str, page: str) -> None:
+    text = (REPOSITORY / page).read_text('utf-8')
+    shown = {}
+    for block in re.findall(r'^```\w+\n(# [\w/]+\.\w+\n.*?)^```$', text, re.DOTALL | re.MULTILINE):
+        name = block.splitlines()[0].removeprefix('# ').removeprefix(f'{folder}/')
+        shown[name] = block
+    examples = REPOSITORY / 'examples' / folder
+    tracked = subprocess.run(
+        ['git', 'ls-files', '-z', '--cached', '--others', '--exclude-standard', '.'],
+        cwd=examples, capture_output=True, text=True, check=True,
+    ).stdout.split('\0')  # fmt: skip
+    assert {name: (examples / name).read_text('utf-8') for name in tracked if name} == shown
+
+
 def test_the_readme_is_short() -> None:
     assert len(PAGES[0].read_text('utf-8').splitlines()) < 120
