@@ -169,6 +169,30 @@ OTHER_SUITES = (
         True,
         'The same from an IoU of 0.5 on.',
     ),
+    Headline(
+        'PromptGT',
+        'promptgt',
+        None,
+        'accuracy',
+        True,
+        'Share of right answers to questions whose answers the prompt of the scene gives.',
+    ),
+    Headline(
+        'Change F1',
+        'scene_changes',
+        'strict',
+        'f1',
+        True,
+        'Harmonic mean of precision and recall of the changes since an earlier visit.',
+    ),
+    Headline(
+        'OMQ',
+        'scene_changes',
+        'compat',
+        'omq_map',
+        True,
+        "BenchBot's object map quality: overlap, labels and false positives of the map's boxes.",
+    ),
 )
 """Figures of tables alone, where their suites were run."""
 
