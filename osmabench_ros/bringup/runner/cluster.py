@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import signal
+import socket
 import time
 import warnings
 from collections import defaultdict, deque
@@ -48,6 +49,7 @@ from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.prepare.preparation import Preparation
 from osmabench_ros.runs.results.report_model import RunReport
 
+CONNECT_S = 10.0
 CHECK_S = 300.0
 """For a node to start a process and import this package."""
 SHOWN = 12
@@ -99,6 +101,8 @@ def _remote_task(order: ClusterOrder, news: Any, name: str) -> tuple[str, Delive
     """Carry out an order in a process of Ray; return the node too."""
     import ray
 
+    # Ray blocks it, and nodes that inherit that would wait for SIGTERM.
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     node = ray.get_runtime_context().get_node_id()
     return node, carry_out(order, lambda item: news.tell.remote(name, item))
 
@@ -140,11 +144,18 @@ def connected(address: str) -> Iterator[Any]:
     handlers = {number: signal.getsignal(number) for number in ENDING}
     with needing('--cluster needs Ray', "pip install 'osmabench_ros[cluster]'"):
         import ray
+        from ray._private.services import canonicalize_bootstrap_address_or_die
     try:
-        ray.init(address=address, logging_level='error', log_to_driver=True)
-    except (ConnectionError, RuntimeError, ValueError) as error:
+        address_found = canonicalize_bootstrap_address_or_die(address)
+        host, _, port = address_found.rpartition(':')
+        # Ray itself tries an address where nothing answers for more than ten minutes.
+        socket.create_connection((host.strip('[]'), int(port)), CONNECT_S).close()
+        ray.init(address=address_found, logging_level='error', log_to_driver=True)
+    except (OSError, RuntimeError, ValueError) as error:
+        why = ' '.join(str(error).split()).rstrip('.')
         raise RunError(
-            f'--cluster {address} cannot be reached: {error}; ray status says whether it runs'
+            f'--cluster {address} cannot be reached: {why}; ray status says whether it runs, and '
+            'all machines need the same versions of Ray and Python'
         ) from error
     for number, handler in handlers.items():  # Ray takes those of the command
         signal.signal(number, handler)
@@ -339,11 +350,12 @@ class OnCluster:
 
     def _adopt(self, item: _Try) -> None:
         """Put what was delivered in its place, listed as ours."""
-        plan = item.task.plan
+        plan, delivered = item.task.plan, self._incoming / item.name
         place = plan.shared_directory if item.task.prepares else plan.directory
+        delivered.stat()  # or a folder of results that is out of reach would be made anew
         with filled_folder(place, Existing.REPLACE) as draft:
             draft.rmdir()
-            (self._incoming / item.name).rename(draft)
+            delivered.rename(draft)
 
     def _finish(self, task: Task, done: WorkDone) -> None:
         if not task.prepares:
