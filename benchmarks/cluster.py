@@ -132,7 +132,8 @@ def through_ray(
         (folder / 'ray').mkdir()
         from ray.cluster_utils import Cluster as RayCluster
 
-        from osmabench_ros.bringup.runner.cluster import Cluster, OnCluster, connected
+        from osmabench_ros.bringup.runner.cluster import Cluster, OnCluster
+        from osmabench_ros.bringup.runner.cluster_nodes import connected
         from osmabench_ros.bringup.runner.cluster_task import Delivery
         from osmabench_ros.bringup.runner.side_by_side import WorkDone
 

@@ -15,7 +15,8 @@ from prepared_scenes import PreparedScenes
 from small_config import foreign, repeatable, small_config
 
 from osmabench_ros.bringup.runner import cluster_task
-from osmabench_ros.bringup.runner.cluster import Cluster, OnCluster, connected
+from osmabench_ros.bringup.runner.cluster import Cluster, OnCluster
+from osmabench_ros.bringup.runner.cluster_nodes import connected
 from osmabench_ros.bringup.runner.side_by_side import WorkNews, WorkWarning
 from osmabench_ros.errors import OsmabenchWarning
 from osmabench_ros.runs.config import parse_config

@@ -165,7 +165,7 @@ def test_an_address_of_ray_client_is_refused() -> None:
 
 def test_without_ray_or_its_cluster_the_remedy_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip('ray')
-    from osmabench_ros.bringup.runner.cluster import connected
+    from osmabench_ros.bringup.runner.cluster_nodes import connected
 
     with pytest.raises(RunError, match='refused; ray status'), connected('127.0.0.1:1'):
         pass
