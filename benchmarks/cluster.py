@@ -1,9 +1,15 @@
-"""How long and dear large matrices are on a cluster of many nodes, by simulation.
+"""How long and dear large matrices are on a cluster of many nodes, measured and by simulation.
 
     python benchmarks/cluster.py runs/mine
+    python benchmarks/cluster.py runs/mine --real 10000
 
-Measured here: what the one writer of results needs for a run, by how many are there already, and
-how the times of the finished runs in a folder OUT/NAME spread. Simulated with that: the full
+With --real, tasks of known length go through the scheduler of `osmabench run --cluster` to nodes
+of Ray on this machine: what a task costs beside its length, and the share of time in which nodes
+idle. Then fewer tasks, of which some last long and some kill their worker, go the same way, and
+through the simulation, which must agree.
+
+Measured here too: what the one writer of results needs for a run, by how many are there already,
+and how the times of the finished runs in a folder OUT/NAME spread. Simulated with that: the full
 OSMa-Bench matrix and 100,000 runs on 1 to 1,000 nodes. Runs last --run-s in the mean; each is a
 straggler with --stragglers probability, and takes --slower times as long; --overhead-s is what a
 node needs beside a run; nodes fail at random, every --mtbf-h hours, and are back after --repair-s.
@@ -15,12 +21,17 @@ from __future__ import annotations
 import argparse
 import heapq
 import math
+import os
+import signal
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, NamedTuple
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 from rich.console import Console
@@ -28,8 +39,13 @@ from rich.table import Table
 
 from osmabench_ros.base.files import Existing, filled_folder
 from osmabench_ros.base.ledger import Entry, Kind, Ledger
+from osmabench_ros.base.progress import silent
 from osmabench_ros.base.scratch import scratch_in
+from osmabench_ros.errors import OsmabenchWarning
+from osmabench_ros.runs.config import parse_config
 from osmabench_ros.runs.evaluate.evaluation import TRUE_TRAJECTORY
+from osmabench_ros.runs.prepare.preparation import Preparation
+from osmabench_ros.runs.results.report_model import RunReport, Status
 
 FILES_EACH = 40
 """Files and folders of a run in the list of results."""
@@ -74,6 +90,99 @@ def lengths_in(folder: Path) -> np.ndarray:
     if len(found) < 2:
         raise SystemExit(f'{folder} has fewer than two finished runs; name OUT/NAME of a matrix')
     return np.array(found)
+
+
+class Measured(NamedTuple):
+    """Of tasks of known length: the time until all are done, and what went into it."""
+
+    makespan_s: float
+    worked_s: float
+    slots: int
+    driver_s: float
+    """Of processor time, in the command."""
+    lost: int
+    start_s: float
+    """Until the first tasks were done, for which workers had to start."""
+
+    def idle_s(self) -> float:
+        """Return the time of all slots in which none slept for a task that was done."""
+        return self.makespan_s * self.slots - self.worked_s
+
+    def told(self, tasks: int) -> str:
+        """Return what a task costs and how long nodes idle."""
+        return (
+            f'{tasks:,} tasks of {self.worked_s / tasks:.3f} s on {self.slots} slots took '
+            f'{self.makespan_s:.1f} s: {self.idle_s() / tasks * 1000:.1f} ms of a slot a task '
+            f'beside its length, idle {self.idle_s() / self.makespan_s / self.slots:.1%}, '
+            f'{self.driver_s / tasks * 1000:.1f} ms of processor in the command'
+        )
+
+
+def through_ray(
+    nodes: Sequence[int], lengths_s: Sequence[float], mtbf_s: float = math.inf
+) -> Measured:
+    """Send tasks that sleep to a cluster of this machine, `nodes` with so many processors each.
+
+    Tasks kill their worker at random, every `mtbf_s` of its time.
+    """
+    os.environ.update(RAY_USAGE_STATS_ENABLED='0', RAY_worker_niceness='0')
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix='ray', dir='/tmp')))
+        os.environ['RAY_TMPDIR'] = str(folder)
+        (folder / 'ray').mkdir()
+        from ray.cluster_utils import Cluster as RayCluster
+
+        from osmabench_ros.bringup.runner.cluster import Cluster, OnCluster
+        from osmabench_ros.bringup.runner.cluster_nodes import connected
+        from osmabench_ros.bringup.runner.cluster_task import Delivery
+        from osmabench_ros.bringup.runner.side_by_side import WorkDone
+
+        def sleeping(fails: bool) -> type[OnCluster]:
+            def sleeps(order: Any, _news: Any, name: str) -> tuple[str, Any]:
+                number, number_of_try = map(int, name.removeprefix('run-').split('.'))
+                random = np.random.default_rng((number, number_of_try))
+                if fails and (until_s := random.exponential(mtbf_s)) < lengths_s[number]:
+                    time.sleep(until_s)
+                    os.kill(os.getpid(), signal.SIGKILL)
+                time.sleep(lengths_s[number])
+                run_id = order.work.plan.identity.run_id
+                return '', Delivery(WorkDone(RunReport(run_id=run_id, status=Status.COMPLETE)))
+
+            return type('Sleeping', (OnCluster,), {'task': staticmethod(sleeps)})
+
+        data: dict[str, Any] = {
+            'name': 'sleeping',
+            'mappers': [{'name': 'oracle'}],
+            'seeds': {'method': list(range(len(lengths_s)))},
+        }
+        preparation, root = Preparation(), folder / 'sleeping'
+        plans = preparation.plans(parse_config(data, 'sleeping'), root)
+        plans[0].shared_directory.mkdir(parents=True)
+        small = {'object_store_memory': 80 * 2**20, 'memory': 2**40}
+        head = {'num_cpus': 0, 'include_dashboard': False, **small}
+        ray_cluster = RayCluster(initialize_head=True, head_node_args=head)
+        stack.callback(ray_cluster.shutdown)
+        for processors in nodes:
+            ray_cluster.add_node(num_cpus=processors, **small)
+        ray = stack.enter_context(connected(ray_cluster.address))
+        cluster = Cluster(address=ray_cluster.address, tries=100)
+
+        def run(count: int, fails: bool) -> tuple[float, list[RunReport]]:
+            start_s = time.monotonic()
+            runs = sleeping(fails)(ray, plans[:count], preparation, cluster, root, silent)
+            reports = runs.run()
+            return time.monotonic() - start_s, reports
+
+        start_s, _ = run(sum(nodes), fails=False)
+        with catch_warnings(record=True) as warned:
+            simplefilter('always', OsmabenchWarning)
+            before_s = time.process_time()
+            makespan_s, reports = run(len(plans), math.isfinite(mtbf_s))
+            driver_s = time.process_time() - before_s
+        if any(item.status is not Status.COMPLETE for item in reports):
+            raise SystemExit(f'a task failed: {next(filter(None, (x.error for x in reports)))}')
+        lost = sum(issubclass(item.category, OsmabenchWarning) for item in warned)
+    return Measured(makespan_s, float(sum(lengths_s)), sum(nodes), driver_s, lost, start_s)
 
 
 @dataclass(frozen=True)
@@ -123,6 +232,23 @@ def foretell(lengths_s: Sequence[float] | np.ndarray, slots: int, world: World) 
     return Foretold(end_s, 1 - worked_s / (end_s * slots), lost)
 
 
+def real(tasks: int) -> None:
+    """Measure tasks on four nodes; then let the simulation foretell what some others take."""
+    nodes, random = (2, 2, 2, 2), np.random.default_rng(2)
+    many = through_ray(nodes, random.uniform(0.1, 0.3, tasks))
+    console.print(many.told(tasks))
+    mtbf_s, lengths_s = 20.0, np.where(random.random(200) < 0.05, 4.0, 1.0)
+    repair_s = through_ray((1,), [0.1]).start_s
+    found = through_ray(nodes, lengths_s, mtbf_s)
+    world = World(many.idle_s() / tasks, many.driver_s / tasks, mtbf_s=mtbf_s, repair_s=repair_s)
+    foretold = foretell(lengths_s, sum(nodes), world)
+    console.print(
+        f'{len(lengths_s)} tasks of 1 s, one in twenty of 4 s, a node lost every {mtbf_s:.0f} s '
+        f'and back after {repair_s:.1f} s: {found.makespan_s:.1f} s with {found.lost} tries lost; '
+        f'simulated: {foretold.makespan_s:.1f} s with {foretold.lost_runs}'
+    )
+
+
 def told(lengths_s: np.ndarray, world: World, arguments: argparse.Namespace) -> None:
     """Print what whole matrices take."""
     table = Table('matrix', 'runs', 'nodes', 'days', 'idle', 'runs lost', 'cost')
@@ -145,12 +271,15 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument('results', type=Path, help='a folder OUT/NAME of finished runs')
+    parser.add_argument('--real', type=int, metavar='TASKS', help='go through Ray first')
     for name, default in (
         ('--run-s', 600.0), ('--overhead-s', 5.0), ('--stragglers', 0.02), ('--slower', 3.0),
         ('--mtbf-h', 500.0), ('--repair-s', 600.0), ('--price', 1.0),
     ):  # fmt: skip
         parser.add_argument(name, type=float, default=default, help=f'default: {default:g}')
     arguments = parser.parse_args()
+    if arguments.real:
+        real(arguments.real)
     adopting = {there: adopting_s(there) for there in (0, 1_000, 10_000)}
     for there, taken_s in adopting.items():
         console.print(f'a run is put beside {there:,} others in {taken_s * 1000:.1f} ms')

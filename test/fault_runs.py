@@ -89,12 +89,14 @@ def success(process: subprocess.Popen, timeout_s: float = 200.0) -> str:
     return text
 
 
-def read_until(process: subprocess.Popen, words: str) -> None:
-    """Read the output up to a line with some words."""
+def read_until(process: subprocess.Popen, words: str) -> str:
+    """Read the output up to a line with some words, and return it."""
+    text = ''
     for line in process.stdout:
+        text += line
         if words in line:
-            return
-    raise AssertionError(f'"{words}" was never said')
+            return text
+    raise AssertionError(f'"{words}" was never said, but: {text}')
 
 
 def run_directory(tmp_path: Path, mapper: str) -> Path:

@@ -80,8 +80,7 @@ class ForeignMapper(Node):
                     send(node, signal.SIGSTOP)
                 os.kill(os.getpid(), signal.SIGSTOP)
             if 'hang' in (MISCHIEF, ORDER) or (ORDER[:1] == '/' and Path(ORDER).exists()):
-                print('hanging', flush=True)
-                time.sleep(1000)
+                hang()
             if MISCHIEF in ('intruder', 'double'):
                 print('now', file=self.intruder.stdin, flush=True)
                 # Longer than a look at the graph takes; the others acknowledge meanwhile.
@@ -166,6 +165,13 @@ def fill_disk(folder: str) -> None:
     with open(f'{folder}/filler', 'wb', buffering=0) as file, contextlib.suppress(OSError):
         while True:
             file.write(bytes(4096))
+
+
+def hang() -> None:
+    """Stand still; where a file is the order, until it is gone."""
+    print('hanging', flush=True)
+    while ORDER[:1] != '/' or Path(ORDER).exists():
+        time.sleep(0.1)
 
 
 def upset() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import psutil
 from fault_runs import own_mounts, read_until
+from small_config import FOREIGN_MAPPER
 
 FIXED = {'object_store_memory': 80 * 2**20, 'memory': 4 * 2**30}
 ON_A_SMALL_DISK = 'mount -t tmpfs -o size=256k tmpfs "$0" && TMPDIR="$0" exec "$@"'
@@ -37,23 +38,29 @@ class Nodes:
     def holds_up(self, name: str) -> Path:
         return self._folder / f'hold_{name}'
 
-    def add(self, name: str) -> None:
-        variables = {'TMPDIR': str(self.place(name)), 'TEST_ORDER': str(self.holds_up(name))}
-        folder = str(self._folder / 'ray')
-        self._nodes[name] = self._cluster.add_node(
-            num_cpus=1, env_vars=variables, temp_dir=folder, **FIXED
-        )
+    def add(self, name: str, **more: str) -> None:
+        order = str(self.holds_up(name))
+        variables = {'TMPDIR': str(self.place(name)), 'TEST_ORDER': order, **more}
+        self._nodes[name] = self._cluster.add_node(num_cpus=1, env_vars=variables, **FIXED)
 
     def kill(self, name: str) -> None:
+        """Kill the raylet of a node, and with it the node."""
         self._cluster.remove_node(self._nodes.pop(name), allow_graceful=False)
 
     def close(self) -> None:
         for name in list(self._nodes):
             self.kill(name)
 
+    def kill_worker(self, name: str) -> None:
+        """Kill the process of a node that carries out a run."""
+        [worker] = [item for item in self.processes(name) if '_remote_task' in item.cmdline()[0]]
+        worker.kill()
+
     def is_held_up(self, name: str) -> bool:
         logs = self.place(name).glob('.osmabench-partial-*/content/*/*/logs/mapper.log')
-        return any('hanging' in log.read_text() for log in logs)
+        held = any('hanging' in log.read_text() for log in logs)
+        # A killed run leaves its log until the next begins.
+        return held and any('on_order' in item.cmdline() for item in self.processes(name))
 
     def processes(self, name: str) -> list[psutil.Process]:
         """Return all that runs for tasks of a node: its variables are passed on."""
@@ -62,7 +69,12 @@ class Nodes:
             try:
                 words = item.cmdline()
                 ours = words and item.environ().get('TMPDIR') == str(self.place(name))
-                if ours and (words[0].startswith('ray::_') or 'osmabench_ros' in ' '.join(words)):
+                line = ' '.join(words)
+                if ours and (
+                    line.startswith('ray::_')
+                    or 'osmabench' in line
+                    or str(FOREIGN_MAPPER) in words
+                ):
                     found.append(item)
             except psutil.Error:
                 continue
@@ -90,17 +102,15 @@ class Nodes:
 @contextmanager
 def ray_cluster() -> Iterator[Nodes]:
     """Start the head of a cluster on ports that the system chooses; its files go with it."""
-    # Ray's own niceness for workers, 15, is a standstill on a machine that is busy.
-    os.environ.update(RAY_USAGE_STATS_ENABLED='0', RAY_worker_niceness='0')
+    folder = Path(tempfile.mkdtemp(prefix='ray', dir='/tmp'))
+    # Ray's own niceness for workers, 15, is a standstill on a machine that is busy. A cluster
+    # leaves its address in RAY_TMPDIR, where `auto` finds it: never that of the user.
+    os.environ.update(RAY_USAGE_STATS_ENABLED='0', RAY_worker_niceness='0', RAY_TMPDIR=str(folder))
     from ray.cluster_utils import Cluster
 
-    folder = Path(tempfile.mkdtemp(prefix='ray', dir='/tmp'))
-    cluster = Cluster(
-        initialize_head=True,
-        head_node_args={
-            'num_cpus': 0, 'include_dashboard': False, 'temp_dir': str(folder / 'ray'), **FIXED,
-        },
-    )  # fmt: skip
+    (folder / 'ray').mkdir()
+    head = {'num_cpus': 0, 'include_dashboard': False, **FIXED}
+    cluster = Cluster(initialize_head=True, head_node_args=head)
     nodes = Nodes(cluster, folder)
     try:
         yield nodes

@@ -21,7 +21,7 @@ from osmabench_ros.base.progress import silent
 from osmabench_ros.base.scratch import PREFIX
 from osmabench_ros.bringup.runner.side_by_side import WorkOrder
 from osmabench_ros.bringup.spec.isolation import private_domain
-from osmabench_ros.errors import ConfigError, RunError
+from osmabench_ros.errors import ConfigError, MissingDependencyError, RunError
 from osmabench_ros.language.gemini import KEY_VARIABLES
 from osmabench_ros.language.openai import KEY_VARIABLE
 from osmabench_ros.runs.config import parse_config
@@ -161,6 +161,20 @@ def test_an_address_of_ray_client_is_refused() -> None:
 
     with pytest.raises(ConfigError, match='give auto or HOST:PORT'):
         Cluster(address='ray://head:10001').check()
+
+
+def test_without_ray_or_its_cluster_the_remedy_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip('ray')
+    from osmabench_ros.bringup.runner.cluster_nodes import connected
+
+    with pytest.raises(RunError, match='refused; ray status'), connected('127.0.0.1:1'):
+        pass
+    monkeypatch.setitem(sys.modules, 'ray', None)
+    with (
+        pytest.raises(MissingDependencyError, match=r'osmabench_ros\[cluster\]'),
+        connected('auto'),
+    ):
+        pass
 
 
 def test_the_next_task_of_a_node_removes_what_a_killed_one_left(

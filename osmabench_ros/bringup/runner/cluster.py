@@ -7,7 +7,7 @@ import signal
 import time
 import warnings
 from collections import defaultdict, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,18 +15,22 @@ from typing import Any
 
 from pydantic import Field
 
-from osmabench_ros.base.configuration import extra
 from osmabench_ros.base.files import Existing, filled_folder
-from osmabench_ros.base.processes import ENDING, signals_held
+from osmabench_ros.base.processes import signals_held
 from osmabench_ros.base.progress import Progress
 from osmabench_ros.base.scratch import scratch_in
 from osmabench_ros.base.strict import Strict
 from osmabench_ros.bringup.runner.admission import RUN_BYTES, Demand, demand_of
+from osmabench_ros.bringup.runner.cluster_nodes import (
+    cause,
+    check_nodes,
+    connected,
+    working_nodes,
+)
 from osmabench_ros.bringup.runner.cluster_task import (
     ClusterOrder,
     Delivery,
     carry_out,
-    check_node,
     check_upload,
     inputs_of,
     patiently,
@@ -35,7 +39,6 @@ from osmabench_ros.bringup.runner.cluster_task import (
 from osmabench_ros.bringup.runner.one_run import failed
 from osmabench_ros.bringup.runner.side_by_side import (
     END_S,
-    INTERRUPTED,
     LOOK_EVERY_S,
     Task,
     WorkDone,
@@ -44,13 +47,11 @@ from osmabench_ros.bringup.runner.side_by_side import (
     WorkWarning,
     lined_up,
 )
-from osmabench_ros.errors import ConfigError, OsmabenchError, OsmabenchWarning, RunError, needing
+from osmabench_ros.errors import ConfigError, OsmabenchWarning, RunError
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.prepare.preparation import Preparation
 from osmabench_ros.runs.results.report_model import RunReport
 
-CHECK_S = 300.0
-"""For a node to start a process and import this package."""
 SHOWN = 12
 """Runs under way that have a line in the terminal."""
 NODE_ID = 'ray.io/node-id'
@@ -100,6 +101,8 @@ def _remote_task(order: ClusterOrder, news: Any, name: str) -> tuple[str, Delive
     """Carry out an order in a process of Ray; return the node too."""
     import ray
 
+    # Ray blocks it, and nodes that inherit that would wait for SIGTERM.
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     node = ray.get_runtime_context().get_node_id()
     return node, carry_out(order, lambda item: news.tell.remote(name, item))
 
@@ -128,70 +131,11 @@ def run_on_cluster(
     cluster.check()
     with ExitStack() as stack:
         ray = stack.enter_context(connected(cluster.address))
-        _check_nodes(ray, plans[0].root, progress)
+        check_nodes(ray, plans[0].root, progress)
         incoming = stack.enter_context(scratch_in(plans[0].root))
         runs = OnCluster(ray, plans, preparation, cluster, incoming, progress)
         stack.callback(runs.end)
         yield runs.run()
-
-
-@contextmanager
-def connected(address: str) -> Iterator[Any]:
-    """Connect this process to a cluster; gives Ray. Raises RunError if it cannot be reached."""
-    handlers = {number: signal.getsignal(number) for number in ENDING}
-    with needing('--cluster needs Ray', extra('cluster')):
-        import ray
-    try:
-        ray.init(address=address, logging_level='error', log_to_driver=True)
-    except (ConnectionError, RuntimeError, ValueError) as error:
-        raise RunError(
-            f'--cluster {address} cannot be reached: {error}; ray status says whether it runs'
-        ) from error
-    for number, handler in handlers.items():  # Ray takes those of the command
-        signal.signal(number, handler)
-    try:
-        yield ray
-    except KeyboardInterrupt as error:  # what Ray makes of any exception of a handler
-        raise SystemExit(INTERRUPTED) from error
-    finally:
-        ray.shutdown()
-
-
-def _working_nodes(ray: Any) -> dict[str, Mapping[str, Any]]:
-    """Return the nodes that take tasks, by their ids."""
-    nodes = ((item['NodeID'], item) for item in ray.nodes() if item['Alive'])
-    return {name: item for name, item in nodes if item['Resources'].get('CPU')}
-
-
-def _check_nodes(ray: Any, root: Path, progress: Progress) -> None:
-    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
-    nodes = _working_nodes(ray)
-    if not nodes:
-        raise RunError('the cluster has no node with processors; start one with ray start')
-    progress(f'looking at {len(nodes)} nodes of the cluster', 0.0)
-    look = ray.remote(num_cpus=0, max_retries=1)(check_node)
-    asked = {}
-    for name, item in nodes.items():
-        there = look.options(scheduling_strategy=NodeAffinitySchedulingStrategy(name, soft=False))
-        asked[there.remote(root, software())] = item['NodeManagerAddress']
-    complaints = []
-    deadline_s = time.monotonic() + CHECK_S
-    for ref, address in asked.items():
-        try:
-            ray.get(ref, timeout=max(deadline_s - time.monotonic(), 0.1))
-        except ray.exceptions.RayError as error:
-            complaints.append(f'node {address}: {_cause(error)}')
-    if complaints:
-        raise RunError('; '.join(dict.fromkeys(complaints)))
-
-
-def _cause(error: Exception) -> str:
-    """Return why a task failed, without the traceback of another machine."""
-    cause = getattr(error, 'cause', None) or error
-    if isinstance(cause, OsmabenchError):
-        return str(cause)
-    return f'{type(cause).__name__}: {str(cause).strip().partition(chr(10))[0]}'
 
 
 class OnCluster:
@@ -210,7 +154,7 @@ class OnCluster:
     ) -> None:
         self._ray, self._cluster, self._progress = ray, cluster, progress
         self._preparation, self._incoming, self._count = preparation, incoming, len(plans)
-        self._nodes = _working_nodes(ray)
+        self._nodes = working_nodes(ray)
         self._faulty: set[str] = set()
         for plan in {plan.mapper.name: plan for plan in plans}.values():
             self._place(plan, demand_of(plan))
@@ -299,7 +243,7 @@ class OnCluster:
         try:
             node, delivery = self._ray.get(ref)
         except self._ray.exceptions.RayError as error:
-            self._again(item, _cause(error))
+            self._again(item, cause(error))
             return
         if delivery.fault:
             self._avoid(node)
@@ -319,14 +263,14 @@ class OnCluster:
 
     def _avoid(self, node: str) -> None:
         """Send nothing more to a node that failed, unless all did."""
-        self._nodes = _working_nodes(self._ray) or self._nodes
+        self._nodes = working_nodes(self._ray) or self._nodes
         self._faulty.add(node)
         if self._nodes.keys() <= self._faulty:
             self._faulty.clear()
 
     def _again(self, item: _Try, fault: str) -> None:
         label, tries = item.task.label(self._count), self._cluster.tries
-        self._nodes = _working_nodes(self._ray) or self._nodes
+        self._nodes = working_nodes(self._ray) or self._nodes
         if item.number < tries:
             text = f'{label} is tried again, {item.number + 1} of {tries}: {fault}'
             warnings.warn(text, OsmabenchWarning, stacklevel=2)
@@ -340,11 +284,12 @@ class OnCluster:
 
     def _adopt(self, item: _Try) -> None:
         """Put what was delivered in its place, listed as ours."""
-        plan = item.task.plan
+        plan, delivered = item.task.plan, self._incoming / item.name
         place = plan.shared_directory if item.task.prepares else plan.directory
+        delivered.stat()  # or a folder of results that is out of reach would be made anew
         with filled_folder(place, Existing.REPLACE) as draft:
             draft.rmdir()
-            (self._incoming / item.name).rename(draft)
+            delivered.rename(draft)
 
     def _finish(self, task: Task, done: WorkDone) -> None:
         if not task.prepares:
