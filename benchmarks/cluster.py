@@ -134,7 +134,7 @@ def through_ray(
 
         from osmabench_ros.bringup.runner.cluster import Cluster, OnCluster
         from osmabench_ros.bringup.runner.cluster_nodes import connected
-        from osmabench_ros.bringup.runner.cluster_task import Delivery
+        from osmabench_ros.bringup.runner.cluster_task import TaskOutcome
         from osmabench_ros.bringup.runner.side_by_side import WorkDone
 
         def sleeping(fails: bool) -> type[OnCluster]:
@@ -146,7 +146,7 @@ def through_ray(
                     os.kill(os.getpid(), signal.SIGKILL)
                 time.sleep(lengths_s[number])
                 run_id = order.work.plan.identity.run_id
-                return '', Delivery(WorkDone(RunReport(run_id=run_id, status=Status.COMPLETE)))
+                return '', TaskOutcome(WorkDone(RunReport(run_id=run_id, status=Status.COMPLETE)))
 
             return type('Sleeping', (OnCluster,), {'task': staticmethod(sleeps)})
 

@@ -36,7 +36,7 @@ from osmabench_ros.simulation.simulator import make_simulator
 from osmabench_ros.suites.cospace.generation import panorama_questions
 from osmabench_ros.suites.cospace.published import Order
 from osmabench_ros.suites.grounding.generation import grounding_questions
-from osmabench_ros.suites.hypo3d.generation import Run, hypothetical_questions
+from osmabench_ros.suites.hypo3d.generation import Hypo3DRun, hypothetical_questions
 from osmabench_ros.suites.space3d.suite import SPACE3D
 from osmabench_ros.vqa.exact.generation import EXACT, questions_about
 from osmabench_ros.vqa.exact.prompt_ground_truth import promptgt_questions
@@ -81,7 +81,7 @@ def asked_of(
     after = {}
     for item in questions:
         number = int(item.provenance['number'])
-        if item.provenance['run'] == Run.TOLD.value and item.context_change not in after:
+        if item.provenance['run'] == Hypo3DRun.TOLD.value and item.context_change not in after:
             changed = changed_scene(scene, (changes[number],))
             new = changed.by_instance.keys() - scene.by_instance.keys()
             after[item.context_change] = Meshes(changed, seen | new)

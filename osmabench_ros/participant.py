@@ -21,7 +21,7 @@ from osmabench_ros.base.contract import MAPPER
 from osmabench_ros.errors import OsmabenchError
 from osmabench_ros.geometry.frame import Frame as Frame
 from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory as StampedTrajectory
-from osmabench_ros.mappers.mapper import Method
+from osmabench_ros.mappers.mapper import MappingMethod
 from osmabench_ros.maps.semantic_map import DenseMap as DenseMap
 from osmabench_ros.maps.semantic_map import MapHeader as MapHeader
 from osmabench_ros.maps.semantic_map import Provenance as Provenance
@@ -74,7 +74,7 @@ class Participant:
 
     def __init__(
         self,
-        method: Callable[..., Method],
+        method: Callable[..., MappingMethod],
         node: Node | None = None,
         *,
         labels: bool = False,
@@ -120,7 +120,7 @@ class Participant:
 
     def start_over(self) -> None:
         """Start a new map after a reset of the run, with the labels received before."""
-        self.method: Method | None = None
+        self.method: MappingMethod | None = None
         self.waiting: list[Frame] = []
         self.work = RecentWork()
         self.dropped = 0
@@ -150,7 +150,7 @@ class Participant:
             self.dropped += 1
             self._acks.acknowledge(lost.stamp_ns, frame_index=lost.index, mapped=False)
 
-    def _integrate(self, method: Method, frame: Frame) -> None:
+    def _integrate(self, method: MappingMethod, frame: Frame) -> None:
         start_s = time.monotonic()
         method.integrate(frame)
         self.last_frame_s = time.monotonic()

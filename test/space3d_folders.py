@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from osmabench_ros.suites.space3d.folder import Reference, ShownAnswer, write_folder
+from osmabench_ros.suites.space3d.folder import ReferenceAnswer, ShownAnswer, write_folder
 
 QUESTIONS = {
     '1': 'How many chairs are there in the room?',
@@ -17,16 +17,16 @@ QUESTIONS = {
     '3': 'What is the navigable distance between the sofa and the bed?',
 }
 REFERENCES = {
-    '1': Reference(
+    '1': ReferenceAnswer(
         answer='Number of objects: 6', prompt='The number should match the ground truth.'
     ),
-    '2': Reference(
+    '2': ReferenceAnswer(
         answer=ShownAnswer(
             image_path='data/two_rooms/img/q2.png', example_answer='They face each other.'
         ),
         prompt='Decide by the image.',
     ),
-    '3': Reference(answer='7.903 m', prompt='Navigable distances may be off by 0.5 m.'),
+    '3': ReferenceAnswer(answer='7.903 m', prompt='Navigable distances may be off by 0.5 m.'),
 }
 ANSWERS = {'1': 'There are 5 chairs.', '2': 'They face each other.', '3': 'It is 7.87 m.'}
 

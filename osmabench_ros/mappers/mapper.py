@@ -12,7 +12,7 @@ from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.semantics.labels import LabelSet
 
 
-class Method(Protocol):
+class MappingMethod(Protocol):
     """Integrates frames one by one and yields a semantic map at any time."""
 
     def integrate(self, frame: Frame) -> None:
@@ -24,7 +24,7 @@ class Method(Protocol):
         ...
 
 
-class Mapper(Method, Protocol):
+class Mapper(MappingMethod, Protocol):
     """What an entry point in the group ``osmabench.mappers`` makes.
 
     That is called as ``factory(label_set=LabelSet, seed=int, options=dict)``. An option it does

@@ -27,7 +27,7 @@ from osmabench_ros.nodes.map_adapter.foreign_stack import (
     MatchedSubscription,
     content_digest,
 )
-from osmabench_ros.nodes.map_adapter.map_settling import MapSettling, Settling, StackWork
+from osmabench_ros.nodes.map_adapter.map_settling import MapSettling, SettlingOutcome, StackWork
 from osmabench_ros.ros.messages.evaluation_messages import check_run_info
 from osmabench_ros.ros.messages.images import label_set_from_message
 from osmabench_ros.ros.messages.map_messages import MapPublisher
@@ -173,14 +173,14 @@ class MapAdapterNode(BenchmarkNode[MapAdapterSettings]):
         if self.settings.watch_processes and self._work.busy(now_s):
             self._settling.work(now_s)
         outcome = self._settling.outcome(now_s)
-        if self._published or outcome is Settling.CHANGES or not self._completed(now_s):
+        if self._published or outcome is SettlingOutcome.CHANGES or not self._completed(now_s):
             return
         if self.settings.map_file is not None:
             self._publish(self._from_file(self.settings.map_file), outcome)
         elif self.newest is not None:
             self._publish(self._from_message(), outcome)
         elif (
-            outcome is Settling.CUT_OFF
+            outcome is SettlingOutcome.CUT_OFF
             or self._settling.silent_s(now_s) > self.settings.map_timeout_s
         ):
             raise ParticipantError(self._silence())
@@ -209,9 +209,9 @@ class MapAdapterNode(BenchmarkNode[MapAdapterSettings]):
         options = TopicOptions(value.method, self.labels, self.scene, self._condition)
         return self.frame.placed(READERS[value.map_type](self.newest, value.map_topic, options))
 
-    def _publish(self, semantic_map: SemanticMap, outcome: Settling) -> None:
+    def _publish(self, semantic_map: SemanticMap, outcome: SettlingOutcome) -> None:
         settling, header = self._settling, semantic_map.header
-        whole = outcome is Settling.SETTLED
+        whole = outcome is SettlingOutcome.SETTLED
         why, counted = '' if whole else settling.why_cut_off(self._steady.now_s()), ''
         provenance = header.provenance
         if self.settings.count_frames:

@@ -16,7 +16,7 @@ from osmabench_ros.simulation.robot_path import RobotPath
 from osmabench_ros.simulation.schedule import Moment
 from osmabench_ros.simulation.trajectory import sample_trajectory
 from osmabench_ros.suites.hypo3d.figures import AFFECTED, accuracies, imagination_gap, judged
-from osmabench_ros.suites.hypo3d.generation import SUITE, Run
+from osmabench_ros.suites.hypo3d.generation import SUITE, Hypo3DRun
 from osmabench_ros.suites.hypo3d.suite import hypo3d_options
 
 UPDATED = 0.5
@@ -47,8 +47,8 @@ def _remapped(plan: RunPlan) -> Iterator[MetricRecord]:
         yield from accuracies(questions, verdicts)
         told = read_dialogue(plan.directory)
         yield from imagination_gap(
-            judged(told.questions, told.verdicts, Run.TOLD),
-            judged(questions, verdicts, Run.REMAPPED),
+            judged(told.questions, told.verdicts, Hypo3DRun.TOLD),
+            judged(questions, verdicts, Hypo3DRun.REMAPPED),
         )
 
 

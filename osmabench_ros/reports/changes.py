@@ -27,7 +27,7 @@ RunKey = tuple[str, str, str, str, str, str, float | None]
 """Dataset, scene, seeds, condition, mapper, simulator and speed."""
 
 
-class Verdict(str, Enum):
+class ChangeVerdict(str, Enum):
     """What a change means; from three scenes on its interval decides, below its sign."""
 
     BETTER = 'better'
@@ -76,14 +76,14 @@ class Change:
         return difference if self.higher_is_better else -difference
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> ChangeVerdict:
         """What the change means."""
         interval = self.paired.difference
         if interval.value == 0 and not interval.low < 0:
-            return Verdict.EQUAL
+            return ChangeVerdict.EQUAL
         if math.isfinite(interval.low) and not interval.excludes_zero:
-            return Verdict.UNCLEAR
-        return Verdict.BETTER if self.gain > 0 else Verdict.WORSE
+            return ChangeVerdict.UNCLEAR
+        return ChangeVerdict.BETTER if self.gain > 0 else ChangeVerdict.WORSE
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON-serialisable form; bounds are null below three scenes."""

@@ -42,7 +42,7 @@ from osmabench_ros.runs.results.report_model import (
 )
 from osmabench_ros.runs.results.results_folder import PAGES
 from osmabench_ros.runs.run_warnings import noted_warnings
-from osmabench_ros.runs.shard import Part
+from osmabench_ros.runs.shard import ShardPart
 from osmabench_ros.vqa.scores import common_accuracies
 
 _MOST_NAMED = 3
@@ -69,7 +69,7 @@ class Origin:
     config_digest: str
     unfinished: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    part: Part | None = None
+    part: ShardPart | None = None
 
 
 def write_matrix_report(

@@ -23,7 +23,7 @@ from osmabench_ros.runs.matrix_on_disk import MatrixOnDisk, RunOnDisk, RunState
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.results.report_model import MATRIX_SCHEMA, MatrixReport, RunReport
 from osmabench_ros.runs.results.results_folder import undisturbed
-from osmabench_ros.runs.shard import Part
+from osmabench_ros.runs.shard import ShardPart
 from osmabench_ros.simulation.conditions import name_of_condition
 
 _MOST_NAMED = 3
@@ -172,13 +172,13 @@ def _differences(matrices: Sequence[MatrixOnDisk]) -> Iterator[str]:
         yield from _contradictions(matrices)
 
 
-def _part(matrices: Sequence[MatrixOnDisk], members: Sequence[_Member]) -> Part | None:
+def _part(matrices: Sequence[MatrixOnDisk], members: Sequence[_Member]) -> ShardPart | None:
     """Return the part of the matrix that the folders are together, None for the whole."""
     parts = [matrix.part for matrix in matrices if matrix.part is not None]
     runs = tuple(member.run.run_id for member in members)
     if len(parts) < len(matrices) or len(runs) >= parts[0].of:
         return None
-    return Part(shard=', '.join(part.shard for part in parts), runs=runs, of=parts[0].of)
+    return ShardPart(shard=', '.join(part.shard for part in parts), runs=runs, of=parts[0].of)
 
 
 def _mixed_versions(matrix: MatrixOnDisk) -> Iterator[str]:

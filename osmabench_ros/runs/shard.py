@@ -17,7 +17,7 @@ from osmabench_ros.runs.plan import RunPlan
 _Item = TypeVar('_Item')
 
 
-class Part(Strict):
+class ShardPart(Strict):
     """The runs of a shard, for manifest and report; `of` is how many the matrix has."""
 
     shard: str
@@ -71,10 +71,10 @@ class Shard(Strict):
                 return _part(of_path, shards.index(self.number), len(shards))
         raise AssertionError('every shard is of a path')
 
-    def part(self, plans: Sequence[RunPlan]) -> Part:
+    def part(self, plans: Sequence[RunPlan]) -> ShardPart:
         """Return which of all runs of a matrix the shard has."""
         own = tuple(plan.identity.run_id for plan in self.plans(plans))
-        return Part(shard=str(self), runs=own, of=len(plans))
+        return ShardPart(shard=str(self), runs=own, of=len(plans))
 
 
 def _part(items: Sequence[_Item], index: int, count: int) -> list[_Item]:

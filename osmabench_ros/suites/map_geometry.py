@@ -65,7 +65,7 @@ def distances_of_points(context: SuiteContext) -> Distances:
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class ScoredPart:
     """A class, or a room ("room ..."): rows of true surface and of the map, None if unknown."""
 
     name: str
@@ -79,7 +79,7 @@ class Part:
         return mask[rows]
 
 
-def classes_of(context: SuiteContext) -> Iterator[Part]:
+def classes_of(context: SuiteContext) -> Iterator[ScoredPart]:
     """Yield the classes of the visible surface, with the points to which the map gives them."""
     truth = context.ground_truth
     labels = truth.surface.labels
@@ -88,7 +88,7 @@ def classes_of(context: SuiteContext) -> Iterator[Part]:
     nothing = None if predicted is None else np.zeros(0, np.intp)
     for class_id, rows in rows_by_label(labels).items():
         if class_id != UNLABELLED:
-            yield Part(truth.label_set.name_of(class_id), rows, own.get(class_id, nothing))
+            yield ScoredPart(truth.label_set.name_of(class_id), rows, own.get(class_id, nothing))
 
 
 def rows_by_label(labels: NDArray[np.integer]) -> dict[int, NDArray[np.intp]]:
@@ -102,7 +102,7 @@ def rows_by_label(labels: NDArray[np.integer]) -> dict[int, NDArray[np.intp]]:
     return dict(zip(values.tolist(), np.split(order, starts[1:]), strict=True))
 
 
-def rooms_of(context: SuiteContext) -> Iterator[Part]:
+def rooms_of(context: SuiteContext) -> Iterator[ScoredPart]:
     """Yield the rooms of the true scene that have a box, with the points in it."""
     truth, cloud = context.ground_truth, context.matches.predicted
     assert cloud is not None
@@ -110,7 +110,7 @@ def rooms_of(context: SuiteContext) -> Iterator[Part]:
         if room.box is not None:
             name = f'room {room.source_id or room.label or room.id}'
             inside = np.flatnonzero(room.box.contains(truth.surface.points))
-            yield Part(name, inside, np.flatnonzero(room.box.contains(cloud.points)))
+            yield ScoredPart(name, inside, np.flatnonzero(room.box.contains(cloud.points)))
 
 
 LOWER_IS_BETTER = frozenset(
@@ -212,7 +212,7 @@ class MapGeometrySuite:
         yield self._record('missed_volume_m3', volume_of(missed, gate), len(missed))
 
     def _normals(
-        self, context: SuiteContext, parts: Sequence[Part], distances: Distances
+        self, context: SuiteContext, parts: Sequence[ScoredPart], distances: Distances
     ) -> Iterator[MetricRecord]:
         surface, matches = context.ground_truth.surface, context.matches
         if surface.normals is None or not self._options.normal_samples:
@@ -229,7 +229,7 @@ class MapGeometrySuite:
             yield self._record('normal_consistency', value, n, part.name)
 
     def _part(
-        self, context: SuiteContext, part: Part, distances: Distances
+        self, context: SuiteContext, part: ScoredPart, distances: Distances
     ) -> Iterator[MetricRecord]:
         """Score one class or room; figures that need map points of it may not be applicable."""
         matches, gate, name = context.matches, self._options.max_distance_m, part.name

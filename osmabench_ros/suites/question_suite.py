@@ -17,7 +17,7 @@ from osmabench_ros.suites.suite import SuiteContext
 from osmabench_ros.vqa.answering.answerer import (
     GRAPH,
     Answerer,
-    Material,
+    AnsweringMaterial,
     make_answerer,
     parsed_reference,
 )
@@ -66,18 +66,20 @@ class AnswererOptions(ModelAccess):
     def check(self) -> None:
         """Make answerers and models once, so that a wrong name or a missing key is found early."""
         self.made_answerer(self.answerer)
-        self.made_baselines(Material())
+        self.made_baselines(AnsweringMaterial())
 
-    def made_answerer(self, reference: str, material: Material | None = None) -> Answerer:
+    def made_answerer(self, reference: str, material: AnsweringMaterial | None = None) -> Answerer:
         """Return an answerer with its own account; `material` is what it may use."""
         name, model = parsed_reference(reference)
         options = dict(self.answerer_options) if reference == self.answerer else {}
         if name in (GRAPH, 'caption'):
             options.setdefault('graph_tokens', self.graph_tokens)
         client = self.client_of(model) if model else None
-        return make_answerer(name, replace(material or Material(), client=client), options)
+        return make_answerer(
+            name, replace(material or AnsweringMaterial(), client=client), options
+        )
 
-    def made_baselines(self, material: Material) -> dict[str, Answerer]:
+    def made_baselines(self, material: AnsweringMaterial) -> dict[str, Answerer]:
         """Return the answerers that are asked beside, by the names of their figures."""
         return {
             f'baseline_asked_{parsed_reference(item)[0]}': self.made_answerer(item, material)
@@ -140,15 +142,15 @@ class QuestionSuite(Generic[OptionsT]):
         """Return the questions of this suite that were prepared with the scene."""
         return [item for item in context.questions if item.suite == self.name]
 
-    def material(self, context: SuiteContext, embedder: Embedder | None) -> Material:
+    def material(self, context: SuiteContext, embedder: Embedder | None) -> AnsweringMaterial:
         """Return what answerers may use."""
-        return Material(
+        return AnsweringMaterial(
             embedder=embedder,
             frames=context.frames_directory,
             question_images=context.question_images,
         )
 
-    def answerer(self, rules: Answerer, material: Material) -> Answerer:
+    def answerer(self, rules: Answerer, material: AnsweringMaterial) -> Answerer:
         """Return the answerer of the options, the rules of the suite by default."""
         named = self._options.answerer
         return rules if named == RULE else self._options.made_answerer(named, material)

@@ -18,8 +18,8 @@ from osmabench_ros.vqa.answering.answerer import (
     GRAPH,
     Accountable,
     Answerer,
+    AnsweringMaterial,
     Estimable,
-    Material,
     make_answerer,
     parsed_reference,
 )
@@ -148,7 +148,7 @@ def _made(
     if name == GRAPH:
         chosen['compat'] = options.compat
     images = run.question_images(run.questions())
-    material = Material(client, asked.embedder, run.frames_folder, images)
+    material = AnsweringMaterial(client, asked.embedder, run.frames_folder, images)
     return make_answerer(name, material, chosen)
 
 

@@ -13,8 +13,8 @@ from osmabench_ros.base.files import write_json
 from osmabench_ros.cli.main import app
 from osmabench_ros.errors import ConfigError, RequirementError, RunError
 from osmabench_ros.reports.changes import (
+    ChangeVerdict,
     Threshold,
-    Verdict,
     broken,
     changes_between,
     read_records,
@@ -51,23 +51,23 @@ def test_differences_are_paired_by_scene_with_the_interval_of_scipy() -> None:
     # Whatever interval the statistics give, it is near the one of the pairs, not of the means.
     assert interval.low == pytest.approx(reference.low, abs=0.02)
     assert interval.high == pytest.approx(reference.high, abs=0.02)
-    assert change.verdict is Verdict.BETTER
+    assert change.verdict is ChangeVerdict.BETTER
 
 
-def verdict(before: list[float], after: list[float], **changes) -> Verdict:
+def verdict(before: list[float], after: list[float], **changes) -> ChangeVerdict:
     [change] = changes_between(scenes(before, **changes), scenes(after, **changes)).changes
     return change.verdict
 
 
 def test_the_direction_of_a_figure_and_its_interval_decide() -> None:
-    assert verdict(AFTER, BEFORE) is Verdict.WORSE
-    assert verdict(AFTER, BEFORE, higher_is_better=False) is Verdict.BETTER
-    assert verdict(BEFORE, AFTER, metric='error_m', higher_is_better=False) is Verdict.WORSE
-    assert verdict([0.5, 0.6, 0.7], [0.6, 0.5, 0.75]) is Verdict.UNCLEAR
+    assert verdict(AFTER, BEFORE) is ChangeVerdict.WORSE
+    assert verdict(AFTER, BEFORE, higher_is_better=False) is ChangeVerdict.BETTER
+    assert verdict(BEFORE, AFTER, metric='error_m', higher_is_better=False) is ChangeVerdict.WORSE
+    assert verdict([0.5, 0.6, 0.7], [0.6, 0.5, 0.75]) is ChangeVerdict.UNCLEAR
     # Of two scenes there is no interval.
-    assert verdict([0.5, 0.6], [0.6, 0.5]) is Verdict.EQUAL
-    assert verdict(BEFORE, BEFORE) is Verdict.EQUAL
-    assert verdict([0.5], [0.4]) is Verdict.WORSE  # of one scene nothing is resampled
+    assert verdict([0.5, 0.6], [0.6, 0.5]) is ChangeVerdict.EQUAL
+    assert verdict(BEFORE, BEFORE) is ChangeVerdict.EQUAL
+    assert verdict([0.5], [0.4]) is ChangeVerdict.WORSE  # of one scene nothing is resampled
 
 
 def test_seeds_of_a_scene_are_one_unit() -> None:

@@ -14,7 +14,7 @@ from osmabench_ros.runs.config import Requirement
 from osmabench_ros.runs.plan import config_digest
 from osmabench_ros.runs.results.report_model import MatrixReport, Status
 from osmabench_ros.runs.results.results_folder import PAGES
-from osmabench_ros.runs.shard import Part
+from osmabench_ros.runs.shard import ShardPart
 
 
 def test_json_csv_and_page_lie_side_by_side(written: MatrixReport, matrix: Matrix):
@@ -68,7 +68,7 @@ def test_the_report_of_a_part_says_so_and_judges_its_own_runs(matrix: Matrix, tm
     required = tuple(Requirement(**figure, mapper=name) for name in ('oracle', 'noisy_oracle'))
     settings = config().model_copy(update={'requirements': required})
     here = [dataclasses.replace(plan, config=settings) for plan in here]
-    part = Part(shard='1/2', runs=ids, of=len(plans))
+    part = ShardPart(shard='1/2', runs=ids, of=len(plans))
 
     whole = write_matrix_report(settings, here, runs, root)
     assert whole.part is None

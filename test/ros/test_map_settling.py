@@ -2,7 +2,11 @@
 
 import pytest
 
-from osmabench_ros.nodes.map_adapter.map_settling import MOST_PATIENCE_S, MapSettling, Settling
+from osmabench_ros.nodes.map_adapter.map_settling import (
+    MOST_PATIENCE_S,
+    MapSettling,
+    SettlingOutcome,
+)
 
 FRAMES = 4
 
@@ -24,8 +28,8 @@ def test_a_method_that_is_behind_is_waited_for_as_long_as_it_was_seen_to_take() 
     mapped(made, 0, 6.0)
     mapped(made, 1, 12.0)
     made.end(30.0)
-    assert made.outcome(41.9) is Settling.CHANGES
-    assert made.outcome(42.1) is Settling.SETTLED
+    assert made.outcome(41.9) is SettlingOutcome.CHANGES
+    assert made.outcome(42.1) is SettlingOutcome.SETTLED
 
 
 def test_with_the_last_frame_in_the_map_the_set_time_is_enough() -> None:
@@ -33,8 +37,8 @@ def test_with_the_last_frame_in_the_map_the_set_time_is_enough() -> None:
     for index in range(FRAMES):
         mapped(made, index, 10.0 * index + 1)
     made.end(31.0)
-    assert made.outcome(31.9) is Settling.CHANGES
-    assert made.outcome(32.1) is Settling.SETTLED
+    assert made.outcome(31.9) is SettlingOutcome.CHANGES
+    assert made.outcome(32.1) is SettlingOutcome.SETTLED
     assert (made.frames_used, made.counted()) == (FRAMES, '')
 
 
@@ -45,7 +49,7 @@ def test_the_same_map_again_is_no_change() -> None:
     made.end(31.0)
     for step in range(20):
         made.message(30, bytes([3]), 31.0 + step)
-    assert made.outcome(51.0) is Settling.SETTLED
+    assert made.outcome(51.0) is SettlingOutcome.SETTLED
 
 
 def test_two_maps_of_one_stamp_show_that_stamps_do_not_count_frames() -> None:
@@ -55,7 +59,7 @@ def test_two_maps_of_one_stamp_show_that_stamps_do_not_count_frames() -> None:
     made.message(30, b'b', 32.0)
     made.end(31.0)
     # A node that stamps its maps with the time of /clock would seem to have mapped all.
-    assert made.outcome(34.0) is Settling.CHANGES
+    assert made.outcome(34.0) is SettlingOutcome.CHANGES
     assert made.frames_used == 0
     assert 'is unknown' in made.counted()
 
@@ -66,8 +70,8 @@ def test_work_counts_as_a_change_does() -> None:
     made.end(30.0)
     for step in range(20):
         made.work(30.0 + step)
-    assert made.outcome(49.5) is Settling.CHANGES
-    assert made.outcome(50.5) is Settling.SETTLED
+    assert made.outcome(49.5) is SettlingOutcome.CHANGES
+    assert made.outcome(50.5) is SettlingOutcome.SETTLED
 
 
 @pytest.mark.parametrize('stamps_tell', [True, False])
@@ -76,7 +80,9 @@ def test_endless_work_cuts_off_a_map_unless_it_has_the_last_frame(stamps_tell: b
     made.message(30 if stamps_tell else 5, b'x', 30.0)
     made.end(30.0)
     made.work(50.0)
-    assert made.outcome(50.0) is (Settling.SETTLED if stamps_tell else Settling.CUT_OFF)
+    assert made.outcome(50.0) is (
+        SettlingOutcome.SETTLED if stamps_tell else SettlingOutcome.CUT_OFF
+    )
 
 
 def test_a_map_that_never_stops_changing_is_cut_off_and_says_where() -> None:
@@ -84,7 +90,7 @@ def test_a_map_that_never_stops_changing_is_cut_off_and_says_where() -> None:
     for index in range(2):
         mapped(made, index, 30.0 + index)
     made.end(30.0)
-    assert made.outcome(35.1) is Settling.CUT_OFF
+    assert made.outcome(35.1) is SettlingOutcome.CUT_OFF
     assert 'settle_timeout_s' in made.why_cut_off(35.1)
     assert made.counted() == 'by the stamps of its maps it mapped 2 of 4 frames'
 
@@ -103,7 +109,7 @@ def test_while_frames_go_on_a_map_of_the_last_one_is_enough() -> None:
     made.frame(40, 31.0)
     mapped(made, 3, 32.0)
     mapped(made, 4, 32.5)
-    assert made.outcome(32.6) is Settling.SETTLED
+    assert made.outcome(32.6) is SettlingOutcome.SETTLED
 
 
 def test_patience_has_an_end() -> None:
@@ -111,5 +117,5 @@ def test_patience_has_an_end() -> None:
     made.frame(0, 0.0)
     made.message(99, b'only one, of another clock', 500.0)
     made.end(500.0)
-    assert made.outcome(500.0 + MOST_PATIENCE_S - 1) is Settling.CHANGES
-    assert made.outcome(500.0 + MOST_PATIENCE_S + 1) is Settling.SETTLED
+    assert made.outcome(500.0 + MOST_PATIENCE_S - 1) is SettlingOutcome.CHANGES
+    assert made.outcome(500.0 + MOST_PATIENCE_S + 1) is SettlingOutcome.SETTLED

@@ -14,7 +14,7 @@ from osmabench_ros.runs.config import MatrixConfig, parse_config
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.plan import RunPlan, plan_runs
 from osmabench_ros.runs.results.results_folder import claim
-from osmabench_ros.runs.shard import Part, Shard, results_root
+from osmabench_ros.runs.shard import Shard, ShardPart, results_root
 
 
 def config(**parts: Any) -> MatrixConfig:
@@ -89,7 +89,7 @@ def test_the_manifest_has_the_whole_configuration_and_the_runs_of_the_part(tmp_p
     claim(tmp_path, settings, {}, part=part)
     written = read_json(tmp_path / 'manifest.json')
     assert parse_config(written['config'], 'manifest') == settings
-    assert Part.model_validate(written['part']) == part
+    assert ShardPart.model_validate(written['part']) == part
     assert part.description == 'part 2/3 of the matrix: 4 of 12 runs'
     claim(tmp_path, settings, {}, part=part)
     for other in (None, Shard.of_text('1/3').part(planned(3))):

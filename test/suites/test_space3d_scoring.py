@@ -11,14 +11,14 @@ from typer.testing import CliRunner
 
 from osmabench_ros.cli.main import app
 from osmabench_ros.errors import ConfigError, LanguageModelError, QuestionError
-from osmabench_ros.suites.space3d.folder import Detection, Detections
+from osmabench_ros.suites.space3d.folder import DetectedObject, DetectedScene
 from osmabench_ros.suites.space3d.grading import SentenceGrader
 from osmabench_ros.suites.space3d.scoring import read_as_published
 
-KNOWN = Detections(
+KNOWN = DetectedScene(
     {},
     {
-        number: Detection(class_name='chair', center=center, sizes=(1, 1, 1))
+        number: DetectedObject(class_name='chair', center=center, sizes=(1, 1, 1))
         for number, center in ((3, (1.0, 2.0, 0.5)), (12, (4.0, -1.25, 0.5)))
     },
     {},

@@ -26,7 +26,7 @@ from osmabench_ros.semantics.cloud import LabelledCloud
 from osmabench_ros.semantics.scene_graph import SceneGraph
 from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.suites.suite import SuiteContext, make_suite
-from osmabench_ros.vqa.answering.answerer import Material, make_answerer, parsed_reference
+from osmabench_ros.vqa.answering.answerer import AnsweringMaterial, make_answerer, parsed_reference
 from osmabench_ros.vqa.answering.baselines import most_frequent, question_only
 from osmabench_ros.vqa.answering.language_model import caption, question_data
 from osmabench_ros.vqa.answering.pictures import (
@@ -55,7 +55,7 @@ def server():
 def material(server, tmp_path, monkeypatch):
     monkeypatch.delenv('OPENAI_API_KEY', raising=False)
     model = make_language_model('openai:m', {'base_url': server.url, 'timeout_s': 60.0})
-    return Material(ModelClient(model, cache=ResponseCache(tmp_path / 'cache')))
+    return AnsweringMaterial(ModelClient(model, cache=ResponseCache(tmp_path / 'cache')))
 
 
 @pytest.fixture
@@ -110,7 +110,7 @@ def test_the_answerer_of_the_docs_takes_the_first_option():
     code = re.search(r'```python\n(.*?)```', page, re.DOTALL)[1]
     made = {}
     exec(code, made)
-    answerer = made['FirstOption'](material=Material(), options={})
+    answerer = made['FirstOption'](material=AnsweringMaterial(), options={})
     asked = [inquiry(choice(0, 'lamp')), ASKED[0]]
     answers = answer_all(as_map(GRAPH), [choice(0, 'lamp')], answerer)
     assert [answer.value for answer in answers] == ['sofa']

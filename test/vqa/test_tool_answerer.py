@@ -17,7 +17,7 @@ from osmabench_ros.language.model import ToolCall
 from osmabench_ros.language.settings import make_language_model
 from osmabench_ros.maps.semantic_map import DenseMap
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneNode, ScoredLabel
-from osmabench_ros.vqa.answering.answerer import Material, make_answerer
+from osmabench_ros.vqa.answering.answerer import AnsweringMaterial, make_answerer
 from osmabench_ros.vqa.answering.map_tools import MapTools, declared_tools, free_space
 from osmabench_ros.vqa.question_files import read_records, write_records
 from osmabench_ros.vqa.questions import Answer, AnswerType, Inquiry
@@ -66,7 +66,7 @@ def make_client(server, tmp_path, kind='openai', **more):
 
 
 def answerer(client, **options):
-    return make_answerer('tools', Material(client), options)
+    return make_answerer('tools', AnsweringMaterial(client), options)
 
 
 def ask(client, mapped, **options):
@@ -238,7 +238,7 @@ def test_a_refusal_is_wrong_and_not_missing(server, tmp_path, mapped):
 
 def test_a_wrong_option_and_a_missing_model_are_named():
     with pytest.raises(ConfigError, match=r'tools:openai:qwen3'):
-        make_answerer('tools', Material(), {})
+        make_answerer('tools', AnsweringMaterial(), {})
 
 
 def served(mapped, name, **arguments):

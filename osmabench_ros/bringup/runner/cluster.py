@@ -29,7 +29,7 @@ from osmabench_ros.bringup.runner.cluster_nodes import (
 )
 from osmabench_ros.bringup.runner.cluster_task import (
     ClusterOrder,
-    Delivery,
+    TaskOutcome,
     carry_out,
     check_upload,
     inputs_of,
@@ -40,7 +40,7 @@ from osmabench_ros.bringup.runner.one_run import failed
 from osmabench_ros.bringup.runner.side_by_side import (
     END_S,
     LOOK_EVERY_S,
-    Task,
+    MatrixTask,
     WorkDone,
     WorkNews,
     WorkOrder,
@@ -97,7 +97,7 @@ class _News:
         return found
 
 
-def _remote_task(order: ClusterOrder, news: Any, name: str) -> tuple[str, Delivery]:
+def _remote_task(order: ClusterOrder, news: Any, name: str) -> tuple[str, TaskOutcome]:
     """Carry out an order in a process of Ray; return the node too."""
     import ray
 
@@ -109,7 +109,7 @@ def _remote_task(order: ClusterOrder, news: Any, name: str) -> tuple[str, Delive
 
 @dataclass(frozen=True)
 class _Try:
-    task: Task
+    task: MatrixTask
     number: int = 1
 
     @property
@@ -212,7 +212,7 @@ class OnCluster:
                 ref = self._remote.options(**place).remote(order, self._news, item.name)
                 self._at_ray[ref] = item
 
-    def _upload_of(self, task: Task) -> str:
+    def _upload_of(self, task: MatrixTask) -> str:
         if task.prepares or not self._cluster.upload:
             return ''
         url, plan = self._cluster.upload.rstrip('/'), task.plan
@@ -291,7 +291,7 @@ class OnCluster:
             draft.rmdir()
             delivered.rename(draft)
 
-    def _finish(self, task: Task, done: WorkDone) -> None:
+    def _finish(self, task: MatrixTask, done: WorkDone) -> None:
         if not task.prepares:
             self._reports[task.number] = done.report or failed(task.plan, done.error)
             return

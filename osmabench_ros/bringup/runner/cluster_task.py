@@ -71,7 +71,7 @@ class ClusterOrder:
 
 
 @dataclass(frozen=True)
-class Delivery:
+class TaskOutcome:
     """What came of a try; `delivered` if its folder is complete, `fault` if the node failed."""
 
     done: WorkDone = field(default_factory=WorkDone)
@@ -179,17 +179,19 @@ def _kept(runs_each: int) -> tuple[Preparation, NodeProcesses]:
     return Preparation(), NodeProcesses(runs_each)
 
 
-def carry_out(order: ClusterOrder, send: Callable[[WorkNews | WorkWarning], object]) -> Delivery:
+def carry_out(
+    order: ClusterOrder, send: Callable[[WorkNews | WorkWarning], object]
+) -> TaskOutcome:
     """Make a run or a preparation on this node; an error of the node itself is its `fault`."""
     reporter = Reporter(send, period_s=1.0)
     warnings.showwarning = reporter.warn
     try:
         return _carried_out(order, reporter)
     except (OsmabenchError, OSError) as error:
-        return Delivery(fault=str(error))
+        return TaskOutcome(fault=str(error))
 
 
-def _carried_out(order: ClusterOrder, reporter: Reporter) -> Delivery:
+def _carried_out(order: ClusterOrder, reporter: Reporter) -> TaskOutcome:
     plan = order.work.plan
     preparation, nodes = _kept(plan.config.node_processes.runs_each)
 
@@ -205,7 +207,7 @@ def _carried_out(order: ClusterOrder, reporter: Reporter) -> Delivery:
     if plan.report_file.exists():
         done = carried_out(order.work, preparation, nodes, reporter)
         uploaded(plan.directory)
-        return Delivery(done)
+        return TaskOutcome(done)
     here = Path(tempfile.gettempdir())
     remove_leftovers([here])
     with scratch_in(here) as scratch:
@@ -222,13 +224,13 @@ def _carried_out(order: ClusterOrder, reporter: Reporter) -> Delivery:
         ):
             raise NodeFaultError(f'{os.strerror(errno.ENOSPC)}: {here}; {error}')
         if order.work.prepares and error:
-            return Delivery(done)
+            return TaskOutcome(done)
         product = own.shared_directory if order.work.prepares else own.directory
         reporter.tell('copying to the shared folder', 1.0)
         waiting(lambda: deliver(product, order.delivery))
         if done.report is not None and done.report.status is Status.COMPLETE:
             uploaded(product)
-    return Delivery(done, delivered=True)
+    return TaskOutcome(done, delivered=True)
 
 
 def _enter(order: ClusterOrder) -> None:

@@ -29,7 +29,7 @@ from osmabench_ros.runs.plan import RunPlan, config_digest
 from osmabench_ros.runs.prepare.preparation import Preparation
 from osmabench_ros.runs.results.report_model import MatrixReport, RunReport, Status
 from osmabench_ros.runs.results.results_folder import claim, held, refuse_foreign_results
-from osmabench_ros.runs.shard import Part, Shard, results_root
+from osmabench_ros.runs.shard import Shard, ShardPart, results_root
 
 
 def run_matrix(
@@ -80,7 +80,7 @@ def run_matrix(
 def _run_all(
     config: MatrixConfig,
     plans: list[RunPlan],
-    part: Part | None,
+    part: ShardPart | None,
     preparation: Preparation,
     capacity: Capacity,
     jobs: int | None,

@@ -109,7 +109,7 @@ class WorkDone:
 
 
 @dataclass(frozen=True)
-class Task:
+class MatrixTask:
     """A run by its place in the report, or the preparation of its scene."""
 
     plan: RunPlan
@@ -127,15 +127,15 @@ class Task:
 class _Work:
     """A task under way."""
 
-    task: Task
+    task: MatrixTask
     grant: Grant
     text: str = 'starting'
     fraction: float = 0.0
 
 
-def lined_up(plans: Sequence[RunPlan], jobs: int) -> list[Task]:
+def lined_up(plans: Sequence[RunPlan], jobs: int) -> list[MatrixTask]:
     """Return the runs, those that must be alone last, and what they wait for ahead of them."""
-    runs = [Task(plan, number) for number, plan in enumerate(plans)]
+    runs = [MatrixTask(plan, number) for number, plan in enumerate(plans)]
     scenes = {item: n for n, item in enumerate(dict.fromkeys(x.shared_directory for x in plans))}
     missing = {
         task.plan.shared_directory: replace(task, prepares=True)
@@ -143,7 +143,7 @@ def lined_up(plans: Sequence[RunPlan], jobs: int) -> list[Task]:
         if not (task.plan.shared_directory.exists() or task.plan.report_file.exists())
     }
 
-    def place(task: Task) -> tuple[bool, int, bool]:
+    def place(task: MatrixTask) -> tuple[bool, int, bool]:
         scene = scenes[task.plan.shared_directory]
         if task.prepares:
             return False, scene - (jobs - 1), False
@@ -217,7 +217,7 @@ class _SideBySide:
                 self._waiting.remove(task)
                 self._assign(_Work(task, grant))
 
-    def _demand(self, task: Task) -> Demand:
+    def _demand(self, task: MatrixTask) -> Demand:
         if task.prepares:
             return Demand()
         return demand_of(task.plan, self._observed_bytes[task.plan.mapper.name])

@@ -50,7 +50,7 @@ class FeatureOptions(Strict):
         return self
 
 
-class Encoder(Protocol):
+class ImageEncoder(Protocol):
     """Turns pictures and texts into features of length 1 in one space."""
 
     model: str
@@ -68,7 +68,7 @@ class Encoder(Protocol):
         ...
 
 
-def make_encoder(source: NetworkSource, runtime: Runtime) -> Encoder:
+def make_encoder(source: NetworkSource, runtime: Runtime) -> ImageEncoder:
     """Load an encoder of transformers, or of open_clip if the name begins with ``open_clip:``."""
     if source.name.startswith(OPEN_CLIP):
         return OpenClipEncoder(source, runtime)
@@ -183,7 +183,7 @@ def _unit(features: Any) -> NDArray[np.float32]:
 def mask_features(
     color: NDArray[np.uint8],
     masks: NDArray[np.bool_],
-    encoder: Encoder,
+    encoder: ImageEncoder,
     options: FeatureOptions,
 ) -> NDArray[np.float32]:
     """Return a feature (K, D) of length 1 for each mask (K, height, width), none of them empty.

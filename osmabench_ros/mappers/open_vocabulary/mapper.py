@@ -27,8 +27,8 @@ from osmabench_ros.mappers.open_vocabulary.association import (
     joined_cells,
 )
 from osmabench_ros.mappers.open_vocabulary.features import (
-    Encoder,
     FeatureOptions,
+    ImageEncoder,
     make_encoder,
     mask_features,
 )
@@ -210,7 +210,7 @@ class NetworkObjects:
         )
 
 
-def feature_space(encoder: Encoder, templates: tuple[str, ...]) -> FeatureSpace:
+def feature_space(encoder: ImageEncoder, templates: tuple[str, ...]) -> FeatureSpace:
     """Return the space of an encoder, without a vector so far."""
     return FeatureSpace(
         SPACE,

@@ -16,7 +16,7 @@ PATIENCE = 2.0
 MOST_PATIENCE_S = 60.0
 
 
-class Settling(Enum):
+class SettlingOutcome(Enum):
     """Outcome for a map after the last frame."""
 
     CHANGES = 'changes'
@@ -79,20 +79,20 @@ class MapSettling:
         """Return the time without map messages or work since the last frame."""
         return now_s - max(self._end_s or 0.0, self._changed_s, self._worked_s)
 
-    def outcome(self, now_s: float) -> Settling:
+    def outcome(self, now_s: float) -> SettlingOutcome:
         """Return the outcome so far."""
         if self._end_s is None:
-            return Settling.CHANGES
+            return SettlingOutcome.CHANGES
         if self._holds_last and max(self._frames) > self._end_ns:
             # Frames go on, as on a robot: what changes since then is of later ones.
-            return Settling.SETTLED
+            return SettlingOutcome.SETTLED
         if self.silent_s(now_s) >= self._patience_s:
-            return Settling.SETTLED
+            return SettlingOutcome.SETTLED
         if now_s - self._end_s < self._timeout_s:
-            return Settling.CHANGES
+            return SettlingOutcome.CHANGES
         # Some process may work on something else for ever, a viewer say.
         quiet = now_s - max(self._end_s, self._changed_s) >= self._settle_s
-        return Settling.SETTLED if self._holds_last and quiet else Settling.CUT_OFF
+        return SettlingOutcome.SETTLED if self._holds_last and quiet else SettlingOutcome.CUT_OFF
 
     @property
     def _holds_last(self) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from osmabench_ros.base.files import write_text
 from osmabench_ros.reports.cells import plain
-from osmabench_ros.reports.changes import Change, ResultChanges, Verdict
+from osmabench_ros.reports.changes import Change, ChangeVerdict, ResultChanges
 from osmabench_ros.reports.page.page import (
     TEMPLATES,
     csp_hash,
@@ -18,7 +18,7 @@ from osmabench_ros.reports.page.page import (
 )
 
 COMPARISON_PAGE = 'comparison.html'
-_KINDS = {Verdict.BETTER: 'passed', Verdict.WORSE: 'failed'}
+_KINDS = {ChangeVerdict.BETTER: 'passed', ChangeVerdict.WORSE: 'failed'}
 
 
 @dataclass(frozen=True)
@@ -43,11 +43,11 @@ def write_changes_page(
     found: ResultChanges, broken: Sequence[str], results: tuple[Path, Path], directory: Path
 ) -> Path:
     """Write comparison.html of two results; byte-identical for equal input."""
-    moved = [item for item in found.changes if item.verdict is not Verdict.EQUAL]
+    moved = [item for item in found.changes if item.verdict is not ChangeVerdict.EQUAL]
     overall = [item for item in moved if not item.figure.class_name]
     classes = sorted(
         (item for item in moved if item.figure.class_name),
-        key=lambda item: (item.verdict is Verdict.UNCLEAR, -abs(item.gain)),
+        key=lambda item: (item.verdict is ChangeVerdict.UNCLEAR, -abs(item.gain)),
     )
     counted = Counter(item.verdict for item in found.changes)
     names = [path.absolute().name for path in results]
@@ -61,7 +61,7 @@ def write_changes_page(
             before=names[0],
             after=names[1],
             paths=[str(path) for path in results],
-            counts={item: counted[item] for item in Verdict},
+            counts={item: counted[item] for item in ChangeVerdict},
             broken=broken,
             sentence=_sentence(overall),
             overall=[_row(item) for item in overall],
@@ -92,7 +92,7 @@ def _sentence(overall: Sequence[Change]) -> str:
         own = Counter(item.verdict for item in overall if item.figure.condition == condition)
         told = [
             f'{own[verdict]} {verdict.value}'
-            for verdict in (Verdict.BETTER, Verdict.WORSE, Verdict.UNCLEAR)
+            for verdict in (ChangeVerdict.BETTER, ChangeVerdict.WORSE, ChangeVerdict.UNCLEAR)
             if own[verdict]
         ]
         parts.append(f'{", ".join(told)} under “{condition}”')

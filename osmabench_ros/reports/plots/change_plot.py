@@ -98,7 +98,7 @@ MOST_PANELS = 5
 
 
 @dataclass(frozen=True)
-class Change:
+class ConditionChange:
     """Mean difference to the baseline condition over the scenes that both have, in points."""
 
     value: float
@@ -117,7 +117,7 @@ def changes(
     condition: str,
     headline: Headline,
     paired_interval: PairedInterval,
-) -> Change | None:
+) -> ConditionChange | None:
     """Return how a figure of a mapper changes from the baseline to another condition."""
     pairs = list(_pairs(runs, mapper, condition))
     found = [
@@ -133,14 +133,14 @@ def changes(
     values = [value for *_, value in found]
     mean = math.fsum(values) / len(values)
     if len(found) >= LEAST_UNITS:
-        return Change(mean, min(values), max(values), len(found))
+        return ConditionChange(mean, min(values), max(values), len(found))
     if len(found) > 1:
-        return Change(mean, None, None, len(found))
+        return ConditionChange(mean, None, None, len(found))
     interval = None
     if headline.suite == 'exact_questions':
         interval = paired_interval(found[0][0], found[0][1])
     low, high = interval or (None, None)
-    return Change(mean, low, high, 1)
+    return ConditionChange(mean, low, high, 1)
 
 
 def _pairs(runs: Sequence[Run], mapper: str, condition: str) -> Iterator[tuple[Run, Run]]:

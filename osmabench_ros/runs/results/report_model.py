@@ -13,7 +13,7 @@ from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.runs.config import Requirement
 from osmabench_ros.runs.identity import RunIdentity
 from osmabench_ros.runs.plan import RunPlan
-from osmabench_ros.runs.shard import Part
+from osmabench_ros.runs.shard import ShardPart
 
 RUN_SCHEMA = 'osmabench.run_report/1'
 MATRIX_SCHEMA = 'osmabench.report/1'
@@ -94,7 +94,7 @@ class MatrixReport(Strict):
     schema_name: str = MATRIX_SCHEMA
     name: str
     passed: bool
-    part: Part | None = None
+    part: ShardPart | None = None
     """Which runs these are, if not all of the matrix."""
     runs: tuple[RunReport, ...]
     failed_requirements: tuple[str, ...] = ()

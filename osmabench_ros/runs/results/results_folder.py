@@ -26,7 +26,7 @@ from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.runs.inputs import without_home
 from osmabench_ros.runs.plan import RunPlan, config_digest
 from osmabench_ros.runs.results.timings import TIMINGS
-from osmabench_ros.runs.shard import Part
+from osmabench_ros.runs.shard import ShardPart
 
 MANIFEST = 'manifest.json'
 PAGES = 'report_pages'
@@ -100,7 +100,7 @@ def claim(
     inputs: Mapping[str, str],
     *,
     fresh: bool = False,
-    part: Part | None = None,
+    part: ShardPart | None = None,
 ) -> None:
     """Check that a locked folder has only results of this configuration, inputs and part."""
     claim_folder(root)
@@ -128,7 +128,7 @@ def refuse_foreign_results(root: Path, plans: Sequence[RunPlan] = ()) -> None:
 
 
 def write_manifest(
-    root: Path, config: MatrixConfig, inputs: Mapping[str, str], part: Part | None = None
+    root: Path, config: MatrixConfig, inputs: Mapping[str, str], part: ShardPart | None = None
 ) -> None:
     """Write the manifest with the whole configuration, its inputs and the part that is here."""
     data = {
@@ -142,12 +142,12 @@ def write_manifest(
     write_json(root / MANIFEST, data)
 
 
-def _part_in(part: Part | None) -> dict[str, Any]:
+def _part_in(part: ShardPart | None) -> dict[str, Any]:
     return {} if part is None else {'part': part.model_dump(mode='json')}
 
 
 def _compare(
-    root: Path, config: MatrixConfig, inputs: Mapping[str, str], part: Part | None
+    root: Path, config: MatrixConfig, inputs: Mapping[str, str], part: ShardPart | None
 ) -> None:
     before = read_json(root / MANIFEST)
     if before.get('config_sha256') != config_digest(config):

@@ -39,7 +39,7 @@ class Opening:
 
 
 @dataclass(eq=False)
-class Side:
+class RoomSide:
     """One wall of a room seen from inside; u runs along it, the room lies to its left.
 
     `origin` is the corner where u = 0; it and the unit vectors `along` and `inward` have shape
@@ -71,7 +71,7 @@ class RoomPlan:
     label: str
     low: NDArray[np.float64]
     high: NDArray[np.float64]
-    sides: list[Side] = field(default_factory=list)
+    sides: list[RoomSide] = field(default_factory=list)
 
     @property
     def inner_low(self) -> NDArray[np.float64]:
@@ -233,7 +233,7 @@ def strip_edges(
     return np.round(np.concatenate([[0.0], np.cumsum(widths)]), 3)
 
 
-def _sides(room: RoomPlan, rooms: list[RoomPlan]) -> list[Side]:
+def _sides(room: RoomPlan, rooms: list[RoomPlan]) -> list[RoomSide]:
     low, high = room.inner_low, room.inner_high
     extent = high - low
     bounds_low = np.min([item.low for item in rooms], axis=0)
@@ -243,7 +243,7 @@ def _sides(room: RoomPlan, rooms: list[RoomPlan]) -> list[Side]:
         axis = 0 if inward[0] else 1
         edge, bound = (room.low, bounds_low) if inward[axis] > 0 else (room.high, bounds_high)
         sides.append(
-            Side(
+            RoomSide(
                 low + extent * np.array(corner),
                 np.array(along),
                 np.array(inward),

@@ -11,7 +11,7 @@ from scipy import ndimage
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.apartment.body import Piece
-from osmabench_ros.scenes.apartment.layout import RoomPlan, Side
+from osmabench_ros.scenes.apartment.layout import RoomPlan, RoomSide
 
 GAP_M = 0.012
 """Least distance between two pieces, and between a piece and a wall."""
@@ -55,7 +55,7 @@ class RoomSpace:
                 if opening.kind != 'window':
                     self._keep_door_clear(side, opening.low_m, opening.high_m)
 
-    def _keep_door_clear(self, side: Side, low_m: float, high_m: float) -> None:
+    def _keep_door_clear(self, side: RoomSide, low_m: float, high_m: float) -> None:
         corners = [side.point(low_m - 0.05), side.point(high_m + 0.05, DOOR_CLEARANCE_M)]
         self._clear.append(_zone(corners, 0.0, WALK_HEIGHT_M))
         self._doors.append(side.point((low_m + high_m) / 2, WALK_RADIUS_M + CELL_M))
@@ -188,7 +188,7 @@ class RoomSpace:
 
     def _row_is_free(
         self,
-        side: Side,
+        side: RoomSide,
         spots: Sequence[float],
         pieces: Sequence[Piece],
         poses: Sequence[Pose],
@@ -208,9 +208,9 @@ class RoomSpace:
         )
         return self.stays_walkable(around)
 
-    def _wall_positions(self, width_m: float, corner: bool) -> list[tuple[Side, float]]:
+    def _wall_positions(self, width_m: float, corner: bool) -> list[tuple[RoomSide, float]]:
         fitting = [side for side in self.plan.sides if side.length_m >= width_m + 2 * GAP_M]
-        spots: list[tuple[Side, float]] = []
+        spots: list[tuple[RoomSide, float]] = []
         if not fitting:
             return spots
         half = width_m / 2 + GAP_M
@@ -223,13 +223,13 @@ class RoomSpace:
         return spots
 
     @staticmethod
-    def _wall_is_free(side: Side, u: float, piece: Piece, bottom_m: float) -> bool:
+    def _wall_is_free(side: RoomSide, u: float, piece: Piece, bottom_m: float) -> bool:
         low, high = u - piece.size[0] / 2 - 0.04, u + piece.size[0] / 2 + 0.04
         top = bottom_m + piece.size[2]
         return not any(item.meets(low, high, bottom_m, top) for item in side.openings)
 
 
-def wall_pose(side: Side, u_m: float, piece: Piece, gap_m: float, z_m: float = 0.0) -> Pose:
+def wall_pose(side: RoomSide, u_m: float, piece: Piece, gap_m: float, z_m: float = 0.0) -> Pose:
     """Return the pose of a piece whose back is `gap_m` from a wall, centred at u."""
     x, y = side.point(u_m, piece.size[1] / 2 + gap_m)
     return Pose.from_yaw(side.yaw_rad, (x, y, z_m))

@@ -18,7 +18,7 @@ from osmabench_ros.scenes.apartment.layout import (
     FloorPlan,
     Opening,
     RoomPlan,
-    Side,
+    RoomSide,
 )
 from osmabench_ros.scenes.apartment.pieces import building
 from osmabench_ros.scenes.apartment.placement import RoomSpace, footprint_box
@@ -96,7 +96,7 @@ def _slab(
     return Placed(piece, Pose.from_yaw(0, (x, y, bottom_m)), plan.id)
 
 
-def _window(plan: RoomPlan, side: Side, opening: Opening, style: Style) -> Placed:
+def _window(plan: RoomPlan, side: RoomSide, opening: Opening, style: Style) -> Placed:
     size = (opening.high_m - opening.low_m, opening.head_m - opening.sill_m)
     piece = building.window(*size, style)
     # The frame is flush with the facade; the handle points inwards.
@@ -105,7 +105,7 @@ def _window(plan: RoomPlan, side: Side, opening: Opening, style: Style) -> Place
     return Placed(piece, pose, plan.id)
 
 
-def _entrance(plan: RoomPlan, side: Side, opening: Opening, style: Style) -> list[Placed]:
+def _entrance(plan: RoomPlan, side: RoomSide, opening: Opening, style: Style) -> list[Placed]:
     width, middle = opening.high_m - opening.low_m, (opening.low_m + opening.high_m) / 2
     wood = style.wood('white', 'brown', 'dark brown')
     frame = building.entrance_frame(width, DOOR_HEIGHT_M, wood)

@@ -19,11 +19,11 @@ from osmabench_ros.simulation.opengl.passes import (
     GeometryPass,
     LightingPass,
     LightVariant,
-    Look,
+    SampledLook,
 )
 from osmabench_ros.simulation.opengl.rendering import (
     LOOKS,
-    Exposure,
+    ExposureMode,
     Rendering,
     RenderingOptions,
     automatic_gain,
@@ -76,12 +76,14 @@ def _is_plain(lighting: Lighting) -> bool:
 class FilmImage(CompatImage, ABC):
     """The image with the tone curve of a film, which asks in several places what a pixel shows."""
 
-    def __init__(self, drawing: Drawing, lighting_pass: LightingPass, exposure: Exposure) -> None:
+    def __init__(
+        self, drawing: Drawing, lighting_pass: LightingPass, exposure: ExposureMode
+    ) -> None:
         context, _, intrinsics, _ = drawing
         super().__init__(context, intrinsics, lighting_pass)
         self._lit = context.texture(self._size, 4, dtype='f2')
         self._linear = context.framebuffer([self._lit])
-        self._meter = _Meter(context, self._size) if exposure is Exposure.AUTOMATIC else None
+        self._meter = _Meter(context, self._size) if exposure is ExposureMode.AUTOMATIC else None
 
     def render(self, surfaces: SurfaceImages, camera_pose: Pose, lighting: Lighting) -> None:
         """Fill the image; textures as they are have neither curve nor shading."""
@@ -114,7 +116,9 @@ class FilmImage(CompatImage, ABC):
 class StandardImage(FilmImage):
     """One sample a pixel, and at edges the share that each surface has of it."""
 
-    def __init__(self, drawing: Drawing, lighting_pass: LightingPass, exposure: Exposure) -> None:
+    def __init__(
+        self, drawing: Drawing, lighting_pass: LightingPass, exposure: ExposureMode
+    ) -> None:
         super().__init__(drawing, lighting_pass, exposure)
         context = drawing[0]
         self._covering = context.texture(self._size, 1, samples=PLACES, dtype='f2')
@@ -149,7 +153,7 @@ class FineImage(FilmImage):
         self,
         drawing: Drawing,
         lighting_pass: LightingPass,
-        exposure: Exposure,
+        exposure: ExposureMode,
     ) -> None:
         super().__init__(drawing, lighting_pass, exposure)
         self._geometry_pass = GeometryPass(*drawing, glossy=True)
@@ -160,7 +164,7 @@ class FineImage(FilmImage):
     ) -> None:
         variant = LightVariant(tone, LOOKS if tone else 1)
         for number, (x, y) in enumerate(look_offsets().tolist()):
-            look = Look((x, y), number)
+            look = SampledLook((x, y), number)
             self._geometry_pass.render(self._surfaces.all, camera_pose, look)
             self._lighting_pass.render(
                 self._surfaces, self._linear, camera_pose, lighting, variant, look

@@ -43,14 +43,14 @@ PENUMBRA_M = 0.03
 
 
 @dataclass(frozen=True)
-class Look:
+class SampledLook:
     """One of the looks whose mean is an image, and its pixels (x, y) from the middles."""
 
     offset: tuple[float, float] = (0.0, 0.0)
     number: int = 0
 
 
-ONE_LOOK = Look()
+ONE_LOOK = SampledLook()
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class GeometryPass:
         self._size = intrinsics.width, intrinsics.height
         self._projection = camera_projection(intrinsics, *range_m)
 
-    def render(self, images: Any, camera_pose: Pose, look: Look = ONE_LOOK) -> None:
+    def render(self, images: Any, camera_pose: Pose, look: SampledLook = ONE_LOOK) -> None:
         """Fill the images of a framebuffer."""
         camera_from_world = camera_pose.inverse().matrix
         projection = sample_projection(self._projection, self._size, look.offset)
@@ -168,7 +168,7 @@ class LightingPass:
         camera_pose: Pose,
         lighting: Lighting,
         variant: LightVariant = PLAIN,
-        look: Look = ONE_LOOK,
+        look: SampledLook = ONE_LOOK,
     ) -> None:
         """Fill a framebuffer from surface images; a look is blended with those before it."""
         lights = sorted_lights(lighting, camera_pose)
@@ -227,7 +227,7 @@ class LightingPass:
             _set(program, name, unit)
         return program
 
-    def _set_camera(self, program: Any, camera_pose: Pose, look: Look) -> None:
+    def _set_camera(self, program: Any, camera_pose: Pose, look: SampledLook) -> None:
         _set(program, 'look', look.number)
         # Each look has its share of the mean of those so far.
         _set(program, 'weight', 1.0 / (look.number + 1))

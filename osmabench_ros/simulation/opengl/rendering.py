@@ -25,7 +25,7 @@ class Rendering(str, Enum):
     FINE = 'fine'
 
 
-class Exposure(str, Enum):
+class ExposureMode(str, Enum):
     """FIXED is that of the condition; AUTOMATIC brings each image to a medium grey before it."""
 
     FIXED = 'fixed'
@@ -36,11 +36,11 @@ class RenderingOptions(Strict):
     """What the options of the embedded simulator say about its pictures."""
 
     rendering: Rendering = Rendering.COMPAT
-    exposure: Exposure = Exposure.FIXED
+    exposure: ExposureMode = ExposureMode.FIXED
 
     @model_validator(mode='after')
     def _exposure_is_possible(self) -> RenderingOptions:
-        if self.rendering is Rendering.COMPAT and self.exposure is not Exposure.FIXED:
+        if self.rendering is Rendering.COMPAT and self.exposure is not ExposureMode.FIXED:
             raise ValueError('the rendering compat has a fixed exposure; choose standard or fine')
         return self
 

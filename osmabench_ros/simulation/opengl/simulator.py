@@ -19,7 +19,7 @@ from osmabench_ros.simulation.opengl.context import Ownership, create_context, r
 from osmabench_ros.simulation.opengl.geometry import SceneGeometry
 from osmabench_ros.simulation.opengl.light_block import check_lighting
 from osmabench_ros.simulation.opengl.passes import GeometryPass, LightingPass
-from osmabench_ros.simulation.opengl.rendering import Exposure, Rendering, RenderingOptions
+from osmabench_ros.simulation.opengl.rendering import ExposureMode, Rendering, RenderingOptions
 from osmabench_ros.simulation.opengl.shadows import ShadowAtlas
 from osmabench_ros.simulation.opengl.textures import SurfaceImages
 from osmabench_ros.simulation.simulator import Observation
@@ -35,9 +35,9 @@ class OpenGLSimulator:
     two-sided, and diffuse but in the rendering `fine`; light falls off with the square of the
     distance and is blocked by every object. Frames of the same input are bit-identical on one
     machine. `near_m` and `far_m` are the range of z that is seen; depth is +inf beyond.
-    `rendering` and `exposure` name a `Rendering` and an `Exposure`. Raises MissingDependencyError
-    if there is no OpenGL through EGL, ConfigError for an unknown name, SimulationError if the
-    range is empty or the scene has no triangles.
+    `rendering` and `exposure` name a `Rendering` and an `ExposureMode`. Raises
+    MissingDependencyError if there is no OpenGL through EGL, ConfigError for an unknown name,
+    SimulationError if the range is empty or the scene has no triangles.
     """
 
     shows_albedo = True
@@ -50,7 +50,7 @@ class OpenGLSimulator:
         near_m: float = 0.05,
         far_m: float = 50.0,
         rendering: str = Rendering.COMPAT,
-        exposure: str = Exposure.FIXED,
+        exposure: str = ExposureMode.FIXED,
     ) -> None:
         _check(scene, near_m, far_m)
         chosen = {'rendering': rendering, 'exposure': exposure}

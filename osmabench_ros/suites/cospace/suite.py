@@ -18,7 +18,7 @@ from osmabench_ros.suites.cospace.published import NUMBERED, Task, as_published,
 from osmabench_ros.suites.preparing import PreparedScene
 from osmabench_ros.suites.question_suite import RULE, AnswererOptions, QuestionSuite
 from osmabench_ros.suites.suite import SuiteContext
-from osmabench_ros.vqa.answering.answerer import Answerer, Material, parsed_reference
+from osmabench_ros.vqa.answering.answerer import Answerer, AnsweringMaterial, parsed_reference
 from osmabench_ros.vqa.answering.baselines import constant, most_frequent
 from osmabench_ros.vqa.answering.pictures import encoded
 from osmabench_ros.vqa.answering.rule import label_embedder
@@ -105,7 +105,7 @@ class CoSpaceSuite(QuestionSuite[AnswererOptions]):
         context: SuiteContext,
         questions: Sequence[Question],
         rules: Answerer,
-        material: Material,
+        material: AnsweringMaterial,
     ) -> dict[str, list[Answer]]:
         """Return the answers of baselines and of perfect maps, by the names of their figures."""
         given = {

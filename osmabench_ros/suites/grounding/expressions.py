@@ -22,7 +22,7 @@ _BETWEEN_SHARE = (0.2, 0.8)
 _UNKNOWN = math.inf
 
 
-class Kind(str, Enum):
+class ClueKind(str, Enum):
     """What tells a thing from others of its kind; 'class' where there is no other."""
 
     CLASS = 'class'
@@ -61,15 +61,15 @@ class Clause:
     phrases: tuple[str, ...] = ()
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> ClueKind:
         """What it tells a thing by."""
         if self.word in _RELATIONS:
-            return Kind.RELATION
+            return ClueKind.RELATION
         if self.word in _SIZES:
-            return Kind.SIZE
+            return ClueKind.SIZE
         ordered = self.word not in ('closest to', 'farthest from')
-        found = Kind.ORDER if ordered else Kind.DISTANCE
-        return Kind.BETWEEN if self.word == 'between' else found
+        found = ClueKind.ORDER if ordered else ClueKind.DISTANCE
+        return ClueKind.BETWEEN if self.word == 'between' else found
 
     @property
     def text(self) -> str:
@@ -97,7 +97,7 @@ class Expression:
     def text(self) -> str:
         """The words, e.g. 'the red chair between the table and the window'."""
         said = [definite(self.phrase), *(clause.text for clause in self.clauses)]
-        if len(said) > 1 and self.clauses[0].kind is not Kind.SIZE:
+        if len(said) > 1 and self.clauses[0].kind is not ClueKind.SIZE:
             said[:2] = [' '.join(said[:2])]
         return ', '.join(said)
 

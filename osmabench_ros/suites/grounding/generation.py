@@ -14,9 +14,9 @@ from osmabench_ros.semantics.scene_graph import SceneNode
 from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.suites.grounding.expressions import (
     Clause,
+    ClueKind,
     Expression,
     ExpressionReader,
-    Kind,
     asked,
     measured,
     read_expression,
@@ -65,13 +65,13 @@ def grounding_questions(
     seed : int
         The same arguments give the same questions.
     targets : int
-        Things that are meant, each by up to three expressions; as many of each `Kind` as there
+        Things that are meant, each by up to three expressions; as many of each `ClueKind` as there
         are.
 
     Returns
     -------
     list of Question
-        The answer is the box of the visible part of the target, the category is the `Kind` of
+        The answer is the box of the visible part of the target, the category is the `ClueKind` of
         what tells it from others of its kind. The provenance has `target` (instance id), `length`
         (`Length`), `same_class` (how many of its kind there are) and `expression`. The first part
         of each expression holds for the target alone, by a margin, for whole objects and visible
@@ -85,7 +85,9 @@ def grounding_questions(
     )
     teller = _Teller(truth, view)
     rng = np.random.default_rng([seed, 23])
-    by_kind: dict[Kind, list[tuple[SceneNode, Expression, list[Clause]]]] = {k: [] for k in Kind}
+    by_kind: dict[ClueKind, list[tuple[SceneNode, Expression, list[Clause]]]] = {
+        k: [] for k in ClueKind
+    }
     for node in shuffled(rng, view.objects):
         truths = shuffled(rng, teller.truths(node))
         for kind, told in shuffled(rng, teller.telling(node, truths)):
@@ -181,17 +183,17 @@ class _Teller:
 
     def telling(
         self, node: SceneNode, truths: Sequence[Clause]
-    ) -> Iterator[tuple[Kind, Expression]]:
+    ) -> Iterator[tuple[ClueKind, Expression]]:
         """Yield short expressions that mean a thing and no other, by kind."""
         label = label_of(node)
         if self._view.has_rival(label) or not self._is_known(node):
             return
         if len(self._kin(node)) == 1:
-            yield Kind.CLASS, Expression(label)
+            yield ClueKind.CLASS, Expression(label)
             return
         name = self._view.names.get(node.id, '')
         if name and _is_seeable(name, node):
-            yield Kind.ATTRIBUTE, Expression(name)
+            yield ClueKind.ATTRIBUTE, Expression(name)
         named = {self._view.name(anchor): anchor for anchor in self._anchors(node)}
         for clause in truths:
             if self._holds(clause, node, named, alone=True):
@@ -210,7 +212,7 @@ class _Teller:
         parts = self._truth.visible_graph
         box = _box(node if parts is None else parts.by_id[node.id])
         answer = tuple(round(x, 3) for x in (*box.minimum.tolist(), *box.maximum.tolist()))
-        kind = Kind.ATTRIBUTE if told.phrase != label_of(node) else Kind.CLASS
+        kind = ClueKind.ATTRIBUTE if told.phrase != label_of(node) else ClueKind.CLASS
         kind = told.clauses[0].kind if told.clauses else kind
         for more, length in enumerate(Length):
             expression = Expression(told.phrase, (*told.clauses, *rest[:more]))
@@ -243,13 +245,13 @@ def _is_clear(
     clause: Clause, nodes: Sequence[SceneNode], anchors: Sequence[SceneNode], *, alone: bool
 ) -> bool:
     """Return whether the first thing is what a clause means by a margin."""
-    if clause.kind is Kind.RELATION:
+    if clause.kind is ClueKind.RELATION:
         return True
     boxes = [_box(anchor) for anchor in anchors]
     own, *others = (measured(clause, _box(node), boxes) for node in nodes if node.box is not None)
-    if clause.kind is Kind.BETWEEN:
+    if clause.kind is ClueKind.BETWEEN:
         return own < -_MARGIN_M / 2 and (not alone or all(x > _MARGIN_M / 2 for x in others))
-    if clause.kind is Kind.SIZE:
+    if clause.kind is ClueKind.SIZE:
         return all(max(own, x) >= _SIZE_RATIO * min(own, x) for x in others)
     return all(abs(own - x) >= _MARGIN_M for x in others)
 

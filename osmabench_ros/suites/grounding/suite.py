@@ -35,7 +35,7 @@ from osmabench_ros.suites.grounding.scores import (
 from osmabench_ros.suites.preparing import PreparedScene
 from osmabench_ros.suites.question_suite import RULE, AnswererOptions, QuestionSuite
 from osmabench_ros.suites.suite import SuiteContext
-from osmabench_ros.vqa.answering.answerer import Answerer, Material
+from osmabench_ros.vqa.answering.answerer import Answerer, AnsweringMaterial
 from osmabench_ros.vqa.answering.rule import label_embedder
 from osmabench_ros.vqa.evaluation import (
     answer_all,
@@ -72,7 +72,7 @@ class GroundingOptions(AnswererOptions):
     def check(self) -> None:
         """Make answerers and models once, unless they are of the suite's own."""
         if self.answerer in _OWN:
-            self.made_baselines(Material())
+            self.made_baselines(AnsweringMaterial())
         else:
             super().check()
 
@@ -102,7 +102,7 @@ class GroundingSuite(QuestionSuite[GroundingOptions]):
         )  # fmt: skip
         served = not unserved_categories(asked, questions) >= {q.category for q in questions}
         found = list(grounding_records(_all(questions, answers, asked), applicable=served))
-        beside = self._options.made_baselines(Material(embedder=embedder))
+        beside = self._options.made_baselines(AnsweringMaterial(embedder=embedder))
         for metric, other in beside.items():
             given = answer_all(asked, questions, Located(other))
             found += _compared(metric, questions, given, asked)
@@ -143,7 +143,7 @@ class GroundingSuite(QuestionSuite[GroundingOptions]):
                     'under "text_features" of the configuration, or choose "rule"'
                 )
             return FeaturesOfExpressions(context.text_encoder)
-        material = Material(frames=context.frames_directory)
+        material = AnsweringMaterial(frames=context.frames_directory)
         return Located(self._options.made_answerer(named, material))
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.metrics.statistics import wilson_interval
-from osmabench_ros.suites.hypo3d.generation import SUITE, Run, same_answer
+from osmabench_ros.suites.hypo3d.generation import SUITE, Hypo3DRun, same_answer
 from osmabench_ros.vqa.judging.deterministic import Judge
 from osmabench_ros.vqa.questions import Answer, Question, Verdict
 from osmabench_ros.vqa.scores import paired_change, records
@@ -22,7 +22,7 @@ def accuracies(
     """Return `accuracy_` of each run, over all, by kind of question and by type of change."""
     by_id = {verdict.question_id: verdict for verdict in verdicts}
     found: list[MetricRecord] = []
-    for run in Run:
+    for run in Hypo3DRun:
         part, metric = of_run(questions, run), f'accuracy_{run.value}'
         changed = [replace(item, category=item.provenance['change']) for item in part]
         mixed = {item.provenance['change'] for item in part if item.category in unserved}
@@ -35,7 +35,9 @@ def accuracies(
                 )
                 if part and (overall or record.class_name)
             ]
-    affected = [q for q in of_run(questions, Run.REMAPPED) if q.provenance['affected'] == 'yes']
+    affected = [
+        q for q in of_run(questions, Hypo3DRun.REMAPPED) if q.provenance['affected'] == 'yes'
+    ]
     if affected:
         found += records(
             SUITE, '', AFFECTED, affected, by_id,
@@ -48,7 +50,7 @@ Judged = Mapping[tuple[str, str], tuple[Question, bool]]
 """Questions and whether their answers are right, by changed scene and item."""
 
 
-def judged(questions: Sequence[Question], verdicts: Sequence[Verdict], run: Run) -> Judged:
+def judged(questions: Sequence[Question], verdicts: Sequence[Verdict], run: Hypo3DRun) -> Judged:
     """Return the verdicts on one of the runs, so that those of another can be paired with them."""
     by_id = {verdict.question_id: verdict.correct for verdict in verdicts}
     return {
@@ -79,7 +81,7 @@ def imagination_gap(told: Judged, remapped: Judged) -> Iterator[MetricRecord]:
             )  # fmt: skip
 
 
-def of_run(questions: Sequence[Question], run: Run) -> list[Question]:
+def of_run(questions: Sequence[Question], run: Hypo3DRun) -> list[Question]:
     """Return the questions of one of the runs; those of other suites are left out."""
     return [item for item in questions if item.provenance.get('run') == run.value]
 
@@ -89,9 +91,9 @@ def hallucinations(
 ) -> Iterator[MetricRecord]:
     """Yield the share of answers that an irrelevant change flips."""
     given = {answer.question_id: answer.value for answer in answers}
-    plain = {item.provenance['item']: item for item in of_run(questions, Run.UNCHANGED)}
+    plain = {item.provenance['item']: item for item in of_run(questions, Hypo3DRun.UNCHANGED)}
     flips = []
-    for item in of_run(questions, Run.IRRELEVANT):
+    for item in of_run(questions, Hypo3DRun.IRRELEVANT):
         before = plain.get(item.provenance['item'])
         was = None if before is None else given.get(before.id)
         if was is not None:
@@ -105,10 +107,10 @@ def staleness(
 ) -> Iterator[MetricRecord]:
     """Yield the share of changed answers on which a map that knows no change is wrong."""
     given = {answer.question_id: answer for answer in answers}
-    plain = {item.provenance['item']: item for item in of_run(questions, Run.UNCHANGED)}
+    plain = {item.provenance['item']: item for item in of_run(questions, Hypo3DRun.UNCHANGED)}
     pairs: list[tuple[Question, Answer | None]] = [
         (item, replace(given[before.id], question_id=item.id))
-        for item in of_run(questions, Run.TOLD)
+        for item in of_run(questions, Hypo3DRun.TOLD)
         if item.provenance['affected'] == 'yes'
         and (before := plain.get(item.provenance['item'])) is not None
         and given[before.id].value is not None

@@ -44,7 +44,7 @@ PER_KIND = 6
 """Questions of a kind about a change, at most."""
 
 
-class Run(str, Enum):
+class Hypo3DRun(str, Enum):
     """How a question meets a map: with which change made, and which one told.
 
     TOLD: the change told, about the scene after it. UNCHANGED: none told, about the scene that was
@@ -58,7 +58,7 @@ class Run(str, Enum):
     REMAPPED = 'remapped'
 
 
-class Kind(str, Enum):
+class Hypo3DKind(str, Enum):
     """Kinds of questions in Hypo3D."""
 
     SCALE = 'Scale'
@@ -87,7 +87,7 @@ _NEAREST = 16
 class _Asked:
     """A question text with the way to answer it from a graph."""
 
-    kind: Kind
+    kind: Hypo3DKind
     text: str
     answer_type: AnswerType
     answer: Callable[[GraphReader], AnswerValue | None]
@@ -121,12 +121,12 @@ def hypothetical_questions(
     Returns
     -------
     questions : list of Question
-        Those of `Run` UNCHANGED, TOLD and IRRELEVANT; the category is a `Kind`, the provenance has
-        `run`, `change` (its type), `item` (equal in all runs), `affected`, 'yes' where the change
-        changes the answer, `number` (of the change in `changes`), and `changed_scene`, the name
-        of the scene after the change. Answers of TOLD come from the graph of the changed meshes.
-        Asked is only what the visible parts answer likewise, after the change is made to them by
-        rule.
+        Those of `Hypo3DRun` UNCHANGED, TOLD and IRRELEVANT; the category is a `Hypo3DKind`, the
+        provenance has `run`, `change` (its type), `item` (equal in all runs), `affected`, 'yes'
+        where the change changes the answer, `number` (of the change in `changes`), and
+        `changed_scene`, the name of the scene after the change. Answers of TOLD come from the
+        graph of the changed meshes. Asked is only what the visible parts answer likewise, after
+        the change is made to them by rule.
     changes : list of Change
         For `changed_scene`, in order.
     """
@@ -190,7 +190,7 @@ class _Builder:
         after = self._after(made)
         if after is None:
             return
-        for kind in Kind:
+        for kind in Hypo3DKind:
             known = [
                 (asked, now, _agreed(asked, self._readers_before))
                 for asked in self._asked(made, kind)
@@ -199,9 +199,9 @@ class _Builder:
             # What the change changes comes first; sorting keeps the order of the rest.
             known.sort(key=lambda item: not _affected(item[0], item[1], item[2]))
             for asked, now, was in known[:PER_KIND]:
-                yield self._question(asked, Run.TOLD, made, now, was, made.told.sentence)
+                yield self._question(asked, Hypo3DRun.TOLD, made, now, was, made.told.sentence)
                 if was is not None:
-                    yield self._question(asked, Run.UNCHANGED, made, was, was, '')
+                    yield self._question(asked, Hypo3DRun.UNCHANGED, made, was, was, '')
                     yield from self._irrelevant(asked, made, was, others)
 
     def _irrelevant(
@@ -218,10 +218,10 @@ class _Builder:
             after = self._after(other)
             if after is not None and _agreed(asked, after) == was:
                 sentence = other.told.sentence
-                yield self._question(asked, Run.IRRELEVANT, made, was, was, sentence)
+                yield self._question(asked, Hypo3DRun.IRRELEVANT, made, was, was, sentence)
                 return
 
-    def _asked(self, made: Hypothesis, kind: Kind) -> list[_Asked]:
+    def _asked(self, made: Hypothesis, kind: Hypo3DKind) -> list[_Asked]:
         """Return questions of a kind, those about the changed things, in a seeded order."""
         rng = np.random.default_rng([self._seed, 5, *made.told.sentence.encode()])
         told, graph = made.told, self._truth.graph
@@ -235,12 +235,12 @@ class _Builder:
             (name for name, key in same.items() if key in self._seen and name != thing),
             key=lambda name: (_distance_m(graph.by_id[same[name]], center), name),
         )[:_NEAREST]
-        if kind is Kind.DIRECTION:
+        if kind is Hypo3DKind.DIRECTION:
             ways = [way for other in near for way in ((thing, other), (other, thing))]
             return [self._direction(*way) for way in ways if thing and self._anchors]
         labels = sorted({label_of(n) for key in made.touched for n in _nodes(self, made, key)})
         queries = list(_queries(told, thing, labels, near))
-        chosen = [item for item in queries if (item.kind in _SCALE) == (kind is Kind.SCALE)]
+        chosen = [item for item in queries if (item.kind in _SCALE) == (kind is Hypo3DKind.SCALE)]
         return [self._worded(item, kind) for item in _taking_turns(shuffled(rng, chosen))]
 
     def _direction(self, thing: str, origin: str) -> _Asked:
@@ -249,9 +249,9 @@ class _Builder:
         def answer(reader: GraphReader) -> AnswerValue | None:
             return direction_in(reader, thing, origin, self._anchors) or None
 
-        return _Asked(Kind.DIRECTION, text, AnswerType.TEXT, answer, (thing, origin))
+        return _Asked(Hypo3DKind.DIRECTION, text, AnswerType.TEXT, answer, (thing, origin))
 
-    def _worded(self, query: Query, kind: Kind) -> _Asked:
+    def _worded(self, query: Query, kind: Hypo3DKind) -> _Asked:
         text = worded(query, 0)
         assert parsed(text) == query, text
         types = {
@@ -273,13 +273,13 @@ class _Builder:
     def _question(
         self,
         asked: _Asked,
-        run: Run,
+        run: Hypo3DRun,
         made: Hypothesis,
         answer: AnswerValue,
         was: AnswerValue | None,
         told: str,
     ) -> Question:
-        affected = run is Run.TOLD and _affected(asked, answer, was)
+        affected = run is Hypo3DRun.TOLD and _affected(asked, answer, was)
         return Question(
             id=question_id(SUITE, self._key, f'{told}\n{asked.text}'),
             suite=SUITE,

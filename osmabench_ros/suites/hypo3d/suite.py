@@ -16,7 +16,7 @@ from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.simulation.robot_path import Motion
 from osmabench_ros.suites.hypo3d.answering import RuleOfChanges
 from osmabench_ros.suites.hypo3d.figures import accuracies, hallucinations, of_run, staleness
-from osmabench_ros.suites.hypo3d.generation import SUITE, Run, hypothetical_questions
+from osmabench_ros.suites.hypo3d.generation import SUITE, Hypo3DRun, hypothetical_questions
 from osmabench_ros.suites.preparing import PreparedScene
 from osmabench_ros.suites.question_suite import (
     QuestionModelOptions,
@@ -120,7 +120,7 @@ class Hypo3DSuite(QuestionSuite[Hypo3DOptions]):
         """Ask one map; without questions that were prepared with the scene, nothing applies."""
         questions = self.questions(context)
         if not questions:
-            return [MetricRecord(self.name, '', f'accuracy_{Run.TOLD.value}')]
+            return [MetricRecord(self.name, '', f'accuracy_{Hypo3DRun.TOLD.value}')]
         asked = context.published_graph
         embedder = label_embedder(context.semantic_map, context.ground_truth.label_set)
         rules, equality = RuleOfChanges(embedder), DeterministicJudge(embedder)
@@ -138,7 +138,7 @@ class Hypo3DSuite(QuestionSuite[Hypo3DOptions]):
         found += records_of_summary(self.name, asked, summary, len(questions))
         found += hallucinations(questions, answers)
         found += staleness(questions, answers, equality)
-        told = of_run(questions, Run.TOLD) or of_run(questions, Run.REMAPPED)
+        told = of_run(questions, Hypo3DRun.TOLD) or of_run(questions, Hypo3DRun.REMAPPED)
         others = {'baseline_most_frequent': most_frequent(told)}
         for metric, other in self._options.made_baselines(material).items():
             others[metric] = answer_all(asked, told, other)
@@ -164,9 +164,9 @@ class Hypo3DSuite(QuestionSuite[Hypo3DOptions]):
                 id=question_id(self.name, context.scene_name, item.text),
                 scene=context.scene_name,
                 context_change='',
-                provenance={**item.provenance, 'run': Run.REMAPPED.value},
+                provenance={**item.provenance, 'run': Hypo3DRun.REMAPPED.value},
             )
             for item in read_records(self._options.before, Question)
-            if item.provenance.get('run') == Run.TOLD.value
+            if item.provenance.get('run') == Hypo3DRun.TOLD.value
             and item.provenance.get('changed_scene') == changed
         ]

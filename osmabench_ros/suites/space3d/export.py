@@ -21,7 +21,7 @@ from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.semantics.labels import UNLABELLED
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph
 from osmabench_ros.simulation.navigation import NavigationMap
-from osmabench_ros.suites.space3d.folder import Reference, write_folder
+from osmabench_ros.suites.space3d.folder import ReferenceAnswer, write_folder
 from osmabench_ros.suites.space3d.suite import SPACE3D
 from osmabench_ros.vqa.answering.space import HEIGHT_M, RADIUS_M
 from osmabench_ros.vqa.exact.generation import generate_questions, ways_on
@@ -111,7 +111,7 @@ def _questions(scene: Scene, graph: SceneGraph, seed: int, count: int) -> list[Q
     )
 
 
-def reference_of(question: Question) -> Reference:
+def reference_of(question: Question) -> ReferenceAnswer:
     """Return what `ground_truth.json` says of a question."""
     unit = ' m2' if question.provenance['kind'] == QueryKind.ROOM_AREA.value else ' m'
     answer = question.answer
@@ -122,7 +122,7 @@ def reference_of(question: Question) -> Reference:
     else:
         text = str(answer)
     criterion = _CRITERIA[question.answer_type].format(tolerance=f'{question.tolerance:g}')
-    return Reference(answer=text, prompt=criterion)
+    return ReferenceAnswer(answer=text, prompt=criterion)
 
 
 def _detections(graph: SceneGraph) -> dict[str, object]:

@@ -32,7 +32,7 @@ DETECTIONS, NAVMESH, IMAGES = 'misc/detections.json', 'misc/navmesh.txt', 'img'
 Triple = tuple[float, float, float]
 
 
-class Detection(Strict):
+class DetectedObject(Strict):
     """An object of `detections.json`; metres, z up, as all of the file.
 
     The box is along the axes of the world: `rotation` is kept, and not applied.
@@ -49,7 +49,7 @@ class DetectedRoom(Strict):
 
     center: Triple
     sizes: Triple
-    objects: dict[str, Detection] = Field(default_factory=dict)
+    objects: dict[str, DetectedObject] = Field(default_factory=dict)
 
 
 class ShownAnswer(Strict):
@@ -59,7 +59,7 @@ class ShownAnswer(Strict):
     example_answer: str
 
 
-class Reference(Strict):
+class ReferenceAnswer(Strict):
     """What `ground_truth.json` says of a question: the right answer, and when to accept one."""
 
     answer: str | ShownAnswer
@@ -72,11 +72,11 @@ class Reference(Strict):
 
 
 @dataclass(frozen=True)
-class Detections:
+class DetectedScene:
     """Rooms by name, and objects by their id in the file; `room_of` has those known."""
 
     rooms: Mapping[str, AxisAlignedBox]
-    objects: Mapping[int, Detection]
+    objects: Mapping[int, DetectedObject]
     room_of: Mapping[int, str]
 
 
@@ -100,11 +100,11 @@ class SceneFolder:
         return _texts(self.path / QUESTIONS, 'one question a number')
 
     @cached_property
-    def references(self) -> Mapping[str, Reference]:
+    def references(self) -> Mapping[str, ReferenceAnswer]:
         """What is right, by number; every question has one."""
         path = self.path / GROUND_TRUTH
         data = read_json(path, QuestionError)
-        found = validated(dict[str, Reference], data, str(path), QuestionError)
+        found = validated(dict[str, ReferenceAnswer], data, str(path), QuestionError)
         missing = [number for number in self.questions if number not in found]
         if missing:
             raise QuestionError(f'{path}: question {missing[0]} of {QUESTIONS} is missing')
@@ -135,7 +135,7 @@ class SceneFolder:
         return data
 
     @cached_property
-    def detections(self) -> Detections:
+    def detections(self) -> DetectedScene:
         """Rooms and objects; objects are in rooms, or all under "objects"."""
         path = self.path / DETECTIONS
         data = read_json(path, QuestionError)
@@ -143,7 +143,7 @@ class SceneFolder:
             raise QuestionError(f'{path}: must be an object of rooms by name')
         loose = data.pop('objects', {})
         rooms = validated(dict[str, DetectedRoom], data, str(path), QuestionError)
-        of_no_room = validated(dict[str, Detection], loose, f'{path}: objects', QuestionError)
+        of_no_room = validated(dict[str, DetectedObject], loose, f'{path}: objects', QuestionError)
         objects, room_of = {}, {}
         listed = [(name, rooms[name].objects) for name in rooms]
         for room, group in [*listed, ('', of_no_room)]:
@@ -159,7 +159,7 @@ class SceneFolder:
         for number, item in objects.items():
             if number not in room_of and (found := _room_at(item.center, boxes)):
                 room_of[number] = found
-        return Detections(boxes, dict(sorted(objects.items())), room_of)
+        return DetectedScene(boxes, dict(sorted(objects.items())), room_of)
 
     @cached_property
     def navigation(self) -> TriangleNavigation:
@@ -217,7 +217,7 @@ def _object_id(key: str, path: Path) -> int:
     return int(key)
 
 
-def _box(item: Detection | DetectedRoom, where: str) -> AxisAlignedBox:
+def _box(item: DetectedObject | DetectedRoom, where: str) -> AxisAlignedBox:
     center, half = np.array(item.center), np.array(item.sizes) / 2
     if (half < 0).any():
         raise QuestionError(f'{where}: sizes {item.sizes} must not be negative')
@@ -269,7 +269,7 @@ def write_folder(
     directory: Path,
     *,
     questions: Mapping[str, str],
-    references: Mapping[str, Reference],
+    references: Mapping[str, ReferenceAnswer],
     detections: Mapping[str, Any],
     navmesh: tuple[NDArray[np.floating], NDArray[np.integer]],
     images: Mapping[str, bytes] | None = None,

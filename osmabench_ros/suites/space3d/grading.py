@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from osmabench_ros.suites.space3d.folder import Detections, Triple
+from osmabench_ros.suites.space3d.folder import DetectedScene, Triple
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge
 from osmabench_ros.vqa.judging.phrases import noun_phrases, words_of
 from osmabench_ros.vqa.judging.reading import (
@@ -77,14 +77,14 @@ def facts_of(text: str) -> Facts:
 
 
 @dataclass(frozen=True)
-class Grade:
+class RuleGrade:
     """Whether an answer is right, None if no rule fits, and the rule."""
 
     correct: bool | None
     rule: str
 
 
-_NO_RULE = Grade(None, 'no rule fits')
+_NO_RULE = RuleGrade(None, 'no rule fits')
 
 
 @dataclass(frozen=True)
@@ -98,13 +98,13 @@ class SentenceGrader:
     only some are right.
     """
 
-    detections: Detections | None = None
+    detections: DetectedScene | None = None
     judge: DeterministicJudge = field(default_factory=DeterministicJudge)
 
-    def grade(self, question: str, right: str, said: str, criterion: str = '') -> Grade:
+    def grade(self, question: str, right: str, said: str, criterion: str = '') -> RuleGrade:
         """Return the grade of an answer to a question."""
         if is_refusal(said) and not is_refusal(right):
-            return Grade(False, 'declines')
+            return RuleGrade(False, 'declines')
         wanted, given = facts_of(right), facts_of(said)
         wanted = replace(wanted, rest=_LABEL.sub('', wanted.rest.strip(' ,;.')))
         if wanted.coordinates:
@@ -121,49 +121,49 @@ class SentenceGrader:
             polarity = as_yes_no(said)
             if polarity is None:
                 return _NO_RULE
-            return Grade(polarity == as_yes_no(right), 'yes or no')
+            return RuleGrade(polarity == as_yes_no(right), 'yes or no')
         if is_quantity(wanted.rest) and numbers == 1:
             return _count(wanted, given, said)
         if wanted.ids and not re.search(r'[A-Za-z]{3,}', wanted.rest):
             if not given.ids:
                 return _NO_RULE
-            return Grade(wanted.ids == given.ids, 'ids')
+            return RuleGrade(wanted.ids == given.ids, 'ids')
         return self._things(wanted.rest, said, question)
 
-    def _coordinates(self, wanted: Facts, given: Facts) -> Grade:
+    def _coordinates(self, wanted: Facts, given: Facts) -> RuleGrade:
         stated = [*given.coordinates, *self._centers(given.ids)]
         if not stated:
             return _NO_RULE
-        return Grade(
+        return RuleGrade(
             all(any(_is_near(a, b) for b in stated) for a in wanted.coordinates)
             and len(given.coordinates) <= len(wanted.coordinates),
             'coordinates',
         )
 
-    def _distance(self, wanted: Facts, given: Facts, tolerance_m: float) -> Grade:
+    def _distance(self, wanted: Facts, given: Facts, tolerance_m: float) -> RuleGrade:
         (right,) = wanted.values
         near = [abs(value - right) <= tolerance_m + _SLACK_M for value in given.values]
         if not near:
             return _NO_RULE
         if not any(near):
-            return Grade(False, f'distance, {tolerance_m} m')
+            return RuleGrade(False, f'distance, {tolerance_m} m')
         if not all(near):
             return _NO_RULE
         if wanted.ids and given.ids:
-            return Grade(wanted.ids == given.ids, 'distance and ids')
+            return RuleGrade(wanted.ids == given.ids, 'distance and ids')
         if wanted.ids and given.coordinates:
             centers = self._centers(wanted.ids)
             if len(centers) < len(wanted.ids):
                 return _NO_RULE
             same = all(any(_is_near(a, b) for b in given.coordinates) for a in centers)
-            return Grade(same, 'distance and coordinates')
-        return _NO_RULE if wanted.ids else Grade(True, f'distance, {tolerance_m} m')
+            return RuleGrade(same, 'distance and coordinates')
+        return _NO_RULE if wanted.ids else RuleGrade(True, f'distance, {tolerance_m} m')
 
     def _centers(self, ids: frozenset[int]) -> list[Triple]:
         known = self.detections.objects if self.detections is not None else {}
         return [known[number].center for number in sorted(ids) if number in known]
 
-    def _things(self, right: str, said: str, question: str) -> Grade:
+    def _things(self, right: str, said: str, question: str) -> RuleGrade:
         """Return whether all things of a right answer that only names things are named."""
         if not right or _CLAUSE.search(right) or len(words_of(right)) > 3 * _SHORT_WORDS:
             return _NO_RULE
@@ -174,19 +174,19 @@ class SentenceGrader:
         is_list = not _CLAUSE.search(said)
         if all(named):
             more = is_list and len(noun_phrases(said)) > len(parts) > 1
-            return Grade(not more, 'named things')
+            return RuleGrade(not more, 'named things')
         short = len(words_of(said)) <= _SHORT_WORDS
-        return Grade(False, 'named things') if short or any(named) else _NO_RULE
+        return RuleGrade(False, 'named things') if short or any(named) else _NO_RULE
 
 
-def _count(wanted: Facts, given: Facts, said: str) -> Grade:
+def _count(wanted: Facts, given: Facts, said: str) -> RuleGrade:
     (right,) = wanted.values
     values = set(given.values)
     if not values and is_denial(said):
         values = {0.0}
     if len(values) != 1:
-        return Grade(False, 'gives no number') if not values else _NO_RULE
-    return Grade(abs(values.pop() - right) <= _SLACK_M, 'number')
+        return RuleGrade(False, 'gives no number') if not values else _NO_RULE
+    return RuleGrade(abs(values.pop() - right) <= _SLACK_M, 'number')
 
 
 def _is_near(first: Triple, second: Triple) -> bool:

@@ -96,7 +96,7 @@ class Estimable(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Material:
+class AnsweringMaterial:
     """What an answerer may use beside the map and the questions.
 
     Parameters
@@ -129,7 +129,7 @@ class Material:
 class AnswererFactory(Protocol):
     """Constructor that entry points name."""
 
-    def __call__(self, *, material: Material, options: dict[str, Any]) -> Answerer:
+    def __call__(self, *, material: AnsweringMaterial, options: dict[str, Any]) -> Answerer:
         """Make an answerer."""
         ...
 
@@ -143,7 +143,7 @@ def parsed_reference(reference: str) -> tuple[str, str]:
 
 
 def make_answerer(
-    name: str, material: Material, options: Mapping[str, Any] | None = None
+    name: str, material: AnsweringMaterial, options: Mapping[str, Any] | None = None
 ) -> Answerer:
     """Make the answerer of an entry point, e.g. ``'rule'``.
 

@@ -15,7 +15,7 @@ from osmabench_ros.language.client import Parsed, raise_if_incomplete
 from osmabench_ros.language.model import ModelRequest, Tool, ToolCall, ToolReply, ToolResult, Turn
 from osmabench_ros.language.prompts import load_prompt
 from osmabench_ros.maps.semantic_map import SemanticMap
-from osmabench_ros.vqa.answering.answerer import Material
+from osmabench_ros.vqa.answering.answerer import AnsweringMaterial
 from osmabench_ros.vqa.answering.language_model import question_data
 from osmabench_ros.vqa.answering.map_tools import (
     ANSWER,
@@ -50,7 +50,7 @@ class ToolOptions(Strict):
 class ToolAnswerer:
     """Gives a language model tools on the map, and one conversation for each question."""
 
-    def __init__(self, *, material: Material, options: dict[str, Any]) -> None:
+    def __init__(self, *, material: AnsweringMaterial, options: dict[str, Any]) -> None:
         self._client = material.required_client('tools')
         self._rounds = validated(ToolOptions, options, 'answerer "tools"').rounds
         self._material = material

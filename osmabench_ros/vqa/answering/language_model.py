@@ -19,7 +19,7 @@ from osmabench_ros.language.prompts import load_prompt
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.semantics.labels import normalised_name
 from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode
-from osmabench_ros.vqa.answering.answerer import GRAPH, Material
+from osmabench_ros.vqa.answering.answerer import GRAPH, AnsweringMaterial
 from osmabench_ros.vqa.answering.pictures import question_images
 from osmabench_ros.vqa.graph_index import THINGS
 from osmabench_ros.vqa.judging.reading import is_refusal
@@ -48,7 +48,7 @@ class Shown:
 class PromptedAnswerer:
     """Asks a language model in batches, each with one prompt that shows something of the map."""
 
-    def __init__(self, material: Material, answerer: str, prompt: str) -> None:
+    def __init__(self, material: AnsweringMaterial, answerer: str, prompt: str) -> None:
         self._client = material.required_client(answerer)
         self.name = f'{self._client.name} {answerer}'
         self.prompt = load_prompt(prompt)
@@ -120,7 +120,7 @@ class LanguageModelAnswerer(PromptedAnswerer):
         question_images: Path | None = None,
     ) -> None:
         prompt = 'answer_from_graph_compat' if compat else 'answer_from_graph'
-        super().__init__(Material(client, question_images=question_images), GRAPH, prompt)
+        super().__init__(AnsweringMaterial(client, question_images=question_images), GRAPH, prompt)
         self.name = client.name
         self._budget = _WHOLE_GRAPH if compat else graph_tokens
         self._compat = compat
@@ -147,7 +147,9 @@ class LanguageModelAnswerer(PromptedAnswerer):
         return Shown(values, nodes=frozenset(semantic_map.graph.by_id))
 
 
-def graph_answerer(*, material: Material, options: dict[str, Any]) -> LanguageModelAnswerer:
+def graph_answerer(
+    *, material: AnsweringMaterial, options: dict[str, Any]
+) -> LanguageModelAnswerer:
     """Make the answerer that reads the graph as JSON."""
     checked = validated(GraphOptions, options, 'answerer "graph"')
     return LanguageModelAnswerer(
@@ -162,11 +164,11 @@ class QuestionOnlyAnswerer(PromptedAnswerer):
     """Asks a language model the questions without any map, as a baseline."""
 
     def __init__(self, client: ModelClient) -> None:
-        super().__init__(Material(client), 'question_only', 'answer_without_map')
+        super().__init__(AnsweringMaterial(client), 'question_only', 'answer_without_map')
         self.name = f'{client.name} without map'
 
 
-def question_only(*, material: Material, options: dict[str, Any]) -> QuestionOnlyAnswerer:
+def question_only(*, material: AnsweringMaterial, options: dict[str, Any]) -> QuestionOnlyAnswerer:
     """Make the answerer that sees no map, and no image of a question; it has no options."""
     validated(Strict, options, 'answerer "question_only"')
     return QuestionOnlyAnswerer(material.required_client('question_only'))
@@ -175,7 +177,7 @@ def question_only(*, material: Material, options: dict[str, Any]) -> QuestionOnl
 class CaptionAnswerer(PromptedAnswerer):
     """Tells a language model the graph in sentences, as text models are in Hypo3D."""
 
-    def __init__(self, material: Material, graph_tokens: int) -> None:
+    def __init__(self, material: AnsweringMaterial, graph_tokens: int) -> None:
         super().__init__(material, 'caption', 'answer_from_caption')
         self._budget = graph_tokens
         self._dropped = 0
@@ -192,7 +194,7 @@ class CaptionAnswerer(PromptedAnswerer):
         return Shown({'caption': ' '.join(sentences)}, nodes=frozenset(semantic_map.graph.by_id))
 
 
-def caption_answerer(*, material: Material, options: dict[str, Any]) -> CaptionAnswerer:
+def caption_answerer(*, material: AnsweringMaterial, options: dict[str, Any]) -> CaptionAnswerer:
     """Make the answerer that reads a caption."""
     checked = validated(CaptionOptions, options, 'answerer "caption"')
     return CaptionAnswerer(material, checked.graph_tokens)

@@ -10,7 +10,7 @@ from osmabench_ros.base.strict import Strict, validated
 from osmabench_ros.language.embedding import SentenceEmbedder
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.semantics.labels import LabelSet
-from osmabench_ros.vqa.answering.answerer import Material, OneByOne
+from osmabench_ros.vqa.answering.answerer import AnsweringMaterial, OneByOne
 from osmabench_ros.vqa.answering.execution import QueryExecutor
 from osmabench_ros.vqa.answering.graph_reader import GraphReader
 from osmabench_ros.vqa.answering.space import SpaceExecutor, storeys_of_map, ways_of_map
@@ -48,7 +48,7 @@ class RuleAnswerer(OneByOne):
         return SpaceExecutor(reader.index, reader.resolver, ways_of_map(semantic_map), storeys_m)
 
 
-def rule_answerer(*, material: Material, options: dict[str, Any]) -> RuleAnswerer:
+def rule_answerer(*, material: AnsweringMaterial, options: dict[str, Any]) -> RuleAnswerer:
     """Make the answerer by rule, which has no options."""
     validated(Strict, options, 'answerer "rule"')
     return RuleAnswerer(material.embedder)

@@ -10,7 +10,7 @@ from pydantic import Field
 from osmabench_ros.base.strict import Strict, validated
 from osmabench_ros.errors import QuestionError
 from osmabench_ros.maps.semantic_map import SemanticMap
-from osmabench_ros.vqa.answering.answerer import Material
+from osmabench_ros.vqa.answering.answerer import AnsweringMaterial
 from osmabench_ros.vqa.answering.language_model import PromptedAnswerer, Shown
 from osmabench_ros.vqa.answering.pictures import (
     encoded,
@@ -26,7 +26,7 @@ _PROMPT = 'answer_from_pictures'
 class ImagesAnswerer(PromptedAnswerer):
     """Sees the images of each question, and no map."""
 
-    def __init__(self, *, material: Material, options: dict[str, Any]) -> None:
+    def __init__(self, *, material: AnsweringMaterial, options: dict[str, Any]) -> None:
         super().__init__(material, 'images', _PROMPT)
         validated(Strict, options, 'answerer "images"')
 
@@ -45,7 +45,7 @@ class FramesOptions(Strict):
 class FramesAnswerer(PromptedAnswerer):
     """Sees frames that the run kept, evenly chosen along the path, and no map."""
 
-    def __init__(self, *, material: Material, options: dict[str, Any]) -> None:
+    def __init__(self, *, material: AnsweringMaterial, options: dict[str, Any]) -> None:
         super().__init__(material, 'frames', _PROMPT)
         self._count = validated(FramesOptions, options, 'answerer "frames"').count
         self._folder = material.frames
@@ -69,7 +69,7 @@ class FramesAnswerer(PromptedAnswerer):
 class FourViewsAnswerer(PromptedAnswerer):
     """Sees the points of the map from above its four sides."""
 
-    def __init__(self, *, material: Material, options: dict[str, Any]) -> None:
+    def __init__(self, *, material: AnsweringMaterial, options: dict[str, Any]) -> None:
         super().__init__(material, 'four_views', _PROMPT)
         validated(Strict, options, 'answerer "four_views"')
 
@@ -93,7 +93,7 @@ class TopViewOptions(Strict):
 class TopViewAnswerer(PromptedAnswerer):
     """Sees the map from straight above, as in Hypo3D."""
 
-    def __init__(self, *, material: Material, options: dict[str, Any]) -> None:
+    def __init__(self, *, material: AnsweringMaterial, options: dict[str, Any]) -> None:
         super().__init__(material, 'top_view', _PROMPT)
         self._labels = validated(TopViewOptions, options, 'answerer "top_view"').labels
 

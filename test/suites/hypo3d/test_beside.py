@@ -30,7 +30,7 @@ from osmabench_ros.runs.results.run_manifest import write_run_manifest
 from osmabench_ros.scenes.changes import changed_scene
 from osmabench_ros.simulation.robot_path import RobotPath
 from osmabench_ros.suites.hypo3d.figures import AFFECTED, imagination_gap, judged
-from osmabench_ros.suites.hypo3d.generation import Run, hypothetical_questions
+from osmabench_ros.suites.hypo3d.generation import Hypo3DRun, hypothetical_questions
 from osmabench_ros.suites.suite import SuiteContext, make_suite
 from osmabench_ros.vqa.answering.baselines import ground_truth_map
 from osmabench_ros.vqa.question_files import read_records, write_records
@@ -61,10 +61,10 @@ def mapped(tmp_path_factory) -> tuple[RunPlan, Preparation]:
 
 def told(plan: RunPlan) -> list[Question]:
     asked = read_records(plan.shared_directory / 'questions.jsonl', Question)
-    return [q for q in asked if q.provenance.get('run') == Run.TOLD.value]
+    return [q for q in asked if q.provenance.get('run') == Hypo3DRun.TOLD.value]
 
 
-def question(item: str, changed: str, run: Run, kind: str = 'Scale') -> Question:
+def question(item: str, changed: str, run: Hypo3DRun, kind: str = 'Scale') -> Question:
     known = Question('', 'hypo3d', 'room', kind, 'Is there a bed?', AnswerType.YES_NO, 'yes')
     own = {'item': item, 'changed_scene': changed, 'run': run.value, 'change': 'movement'}
     return replace(known, id=f'{item}{changed}{run.value}', category=kind, provenance=own)
@@ -72,16 +72,16 @@ def question(item: str, changed: str, run: Run, kind: str = 'Scale') -> Question
 
 def test_the_gap_is_the_difference_over_the_questions_that_both_have():
     items = [(str(number), f'scene {number % 4}') for number in range(8)]
-    before = [question(*item, Run.TOLD, 'Scale' if n < 4 else 'Direction')
+    before = [question(*item, Hypo3DRun.TOLD, 'Scale' if n < 4 else 'Direction')
               for n, item in enumerate(items)]  # fmt: skip
-    after = [question(*item, Run.REMAPPED) for item in (*items, ('9', 'scene 0'))]
+    after = [question(*item, Hypo3DRun.REMAPPED) for item in (*items, ('9', 'scene 0'))]
     right = {q.id: n in (0, 5) for n, q in enumerate(before)}
     right |= {q.id: n != 3 for n, q in enumerate(after)}
     verdicts = [Verdict(key, value, 'test') for key, value in right.items()]
     found = {
         item.class_name: item
         for item in imagination_gap(
-            judged(before, verdicts, Run.TOLD), judged(after, verdicts, Run.REMAPPED)
+            judged(before, verdicts, Hypo3DRun.TOLD), judged(after, verdicts, Hypo3DRun.REMAPPED)
         )
     }
     # Told 2 of 8, mapped again 7 of 8.
@@ -91,7 +91,7 @@ def test_the_gap_is_the_difference_over_the_questions_that_both_have():
     assert found['Scale'].value == pytest.approx(2 / 4)
     assert found['Direction'].value == pytest.approx(3 / 4)
     assert found['movement'].value == found[''].value
-    assert not list(imagination_gap({}, judged(after, verdicts, Run.REMAPPED)))
+    assert not list(imagination_gap({}, judged(after, verdicts, Hypo3DRun.REMAPPED)))
 
 
 @pytest.mark.gl
@@ -145,7 +145,7 @@ def test_figures_of_what_was_mapped_beside_stand_in_the_report_of_the_run(mapped
     write_answers(plan, [*others, *asked], right=False)
     name = asked[0].provenance['changed_scene']
     remapped = [
-        replace(q, provenance={**q.provenance, 'run': Run.REMAPPED.value})
+        replace(q, provenance={**q.provenance, 'run': Hypo3DRun.REMAPPED.value})
         for q in asked
         if q.provenance['changed_scene'] == name
     ]

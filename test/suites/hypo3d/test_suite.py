@@ -13,7 +13,7 @@ from osmabench_ros.runs.prepare.preparation import Preparation
 from osmabench_ros.scenes.changes import changed_scene
 from osmabench_ros.scenes.ground_truth import ground_truth_graph
 from osmabench_ros.semantics.scene_graph import NodeKind, ScoredLabel
-from osmabench_ros.suites.hypo3d.generation import Run, hypothetical_questions
+from osmabench_ros.suites.hypo3d.generation import Hypo3DRun, hypothetical_questions
 from osmabench_ros.suites.hypo3d.hypotheses import chosen_hypotheses
 from osmabench_ros.suites.suite import SuiteContext, make_suite
 from osmabench_ros.vqa.answering.baselines import ground_truth_map
@@ -30,7 +30,7 @@ def generated():
     )
 
 
-def of(questions: list[Question], run: Run) -> list[Question]:
+def of(questions: list[Question], run: Hypo3DRun) -> list[Question]:
     return [item for item in questions if item.provenance['run'] == run.value]
 
 
@@ -69,7 +69,7 @@ def test_told_answers_are_those_of_the_changed_meshes(generated):
         scene = changed_scene(furnished_room(), (change,))
         names = [scene.class_name(item) for item in scene.objects]
         assert ground_truth_graph(scene).by_id.keys() == scene.by_instance.keys()
-        for item in of(questions, Run.TOLD):
+        for item in of(questions, Hypo3DRun.TOLD):
             if item.provenance['changed_scene'] != scene.name:
                 continue
             if item.text.startswith('How many'):
@@ -84,15 +84,15 @@ def test_told_answers_are_those_of_the_changed_meshes(generated):
 
 def test_all_kinds_and_runs_are_asked_and_some_answers_change(generated):
     questions, _ = generated
-    told = of(questions, Run.TOLD)
+    told = of(questions, Hypo3DRun.TOLD)
     assert {item.category for item in told} == {'Scale', 'Direction', 'Semantic'}
     assert sum(item.provenance['affected'] == 'yes' for item in told) >= 5
     assert all(item.context_change for item in told)
-    plain = of(questions, Run.UNCHANGED)
+    plain = of(questions, Hypo3DRun.UNCHANGED)
     assert plain
     assert not any(item.context_change for item in plain)
     answers = {item.provenance['item']: item.answer for item in plain}
-    irrelevant = of(questions, Run.IRRELEVANT)
+    irrelevant = of(questions, Hypo3DRun.IRRELEVANT)
     assert irrelevant
     # What is told there has nothing to do with the answer.
     assert all(item.answer == answers[item.provenance['item']] for item in irrelevant)
@@ -101,7 +101,7 @@ def test_all_kinds_and_runs_are_asked_and_some_answers_change(generated):
 
 def test_a_perfect_map_is_right_after_a_told_change_and_stale_without(generated):
     found = figures(perfect_map(), generated[0])
-    for run in (Run.UNCHANGED, Run.TOLD, Run.IRRELEVANT):
+    for run in (Hypo3DRun.UNCHANGED, Hypo3DRun.TOLD, Hypo3DRun.IRRELEVANT):
         assert found[f'accuracy_{run.value}', ''].value == 1.0
     assert found['accuracy_told', 'movement'].n >= 6
     assert found['accuracy_told', 'Direction'].value == 1.0
@@ -129,9 +129,9 @@ def test_wrong_names_in_a_map_cost_accuracy(generated):
 def test_an_answer_that_an_irrelevant_change_flips_is_counted(generated):
     """In a map that takes the thing of one change for that of another, telling flips answers."""
     questions, _ = generated
-    irrelevant = of(questions, Run.IRRELEVANT)[0]
+    irrelevant = of(questions, Hypo3DRun.IRRELEVANT)[0]
     flipped = replace(irrelevant, context_change=of_item(questions, irrelevant).context_change)
-    asked = [*of(questions, Run.UNCHANGED), flipped]
+    asked = [*of(questions, Hypo3DRun.UNCHANGED), flipped]
     found = figures(perfect_map(), asked)
     assert found['hallucination_rate', ''].value == 1.0
     assert found['hallucination_rate', ''].n == 1
@@ -141,7 +141,7 @@ def of_item(questions: list[Question], item: Question) -> Question:
     """Return the told question of an item, whose change does change the answer."""
     return next(
         other
-        for other in of(questions, Run.TOLD)
+        for other in of(questions, Hypo3DRun.TOLD)
         if other.provenance['item'] == item.provenance['item']
     )
 
@@ -162,7 +162,9 @@ def test_a_scene_that_was_mapped_again_is_asked_without_being_told(generated, tm
     scene = changed_scene(furnished_room(), (changes[0],))
     graph = ground_truth_graph(scene)
     truth = replace(truth_of_room(), scene=scene.name, graph=graph, visible_graph=None)
-    told = [q for q in of(questions, Run.TOLD) if q.provenance['changed_scene'] == scene.name]
+    told = [
+        q for q in of(questions, Hypo3DRun.TOLD) if q.provenance['changed_scene'] == scene.name
+    ]
     assert told
     new, old = ground_truth_map(graph, graph.by_id, truth.label_set), perfect_map()
     values = []
@@ -186,7 +188,7 @@ def test_a_run_with_the_suite_prepares_questions_and_changes_that_load(tmp_path)
     plan = preparation.plans(MatrixConfig.model_validate(config), tmp_path)[0]
     folder = preparation.prepare(plan, silent)
     questions = read_records(folder / 'questions.jsonl', Question)
-    told = of([q for q in questions if q.suite == 'hypo3d'], Run.TOLD)
+    told = of([q for q in questions if q.suite == 'hypo3d'], Hypo3DRun.TOLD)
     assert told
     assert {q.suite for q in questions} == {'hypo3d', 'exact_questions'}
     files = sorted(folder.glob('hypo3d_change_*.yaml'))
