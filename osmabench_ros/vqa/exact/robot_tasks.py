@@ -65,7 +65,10 @@ def reachability(view: SceneView, rng: np.random.Generator, limit: int) -> Itera
 
 
 def _is_between(view: SceneView, node: SceneNode) -> bool:
-    """Return whether another thing goes on beside and over one, as a shelf may do with a board."""
+    """Return whether another thing goes on beside and over one, as a shelf may do with a board.
+
+    Of a rack that is hardly seen, the visible part may lie aside.
+    """
     assert node.box is not None
     top, low, high = float(node.box.maximum[2]), node.box.minimum[:2], node.box.maximum[:2]
     return any(
@@ -73,7 +76,8 @@ def _is_between(view: SceneView, node: SceneNode) -> bool:
         and other.id != node.id
         and bool((other.box.minimum[:2] < high).all() and (other.box.maximum[:2] > low).all())
         and float(other.box.minimum[2]) <= top < float(other.box.maximum[2])
-        for other in view.graph.of_kind(NodeKind.OBJECT)
+        for graph in (view.graph, *(index.graph for index in view.others))
+        for other in graph.of_kind(NodeKind.OBJECT)
     )
 
 
