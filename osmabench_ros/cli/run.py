@@ -47,7 +47,8 @@ def run(
     cluster: Annotated[
         str,
         typer.Option(
-            metavar='ADDRESS|auto', help='Run on the nodes of a Ray cluster that share --out.'
+            metavar='HOST:PORT|auto',
+            help='Run on the nodes of a Ray cluster that share --out; needs the extra "cluster".',
         ),
     ] = '',
     tries: Annotated[
