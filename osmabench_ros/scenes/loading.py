@@ -62,10 +62,14 @@ def load_scene(
 
 
 def scene_path(reference: str) -> Path:
-    """Return the path of a scene that is not procedural; nothing need be there."""
-    if reference in described_names('specifications'):
+    """Return the path of a scene that is not procedural; nothing need be there.
+
+    What lies at the path goes before a specification of the package that has the name.
+    """
+    path = Path(reference).expanduser()
+    if not path.exists() and reference in described_names('specifications'):
         return config_path('specifications', f'{reference}.yaml')
-    return Path(reference).expanduser()
+    return path
 
 
 def _from_files(path: Path, reference: str, scene: str) -> Scene:

@@ -110,7 +110,11 @@ def test_what_nodes_and_the_shared_folder_go_through_costs_tries_and_no_result(
     assert differences(copy, repeatable(runs / 'small' / run)) == []
 
 
-def test_a_node_with_other_sources_is_refused(tmp_path: Path, nodes: Nodes) -> None:
+def test_a_node_with_other_sources_is_refused(
+    tmp_path: Path, nodes: Nodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Ray lets tasks import from the folder that the command was started in, before all others.
+    monkeypatch.chdir(nodes.place('other'))
     copy = tmp_path / 'osmabench_ros'
     shutil.copytree(Path(cluster_task.__file__).parents[2], copy)
     (copy / 'of_another_version.py').touch()

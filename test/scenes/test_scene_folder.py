@@ -66,6 +66,15 @@ def test_nodes_become_objects(tmp_path):
     assert (1, 'on', by_name['table'].instance_id) in found
 
 
+def test_a_folder_goes_before_a_specification_of_its_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert load_scene('kitchen', seed=1).dataset == 'apartment'
+    own = tmp_path / 'kitchen'
+    own.mkdir()
+    write_folder(own)
+    assert {item.name for item in load_scene('kitchen').objects} == {'table', 'cup', 'shelf'}
+
+
 def test_up_and_unit(tmp_path):
     scene = load_scene(str(write_folder(tmp_path, up='z', unit_m=2.0) / 'scene.json'))
     table = next(item for item in scene.objects if item.name == 'table')
