@@ -67,7 +67,7 @@ def scene_path(reference: str) -> Path:
     What lies at the path goes before a specification of the package that has the name.
     """
     path = Path(reference).expanduser()
-    if not path.exists() and reference in described_names('specifications'):
+    if reference in described_names('specifications') and not path.exists():
         return config_path('specifications', f'{reference}.yaml')
     return path
 

@@ -28,8 +28,8 @@ def test_a_method_that_is_behind_is_waited_for_as_long_as_it_was_seen_to_take() 
     mapped(made, 0, 6.0)
     mapped(made, 1, 12.0)
     made.end(30.0)
-    assert made.outcome(41.9) is SettlingOutcome.CHANGES
-    assert made.outcome(42.1) is SettlingOutcome.SETTLED
+    assert made.outcome(47.9) is SettlingOutcome.CHANGES
+    assert made.outcome(48.1) is SettlingOutcome.SETTLED
 
 
 def test_with_the_last_frame_in_the_map_the_set_time_is_enough() -> None:

@@ -11,7 +11,7 @@ from enum import Enum
 
 import psutil
 
-PATIENCE = 2.0
+PATIENCE = 3.0
 """A method is waited for so many times as long as it ever took for a change of its map."""
 MOST_PATIENCE_S = 60.0
 
