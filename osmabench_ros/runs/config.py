@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from enum import Enum
 from functools import cached_property, partial
 from pathlib import Path
@@ -13,7 +13,6 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator, model_validator
 
 from osmabench_ros.base.configuration import config_path
-from osmabench_ros.base.extensions import MAPPERS, SIMULATORS, SUITES, load_extension
 from osmabench_ros.base.limits.documents import read_yaml
 from osmabench_ros.base.limits.reading import shown
 from osmabench_ros.base.settings import setting
@@ -383,35 +382,7 @@ def load_config(name_or_path: str) -> MatrixConfig:
     # A folder of that name, such as one of results, is no configuration.
     if not path.suffix and (not os.path.exists(path) or os.path.isdir(path)):
         path = _bundled(name_or_path)
-    data, source = read_yaml(path, ConfigError), shown(path)
-    try:
-        return parse_config(data, source)
-    except ConfigError:
-        # Names that nothing has are told with what is malformed, not in another round.
-        check_all([partial(parse_config, data, source), *_names_in(data)])
-        raise
-
-
-def _names_in(data: Any) -> Iterator[Callable[[], object]]:
-    """Yield looks for what the names in a configuration stand for, as far as it can be read."""
-    given = data if isinstance(data, Mapping) else {}
-    groups = {
-        SUITES: given.get('suites'),
-        MAPPERS: given.get('mappers'),
-        SIMULATORS: [given.get('simulator')],
-    }
-    for group, items in groups.items():
-        for item in items if isinstance(items, list) else ():
-            if isinstance(item, Mapping) and item.keys().isdisjoint(_ELSEWHERE):
-                yield partial(load_extension, group, str(item.get('name', '')))
-    conditions = given.get('conditions')
-    for name in conditions if isinstance(conditions, list) else ():
-        if isinstance(name, str):
-            yield partial(load_condition, name)
-
-
-_ELSEWHERE = ('command', 'stack', 'implementation')
-"""Keys of mappers whose name is no entry point."""
+    return parse_config(read_yaml(path, ConfigError), shown(path))
 
 
 def _bundled(name: str) -> Path:

@@ -149,17 +149,3 @@ def test_a_configuration_does_not_change() -> None:
     mapper = MapperConfig(name='oracle')
     with pytest.raises(ValueError, match='frozen'):
         mapper.name = 'other'
-
-
-def test_malformed_keys_and_unknown_names_are_told_at_once(tmp_path: Path) -> None:
-    file = tmp_path / 'a.yaml'
-    file.write_text(
-        'mappers: [{name: orcale}, {name: own, command: [x]}]\nconditions: [camra]\n'
-        'suites: [{name: map_geometri}, 3]\ncamera: {wdth: 4}\nsimulator: {name: opngl}\n'
-    )
-    with pytest.raises(ConfigError) as caught:
-        load_config(str(file))
-    told = str(caught.value)
-    for wrong in ('orcale', 'camra', 'map_geometri', 'wdth', 'opngl'):
-        assert f'"{wrong}"' in told
-    assert '"own"' not in told
