@@ -12,8 +12,11 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
+
+import numpy as np
 
 from osmabench_ros.base.limits.allowance import allowance, exceeded
 from osmabench_ros.base.limits.reading import opened
@@ -25,6 +28,7 @@ _LOCK = threading.Lock()
 @contextmanager
 def memory_headroom(max_bytes: int) -> Iterator[None]:
     """Limit the further memory of this process; beyond it, MemoryError is raised."""
+    _start_linear_algebra()
     with _LOCK:
         soft, hard = resource.getrlimit(resource.RLIMIT_AS)
         pages = int(Path('/proc/self/statm').read_text().split()[0])
@@ -37,6 +41,16 @@ def memory_headroom(max_bytes: int) -> Iterator[None]:
             yield
         finally:
             resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+
+
+@cache
+def _start_linear_algebra() -> None:
+    """Let BLAS take its memory, 32 MiB a processor, which is no file's; denied, it ends us."""
+    from scipy.linalg.blas import dgemm
+
+    square = np.ones((512, 512))
+    np.matmul(square, square)
+    dgemm(1.0, square, square)  # NumPy and SciPy bring one BLAS each
 
 
 class Stopwatch:
