@@ -17,14 +17,17 @@ from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.ground_truth import is_structure
 from osmabench_ros.scenes.lights import Light, Lighting, LightKind
 from osmabench_ros.scenes.scene import Scene, SceneObject
+from osmabench_ros.scenes.visibility import sample_surface
 from osmabench_ros.semantics.labels import UNLABELLED
+from osmabench_ros.semantics.storeys import storey_heights, storey_of
 from osmabench_ros.simulation.contact_sheet import save_sheet, text_strip, with_labels
 from osmabench_ros.simulation.opengl.simulator import OpenGLSimulator
 
 TILE_PX, COLUMNS, WORDS_PX = 160, 8, 52
 HFOV_RAD = math.radians(40)
 CUT_M = 2.0
-"""Above the lowest point; what is higher is cut away in the view from above."""
+"""Above a floor; what is higher is cut away in its view from above."""
+POINTS_PER_M2 = 100.0
 LETTER_PX = 6.5
 
 _AWAY_M = 1000.0
@@ -39,9 +42,16 @@ _GROUND = 90
 def write_scene_sheet(
     scene: Scene, path: Path, progress: Progress = silent, *, overwrite: bool = False
 ) -> None:
-    """Draw a scene from above, and every object with its id, class and size, into one image."""
+    """Draw each storey from above, and every object with its id, class and size, as one image."""
     check_file(path, overwrite=overwrite)
-    rows = [text_strip(f'{scene.dataset} {scene.name}', TILE_PX * COLUMNS), _from_above(scene)]
+    title, rows = f'{scene.dataset} {scene.name}', []
+    storeys_m = storey_heights(sample_surface(scene, POINTS_PER_M2, seed=0).points)
+    if len(storeys_m) < 2:
+        storeys_m = (float(scene.box.minimum[2]),)
+    for number, floor_m in enumerate(storeys_m):
+        place = f', storey {number} at {floor_m:.2f} m' if len(storeys_m) > 1 else ''
+        rows.append(text_strip(title + place, TILE_PX * COLUMNS))
+        rows.append(_from_above(scene, storeys_m, number))
     tiles = list(_tiles(scene, progress))
     empty = np.zeros_like(tiles[0])
     for start in range(0, len(tiles), COLUMNS):
@@ -87,33 +97,35 @@ def _told(scene: Scene, item: SceneObject) -> Sequence[str]:
     )
 
 
-def _from_above(scene: Scene) -> NDArray[np.uint8]:
-    """Return the scene below the cut, the world's x to the right, with the ids of its things."""
-    low, size = scene.box.minimum, scene.box.size
+def _from_above(scene: Scene, storeys_m: Sequence[float], number: int) -> NDArray[np.uint8]:
+    """Return a storey below its cut, the world's x to the right, with the ids of its things."""
+    size = scene.box.size
     width = TILE_PX * COLUMNS
     wide_m = 1.04 * float(size[0])
     height = int(np.clip(width * float(size[1]) / max(wide_m, 1e-3) * 1.04, 200, 2 * width))
     wide_m = max(wide_m, 1.04 * float(size[1]) * width / height)
     above_m = wide_m / 2 / math.tan(HFOV_RAD / 2)
-    cut_m = min(CUT_M, float(size[2]))
+    cut_m = min(storeys_m[number] + CUT_M, float(scene.box.maximum[2]))
     view = Intrinsics.from_hfov(width, height, HFOV_RAD)
     x, y, _ = scene.box.center
-    pose = Pose(np.diag([1.0, -1.0, -1.0]), np.array([x, y, low[2] + cut_m + above_m]))
-    simulator = OpenGLSimulator(
-        scene, view, near_m=above_m, far_m=above_m + cut_m + float(size[2]) + 1.0
-    )
+    pose = Pose(np.diag([1.0, -1.0, -1.0]), np.array([x, y, cut_m + above_m]))
+    simulator = OpenGLSimulator(scene, view, near_m=above_m, far_m=above_m + float(size[2]) + 1.0)
     try:
         simulator.set_lighting(_LIGHTING)
         seen = simulator.render(pose)
     finally:
         simulator.close()
     things = [item for item in scene.objects if not is_structure(scene, item)]
-    low_ones = [item for item in things if item.box.minimum[2] < low[2] + cut_m]
-    centers = np.array([item.box.center for item in low_ones]).reshape(-1, 3)
+    shown = [
+        item
+        for item in things
+        if item.box.minimum[2] < cut_m and storey_of(item.box.minimum[2], storeys_m) == number
+    ]
+    centers = np.array([item.box.center for item in shown]).reshape(-1, 3)
     pixels = view.project(pose.inverse().transform(centers))
     labels = [
         (float(x) - LETTER_PX, float(y) - 8.0, str(item.instance_id))
-        for item, (x, y) in zip(low_ones, pixels, strict=True)
+        for item, (x, y) in zip(shown, pixels, strict=True)
     ]
     return with_labels(seen.color, labels)
 

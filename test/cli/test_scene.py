@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from small_scenes import room_scene
+from small_scenes import ramp_house, room_scene
 from typer.testing import CliRunner
 
 from osmabench_ros.cli.main import app
@@ -16,7 +16,7 @@ from osmabench_ros.scenes.ground_truth import is_structure
 from osmabench_ros.scenes.writing import write_scene_folder
 from osmabench_ros.semantics.labels import UNLABELLED
 from osmabench_ros.simulation.contact_sheet import CAPTION_PX
-from osmabench_ros.simulation.scene_sheet import COLUMNS, TILE_PX, WORDS_PX
+from osmabench_ros.simulation.scene_sheet import COLUMNS, TILE_PX, WORDS_PX, write_scene_sheet
 
 pytestmark = pytest.mark.gl
 
@@ -64,3 +64,16 @@ def test_a_sheet_that_is_there_stays(tmp_path: Path) -> None:
     checked(tmp_path / 'lab', '--overwrite')
     with pytest.raises(SimulationError, match=r'that ends in \.png'):
         checked(tmp_path / 'lab', '-o', str(tmp_path / 'b.unknown'))
+
+
+def test_every_storey_is_seen_from_above(tmp_path: Path) -> None:
+    scene = ramp_house()
+    write_scene_sheet(scene, tmp_path / 'a.png')
+    sheet = np.asarray(Image.open(tmp_path / 'a.png'))
+    tiles = -(-len(scene.objects) // COLUMNS) * (TILE_PX + WORDS_PX)
+    views, rest = divmod(len(sheet) - tiles, 2)
+    assert rest == 0
+    lower, upper = sheet[CAPTION_PX:views], sheet[views + CAPTION_PX : 2 * views]
+    # Two plans of the same size, of which the upper hides what is below.
+    assert lower.shape == upper.shape
+    assert (lower != upper).any(axis=2).mean() > 0.05
