@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
 from functools import cached_property, partial
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator, model_validator
 
 from osmabench_ros.base.configuration import config_path
+from osmabench_ros.base.extensions import MAPPERS, SIMULATORS, SUITES, load_extension
 from osmabench_ros.base.limits.documents import read_yaml
 from osmabench_ros.base.limits.reading import shown
 from osmabench_ros.base.settings import setting
@@ -382,7 +383,51 @@ def load_config(name_or_path: str) -> MatrixConfig:
     # A folder of that name, such as one of results, is no configuration.
     if not path.suffix and (not os.path.exists(path) or os.path.isdir(path)):
         path = _bundled(name_or_path)
-    return parse_config(read_yaml(path, ConfigError), shown(path))
+    data, source = read_yaml(path, ConfigError), shown(path)
+    try:
+        return parse_config(data, source)
+    except ConfigError as error:
+        # Told with what is malformed, not in another round.
+        unknown = _unknown_names(data)
+        if not unknown:
+            raise
+        told = (text.removesuffix('.') for text in (str(error), *unknown))
+        raise ConfigError('; '.join(told)) from error
+
+
+def _unknown_names(data: Any) -> list[str]:
+    """Return the errors of names that stand for nothing, as far as a malformed text has names."""
+    given = _section(data)
+    own = [item for item in _listed(given, 'mappers') if not item.keys() & {'command', 'stack'}]
+    conditions = given.get('conditions')
+    looks: list[tuple[Callable[[str], object], list[Any]]] = [
+        (partial(load_extension, SUITES), [i.get('name') for i in _listed(given, 'suites')]),
+        (load_condition, conditions if isinstance(conditions, list) else []),
+        (partial(load_extension, MAPPERS), [i.get('implementation', i.get('name')) for i in own]),
+        (partial(load_extension, SIMULATORS), [_section(given.get('simulator')).get('name')]),
+    ]
+    found: dict[str, None] = {}
+    for look, names in looks:
+        for name in names:
+            # Others are malformed, and told as such.
+            if isinstance(name, str) and name.isprintable() and 0 < len(name) <= _LONGEST_NAME:
+                try:
+                    look(name)
+                except ConfigError as error:
+                    found[str(error)] = None
+    return list(found)
+
+
+_LONGEST_NAME = 100
+
+
+def _section(given: Any) -> Mapping[str, Any]:
+    return given if isinstance(given, Mapping) else {}
+
+
+def _listed(given: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
+    items = given.get(key)
+    return [_section(item) for item in items] if isinstance(items, list) else []
 
 
 def _bundled(name: str) -> Path:
