@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from importlib.metadata import EntryPoint, entry_points
+import os
+import sys
+from functools import lru_cache
+from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from typing import Any
 
 from osmabench_ros.errors import ConfigError, suggestion
@@ -50,4 +53,18 @@ def load_extension(group: str, name: str) -> Any:
 
 
 def _registered(group: str) -> dict[str, EntryPoint]:
-    return {point.name: point for point in entry_points(group=group)}
+    places = tuple((path, _changed_ns(path)) for path in sys.path)
+    return {point.name: point for point in _entry_points_of(group, places)}
+
+
+@lru_cache(maxsize=32)
+def _entry_points_of(group: str, _places: tuple[tuple[str, int], ...]) -> EntryPoints:
+    """Return the entry points of a group; all distributions are read again as places change."""
+    return entry_points(group=group)
+
+
+def _changed_ns(path: str) -> int:
+    try:
+        return os.stat(path or os.curdir).st_mtime_ns
+    except OSError:
+        return 0
