@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from osmabench_ros.base.limits.documents import read_yaml
+from osmabench_ros.base.limits.documents import read_json, read_yaml
 from osmabench_ros.base.strict import Strict, validated
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.mappers.offline.method import load_method, variables_of
@@ -66,6 +66,15 @@ RUN_S, FRAME_S = 15.0, 0.15
 
 LONGEST_GAP_S = 3600.0
 """Between two reports; a longer one is an interruption."""
+
+
+GPU_TITLES = {
+    'metrics': 'the same answers as the published way on both',
+    'renderer': 'Mesa on the CPU and the driver of the GPU, all four images',
+    'open_vocabulary': 'networks of published sizes with random weights, a frame of 640 x 480; '
+    '32 bits on the CPU, 16 on the GPU',
+}
+"""Parts of benchmarks/gpu.py, and what is to be known of their rows."""
 
 
 class PublishedRow(Strict):
@@ -290,6 +299,32 @@ def section(matrix: Matrix, earlier: str = '') -> Iterator[str]:
     yield from ('; '.join([*told, shared, ', '.join(known)]), '')
 
 
+def gpu_section(file: Path) -> Iterator[str]:
+    """Yield what a GPU gives, as benchmarks/gpu.py measured it; nothing without its file."""
+    if not file.exists():
+        return
+    measured = read_json(file, ConfigError)
+    host, results = measured['host'], measured['results']
+    yield from ('## GPU beside CPU', '')
+    yield from ('Both in one run of each part, by', '', '    python benchmarks/gpu.py', '')
+    for part, told in GPU_TITLES.items():
+        rows = [item for item in results if item['part'] == part and item['gpu_s']]
+        yield from (f'**{part}**, seconds: {told}.', '')
+        yield from table(
+            ['work', 'CPU', 'GPU', 'ratio', 'results'],
+            (
+                [item['work'], f'{item["cpu_s"]:.3g}', f'{item["gpu_s"]:.3g}',
+                 f'{item["ratio"]:.1f}', item['alike'] or NOT_APPLICABLE]
+                for item in rows
+            ),
+        )  # fmt: skip
+    yield (
+        f'CPU: {host["cpu"]}, {host["cores"]} cores; GPU: {", ".join(host["gpus"])}; '
+        f'{host["os"]}; torch {host["torch"]}'
+    )
+    yield ''
+
+
 def published(tables: Iterable[Published]) -> Iterator[str]:
     """Yield the tables of papers."""
     yield from ('## Published', '', 'Not run here.', '')
@@ -310,6 +345,7 @@ def page(
     lines = [INTRODUCTION, *((note, '') if note else ())]
     for matrix in matrices:
         lines += section(matrix, earlier)
+    lines += gpu_section(Path(__file__).with_name('gpu.json'))
     return '\n'.join([*lines, *published(papers)]).rstrip() + '\n'
 
 
