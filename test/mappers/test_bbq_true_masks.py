@@ -1,5 +1,7 @@
 """The script that puts the scene's masks where BeyondBareQueries' networks would be."""
 
+import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -8,6 +10,7 @@ import pytest
 from mappers.test_true_masks import LABELS, furnished
 
 from osmabench_ros.mappers.mapper import make_mapper
+from osmabench_ros.mappers.offline.method import load_method
 
 pytest.importorskip('torch')
 
@@ -66,3 +69,35 @@ def test_masks_and_features_are_those_of_the_frames_that_bbq_reads(tmp_path: Pat
     space = made.feature_spaces['dino']
     assert not space.text_comparable
     np.testing.assert_allclose(np.linalg.norm(space.vectors, axis=1), 1.0, atol=1e-4)
+
+
+OVERLAPS = """
+import itertools, json, math, sys
+import stand_ins, torch
+
+unit = torch.tensor(list(itertools.product((-0.5, 0.5), repeat=3)))
+turn = math.sqrt(0.5) * torch.tensor([[1.0, -1, 0], [1, 1, 0], [0, 0, math.sqrt(2)]])
+others = [unit, unit + 0.5, unit + torch.tensor([0.25, 0, 0]), unit / 2, unit @ turn.T, unit + 3]
+common, iou = stand_ins.box3d_overlap(torch.stack([unit, unit + 3]), torch.stack(others))
+same = torch.ones(1, 4).cuda(0) if torch.cuda.is_available() is False else None
+print(json.dumps([common.tolist(), iou.tolist(), same is None or same.device.type == 'cpu']))
+"""
+
+
+def test_boxes_overlap_as_much_as_geometry_says(tmp_path: Path) -> None:
+    (tmp_path / 'stand_ins.py').write_text(load_method('bbq_true_masks').files['stand_ins.py'])
+    (tmp_path / 'overlaps.py').write_text(OVERLAPS)
+    done = subprocess.run(
+        [sys.executable, 'overlaps.py'], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    *named, result = done.stdout.splitlines()
+    assert all(line.startswith('stand-in for ') for line in named)
+    common, iou, on_the_cpu = json.loads(result)
+    octagon = 2 * (2**0.5 - 1)  # what two squares have in common, one of them turned by 45 degrees
+    expected = [1.0, 0.125, 0.75, 0.125, octagon, 0.0]
+    np.testing.assert_allclose(common[0], expected, atol=1e-5)
+    second = [1.0, 1.0, 1.0, 0.125, 1.0, 1.0]
+    shares = [c / (1 + v - c) for c, v in zip(expected, second, strict=True)]
+    np.testing.assert_allclose(iou[0], shares, atol=1e-5)
+    np.testing.assert_allclose(common[1], [0, 0, 0, 0, 0, 1], atol=1e-5)
+    assert on_the_cpu
