@@ -1,0 +1,50 @@
+"""The nodes of examples/ around libraries of others, as processes of one scored matrix."""
+
+import sys
+from pathlib import Path
+
+import pytest
+from prepared_scenes import PreparedScenes
+from small_config import small_config
+
+pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow]
+
+EXAMPLES = Path(__file__).resolve().parents[2] / 'examples'
+
+
+def node(name: str, script: str) -> dict[str, object]:
+    return {'name': name, 'command': [sys.executable, str(EXAMPLES / script)]}
+
+
+def test_octomap_and_kiss_icp_are_scored_as_processes_of_their_own(
+    prepared: PreparedScenes, tmp_path: Path
+) -> None:
+    for library in ('pyoctomap', 'kiss_icp'):
+        pytest.importorskip(library, reason=f'{library} is not installed')
+    from osmabench_ros.base.progress import silent
+    from osmabench_ros.bringup.runner.matrix_runner import run_matrix
+    from osmabench_ros.runs.config import parse_config
+
+    data = small_config(
+        mappers=[
+            node('octomap', 'octomap_mapper.py'),
+            node('kiss_icp', 'kiss_icp_odometry.py'),
+        ],
+        scenes=[{'reference': 'apartment', 'seed': 5}],
+        camera={'width': 160, 'height': 120},
+        trajectory={'goals': 2, 'frame_rate_hz': 10.0, 'max_frames': 20},
+        pacing={'ack_timeout_s': 60.0, 'match_timeout_s': 60.0},
+        suites=[{'name': 'map_geometry'}, {'name': 'map_trajectory'}],
+    )
+    prepared.put_into(tmp_path, data)
+    report = run_matrix(parse_config(data, 'test'), tmp_path, progress=silent)
+    assert report.passed, report
+    found = {
+        (item.mapper, item.metric): item.value for item in report.metrics if not item.class_name
+    }
+    assert found['octomap', 'f_score_0.05m'] > 0.98
+    assert found['octomap', 'ape_translation_rmse_m'] is None  # it has no poses of its own
+    assert found['kiss_icp', 'reference_path_length_m'] > 0.9
+    assert found['kiss_icp', 'matched_poses'] == 1.0
+    assert found['kiss_icp', 'ape_translation_rmse_m'] < 0.1
+    assert found['kiss_icp', 'f_score_0.05m'] > 0.9
