@@ -19,7 +19,7 @@ from scipy import ndimage
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneNode, ScoredLabel
-from osmabench_ros.semantics.storeys import storey_heights, storey_of
+from osmabench_ros.semantics.storeys import lowest_level, storey_heights, storey_of
 
 CELL_M = 0.05
 WALL_FROM_M, WALL_TO_M, WALL_BIN_M = 0.4, 1.9, 0.1
@@ -33,11 +33,6 @@ DOOR_M = 1.1
 
 MIN_AREA_M2 = 2.0
 NO_ROOM = 0
-
-
-def floor_height(points: NDArray[np.floating]) -> float:
-    """Return the height of the floor in metres: that below which 1 % of the points lie."""
-    return float(np.quantile(points[:, 2], 0.01)) if len(points) else 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +78,7 @@ def find_rooms(points: NDArray[np.floating]) -> FoundRooms:
     origin = points[:, :2].min(axis=0).astype(np.float64) - CELL_M
     cells = np.floor((points[:, :2] - origin) / CELL_M).astype(np.int64)
     shape = tuple(cells.max(axis=0) + 2)
-    height = points[:, 2] - floor_height(points)
+    height = points[:, 2] - lowest_level(points)
     wall = _walls(cells, height, shape)
     seen = np.zeros(shape, np.bool_)
     seen[cells[:, 0], cells[:, 1]] = True

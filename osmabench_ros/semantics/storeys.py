@@ -15,6 +15,9 @@ SMALLEST_SHARE = 0.1
 BELOW_FLOOR_M = 0.1
 """As far below its floor, a thing still is on a storey."""
 
+LOWEST_SHARE = 0.01
+"""As large a share of the points may lie below the lowest floor."""
+
 _CELL_M, _BIN_M = 0.1, 0.05
 _FREE_M, _FREE_SHARE = 1.0, 0.5
 
@@ -68,3 +71,20 @@ def storey_of(heights_m: ArrayLike, storeys_m: ArrayLike) -> NDArray[np.int64]:
     bounds = np.asarray(storeys_m, np.float64)[1:] - BELOW_FLOOR_M
     heights = np.asarray(heights_m, np.float64)
     return np.asarray(np.searchsorted(bounds, heights, side='right'), np.int64)
+
+
+def lowest_level(points: NDArray[np.floating]) -> float:
+    """Return the height in metres below which LOWEST_SHARE of points (N, 3) lie, 0 for none."""
+    return float(np.quantile(points[:, 2], LOWEST_SHARE)) if len(points) else 0.0
+
+
+def floor_heights(points: NDArray[np.floating]) -> tuple[float, ...]:
+    """Return `storey_heights` of a building of several floors, else the lowest level alone."""
+    found = storey_heights(points)
+    return found if len(found) > 1 else (lowest_level(points),)
+
+
+def heights_above_floor(points: NDArray[np.floating]) -> NDArray[np.floating]:
+    """Return how high points (N, 3) lie above the floor of their storey, metres (N,)."""
+    floors_m = np.array(floor_heights(points), points.dtype)
+    return points[:, 2] - floors_m[storey_of(points[:, 2], floors_m)]

@@ -96,7 +96,7 @@ class NavigationMap:
         origin_m = surfaces.origin_m
         if storey is None and len(surfaces.linked[0]) > 1:
             floors, heights = len(surfaces.linked[0]), surfaces.linked[1]
-            clearance, caster = _clearance(heights, cell_m), RayCaster(scene)
+            clearance, caster = surface_clearance(heights, cell_m), RayCaster(scene)
             found = cls(origin_m, cell_m, clearance, heights, floors, radius_m, storeys_m, caster)
             if found.free[1:floors].any():
                 return found
@@ -253,7 +253,7 @@ class NavigationMap:
         return bool(abs(z - end[2]) <= CLIMB_M)
 
 
-def _clearance(heights_m: NDArray[np.float64], cell_m: float) -> NDArray[np.float64]:
+def surface_clearance(heights_m: NDArray[np.float64], cell_m: float) -> NDArray[np.float64]:
     """Return the way from each surface to the nearest end of one, over its neighbours."""
     from scipy import sparse
 

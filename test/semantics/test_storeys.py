@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from osmabench_ros.semantics.storeys import storey_heights, storey_of
+from osmabench_ros.semantics.storeys import heights_above_floor, storey_heights, storey_of
 
 
 def plane(z: float, x: tuple[float, float] = (0, 6), noise_m: float = 0.0) -> NDArray[np.float64]:
@@ -46,3 +46,15 @@ def test_a_thing_is_on_the_floor_below_it() -> None:
     assert storey_of(heights, (0.5, 3.3)).tolist() == [0, 0, 0, 0, 1, 1, 1]
     assert storey_of(heights, (0.5,)).tolist() == [0] * 7
     assert storey_of(1.0, ()) == 0
+
+
+def test_heights_are_above_the_floor_of_the_own_storey():
+    points = house()
+    above = heights_above_floor(points)
+    floors = np.array([0.5, 3.3])[(points[:, 2] > 3.2).astype(int)]
+    assert above == pytest.approx(points[:, 2] - floors, abs=0.05)
+
+
+def test_without_storeys_heights_are_above_the_lowest_points():
+    z = np.linspace(1.0, 2.0, 101)
+    assert heights_above_floor(np.column_stack([z, z, z])) == pytest.approx(z - 1.01)

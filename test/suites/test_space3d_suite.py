@@ -23,7 +23,7 @@ from osmabench_ros.suites.space3d.grading import SentenceGrader
 from osmabench_ros.suites.space3d.suite import SPACE3D
 from osmabench_ros.suites.suite import SuiteContext, make_suite
 from osmabench_ros.vqa.answering.rule import RuleAnswerer
-from osmabench_ros.vqa.answering.space import FloorWays
+from osmabench_ros.vqa.answering.ways import FloorPlans, FloorWays
 from osmabench_ros.vqa.exact.generation import questions_about
 from osmabench_ros.vqa.questions import AnswerType, Inquiry, QueryKind, SpatialCategory
 from osmabench_ros.vqa.wording import parsed
@@ -175,8 +175,8 @@ def test_no_way_leads_through_a_closed_wall_and_none_is_asked_for(truth):
     closing = np.stack(np.meshgrid(WALL_X, y, np.arange(0, 2, 0.02), indexing='ij'), -1)
     closed = np.concatenate([points, closing.reshape(-1, 3).astype(np.float32)])
     by_id = truth.graph.by_id
-    assert FloorWays(points).between_m(by_id[3].box, by_id[9].box) is not None
-    ways = FloorWays(closed)
+    assert FloorWays(FloorPlans(points)).between_m(by_id[3].box, by_id[9].box) is not None
+    ways = FloorWays(FloorPlans(closed))
     # Only the larger room can be reached, and the ends are moved to it.
     through = ways.between_m(by_id[3].box, by_id[9].box)
     assert through is None or through < 4.5
@@ -184,7 +184,7 @@ def test_no_way_leads_through_a_closed_wall_and_none_is_asked_for(truth):
     for item in questions_about(shut, scene='flat', seed=2, count=60, asked=SPACE3D):
         if parsed(item.text).kind is QueryKind.WALK:
             assert item.answer < 5
-    assert FloorWays(np.zeros((0, 3))).between_m(by_id[3].box, by_id[9].box) is None
+    assert FloorWays(FloorPlans(np.zeros((0, 3)))).between_m(by_id[3].box, by_id[9].box) is None
 
 
 def test_a_map_without_points_is_not_asked_for_ways(truth, tmp_path):

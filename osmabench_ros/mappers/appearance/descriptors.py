@@ -11,7 +11,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from osmabench_ros.mappers.fusion import AXIS_BITS
-from osmabench_ros.mappers.rooms import floor_height
+from osmabench_ros.semantics.storeys import heights_above_floor
 
 _SMALL_VOXELS = 4
 _ABSORBING_ROUNDS = 3
@@ -188,7 +188,7 @@ def _shape_features(
     count = int(groups.max()) + 1
     order = np.argsort(groups, kind='stable')
     starts = np.searchsorted(groups[order], np.arange(count))
-    height = voxels.points[:, 2] - floor_height(voxels.points)
+    height = heights_above_floor(voxels.points)
     lowest, highest = _extremes(height, order, starts)
     length, width = _footprints(voxels.points, groups, count)
     curvature = 1.0 - np.linalg.norm(voxels.normals, axis=1)

@@ -2,8 +2,9 @@
 
 Entities: `about`; `world/camera` (pose, pinhole, `image`,
 `depth`), `world/path`, `world/map/{color,class,errors}`, `world/graph/{objects,structure,errors}`,
-`world/graph/edges/TYPE`, `world/ground_truth/…` likewise. What is above CUT_HEIGHT_M of a cloud is
-an entity `ceiling` below it, so that it can be switched off. Timelines: `frame` and `time`.
+`world/graph/edges/TYPE`, `world/ground_truth/…` likewise. What is above CUT_HEIGHT_M of the floors
+of a cloud is an entity `ceiling` below it, so that it can be switched off. Timelines: `frame` and
+`time`.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from osmabench_ros.reports.pictures.topview import CUT_HEIGHT_M
 from osmabench_ros.runs.identity import slug
 from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneEdge, SceneGraph, SceneNode
+from osmabench_ros.semantics.storeys import heights_above_floor
 from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.suites.suite import SuiteContext
 
@@ -117,7 +119,6 @@ MAX_POINTS = 2_000_000
 MAX_SHOWN_LABELS = 150
 _POINT_RADIUS_M = 0.018
 _LINE_RADIUS_M = 0.008
-_FLOOR_PERCENTILE = 2
 _PNG_SIGNATURE = b'\x89PNG'
 
 
@@ -189,8 +190,7 @@ class _Recording:
         if not len(rows):
             return
         points = dense.points[rows]
-        floor_m = np.percentile(points[:, 2], _FLOOR_PERCENTILE)
-        high = points[:, 2] > floor_m + CUT_HEIGHT_M
+        high = heights_above_floor(points) > CUT_HEIGHT_M
         for name, part in ((path, ~high), (f'{path}/ceiling', high)):
             colors = None if dense.colors is None else dense.colors[rows[part]]
             self._static(

@@ -31,7 +31,7 @@ from osmabench_ros.suites.cospace.wording import (
     worded,
 )
 from osmabench_ros.vqa.answering.graph_reader import GraphReader
-from osmabench_ros.vqa.answering.space import RADIUS_M, FloorWays
+from osmabench_ros.vqa.answering.ways import RADIUS_M, FloorPlans, FloorWays
 from osmabench_ros.vqa.evaluation import UNSEEABLE
 from osmabench_ros.vqa.exact.generation import RADII_M, ways_on
 from osmabench_ros.vqa.exact.view import SceneView, glimpsed_instances, label_of, shuffled
@@ -234,7 +234,7 @@ class _Known:
     def readers(self) -> tuple[ViewReader, ...]:
         """What perfect maps answer: with all surface, and with the visible surface alone."""
         whole, seen = whole_surface(self._truth), self._truth.seen_instances
-        ways = FloorWays(whole)
+        ways = FloorWays(FloorPlans(whole))
         return tuple(
             ViewReader(GraphReader(graph, self._vocabulary, ids=seen), points, ways)
             for graph in self.graphs

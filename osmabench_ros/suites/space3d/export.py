@@ -23,7 +23,7 @@ from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph
 from osmabench_ros.simulation.navigation import NavigationMap
 from osmabench_ros.suites.space3d.folder import ReferenceAnswer, write_folder
 from osmabench_ros.suites.space3d.suite import SPACE3D
-from osmabench_ros.vqa.answering.space import HEIGHT_M, RADIUS_M
+from osmabench_ros.vqa.answering.ways import HEIGHT_M, RADIUS_M
 from osmabench_ros.vqa.exact.generation import generate_questions, ways_on
 from osmabench_ros.vqa.questions import AnswerType, QueryKind, Question
 

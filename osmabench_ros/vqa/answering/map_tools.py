@@ -18,21 +18,15 @@ from osmabench_ros.language.model import Tool, ToolCall, ToolResult, json_object
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.semantics.labels import normalised_name
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneNode
-from osmabench_ros.simulation.navigation import CELL_M, NavigationMap
 from osmabench_ros.vqa.answering.language_model import described
 from osmabench_ros.vqa.answering.pictures import camera_at, encoded, points_of, view_of_points
-from osmabench_ros.vqa.graph_index import THINGS, Embedder, GraphIndex, LabelMatcher
-
-ROBOT_RADIUS_M, ROBOT_HEIGHT_M = 0.2, 1.2
-"""Of the robot that `navigable_distance` takes through the map."""
+from osmabench_ros.vqa.answering.ways import FloorWays, ways_of_map
+from osmabench_ros.vqa.graph_index import Embedder, GraphIndex, LabelMatcher
 
 MOST_RESULT_CHARACTERS = 6000
 MOST_ARGUMENT_CHARACTERS = 4000
 MOST_PICTURE_PX = 768
 _MOST_ROWS = 60
-_FLOOR_BAND_M = 0.1
-_STEP_M = 0.15
-_CLOSED_CELLS = 3
 
 
 class _Arguments(BaseModel):
@@ -183,20 +177,16 @@ class MapTools:
     def navigable_distance(self, wanted: NavigableDistance) -> ToolResult:
         """Return the length of the shortest way between the free places next to the centres."""
         boxes = [self._node(i, boxed=True).box for i in (wanted.first, wanted.second)]
-        if self._navigation is None:
+        if self._ways is None:
             raise ToolFaultError('the map has no points of a floor that a robot could drive on')
-        places = np.argwhere(self._navigation.free)
-        positions = self._navigation.positions(places)
-        ends = []
-        for box in boxes:
-            assert box is not None
-            nearest = np.linalg.norm(positions[:, :2] - box.center[:2], axis=1).argmin()
-            ends.append(positions[nearest])
-        return ToolResult(json.dumps({'metres': round(self._navigation.distance_m(*ends), 2)}))
+        length_m = self._ways.between_m(*(box for box in boxes if box is not None))
+        if length_m is None:
+            raise ToolFaultError('no way over floor and stairs of the map leads there')
+        return ToolResult(json.dumps({'metres': round(length_m, 2)}))
 
     @cached_property
-    def _navigation(self) -> NavigationMap | None:
-        return free_space(self._map)
+    def _ways(self) -> FloorWays | None:
+        return ways_of_map(self._map)
 
     def look(self, wanted: Look) -> ToolResult:
         """Return a picture of the points."""
@@ -270,51 +260,3 @@ def _text_of(node: SceneNode) -> str:
 def _brief(data: dict[str, Any]) -> str:
     kept = ('id', 'label', 'room', 'center', 'size')
     return json.dumps({key: data[key] for key in kept if key in data}, ensure_ascii=False)
-
-
-def free_space(semantic_map: SemanticMap) -> NavigationMap | None:
-    """Return where a small robot can drive in a map, from its points alone; one storey.
-
-    Floor is where points lie within 10 cm of its height, gaps of up to 30 cm closed, and no point
-    lies above it up to the robot's height. Places that the map never saw are not free. None if
-    that leaves no place.
-    """
-    from scipy import ndimage
-
-    found = points_of(semantic_map)
-    if found is None:
-        return None
-    points = found[0].astype(np.float64)
-    floor_m = _floor_height(semantic_map, points)
-    origin = points[:, :2].min(axis=0) - CELL_M
-    cells = ((points[:, :2] - origin) / CELL_M).astype(int)
-    shape = tuple((cells.max(axis=0) + 2).tolist())
-    above = points[:, 2] - floor_m
-    floor, blocked = np.zeros(shape, bool), np.zeros(shape, bool)
-    floor[tuple(cells[np.abs(above) <= _FLOOR_BAND_M].T)] = True
-    blocked[tuple(cells[(above > _STEP_M) & (above < ROBOT_HEIGHT_M)].T)] = True
-    way = np.arange(-_CLOSED_CELLS, _CLOSED_CELLS + 1)
-    disc = np.hypot(*np.meshgrid(way, way))
-    closed = ndimage.binary_closing(np.pad(floor, _CLOSED_CELLS), disc <= _CLOSED_CELLS)
-    inner = slice(_CLOSED_CELLS, -_CLOSED_CELLS)
-    free = closed[inner, inner] & ~blocked
-    clearance = ndimage.distance_transform_edt(np.pad(free, 1))[1:-1, 1:-1][None] * CELL_M
-    heights = np.full(clearance.shape, floor_m)
-    made = NavigationMap(origin, CELL_M, clearance, heights, 1, ROBOT_RADIUS_M, (floor_m,))
-    return made if made.free.any() else None
-
-
-def _floor_height(semantic_map: SemanticMap, points: np.ndarray[Any, Any]) -> float:
-    """Return the height of the floor: of its node, else where most of the lower points lie."""
-    named = [
-        node.box.maximum[2]
-        for node in semantic_map.graph.nodes
-        if node.kind in THINGS and node.box is not None and normalised_name(node.label) == 'floor'
-    ]
-    if named:
-        return float(np.median(named))
-    z = points[:, 2]
-    lower = z[z <= (z.min() + z.max()) / 2]
-    counts, edges = np.histogram(lower, np.arange(lower.min(), lower.max() + 0.1, 0.05))
-    most = int(counts.argmax())
-    return float(edges[most] + edges[most + 1]) / 2

@@ -13,7 +13,8 @@ from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.vqa.answering.answerer import AnsweringMaterial, OneByOne
 from osmabench_ros.vqa.answering.execution import QueryExecutor
 from osmabench_ros.vqa.answering.graph_reader import GraphReader
-from osmabench_ros.vqa.answering.space import SpaceExecutor, storeys_of_map, ways_of_map
+from osmabench_ros.vqa.answering.space import SpaceExecutor, storeys_of_map
+from osmabench_ros.vqa.answering.ways import ways_of_map
 from osmabench_ros.vqa.graph_index import SIMILARITY_THRESHOLD, Embedder
 from osmabench_ros.vqa.questions import Answer, Inquiry
 from osmabench_ros.vqa.wording import parsed

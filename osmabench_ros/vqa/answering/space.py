@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, cached_property
-from typing import Protocol
+from functools import cache
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from osmabench_ros.errors import SimulationError
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.semantics.labels import normalised_name
 from osmabench_ros.semantics.scene_graph import NodeKind, RelationType, SceneNode
 from osmabench_ros.semantics.storeys import storey_heights, storey_of
-from osmabench_ros.simulation.navigation import CELL_M, NavigationMap
 from osmabench_ros.vqa.answering.execution import GraphAnswer, QueryExecutor, SilentError, yes_no
 from osmabench_ros.vqa.answering.references import ReferenceResolver
+from osmabench_ros.vqa.answering.ways import Ways
 from osmabench_ros.vqa.graph_index import GraphIndex
 from osmabench_ros.vqa.questions import Query, QueryKind
 
@@ -32,93 +30,6 @@ ROOMS_RATIO = 1.25
 
 MIRRORED_M = 0.15
 """Places of things that stand symmetrically differ by less than this from mirror images."""
-
-RADIUS_M, HEIGHT_M = 0.2, 1.5
-"""The robot whose ways are asked for: the usual agent of Habitat-Sim."""
-
-_FLOOR_SHARE = 0.01
-_LEVEL_M, _GAP_CELLS = 0.1, 3
-
-
-class Ways(Protocol):
-    """Where a robot can go."""
-
-    def between_m(self, first: AxisAlignedBox, second: AxisAlignedBox) -> float | None:
-        """Return the length of the shortest way between two things, None if there is none.
-
-        It joins the navigable points that are nearest to their centres.
-        """
-        ...
-
-    def path(self, first: AxisAlignedBox, second: AxisAlignedBox) -> NDArray[np.float64] | None:
-        """Return that way as a polyline (N, 3), None if there is none."""
-        ...
-
-
-class FloorWays:
-    """Ways on the lowest floor under points of surfaces (N, 3), world metres, z up.
-
-    A place is free where a robot of `radius_m` has floor, with small gaps closed, and no point
-    between _LEVEL_M above the floor and HEIGHT_M.
-    """
-
-    def __init__(self, points: NDArray[np.floating], radius_m: float = RADIUS_M) -> None:
-        self._points, self._radius_m = points, radius_m
-
-    @cached_property
-    def _places(self) -> tuple[NavigationMap, NDArray[np.float64]] | None:
-        from scipy import ndimage
-
-        if not len(self._points):
-            return None
-        floor_m = float(np.quantile(self._points[:, 2], _FLOOR_SHARE))
-        height = self._points[:, 2] - floor_m
-        origin = self._points[:, :2].min(axis=0).astype(np.float64) - CELL_M
-        cells = ((self._points[:, :2] - origin) / CELL_M).astype(np.int64)
-        shape = tuple((cells.max(axis=0) + 2).tolist())
-        floor, blocked = np.zeros(shape, bool), np.zeros(shape, bool)
-        floor[tuple(cells[np.abs(height) < _LEVEL_M].T)] = True
-        blocked[tuple(cells[(height > _LEVEL_M) & (height < HEIGHT_M)].T)] = True
-        margin = _GAP_CELLS + 1
-        closed = ndimage.binary_closing(np.pad(floor, margin), iterations=_GAP_CELLS)
-        floor = closed[margin:-margin, margin:-margin] & ~blocked
-        clear = ndimage.distance_transform_edt(floor)[None] * CELL_M
-        heights = np.full(clear.shape, floor_m)
-        found = NavigationMap(origin, CELL_M, clear, heights, 1, self._radius_m, (floor_m,))
-        if not found.free.any():
-            return None
-        return found, found.positions(np.argwhere(found.free))
-
-    def line_m(self, start_m: ArrayLike, goal_m: ArrayLike) -> NDArray[np.float64] | None:
-        """Return the way (N, 3) between the free places nearest to two points, None for none."""
-        if self._places is None:
-            return None
-        grid, free = self._places
-        ends = [
-            free[np.argmin(np.linalg.norm(free - np.asarray(point), axis=1))]
-            for point in (start_m, goal_m)
-        ]
-        try:
-            return grid.shortest_path(*ends)
-        except SimulationError:
-            return None
-
-    def between_m(self, first: AxisAlignedBox, second: AxisAlignedBox) -> float | None:
-        """Return the length of the way between two things, as `Ways`."""
-        line = self.path(first, second)
-        return None if line is None else float(np.linalg.norm(np.diff(line, axis=0), axis=1).sum())
-
-    def path(self, first: AxisAlignedBox, second: AxisAlignedBox) -> NDArray[np.float64] | None:
-        """Return the way between two things, as `Ways`."""
-        return self.line_m(first.center, second.center)
-
-
-def ways_of_map(semantic_map: SemanticMap) -> FloorWays | None:
-    """Return the ways on the map's own points; None for a map without points."""
-    dense = semantic_map.dense
-    if dense is None or not len(dense.points):
-        return None
-    return FloorWays(dense.points if dense.valid is None else dense.points[dense.valid])
 
 
 def storeys_of_map(semantic_map: SemanticMap) -> tuple[float, ...]:
@@ -144,7 +55,7 @@ class SpaceExecutor(QueryExecutor):
     ) -> None:
         super().__init__(index, resolver)
         self._ways = ways
-        self._storeys_m = cache(storeys_m)
+        self.storeys_m = cache(storeys_m)
         self._lengths: dict[tuple[int, int], float] = {}
 
     def execute(self, query: Query) -> GraphAnswer:
@@ -229,9 +140,9 @@ class SpaceExecutor(QueryExecutor):
 
     def _floor_of(self, query: Query) -> GraphAnswer:
         node = self._boxed(query.phrases[0])
-        if not self._storeys_m():
+        if not self.storeys_m():
             raise SilentError('the map has no points to find floors in')
-        number = int(storey_of(_box(node).minimum[2], self._storeys_m()))
+        number = int(storey_of(_box(node).minimum[2], self.storeys_m()))
         return GraphAnswer(number, (node.id,))
 
     def _upstairs(self, query: Query) -> GraphAnswer:

@@ -18,7 +18,8 @@ from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph
 from osmabench_ros.semantics.storeys import storey_heights
 from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.vqa.answering.references import ReferenceResolver
-from osmabench_ros.vqa.answering.space import RADIUS_M, FloorWays, SpaceExecutor, Ways
+from osmabench_ros.vqa.answering.space import SpaceExecutor
+from osmabench_ros.vqa.answering.ways import RADIUS_M, FloorPlans, FloorWays, Ways
 from osmabench_ros.vqa.exact import existence, measurement, relations, robot_tasks
 from osmabench_ros.vqa.exact.selection import select
 from osmabench_ros.vqa.exact.space import floors
@@ -258,8 +259,9 @@ def ways_on(surface: LabelledCloud, unseen: LabelledCloud) -> tuple[FloorWays, .
     if surface.normals is not None and unseen.normals is not None:
         # Undersides of floors would pass for floors below them.
         points = points[np.concatenate([surface.normals, unseen.normals])[:, 2] > -0.5]
-    found = tuple(FloorWays(points, radius_m) for radius_m in RADII_M)
-    return (*found, FloorWays(surface.points)) if len(surface.points) else found
+    plans, seen = FloorPlans(points), FloorPlans(surface.points)
+    found = tuple(FloorWays(plans, radius_m) for radius_m in RADII_M)
+    return (*found, FloorWays(seen)) if len(surface.points) else found
 
 
 def _storeys(truth: GroundTruth) -> tuple[tuple[float, ...], ...]:

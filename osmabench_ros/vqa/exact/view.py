@@ -14,7 +14,7 @@ from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.semantics.labels import NO_INSTANCE, normalised_name
 from osmabench_ros.semantics.scene_graph import NodeKind, RelationType, SceneGraph, SceneNode
 from osmabench_ros.sequences.ground_truth import GroundTruth
-from osmabench_ros.vqa.answering.space import Ways
+from osmabench_ros.vqa.answering.ways import Ways
 from osmabench_ros.vqa.english import (
     BASIC_COLORS,
     MATERIALS,
