@@ -132,7 +132,8 @@ class MapAdapterNode(BenchmarkNode[MapAdapterSettings]):
         if message.state == RunState.STATE_FINISHED:
             self._bridge_is_done = True
             if not self._settling.over:
-                self._end()
+                last = stamp_from_message(message.header.stamp)
+                self._end(last if message.frames_published else None)
         elif self._bridge_is_done and message.state != RunState.STATE_FAILED:
             # The run was reset: what the stack publishes from now on is another map.
             self._start_over()
@@ -152,9 +153,9 @@ class MapAdapterNode(BenchmarkNode[MapAdapterSettings]):
             self.fail(error)
         return response
 
-    def _end(self) -> None:
+    def _end(self, last_ns: int | None = None) -> None:
         value = self.settings
-        self._settling.end(self._steady.now_s())
+        self._settling.end(self._steady.now_s(), last_ns)
         if value.finish_service:
             self._finish = FinishCall(
                 self,

@@ -42,6 +42,18 @@ def test_with_the_last_frame_in_the_map_the_set_time_is_enough() -> None:
     assert (made.frames_used, made.counted()) == (FRAMES, '')
 
 
+def test_a_last_frame_that_comes_behind_the_end_is_waited_for_in_the_map() -> None:
+    made = settling()
+    for index in range(FRAMES):
+        mapped(made, index, 10.0 * index + 1)
+    made.end(31.0, last_ns=40)
+    made.frame(40, 31.5)
+    assert made.outcome(40.0) is SettlingOutcome.CHANGES
+    mapped(made, FRAMES, 41.0)
+    assert made.outcome(42.1) is SettlingOutcome.SETTLED
+    assert made.frames_used == FRAMES + 1
+
+
 def test_the_same_map_again_is_no_change() -> None:
     made = settling()
     for index in range(FRAMES):

@@ -71,8 +71,13 @@ class MapSettling:
         """Note that a process of the stack is busy."""
         self._worked_s = now_s
 
-    def end(self, now_s: float) -> None:
-        """Note that the last frame was published, or the stack was asked to complete its map."""
+    def end(self, now_s: float, last_ns: int | None = None) -> None:
+        """Note that the last frame was published, or the stack was asked to complete its map.
+
+        The last frame, of stamp `last_ns`, may not have come yet: it is another topic.
+        """
+        if last_ns is not None:
+            self.frame(last_ns, now_s)
         self._end_s, self._end_ns = now_s, max(self._frames, default=-1)
 
     def silent_s(self, now_s: float) -> float:
