@@ -28,7 +28,8 @@ _LOCK = threading.Lock()
 @contextmanager
 def memory_headroom(max_bytes: int) -> Iterator[None]:
     """Limit the further memory of this process; beyond it, MemoryError is raised."""
-    _start_linear_algebra()
+    if resource.getrlimit(resource.RLIMIT_AS)[0] == resource.RLIM_INFINITY:
+        _start_linear_algebra()  # a reader's process has one thread, and its own limit by now
     with _LOCK:
         soft, hard = resource.getrlimit(resource.RLIMIT_AS)
         pages = int(Path('/proc/self/statm').read_text().split()[0])
