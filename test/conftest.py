@@ -31,9 +31,16 @@ settings.register_profile('repeatable', derandomize=True)
 settings.load_profile('repeatable')
 
 FOLDER_OF_TESTS = Path(__file__).parent
+LONGEST_ID = 40
 FOREIGN_SEGMENTS = pytest.StashKey[set[Path]]()
 YOUNG_S = 10.0
 """A lock file of Fast DDS that is younger may not be locked yet, though its process lives."""
+
+
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Shorten long values, which would fill the output of a failure."""
+    long = isinstance(val, str | bytes) and len(val) > LONGEST_ID
+    return f'{val[:LONGEST_ID]!r:.40}, of {len(val)}' if long else None  # type: ignore[index]
 
 
 def _lacks_ros() -> str:

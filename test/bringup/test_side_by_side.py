@@ -99,7 +99,7 @@ def test_ctrl_c_ends_all_and_the_rest_is_run_the_next_time(tmp_path: Path) -> No
     assert len(ours) >= 4
     runner.send_signal(signal.SIGINT)
     failure(tmp_path, runner, code=130)
-    wait_for(lambda: not any(map(psutil.pid_exists, ours)), 20.0)
+    wait_for(lambda: not any(map(psutil.pid_exists, ours)), 60.0)
     before = report.stat().st_mtime_ns
     success(start(tmp_path, config, command=JOBS))
     assert report.stat().st_mtime_ns == before
@@ -116,7 +116,7 @@ def test_a_killed_runner_leaves_no_process_of_any_job(tmp_path: Path) -> None:
     ours = [item.pid for item in processes_of(runner, '')]
     os.kill(runner.pid, signal.SIGKILL)
     runner.communicate(timeout=180)
-    wait_for(lambda: not any(map(psutil.pid_exists, ours)), 20.0)
+    wait_for(lambda: not any(map(psutil.pid_exists, ours)), 60.0)
     assert orphans(tmp_path) == []
 
 
