@@ -100,11 +100,16 @@ class Meshes:
         """Where a robot can go among the meshes."""
         return NavigationMap.of_scene(self.scene, radius_m=RADIUS_M, height_m=HEIGHT_M, seed=1)
 
+    def foot(self, item: SceneObject) -> NDArray[np.float64]:
+        """Return the point of the floor below the middle of an object."""
+        x, y, z = self.center(item)
+        return np.array([x, y, max(floor_m for floor_m in self.grid.storeys_m if floor_m <= z)])
+
     def side(self, first: SceneObject, second: SceneObject) -> str:
         """Return the side of the straight line that most of the area under a way lies on."""
         free = self.grid.positions(np.argwhere(self.grid.free))
         ends = [
-            free[np.argmin(np.linalg.norm(free - self.center(item), axis=1))]
+            free[np.argmin(np.linalg.norm(free - self.foot(item), axis=1))]
             for item in (first, second)
         ]
         x, y = (self.grid.shortest_path(*ends)[:, :2] - ends[0][:2]).T
@@ -119,8 +124,8 @@ class Meshes:
         return TriangleNavigation(*navmesh_of(self.grid))
 
     def way_m(self, first: SceneObject, second: SceneObject) -> float:
-        """Return the length of the way between the centres of two objects."""
-        return self.ways.distance_m(self.center(first), self.center(second))
+        """Return the length of the way between two objects."""
+        return self.ways.distance_m(self.foot(first), self.foot(second))
 
     def room_area_m2(self, item: SceneObject) -> float:
         """Return width times depth between walls, by level rays close under the ceiling."""

@@ -63,3 +63,19 @@ def test_without_stairs_each_floor_has_ways_and_none_leads_up():
     ways = FloorWays(FloorPlans(house(stairs=False)))
     assert ways.between_m(box(1, 1, 0), box(7, 1, UPPER_M)) is None
     assert ways.between_m(box(1, 1, UPPER_M), box(7, 1, UPPER_M)) == pytest.approx(6, abs=0.15)
+
+
+def test_a_margin_takes_the_place_behind_a_wall_that_is_as_near():
+    """A wall along y = 2 up to x = 7 parts the floor; a thing in it is as near to both sides."""
+    rng = np.random.default_rng(2)
+    count = 40_000
+    wall = np.column_stack(
+        [rng.uniform(0, 7, count), rng.uniform(1.95, 2.05, count), rng.uniform(0, 2, count)]
+    )
+    plans = FloorPlans(np.concatenate([plane((0, 8), (0, 4), 0.0, rng), wall]))
+    ends = box(1, 2, 0), box(1, 1, 0)
+    lengths = sorted(FloorWays(plans, margin_m=m).between_m(*ends) for m in (0.0, 0.1))
+    assert lengths[0] == pytest.approx(0.7, abs=0.2)
+    assert lengths[1] > 12, 'around the end of the wall'
+    clear = box(3, 1, 0), box(1, 1, 0)
+    assert FloorWays(plans, margin_m=0.1).between_m(*clear) == pytest.approx(2, abs=0.3)

@@ -48,7 +48,7 @@ _KINDS = {
 
 SPACE3D = QuestionSet(
     'space3d',
-    'space3d/1',
+    'space3d/2',
     tuple(category.value for category in SpatialCategory),
     (
         space.places,

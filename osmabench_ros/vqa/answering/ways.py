@@ -132,11 +132,15 @@ class FloorPlans:
 class FloorWays:
     """Ways of a round robot on floor plans.
 
-    Ways on one storey stay on it; those to another take stairs and ramps.
+    Ways on one storey stay on it; those to another take stairs and ramps. They join the free
+    places nearest to two points; with `margin_m`, of those that are further away by no more, the
+    one on the other side, of a wall say.
     """
 
-    def __init__(self, plans: FloorPlans, radius_m: float = RADIUS_M) -> None:
-        self._plans, self._radius_m = plans, radius_m
+    def __init__(
+        self, plans: FloorPlans, radius_m: float = RADIUS_M, *, margin_m: float = 0.0
+    ) -> None:
+        self._plans, self._radius_m, self._margin_m = plans, radius_m, margin_m
         self._maps: dict[NavigationMap, NavigationMap] = {}
 
     def line_m(self, start_m: ArrayLike, goal_m: ArrayLike) -> NDArray[np.float64] | None:
@@ -154,7 +158,11 @@ class FloorWays:
             own = free[storey_of(free[:, 2], plans.storeys_m) == storey]
             if not len(own):
                 return None
-            ends.append(own[np.argmin(np.linalg.norm(own - point, axis=1))])
+            away_m = np.linalg.norm(own - point, axis=1)
+            nearest = own[np.argmin(away_m)]
+            near = own[away_m < away_m.min() + self._margin_m]
+            others = near if len(near) else nearest[None]
+            ends.append(others[np.argmax(np.linalg.norm(others - nearest, axis=1))])
         try:
             return grid.shortest_path(*ends)
         except SimulationError:

@@ -244,7 +244,7 @@ def questions_about(
         count=count,
         asked=asked,
         ways=ways_on(truth.surface, truth.unseen) if asked.asks_for_ways else (),
-        storeys_m=_storeys(truth) if asked.asks_for_storeys else (),
+        storeys_m=_storeys(truth) if asked.asks_for_storeys or asked.asks_for_ways else (),
     )
     return [_with_share(question, truth.visible_shares) for question in questions]
 
@@ -253,15 +253,23 @@ RADII_M = (RADIUS_M, RADIUS_M - 0.05, RADIUS_M + 0.05)
 """Radii of a robot for which a way has to be as long, but for half of the tolerance."""
 
 
+END_MARGIN_M = 0.05
+"""Another place next to a thing, this much further away, has to lead to the same answer."""
+
+
 def ways_on(surface: LabelledCloud, unseen: LabelledCloud) -> tuple[FloorWays, ...]:
-    """Return the ways on all surface for robots of RADII_M, and on its visible part, if any."""
+    """Return the ways on all surface for robots of RADII_M, then on its visible part, if any.
+
+    The last ones start and end at other places next to the things.
+    """
     points = np.concatenate([surface.points, unseen.points])
     if surface.normals is not None and unseen.normals is not None:
         # Undersides of floors would pass for floors below them.
         points = points[np.concatenate([surface.normals, unseen.normals])[:, 2] > -0.5]
-    plans, seen = FloorPlans(points), FloorPlans(surface.points)
-    found = tuple(FloorWays(plans, radius_m) for radius_m in RADII_M)
-    return (*found, FloorWays(seen)) if len(surface.points) else found
+    plans = FloorPlans(points)
+    found = [FloorWays(plans, radius_m) for radius_m in RADII_M]
+    found += [FloorWays(FloorPlans(surface.points))] if len(surface.points) else []
+    return (*found, FloorWays(plans, margin_m=END_MARGIN_M))
 
 
 def _storeys(truth: GroundTruth) -> tuple[tuple[float, ...], ...]:

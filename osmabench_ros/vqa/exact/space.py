@@ -97,8 +97,17 @@ def ways(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draf
     if not view.ways:
         return
     way_m = view.ways[0].between_m
-    floor_m = min((float(node.box.minimum[2]) for node in view.named_boxed if node.box), default=0)
-    nodes = [n for n in view.named_boxed if n.box and n.box.minimum[2] - floor_m < _STOREY_M]
+    lowest_m = min((float(n.box.minimum[2]) for n in view.named_boxed if n.box), default=0.0)
+    floors_m = np.array(view.storeys_m[0] if view.storeys_m else (lowest_m,))
+
+    def storey(node: SceneNode) -> int:
+        return 0 if node.box is None else int(storey_of(node.box.minimum[2], floors_m))
+
+    nodes = [
+        node
+        for node in view.named_boxed
+        if node.box and node.box.minimum[2] - floors_m[storey(node)] < _STOREY_M
+    ]
     for first, second in sampled_pairs(rng, nodes, min(limit, _MOST_WAYS)):
         assert first.box is not None
         assert second.box is not None
@@ -110,7 +119,8 @@ def ways(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draf
         query = Query(QueryKind.WALK, names)
         yield Draft(category, query, AnswerType.NUMBER, round(length_m, 3), ends, WALK_TOLERANCE_M)
         line = view.ways[0].path(first.box, second.box)
-        left_m, right_m = (0.0, 0.0) if line is None else bends_m(line)
+        is_level = storey(first) == storey(second)  # stairs turn back
+        left_m, right_m = bends_m(line) if line is not None and is_level else (0.0, 0.0)
         if max(left_m, right_m) >= _LEAST_BEND_M and min(left_m, right_m) <= _MOST_OTHER_M:
             side = 'left' if left_m > right_m else 'right'
             yield Draft(category, Query(QueryKind.WALK_SIDE, names), AnswerType.TEXT, side, ends)
