@@ -278,7 +278,7 @@ def marked(body: str) -> str:
 
 def section(matrix: Matrix, earlier: str = '') -> Iterator[str]:
     """Yield what is known of one matrix; what an earlier page says, if its runs are not here."""
-    runs = [] if matrix.absent else matrix.done()
+    runs = matrix.done()
     title = f'## {matrix.config.name.replace("_", " ")}'
     yield from (title, '')
     if not runs:

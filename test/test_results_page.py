@@ -125,10 +125,18 @@ def test_what_is_done_and_what_is_not_is_said(matrix) -> None:
 def test_a_matrix_that_cannot_be_run_here_is_left_out(matrix, tmp_path: Path) -> None:
     file = tmp_path / 'away.yaml'
     file.write_text(CONFIG.replace('reference: apartment', 'reference: gone/x.json'))
-    away = results.Matrix(file, load_config(str(file)), tmp_path / 'out')
+    away = results.Matrix(file, load_config(str(file)), tmp_path / 'away')
     assert 'Not run: gone/x.json is not here.' in results.page([away], [], '')
     new = results.Matrix(file, matrix.config, tmp_path / 'new')
     assert 'Not run: no run is done.' in results.page([new], [], '')
+
+
+def test_runs_that_are_done_are_shown_where_they_could_not_be_run_again(
+    matrix, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = results.page([matrix], [], '')
+    monkeypatch.setattr(results.Matrix, 'absent', property(lambda self: 'its tools are not here'))
+    assert results.page([matrix], [], '') == here
 
 
 def test_a_part_whose_runs_are_gone_stays_as_it_was(matrix, tmp_path: Path) -> None:
