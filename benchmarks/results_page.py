@@ -221,7 +221,7 @@ def cost_of(runs: Sequence[Run]) -> Iterator[str]:
             rows.append([mapper, str(len(rates)), rate, final, peak])
     yield from (
         '**Cost of mapping**, medians over runs and the largest memory. A program that wants the '
-        'whole sequence works after the last frame; before, frames are only recorded for it.',
+        'whole sequence works after the last frame; until then it is only recorded.',
         '',
     )
     yield from table(
