@@ -202,7 +202,7 @@ def figures_of(runs: Sequence[Run], conditions: Sequence[str]) -> Iterator[str]:
 
 
 def cost_of(runs: Sequence[Run]) -> Iterator[str]:
-    """Yield what mapping took, by method: the median frame rate and the largest memory."""
+    """Yield what mapping took, by method: medians of rate and last map, and the largest memory."""
     rows = []
     for mapper in distinct(run.mapper for run in runs):
         own = [run.plan.directory / TIMINGS for run in runs if run.mapper == mapper]
@@ -212,12 +212,28 @@ def cost_of(runs: Sequence[Run]) -> Iterator[str]:
             for item in timed
             if item.mapping.mapped and item.mapping_s
         ]
+        last = [item.final_map_s for item in timed if item.final_map_s is not None]
         memory = [item.peak_memory_bytes.get(item.mapper, 0) for item in timed]
         if rates:
             peak = f'{max(memory) / 2**20:.0f}'
-            rows.append([mapper, str(len(rates)), f'{statistics.median(rates):.2f}', peak])
-    yield from ('**Cost of mapping**, the median over runs and the largest memory.', '')
-    yield from table(['method', 'runs', 'frames a second', 'peak memory of the mapper, MiB'], rows)
+            final = f'{statistics.median(last):.1f}' if last else NOT_APPLICABLE
+            rate = f'{statistics.median(rates):.2f}'
+            rows.append([mapper, str(len(rates)), rate, final, peak])
+    yield from (
+        '**Cost of mapping**, medians over runs and the largest memory. A program that wants the '
+        'whole sequence works after the last frame; until then it is only recorded.',
+        '',
+    )
+    yield from table(
+        [
+            'method',
+            'runs',
+            'frames a second',
+            'from the last frame to the map, s',
+            'peak memory of the mapper, MiB',
+        ],
+        rows,
+    )
 
 
 def remarks_of(runs: Sequence[Run]) -> Iterator[str]:
@@ -262,7 +278,7 @@ def marked(body: str) -> str:
 
 def section(matrix: Matrix, earlier: str = '') -> Iterator[str]:
     """Yield what is known of one matrix; what an earlier page says, if its runs are not here."""
-    runs = [] if matrix.absent else matrix.done()
+    runs = matrix.done()
     title = f'## {matrix.config.name.replace("_", " ")}'
     yield from (title, '')
     if not runs:

@@ -72,7 +72,7 @@ def matrix(tmp_path: Path):
         (root / run_id / 'timings.json').write_text(json.dumps({
             'frames': 60, 'mapper': 'mapper', 'pacing': 'lockstep', 'mapping_s': 20.0,
             'peak_memory_bytes': {'mapper': (100 + order) << 20}, 'staleness': None,
-            'speed_factor': None, 'runs_at_once': 2,
+            'speed_factor': None, 'runs_at_once': 2, 'final_map_s': 2.0 + order,
             'participants': [{
                 'name': 'mapper', 'published': 60, 'received': 60, 'mapped': 60,
                 'latency_p50_s': None, 'latency_p95_s': None, 'latency_p99_s': None,
@@ -115,7 +115,7 @@ def test_what_is_done_and_what_is_not_is_said(matrix) -> None:
     assert '`apartment.seed_2.velocity.open3d_slam.opengl.2`: the mapper died\n' in text
     assert f'osmabench run {matrix.file} --out runs/results' in text
     assert 'The machine was busy.' in text
-    assert '| open3d_slam | 4 | 3.00 | 103 |' in text
+    assert '| open3d_slam | 4 | 3.00 | 3.5 | 103 |' in text
     assert 'CPU: a processor; ' in text
     assert '2 runs at once; numpy 2.0\n' in text
     # A hundred seconds a run, eleven to go.
@@ -125,10 +125,18 @@ def test_what_is_done_and_what_is_not_is_said(matrix) -> None:
 def test_a_matrix_that_cannot_be_run_here_is_left_out(matrix, tmp_path: Path) -> None:
     file = tmp_path / 'away.yaml'
     file.write_text(CONFIG.replace('reference: apartment', 'reference: gone/x.json'))
-    away = results.Matrix(file, load_config(str(file)), tmp_path / 'out')
+    away = results.Matrix(file, load_config(str(file)), tmp_path / 'away')
     assert 'Not run: gone/x.json is not here.' in results.page([away], [], '')
     new = results.Matrix(file, matrix.config, tmp_path / 'new')
     assert 'Not run: no run is done.' in results.page([new], [], '')
+
+
+def test_runs_that_are_done_are_shown_where_they_could_not_be_run_again(
+    matrix, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = results.page([matrix], [], '')
+    monkeypatch.setattr(results.Matrix, 'absent', property(lambda self: 'its tools are not here'))
+    assert results.page([matrix], [], '') == here
 
 
 def test_a_part_whose_runs_are_gone_stays_as_it_was(matrix, tmp_path: Path) -> None:

@@ -146,6 +146,14 @@ OTHER_SUITES = (
         'Root mean square distance of the poses that the method found from the true ones.',
     ),
     Headline(
+        'Frames with a pose',
+        'map_trajectory',
+        None,
+        'frames_with_pose',
+        True,
+        'Share of the frames of the path, dropped ones too; errors are over these alone.',
+    ),
+    Headline(
         'CoSpace',
         'cospace',
         'strict',

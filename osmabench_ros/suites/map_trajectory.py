@@ -11,6 +11,7 @@ from pydantic import Field
 
 from osmabench_ros.base.strict import Strict, validated
 from osmabench_ros.errors import AlignmentError, ConfigError, MetricError, OsmabenchWarning
+from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
 from osmabench_ros.maps.semantic_map import transformed_map
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.metrics.trajectory import (
@@ -61,6 +62,7 @@ class MapTrajectorySuite:
     those after the alignment of the poses, which moves the map too: they include the overall
     figures of `map_geometry`. A map without poses, or a run whose true poses are unknown, has
     none. Where the path is too straight for an alignment, what depends on it is not applicable.
+    Errors are over the frames with a pose: `frames_with_pose` is their share of all frames.
     """
 
     name = 'map_trajectory'
@@ -89,11 +91,18 @@ class MapTrajectorySuite:
             as_is = replace(self._settings, alignment=TrajectoryAlignment.NONE)
             score = score_trajectory(reference, estimate, as_is)
             found = [self._named(record, aligned=False) for record in score.records]
-            return [*found, *self._without_alignment()]
+            return [self._share(score, reference), *found, *self._without_alignment()]
         for remark in score.remarks:
             warnings.warn(f'suite "{self.name}": {remark}', OsmabenchWarning, stacklevel=2)
         of_poses = (self._named(record, aligned=record.suite != SUITE) for record in score.records)
-        return [*of_poses, *self._geometry(context, score)]
+        share = self._share(score, reference)
+        return [share, *of_poses, *self._geometry(context, score)]
+
+    def _share(self, score: TrajectoryScore, reference: StampedTrajectory) -> MetricRecord:
+        """Return the share of the frames that have a pose; a method may lose track and go on."""
+        frames = len(reference)
+        share = len(score.estimate) / frames
+        return MetricRecord(self.name, '', 'frames_with_pose', value=share, n=frames)
 
     def _without_alignment(self, prefix: str = AFTER) -> list[MetricRecord]:
         """Return the main figures as not applicable; by default those after the alignment."""

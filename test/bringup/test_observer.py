@@ -9,7 +9,7 @@ pytest.importorskip('rclpy')
 pytestmark = pytest.mark.ros
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus  # noqa: E402
-from osmabench_ros.msg import FrameAck, SemanticMap  # noqa: E402
+from osmabench_ros.msg import FrameAck, RunState, SemanticMap  # noqa: E402
 
 from osmabench_ros.bringup.runner import observer as module  # noqa: E402
 from osmabench_ros.bringup.runner.observer import MAX_NAMES, MAX_TEXT, RunObserver  # noqa: E402
@@ -47,6 +47,22 @@ def test_what_lacks_the_token_is_counted_and_not_reported(observer: RunObserver)
     assert {item.name: item.received for item in observer.participation()} == {
         'mapper': 1, 'foreign': 1
     }  # fmt: skip
+
+
+def test_the_final_map_is_timed_from_the_end_of_the_frames(ros_domain: int) -> None:
+    times = iter([100.0, 105.0, 147.5])
+    made = RunObserver(ros_domain, 1.0, lambda: next(times), token=TOKEN)
+    try:
+        made.on_state(RunState(state=RunState.STATE_FINISHED))
+        assert made.final_map_s is None
+        # Said again, as latched topics are.
+        made.on_state(RunState(state=RunState.STATE_FINISHED))
+        message = SemanticMap(participant='mapper', is_final=True)
+        RunToken(TOKEN).sign(message)
+        made.on_map(message)
+        assert made.final_map_s == 47.5
+    finally:
+        made.close()
 
 
 def test_a_flood_of_names_stamps_and_words_is_bounded(

@@ -4,6 +4,7 @@ Called as: python stand_in_method.py METHOD SEQUENCE OUTPUT [CONFIGURATION].
 """
 
 import json
+import sqlite3
 import sys
 from pathlib import Path
 
@@ -26,13 +27,16 @@ from osmabench_ros.geometry.stamped_trajectory import read_tum, tum_text
 
 
 def rtabmap(sequence: Path, output: Path) -> None:
-    """Find all poses but the last, without error, from the first one on."""
+    """Find all poses but the last, without error, from the first one on; then begin a new map."""
     calibration = (sequence / 'rtabmap_calib.yaml').read_text().removeprefix('%YAML:1.0\n---\n')
     sys.stdout.write(f'calibration {json.dumps(yaml.safe_load(calibration))}\n')
     true = read_tum(sequence / 'groundtruth.txt')
     origin = true.pose(0) @ optical_pose_in_link().inverse()
     found = true.select(np.arange(len(true) - 1)).transformed(Similarity(origin.inverse()))
     write_rtabmap(output)
+    with sqlite3.connect(output / 'rtabmap.db') as database:
+        database.execute('UPDATE Node SET map_id = 1 WHERE id = 5')
+    database.close()
     (output / 'rtabmap_camera_poses.txt').write_text(tum_text(found))
 
 

@@ -56,6 +56,20 @@ def test_records_have_the_form_of_those_in_a_report() -> None:
     assert (speed.higher_is_better, memory.higher_is_better) == (True, False)
 
 
+def test_the_time_to_the_final_map_is_told_and_read(tmp_path: Path) -> None:
+    file = tmp_path / 'timings.json'
+    for seconds in (41.5, None):
+        file.write_text(json.dumps(timings(final_map_s=seconds)))
+        read = read_measurements(file)
+        assert read is not None
+        assert read.final_map_s == seconds
+    # Runs of before have none.
+    file.write_text(json.dumps({k: v for k, v in timings().items() if k != 'final_map_s'}))
+    before = read_measurements(file)
+    assert before is not None
+    assert before.final_map_s is None
+
+
 def test_memory_of_gpus_is_a_record_and_not_applicable_without_one() -> None:
     assert not by_name(timings())['mapper_peak_gpu_memory_bytes', ''].applicable
     assert timings()['mapper_peak_gpu_memory_bytes'] is None

@@ -1,5 +1,6 @@
 """The poses of a map against the true ones, and its surface after their alignment."""
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -43,6 +44,19 @@ def test_a_map_that_lies_elsewhere_is_right_after_the_alignment(context, path):
     as_is = {r.metric: r.value for r in MapGeometrySuite(options={}).evaluate(case)}
     assert found['aligned_f_score_0.05m'] == pytest.approx(whole['f_score_0.05m'], abs=1e-3)
     assert as_is['f_score_0.05m'] < 0.5 < found['aligned_f_score_0.05m']
+
+
+@pytest.mark.parametrize('kept', [1, 3, 4])
+def test_frames_without_a_pose_are_counted_where_errors_leave_them_out(context, path, kept):
+    own = StampedTrajectory.from_poses(
+        (int(path.stamps_ns[row]), path.pose(row)) for row in range(kept)
+    )
+    case = replace(context.semantic_map, trajectory=own)
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore', OsmabenchWarning)
+        found = figures(replace(context, semantic_map=case, true_trajectory=path))
+    assert found['frames_with_pose'] == kept / 4
+    assert found['ape_translation_rmse_m'] == pytest.approx(0.0, abs=1e-9)
 
 
 def test_a_map_without_poses_has_no_figures(context, path):

@@ -59,6 +59,8 @@ class RunObserver:
         self.final_map_from = ''
         """Who announced the final map; empty before."""
         self.complaints: dict[str, str] = {}
+        self._ended_s: float | None = None
+        self._map_s: float | None = None
         self._subscribe()
 
     def _subscribe(self) -> None:
@@ -72,7 +74,7 @@ class RunObserver:
                 None,
             ),
             (FrameAck, topics.FRAME_ACK, self.on_ack, lossless, None),
-            (RunState, topics.RUN_STATE, self._on_state, latched, None),
+            (RunState, topics.RUN_STATE, self.on_state, latched, None),
             (SemanticMap, topics.SEMANTIC_MAP, self.on_map, latched, MAX_MAP_BYTES),
         ):
             create_checked_subscription(
@@ -93,12 +95,15 @@ class RunObserver:
             (message.mapped, spent.sec + spent.nanosec / 1e9),
         )
 
-    def _on_state(self, message: Any) -> None:
+    def on_state(self, message: Any) -> None:
+        """Note how far the frames are."""
         now_s = self._clock()
         if message.frames_published > self.state.frames_published:
             stamp_ns = stamp_from_message(message.header.stamp)
             self._frames = [*self._frames[:1], (stamp_ns, now_s)]
             self.staleness.published(stamp_ns, now_s)
+        if message.state == RunState.STATE_FINISHED and self._ended_s is None:
+            self._ended_s = now_s
         self.state = message
 
     def on_diagnostics(self, message: Any) -> None:
@@ -118,11 +123,22 @@ class RunObserver:
         """Note who publishes maps, and whether one is final."""
         if not self._check.accepts(topics.SEMANTIC_MAP, message, message.participant):
             return
-        self.staleness.mapped(stamp_from_message(message.header.stamp), self._clock())
+        now_s = self._clock()
+        self.staleness.mapped(stamp_from_message(message.header.stamp), now_s)
         if _entry(self._frames_used, message.participant, int) is not None:
             self._frames_used[message.participant] = message.frames_used
         if message.is_final:
+            if not self.final_map_from:
+                self._map_s = now_s
             self.final_map_from = message.participant
+
+    @property
+    def final_map_s(self) -> float | None:
+        """Wall time from the end of the frames to the final map; None without one of them."""
+        if self._map_s is None or self._ended_s is None:
+            return None
+        # They come by two topics, in any order.
+        return max(0.0, self._map_s - self._ended_s)
 
     def ignored(self) -> dict[str, int]:
         """Return how many messages lacked the signature of the run token, by topic."""

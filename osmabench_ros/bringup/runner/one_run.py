@@ -204,6 +204,7 @@ class _LiveRun:
             on_gpu,
             watch.ignored(),
             runs_at_once,
+            watch.final_map_s,
         )
         return measured, process.reason() if process.poll() else ''
 

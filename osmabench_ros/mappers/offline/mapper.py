@@ -225,7 +225,8 @@ class MethodAdapter:
             made = import_map(method.importer, output, options)
         poses, remark = made.trajectory, made.header.remark
         if poses is not None and len(poses) < self._frames:
-            remark = f'{method.name} found the poses of {len(poses)} of {self._frames} frames'
+            found = f'{method.name} found the poses of {len(poses)} of {self._frames} frames'
+            remark = f'{found}; {remark}' if remark else found
         header = dataclasses.replace(made.header, stamp_ns=self._stamp_ns, remark=remark)
         return dataclasses.replace(made, header=header)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +29,8 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
     `path` is a folder with one `*_cloud.ply`, with `*_camera_poses.txt` (TUM, the optical frame)
     if poses are to be scored, and with the `*.db` itself, whose version and numbers of nodes and
     loop closures are kept; or the cloud alone. Their origin is the first pose of the robot, x
-    forward: options.pose says where that was in the world.
+    forward: options.pose says where that was in the world. Where track is lost, RTAB-Map begins a
+    new map; the export holds what hangs together with the first, and the remark tells of the rest.
     """
     folder = path if path.is_dir() else path.parent
     cloud = the_file(path, ('*_cloud.ply',), 'cloud of rtabmap-export') if path.is_dir() else path
@@ -37,18 +40,34 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
     keep = np.isfinite(points).all(axis=1)
     placement = Placement(METHOD, options)
     files = [file for file in (cloud, poses, database) if file]
+    trajectory = None
+    if poses is not None:
+        trajectory = placement.poses(read_tum(poses), options.frame_id, CAMERA_FRAME)
+    graph = {} if database is None else read_limited(read_graph, database)
+    own = header(METHOD, options, {}, digest_of(files, folder))
+    if graph and trajectory is not None:
+        own = replace(own, remark=_left_out(graph, len(trajectory)))
     return SemanticMap(
-        header(METHOD, options, {}, digest_of(files, folder)),
+        own,
         SceneGraph(frame_id=options.frame_id),
         DenseMap(
             placement.points(points[keep]).astype(np.float32),
             None if colors is None else colors[keep],
         ),
         options.label_set,
-        extras={} if database is None else read_limited(read_graph, database),
-        trajectory=None
-        if poses is None
-        else placement.poses(read_tum(poses), options.frame_id, CAMERA_FRAME),
+        extras=graph,
+        trajectory=trajectory,
+    )
+
+
+def _left_out(graph: Mapping[str, Any], exported: int) -> str:
+    """Return what the export leaves out because track broke; '' if nothing."""
+    maps, left = graph['maps'], graph['nodes'] - exported
+    if maps < 2 or left < 1:
+        return ''
+    return (
+        f'RTAB-Map lost track and began anew ({maps} maps); {left} nodes that no loop closure '
+        'ties to the first map are not in its export'
     )
 
 
@@ -58,11 +77,18 @@ def read_graph(path: Path) -> dict[str, Any]:
         connection = sqlite3.connect(f'{path.resolve().as_uri()}?mode=ro&immutable=1', uri=True)
         try:
             [version] = connection.execute('SELECT version FROM Admin').fetchone()
-            [nodes] = connection.execute('SELECT COUNT(*) FROM Node').fetchone()
+            nodes, maps = connection.execute(
+                'SELECT COUNT(*), COUNT(DISTINCT map_id) FROM Node'
+            ).fetchone()
             # Closures are links 1 to 3 (global; local in space, in time), one in each direction.
             [closures] = connection.execute(
                 'SELECT COUNT(*) FROM Link WHERE from_id > to_id AND type BETWEEN 1 AND 3'
             ).fetchone()
         finally:
             connection.close()
-    return {'version': str(version), 'nodes': int(nodes), 'loop_closures': int(closures)}
+    return {
+        'version': str(version),
+        'nodes': int(nodes),
+        'maps': int(maps),
+        'loop_closures': int(closures),
+    }

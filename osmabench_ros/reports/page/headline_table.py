@@ -36,6 +36,7 @@ class CostRow:
     frames: str
     mapping_s: str
     frames_per_second: str
+    final_map_s: str
     mapper_memory_mib: str
     mapper_gpu_memory_mib: str
 
@@ -56,6 +57,7 @@ def cost_rows(runs: Sequence[Run]) -> list[CostRow]:
                 _text(data.get('frames'), 0),
                 _text(data.get('mapping_s'), 1),
                 _text(data.get('mapping_frames_per_second'), 2),
+                _text(data.get('final_map_s'), 1),
                 _mebibytes(data.get('mapper_peak_memory_bytes')),
                 _mebibytes(data.get('mapper_peak_gpu_memory_bytes')),
             )

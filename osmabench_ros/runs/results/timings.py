@@ -85,9 +85,11 @@ class Measurements:
     """Measurements of a run; memory is sampled, by node.
 
     `pacing` and `speed_factor`, stamp seconds per wall second, are as they really were;
-    `mapping_s` is what the mapper spent on frames. The speed of one frame is None, an unknown time
-    0; GPU memory lacks nodes that used none. `ignored` counts messages by topic without the
-    signature of the run token; `runs_at_once` is how many runs may have shared the machine.
+    `mapping_s` is what the mapper spent on frames, `final_map_s` the wall time from the last of
+    them to its final map, in which a method that runs offline does its work. The speed of one
+    frame is None, an unknown time 0; GPU memory lacks nodes that used none. `ignored` counts
+    messages by topic without the signature of the run token; `runs_at_once` is how many runs may
+    have shared the machine.
     """
 
     pacing: str
@@ -101,6 +103,7 @@ class Measurements:
     peak_gpu_memory_bytes: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     ignored: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     runs_at_once: int = 1
+    final_map_s: float | None = None
 
     @property
     def mapping(self) -> Participation:
@@ -122,6 +125,7 @@ def timings_of(identity: RunIdentity, measured: Measurements) -> dict[str, Any]:
         'speed_factor': measured.speed_factor,
         'mapping_s': measured.mapping_s,
         'mapping_frames_per_second': _rate(measured),
+        'final_map_s': measured.final_map_s,
         'peak_memory_bytes': dict(sorted(measured.peak_memory_bytes.items())),
         'mapper_peak_memory_bytes': measured.peak_memory_bytes.get(measured.mapper) or None,
         'peak_gpu_memory_bytes': dict(sorted(measured.peak_gpu_memory_bytes.items())),
@@ -155,6 +159,7 @@ def read_measurements(file: Path) -> Measurements | None:
             data.get('peak_gpu_memory_bytes', {}),
             data.get('messages_ignored', {}),
             data.get('runs_at_once', 1),
+            data.get('final_map_s'),
         )
     except (KeyError, TypeError) as error:
         raise RunError(f'{file} is malformed ({error!r}); start over with --fresh') from error

@@ -301,8 +301,8 @@ def write_rtabmap(folder: Path, points: np.ndarray = CHAIR, **columns: np.ndarra
     with sqlite3.connect(folder / 'rtabmap.db') as database:
         database.execute('CREATE TABLE Admin (version TEXT)')
         database.execute("INSERT INTO Admin VALUES ('0.23.8')")
-        database.execute('CREATE TABLE Node (id INTEGER, stamp FLOAT)')
-        database.executemany('INSERT INTO Node VALUES (?, 1.0)', [(i,) for i in range(1, 6)])
+        database.execute('CREATE TABLE Node (id INTEGER, map_id INTEGER, stamp FLOAT)')
+        database.executemany('INSERT INTO Node VALUES (?, 0, 1.0)', [(i,) for i in range(1, 6)])
         database.execute('CREATE TABLE Link (from_id INTEGER, to_id INTEGER, type INTEGER)')
         links = [(i, i + 1, 0) for i in range(1, 5)] + [(4, 1, 1), (5, 2, 2)]
         both = [*links, *((end, start, kind) for start, end, kind in links)]

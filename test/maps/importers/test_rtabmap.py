@@ -36,12 +36,24 @@ def test_the_map_begins_where_the_first_camera_was(tmp_path: Path) -> None:
 def test_the_database_tells_its_version_and_the_size_of_its_graph(tmp_path: Path) -> None:
     write_rtabmap(tmp_path)
     made = import_map('rtabmap', tmp_path)
-    assert made.extras == {'version': '0.23.8', 'nodes': 5, 'loop_closures': 2}
+    assert made.extras == {'version': '0.23.8', 'nodes': 5, 'maps': 1, 'loop_closures': 2}
     with_database = made.header.provenance.source_sha256
     (tmp_path / 'rtabmap.db').unlink()
     without = import_map('rtabmap', tmp_path)
     assert not without.extras
     assert without.header.provenance.source_sha256 != with_database
+
+
+def test_maps_that_track_left_behind_are_told(tmp_path: Path) -> None:
+    write_rtabmap(tmp_path)
+    # Three of five nodes are intermediate and have no exported pose; that alone is no break.
+    assert import_map('rtabmap', tmp_path).header.remark == ''
+    with sqlite3.connect(tmp_path / 'rtabmap.db') as database:
+        database.execute('UPDATE Node SET map_id = 1 WHERE id > 2')
+    database.close()
+    made = import_map('rtabmap', tmp_path)
+    assert made.extras['maps'] == 2
+    assert made.header.remark.startswith('RTAB-Map lost track and began anew (2 maps); 3 nodes')
 
 
 def test_a_cloud_alone_is_a_map_without_poses(tmp_path: Path) -> None:
