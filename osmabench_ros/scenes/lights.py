@@ -75,8 +75,9 @@ class Lighting:
     shadows : bool
         Whether lights cast shadows.
     compat : bool
-        Whether the image is clipped where it is brighter than white, as OSMa-Bench's are, even if
-        the simulator has a tone curve.
+        Whether the image is made as OSMa-Bench's are: clipped where it is brighter than white,
+        even if the simulator has a tone curve, and with the settings of its generator if the
+        simulator is Habitat-Sim.
     """
 
     lights: tuple[Light, ...] = ()

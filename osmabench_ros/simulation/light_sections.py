@@ -138,7 +138,8 @@ class Daylight(Strict):
 class LightingSection(Strict):
     """All light of a condition; a file may give `setup` as a name or a path.
 
-    `compat` keeps images as the embedded simulator's rendering of that name makes them.
+    `compat` keeps images as the embedded simulator's rendering of that name makes them, and gives
+    Habitat-Sim the shaders and ambient occlusion of OSMa-Bench's code.
     """
 
     unlit: bool = False

@@ -42,7 +42,10 @@ from osmabench_ros.simulation.simulator import Observation
 PYTHON_VARIABLE = 'OSMABENCH_HABITAT_PYTHON'
 """Environment variable that names the interpreter when no option does."""
 
-SHADINGS = ('pbr', 'phong', 'native')
+SHADINGS = ('pbr', 'phong', 'native', 'osma_bench')
+
+_LOADED = ('flat', False)
+"""The look, a shading and whether corners are darkened, that the worker has from the start."""
 
 
 class HabitatSimulator:
@@ -73,9 +76,13 @@ class HabitatSimulator:
         'phong': Habitat-Sim's Phong shader, whose ambient share is fixed at 0.4.
         'native': the shaders and the environment map that the data set asks for, which mute
         changes of light; its first lit frame takes up to a minute.
-        The last two ignore `Lighting.ambient` while lights shine, and have no spots.
-    ambient_occlusion : bool
-        Darken corners of lit images (HBAO).
+        'osma_bench': as native, but phong for what the data set wants flat, where lights would
+        not act; OSMa-Bench asks its users for that edit of HM3D.
+        '': 'osma_bench' where `Lighting.compat` is set, else 'pbr'.
+        All but pbr ignore `Lighting.ambient` while lights shine, and have no spots.
+    ambient_occlusion : bool, optional
+        Darken corners of lit images (HBAO); by default where `Lighting.compat` is set, as
+        OSMa-Bench does. Images without light have it there alone.
     gpu_device_id : int
         CUDA device; -1 takes the first device EGL finds, which may be a processor.
     timeout_s : float
@@ -105,20 +112,20 @@ class HabitatSimulator:
         habitat_python: str = '',
         dataset_config: str = '',
         scene_id: str = '',
-        shading: str = 'pbr',
-        ambient_occlusion: bool = False,
+        shading: str = '',
+        ambient_occlusion: bool | None = None,
         gpu_device_id: int = -1,
         timeout_s: float = 60.0,
         load_timeout_s: float = 600.0,
     ) -> None:
         _check_camera(intrinsics, near_m, far_m)
-        if shading not in SHADINGS:
+        if shading and shading not in SHADINGS:
             raise ConfigError(f'unknown shading "{shading}". {suggestion(shading, SHADINGS)}')
         self._scene = scene
         self._intrinsics, self._range_m = intrinsics, (near_m, far_m)
-        self._shading = shading
+        self._asked = shading, ambient_occlusion
         self._timeout_s, self._load_timeout_s = timeout_s, load_timeout_s
-        self._has_lit = False
+        self._drawn: set[tuple[str, bool]] = set()
         size = (intrinsics.width, intrinsics.height)
         dataset, shown = dataset_file(scene, dataset_config), scene
         if dataset is not None and dataset != Path(scene.source):
@@ -140,8 +147,6 @@ class HabitatSimulator:
                 near_m=near_m,
                 far_m=far_m,
                 device=gpu_device_id,
-                shading=shading,
-                ambient_occlusion=ambient_occlusion,
                 seed=0,
             )
             self._identities = Identities(shown, inventory)
@@ -174,31 +179,45 @@ class HabitatSimulator:
 
     def set_lighting(self, lighting: Lighting) -> None:
         """Make these lights shine from the next `render` on; SimulationError if it cannot."""
-        spots = shining_spots(lighting)
-        if spots and self._shading != 'pbr':
+        spots, shading = shining_spots(lighting), self._shading_of(lighting)
+        if spots and shading != 'pbr':
             raise SimulationError(
-                f'light "{spots[0].name}" is a spot, which the shading "{self._shading}" does not '
+                f'light "{spots[0].name}" is a spot, which the shading "{shading}" does not '
                 'have; set shading to pbr, or change the kind of the light'
             )
         # Lit images have 8 bits, so exposure comes before them where they are linear in light.
-        before = lighting.exposure if self._shading == 'pbr' else 1.0
+        before = lighting.exposure if shading == 'pbr' else 1.0
         lights = habitat_lights(lighting, before)
-        self._lit_factor = 1.0 if self._shading == 'pbr' else lighting.exposure
-        self._worker.call('set_lights', self._timeout_s, lights=lights)
+        shines = bool(lights or spots)
+        occlusion = lighting.compat if self._asked[1] is None else self._asked[1]
+        self._worker.call(
+            'set_lights',
+            self._timeout_s,
+            lights=lights,
+            shading=shading,
+            occlusion=occlusion,
+            unlit_occlusion=occlusion and lighting.compat and not shines,
+        )
+        self._lit_factor = 1.0 if shading == 'pbr' else lighting.exposure
+        self._look = (shading if shines else 'flat', occlusion and (shines or lighting.compat))
         self._lit, self._spots = bool(lights), spots
-        self._lighting = lighting
+        self._lighting, self._shading = lighting, shading
+
+    def _shading_of(self, lighting: Lighting) -> str:
+        return self._asked[0] or ('osma_bench' if lighting.compat else 'pbr')
 
     def render(self, camera_pose: Pose) -> Observation:
         """Render all images from an optical pose in the world."""
         shines = self._lit or bool(self._spots)
         ambient = self._lighting.ambient if self._shading == 'pbr' or not shines else 0.0
         unlit = not shines or ambient != 0.0
-        timeout_s = self._timeout_s if self._has_lit or not shines else self._load_timeout_s
+        ready = self._look == _LOADED or self._look in self._drawn
+        timeout_s = self._timeout_s if ready else self._load_timeout_s
         camera = camera_pose_to_habitat(camera_pose).matrix.tolist()
         self._worker.call('render', timeout_s, camera=camera, unlit=unlit, lit=self._lit)
         lit = self._images['lit'].copy() if self._lit else None  # spots are drawn over it
         spots = [self._spot(spot, camera_pose, camera, timeout_s) for spot in self._spots]
-        self._has_lit |= shines
+        self._drawn.add(self._look)
         exposure = self._lighting.exposure
         color = combined(
             self._images['unlit'] if unlit else None,

@@ -80,9 +80,9 @@ class _Handlers:
         self._session = Session(config, self._frame_descriptor)
         return inventory(self._session.geometry)
 
-    def set_lights(self, lights: list[dict[str, Any]]) -> None:
-        """Change the lights."""
-        self._session.set_lights(lights)
+    def set_lights(self, **request: Any) -> None:
+        """Change the lights, and how they are shaded."""
+        self._session.set_lights(**request)
 
     def render(self, **request: Any) -> None:
         """Draw one pose."""

@@ -25,8 +25,12 @@ BODY_AGENT = len(SENSORS)
 """The agent without a sensor, which walks the navigation mesh."""
 
 
+FLAT = ('flat', False)
+"""Textures as they are; like every look, a shader and whether corners are darkened (HBAO)."""
+
+
 class Session:
-    """Simulators of one scene: one draws textures as they are, one, made when asked for, light."""
+    """Simulators of one scene, one a look; all but the first are made when they are asked for."""
 
     def __init__(self, config: dict[str, Any], frame_descriptor: int) -> None:
         self._config = config
@@ -34,28 +38,38 @@ class Session:
         self._lights: list[Any] = []
         self._moves: dict[int, Any] = {}
         self._initial: dict[int, Any] = {}
-        self._lit: Any = None
-        use_linear_pbr(True)
-        self.geometry = self._simulator('flat', SENSORS)
+        self._textures, self._shaded = FLAT, FLAT
+        self.geometry = self._simulator(*FLAT, SENSORS)
+        self._simulators = {FLAT: self.geometry}
         self._ids = 'annotation' if annotated_objects(self.geometry) else 'object'
 
-    def set_lights(self, lights: list[dict[str, Any]]) -> None:
-        """Light the lit image from now on; lights are as from `habitat.lights.worker_light`."""
+    def set_lights(
+        self, lights: list[dict[str, Any]], shading: str, occlusion: bool, unlit_occlusion: bool
+    ) -> None:
+        """Light the lit image from now on; lights are as from `habitat.lights.worker_light`.
+
+        `occlusion` darkens corners of the lit image, `unlit_occlusion` those of the unlit one.
+        """
+        self._shaded, self._textures = (shading, occlusion), ('flat', unlit_occlusion)
         self._shine([_light(light) for light in lights])
 
     def _shine(self, infos: list[Any]) -> None:
         # A shader is built for a number of lights; dark ones keep it from being built anew.
         infos = infos + [_light(DARK)] * (len(self._lights) - len(infos))
         self._lights = infos
-        if self._lit is not None:
-            self._lit.set_light_setup(infos, LIGHTS)
+        for (shader, _), simulator in self._simulators.items():
+            if shader != 'flat':
+                simulator.set_light_setup(infos, LIGHTS)
 
     def render(self, camera: list[list[float]], unlit: bool, lit: bool) -> None:
         """Put depth, ids and the wanted colour images of a camera into the shared memory."""
-        seen = _observe(self.geometry, camera, 'depth', self._ids, *(['color'] if unlit else []))
+        plain = unlit and self._textures == FLAT
+        seen = _observe(self.geometry, camera, 'depth', self._ids, *(['color'] if plain else []))
         self._images['depth'][:] = seen['depth']
         self._images['ids'][:] = seen[self._ids]
         if unlit:
+            if not plain:
+                seen = _observe(self._with_look(self._textures), camera, 'color')
             self._images['unlit'][:] = seen['color'][..., :3]
         if lit:
             self._render_lit(camera)
@@ -68,7 +82,7 @@ class Session:
         self._shine(lights)
 
     def _render_lit(self, camera: list[list[float]]) -> None:
-        seen = _observe(self._lit_simulator(), camera, 'color')
+        seen = _observe(self._with_look(self._shaded), camera, 'color')
         self._images['lit'][:] = seen['color'][..., :3]
 
     def move(self, object_id: int, motion: list[list[float]]) -> None:
@@ -79,40 +93,39 @@ class Session:
                 raise ValueError(f'object {object_id} is not a rigid object')
             self._initial[object_id] = item.transformation
         self._moves[object_id] = matrix4(motion)
-        for simulator in (self.geometry, self._lit):
-            if simulator is not None:
-                self._place(simulator, object_id)
+        for simulator in self._simulators.values():
+            self._place(simulator, object_id)
 
     def close(self) -> None:
-        """Free both simulators."""
-        for simulator in (self._lit, self.geometry):
-            if simulator is not None:
-                simulator.close()
+        """Free the simulators."""
+        for simulator in reversed(list(self._simulators.values())):
+            simulator.close()
 
     def _place(self, simulator: Any, object_id: int) -> None:
         item = simulator.get_rigid_object_manager().get_object_by_id(object_id)
         item.motion_type = habitat_sim.physics.MotionType.KINEMATIC  # static ones do not move
         item.transformation = self._moves[object_id] @ self._initial[object_id]
 
-    def _lit_simulator(self) -> Any:
-        if self._lit is None:
-            shading = self._config['shading']
-            use_linear_pbr(shading == 'pbr')
-            self._lit = self._simulator('material' if shading == 'native' else shading, ('color',))
-            self._lit.set_light_setup(self._lights, LIGHTS)
+    def _with_look(self, look: tuple[str, bool]) -> Any:
+        if look not in self._simulators:
+            made = self._simulator(*look, ('color',))
+            if look[0] != 'flat':
+                made.set_light_setup(self._lights, LIGHTS)
             for object_id in self._moves:
-                self._place(self._lit, object_id)
-        return self._lit
+                self._place(made, object_id)
+            self._simulators[look] = made
+        return self._simulators[look]
 
-    def _simulator(self, shader: str, sensors: tuple[str, ...]) -> Any:
+    def _simulator(self, shader: str, occlusion: bool, sensors: tuple[str, ...]) -> Any:
         config = self._config
+        use_linear_pbr(shader in ('flat', 'pbr'))
         backend = habitat_sim.SimulatorConfiguration()
         backend.scene_dataset_config_file = config['dataset']
         backend.scene_id = config['scene']
         backend.gpu_device_id = config['device']
         backend.random_seed = config['seed']
         backend.enable_physics = habitat_sim.built_with_bullet
-        backend.enable_hbao = config['ambient_occlusion'] and shader != 'flat'
+        backend.enable_hbao = occlusion
         backend.override_scene_light_defaults = True
         # Links of articulated objects are flat only under this key, whatever their template says.
         backend.scene_light_setup = NO_LIGHT_KEY if shader == 'flat' else LIGHTS

@@ -38,17 +38,27 @@ def use_linear_pbr(enabled: bool) -> None:
 
 
 def set_shader(mediator: Any, shader: str) -> None:
-    """Make every template of an unused data set use a shader: flat, phong, pbr or material."""
-    if shader == 'material':
+    """Make the templates of an unused data set use a shader: flat, phong or pbr.
+
+    'native' leaves each with what the data set asks for; 'osma_bench' too, but for those that ask
+    for flat shading, on which lights do not act: they get phong.
+    """
+    if shader == 'native':
         return
+    asked_flat = shader == 'osma_bench'
+    wanted = 'phong' if asked_flat else shader
     for manager in (mediator.object_template_manager, mediator.stage_template_manager):
         for handle in manager.get_template_handles():
             template = manager.get_template_by_handle(handle)
-            template.force_flat_shading = shader == 'flat'
-            template.shader_type = shader
+            if asked_flat and template.shader_type.name != 'FLAT':
+                continue
+            template.force_flat_shading = wanted == 'flat'
+            template.shader_type = wanted
             manager.register_template(template, handle)
     articulated = mediator.ao_template_manager
     for handle in articulated.get_template_handles():
         template = articulated.get_template_by_handle(handle)
-        template.shader_type = shader
+        if asked_flat and template.shader_type.name != 'FLAT':
+            continue
+        template.shader_type = wanted
         articulated.register_template(template, handle)
