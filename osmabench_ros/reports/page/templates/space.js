@@ -240,7 +240,8 @@
     frameBox.hidden = !picture;
     if (picture) {
       const image = make('img', { src: picture.src, alt: picture.alt });
-      frameBox.replaceChildren(image, make('figcaption', { textContent: `Frame ${index}` }));
+      const kept = index === frame.index ? '' : ', the last one kept as a picture';
+      frameBox.replaceChildren(image, make('figcaption', { textContent: `Frame ${index}${kept}` }));
     }
     overlay();
   };
