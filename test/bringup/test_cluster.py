@@ -74,7 +74,8 @@ def test_ctrl_c_ends_tasks_at_work_and_those_that_wait(
     busy = nodes.processes('a')
     command.send_signal(signal.SIGINT)
     failure(tmp_path, command, code=130)
-    wait_for(lambda: not any(item.is_running() for item in busy))
+    # A worker whose task has ended may stay, idle.
+    wait_for(lambda: not set(busy) & set(nodes.processes('a')))
 
 
 def test_what_nodes_and_the_shared_folder_go_through_costs_tries_and_no_result(

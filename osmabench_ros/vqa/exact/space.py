@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.semantics.scene_graph import NodeKind, RelationType, SceneNode
 from osmabench_ros.semantics.storeys import storey_of
 from osmabench_ros.vqa.answering.space import (
@@ -19,6 +20,7 @@ from osmabench_ros.vqa.answering.space import (
     off_line_m,
     slack_m,
 )
+from osmabench_ros.vqa.answering.ways import Ways
 from osmabench_ros.vqa.exact.measurement import LARGEST_COUNT
 from osmabench_ros.vqa.exact.view import Draft, SceneView, sampled_pairs, shuffled, yes_no
 from osmabench_ros.vqa.questions import AnswerType, Category, Query, QueryKind, SpatialCategory
@@ -125,15 +127,26 @@ def ways(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draf
             side = 'left' if left_m > right_m else 'right'
             yield Draft(category, Query(QueryKind.WALK_SIDE, names), AnswerType.TEXT, side, ends)
         third = nodes[int(rng.integers(len(nodes)))]
-        other_m = None if third.box is None else way_m(first.box, third.box)
-        if third.id in ends or other_m is None:
+        if third.id in ends or third.box is None:
             continue
-        near, far = sorted((length_m, other_m))
-        if far >= max(near * _CLOSER_RATIO, near + _CLOSER_M):
+        # As clearly for every robot and every place beside the things.
+        signs = {_shorter(way, first.box, second.box, third.box) for way in view.ways}
+        if len(signs) == 1 and (sign := signs.pop()):
             chosen = tuple(view.name(node) for node in (second, third, first))
-            winner = chosen[0 if length_m < other_m else 1]
+            winner = chosen[0 if sign < 0 else 1]
             query = Query(QueryKind.WALK_CLOSER, chosen)
             yield Draft(category, query, AnswerType.TEXT, winner, (*ends, third.id))
+
+
+def _shorter(ways: Ways, start: AxisAlignedBox, one: AxisAlignedBox, other: AxisAlignedBox) -> int:
+    """Return -1 if the way to the first thing is clearly shorter, 1 if it is longer, else 0."""
+    first_m, second_m = ways.between_m(start, one), ways.between_m(start, other)
+    if first_m is None or second_m is None:
+        return 0
+    near, far = sorted((first_m, second_m))
+    if far < max(near * _CLOSER_RATIO, near + _CLOSER_M):
+        return 0
+    return -1 if first_m < second_m else 1
 
 
 def patterns(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:
