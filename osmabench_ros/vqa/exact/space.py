@@ -129,22 +129,32 @@ def ways(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draf
         third = nodes[int(rng.integers(len(nodes)))]
         if third.id in ends or third.box is None:
             continue
-        # As clearly for every robot and every place beside the things.
-        signs = {_shorter(way, first.box, second.box, third.box) for way in view.ways}
-        if len(signs) == 1 and (sign := signs.pop()):
+        sign = _shorter(view.ways[0], first.box, second.box, third.box, _CLOSER_RATIO, _CLOSER_M)
+        # Half as clearly for other robots, and from other places beside the things.
+        if sign and all(
+            _shorter(way, first.box, second.box, third.box, 1.0, _CLOSER_M / 2) == sign
+            for way in view.ways[1:]
+        ):
             chosen = tuple(view.name(node) for node in (second, third, first))
             winner = chosen[0 if sign < 0 else 1]
             query = Query(QueryKind.WALK_CLOSER, chosen)
             yield Draft(category, query, AnswerType.TEXT, winner, (*ends, third.id))
 
 
-def _shorter(ways: Ways, start: AxisAlignedBox, one: AxisAlignedBox, other: AxisAlignedBox) -> int:
-    """Return -1 if the way to the first thing is clearly shorter, 1 if it is longer, else 0."""
+def _shorter(
+    ways: Ways,
+    start: AxisAlignedBox,
+    one: AxisAlignedBox,
+    other: AxisAlignedBox,
+    ratio: float,
+    least_m: float,
+) -> int:
+    """Return -1 if the way to the first is shorter by so much, 1 if the other's is, else 0."""
     first_m, second_m = ways.between_m(start, one), ways.between_m(start, other)
     if first_m is None or second_m is None:
         return 0
     near, far = sorted((first_m, second_m))
-    if far < max(near * _CLOSER_RATIO, near + _CLOSER_M):
+    if far < max(near * ratio, near + least_m):
         return 0
     return -1 if first_m < second_m else 1
 
