@@ -387,12 +387,12 @@ def load_config(name_or_path: str) -> MatrixConfig:
     try:
         return parse_config(data, source)
     except ConfigError as error:
-        # Told with what is malformed, not in another round.
+        # Both at once, not in another round.
         unknown = _unknown_names(data)
         if not unknown:
             raise
-        told = (text.removesuffix('.') for text in (str(error), *unknown))
-        raise ConfigError('; '.join(told)) from error
+        faults = (text.removesuffix('.') for text in (str(error), *unknown))
+        raise ConfigError('; '.join(faults)) from error
 
 
 def _unknown_names(data: Any) -> list[str]:
@@ -409,7 +409,7 @@ def _unknown_names(data: Any) -> list[str]:
     found: dict[str, None] = {}
     for look, names in looks:
         for name in names:
-            # Others are malformed, and told as such.
+            # Others are malformed, and in the first error.
             if isinstance(name, str) and name.isprintable() and 0 < len(name) <= _LONGEST_NAME:
                 try:
                     look(name)

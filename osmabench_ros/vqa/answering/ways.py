@@ -159,10 +159,11 @@ class FloorWays:
             if not len(own):
                 return None
             away_m = np.linalg.norm(own - point, axis=1)
-            nearest = own[np.argmin(away_m)]
-            near = own[away_m < away_m.min() + self._margin_m]
-            others = near if len(near) else nearest[None]
-            ends.append(others[np.argmax(np.linalg.norm(others - nearest, axis=1))])
+            end = own[np.argmin(away_m)]
+            if self._margin_m:
+                near = own[away_m < away_m.min() + self._margin_m]
+                end = near[np.argmax(np.linalg.norm(near - end, axis=1))]
+            ends.append(end)
         try:
             return grid.shortest_path(*ends)
         except SimulationError:
