@@ -24,18 +24,18 @@ CONFIG = small_config(
 )
 
 
-def run(out: Path, config: dict = CONFIG) -> object:
+def run(out: Path, config: dict = CONFIG, nodes: object = None) -> object:
     from osmabench_ros.base.progress import silent
     from osmabench_ros.bringup.runner.matrix_runner import run_matrix
     from osmabench_ros.runs.config import parse_config
 
-    return run_matrix(parse_config(config, 'test'), out, progress=silent)
+    return run_matrix(parse_config(config, 'test'), out, nodes=nodes, progress=silent)
 
 
 @pytest.fixture(scope='module')
-def first(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, object]:
+def first(warm_nodes: object, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, object]:
     out = tmp_path_factory.mktemp('first')
-    return out / 'small', run(out)
+    return out / 'small', run(out, nodes=warm_nodes)
 
 
 def test_a_matrix_ends_in_a_passed_report(first: tuple[Path, object]) -> None:
@@ -98,7 +98,9 @@ def test_results_of_another_configuration_are_not_mixed_in(
         run(first[0].parent, {**CONFIG, 'conditions': ['nominal']})
 
 
-def test_realtime_maps_with_a_foreign_node(prepared: PreparedScenes, tmp_path: Path) -> None:
+def test_realtime_maps_with_a_foreign_node(
+    prepared: PreparedScenes, warm_nodes: object, tmp_path: Path
+) -> None:
     config = small_config(
         mappers=[foreign('none', acks=True)],
         pacing={'mode': 'realtime', 'speed_factor': 0.5},
@@ -107,7 +109,7 @@ def test_realtime_maps_with_a_foreign_node(prepared: PreparedScenes, tmp_path: P
         ],
     )
     prepared.put_into(tmp_path, config)
-    report = run(tmp_path, config)
+    report = run(tmp_path, config, warm_nodes)
     assert report.passed, report
     assert {item.speed_factor for item in report.metrics} == {0.5}
     [file] = (tmp_path / 'small').glob('*.x0-5/timings.json')
@@ -120,7 +122,9 @@ def test_realtime_maps_with_a_foreign_node(prepared: PreparedScenes, tmp_path: P
     assert timings['staleness']['max_s'] == 4.0
 
 
-def test_the_mapper_of_the_readme_takes_part(prepared: PreparedScenes, tmp_path: Path) -> None:
+def test_the_mapper_of_the_readme_takes_part(
+    prepared: PreparedScenes, warm_nodes: object, tmp_path: Path
+) -> None:
     readme = (Path(__file__).resolve().parents[2] / 'README.md').read_text()
     script = tmp_path / 'my_mapper.py'
     script.write_text(readme.split('```python\n')[1].split('```')[0])
@@ -129,7 +133,7 @@ def test_the_mapper_of_the_readme_takes_part(prepared: PreparedScenes, tmp_path:
         requirements=[{'suite': 'map_geometry', 'metric': 'accuracy_m', 'at_most': 0.05}],
     )
     prepared.put_into(tmp_path, config)
-    report = run(tmp_path, config)
+    report = run(tmp_path, config, warm_nodes)
     assert report.passed, report
 
 

@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from prepared_scenes import PreparedScenes
@@ -17,7 +18,7 @@ def node(name: str, script: str) -> dict[str, object]:
 
 
 def test_octomap_and_kiss_icp_are_scored_as_processes_of_their_own(
-    prepared: PreparedScenes, tmp_path: Path
+    prepared: PreparedScenes, warm_nodes: Any, tmp_path: Path
 ) -> None:
     for library in ('pyoctomap', 'kiss_icp'):
         pytest.importorskip(library, reason=f'{library} is not installed')
@@ -37,7 +38,8 @@ def test_octomap_and_kiss_icp_are_scored_as_processes_of_their_own(
         suites=[{'name': 'map_geometry'}, {'name': 'map_trajectory'}],
     )
     prepared.put_into(tmp_path, data)
-    report = run_matrix(parse_config(data, 'test'), tmp_path, progress=silent)
+    config = parse_config(data, 'test')
+    report = run_matrix(config, tmp_path, nodes=warm_nodes, progress=silent)
     assert report.passed, report
     found = {
         (item.mapper, item.metric): item.value for item in report.metrics if not item.class_name

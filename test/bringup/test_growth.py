@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from prepared_scenes import PreparedScenes
@@ -16,7 +17,9 @@ from osmabench_ros.runs.evaluate.over_time import ReportOverTime
 pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow]
 
 
-def test_a_run_scores_the_maps_it_had_on_the_way(prepared: PreparedScenes, tmp_path: Path) -> None:
+def test_a_run_scores_the_maps_it_had_on_the_way(
+    prepared: PreparedScenes, warm_nodes: Any, tmp_path: Path
+) -> None:
     from osmabench_ros.bringup.runner.matrix_runner import run_matrix
 
     # Smaller images resolve no surface, and no surface can be covered.
@@ -24,7 +27,8 @@ def test_a_run_scores_the_maps_it_had_on_the_way(prepared: PreparedScenes, tmp_p
     prepared.put_into(tmp_path, config)
     # Libraries may add variables of theirs.
     before = {name: os.environ.get(name) for name in isolated_environment(0)}
-    report = run_matrix(parse_config(config, 'test'), tmp_path, progress=silent)
+    matrix = parse_config(config, 'test')
+    report = run_matrix(matrix, tmp_path, nodes=warm_nodes, progress=silent)
     assert report.passed, report
     assert {name: os.environ.get(name) for name in before} == before, 'a run changes no variable'
     [file] = (tmp_path / 'small').glob('*/growth.json')

@@ -42,13 +42,18 @@ def recorded(scene: dict[str, Any], **changes: Any) -> MatrixConfig:
 
 
 def test_a_mapper_scores_on_the_recording_as_on_the_simulation(
-    scene: dict[str, Any], prepared: PreparedScenes, tmp_path: Path
+    scene: dict[str, Any], prepared: PreparedScenes, warm_nodes: Any, tmp_path: Path
 ) -> None:
     from osmabench_ros.bringup.runner.matrix_runner import run_matrix
 
     prepared.put_into(tmp_path / 'live', SIMULATED)
-    live = run_matrix(parse_config(SIMULATED, 'test'), tmp_path / 'live', progress=quiet)
-    played = run_matrix(recorded(scene), tmp_path / 'played', progress=quiet)
+    live, played = (
+        run_matrix(config, tmp_path / name, nodes=warm_nodes, progress=quiet)
+        for name, config in (
+            ('live', parse_config(SIMULATED, 'test')),
+            ('played', recorded(scene)),
+        )
+    )
     assert played.passed, played
     [run_id] = [run.run_id for run in played.runs]
     assert run_id == 'apartment.seed_3.baseline.oracle.recorded.3'

@@ -1,6 +1,7 @@
 """A run that is recorded, over real processes; its bag alone holds all there is to know."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from prepared_scenes import PreparedScenes
@@ -12,7 +13,9 @@ from osmabench_ros.base.progress import silent
 @pytest.mark.ros
 @pytest.mark.gl
 @pytest.mark.slow
-def test_the_bag_of_a_lockstep_run_lacks_nothing(prepared: PreparedScenes, tmp_path: Path) -> None:
+def test_the_bag_of_a_lockstep_run_lacks_nothing(
+    prepared: PreparedScenes, warm_nodes: Any, tmp_path: Path
+) -> None:
     from osmabench_ros.bringup.runner.matrix_runner import run_matrix
     from osmabench_ros.runs.config import parse_config
     from osmabench_ros.sequences.bag_reader import BagSequence
@@ -22,7 +25,7 @@ def test_the_bag_of_a_lockstep_run_lacks_nothing(prepared: PreparedScenes, tmp_p
     data = small_config(recording={'enabled': True})
     config = parse_config(data, 'test')
     prepared.put_into(tmp_path, data)
-    report = run_matrix(config, tmp_path, progress=silent)
+    report = run_matrix(config, tmp_path, nodes=warm_nodes, progress=silent)
     assert report.passed, report
     (folder,) = (tmp_path / 'small').glob('*/bag')
     recording = read_report(folder)

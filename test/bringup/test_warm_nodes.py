@@ -3,6 +3,7 @@
 import os
 import signal
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -160,7 +161,9 @@ def test_peak_memory_is_that_of_the_run_alone(runs: Runs) -> None:
     assert taken > small.peak_memory_bytes + (200 << 20)
 
 
-def matrix(out: Path, runs_each: int, prepared: PreparedScenes) -> Path:
+def matrix(
+    out: Path, runs_each: int, prepared: PreparedScenes, nodes: NodeProcesses | None = None
+) -> Path:
     from osmabench_ros.base.progress import silent
     from osmabench_ros.bringup.runner.matrix_runner import run_matrix
     from osmabench_ros.runs.config import parse_config
@@ -173,7 +176,7 @@ def matrix(out: Path, runs_each: int, prepared: PreparedScenes) -> Path:
         node_processes={'runs_each': runs_each},
     )
     prepared.put_into(out, {**config, 'node_processes': {}})
-    report = run_matrix(parse_config(config, 'test'), out, progress=silent)
+    report = run_matrix(parse_config(config, 'test'), out, nodes=nodes, progress=silent)
     assert [item.status.value for item in report.runs] == ['complete'] * 4, report
     return out / 'small'
 
@@ -203,7 +206,11 @@ def test_warm_nodes_give_the_same_bytes_as_new_ones(
     new = matrix(tmp_path / 'new', 1, prepared)
     assert len(set(started)) == len(started) == 2 * 5 + 2 * 4
     started.clear()
-    warm = matrix(tmp_path / 'warm', 20, prepared)
+    with closing(NodeProcesses(20)) as nodes:
+        warm = matrix(tmp_path / 'warm', 20, prepared, nodes)
+        hosts = {pid for _, pid in started}
+        assert all(map(psutil.pid_exists, hosts)), 'the next matrix finds them'
+    assert not any(map(psutil.pid_exists, hosts))
     kinds = {name: len({pid for other, pid in started if other == name}) for name, _ in started}
     # A foreign mapper is none of ours.
     assert kinds == {

@@ -40,6 +40,7 @@ def run_matrix(
     jobs: int | None = 1,
     shard: Shard | None = None,
     cluster: Cluster | None = None,
+    nodes: NodeProcesses | None = None,
     progress: Progress,
 ) -> MatrixReport:
     """Run every run of a configuration and write the report of all, which is returned.
@@ -47,7 +48,8 @@ def run_matrix(
     Results go to a folder of `out` with the name of the configuration; stages that are done stay
     done, unless `fresh` deletes them. `jobs` bounds the runs at once, None for as many as cores
     and memory allow; on a `cluster`, Ray decides. A `shard` is a part of the matrix in a folder
-    of its own. A run that failed is in the report with its error; the others go on.
+    of its own. A run that failed is in the report with its error; the others go on. Runs that
+    go one after another take `nodes` that earlier matrices left, and leave theirs there.
 
     Raises ConfigError, before any minute is spent, if a name in the configuration is unknown or
     there are more shards than runs; RunError if the folder is in use, cannot be written to, or
@@ -65,13 +67,17 @@ def run_matrix(
     plans = preparation.plans(config, root)
     part = None if shard is None else shard.part(plans)
     plans = plans if shard is None else shard.plans(plans)
-    with held(root):
+    with ExitStack() as stack:
+        stack.enter_context(held(root))
+        if nodes is None:
+            nodes = NodeProcesses(config.node_processes.runs_each)
+            stack.enter_context(closing(nodes))
         inputs = input_digests(config, preparation.digests(config))
         claim(root, config, inputs, fresh=fresh, part=part)
         refuse_foreign_results(root, plans)
         note_runs(root, plans)
         report = _run_all(
-            config, plans, part, preparation, capacity, jobs, cluster, progress, fresh=fresh
+            config, plans, part, preparation, capacity, jobs, cluster, nodes, progress, fresh=fresh
         )
         settle(root)
         return report
@@ -85,6 +91,7 @@ def _run_all(
     capacity: Capacity,
     jobs: int | None,
     cluster: Cluster | None,
+    nodes: NodeProcesses,
     progress: Progress,
     *,
     fresh: bool,
@@ -96,8 +103,8 @@ def _run_all(
         elif at_once > 1:
             ended = stack.enter_context(run_side_by_side(plans, at_once, capacity, progress))
         else:
-            ended = _one_by_one(config, plans, preparation, progress)
-        missing = _run_beside(plans, jobs, cluster, progress, fresh=fresh)
+            ended = _one_by_one(plans, preparation, nodes, progress)
+        missing = _run_beside(plans, jobs, cluster, nodes, progress, fresh=fresh)
         progress('writing the report', 1.0)
         try:
             origin = Origin(config_digest(config), missing, part=part)
@@ -113,6 +120,7 @@ def _run_beside(
     plans: list[RunPlan],
     jobs: int | None,
     cluster: Cluster | None,
+    nodes: NodeProcesses,
     progress: Progress,
     *,
     fresh: bool,
@@ -122,7 +130,7 @@ def _run_beside(
     for config in matrices_beside(plans):
         out = plans[0].root.parent
         report = run_matrix(
-            config, out, fresh=fresh, jobs=jobs, cluster=cluster, progress=progress
+            config, out, fresh=fresh, jobs=jobs, cluster=cluster, nodes=nodes, progress=progress
         )
         missing += (item.run_id for item in report.runs if item.status is not Status.COMPLETE)
     return tuple(missing)
@@ -144,12 +152,11 @@ STATES = {Status.COMPLETE: RunState.DONE, Status.INCOMPLETE: RunState.INCOMPLETE
 
 
 def _one_by_one(
-    config: MatrixConfig, plans: list[RunPlan], preparation: Preparation, progress: Progress
+    plans: list[RunPlan], preparation: Preparation, nodes: NodeProcesses, progress: Progress
 ) -> list[RunReport]:
     reports = []
-    with closing(NodeProcesses(config.node_processes.runs_each)) as nodes:
-        for number, plan in enumerate(plans):
-            label = f'[{number + 1}/{len(plans)}] {plan.identity.run_id}: '
-            part = share(progress, number / len(plans), (number + 1) / len(plans), label)
-            reports.append(without_figures(run_one(plan, preparation, nodes, part)))
+    for number, plan in enumerate(plans):
+        label = f'[{number + 1}/{len(plans)}] {plan.identity.run_id}: '
+        part = share(progress, number / len(plans), (number + 1) / len(plans), label)
+        reports.append(without_figures(run_one(plan, preparation, nodes, part)))
     return reports
