@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import signal
 import statistics
 import subprocess
 import sys
@@ -36,6 +37,7 @@ from osmabench_ros.runs.run_on_disk import MANIFEST
 from osmabench_ros.vqa.question_files import QUESTIONS, read_records
 from osmabench_ros.vqa.questions import Question
 
+INTERRUPTED = 128 + signal.SIGINT
 FIGURES = (
     *(item for item in HEADLINES if not item.is_baseline and item.metric != 'accuracy_of_common'),
     *OTHER_SUITES,
@@ -391,13 +393,20 @@ def read_published(file: Path) -> list[Published]:
 
 
 def run_all(matrices: Sequence[Matrix]) -> int:
-    """Run what is left of all matrices; return how many commands failed."""
+    """Run what is left of all matrices; return how many commands failed.
+
+    Ctrl-C reaches the command that runs, which ends in order; the others are left out.
+    """
     failed = 0
     for matrix in matrices:
         if matrix.absent:
             continue
         command = ['run', str(matrix.file), '--out', str(matrix.out)]
+        before = signal.signal(signal.SIGINT, lambda *_: None)
         done = subprocess.run([sys.executable, '-m', 'osmabench_ros.cli', *command], check=False)
+        signal.signal(signal.SIGINT, before)
+        if done.returncode == INTERRUPTED:
+            sys.exit(INTERRUPTED)
         failed += done.returncode != 0
     return failed
 

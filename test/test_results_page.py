@@ -4,13 +4,19 @@ import csv
 import json
 import os
 import shutil
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 from benchmark_scripts import benchmark_script
+from fault_runs import wait_for
 from scipy import stats
 from shared_data import shared_path
+from small_config import small_config
 
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.runs.config import load_config
@@ -178,6 +184,26 @@ def test_a_page_is_written_over_an_earlier_one_and_over_nothing_else(
     with pytest.raises(ConfigError, match='is no page of results'):
         results.write_page(file, 'x')
     assert 'My own notes' in file.read_text()
+
+
+@pytest.mark.ros
+@pytest.mark.gl
+@pytest.mark.slow
+def test_ctrl_c_ends_the_run_in_order_and_writes_no_page(tmp_path: Path) -> None:
+    (tmp_path / 'config.yaml').write_text(yaml.safe_dump(small_config()))
+    script = [sys.executable, str(ROOT / 'benchmarks' / 'results_page.py')]
+    with subprocess.Popen(
+        [*script, 'config.yaml', '--out', 'out', '--page', 'page.md'],
+        cwd=tmp_path, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        start_new_session=True,
+    ) as process:  # fmt: skip
+        wait_for((tmp_path / 'out').exists)
+        os.killpg(process.pid, signal.SIGINT)
+        text, _ = process.communicate(timeout=200)
+    assert process.returncode == 130, text
+    assert 'resume' in text, text
+    assert 'Traceback' not in text
+    assert not (tmp_path / 'page.md').exists()
 
 
 def test_every_configuration_of_the_page_can_be_read() -> None:
