@@ -214,10 +214,7 @@ class Scene:
     @cached_property
     def box(self) -> AxisAlignedBox:
         """Bounds of all objects."""
-        return AxisAlignedBox(
-            np.min([item.box.minimum for item in self.objects], axis=0),
-            np.max([item.box.maximum for item in self.objects], axis=0),
-        )
+        return AxisAlignedBox.holding(item.box for item in self.objects)
 
     @property
     def lamps_told(self) -> str:

@@ -229,8 +229,7 @@ class _RoomView:
 
     @cached_property
     def _extent(self) -> AxisAlignedBox:
-        corners = [c for node in self._nodes for c in (_box(node).minimum, _box(node).maximum)]
-        return self._room or AxisAlignedBox.around(np.array(corners))
+        return self._room or AxisAlignedBox.holding(map(_box, self._nodes))
 
     def holds(self, item: Statement, room: RoomSpecification) -> bool:
         """Return whether as many things as the subject has stand in the relation."""

@@ -367,14 +367,12 @@ class _Relations:
         return None not in rooms and rooms[0] != rooms[1]
 
 
-def with_neighbours_within(
-    graph: SceneGraph, shift_m: float, limits: RelationThresholds = DEFAULT_THRESHOLDS
-) -> SceneGraph:
+def with_neighbours_within(graph: SceneGraph, shift_m: float) -> SceneGraph:
     """Return a graph of which next to and near hold up to distances that differ by `shift_m`.
 
     Things that are neither next to nor near each other stay so.
     """
-    edges = []
+    limits, edges = DEFAULT_THRESHOLDS, []
     for edge in graph.edges:
         if edge.type in (RelationType.NEXT_TO.value, RelationType.NEAR.value):
             a, b = (_box(graph.by_id[end]) for end in (edge.source, edge.target))

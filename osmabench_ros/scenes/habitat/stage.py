@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.scenes.assets import submesh
@@ -104,15 +102,7 @@ def _regions(
         if item.instance_id in by_id and by_id[item.instance_id].region >= 0:
             boxes.setdefault(by_id[item.instance_id].region, []).append(item.box)
     return {
-        region: Room(
-            first_id + i,
-            f'room {region}',
-            'room',
-            AxisAlignedBox(
-                np.min([box.minimum for box in found], axis=0),
-                np.max([box.maximum for box in found], axis=0),
-            ),
-        )
+        region: Room(first_id + i, f'room {region}', 'room', AxisAlignedBox.holding(found))
         for i, (region, found) in enumerate(sorted(boxes.items()))
     }
 
@@ -125,6 +115,4 @@ def _room_id(
 
 
 def _with_sizes(item: SceneObject, room_id: int | None = None) -> SceneObject:
-    return SceneObject(
-        item.instance_id, item.name, item.class_id, item.meshes, item.pose, sizes_of(item), room_id
-    )
+    return replace(item, attributes=sizes_of(item), room_id=room_id)
