@@ -186,6 +186,11 @@ def collada_axes(text: bytes) -> NDArray[np.float64]:
     return {b'X': X_UP, b'Y': WORLD_FROM_HABITAT, b'Z': np.eye(3)}[up[1] if up else b'Y']
 
 
+def axes_of(path: Path) -> NDArray[np.float64]:
+    """Return the rotation to z up from the axes of a mesh file, which are y up in glTF alone."""
+    return WORLD_FROM_HABITAT if path.suffix.lower() in GLTF_SUFFIXES else np.eye(3)
+
+
 def painted_meshes(
     path: Path, *, in_child: bool = False
 ) -> list[tuple[Mesh, NDArray[np.uint8] | None]]:

@@ -12,9 +12,8 @@ import numpy as np
 from pydantic import TypeAdapter
 
 from osmabench_ros.errors import SceneError, suggestion
-from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.scenes.assets import centred, linearly_mapped, load_meshes
+from osmabench_ros.scenes.assets import axes_of, centred, linearly_mapped, load_meshes
 from osmabench_ros.scenes.change_kinds import (
     Add,
     Change,
@@ -159,9 +158,8 @@ class _Place:
         if change.label not in known:
             hint = suggestion(change.label, known)
             raise SceneError(f'{self.where}: the scene has no class "{change.label}". {hint}')
-        y_up = change.file.suffix.lower() in ('.glb', '.gltf')
-        axes = WORLD_FROM_HABITAT if y_up else np.eye(3)
         loaded = load_meshes(change.file.expanduser())
+        axes = axes_of(change.file)
         meshes, _ = centred([linearly_mapped(mesh, axes) for mesh in loaded])
         class_id = self.scene.label_set.id_of(change.label)
         item = SceneObject(self.fresh_id(), name, class_id, meshes)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -217,8 +218,7 @@ def _object(
     local, pose = centred(meshes)
     item = SceneObject(instance_id, name, class_id, local, pose)
     room_id = rooms[entry.room].id if entry.room else room_of(item, list(rooms.values()))
-    attributes = {**sizes_of(item), **entry.attributes}
-    return SceneObject(instance_id, name, class_id, local, pose, attributes, room_id)
+    return replace(item, attributes={**sizes_of(item), **entry.attributes}, room_id=room_id)
 
 
 def _light(item: ManifestLight, rooms: Mapping[str, Room], path: Path) -> Light:

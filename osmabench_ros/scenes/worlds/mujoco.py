@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -24,10 +25,12 @@ from osmabench_ros.scenes.limited_assets import mesh_of_plain, plain_mesh
 from osmabench_ros.scenes.primitives import box, capsule, cylinder, plane, sphere
 from osmabench_ros.scenes.scene import Material, Mesh, Scene
 from osmabench_ros.scenes.worlds.parts import (
+    DEFAULT_OPTIONS,
     Part,
     WorldOptions,
     attenuated_light,
     bytes_beside,
+    distinct,
     left_out,
     scene_of_parts,
 )
@@ -42,7 +45,7 @@ _PLAIN_GREY = (0.5, 0.5, 0.5, 1.0)
 """A geom of this colour shows its material's."""
 
 
-def load_mujoco_model(path: Path, options: WorldOptions | None = None) -> Scene:
+def load_mujoco_model(path: Path, options: WorldOptions = DEFAULT_OPTIONS) -> Scene:
     """Read a MuJoCo XML file in its initial state; SceneError, or a LimitError, names the fault.
 
     What lies directly in the world is an object: a body with all that moves with or in it, or a
@@ -54,7 +57,6 @@ def load_mujoco_model(path: Path, options: WorldOptions | None = None) -> Scene:
             raise SceneError(f'{path} is no MuJoCo model; its root is <{shown(root.tag)}>')
         if find_spec('mujoco') is None:
             raise MissingDependencyError(f'{path}: MuJoCo models need mujoco; {extra("worlds")}')
-        wanted = options or WorldOptions()
         found = read_limited(
             plain_model,
             path,
@@ -62,7 +64,7 @@ def load_mujoco_model(path: Path, options: WorldOptions | None = None) -> Scene:
             libraries=('mujoco', 'PIL.Image'),
             more_bytes=bytes_beside(path),
         )
-        missing = left_out(path, found['missing'], wanted)
+        missing = left_out(path, found['missing'], options)
         parts = [
             Part(
                 item['name'],
@@ -71,13 +73,10 @@ def load_mujoco_model(path: Path, options: WorldOptions | None = None) -> Scene:
             )
             for item in found['parts']
         ]
-        lights = tuple(
-            attenuated_light(**{**item, 'kind': LightKind(item['kind'])})
-            for item in found['lights']
-        )
+        lights = tuple(attenuated_light(**item) for item in found['lights'])
         digest = hashlib.sha256(read_bytes(path, SceneError)).hexdigest()
         return scene_of_parts(
-            parts, 'mujoco', path, wanted, lights=lights, sha256=digest, left_out=missing
+            parts, 'mujoco', path, options, lights=lights, sha256=digest, left_out=missing
         )
 
 
@@ -153,18 +152,13 @@ class _ModelReader:
         found: list[dict[str, Any]] = []
         taken: set[str] = set()
         for (kind, index), placed in meshes.items():
-            name = original = self._name(kind, index)
-            while name in taken:
-                name = f'{original}_{len(taken)}'
-            taken.add(name)
             pose = self._pose(kind, index)
-            local = [plain_mesh(moved(mesh, pose.inverse())) for mesh in placed]
             found.append(
                 {
-                    'name': name,
+                    'name': distinct(self._name(kind, index), taken),
                     'place': pose.translation,
                     'rotation': pose.rotation,
-                    'meshes': local,
+                    'meshes': [plain_mesh(moved(mesh, pose.inverse())) for mesh in placed],
                 }
             )
         return found
@@ -260,13 +254,7 @@ class _ModelReader:
             # MuJoCo wraps it about the shape; from afar that is its mean colour.
             mean = texture.reshape(-1, 3).mean(axis=0) / 255
             (red, green, blue), texture = (np.array([red, green, blue]) * mean).tolist(), None
-        return Mesh(
-            mesh.vertices,
-            mesh.faces,
-            mesh.normals,
-            mesh.uv,
-            Material((red, green, blue), texture),
-        )
+        return replace(mesh, material=Material((red, green, blue), texture))
 
     def _plane(self, size: NDArray[np.float64], material: int) -> Mesh:
         """Return a plane; `size` holds half its edges, 0 for one without an end."""
@@ -277,8 +265,7 @@ class _ModelReader:
         repeat = self._model.mat_texrepeat[material].astype(float)
         if not self._model.mat_texuniform[material]:
             repeat = np.where(size[:2] > 0, repeat / edges, repeat)
-        uv = mesh.uv * repeat.astype(np.float32)
-        return Mesh(mesh.vertices, mesh.faces, mesh.normals, uv)
+        return replace(mesh, uv=mesh.uv * repeat.astype(np.float32))
 
     def _mesh_asset(self, index: int) -> tuple[Mesh, bool]:
         """Return a mesh, and whether it has texture coordinates."""
