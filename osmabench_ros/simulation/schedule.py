@@ -16,7 +16,11 @@ from osmabench_ros.base.strict import Strict
 
 @dataclass(frozen=True)
 class Moment:
-    """When and where a frame is taken; `segment` is 0-based, its progress a share."""
+    """When and where a frame is taken.
+
+    `segment` is 0-based, its progress the share that is done, the time that since the start of
+    the path, the position x, y, z in the world.
+    """
 
     segment: int
     segment_progress: float
