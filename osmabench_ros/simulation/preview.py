@@ -96,8 +96,8 @@ class _Sheet:
             ]
             best = int(np.argmax(changes))
             changed |= changes[best] > 0
-            told = f'{places[best]:.1f} goals, {times_s[best]:.0f} s'
-            chosen.append(with_text(views[best], told))
+            moment = f'{places[best]:.1f} goals, {times_s[best]:.0f} s'
+            chosen.append(with_text(views[best], moment))
         text = f'{condition.name}: {condition.description}'
         text += '' if changed else ' [no picture differs]'
         caption = text_strip(text, self._settings.width * self._settings.frames)
