@@ -52,7 +52,7 @@ def changed_scene(scene: Scene, changes: Sequence[Change]) -> Scene:
     -------
     Scene
         An ordinary scene, from which scene graph, images and navigation follow as from any. Its
-        name and digest tell the changes; it comes from no file any more.
+        name and digest are those of the changes; it comes from no file any more.
 
     Raises
     ------
@@ -63,11 +63,11 @@ def changed_scene(scene: Scene, changes: Sequence[Change]) -> Scene:
     """
     for number, change in enumerate(changes):
         where = f'scene {scene.dataset}/{scene.name}, change {number + 1} ({change.kind})'
-        scene = _applied(_Place(scene, where), change)
+        scene = _APPLIED[change.kind](_Place(scene, where), change)
     if not changes:
         return scene
-    told = TypeAdapter(tuple[Change, ...]).dump_json(tuple(changes))
-    digest = hashlib.sha256(scene.source_sha256.encode() + told).hexdigest()
+    listed = TypeAdapter(tuple[Change, ...]).dump_json(tuple(changes))
+    digest = hashlib.sha256(scene.source_sha256.encode() + listed).hexdigest()
     name = f'{scene.name}-changed-{digest[:8]}'
     return replace(scene, name=name, source_sha256=digest, source='')
 
@@ -338,7 +338,3 @@ _APPLIED: Mapping[str, Callable[[_Place, Any], Scene]] = {
     'close': _swing,
     'switch': _switch,
 }
-
-
-def _applied(at: _Place, change: Change) -> Scene:
-    return _APPLIED[change.kind](at, change)

@@ -51,7 +51,7 @@ def ground_truth_graph(scene: Scene, surfaces: Surfaces | None = None) -> SceneG
 
 
 PROBES = 4000
-"""Points of a thing that are enough to tell which part of it is visible."""
+"""Points of a thing that are enough to find which part of it is visible."""
 
 
 def visibility_probes(scene: Scene, surfaces: Surfaces, points_per_m2: float) -> LabelledCloud:

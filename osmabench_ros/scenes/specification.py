@@ -188,8 +188,8 @@ def facts(specification: SceneSpecification, graph: SceneGraph) -> Iterator[Fact
             sentence = f'the number of "{label}" in the {room.label} is {count}'
             yield Fact(FactKind.COUNT, sentence, len(view.named(label)) == count)
         for group in room.objects:
-            if told := group.attributes:
-                sentence = f'every {group.called} is {" and ".join(told.values())}'
+            if attributes := group.attributes:
+                sentence = f'every {group.called} is {" and ".join(attributes.values())}'
                 holds = len(view.members(group)) >= group.count
                 yield Fact(FactKind.ATTRIBUTE, sentence, holds)
         for item in room.relations:

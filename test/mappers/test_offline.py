@@ -18,7 +18,6 @@ from osmabench_ros.mappers.offline.mapper import MethodAdapter, OfflineMapperFac
 from osmabench_ros.mappers.offline.method import (
     Limits,
     OfflineMethod,
-    SequenceFormat,
     filled,
     list_methods,
     load_method,
@@ -27,6 +26,7 @@ from osmabench_ros.mappers.offline.method import (
 )
 from osmabench_ros.maps.disk.storage import read_map, write_map
 from osmabench_ros.semantics.labels import LabelSet
+from osmabench_ros.sequences.layout import SequenceFormat
 from osmabench_ros.sequences.writer import open_writer
 
 LABELS = LabelSet.from_names('small', ['chair', 'table', 'cup'])

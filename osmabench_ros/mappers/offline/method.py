@@ -17,7 +17,7 @@ from osmabench_ros.base.configuration import described, described_names
 from osmabench_ros.base.processes import SupervisedProcess
 from osmabench_ros.base.strict import FolderName, PathBelow, Strict, validated
 from osmabench_ros.errors import ConfigError, RunError, suggestion
-from osmabench_ros.sequences.layout import SequenceFormat as SequenceFormat
+from osmabench_ros.sequences.layout import SequenceFormat
 
 _POLL_S = 0.1
 _TERMINATE_S = 5.0
@@ -187,8 +187,8 @@ def filled_options(value: Any, values: Mapping[str, str], where: str) -> Any:
     """Return options with the ``${...}`` of their texts replaced, at any depth."""
     if isinstance(value, str):
         return filled(value, values, where)
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         return {key: filled_options(item, values, where) for key, item in value.items()}
-    if isinstance(value, list):
+    if isinstance(value, (list, tuple)):
         return [filled_options(item, values, where) for item in value]
     return value

@@ -237,7 +237,7 @@ def known_class(name: str, known: Sequence[str]) -> str:
 
 
 def _singular(word: str) -> str:
-    """Return an English noun without its plural, as far as its letters tell."""
+    """Return an English noun without its plural, as far as its letters show."""
     if re.search(r'(ss|us|is)$', word) or len(word) < 4:
         return word
     word = re.sub(r'(?<=[^aeiou])ies$', 'y', word)
