@@ -52,12 +52,10 @@ COLOR_LEVELS = 6
 
 def load_meshes(path: Path) -> tuple[Mesh, ...]:
     """Read a mesh file, nodes' transformations applied; SceneError if it is missing or broken."""
-    meshes: list[Mesh] = []
-    for node in load_nodes(path):
-        meshes += node.meshes
+    meshes = tuple(mesh for node in load_nodes(path) for mesh in node.meshes)
     if not meshes:
         raise SceneError(f'{path} has no triangles; export the object with its surface')
-    return tuple(meshes)
+    return meshes
 
 
 @dataclass(frozen=True, eq=False)
