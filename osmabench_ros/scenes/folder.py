@@ -102,15 +102,11 @@ class Manifest(Strict):
     left_out: tuple[str, ...] = ()
 
 
-def read_manifest(path: Path) -> Manifest:
-    """Read and check a manifest; SceneError names what is missing or malformed."""
-    return validated(Manifest, read_json(path, SceneError), str(path), SceneError)
-
-
 def load_scene_folder(path: Path) -> Scene:
     """Load a scene folder by its path or its manifest's; SceneError names a wrong key or node."""
     manifest_path = path / MANIFEST if path.is_dir() else path
-    manifest = read_manifest(manifest_path)
+    data = read_json(manifest_path, SceneError)
+    manifest = validated(Manifest, data, str(manifest_path), SceneError)
     folder = manifest_path.parent
     mesh_path = file_within(folder, manifest.file, folder, str(manifest_path))
     nodes = load_nodes(mesh_path)

@@ -217,7 +217,7 @@ class Scene:
         return AxisAlignedBox.holding(item.box for item in self.objects)
 
     @property
-    def lamps_told(self) -> str:
+    def lamps_in_words(self) -> str:
         """Which lights are lamps, and why, as a sentence."""
         lamps = ', '.join(f'"{light.name}"' for light in self.lights if light.lamp) or 'none'
         where = f'lamps of scene {self.dataset}/{self.name}'

@@ -27,11 +27,6 @@ class Moment:
     time_s: float
     robot_position: Sequence[float] | None = None
 
-    @property
-    def path_position(self) -> float:
-        """Segments done, e.g. 1.5 in the middle of the second one."""
-        return self.segment + self.segment_progress
-
 
 class Span(Strict):
     """A part of the run, in goal segments or in seconds; an end of null is the end of the run."""
@@ -58,7 +53,9 @@ class Span(Strict):
         return limits
 
     def _now(self, moment: Moment) -> float:
-        return moment.path_position if self.segments is not None else moment.time_s
+        if self.segments is None:
+            return moment.time_s
+        return moment.segment + moment.segment_progress
 
     def contains(self, moment: Moment) -> bool:
         """Return whether the moment lies in [start, end)."""

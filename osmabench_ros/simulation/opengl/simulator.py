@@ -20,7 +20,7 @@ from osmabench_ros.simulation.opengl.geometry import SceneGeometry
 from osmabench_ros.simulation.opengl.passes import GeometryPass, LightingPass
 from osmabench_ros.simulation.opengl.rendering import ExposureMode, Rendering, RenderingOptions
 from osmabench_ros.simulation.opengl.shadows import ShadowAtlas
-from osmabench_ros.simulation.opengl.textures import SurfaceImages
+from osmabench_ros.simulation.opengl.textures import SurfaceImages, read_color
 from osmabench_ros.simulation.simulator import Observation, check_lights
 
 RENDERER = 'the embedded simulator'
@@ -116,7 +116,7 @@ class OpenGLSimulator:
         self._ownership.check()
         with self._context:
             self._geometry_pass.render(self._surfaces.all, camera_pose)
-            albedo = color = self._surfaces.read_albedo()
+            albedo = color = read_color(self._surfaces.all)
             if not self._color.copies_albedo(self._lighting):
                 self._color.render(self._surfaces, camera_pose, self._lighting)
                 color = self._color.read()
