@@ -72,7 +72,7 @@ class ManifestRoom(Strict):
 
 
 class ManifestLight(Strict):
-    """A light of the scene."""
+    """A light of the scene; its fields are those of `Light`, but for the name of its room."""
 
     name: str
     kind: LightKind = LightKind.POINT
@@ -221,14 +221,5 @@ def _light(item: ManifestLight, rooms: Mapping[str, Room], path: Path) -> Light:
     if item.room and item.room not in rooms:
         hint = suggestion(item.room, rooms)
         raise SceneError(f'{path}: lights: "{item.name}": no room "{item.room}". {hint}')
-    return Light(
-        item.name,
-        item.kind,
-        item.position,
-        item.direction,
-        item.color,
-        item.intensity,
-        item.spot_half_angle_rad,
-        lamp=item.lamp,
-        room_id=rooms[item.room].id if item.room else None,
-    )
+    room_id = rooms[item.room].id if item.room else None
+    return Light(**item.model_dump(exclude={'room'}), room_id=room_id)

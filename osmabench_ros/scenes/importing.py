@@ -38,7 +38,7 @@ def import_scene(
     path = Path(source).expanduser()
     load = _world_loader(path.suffix.lower())
     if load is not None:
-        if load.__name__ != 'load_gazebo_world':
+        if path.suffix.lower() not in GAZEBO_SUFFIXES:
             _refuse_gazebo_options(source, world)
         imported = load(path, world)
         warn_of_implausible_parts(imported)

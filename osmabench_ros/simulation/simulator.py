@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from osmabench_ros.base.extensions import SIMULATORS, extension_names, load_extension
+from osmabench_ros.base.extensions import SIMULATORS, load_extension
 from osmabench_ros.errors import ConfigError, SimulationError
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
@@ -97,11 +97,6 @@ def check_lights(lighting: Lighting, lights: Sequence[Light], renderer: str) -> 
             raise SimulationError(f'light "{light.name}" holds NaN or infinity')
         if light.kind is not LightKind.POINT and not any(light.direction):
             raise SimulationError(f'light "{light.name}" needs a direction that is not zero')
-
-
-def simulator_names() -> list[str]:
-    """Return the names of all registered simulators."""
-    return extension_names(SIMULATORS)
 
 
 def make_simulator(

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from osmabench_ros.base.configuration import described, described_names
+from osmabench_ros.base.configuration import described
 from osmabench_ros.base.processes import SupervisedProcess
 from osmabench_ros.base.strict import FolderName, PathBelow, Strict, validated
 from osmabench_ros.errors import ConfigError, RunError, suggestion
@@ -158,11 +158,6 @@ def variables_of(method: OfflineMethod, given: Mapping[str, str]) -> dict[str, s
                 f'variables: in its options, or set {variable}'
             )
     return found
-
-
-def list_methods() -> list[str]:
-    """Return the names of the methods in config/methods."""
-    return described_names('methods')
 
 
 def load_method(name_or_path: str) -> OfflineMethod:

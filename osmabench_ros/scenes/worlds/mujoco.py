@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from importlib.util import find_spec
@@ -15,24 +14,21 @@ from numpy.typing import NDArray
 from osmabench_ros.base.configuration import extra
 from osmabench_ros.base.limits.child import read_limited
 from osmabench_ros.base.limits.documents import read_xml
-from osmabench_ros.base.limits.reading import naming_errors, read_bytes, shown
+from osmabench_ros.base.limits.reading import naming_errors, shown
 from osmabench_ros.errors import MissingDependencyError, SceneError
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.asset_files import leads_into, resolved
 from osmabench_ros.scenes.assets import linearly_mapped, moved
 from osmabench_ros.scenes.lights import LightKind
-from osmabench_ros.scenes.limited_assets import mesh_of_plain, plain_mesh
+from osmabench_ros.scenes.limited_assets import plain_mesh
 from osmabench_ros.scenes.primitives import box, capsule, cylinder, plane, sphere
 from osmabench_ros.scenes.scene import Material, Mesh, Scene
 from osmabench_ros.scenes.worlds.parts import (
     DEFAULT_OPTIONS,
-    Part,
     WorldOptions,
-    attenuated_light,
     bytes_beside,
     distinct,
-    left_out,
-    scene_of_parts,
+    scene_of_plain,
 )
 
 VISIBLE_GROUPS = 3
@@ -64,20 +60,7 @@ def load_mujoco_model(path: Path, options: WorldOptions = DEFAULT_OPTIONS) -> Sc
             libraries=('mujoco', 'PIL.Image'),
             more_bytes=bytes_beside(path),
         )
-        missing = left_out(path, found['missing'], options)
-        parts = [
-            Part(
-                item['name'],
-                Pose(item['rotation'], item['place']),
-                tuple(mesh_of_plain(mesh) for mesh in item['meshes']),
-            )
-            for item in found['parts']
-        ]
-        lights = tuple(attenuated_light(**item) for item in found['lights'])
-        digest = hashlib.sha256(read_bytes(path, SceneError)).hexdigest()
-        return scene_of_parts(
-            parts, 'mujoco', path, options, lights=lights, sha256=digest, left_out=missing
-        )
+        return scene_of_plain(found, 'mujoco', path, options)
 
 
 def plain_model(path: Path) -> dict[str, Any]:

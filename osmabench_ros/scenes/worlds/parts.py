@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -9,15 +10,18 @@ from enum import Enum
 from fnmatch import fnmatchcase
 from itertools import islice, takewhile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from osmabench_ros.base.limits.reading import read_bytes
 from osmabench_ros.errors import MissingFileError, SceneError
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.ground_truth import sizes_of
 from osmabench_ros.scenes.lights import Light, LightKind
+from osmabench_ros.scenes.limited_assets import mesh_of_plain
 from osmabench_ros.scenes.primitives import plane
 from osmabench_ros.scenes.scene import Mesh, Scene, SceneObject
 from osmabench_ros.semantics.labels import (
@@ -153,6 +157,31 @@ def scene_of_parts(
         source_sha256=sha256,
         lamp_rule=LAMP_RULE if lights else '',
         left_out=left_out,
+    )
+
+
+def scene_of_plain(
+    found: Mapping[str, Any], dataset: str, path: Path, options: WorldOptions
+) -> Scene:
+    """Return the scene of what the limited child has found in a world.
+
+    Its `parts` have a name, a pose, plain meshes and, if the world says so, a class; its `lights`
+    are arguments of `attenuated_light`, `missing` what `left_out` takes.
+    """
+    missing = left_out(path, found['missing'], options)
+    parts = [
+        Part(
+            item['name'],
+            Pose(item['rotation'], item['place']),
+            tuple(map(mesh_of_plain, item['meshes'])),
+            item.get('class_name', ''),
+        )
+        for item in found['parts']
+    ]
+    lights = tuple(attenuated_light(**item) for item in found['lights'])
+    digest = hashlib.sha256(read_bytes(path, SceneError)).hexdigest()
+    return scene_of_parts(
+        parts, dataset, path, options, lights=lights, sha256=digest, left_out=missing
     )
 
 

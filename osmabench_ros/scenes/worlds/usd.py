@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import os
 import warnings
@@ -16,24 +15,20 @@ import numpy as np
 
 from osmabench_ros.base.configuration import extra
 from osmabench_ros.base.limits.child import read_limited
-from osmabench_ros.base.limits.reading import naming_errors, read_bytes, shown
+from osmabench_ros.base.limits.reading import naming_errors, shown
 from osmabench_ros.errors import MissingDependencyError, OsmabenchWarning, SceneError
 from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT
-from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.asset_files import leads_into
 from osmabench_ros.scenes.assets import linearly_mapped, submesh
 from osmabench_ros.scenes.lights import LightKind
-from osmabench_ros.scenes.limited_assets import mesh_of_plain, plain_mesh
+from osmabench_ros.scenes.limited_assets import plain_mesh
 from osmabench_ros.scenes.scene import Mesh, Scene
 from osmabench_ros.scenes.worlds.parts import (
     DEFAULT_OPTIONS,
-    Part,
     WorldOptions,
-    attenuated_light,
     bytes_beside,
     distinct,
-    left_out,
-    scene_of_parts,
+    scene_of_plain,
 )
 from osmabench_ros.scenes.worlds.usd_materials import Materials
 from osmabench_ros.scenes.worlds.usd_shapes import shape_of, triangles
@@ -54,7 +49,6 @@ def load_usd_stage(path: Path, options: WorldOptions = DEFAULT_OPTIONS) -> Scene
     with naming_errors(path, SceneError):
         if find_spec('pxr') is None:
             raise MissingDependencyError(f'{path}: USD stages need usd-core; {extra("worlds")}')
-        digest = hashlib.sha256(read_bytes(path, SceneError)).hexdigest()
         found = read_limited(
             plain_stage,
             path,
@@ -63,20 +57,7 @@ def load_usd_stage(path: Path, options: WorldOptions = DEFAULT_OPTIONS) -> Scene
             libraries=('PIL.Image',),
             more_bytes=bytes_beside(path) + _LIBRARY_BYTES,
         )
-        missing = left_out(path, found['missing'], options)
-        parts = [
-            Part(
-                item['name'],
-                Pose.identity(),
-                tuple(mesh_of_plain(mesh) for mesh in item['meshes']),
-                item['class_name'],
-            )
-            for item in found['parts']
-        ]
-        lights = tuple(attenuated_light(**item) for item in found['lights'])
-        return scene_of_parts(
-            parts, 'usd', path, options, lights=lights, sha256=digest, left_out=missing
-        )
+        return scene_of_plain(found, 'usd', path, options)
 
 
 def plain_stage(path: Path) -> dict[str, Any]:
@@ -137,8 +118,15 @@ class _StageReader:
             if not meshes:
                 continue
             name = distinct(owner.GetName(), taken)
-            plain = [plain_mesh(mesh) for mesh in meshes]
-            found.append({'name': name, 'class_name': _label(owner), 'meshes': plain})
+            found.append(
+                {
+                    'name': name,
+                    'place': np.zeros(3),
+                    'rotation': np.eye(3),
+                    'meshes': [plain_mesh(mesh) for mesh in meshes],
+                    'class_name': _label(owner),
+                }
+            )
         return found
 
     def lights(self) -> Iterator[dict[str, Any]]:

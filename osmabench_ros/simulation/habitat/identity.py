@@ -38,7 +38,7 @@ class Identities:
             _check_same(placed, found, where)
             for item, other in zip(placed, found, strict=True):
                 self._object_of.update(dict.fromkeys(other['ids'], item))
-            self._object_of.update(dict.fromkeys((STAGE_PIXEL,) if stage else (), *stage))
+            self._object_of.update((STAGE_PIXEL, item) for item in stage)
             rigid = len(inventory['objects'])
             self.movable = {
                 item.instance_id: other['ids'][0]
