@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -287,7 +287,6 @@ def read_ground_truth(directory: Path) -> GroundTruth:
 
 
 def _document(truth: GroundTruth) -> dict[str, Any]:
-    camera = truth.intrinsics
     made_by = truth.specification
     specified = made_by and {
         'specification': made_by.model_dump(mode='json', by_alias=True, exclude_defaults=True)
@@ -299,9 +298,7 @@ def _document(truth: GroundTruth) -> dict[str, Any]:
         'scene': truth.scene,
         'label_set': truth.label_set.to_json(),
         'graph': graph_to_json(truth.graph),
-        'intrinsics': {
-            name: getattr(camera, name) for name in ('width', 'height', 'fx', 'fy', 'cx', 'cy')
-        },
+        'intrinsics': asdict(truth.intrinsics),
         'seen_instances': list(truth.seen_instances),
         'max_depth_m': truth.max_depth_m,
         'points_per_m2': truth.points_per_m2,

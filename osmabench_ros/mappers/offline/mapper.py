@@ -243,10 +243,7 @@ class MethodAdapter:
     def _values(self) -> dict[str, str]:
         camera = self._intrinsics
         assert camera is not None
-        numbers = {
-            name: str(getattr(camera, name))
-            for name in ('width', 'height', 'fx', 'fy', 'cx', 'cy')
-        }
+        numbers = {name: str(value) for name, value in dataclasses.asdict(camera).items()}
         work = self._place.resolve()
         return {
             **self._variables,

@@ -165,11 +165,11 @@ def _attempt(
         placed += _Room(wanted, Furnisher(space, style)).furnished()
     storeys = (Storey(plan, placed),)
     scene = assembled('apartment', seed, VERSION, storeys, APARTMENT_LABELS).scene
-    wanted = specification.model_dump_json(by_alias=True)
+    document = specification.model_dump_json(by_alias=True)
     return replace(
         scene,
         name=f'{specification.name}_seed_{seed}',
-        source_sha256=hashlib.sha256(f'{scene.source_sha256} {wanted}'.encode()).hexdigest(),
+        source_sha256=hashlib.sha256(f'{scene.source_sha256} {document}'.encode()).hexdigest(),
         specification=specification,
     )
 
