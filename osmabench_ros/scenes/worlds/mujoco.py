@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from importlib.util import find_spec
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from osmabench_ros.base.configuration import extra
 from osmabench_ros.base.limits.child import read_limited
 from osmabench_ros.base.limits.documents import read_xml
-from osmabench_ros.base.limits.reading import naming_errors, shown
+from osmabench_ros.base.limits.reading import naming_errors, read_bytes, shown
 from osmabench_ros.errors import MissingDependencyError, SceneError
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.asset_files import leads_into, resolved
@@ -53,6 +54,7 @@ def load_mujoco_model(path: Path, options: WorldOptions = DEFAULT_OPTIONS) -> Sc
             raise SceneError(f'{path} is no MuJoCo model; its root is <{shown(root.tag)}>')
         if find_spec('mujoco') is None:
             raise MissingDependencyError(f'{path}: MuJoCo models need mujoco; {extra("worlds")}')
+        digest = hashlib.sha256(read_bytes(path, SceneError)).hexdigest()
         found = read_limited(
             plain_model,
             path,
@@ -60,7 +62,7 @@ def load_mujoco_model(path: Path, options: WorldOptions = DEFAULT_OPTIONS) -> Sc
             libraries=('mujoco', 'PIL.Image'),
             more_bytes=bytes_beside(path),
         )
-        return scene_of_plain(found, 'mujoco', path, options)
+        return scene_of_plain(found, 'mujoco', path, options, digest)
 
 
 def plain_model(path: Path) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from osmabench_ros.base.limits.reading import read_bytes
 from osmabench_ros.errors import MissingFileError, SceneError
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.geometry.pose import Pose
@@ -161,7 +159,7 @@ def scene_of_parts(
 
 
 def scene_of_plain(
-    found: Mapping[str, Any], dataset: str, path: Path, options: WorldOptions
+    found: Mapping[str, Any], dataset: str, path: Path, options: WorldOptions, sha256: str
 ) -> Scene:
     """Return the scene of what the limited child has found in a world.
 
@@ -179,9 +177,8 @@ def scene_of_plain(
         for item in found['parts']
     ]
     lights = tuple(attenuated_light(**item) for item in found['lights'])
-    digest = hashlib.sha256(read_bytes(path, SceneError)).hexdigest()
     return scene_of_parts(
-        parts, dataset, path, options, lights=lights, sha256=digest, left_out=missing
+        parts, dataset, path, options, lights=lights, sha256=sha256, left_out=missing
     )
 
 

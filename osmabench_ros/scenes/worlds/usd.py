@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
 import warnings
@@ -15,7 +16,7 @@ import numpy as np
 
 from osmabench_ros.base.configuration import extra
 from osmabench_ros.base.limits.child import read_limited
-from osmabench_ros.base.limits.reading import naming_errors, shown
+from osmabench_ros.base.limits.reading import naming_errors, read_bytes, shown
 from osmabench_ros.errors import MissingDependencyError, OsmabenchWarning, SceneError
 from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT
 from osmabench_ros.scenes.asset_files import leads_into
@@ -49,6 +50,7 @@ def load_usd_stage(path: Path, options: WorldOptions = DEFAULT_OPTIONS) -> Scene
     with naming_errors(path, SceneError):
         if find_spec('pxr') is None:
             raise MissingDependencyError(f'{path}: USD stages need usd-core; {extra("worlds")}')
+        digest = hashlib.sha256(read_bytes(path, SceneError)).hexdigest()
         found = read_limited(
             plain_stage,
             path,
@@ -57,7 +59,7 @@ def load_usd_stage(path: Path, options: WorldOptions = DEFAULT_OPTIONS) -> Scene
             libraries=('PIL.Image',),
             more_bytes=bytes_beside(path) + _LIBRARY_BYTES,
         )
-        return scene_of_plain(found, 'usd', path, options)
+        return scene_of_plain(found, 'usd', path, options, digest)
 
 
 def plain_stage(path: Path) -> dict[str, Any]:
