@@ -37,6 +37,7 @@ from osmabench_ros.simulation.navigation import NavigationMap
 from osmabench_ros.simulation.opengl.rendering import Rendering
 from osmabench_ros.simulation.opengl.simulator import OpenGLSimulator
 from osmabench_ros.simulation.robot_path import Motion, plan_path
+from osmabench_ros.simulation.schedule import Moment
 from osmabench_ros.simulation.simulator import Simulator, make_simulator
 from osmabench_ros.simulation.trajectory import CameraMount, sample_trajectory
 
@@ -190,8 +191,8 @@ def print_saturation(seeds: int) -> None:
         for item in (Rendering.COMPAT, Rendering.STANDARD):
             simulator = OpenGLSimulator(scene, camera((320, 240)), rendering=item)
             for name in names:
-                moment = {'segment': 0, 'segment_progress': 0.0, 'time_s': 0.0}
-                simulator.set_lighting(lighting_at(load_condition(name), scene, **moment))
+                moment = Moment(0, 0.0, 0.0)
+                simulator.set_lighting(lighting_at(load_condition(name), scene, moment))
                 seen = [(simulator.render(pose).color == 255).any(axis=-1) for pose in poses]
                 shares.setdefault((item, name), []).append(float(np.mean(seen)))
             simulator.close()

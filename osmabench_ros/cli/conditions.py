@@ -65,4 +65,4 @@ def preview(
     with shown_progress() as progress:
         shown = write_contact_sheet(chosen, output, settings, progress, overwrite=overwrite)
     Console().print(f'wrote {output}')
-    Console().print(shown.lamps_told)
+    Console().print(shown.lamps_in_words)

@@ -90,7 +90,7 @@ def import_scene(
         f'{out}: {len(imported.objects)} objects of {len(imported.label_set.classes)} classes, '
         f'{triangles} triangles, {len(imported.lights)} lights'
     )
-    typer.echo(imported.lamps_told)
+    typer.echo(imported.lamps_in_words)
     if Path(source).suffix.lower() in MESH_SUFFIXES:
         for item in imported.objects:
             typer.echo(f'  {item.name}: {imported.class_name(item) or "no class"}')

@@ -48,7 +48,7 @@ def check(
         f'{len({item.class_id for item in loaded.objects})} classes, {len(loaded.rooms)} rooms, '
         f'{len(loaded.lights)} lights'
     )
-    typer.echo(loaded.lamps_told)
+    typer.echo(loaded.lamps_in_words)
     for what, things in doubtful_things(loaded).items():
         named = ', '.join(f'{item.instance_id} {item.name}' for item in things)
         typer.echo(f'{what}: {named}')

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,6 +33,11 @@ class AxisAlignedBox:
         """Return the smallest box around points of shape (N, 3), N >= 1."""
         points = np.asarray(points)
         return cls(points.min(axis=0), points.max(axis=0))
+
+    @classmethod
+    def holding(cls, boxes: Iterable[AxisAlignedBox]) -> AxisAlignedBox:
+        """Return the smallest box around other boxes, of which there is at least one."""
+        return cls.around([corner for box in boxes for corner in (box.minimum, box.maximum)])
 
     @property
     def center(self) -> NDArray[np.float64]:

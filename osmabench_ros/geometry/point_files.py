@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -119,8 +120,8 @@ def read_ply(path: Path) -> dict[str, NDArray[Any]]:
     file, is cut off, or its vertices hold lists.
     """
     with opened(path, PlyError) as (stream, size):
-        form, count, kinds = _read_header(stream, path)
-        dtype = np.dtype(kinds)
+        form, elements = read_ply_header(stream, path)
+        count, dtype = _vertices(form, elements, path)
         if form == 'ascii':
             rows = _read_ascii(stream, path, count, dtype)
         else:
@@ -137,38 +138,67 @@ def read_ply(path: Path) -> dict[str, NDArray[Any]]:
     }
 
 
-def _read_header(stream: IO[bytes], path: Path) -> tuple[str, int, list[tuple[str, str]]]:
-    """Return format, number of vertices, and their properties as NumPy fields."""
+@dataclass(frozen=True)
+class PlyElement:
+    """An element of a PLY file; of each property the words of its line, as in the header."""
+
+    name: str
+    count: int
+    properties: list[list[str]]
+
+
+def read_ply_header(stream: IO[bytes], path: Path) -> tuple[str, list[PlyElement]]:
+    """Return format and elements of a PLY file, whose data follow; PlyError if malformed."""
     if stream.readline(16).strip() != b'ply':
         raise PlyError(f'{path} is no PLY file: its first line is not "ply"')
-    form, count, element = '', -1, ''
-    kinds: list[tuple[str, str]] = []
+    form, elements = '', list[PlyElement]()
     while True:
         line = stream.readline(_MAX_HEADER_BYTES)
         parts = line.decode('ascii', 'replace').split()
         if not line or stream.tell() > _MAX_HEADER_BYTES:
             raise PlyError(f'{path}: the PLY header has no end')
         if parts[:1] == ['end_header']:
-            break
+            return form, elements
         try:
             if parts[:1] == ['format']:
                 form = parts[1]
-                order = _ORDERS[form]
+                _ORDERS[form]
             elif parts[:1] == ['element']:
-                element = parts[1]
-                if element == 'vertex':
-                    count = int(parts[2])
-                elif count < 0 and int(parts[2]) > 0:
-                    raise PlyError(f'{path}: element "{element}" stands before the vertices')
-            elif parts[:1] == ['property'] and element == 'vertex':
-                kinds.append((parts[2], order + _TYPES[parts[1]]))
-        except (IndexError, KeyError, ValueError, UnboundLocalError) as error:
-            raise PlyError(
-                f'{path}: cannot read PLY header line "{" ".join(parts)[:_MAX_SHOWN]}"'
-            ) from error
-    if count < 0 or not kinds or len({name for name, _ in kinds}) != len(kinds):
+                elements.append(PlyElement(parts[1], int(parts[2]), []))
+                if elements[-1].count > 0 and 'vertex' not in {item.name for item in elements}:
+                    raise PlyError(f'{path}: element "{parts[1]}" stands before the vertices')
+            elif parts[:1] == ['property'] and elements:
+                elements[-1].properties.append(parts)
+        except (IndexError, KeyError, ValueError) as error:
+            raise _unreadable(path, parts) from error
+
+
+def ply_types(form: str, words: list[str], path: Path) -> tuple[str, tuple[str, ...]]:
+    """Return name and NumPy type of a property; of a list, the types of its length and items."""
+    try:
+        kinds, name = (words[2:4], words[4]) if words[1] == 'list' else (words[1:2], words[2])
+        return name, tuple(_ORDERS[form] + _TYPES[kind] for kind in kinds)
+    except (IndexError, KeyError) as error:
+        raise _unreadable(path, words) from error
+
+
+def _unreadable(path: Path, words: list[str]) -> PlyError:
+    return PlyError(f'{path}: cannot read PLY header line "{" ".join(words)[:_MAX_SHOWN]}"')
+
+
+def _vertices(form: str, elements: list[PlyElement], path: Path) -> tuple[int, np.dtype[Any]]:
+    """Return how many vertices there are, and what each one holds."""
+    kinds: list[tuple[str, str]] = []
+    none = PlyElement('vertex', -1, [])
+    vertex = next((item for item in elements if item.name == 'vertex'), none)
+    for words in vertex.properties:
+        name, types = ply_types(form, words, path)
+        if len(types) > 1:
+            raise _unreadable(path, words)
+        kinds.append((name, types[0]))
+    if vertex.count < 0 or not kinds or len({name for name, _ in kinds}) != len(kinds):
         raise PlyError(f'{path}: the PLY header must declare vertices with distinct properties')
-    return form, count, kinds
+    return vertex.count, np.dtype(kinds)
 
 
 def _read_ascii(stream: IO[bytes], path: Path, count: int, dtype: np.dtype[Any]) -> NDArray[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
@@ -61,12 +61,7 @@ class StampedTrajectory:
 
     @classmethod
     def from_quaternions(
-        cls,
-        stamps_ns: ArrayLike,
-        positions: ArrayLike,
-        xyzw: ArrayLike,
-        frame_id: str = '',
-        child_frame_id: str = '',
+        cls, stamps_ns: ArrayLike, positions: ArrayLike, xyzw: ArrayLike
     ) -> StampedTrajectory:
         """Build from quaternions (N, 4), of about unit length or ValueError, in any time order."""
         from scipy.spatial.transform import Rotation
@@ -80,7 +75,7 @@ class StampedTrajectory:
         order = np.argsort(stamps, kind='stable')
         matrices = Rotation.from_quat(turns[order]).as_matrix() if len(turns) else turns
         places = np.asarray(positions, np.float64).reshape(-1, 3)[order]
-        return cls(stamps[order], places, matrices.reshape(-1, 3, 3), frame_id, child_frame_id)
+        return cls(stamps[order], places, matrices.reshape(-1, 3, 3))
 
     @classmethod
     def from_poses(
@@ -104,23 +99,17 @@ class StampedTrajectory:
 
     def select(self, rows: NDArray[np.integer]) -> StampedTrajectory:
         """Return the poses of some rows."""
-        return StampedTrajectory(
-            self.stamps_ns[rows],
-            self.positions[rows],
-            self.rotations[rows],
-            self.frame_id,
-            self.child_frame_id,
+        return replace(
+            self,
+            stamps_ns=self.stamps_ns[rows],
+            positions=self.positions[rows],
+            rotations=self.rotations[rows],
         )
 
     def transformed(self, by: Similarity) -> StampedTrajectory:
         """Return the trajectory in another fixed frame, scaled if the similarity scales."""
-        return StampedTrajectory(
-            self.stamps_ns,
-            by.transform(self.positions),
-            by.pose.rotation @ self.rotations,
-            self.frame_id,
-            self.child_frame_id,
-        )
+        positions, rotations = by.transform(self.positions), by.pose.rotation @ self.rotations
+        return replace(self, positions=positions, rotations=rotations)
 
     def pose(self, row: int) -> Pose:
         """Return one pose."""

@@ -83,11 +83,11 @@ class TransformTree:
 
     def root_of(self, frame: str) -> str:
         """Return the outermost frame that a frame lies in."""
-        return self._root(frame)
+        return list(self._ancestors(frame))[-1]
 
     def connects(self, parent: str, child: str) -> bool:
         """Return whether two frames are in one tree."""
-        return self._root(parent) == self._root(child) and {parent, child} <= set(self.frames)
+        return self.root_of(parent) == self.root_of(child) and {parent, child} <= set(self.frames)
 
     def lookup(
         self, parent: str, child: str, stamp_ns: int, max_gap_ns: int = MAX_GAP_NS
@@ -156,9 +156,6 @@ class TransformTree:
                 )
             seen.add(frame)
             yield frame
-
-    def _root(self, frame: str) -> str:
-        return list(self._ancestors(frame))[-1]
 
     def _climb(self, frame: str, stamp_ns: int, gap_ns: int) -> Iterator[tuple[str, Pose]]:
         """Yield (ancestor, pose of the frame in it) as far as the samples lead."""

@@ -59,15 +59,7 @@ class FusedCells:
 
     def select(self, mask: NDArray[np.bool_] | NDArray[np.integer]) -> FusedCells:
         """Return the cells that a mask or index array picks."""
-        return FusedCells(
-            self.voxels[mask],
-            self.segments[mask],
-            self.points[mask],
-            self.colors[mask],
-            self.counts[mask],
-            self.frames[mask],
-            self.extras[mask],
-        )
+        return FusedCells(*(getattr(self, item.name)[mask] for item in fields(self)))
 
     @classmethod
     def joined(cls, parts: Sequence[FusedCells]) -> FusedCells:

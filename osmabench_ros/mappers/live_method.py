@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any
 
 import yaml
 from pydantic import Field, model_validator
@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from osmabench_ros.base.configuration import described, described_names
 from osmabench_ros.base.strict import FolderName, PathBelow, Strict, validated
 from osmabench_ros.errors import ConfigError
-from osmabench_ros.mappers.offline.method import filled
+from osmabench_ros.mappers.offline.method import filled_options
 from osmabench_ros.mappers.transform_edges import Edges, MapOrigin
 from osmabench_ros.semantics.labels import LabelSet
 
@@ -35,8 +35,6 @@ def hydra_label_space(label_set: LabelSet) -> str:
 
 
 FOLDER = ('methods', 'live')
-
-_Value = TypeVar('_Value')
 
 
 class IncludedLaunch(Strict):
@@ -166,21 +164,11 @@ class LiveMethod(Strict):
         self.check_variables(values)
         fields = self.model_dump()
         changed = {
-            key: _filled(value, values, where)
+            key: filled_options(value, values, where)
             for key, value in fields.items()
             if key not in ('variables', 'install')
         }
         return LiveMethod.model_validate({**fields, **changed})
-
-
-def _filled(value: _Value, values: Mapping[str, str], where: str) -> Any:
-    if isinstance(value, str):
-        return filled(value, values, where)
-    if isinstance(value, Mapping):
-        return {key: _filled(item, values, where) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_filled(item, values, where) for item in value]
-    return value
 
 
 def live_method_names() -> list[str]:

@@ -66,7 +66,7 @@ def home_advantage(name: str) -> str:
 
 @cache
 def knows_ground_truth(name: str) -> bool:
-    """Return whether a bundled mapper is told the truth, and so competes with no method."""
+    """Return whether a bundled mapper reads ground truth, and so competes with no method."""
     return bool(getattr(mapper_class(name), 'uses_ground_truth', False))
 
 

@@ -50,14 +50,9 @@ _WORTHWHILE = 0.95
 """An oriented box is turned only if that makes its footprint smaller than this share."""
 
 
-def _bounds(values: NDArray[np.floating], trim: float) -> NDArray[np.float64]:
-    """Return the trimmed minimum and maximum of the columns of (N, D), shape (2, D)."""
-    return np.quantile(np.asarray(values, np.float64), [trim, 1 - trim], axis=0)
-
-
-def trimmed_box(points: NDArray[np.floating], trim: float = TRIM) -> AxisAlignedBox:
-    """Return the axis-aligned box of points (N, 3), N >= 1, without the outermost `trim`."""
-    low, high = _bounds(points, trim)
+def trimmed_box(points: NDArray[np.floating]) -> AxisAlignedBox:
+    """Return the axis-aligned box of points (N, 3), N >= 1, without the outermost TRIM."""
+    low, high = np.quantile(np.asarray(points, np.float64), [TRIM, 1 - TRIM], axis=0)
     return AxisAlignedBox(low, high)
 
 
@@ -78,14 +73,14 @@ def _turned(footprint: NDArray[np.float64], yaw_rad: float) -> NDArray[np.float6
     return np.asarray(footprint @ np.array([[cos, -sin], [sin, cos]]))
 
 
-def upright_box(points: NDArray[np.floating], trim: float = TRIM) -> OrientedBox:
+def upright_box(points: NDArray[np.floating]) -> OrientedBox:
     """Return the upright box of smallest footprint around points (N, 3), N >= 1.
 
     The best heading is that of an edge of the footprint's convex hull (Freeman and Shapira,
     1975). Headings lie in (-pi/4, pi/4]; the box stays along the world's axes unless turning it
     makes its footprint at least 5 % smaller.
     """
-    inside = trimmed_box(points, trim).contains(points)
+    inside = trimmed_box(points).contains(points)
     footprint = (points[inside] if inside.any() else points)[:, :2].astype(np.float64)
     yaws = np.concatenate([[0.0], _hull_yaws(footprint)])
     areas = [float(np.prod(np.ptp(_turned(footprint, yaw), axis=0))) for yaw in yaws]
@@ -94,8 +89,8 @@ def upright_box(points: NDArray[np.floating], trim: float = TRIM) -> OrientedBox
     if yaw > np.pi / 4:
         yaw -= np.pi / 2
     pose = Pose.from_yaw(yaw)
-    low, high = _bounds(pose.inverse().transform(points), trim)
-    return OrientedBox(Pose(pose.rotation, pose.transform((low + high) / 2)), high - low)
+    box = trimmed_box(pose.inverse().transform(points))
+    return OrientedBox(Pose(pose.rotation, pose.transform(box.center)), box.size)
 
 
 _MIN_LABEL_SHARE = 0.02

@@ -14,6 +14,7 @@ from osmabench_ros.base.contract import CAMERA_FRAME, WORLD_FRAME
 from osmabench_ros.base.strict import validated
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.geometry.similarity import Similarity
 from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
 from osmabench_ros.mappers.tsdf import TsdfMapper, TsdfOptions
 from osmabench_ros.maps.semantic_map import SemanticMap
@@ -30,7 +31,7 @@ MAX_LOST = 5
 """Frames that may be lost in a row before tracking starts anew from the pose that was kept."""
 
 SAMPLE_PX = 4
-"""Every so many-th pixel tells whether the surfaces in view hold the camera."""
+"""Every so many-th pixel counts for how firmly the surfaces in view hold the camera."""
 
 
 class SlamOptions(TsdfOptions):
@@ -164,7 +165,7 @@ class Open3dSlamMapper:
         return View(images, pose, hold_of(frame, self.options.max_depth_m))
 
     def _tracked(self, frame: Frame) -> Pose | None:
-        """Return the pose of a frame, None if it cannot be told."""
+        """Return the pose of a frame, None if track is lost."""
         key, before = self._key, self._before
         assert key is not None
         assert before is not None
@@ -178,11 +179,9 @@ class Open3dSlamMapper:
             pose, fitness = self._aligned(view, before, guess, frame)
         if fitness < self.options.min_fitness:
             return None
-        step = before.pose.inverse() @ pose
-        turn_deg = np.degrees(np.arccos(np.clip((np.trace(step.rotation) - 1) / 2, -1, 1)))
-        frames = 1 + self._lost_in_a_row
-        far = np.linalg.norm(step.translation) > frames * self.options.max_step_m
-        if far or turn_deg > frames * self.options.max_turn_deg:
+        step, frames = Similarity(before.pose.inverse() @ pose), 1 + self._lost_in_a_row
+        far = step.distance_m > frames * self.options.max_step_m
+        if far or step.angle_deg > frames * self.options.max_turn_deg:
             return None
         if not self._agrees(view, pose, frame):
             self._doubtful.append(frame.index)

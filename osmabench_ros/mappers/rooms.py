@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from scipy import ndimage
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox
+from osmabench_ros.mappers.nodes import trimmed_box
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneNode, ScoredLabel
 from osmabench_ros.semantics.storeys import lowest_level, storey_heights, storey_of
 
@@ -120,12 +121,8 @@ def _boxes(
     rooms: NDArray[np.int32], cells: NDArray[np.int64], points: NDArray[np.floating]
 ) -> tuple[AxisAlignedBox, ...]:
     owner = rooms[cells[:, 0], cells[:, 1]]
-    found = []
-    for room in range(1, int(rooms.max()) + 1):
-        own = points[owner == room].astype(np.float64)
-        low, high = np.quantile(own, [0.002, 0.998], axis=0)
-        found.append(AxisAlignedBox(low, high))
-    return tuple(found)
+    numbers = range(1, int(rooms.max()) + 1)
+    return tuple(trimmed_box(points[owner == room]) for room in numbers)
 
 
 FIRST_ROOM_ID = 1_000_001

@@ -51,7 +51,7 @@ def _of_lamps(plan: RunPlan, preparation: Preparation) -> Iterator[str]:
     scene, lighting = preparation.scene_of(plan), plan.condition.lighting
     chosen = any(rule.select.lamps is not None for rule in lighting.scene_lights)
     if chosen and scene.lamp_rule and (lighting.setup is None or not lighting.setup.is_for(scene)):
-        yield f'condition "{plan.condition.name}": {scene.lamps_told}'
+        yield f'condition "{plan.condition.name}": {scene.lamps_in_words}'
 
 
 def noted_warnings(plans: Sequence[RunPlan]) -> tuple[str, ...]:

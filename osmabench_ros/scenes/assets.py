@@ -52,12 +52,10 @@ COLOR_LEVELS = 6
 
 def load_meshes(path: Path) -> tuple[Mesh, ...]:
     """Read a mesh file, nodes' transformations applied; SceneError if it is missing or broken."""
-    meshes: list[Mesh] = []
-    for node in load_nodes(path):
-        meshes += node.meshes
+    meshes = tuple(mesh for node in load_nodes(path) for mesh in node.meshes)
     if not meshes:
         raise SceneError(f'{path} has no triangles; export the object with its surface')
-    return tuple(meshes)
+    return meshes
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,6 +182,11 @@ def collada_axes(text: bytes) -> NDArray[np.float64]:
     """Return the rotation from the axes that a Collada file names to z up."""
     up = re.search(rb'<up_axis>\s*([XYZ])_UP', text)
     return {b'X': X_UP, b'Y': WORLD_FROM_HABITAT, b'Z': np.eye(3)}[up[1] if up else b'Y']
+
+
+def axes_of(path: Path) -> NDArray[np.float64]:
+    """Return the rotation to z up from the axes of a mesh file, which are y up in glTF alone."""
+    return WORLD_FROM_HABITAT if path.suffix.lower() in GLTF_SUFFIXES else np.eye(3)
 
 
 def painted_meshes(

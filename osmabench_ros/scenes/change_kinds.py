@@ -16,7 +16,7 @@ from osmabench_ros.semantics.labels import COLOR_EXAMPLES
 
 
 class ChangeType(str, Enum):
-    """The kinds of changes that Hypo3D tells apart."""
+    """The kinds of changes of Hypo3D."""
 
     MOVEMENT = 'movement'
     REMOVAL = 'removal'

@@ -12,9 +12,8 @@ import numpy as np
 from pydantic import TypeAdapter
 
 from osmabench_ros.errors import SceneError, suggestion
-from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.scenes.assets import centred, linearly_mapped, load_meshes
+from osmabench_ros.scenes.assets import axes_of, centred, linearly_mapped, load_meshes
 from osmabench_ros.scenes.change_kinds import (
     Add,
     Change,
@@ -53,7 +52,7 @@ def changed_scene(scene: Scene, changes: Sequence[Change]) -> Scene:
     -------
     Scene
         An ordinary scene, from which scene graph, images and navigation follow as from any. Its
-        name and digest tell the changes; it comes from no file any more.
+        name and digest are those of the changes; it comes from no file any more.
 
     Raises
     ------
@@ -64,11 +63,11 @@ def changed_scene(scene: Scene, changes: Sequence[Change]) -> Scene:
     """
     for number, change in enumerate(changes):
         where = f'scene {scene.dataset}/{scene.name}, change {number + 1} ({change.kind})'
-        scene = _applied(_Place(scene, where), change)
+        scene = _APPLIED[change.kind](_Place(scene, where), change)
     if not changes:
         return scene
-    told = TypeAdapter(tuple[Change, ...]).dump_json(tuple(changes))
-    digest = hashlib.sha256(scene.source_sha256.encode() + told).hexdigest()
+    listed = TypeAdapter(tuple[Change, ...]).dump_json(tuple(changes))
+    digest = hashlib.sha256(scene.source_sha256.encode() + listed).hexdigest()
     name = f'{scene.name}-changed-{digest[:8]}'
     return replace(scene, name=name, source_sha256=digest, source='')
 
@@ -159,9 +158,8 @@ class _Place:
         if change.label not in known:
             hint = suggestion(change.label, known)
             raise SceneError(f'{self.where}: the scene has no class "{change.label}". {hint}')
-        y_up = change.file.suffix.lower() in ('.glb', '.gltf')
-        axes = WORLD_FROM_HABITAT if y_up else np.eye(3)
         loaded = load_meshes(change.file.expanduser())
+        axes = axes_of(change.file)
         meshes, _ = centred([linearly_mapped(mesh, axes) for mesh in loaded])
         class_id = self.scene.label_set.id_of(change.label)
         item = SceneObject(self.fresh_id(), name, class_id, meshes)
@@ -340,7 +338,3 @@ _APPLIED: Mapping[str, Callable[[_Place, Any], Scene]] = {
     'close': _swing,
     'switch': _switch,
 }
-
-
-def _applied(at: _Place, change: Change) -> Scene:
-    return _APPLIED[change.kind](at, change)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -71,7 +72,7 @@ class ManifestRoom(Strict):
 
 
 class ManifestLight(Strict):
-    """A light of the scene."""
+    """A light of the scene; its fields are those of `Light`, but for the name of its room."""
 
     name: str
     kind: LightKind = LightKind.POINT
@@ -101,15 +102,11 @@ class Manifest(Strict):
     left_out: tuple[str, ...] = ()
 
 
-def read_manifest(path: Path) -> Manifest:
-    """Read and check a manifest; SceneError names what is missing or malformed."""
-    return validated(Manifest, read_json(path, SceneError), str(path), SceneError)
-
-
 def load_scene_folder(path: Path) -> Scene:
     """Load a scene folder by its path or its manifest's; SceneError names a wrong key or node."""
     manifest_path = path / MANIFEST if path.is_dir() else path
-    manifest = read_manifest(manifest_path)
+    data = read_json(manifest_path, SceneError)
+    manifest = validated(Manifest, data, str(manifest_path), SceneError)
     folder = manifest_path.parent
     mesh_path = file_within(folder, manifest.file, folder, str(manifest_path))
     nodes = load_nodes(mesh_path)
@@ -217,22 +214,12 @@ def _object(
     local, pose = centred(meshes)
     item = SceneObject(instance_id, name, class_id, local, pose)
     room_id = rooms[entry.room].id if entry.room else room_of(item, list(rooms.values()))
-    attributes = {**sizes_of(item), **entry.attributes}
-    return SceneObject(instance_id, name, class_id, local, pose, attributes, room_id)
+    return replace(item, attributes={**sizes_of(item), **entry.attributes}, room_id=room_id)
 
 
 def _light(item: ManifestLight, rooms: Mapping[str, Room], path: Path) -> Light:
     if item.room and item.room not in rooms:
         hint = suggestion(item.room, rooms)
         raise SceneError(f'{path}: lights: "{item.name}": no room "{item.room}". {hint}')
-    return Light(
-        item.name,
-        item.kind,
-        item.position,
-        item.direction,
-        item.color,
-        item.intensity,
-        item.spot_half_angle_rad,
-        lamp=item.lamp,
-        room_id=rooms[item.room].id if item.room else None,
-    )
+    room_id = rooms[item.room].id if item.room else None
+    return Light(**item.model_dump(exclude={'room'}), room_id=room_id)

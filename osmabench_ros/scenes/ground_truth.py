@@ -44,14 +44,16 @@ def object_surfaces(scene: Scene) -> Surfaces:
 def ground_truth_graph(scene: Scene, surfaces: Surfaces | None = None) -> SceneGraph:
     """Build the scene graph of a scene from its meshes, one node an object, id = instance id."""
     nodes = [object_node(scene, item) for item in scene.objects]
-    nodes += [room_node(room) for room in scene.rooms]
+    for room in scene.rooms:
+        label = (ScoredLabel(room.label, 1.0),)
+        nodes.append(SceneNode(room.id, NodeKind.ROOM, label, box=room.box, source_id=room.name))
     known = object_surfaces(scene) if surfaces is None else surfaces
     points = {key: points for key, (points, _) in known.items()}
     return SceneGraph(tuple(nodes), derive_relations(nodes, surfaces=points))
 
 
 PROBES = 4000
-"""Points of a thing that are enough to tell which part of it is visible."""
+"""Points of a thing that are enough to find which part of it is visible."""
 
 
 def visibility_probes(scene: Scene, surfaces: Surfaces, points_per_m2: float) -> LabelledCloud:
@@ -118,12 +120,6 @@ def object_node(scene: Scene, item: SceneObject) -> SceneNode:
         parent=item.room_id,
         source_id=item.name,
     )
-
-
-def room_node(room: Room) -> SceneNode:
-    """Return the node of a room."""
-    label = (ScoredLabel(room.label, 1.0),)
-    return SceneNode(room.id, NodeKind.ROOM, label, box=room.box, source_id=room.name)
 
 
 def is_structure(scene: Scene, item: SceneObject) -> bool:

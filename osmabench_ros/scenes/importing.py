@@ -12,7 +12,7 @@ from osmabench_ros.scenes.folder import MANIFEST
 from osmabench_ros.scenes.loading import PROCEDURAL, load_scene
 from osmabench_ros.scenes.plausibility import warn_of_implausible_parts
 from osmabench_ros.scenes.scene import Scene
-from osmabench_ros.scenes.worlds.parts import ColladaUp, WorldOptions
+from osmabench_ros.scenes.worlds.parts import DEFAULT_OPTIONS, ColladaUp, WorldOptions
 from osmabench_ros.scenes.writing import write_scene_folder
 
 GAZEBO_SUFFIXES = ('.world', '.sdf')
@@ -25,7 +25,7 @@ def import_scene(
     source: str,
     out_directory: Path,
     *,
-    world: WorldOptions | None = None,
+    world: WorldOptions = DEFAULT_OPTIONS,
     scene: str = '',
     seed: int = 0,
     overwrite: bool = False,
@@ -38,11 +38,11 @@ def import_scene(
     path = Path(source).expanduser()
     load = _world_loader(path.suffix.lower())
     if load is not None:
-        if load.__name__ != 'load_gazebo_world':
-            _refuse_gazebo_options(source, world or WorldOptions())
+        if path.suffix.lower() not in GAZEBO_SUFFIXES:
+            _refuse_gazebo_options(source, world)
         imported = load(path, world)
         warn_of_implausible_parts(imported)
-    elif world not in (None, WorldOptions()):
+    elif world != DEFAULT_OPTIONS:
         raise SceneError(
             f'{source} is no mesh file and no world of Gazebo, MuJoCo or USD; options of worlds '
             'are for those'
@@ -53,7 +53,7 @@ def import_scene(
     return imported
 
 
-def _world_loader(suffix: str) -> Callable[[Path, WorldOptions | None], Scene] | None:
+def _world_loader(suffix: str) -> Callable[[Path, WorldOptions], Scene] | None:
     if suffix in GAZEBO_SUFFIXES:
         from osmabench_ros.scenes.worlds.gazebo import load_gazebo_world
 

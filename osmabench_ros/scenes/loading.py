@@ -78,7 +78,9 @@ def _from_files(path: Path, reference: str, scene: str) -> Scene:
 
         return load_habitat_scene(path, scene)
     if path.name == MANIFEST or (path / MANIFEST).is_file():
-        return _folder(path, scene)
+        from osmabench_ros.scenes.folder import load_scene_folder
+
+        return _named(load_scene_folder(path), path, scene)
     if (path / REPLICA_INFO).is_file():
         from osmabench_ros.scenes.replica import load_replica_scene
 
@@ -109,12 +111,6 @@ def _apartment(reference: str, scene: str, seed: int) -> Scene:
         )
     made = generate_apartment if reference == PROCEDURAL[0] else generate_two_storeys
     return made(seed).scene
-
-
-def _folder(path: Path, scene: str) -> Scene:
-    from osmabench_ros.scenes.folder import load_scene_folder
-
-    return _named(load_scene_folder(path), path, scene)
 
 
 def _named(loaded: Scene, path: Path, scene: str) -> Scene:

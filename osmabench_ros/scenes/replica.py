@@ -7,9 +7,8 @@ floats, are not read.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +19,7 @@ from osmabench_ros.base.limits.documents import read_json
 from osmabench_ros.base.limits.reading import check_free_memory, opened
 from osmabench_ros.base.strict import validated
 from osmabench_ros.errors import ConfigError, SceneError, errors_as
-from osmabench_ros.geometry.point_files import PlyError, read_ply
+from osmabench_ros.geometry.point_files import PlyError, ply_types, read_ply, read_ply_header
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.assets import by_color, submesh
 from osmabench_ros.scenes.ground_truth import sizes_of
@@ -37,12 +36,6 @@ from osmabench_ros.semantics.labels import (
 
 COLORS, SEMANTIC, INFO = 'mesh.ply', 'habitat/mesh_semantic.ply', REPLICA_INFO
 
-_TYPES = {
-    'char': 'i1', 'int8': 'i1', 'uchar': 'u1', 'uint8': 'u1', 'short': 'i2', 'int16': 'i2',
-    'ushort': 'u2', 'uint16': 'u2', 'int': 'i4', 'int32': 'i4', 'uint': 'u4', 'uint32': 'u4',
-    'float': 'f4', 'float32': 'f4', 'double': 'f8', 'float64': 'f8',
-}  # fmt: skip
-_LONGEST_HEADER = 65536
 _MOST_CORNERS = 64
 _INDICES = ('vertex_indices', 'vertex_index')
 
@@ -98,11 +91,7 @@ def load_replica_scene(folder: Path) -> Scene:
             by_color(local, painted.round().astype(np.uint8)),
             Pose(np.eye(3), origin),
         )
-        objects.append(
-            SceneObject(
-                item.instance_id, item.name, class_id, item.meshes, item.pose, sizes_of(item)
-            )
-        )
+        objects.append(replace(item, attributes=sizes_of(item)))
     digest = sha256_of(folder / SEMANTIC) + sha256_of(folder / INFO)
     return Scene(
         'replica', folder.resolve().name, labels, tuple(objects), source_sha256=digest[:64]
@@ -131,13 +120,12 @@ def _semantic_mesh(
 ) -> tuple[NDArray[np.float32], NDArray[np.int32], NDArray[np.int64]]:
     """Return vertices, triangles and the object of each triangle; polygons become fans."""
     with errors_as(SceneError, 'a scene of Replica', PlyError):
-        columns = read_ply(path)
+        columns, (polygons, owners) = read_ply(path), _faces(path)
     if missing := [axis for axis in ('x', 'y', 'z') if axis not in columns]:
         raise SceneError(f'{path}: vertices have no {missing[0]}')
     points = np.column_stack([columns[axis] for axis in ('x', 'y', 'z')]).astype(np.float32)
     if not np.isfinite(points).all():
         raise SceneError(f'{path}: coordinates must be finite')
-    polygons, owners = _faces(path)
     if not ((polygons >= 0) & (polygons < len(points))).all() or (owners < 0).any():
         raise SceneError(f'{path}: a face names a vertex that is not there, or an id below 0')
     count = polygons.shape[1] - 2
@@ -152,29 +140,36 @@ def _semantic_mesh(
 def _faces(path: Path) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return vertex indices (F, K) and object ids (F,) of the faces of a binary PLY file."""
     with opened(path, SceneError) as (stream, size):
-        order, (vertex, face) = _header(stream, path)
-        lists = [item for item in face.properties if item[0] in _INDICES]
-        scalars = [item for item in face.properties if item not in lists]
+        form, elements = read_ply_header(stream, path)
+        named = [item.name for item in elements[:2]] == ['vertex', 'face']
+        if form == 'ascii' or not named or not elements[1].count > 0:
+            raise SceneError(f'{path} must be binary and have vertices and then faces')
+        vertex, face = elements[:2]
+        of_vertex, properties = (
+            [ply_types(form, words, path) for words in item.properties] for item in (vertex, face)
+        )
+        row = np.dtype([(name, types[0]) for name, types in of_vertex])
+        lists = [item for item in properties if item[0] in _INDICES]
+        scalars = [item for item in properties if item not in lists]
         names = [name for name, _ in scalars]
         if len(lists) != 1 or 'object_id' not in names or any(len(t) > 1 for _, t in scalars):
             raise SceneError(
                 f'{path}: faces must have one list, vertex_indices, and an object_id; give the '
                 'habitat/mesh_semantic.ply of Replica'
             )
-        before = face.properties.index(lists[0])
-        skipped = sum(np.dtype(types[0]).itemsize for _, types in vertex.properties)
-        start = stream.tell() + vertex.count * skipped
-        counter = np.dtype(order + lists[0][1][0])
-        lead = sum(np.dtype(types[0]).itemsize for _, types in face.properties[:before])
+        start = stream.tell() + vertex.count * row.itemsize
+        counter = np.dtype(lists[0][1][0])
+        before = properties[: properties.index(lists[0])]
+        lead = sum(np.dtype(types[0]).itemsize for _, types in before)
         stream.seek(start + lead)
         corners = int(np.frombuffer(stream.read(counter.itemsize).ljust(8, b'\0'), counter, 1)[0])
         fields = [
             field
-            for name, types in face.properties
+            for name, types in properties
             for field in (
-                [('corners', counter), ('indices', order + types[1], (corners,))]
+                [('corners', counter), ('indices', types[1], (corners,))]
                 if len(types) > 1
-                else [(name, order + types[0])]
+                else [(name, types[0])]
             )
         ]
         dtype = np.dtype(fields)
@@ -186,43 +181,6 @@ def _faces(path: Path) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     if (rows['corners'] != corners).any():
         raise SceneError(f'{path}: some faces have {corners} corners and some have not')
     return rows['indices'].astype(np.int64), rows['object_id'].astype(np.int64)
-
-
-@dataclass(frozen=True)
-class _Element:
-    """An element of a PLY file: a property has one type, a list those of its length and items."""
-
-    name: str
-    count: int
-    properties: list[tuple[str, tuple[str, ...]]]
-
-
-def _header(stream: IO[bytes], path: Path) -> tuple[str, tuple[_Element, _Element]]:
-    """Return the byte order and the vertices and faces, which must come first."""
-    elements: list[_Element] = []
-    order = ''
-    while True:
-        line = stream.readline(_LONGEST_HEADER)
-        parts = line.decode('ascii', 'replace').split()
-        if not line or stream.tell() > _LONGEST_HEADER:
-            raise SceneError(f'{path}: the PLY header has no end')
-        if parts[:1] == ['end_header']:
-            break
-        try:
-            if parts[:1] == ['format']:
-                order = {'binary_little_endian': '<', 'binary_big_endian': '>'}[parts[1]]
-            elif parts[:1] == ['element']:
-                elements.append(_Element(parts[1], int(parts[2]), []))
-            elif parts[:1] == ['property']:
-                types = parts[2:4] if parts[1] == 'list' else parts[1:2]
-                known = tuple(_TYPES[item] for item in types)
-                elements[-1].properties.append((parts[-1], known))
-        except (IndexError, KeyError, ValueError) as error:
-            text = ' '.join(parts)[:100]
-            raise SceneError(f'{path}: cannot read PLY header line "{text}"') from error
-    if [item.name for item in elements[:2]] != ['vertex', 'face'] or not elements[1].count > 0:
-        raise SceneError(f'{path} must have vertices and then faces')
-    return order, (elements[0], elements[1])
 
 
 def _normals(points: NDArray[np.float32], faces: NDArray[np.int32]) -> NDArray[np.float32]:

@@ -214,13 +214,10 @@ class Scene:
     @cached_property
     def box(self) -> AxisAlignedBox:
         """Bounds of all objects."""
-        return AxisAlignedBox(
-            np.min([item.box.minimum for item in self.objects], axis=0),
-            np.max([item.box.maximum for item in self.objects], axis=0),
-        )
+        return AxisAlignedBox.holding(item.box for item in self.objects)
 
     @property
-    def lamps_told(self) -> str:
+    def lamps_in_words(self) -> str:
         """Which lights are lamps, and why, as a sentence."""
         lamps = ', '.join(f'"{light.name}"' for light in self.lights if light.lamp) or 'none'
         where = f'lamps of scene {self.dataset}/{self.name}'

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,15 +24,20 @@ def read_object(path: Path) -> dict[str, Any]:
     return data
 
 
+def floats(items: Iterable[Any]) -> NDArray[np.float64]:
+    """Return items as numbers, none at all if one of them is no number."""
+    try:
+        return np.array([float(item) for item in items])
+    except (TypeError, ValueError):
+        return np.empty(0)
+
+
 def vector(
     data: Mapping[str, Any], key: str, default: Sequence[float], where: str
 ) -> NDArray[np.float64]:
     """Return a list of finite numbers, as many as the default has."""
     value = data.get(key, default)
-    try:
-        numbers = np.array([float(item) for item in value])
-    except (TypeError, ValueError):
-        numbers = np.empty(0)
+    numbers = floats(value)
     if numbers.shape != (len(default),) or not np.isfinite(numbers).all():
         raise SceneError(f'{where}: "{key}" must be {len(default)} finite numbers, not {value!r}')
     return numbers
@@ -61,10 +66,7 @@ def numbers(
     text = '' if element is None else (element.text or '').strip()
     if element is None or not text:
         return np.array(default)
-    try:
-        values = np.array([float(part) for part in text.split()])
-    except ValueError:
-        values = np.empty(0)
+    values = floats(text.split())
     if len(values) < count or not np.isfinite(values).all():
         raise SceneError(f'{where}: <{element.tag}> needs {count} finite numbers, not "{text}"')
     return values[:count]

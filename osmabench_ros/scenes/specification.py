@@ -188,8 +188,8 @@ def facts(specification: SceneSpecification, graph: SceneGraph) -> Iterator[Fact
             sentence = f'the number of "{label}" in the {room.label} is {count}'
             yield Fact(FactKind.COUNT, sentence, len(view.named(label)) == count)
         for group in room.objects:
-            if told := group.attributes:
-                sentence = f'every {group.called} is {" and ".join(told.values())}'
+            if attributes := group.attributes:
+                sentence = f'every {group.called} is {" and ".join(attributes.values())}'
                 holds = len(view.members(group)) >= group.count
                 yield Fact(FactKind.ATTRIBUTE, sentence, holds)
         for item in room.relations:
@@ -229,8 +229,7 @@ class _RoomView:
 
     @cached_property
     def _extent(self) -> AxisAlignedBox:
-        corners = [c for node in self._nodes for c in (_box(node).minimum, _box(node).maximum)]
-        return self._room or AxisAlignedBox.around(np.array(corners))
+        return self._room or AxisAlignedBox.holding(node.known_box for node in self._nodes)
 
     def holds(self, item: Statement, room: RoomSpecification) -> bool:
         """Return whether as many things as the subject has stand in the relation."""
@@ -244,7 +243,7 @@ class _RoomView:
     def _related(
         self, node: SceneNode, item: Statement, others: Sequence[Sequence[SceneNode]]
     ) -> bool:
-        box, relation = _box(node), item.relation
+        box, relation = node.known_box, item.relation
         if relation is SpecifiedRelation.AGAINST_WALL:
             return any(box.distance_to(wall) <= WALL_M for wall in self._walls)
         if relation is SpecifiedRelation.MIDDLE:
@@ -252,7 +251,7 @@ class _RoomView:
             return bool((off[:2] <= MIDDLE_SHARE).all())
         if relation is SpecifiedRelation.BETWEEN:
             return any(
-                first is not second and _is_between(box, _box(first), _box(second))
+                first is not second and _is_between(box, first.known_box, second.known_box)
                 for first in others[0]
                 for second in others[1]
             )
@@ -266,11 +265,6 @@ class _RoomView:
 
 
 _DERIVED = frozenset(kind.value for kind in RelationType)
-
-
-def _box(node: SceneNode) -> AxisAlignedBox:
-    assert node.box is not None
-    return node.box
 
 
 def _is_between(box: AxisAlignedBox, first: AxisAlignedBox, second: AxisAlignedBox) -> bool:
@@ -290,7 +284,7 @@ def _is_between(box: AxisAlignedBox, first: AxisAlignedBox, second: AxisAlignedB
 def _on_two_sides(found: Sequence[SceneNode], others: Sequence[SceneNode]) -> bool:
     """Return whether things lie in two quadrants around one of some others."""
     for other in others:
-        off = [_box(node).center[:2] - _box(other).center[:2] for node in found]
+        off = [node.known_box.center[:2] - other.known_box.center[:2] for node in found]
         if len({int(np.arctan2(y, x) // (np.pi / 2)) for x, y in off}) > 1:
             return True
     return False

@@ -86,20 +86,21 @@ class RayCaster:
         self, origins: NDArray[np.float32], directions: NDArray[np.float32]
     ) -> NDArray[np.float32]:
         """Return distances (N,) to the first hit in lengths of the directions, else inf."""
-        rays = np.concatenate([origins, directions], axis=1).astype(np.float32)
-        hits = self._scene.cast_rays(self._o3d.core.Tensor(rays))
-        return np.asarray(hits['t_hit'].numpy())
+        return np.asarray(self._cast(origins, directions)['t_hit'].numpy())
 
     def first_hits(
         self, origins: NDArray[np.float32], directions: NDArray[np.float32]
     ) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
         """Return `distances` and the instances hit, both (N,); NO_INSTANCE where there is none."""
-        rays = np.concatenate([origins, directions], axis=1).astype(np.float32)
-        hits = self._scene.cast_rays(self._o3d.core.Tensor(rays))
+        hits = self._cast(origins, directions)
         distances = np.asarray(hits['t_hit'].numpy())
         nearest = np.append(self.instances, np.int32(NO_INSTANCE))
         index = np.where(np.isfinite(distances), hits['geometry_ids'].numpy(), len(nearest) - 1)
         return distances, nearest[index.astype(np.int64)]
+
+    def _cast(self, origins: NDArray[np.float32], directions: NDArray[np.float32]) -> Any:
+        rays = np.concatenate([origins, directions], axis=1).astype(np.float32)
+        return self._scene.cast_rays(self._o3d.core.Tensor(rays))
 
     def encloses(self, points: NDArray[np.float32]) -> NDArray[np.bool_]:
         """Return which points (N, 3) lie inside the surfaces, which should be closed."""

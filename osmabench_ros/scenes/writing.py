@@ -22,7 +22,7 @@ from osmabench_ros.geometry.axes import (
     points_to_habitat,
 )
 from osmabench_ros.geometry.boxes import AxisAlignedBox
-from osmabench_ros.scenes.folder import FORMAT, MANIFEST, Manifest
+from osmabench_ros.scenes.folder import FORMAT, MANIFEST, Manifest, ManifestLight
 from osmabench_ros.scenes.ground_truth import lights_in_rooms
 from osmabench_ros.scenes.habitat.dataset import SUFFIX
 from osmabench_ros.scenes.habitat.semantics import ADDED
@@ -98,17 +98,8 @@ def _manifest(scene: Scene, names: dict[int, str]) -> dict[str, Any]:
             for room in scene.rooms
         ],
         'lights': [
-            {
-                'name': light.name,
-                'kind': light.kind.value,
-                'position': light.position,
-                'direction': light.direction,
-                'color': light.color,
-                'intensity': light.intensity,
-                'spot_half_angle_rad': light.spot_half_angle_rad,
-                'lamp': light.lamp,
-                'room': rooms.get(light.room_id or 0, ''),
-            }
+            {key: value for key, value in vars(light).items() if key in ManifestLight.model_fields}
+            | {'room': rooms.get(light.room_id or 0, '')}
             for light in scene.lights
             if not light.attached_to_camera
         ],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -37,6 +37,7 @@ from osmabench_ros.semantics.scene_graph import (
 FORMAT = 'osmabench.ground_truth/1'
 MAX_FOOTPRINT_M = 0.05
 """As far as strict figures let a map point be from its truth; coarser views cannot hold that."""
+MIN_VISIBLE_POINTS = 5
 SMALL_SHARE = 0.25
 """Of objects with a smaller visible share, the extent is that of the visible part."""
 
@@ -164,8 +165,6 @@ def build_ground_truth(
     frames: Iterable[Frame] | None = None,
     points_per_m2: float = 400.0,
     max_depth_m: float = 10.0,
-    max_footprint_m: float = MAX_FOOTPRINT_M,
-    min_visible_points: int = 5,
     seed: int = 0,
     progress: Progress = silent,
 ) -> GroundTruth:
@@ -173,8 +172,8 @@ def build_ground_truth(
 
     `camera_poses` are optical frames in the world; `frames`, unlit and with ground-truth images,
     give the fused cloud of the compatible figures, and the colours of the visible parts. Points
-    deeper than `max_depth_m`, or where a pixel covers more than `max_footprint_m`, are unseen;
-    `min_visible_points` make an instance seen.
+    deeper than `max_depth_m`, or where a pixel covers more than MAX_FOOTPRINT_M, are unseen;
+    MIN_VISIBLE_POINTS make an instance seen.
     """
     from osmabench_ros.scenes.ground_truth import (
         graph_of_visible_parts,
@@ -192,12 +191,12 @@ def build_ground_truth(
     progress('casting rays', 0.2)
     visible, probed = (
         visible_mask(
-            scene, points, camera_poses, intrinsics, max_depth_m, max_footprint_m=max_footprint_m
+            scene, points, camera_poses, intrinsics, max_depth_m, max_footprint_m=MAX_FOOTPRINT_M
         )
         for points in (cloud, probes)
     )
     surface = cloud.select(visible)
-    seen = seen_instances(surface.instances, min_visible_points)
+    seen = seen_instances(surface.instances, MIN_VISIBLE_POINTS)
     progress('fusing frames', 0.7)
     colors = VisibleColors()
     fused = None if frames is None else fused_cloud(colors.watching(frames))
@@ -288,7 +287,6 @@ def read_ground_truth(directory: Path) -> GroundTruth:
 
 
 def _document(truth: GroundTruth) -> dict[str, Any]:
-    camera = truth.intrinsics
     made_by = truth.specification
     specified = made_by and {
         'specification': made_by.model_dump(mode='json', by_alias=True, exclude_defaults=True)
@@ -300,9 +298,7 @@ def _document(truth: GroundTruth) -> dict[str, Any]:
         'scene': truth.scene,
         'label_set': truth.label_set.to_json(),
         'graph': graph_to_json(truth.graph),
-        'intrinsics': {
-            name: getattr(camera, name) for name in ('width', 'height', 'fx', 'fy', 'cx', 'cy')
-        },
+        'intrinsics': asdict(truth.intrinsics),
         'seen_instances': list(truth.seen_instances),
         'max_depth_m': truth.max_depth_m,
         'points_per_m2': truth.points_per_m2,

@@ -187,7 +187,8 @@ def write_poses(
     directory: Path, poses: Sequence[Pose], stamps_ns: Sequence[int], form: SequenceFormat
 ) -> None:
     """Write the camera in the world with optical axes, in the axes of the format's world."""
-    placed = [in_world(pose, form.world) for pose in poses]
+    to_axes = Pose(form.world.rotation.T, np.zeros(3))
+    placed = [to_axes @ pose for pose in poses]
     if form.layout == 'tum':
         path = StampedTrajectory.from_poses(zip(stamps_ns, placed, strict=True))
         (directory / TUM_TRAJECTORY).write_text(tum_text(path))
@@ -200,16 +201,6 @@ def write_poses(
     for index, matrix in enumerate(matrices):
         text = ''.join(f'{_numbers(row)}\n' for row in matrix)
         (directory / 'pose' / f'{index}.txt').write_text(text)
-
-
-def in_world(pose: Pose, world: World) -> Pose:
-    """Return a pose of the z-up world in other axes."""
-    return Pose(world.rotation.T, np.zeros(3)) @ pose
-
-
-def from_world(pose: Pose, world: World) -> Pose:
-    """Undo `in_world`."""
-    return Pose(world.rotation, np.zeros(3)) @ pose
 
 
 def read_osma_camera(directory: Path) -> tuple[Intrinsics, float]:
@@ -276,7 +267,7 @@ def _pose(numbers: list[str], world: World, where: str) -> Pose:
             f'{where}: {error}; a pose is a row-major 4 x 4 matrix, camera to world. Frames '
             'without a pose have to be taken out of the sequence'
         ) from error
-    return from_world(pose, world)
+    return Pose(world.rotation, np.zeros(3)) @ pose
 
 
 def _camera_params(camera: Intrinsics, depth_scale: float) -> dict[str, float]:

@@ -12,7 +12,6 @@ import numpy as np
 
 from osmabench_ros.base.limits.reading import naming_errors
 from osmabench_ros.errors import SequenceError
-from osmabench_ros.geometry.axes import World
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
@@ -72,20 +71,14 @@ class RecordedSequence(Protocol):
 class FolderSequence:
     """A sequence in a folder: traj.txt and results/, or pose/, color/ and depth/; read on demand.
 
-    `world` are the axes of the poses of a sequence that others made, by default those of the
-    layout; `frame_rate_hz` is for one without timestamps.txt. Raises SequenceError, which names
+    `frame_rate_hz` is for a sequence without timestamps.txt. Raises SequenceError, which names
     file and frame, if it is no sequence, or a file is missing, left over or malformed.
     """
 
-    def __init__(
-        self,
-        directory: Path,
-        world: World | None = None,
-        frame_rate_hz: float = OSMA_FRAME_RATE_HZ,
-    ) -> None:
+    def __init__(self, directory: Path, frame_rate_hz: float = OSMA_FRAME_RATE_HZ) -> None:
         self._directory = directory
         self._info, form = read_info(directory)
-        self._form = form or _guessed_format(directory, world)
+        self._form = form or _guessed_format(directory)
         if self._form.layout == 'tum':
             raise SequenceError(
                 f'{directory} has the layout tum, which is written for methods and not read; '
@@ -229,7 +222,7 @@ class FolderSequence:
             )
 
 
-def _guessed_format(directory: Path, world: World | None) -> SequenceFormat:
+def _guessed_format(directory: Path) -> SequenceFormat:
     if (directory / 'results').is_dir():
         form, example = OSMA, directory / 'results' / 'frame000000.png'
     elif (directory / 'pose').is_dir():
@@ -239,5 +232,4 @@ def _guessed_format(directory: Path, world: World | None) -> SequenceFormat:
             f'{directory} is no sequence; it must hold results/ and traj.txt (OSMa-Bench) or '
             'color/, depth/, pose/ and intrinsic/ (ScanNet)'
         )
-    color = 'png' if example.exists() else 'jpg'
-    return form.model_copy(update={'color': color, 'world': world or form.world})
+    return form.model_copy(update={'color': 'png' if example.exists() else 'jpg'})

@@ -71,10 +71,20 @@ class ConditionedCamera:
         """Return frame `number`, counting dropped ones too, with all effects, and its light."""
         instant = self._trajectory.frames[number]
         shot = Shot(number, instant.time_s, self._simulator.intrinsics, self._seed)
-        scene, simulator = self._stage(instant)
-        lighting = self._lighting(scene, instant, shot)
+        moment = Moment(
+            instant.segment,
+            instant.segment_progress,
+            instant.time_s,
+            instant.base_pose.translation.tolist(),
+        )
+        scene, simulator = self._stage(moment)
+        lighting = lighting_at(self._condition, scene, moment)
+        for effect in self._condition.effects:
+            lighting = effect.lighting(lighting, shot)
         simulator.set_lighting(lighting)
-        self._move_objects(scene, simulator, instant)
+        if self._condition.moving_objects:
+            poses = object_poses(self._condition.moving_objects, scene, moment)
+            simulator.move_objects(poses)
         seen = simulator.render(instant.camera_pose)
         color, depth_m = seen.color, seen.depth_m
         for effect in self._condition.effects:
@@ -98,10 +108,10 @@ class ConditionedCamera:
             self._changed[1].close()
             self._changed = None
 
-    def _stage(self, instant: TrajectoryFrame) -> tuple[Scene, Simulator]:
+    def _stage(self, moment: Moment) -> tuple[Scene, Simulator]:
         """Return the scene of a moment, and what renders it."""
         change = self._condition.scene_change
-        if change is None or not change.span.contains(_moment(instant)):
+        if change is None or not change.span.contains(moment):
             return self._scene, self._simulator
         if self._changed is None:
             assert self._open is not None
@@ -109,31 +119,9 @@ class ConditionedCamera:
             self._changed = scene, self._open(scene)
         return self._changed
 
-    def _lighting(self, scene: Scene, instant: TrajectoryFrame, shot: Shot) -> Lighting:
-        lighting = lighting_at(
-            self._condition,
-            scene,
-            segment=instant.segment,
-            segment_progress=instant.segment_progress,
-            time_s=instant.time_s,
-            robot_position=instant.base_pose.translation.tolist(),
-        )
-        for effect in self._condition.effects:
-            lighting = effect.lighting(lighting, shot)
-        return lighting
-
-    def _move_objects(self, scene: Scene, simulator: Simulator, instant: TrajectoryFrame) -> None:
-        moving = self._condition.moving_objects
-        if moving:
-            simulator.move_objects(object_poses(moving, scene, _moment(instant)))
-
     def _blurred(
         self, simulator: Simulator, effect: MotionBlur, instant: TrajectoryFrame
     ) -> NDArray[np.uint8]:
         times = effect.sample_times_s(instant.time_s)
         poses = self._trajectory.camera_poses_at(times)
         return effect.averaged([simulator.render(pose).color for pose in poses])
-
-
-def _moment(instant: TrajectoryFrame) -> Moment:
-    return Moment(instant.segment, instant.segment_progress, instant.time_s)

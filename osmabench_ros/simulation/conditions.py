@@ -10,15 +10,14 @@ from typing import Any
 
 from pydantic import Field, field_validator
 
-from osmabench_ros.base.configuration import config_path
+from osmabench_ros.base.configuration import config_path, described_names
 from osmabench_ros.base.limits.documents import parse_json, read_yaml
 from osmabench_ros.base.strict import FolderName, Strict, validated
 from osmabench_ros.errors import ConfigError, suggestion
 from osmabench_ros.scenes.change_kinds import Changes
 from osmabench_ros.simulation.effects.color import MotionBlur
 from osmabench_ros.simulation.effects.effect import AnyEffect, Effect
-from osmabench_ros.simulation.light_sections import LightingSection
-from osmabench_ros.simulation.light_setups import read_light_setup
+from osmabench_ros.simulation.light_sections import LightingSection, read_light_setup
 from osmabench_ros.simulation.moving_objects import MovingObjects
 from osmabench_ros.simulation.robot_path import Motion
 from osmabench_ros.simulation.schedule import Span
@@ -126,7 +125,7 @@ FILE_ENDS = ('.yaml', '.yml', SETTINGS_END)
 
 def list_conditions() -> list[str]:
     """Return the names of the conditions that come with the package."""
-    return sorted(path.stem for path in config_path('conditions').glob('*.yaml'))
+    return described_names('conditions')
 
 
 def name_of_condition(name_or_path: str) -> str:

@@ -57,35 +57,25 @@ def sky_ambient(daylight: Daylight, time_s: float) -> float:
     return daylight.sky_ambient * max(0.0, (up + dusk) / (1.0 + dusk))
 
 
-def lighting_at(
-    condition: Condition,
-    scene: Scene,
-    *,
-    segment: int,
-    segment_progress: float,
-    time_s: float,
-    robot_position: Sequence[float] | None = None,
-) -> Lighting:
-    """Return the lighting at a time of the run; a pure function of its arguments.
+def lighting_at(condition: Condition, scene: Scene, moment: Moment) -> Lighting:
+    """Return the lighting at a moment of the run; a pure function of its arguments.
 
-    `segment` is 0-based, `segment_progress` its done share, `time_s` since the start of the path,
-    `robot_position` x, y, z in the world. Raises SimulationError if neither the scene nor the
-    condition has any light, or the condition asks for the robot's room and no position is given.
+    Raises SimulationError if neither the scene nor the condition has any light, or the condition
+    asks for the robot's room and the moment has no position.
     """
     section = condition.lighting
     require_light(condition, scene)
     if section.unlit:
         return replace(Lighting.unlit(), exposure=section.exposure, compat=section.compat)
     base = section.base_lights(scene)
-    moment = Moment(segment, segment_progress, time_s, robot_position)
     lights = [
         *_scene_lights(condition.name, section, base, scene, moment),
         *_extra_lights(section, moment),
     ]
     ambient = scene.ambient * section.ambient.factor_at('ambient', moment)
     if section.daylight is not None:
-        ambient += sky_ambient(section.daylight, time_s)
-        shining = sun(section.daylight, time_s)
+        ambient += sky_ambient(section.daylight, moment.time_s)
+        shining = sun(section.daylight, moment.time_s)
         lights += [shining] if shining is not None else []
     return Lighting(tuple(lights), ambient, section.exposure, section.shadows, section.compat)
 

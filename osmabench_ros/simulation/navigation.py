@@ -34,6 +34,19 @@ class Navigation(Protocol):
         ...
 
 
+def point_text(point_m: ArrayLike) -> str:
+    """Return a point as errors name it."""
+    return '(' + ', '.join(f'{value:.2f}' for value in np.asarray(point_m, np.float64)) + ')'
+
+
+def unreachable(name: str, point_m: ArrayLike, radius_m: float) -> SimulationError:
+    """Return the error for a start or goal where the robot cannot stand."""
+    return SimulationError(
+        f'{name} {point_text(point_m)} cannot be reached by a robot of radius {radius_m} m; it '
+        'lies in or near an obstacle, or in a separate part of the scene. Choose another point'
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class NavigationMap:
     """Grid of the places where the centre of a round robot may be, in layers above each other.
@@ -75,7 +88,6 @@ class NavigationMap:
         *,
         radius_m: float,
         height_m: float,
-        cell_m: float = CELL_M,
         seed: int = 0,
         storey: int | None = None,
     ) -> NavigationMap:
@@ -86,7 +98,7 @@ class NavigationMap:
         """
         from scipy import ndimage
 
-        surfaces = Surfaces(scene, height_m=height_m, cell_m=cell_m, seed=seed)
+        surfaces = Surfaces(scene, height_m=height_m, cell_m=CELL_M, seed=seed)
         storeys_m = surfaces.storeys_m
         if storey is not None and storey >= len(storeys_m):
             known = ', '.join(f'{number} at {z:.2f} m' for number, z in enumerate(storeys_m))
@@ -96,14 +108,14 @@ class NavigationMap:
         origin_m = surfaces.origin_m
         if storey is None and len(surfaces.linked[0]) > 1:
             floors, heights = len(surfaces.linked[0]), surfaces.linked[1]
-            clearance, caster = surface_clearance(heights, cell_m), RayCaster(scene)
-            found = cls(origin_m, cell_m, clearance, heights, floors, radius_m, storeys_m, caster)
+            clearance, caster = surface_clearance(heights, CELL_M), RayCaster(scene)
+            found = cls(origin_m, CELL_M, clearance, heights, floors, radius_m, storeys_m, caster)
             if found.free[1:floors].any():
                 return found
         floor_m = storeys_m[storey or 0]
-        clear = ndimage.distance_transform_edt(surfaces.floor(floor_m))[None] * cell_m
+        clear = ndimage.distance_transform_edt(surfaces.floor(floor_m))[None] * CELL_M
         heights = np.full(clear.shape, floor_m)
-        found = cls(origin_m, cell_m, clear, heights, 1, radius_m, storeys_m)
+        found = cls(origin_m, CELL_M, clear, heights, 1, radius_m, storeys_m)
         if not found.free.any():
             raise SimulationError(
                 f'scene {scene.dataset}/{scene.name}: no floor fits a robot of radius '
@@ -187,12 +199,7 @@ class NavigationMap:
     def _required(self, name: str, point_m: ArrayLike) -> tuple[int, int, int]:
         found = self.place_of(point_m)
         if found is None:
-            text = ', '.join(f'{value:.2f}' for value in np.asarray(point_m, np.float64))
-            raise SimulationError(
-                f'{name} ({text}) cannot be reached by a robot of radius '
-                f'{self.radius_m} m; it lies in or near an obstacle, or in a separate part '
-                'of the scene. Choose another point'
-            )
+            raise unreachable(name, point_m, self.radius_m)
         return found
 
     def _way(self, start: tuple[int, int, int], goal: tuple[int, int, int]) -> NDArray[np.int64]:

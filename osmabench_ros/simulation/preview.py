@@ -22,7 +22,7 @@ from osmabench_ros.simulation.ineffective_settings import warn_of_inert_parts
 from osmabench_ros.simulation.navigation import NavigationMap
 from osmabench_ros.simulation.robot_path import plan_path
 from osmabench_ros.simulation.simulator import Simulator, make_simulator
-from osmabench_ros.simulation.trajectory import CameraMount, Trajectory, sample_trajectory
+from osmabench_ros.simulation.trajectory import CameraMount, sample_trajectory
 
 FRAME_RATE_HZ = 25.0
 CHOICES = 7
@@ -96,8 +96,8 @@ class _Sheet:
             ]
             best = int(np.argmax(changes))
             changed |= changes[best] > 0
-            told = f'{places[best]:.1f} goals, {times_s[best]:.0f} s'
-            chosen.append(with_text(views[best], told))
+            moment = f'{places[best]:.1f} goals, {times_s[best]:.0f} s'
+            chosen.append(with_text(views[best], moment))
         text = f'{condition.name}: {condition.description}'
         text += '' if changed else ' [no picture differs]'
         caption = text_strip(text, self._settings.width * self._settings.frames)
@@ -114,7 +114,8 @@ class _Sheet:
         camera = ConditionedCamera(
             self._scene, self._simulator, condition, trajectory, seed, self._open
         )
-        numbers = [_nearest_frame(trajectory, place) for place in places]
+        along = np.array([item.segment + item.segment_progress for item in trajectory.frames])
+        numbers = [int(np.argmin(np.abs(along - place))) for place in places]
         views = [camera.take(number)[0].color for number in numbers]
         camera.restore()
         return views, [trajectory.frames[number].time_s for number in numbers]
@@ -123,8 +124,3 @@ class _Sheet:
         settings = self._settings
         camera = Intrinsics.from_hfov(settings.width, settings.height, math.pi / 2)
         return make_simulator(settings.simulator, scene, camera, {})
-
-
-def _nearest_frame(trajectory: Trajectory, place: float) -> int:
-    along = [frame.segment + frame.segment_progress for frame in trajectory.frames]
-    return int(np.argmin(np.abs(np.array(along) - place)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -74,14 +74,6 @@ class Motion:
     linear_m_s2: float = math.inf
     angular_rad_s2: float = math.inf
     whole_s: float = 0.0
-
-    def faster(self, factor: float) -> Motion:
-        """Return both speeds times a factor, with the same accelerations."""
-        return replace(
-            self,
-            linear_m_s=self.linear_m_s * factor,
-            angular_rad_s=self.angular_rad_s * factor,
-        )
 
 
 @dataclass(frozen=True, eq=False)

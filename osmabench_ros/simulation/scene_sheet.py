@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from osmabench_ros.base.files import check_file
 from osmabench_ros.base.progress import Progress, silent
-from osmabench_ros.geometry.axes import optical_pose_in_link
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.ground_truth import is_structure
@@ -22,6 +21,7 @@ from osmabench_ros.semantics.labels import UNLABELLED
 from osmabench_ros.semantics.storeys import storey_heights, storey_of
 from osmabench_ros.simulation.contact_sheet import save_sheet, text_strip, with_labels
 from osmabench_ros.simulation.opengl.simulator import OpenGLSimulator
+from osmabench_ros.simulation.trajectory import CameraMount
 
 TILE_PX, COLUMNS, WORDS_PX = 160, 8, 52
 HFOV_RAD = math.radians(40)
@@ -66,7 +66,8 @@ def _tiles(scene: Scene, progress: Progress) -> Iterator[NDArray[np.uint8]]:
     )
     # Half to the left and from above.
     aside = Pose(np.eye(3), np.array([_AWAY_M, 0.0, 0.0]))
-    turn = Pose.from_yaw(math.radians(40)) @ _pitched(math.radians(25)) @ optical_pose_in_link()
+    mount = CameraMount(height_m=0.0, pitch_rad=math.radians(25))
+    turn = Pose.from_yaw(math.radians(40)) @ mount.base_to_camera
     try:
         simulator.set_lighting(_LIGHTING)
         for number, item in enumerate(scene.objects):
@@ -78,15 +79,15 @@ def _tiles(scene: Scene, progress: Progress) -> Iterator[NDArray[np.uint8]]:
             seen = simulator.render(Pose(turn.rotation, place))
             simulator.move_objects({item.instance_id: item.pose})
             picture = np.where(np.isfinite(seen.depth_m)[..., None], seen.color, _GROUND)
-            lines = _told(scene, item)
-            labels = [(5.0, 3.0 + 16 * line, text) for line, text in enumerate(lines)]
+            lines = enumerate(_caption(scene, item))
+            labels = [(5.0, 3.0 + 16 * line, text) for line, text in lines]
             words = np.full((WORDS_PX, TILE_PX, 3), _GROUND)
             yield with_labels(np.concatenate([words, picture]).astype(np.uint8), labels)
     finally:
         simulator.close()
 
 
-def _told(scene: Scene, item: SceneObject) -> Sequence[str]:
+def _caption(scene: Scene, item: SceneObject) -> Sequence[str]:
     named = 'no class' if item.class_id == UNLABELLED else scene.class_name(item)
     width, depth, height = item.box.size
     most = int(TILE_PX / LETTER_PX) - 2
@@ -128,8 +129,3 @@ def _from_above(scene: Scene, storeys_m: Sequence[float], number: int) -> NDArra
         for item, (x, y) in zip(shown, pixels, strict=True)
     ]
     return with_labels(seen.color, labels)
-
-
-def _pitched(down_rad: float) -> Pose:
-    sine, cosine = math.sin(down_rad), math.cos(down_rad)
-    return Pose(np.array([[cosine, 0, sine], [0, 1, 0], [-sine, 0, cosine]]), np.zeros(3))

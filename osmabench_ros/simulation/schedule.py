@@ -16,17 +16,16 @@ from osmabench_ros.base.strict import Strict
 
 @dataclass(frozen=True)
 class Moment:
-    """When and where a frame is taken; `segment` is 0-based, its progress a share."""
+    """When and where a frame is taken.
+
+    `segment` is 0-based, its progress the share that is done, the time that since the start of
+    the path, the position x, y, z in the world.
+    """
 
     segment: int
     segment_progress: float
     time_s: float
     robot_position: Sequence[float] | None = None
-
-    @property
-    def path_position(self) -> float:
-        """Segments done, e.g. 1.5 in the middle of the second one."""
-        return self.segment + self.segment_progress
 
 
 class Span(Strict):
@@ -54,7 +53,9 @@ class Span(Strict):
         return limits
 
     def _now(self, moment: Moment) -> float:
-        return moment.path_position if self.segments is not None else moment.time_s
+        if self.segments is None:
+            return moment.time_s
+        return moment.segment + moment.segment_progress
 
     def contains(self, moment: Moment) -> bool:
         """Return whether the moment lies in [start, end)."""

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from osmabench_ros.base.extensions import SIMULATORS, extension_names, load_extension
-from osmabench_ros.errors import ConfigError
+from osmabench_ros.base.extensions import SIMULATORS, load_extension
+from osmabench_ros.errors import ConfigError, SimulationError
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.scenes.lights import Lighting
+from osmabench_ros.scenes.lights import Light, Lighting, LightKind
 from osmabench_ros.scenes.scene import Scene
 
 
@@ -77,9 +78,25 @@ class Simulator(Protocol):
         ...
 
 
-def simulator_names() -> list[str]:
-    """Return the names of all registered simulators."""
-    return extension_names(SIMULATORS)
+MAX_LIGHTS = 64
+"""Of both renderers; more do not fit into the uniforms that every OpenGL driver grants."""
+
+
+def check_lights(lighting: Lighting, lights: Sequence[Light], renderer: str) -> None:
+    """Raise SimulationError if `lights` of a lighting are too many, or a number is not finite."""
+    if len(lights) > MAX_LIGHTS:
+        raise SimulationError(
+            f'{len(lights)} lights are more than the {MAX_LIGHTS} {renderer} renders; take some '
+            'out of the condition or the scene'
+        )
+    if not (math.isfinite(lighting.ambient) and math.isfinite(lighting.exposure)):
+        raise SimulationError('ambient light and exposure must be finite')
+    for light in lights:
+        numbers = (*light.position, *light.direction, *light.color, light.intensity)
+        if not all(math.isfinite(number) for number in numbers):
+            raise SimulationError(f'light "{light.name}" holds NaN or infinity')
+        if light.kind is not LightKind.POINT and not any(light.direction):
+            raise SimulationError(f'light "{light.name}" needs a direction that is not zero')
 
 
 def make_simulator(

@@ -8,6 +8,7 @@ import numpy as np
 import psutil
 import pytest
 
+from osmabench_ros.base.configuration import described_names
 from osmabench_ros.base.owned_folder import claim_folder, is_ours, make_folder
 from osmabench_ros.errors import ConfigError, MapError, RunError
 from osmabench_ros.geometry.frame import Frame
@@ -18,15 +19,14 @@ from osmabench_ros.mappers.offline.mapper import MethodAdapter, OfflineMapperFac
 from osmabench_ros.mappers.offline.method import (
     Limits,
     OfflineMethod,
-    SequenceFormat,
     filled,
-    list_methods,
     load_method,
     run_limited,
     variables_of,
 )
 from osmabench_ros.maps.disk.storage import read_map, write_map
 from osmabench_ros.semantics.labels import LabelSet
+from osmabench_ros.sequences.layout import SequenceFormat
 from osmabench_ros.sequences.writer import open_writer
 
 LABELS = LabelSet.from_names('small', ['chair', 'table', 'cup'])
@@ -263,10 +263,12 @@ def test_an_existing_sequence_is_not_overwritten(tmp_path: Path) -> None:
 
 
 def test_every_method_has_a_file_that_can_be_filled() -> None:
-    assert {'bbq', 'conceptgraphs', 'hovsg', 'openscene', 'rtabmap'} <= set(list_methods())
+    assert {'bbq', 'conceptgraphs', 'hovsg', 'openscene', 'rtabmap'} <= set(
+        described_names('methods')
+    )
     names = ('sequence', 'dataset', 'scene', 'output', 'work', 'seed', 'frames', 'width',
              'pixels', 'height', 'fx', 'fy', 'cx', 'cy', 'depth_scale')  # fmt: skip
-    for name in list_methods():
+    for name in described_names('methods'):
         method = load_method(name)
         assert method.name == name
         assert method.install

@@ -8,7 +8,7 @@ from scenes.habitat_files import write_dataset, write_json
 
 from osmabench_ros.errors import SceneError
 from osmabench_ros.scenes.habitat.articulated import joint_positions, moving_joints
-from osmabench_ros.scenes.habitat.hm3d import Annotation, read_annotations
+from osmabench_ros.scenes.habitat.stage import Annotation, read_annotations
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.semantics.labels import UNLABELLED
 

@@ -230,9 +230,9 @@ def test_lamps_are_what_the_setup_says_and_else_what_a_rule_says(tmp_path):
     entries = {**said, 'weak': {'position': [0, 1, 0], 'intensity': 0.01}}
     found = {light.name: light.lamp for light in read_lights({'lights': entries}, 'test')}
     assert found == {'a': False, 'b': True, 'weak': True}
-    told = load(tmp_path / 'said', [entry()], lights={'day': {'lights': said}}).lamps_told
+    told = load(tmp_path / 'said', [entry()], lights={'day': {'lights': said}}).lamps_in_words
     assert told == 'lamps of scene test/flat: "b" of 2 lights (as it says)'
-    told = load(tmp_path / 'half', [entry()], lights={'day': {'lights': entries}}).lamps_told
+    told = load(tmp_path / 'half', [entry()], lights={'day': {'lights': entries}}).lamps_in_words
     assert told.startswith('lamps of scene test/flat: "b", "weak" of 3 lights (it does not say')
     with pytest.raises(SceneError, match='light "a": "lamp" must be true or false, not 1'):
         read_lights({'lights': {'a': {'lamp': 1}}}, 'test')

@@ -259,6 +259,8 @@ def test_a_file_elsewhere_is_refused(tmp_path: Path) -> None:
 def test_faults_are_named(tmp_path: Path, content: str, reported: str) -> None:
     with pytest.raises(SceneError, match=rf'(?s)room\.usda.*({reported})'):
         load_usd_stage(write_stage(tmp_path, content))
+    with pytest.raises(SceneError, match=r'none\.usda does not exist'):
+        load_usd_stage(tmp_path / 'none.usda')
 
 
 def test_without_usd_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

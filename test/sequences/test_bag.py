@@ -20,7 +20,8 @@ from bag_files import (
 from rosbags.rosbag2 import CompressionMode, StoragePlugin
 
 from osmabench_ros.errors import SequenceError
-from osmabench_ros.sequences.bags.bag import is_bag, open_bag
+from osmabench_ros.sequences.bags.bag import open_bag
+from osmabench_ros.sequences.bags.bag_metadata import is_bag
 from osmabench_ros.sequences.bags.bag_storage import parse_offered_qos
 
 BOTH = pytest.mark.parametrize('storage', list(StoragePlugin), ids=lambda item: item.name.lower())

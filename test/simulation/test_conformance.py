@@ -16,6 +16,7 @@ from scenes.test_changes import door_scene
 from shared_data import shared_path
 from small_scenes import CAMERA, box_object, camera_at, room_scene, stripes
 
+from osmabench_ros.base.extensions import SIMULATORS, extension_names
 from osmabench_ros.errors import MissingDependencyError, SimulationError
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
@@ -26,12 +27,7 @@ from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.scene import Material, Scene
 from osmabench_ros.scenes.writing import write_habitat_dataset
 from osmabench_ros.semantics.labels import COLOR_EXAMPLES, UNLABELLED
-from osmabench_ros.simulation.simulator import (
-    Observation,
-    Simulator,
-    make_simulator,
-    simulator_names,
-)
+from osmabench_ros.simulation.simulator import Observation, Simulator, make_simulator
 
 pytestmark = pytest.mark.gl
 
@@ -67,7 +63,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Scene:
     return load_scene(str(write_habitat_dataset(room_scene(wall=wall), folder)))
 
 
-@pytest.fixture(scope='module', params=simulator_names())
+@pytest.fixture(scope='module', params=extension_names(SIMULATORS))
 def world(request: pytest.FixtureRequest, scene: Scene) -> Iterator[World]:
     simulator = started(request.param, scene, CAMERA)
     yield World(scene, simulator)
@@ -280,7 +276,7 @@ def test_description_names_the_device(world: World) -> None:
     assert len(world.simulator.description) > 10
 
 
-@pytest.mark.parametrize('name', simulator_names())
+@pytest.mark.parametrize('name', extension_names(SIMULATORS))
 def test_closing_frees_memory_and_processes(name: str, scene: Scene) -> None:
     process = psutil.Process()
     used = []
@@ -300,7 +296,7 @@ def test_closing_frees_memory_and_processes(name: str, scene: Scene) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize('name', simulator_names())
+@pytest.mark.parametrize('name', extension_names(SIMULATORS))
 def test_small_house_agrees_with_ray_casting(name: str) -> None:
     path = shared_path('scenes', 'small_house', 'house.scene_dataset_config.json')
     scene = load_scene(str(path))
@@ -331,7 +327,7 @@ CHANGES = (
 )
 
 
-@pytest.mark.parametrize('name', simulator_names())
+@pytest.mark.parametrize('name', extension_names(SIMULATORS))
 def test_a_changed_scene_is_seen_as_it_was_changed(name: str) -> None:
     room = door_scene()
     boxes = (

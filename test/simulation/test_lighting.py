@@ -10,6 +10,7 @@ from osmabench_ros.scenes.lights import Light, Lighting, LightKind
 from osmabench_ros.scenes.scene import Room, Scene
 from osmabench_ros.simulation.conditions import Condition, load_condition, parse_condition
 from osmabench_ros.simulation.lighting import lighting_at
+from osmabench_ros.simulation.schedule import Moment
 
 
 @cache
@@ -42,14 +43,8 @@ def lit(
     time_s: float = 0.0,
     x: float = -1.0,
 ) -> Lighting:
-    return lighting_at(
-        condition,
-        two_rooms(),
-        segment=segment,
-        segment_progress=progress,
-        time_s=time_s,
-        robot_position=(x, 0.0, 0.0),
-    )
+    moment = Moment(segment, progress, time_s, (x, 0.0, 0.0))
+    return lighting_at(condition, two_rooms(), moment)
 
 
 def intensities(lighting: Lighting) -> dict[str, float]:
@@ -160,7 +155,7 @@ def test_lights_can_follow_the_robot_from_room_to_room() -> None:
     assert set(intensities(lit(following, x=-1.0))) == {'kitchen lamp', 'fill'}
     assert set(intensities(lit(following, x=1.0))) == {'bedroom lamp'}
     with pytest.raises(SimulationError, match='"test" switches lights by the room'):
-        lighting_at(following, two_rooms(), segment=0, segment_progress=0.0, time_s=0.0)
+        lighting_at(following, two_rooms(), Moment(0, 0.0, 0.0))
 
 
 def test_rules_multiply() -> None:
@@ -206,6 +201,6 @@ def test_a_scene_without_lights_is_refused_by_conditions_that_need_them() -> Non
         with pytest.raises(
             SimulationError, match=rf'test/room has no lights and condition "{name}"'
         ):
-            lighting_at(load_condition(name), dark, segment=0, segment_progress=0.0, time_s=0.0)
+            lighting_at(load_condition(name), dark, Moment(0, 0.0, 0.0))
     for name in ('nominal', 'nominal_velocity', 'camera', 'daytime'):
-        lighting_at(load_condition(name), dark, segment=0, segment_progress=0.0, time_s=0.0)
+        lighting_at(load_condition(name), dark, Moment(0, 0.0, 0.0))

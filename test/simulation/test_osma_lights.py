@@ -26,6 +26,7 @@ from osmabench_ros.simulation.conditions import (
     parse_condition,
 )
 from osmabench_ros.simulation.lighting import lighting_at
+from osmabench_ros.simulation.schedule import Moment
 
 VARIABLE = 'OSMABENCH_HADAGE'
 """Names a clone of github.com/warmhammer/habitat_data_generator."""
@@ -79,9 +80,7 @@ def replica_cad() -> Scene:
 
 
 def lit(condition: Condition, goal: int, progress: float = 0.5) -> Lighting:
-    return lighting_at(
-        condition, replica_cad(), segment=goal, segment_progress=progress, time_s=0.0
-    )
+    return lighting_at(condition, replica_cad(), Moment(goal, progress, 0.0))
 
 
 def row(light: Light) -> tuple[str, NDArray[np.float64]]:
@@ -218,9 +217,7 @@ def test_an_unknown_setup_is_answered_with_the_nearest() -> None:
 def test_other_data_sets_keep_their_own_lights() -> None:
     room = room_scene()
     for name in ('compat_baseline', 'compat_velocity', 'compat_dynamic'):
-        found = lighting_at(
-            load_condition(name), room, segment=0, segment_progress=0.0, time_s=0.0
-        )
+        found = lighting_at(load_condition(name), room, Moment(0, 0.0, 0.0))
         assert found.lights == room.lights
 
 

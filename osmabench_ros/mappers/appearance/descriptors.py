@@ -127,13 +127,6 @@ def _grouped(
     return np.asarray(np.bincount(regions, weights=values, minlength=count) / sizes)
 
 
-def _extremes(
-    values: NDArray[np.floating], order: NDArray[np.int64], starts: NDArray[np.int64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    ordered = values[order].astype(np.float64)
-    return np.minimum.reduceat(ordered, starts), np.maximum.reduceat(ordered, starts)
-
-
 def _footprints(
     points: NDArray[np.float32], regions: NDArray[np.int64], count: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -188,8 +181,8 @@ def _shape_features(
     count = int(groups.max()) + 1
     order = np.argsort(groups, kind='stable')
     starts = np.searchsorted(groups[order], np.arange(count))
-    height = heights_above_floor(voxels.points)
-    lowest, highest = _extremes(height, order, starts)
+    height = heights_above_floor(voxels.points)[order].astype(np.float64)
+    lowest, highest = (part.reduceat(height, starts) for part in (np.minimum, np.maximum))
     length, width = _footprints(voxels.points, groups, count)
     curvature = 1.0 - np.linalg.norm(voxels.normals, axis=1)
     return np.column_stack(

@@ -21,7 +21,6 @@ from osmabench_ros.mappers.offline.method import (
     Limits,
     OfflineMethod,
     ProcessUsage,
-    SequenceFormat,
     filled,
     load_method,
     run_limited,
@@ -32,6 +31,7 @@ from osmabench_ros.maps.importer import ImportOptions, import_map
 from osmabench_ros.maps.semantic_map import MapHeader, Provenance, SemanticMap
 from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.semantics.scene_graph import SceneGraph
+from osmabench_ros.sequences.layout import SequenceFormat
 from osmabench_ros.sequences.writer import SequenceWriter, open_writer
 
 OpenWriter = Callable[[Path, SequenceFormat], SequenceWriter]
@@ -243,10 +243,7 @@ class MethodAdapter:
     def _values(self) -> dict[str, str]:
         camera = self._intrinsics
         assert camera is not None
-        numbers = {
-            name: str(getattr(camera, name))
-            for name in ('width', 'height', 'fx', 'fy', 'cx', 'cy')
-        }
+        numbers = {name: str(value) for name, value in dataclasses.asdict(camera).items()}
         work = self._place.resolve()
         return {
             **self._variables,

@@ -13,11 +13,11 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from osmabench_ros.base.configuration import described, described_names
+from osmabench_ros.base.configuration import described
 from osmabench_ros.base.processes import SupervisedProcess
 from osmabench_ros.base.strict import FolderName, PathBelow, Strict, validated
 from osmabench_ros.errors import ConfigError, RunError, suggestion
-from osmabench_ros.sequences.layout import SequenceFormat as SequenceFormat
+from osmabench_ros.sequences.layout import SequenceFormat
 
 _POLL_S = 0.1
 _TERMINATE_S = 5.0
@@ -160,11 +160,6 @@ def variables_of(method: OfflineMethod, given: Mapping[str, str]) -> dict[str, s
     return found
 
 
-def list_methods() -> list[str]:
-    """Return the names of the methods in config/methods."""
-    return described_names('methods')
-
-
 def load_method(name_or_path: str) -> OfflineMethod:
     """Load a method by its name in config/methods, or from a YAML file; may raise ConfigError."""
     data, source = described(name_or_path, 'methods')
@@ -187,8 +182,8 @@ def filled_options(value: Any, values: Mapping[str, str], where: str) -> Any:
     """Return options with the ``${...}`` of their texts replaced, at any depth."""
     if isinstance(value, str):
         return filled(value, values, where)
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         return {key: filled_options(item, values, where) for key, item in value.items()}
-    if isinstance(value, list):
+    if isinstance(value, (list, tuple)):
         return [filled_options(item, values, where) for item in value]
     return value

@@ -1,4 +1,4 @@
-"""Open vocabulary: pretrained networks see, geometry and features tell objects apart.
+"""Open vocabulary: pretrained networks see, geometry and features keep objects apart.
 
 Two ways: objects of masks and their features, as ConceptGraphs (Gu et al., ICRA 2024) builds its
 map, or points with the labels of a network whose classes are fixed.

@@ -9,7 +9,8 @@ from osmabench_ros.base.contract import CAMERA_POSE, ODOMETRY, TF_TYPE
 from osmabench_ros.errors import ConfigError, suggestion
 from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory, read_tum
 from osmabench_ros.runs.bag_content import BagContent, read_content
-from osmabench_ros.sequences.bags.bag import Bag, is_bag, open_bag
+from osmabench_ros.sequences.bags.bag import Bag, open_bag
+from osmabench_ros.sequences.bags.bag_metadata import is_bag
 from osmabench_ros.sequences.pose_topics import TRAJECTORY_TYPES, trajectory_of
 
 TF_PREFIX = '/tf:'

@@ -16,7 +16,7 @@ from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.runs.config import MatrixConfig, Planner, PoseFrame, TrajectoryConfig
 from osmabench_ros.runs.prepare.recorded_trajectories import read_trajectory
 from osmabench_ros.scenes.scene import Scene
-from osmabench_ros.sequences.bags.bag import is_bag
+from osmabench_ros.sequences.bags.bag_metadata import is_bag
 from osmabench_ros.sequences.recorded import open_sequence
 from osmabench_ros.simulation.habitat.navigation import HabitatNavigation
 from osmabench_ros.simulation.habitat.simulator import HabitatSimulator

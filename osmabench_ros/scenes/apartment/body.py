@@ -74,6 +74,14 @@ class Body:
             for sy in (-y, y):
                 self.box((sx - half, sy - half, 0), (sx + half, sy + half, height), finish)
 
+    def tray(self, x: float, y: float, height: float, wall: float, finish: Finish) -> None:
+        """Add a box without a lid between -x and x, -y and y, and from z = 0 up."""
+        self.box((-x, -y, 0), (x, y, wall), finish)
+        for side in (-x, x - wall):
+            self.box((side, -y, wall), (side + wall, y, height), finish)
+        for side in (-y, y - wall):
+            self.box((-x + wall, side, wall), (x - wall, side + wall, height), finish)
+
     def piece(self, class_name: str, main: Finish, supports: Iterable[Support] = ()) -> Piece:
         """Finish: centre the footprint, put the bottom on z = 0, merge parts by finish."""
         merged = {finish: solids.joined(parts) for finish, parts in self._parts.items()}

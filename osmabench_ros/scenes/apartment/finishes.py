@@ -120,9 +120,9 @@ class Style:
         """Return an opaque stand-in for glass; the renderer knows no transparency."""
         return self.finish(colors or ('light blue',), 'glass')
 
-    def stone(self, *colors: str, pattern: str = 'marble') -> Finish:
+    def stone(self, *colors: str) -> Finish:
         """Return a stone finish."""
-        return self.finish(colors or ('white', 'light gray', 'dark gray'), 'stone', pattern, 0.8)
+        return self.finish(colors or ('white', 'light gray', 'dark gray'), 'stone', 'marble', 0.8)
 
     def paper(self, *colors: str) -> Finish:
         """Return a paper or cardboard finish."""

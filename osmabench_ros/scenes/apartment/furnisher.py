@@ -17,6 +17,9 @@ from osmabench_ros.semantics.scene_graph import RelationType
 SPACING_M = 0.015
 """Least distance between two things on one support."""
 
+BESIDE_M = 0.05
+"""Distance of pieces beside each other."""
+
 TRIES = 25
 
 
@@ -102,9 +105,9 @@ class Furnisher:
         pose = other.pose @ Pose.from_yaw(turn_rad, (0.0, y, -other.pose.translation[2]))
         return self.at(piece, pose)
 
-    def beside(self, other: Placed, piece: Piece, side: int, gap_m: float = 0.05) -> Placed | None:
+    def beside(self, other: Placed, piece: Piece, side: int) -> Placed | None:
         """Stand a piece beside another, backs in line; side is -1 (left) or 1 (right)."""
-        x = side * (other.piece.size[0] + piece.size[0] + 2 * gap_m) / 2
+        x = side * (other.piece.size[0] + piece.size[0] + 2 * BESIDE_M) / 2
         y = (other.piece.size[1] - piece.size[1]) / 2
         return self.at(piece, other.pose @ Pose.from_yaw(0.0, (x, y, 0.0)))
 
@@ -156,13 +159,11 @@ class Furnisher:
                 return self._keep(piece, pose, support.relation, carrier)
         return None
 
-    def centered(self, carrier: Placed | None, piece: Piece, place: int = 0) -> Placed | None:
-        """Put a thing exactly in the middle of a support."""
-        if carrier is None:
-            return None
-        support = carrier.piece.supports[place]
+    def centered(self, carrier: Placed, piece: Piece) -> Placed | None:
+        """Put a thing exactly in the middle of the first support."""
+        support = carrier.piece.supports[0]
         spot = _Spot(*support.center, 0.0, piece.size[0] / 2, piece.size[1] / 2)
-        self._used.setdefault((id(carrier), place), []).append(spot)
+        self._used.setdefault((id(carrier), 0), []).append(spot)
         pose = carrier.pose @ Pose.from_yaw(0.0, support.center)
         return self._keep(piece, pose, support.relation, carrier)
 

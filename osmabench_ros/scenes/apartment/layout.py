@@ -163,16 +163,25 @@ def opened_plan(
     rooms: list[RoomPlan], height_m: float, rng: np.random.Generator, entrance: bool = True
 ) -> FloorPlan:
     """Draw doorways, windows and, on the ground, the entrance of rooms."""
+    middle = next(room for room in rooms if room.low[0] == 0 and _spans(room, rooms))
+    return _opened(rooms, _doorways(rooms, rng), height_m, middle if entrance else None, rng)
+
+
+def _opened(
+    rooms: list[RoomPlan],
+    doorways: list[Doorway],
+    height_m: float,
+    entrance: RoomPlan | None,
+    rng: np.random.Generator,
+) -> FloorPlan:
+    """Cut doorways into the walls of rooms, then draw an entrance to one, and windows."""
     for room in rooms:
         room.sides = _sides(room, rooms)
-    doorways = _doorways(rooms, rng)
     for doorway in doorways:
         for index in doorway.rooms:
             _cut_passage(rooms[index], doorway)
-    if entrance:
-        _cut_entrance(
-            next(room for room in rooms if room.low[0] == 0 and _spans(room, rooms)), rng
-        )
+    if entrance is not None:
+        _cut_entrance(entrance, rng)
     _cut_windows(rooms, rng)
     return FloorPlan(tuple(rooms), tuple(doorways), height_m)
 
@@ -186,18 +195,12 @@ def draw_row(
         RoomPlan(FIRST_ROOM_ID + i, label, np.array([low, 0.0]), np.array([high, depth_m]))
         for i, (label, low, high) in enumerate(zip(labels, edges[:-1], edges[1:], strict=True))
     ]
-    for room in rooms:
-        room.sides = _sides(room, rooms)
     doorways = []
     for number in range(len(rooms) - 1):
         shared = _shared_wall(rooms[number], rooms[number + 1])
         assert shared is not None
         doorways.append(_doorway(shared, (number, number + 1), False, rng))
-        for room in rooms[number : number + 2]:
-            _cut_passage(room, doorways[-1])
-    _cut_entrance(rooms[0], rng)
-    _cut_windows(rooms, rng)
-    return FloorPlan(tuple(rooms), tuple(doorways), 2.6)
+    return _opened(rooms, doorways, 2.6, rooms[0], rng)
 
 
 def _rooms(variant: _Strips, rng: np.random.Generator) -> list[RoomPlan]:

@@ -202,11 +202,7 @@ class RoomSpace:
             if not self.is_free(box, front_zone(piece, pose, front_m)):
                 return False
             boxes.append(box)
-        around = AxisAlignedBox(
-            np.min([box.minimum for box in boxes], axis=0),
-            np.max([box.maximum for box in boxes], axis=0),
-        )
-        return self.stays_walkable(around)
+        return self.stays_walkable(AxisAlignedBox.holding(boxes))
 
     def _wall_positions(self, width_m: float, corner: bool) -> list[tuple[RoomSide, float]]:
         fitting = [side for side in self.plan.sides if side.length_m >= width_m + 2 * GAP_M]

@@ -139,15 +139,15 @@ class _UnplacedError(Exception):
 def _check_classes(specification: SceneSpecification, where: str) -> None:
     for room in specification.rooms:
         for group in room.objects:
-            label, told = normalised_name(group.label), f'{where}: the {room.label}'
+            label, place = normalised_name(group.label), f'{where}: the {room.label}'
             if label not in builders():
                 raise SceneError(
-                    f'{told} cannot have "{group.label}", which the apartment does not know. '
+                    f'{place} cannot have "{group.label}", which the apartment does not know. '
                     f'{suggestion(label, builders())}'
                 )
             if group.color and group.color not in COLORS:
                 raise SceneError(
-                    f'{told} cannot hold that every {group.called} is {group.color}. '
+                    f'{place} cannot hold that every {group.called} is {group.color}. '
                     f'{suggestion(group.color, COLORS)}'
                 )
 
@@ -165,11 +165,11 @@ def _attempt(
         placed += _Room(wanted, Furnisher(space, style)).furnished()
     storeys = (Storey(plan, placed),)
     scene = assembled('apartment', seed, VERSION, storeys, APARTMENT_LABELS).scene
-    told = specification.model_dump_json(by_alias=True)
+    document = specification.model_dump_json(by_alias=True)
     return replace(
         scene,
         name=f'{specification.name}_seed_{seed}',
-        source_sha256=hashlib.sha256(f'{scene.source_sha256} {told}'.encode()).hexdigest(),
+        source_sha256=hashlib.sha256(f'{scene.source_sha256} {document}'.encode()).hexdigest(),
         specification=specification,
     )
 

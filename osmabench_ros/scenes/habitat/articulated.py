@@ -18,7 +18,7 @@ from osmabench_ros.scenes.asset_files import file_within
 from osmabench_ros.scenes.assets import linearly_mapped, load_meshes, moved
 from osmabench_ros.scenes.primitives import box, cylinder, sphere
 from osmabench_ros.scenes.scene import Material, Mesh
-from osmabench_ros.scenes.scene_files import pose_from_rpy
+from osmabench_ros.scenes.scene_files import floats, pose_from_rpy
 
 MOVING = ('revolute', 'continuous', 'prismatic')
 
@@ -223,10 +223,7 @@ def _vector(
     text: Any = None if element is None else element.get(key)
     if text is None:
         return np.array(default)
-    try:
-        values = np.array([float(part) for part in text.split()])
-    except ValueError:
-        values = np.empty(0)
+    values = floats(text.split())
     if values.shape != (len(default),) or not np.isfinite(values).all():
         raise SceneError(f'{where}: URDF attribute {key}="{text}" needs {len(default)} numbers')
     return values

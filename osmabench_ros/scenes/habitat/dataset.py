@@ -129,22 +129,21 @@ class HabitatDataset:
             base, name = root, str(Path(name).relative_to(root))
         return file_within(self.path.parent, name, base, where)
 
-    def object_config(self, template: str) -> tuple[dict[str, Any], Path]:
-        """Return attributes of an object template and the folder its paths start from."""
-        return self._template('objects', template)
+    def template(self, section: str, name: str) -> Described:
+        """Return attributes of a template of a section and the folder its paths start from."""
+        key, configured = self.template_name(section, name), self._configured(section)
+        if key in configured:
+            return configured[key]
+        return self._read(section, self._files(section)[key])
 
-    def stage_config(self, template: str) -> tuple[dict[str, Any], Path]:
-        """Return attributes of a stage template and the folder its paths start from."""
-        return self._template('stages', template)
-
-    def articulated_config(self, template: str) -> tuple[dict[str, Any], Path]:
+    def articulated_config(self, template: str) -> Described:
         """Return attributes of an articulated object, with its 'urdf_filepath', and its folder."""
-        config, folder = self._template('articulated_objects', template)
+        config, folder = self.template('articulated_objects', template)
         if 'urdf_filepath' not in config and str(config.get('render_asset', '')).endswith('.urdf'):
             config['urdf_filepath'] = config.pop('render_asset')
         return config, folder
 
-    def light_setup(self, name: str) -> tuple[dict[str, Any], Path] | None:
+    def light_setup(self, name: str) -> Described | None:
         """Return a light setup, of '' the only one that there is; None if it means no light."""
         configured = self._configured('light_setups')
         files = self._files('light_setups')
@@ -186,13 +185,7 @@ class HabitatDataset:
                 files.setdefault(path.name.split('.')[0], path)
         return files
 
-    def _template(self, section: str, name: str) -> tuple[dict[str, Any], Path]:
-        key, configured = self.template_name(section, name), self._configured(section)
-        if key in configured:
-            return configured[key]
-        return self._read(section, self._files(section)[key])
-
-    def _read(self, section: str, path: Path | None) -> tuple[dict[str, Any], Path]:
+    def _read(self, section: str, path: Path | None) -> Described:
         defaults = self.defaults(section)
         if path is None:
             return defaults, self.path.parent
@@ -206,7 +199,7 @@ class HabitatDataset:
         asset = 'urdf_filepath' if path.suffix == '.urdf' else 'render_asset'
         return {**defaults, **frame, asset: path.name, **own}, path.parent
 
-    def _configured(self, section: str) -> dict[str, tuple[dict[str, Any], Path]]:
+    def _configured(self, section: str) -> dict[str, Described]:
         described = inline_templates(
             self.data.get(section, {}).get('configs', []),
             self._files(section),

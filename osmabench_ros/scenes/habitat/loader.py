@@ -58,11 +58,6 @@ def read_lights(data: Mapping[str, Any], source: str) -> tuple[Light, ...]:
     )
 
 
-def says_lamps(data: Mapping[str, Any]) -> bool:
-    """Return whether every light of a configuration says whether it is a lamp."""
-    return all('lamp' in item for item in data.get('lights', {}).values())
-
-
 def _light(name: str, item: Mapping[str, Any], scales: tuple[float, ...], where: str) -> Light:
     # As in Habitat-Sim, a light without a type is directional if it has a direction alone.
     inferred = 'directional' if 'direction' in item and 'position' not in item else 'point'
@@ -176,8 +171,11 @@ class _SceneReader:
         setup = self.dataset.light_setup(str(self.instance.get('default_lighting', '')))
         if setup is None:
             return (), ''
-        self.templates.count(setup[1], self.path)
-        return read_lights(setup[0], str(setup[1])), '' if says_lamps(setup[0]) else LAMP_RULE
+        data, file = setup
+        self.templates.count(file, self.path)
+        lights = read_lights(data, str(file))
+        says_lamps = all('lamp' in item for item in data.get('lights', {}).values())
+        return lights, '' if says_lamps else LAMP_RULE
 
     def _entries(self, key: str) -> list[dict[str, Any]]:
         entries = self.instance.get(key, [])

@@ -1,30 +1,49 @@
-"""Objects of a stage: one without class, or those that HM3D's annotation distinguishes."""
+"""Objects of a stage: one without class, or those that HM3D's annotation distinguishes.
+
+The annotation is a text of instances and a mesh painted with their colours. Every line of
+`*.semantic.txt` after the title is `id,RRGGBB,"name",region`. The colour marks the instance in the
+texture, or the vertex colours, of `*.semantic.glb`.
+"""
 
 from __future__ import annotations
 
+import csv
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from osmabench_ros.base.limits.documents import read_text
+from osmabench_ros.base.limits.reading import naming_errors, shown
+from osmabench_ros.errors import ConfigError, SceneError, errors_as
 from osmabench_ros.geometry.boxes import AxisAlignedBox
-from osmabench_ros.scenes.assets import submesh
+from osmabench_ros.scenes.assets import painted_meshes, submesh
 from osmabench_ros.scenes.ground_truth import sizes_of
-from osmabench_ros.scenes.habitat.hm3d import (
-    UNASSIGNED,
-    Annotation,
-    annotation_labels,
-    face_instances,
-    read_annotations,
-)
 from osmabench_ros.scenes.habitat.semantics import class_id_of
 from osmabench_ros.scenes.habitat.templates import Template, Templates, placed
 from osmabench_ros.scenes.scene import Mesh, Room, SceneObject
-from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
+from osmabench_ros.semantics.labels import (
+    UNLABELLED,
+    LabelSet,
+    is_structure,
+    is_unnamed,
+    normalised_name,
+)
 
 ASSET_ORIGIN = 'asset_local'
+
+TITLE = 'HM3D Semantic Annotations'
+UNASSIGNED = 0
+"""Instance of a face that no annotation claims."""
+
+TRANSFER_M = 0.1
+"""A face of the render mesh takes the instance of the nearest painted face up to this far."""
+
+_BARYCENTRIC = np.array([[1, 1, 1], [4, 1, 1], [1, 4, 1], [1, 1, 4]]) / [[3], [6], [6], [6]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,15 +123,7 @@ def _regions(
         if item.instance_id in by_id and by_id[item.instance_id].region >= 0:
             boxes.setdefault(by_id[item.instance_id].region, []).append(item.box)
     return {
-        region: Room(
-            first_id + i,
-            f'room {region}',
-            'room',
-            AxisAlignedBox(
-                np.min([box.minimum for box in found], axis=0),
-                np.max([box.maximum for box in found], axis=0),
-            ),
-        )
+        region: Room(first_id + i, f'room {region}', 'room', AxisAlignedBox.holding(found))
         for i, (region, found) in enumerate(sorted(boxes.items()))
     }
 
@@ -125,6 +136,109 @@ def _room_id(
 
 
 def _with_sizes(item: SceneObject, room_id: int | None = None) -> SceneObject:
-    return SceneObject(
-        item.instance_id, item.name, item.class_id, item.meshes, item.pose, sizes_of(item), room_id
-    )
+    return replace(item, attributes=sizes_of(item), room_id=room_id)
+
+
+@dataclass(frozen=True)
+class Annotation:
+    """A line: instance >= 1, 0xRRGGBB, normalised class name, and region, below 0 for none."""
+
+    id: int
+    color: int
+    name: str
+    region: int
+
+
+def read_annotations(path: Path) -> tuple[Annotation, ...]:
+    """Read a `*.semantic.txt`; SceneError, which names the line, if it is missing or malformed."""
+    lines = read_text(path, SceneError).splitlines()
+    if not lines or TITLE not in lines[0]:
+        raise SceneError(f'{path} does not begin with "{TITLE}"')
+    with naming_errors(path, SceneError):
+        found = [
+            _annotation(row, f'{path}:{i + 2}')
+            for i, row in enumerate(csv.reader(lines[1:], skipinitialspace=True))
+            if row
+        ]
+    for what in ('id', 'color'):
+        counts = Counter(getattr(item, what) for item in found)
+        if len(counts) < len(found):
+            twice = counts.most_common(1)[0][0]
+            raise SceneError(f'{path}: {what} {twice} occurs more than once')
+    return tuple(found)
+
+
+def _annotation(row: Sequence[str], where: str) -> Annotation:
+    try:
+        instance, color, name, region = (part.strip() for part in row)
+        found = Annotation(int(instance), int(color, 16), normalised_name(name), int(region))
+    except ValueError:
+        line = shown(','.join(row))
+        raise SceneError(f'{where}: "{line}" is not id,RRGGBB,"name",region') from None
+    if found.id < 1 or not 0 <= found.color <= 0xFFFFFF:
+        raise SceneError(f'{where}: ids begin at 1, colours are six hexadecimal digits')
+    if not found.name:
+        raise SceneError(f'{where}: instance {found.id} has no name')
+    return found
+
+
+def annotation_labels(annotations: Sequence[Annotation], name: str, source: str) -> LabelSet:
+    """Return the classes, numbered alphabetically from 1 as OSMa-Bench does; 0 is no class."""
+    names = {item.name for item in annotations if not is_unnamed(item.name)}
+    with errors_as(SceneError, str(source), ConfigError):
+        return LabelSet.from_names(name, names, filter(is_structure, names))
+
+
+def face_instances(
+    meshes: Sequence[Mesh], path: Path, annotations: Sequence[Annotation]
+) -> list[NDArray[np.int64]]:
+    """Return the instance of each face, an array a mesh, UNASSIGNED where no annotation has it."""
+    from scipy.spatial import cKDTree
+
+    centers, owners = _painted_faces(path, annotations)
+    tree = cKDTree(centers)
+    found = []
+    for mesh in meshes:
+        distance, nearest = tree.query(mesh.vertices[mesh.faces].mean(axis=1))
+        found.append(np.where(distance <= TRANSFER_M, owners[nearest], UNASSIGNED))
+    return found
+
+
+def _painted_faces(
+    path: Path, annotations: Sequence[Annotation]
+) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    colors = np.array(sorted((item.color, item.id) for item in annotations)).reshape(-1, 2)
+    centers, owners = [], []
+    for mesh, vertex_colors in painted_meshes(path):
+        paint = _samples(mesh, vertex_colors)
+        codes = (paint.astype(np.int64) * [0x10000, 0x100, 1]).sum(axis=-1)
+        index = np.minimum(np.searchsorted(colors[:, 0], codes), len(colors) - 1)
+        known = colors[index, 0] == codes
+        votes = np.where(known, colors[index, 1], UNASSIGNED)
+        centers.append(mesh.vertices[mesh.faces].mean(axis=1))
+        owners.append(_majority(votes))
+    if not any((part != UNASSIGNED).any() for part in owners):
+        raise SceneError(f'{path} has none of the colours of its semantic text')
+    return np.concatenate(centers), np.concatenate(owners)
+
+
+def _samples(mesh: Mesh, vertex_colors: NDArray[np.uint8] | None) -> NDArray[np.uint8]:
+    """Return the paint at four places of every face, shape (F, 4, 3), without interpolation."""
+    if vertex_colors is not None:
+        corners = vertex_colors[mesh.faces]
+        return np.concatenate([corners[:, :1], corners], axis=1)
+    texture = mesh.material.texture
+    if texture is None:
+        flat = np.round(np.array(mesh.material.base_color) * 255).astype(np.uint8)
+        return np.broadcast_to(flat, (len(mesh.faces), 4, 3))
+    uv = np.einsum('kc,fcd->fkd', _BARYCENTRIC, mesh.uv[mesh.faces])
+    height, width = texture.shape[:2]
+    row, column = (np.floor(uv[..., 1] * height), np.floor(uv[..., 0] * width))
+    return np.asarray(texture[row.astype(int) % height, column.astype(int) % width])
+
+
+def _majority(votes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the most frequent instance of every row; a claim beats none."""
+    count = (votes[:, :, None] == votes[:, None, :]).sum(axis=2)
+    count = np.where(votes == UNASSIGNED, 0, count)
+    return np.asarray(votes[np.arange(len(votes)), count.argmax(axis=1)])

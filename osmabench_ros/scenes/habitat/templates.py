@@ -67,8 +67,7 @@ class Templates:
     def read(self, name: str, where: str, is_stage: bool = False) -> Template:
         """Return a template by name; SceneError, which begins with `where`, if it is broken."""
         if (is_stage, name) not in self._known:
-            find = self.dataset.stage_config if is_stage else self.dataset.object_config
-            config, folder = find(name)
+            config, folder = self.dataset.template('stages' if is_stage else 'objects', name)
             if not config.get('render_asset'):
                 raise SceneError(f'{where}: template "{name}" has no "render_asset"')
             asset = self.dataset.file(folder, str(config['render_asset']), where)

@@ -24,6 +24,7 @@ from osmabench_ros.scenes.worlds.gazebo_models import (
     visual_meshes,
 )
 from osmabench_ros.scenes.worlds.parts import (
+    DEFAULT_OPTIONS,
     ColladaUp,
     Part,
     WorldOptions,
@@ -41,22 +42,18 @@ MAX_DEPTH = 12
 """Models may be nested this deep; a deeper nest includes itself."""
 
 
-def load_gazebo_world(path: Path, options: WorldOptions | None = None) -> Scene:
+def load_gazebo_world(path: Path, options: WorldOptions = DEFAULT_OPTIONS) -> Scene:
     """Read a .world or .sdf file; SceneError names the fault, MissingFileError all missing files.
 
     What options let be left out is in `left_out` of the scene.
     """
     with naming_errors(path, SceneError):
-        return _loaded(path, options or WorldOptions())
-
-
-def _loaded(path: Path, options: WorldOptions) -> Scene:
-    reader = _WorldReader(path, options)
-    found, lights = reader.read()
-    missing = left_out(path, reader.finder.missing, options)
-    return scene_of_parts(
-        found, 'gazebo', path, options, lights=lights, sha256=reader.sha256, left_out=missing
-    )
+        reader = _WorldReader(path, options)
+        found, lights = reader.read()
+        missing = left_out(path, reader.finder.missing, options)
+        return scene_of_parts(
+            found, 'gazebo', path, options, lights=lights, sha256=reader.sha256, left_out=missing
+        )
 
 
 class _WorldReader:

@@ -16,10 +16,15 @@ from osmabench_ros.base.limits.documents import read_xml
 from osmabench_ros.base.limits.images import read_image
 from osmabench_ros.base.limits.reading import read_bytes, shown
 from osmabench_ros.errors import MissingFileError, OsmabenchWarning, SceneError, suggestion
-from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.asset_files import TextureSearch, leads_into, picture_below, resolved
-from osmabench_ros.scenes.assets import NEUTRAL, collada_axes, linearly_mapped, load_nodes
+from osmabench_ros.scenes.assets import (
+    NEUTRAL,
+    axes_of,
+    collada_axes,
+    linearly_mapped,
+    load_nodes,
+)
 from osmabench_ros.scenes.lights import Light, LightKind
 from osmabench_ros.scenes.primitives import box, capsule, cylinder, plane, sphere
 from osmabench_ros.scenes.scene import Material, Mesh
@@ -246,8 +251,7 @@ def _mesh_file(element: Element, base: Path, finder: ModelFinder, where: str) ->
     scale: NDArray[np.float64] = np.diag(numbers(element.find('scale'), 3, (1, 1, 1), where))
     if not scale.any(axis=0).all():
         raise SceneError(f'{where}: <scale> must not be 0')
-    # glTF has y up by definition; other formats are in Gazebo's z-up, or say otherwise themselves.
-    axes = WORLD_FROM_HABITAT if path.suffix.lower() in ('.glb', '.gltf') else np.eye(3)
+    axes = axes_of(path)
     if path.suffix.lower() == '.dae' and not finder.up_axis_acts:
         axes = collada_axes(read_bytes(path, SceneError)).T
     if text_of(element, 'submesh/center', 'false').lower() in ('1', 'true'):

@@ -13,7 +13,7 @@ from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT
 from osmabench_ros.scenes.assets import centred, linearly_mapped, load_nodes
 from osmabench_ros.scenes.lights import Light
 from osmabench_ros.scenes.scene import Mesh, Scene
-from osmabench_ros.scenes.worlds.parts import Part, WorldOptions, scene_of_parts
+from osmabench_ros.scenes.worlds.parts import DEFAULT_OPTIONS, Part, WorldOptions, scene_of_parts
 
 LAMP_BELOW_TOP_M = 0.3
 
@@ -21,7 +21,7 @@ LAMP_INTENSITY = 3.0
 """Lights a room of 6 m by 5 m, its corners at a fifth."""
 
 
-def load_mesh_scene(path: Path, options: WorldOptions | None = None) -> Scene:
+def load_mesh_scene(path: Path, options: WorldOptions = DEFAULT_OPTIONS) -> Scene:
     """Read a glTF, OBJ or Collada file, whose y is up; SceneError names the fault.
 
     Classes are guessed from the names of nodes, as those of models in worlds are. Lights are not
@@ -44,6 +44,4 @@ def load_mesh_scene(path: Path, options: WorldOptions | None = None) -> Scene:
         z = max(high[2] - LAMP_BELOW_TOP_M, low[2])
         lamp = Light('lamp', position=(float(x), float(y), float(z)), intensity=LAMP_INTENSITY)
         digest = hashlib.sha256(read_bytes(path, SceneError)).hexdigest()
-        return scene_of_parts(
-            parts, path.stem, path, options or WorldOptions(), lights=(lamp,), sha256=digest
-        )
+        return scene_of_parts(parts, path.stem, path, options, lights=(lamp,), sha256=digest)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -20,16 +21,15 @@ from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.asset_files import leads_into, resolved
 from osmabench_ros.scenes.assets import linearly_mapped, moved
 from osmabench_ros.scenes.lights import LightKind
-from osmabench_ros.scenes.limited_assets import mesh_of_plain, plain_mesh
+from osmabench_ros.scenes.limited_assets import plain_mesh
 from osmabench_ros.scenes.primitives import box, capsule, cylinder, plane, sphere
 from osmabench_ros.scenes.scene import Material, Mesh, Scene
 from osmabench_ros.scenes.worlds.parts import (
-    Part,
+    DEFAULT_OPTIONS,
     WorldOptions,
-    attenuated_light,
     bytes_beside,
-    left_out,
-    scene_of_parts,
+    distinct,
+    scene_of_plain,
 )
 
 VISIBLE_GROUPS = 3
@@ -42,7 +42,7 @@ _PLAIN_GREY = (0.5, 0.5, 0.5, 1.0)
 """A geom of this colour shows its material's."""
 
 
-def load_mujoco_model(path: Path, options: WorldOptions | None = None) -> Scene:
+def load_mujoco_model(path: Path, options: WorldOptions = DEFAULT_OPTIONS) -> Scene:
     """Read a MuJoCo XML file in its initial state; SceneError, or a LimitError, names the fault.
 
     What lies directly in the world is an object: a body with all that moves with or in it, or a
@@ -54,7 +54,7 @@ def load_mujoco_model(path: Path, options: WorldOptions | None = None) -> Scene:
             raise SceneError(f'{path} is no MuJoCo model; its root is <{shown(root.tag)}>')
         if find_spec('mujoco') is None:
             raise MissingDependencyError(f'{path}: MuJoCo models need mujoco; {extra("worlds")}')
-        wanted = options or WorldOptions()
+        digest = hashlib.sha256(read_bytes(path, SceneError)).hexdigest()
         found = read_limited(
             plain_model,
             path,
@@ -62,23 +62,7 @@ def load_mujoco_model(path: Path, options: WorldOptions | None = None) -> Scene:
             libraries=('mujoco', 'PIL.Image'),
             more_bytes=bytes_beside(path),
         )
-        missing = left_out(path, found['missing'], wanted)
-        parts = [
-            Part(
-                item['name'],
-                Pose(item['rotation'], item['place']),
-                tuple(mesh_of_plain(mesh) for mesh in item['meshes']),
-            )
-            for item in found['parts']
-        ]
-        lights = tuple(
-            attenuated_light(**{**item, 'kind': LightKind(item['kind'])})
-            for item in found['lights']
-        )
-        digest = hashlib.sha256(read_bytes(path, SceneError)).hexdigest()
-        return scene_of_parts(
-            parts, 'mujoco', path, wanted, lights=lights, sha256=digest, left_out=missing
-        )
+        return scene_of_plain(found, 'mujoco', path, options, digest)
 
 
 def plain_model(path: Path) -> dict[str, Any]:
@@ -153,18 +137,13 @@ class _ModelReader:
         found: list[dict[str, Any]] = []
         taken: set[str] = set()
         for (kind, index), placed in meshes.items():
-            name = original = self._name(kind, index)
-            while name in taken:
-                name = f'{original}_{len(taken)}'
-            taken.add(name)
             pose = self._pose(kind, index)
-            local = [plain_mesh(moved(mesh, pose.inverse())) for mesh in placed]
             found.append(
                 {
-                    'name': name,
+                    'name': distinct(self._name(kind, index), taken),
                     'place': pose.translation,
                     'rotation': pose.rotation,
-                    'meshes': local,
+                    'meshes': [plain_mesh(moved(mesh, pose.inverse())) for mesh in placed],
                 }
             )
         return found
@@ -260,13 +239,7 @@ class _ModelReader:
             # MuJoCo wraps it about the shape; from afar that is its mean colour.
             mean = texture.reshape(-1, 3).mean(axis=0) / 255
             (red, green, blue), texture = (np.array([red, green, blue]) * mean).tolist(), None
-        return Mesh(
-            mesh.vertices,
-            mesh.faces,
-            mesh.normals,
-            mesh.uv,
-            Material((red, green, blue), texture),
-        )
+        return replace(mesh, material=Material((red, green, blue), texture))
 
     def _plane(self, size: NDArray[np.float64], material: int) -> Mesh:
         """Return a plane; `size` holds half its edges, 0 for one without an end."""
@@ -277,8 +250,7 @@ class _ModelReader:
         repeat = self._model.mat_texrepeat[material].astype(float)
         if not self._model.mat_texuniform[material]:
             repeat = np.where(size[:2] > 0, repeat / edges, repeat)
-        uv = mesh.uv * repeat.astype(np.float32)
-        return Mesh(mesh.vertices, mesh.faces, mesh.normals, uv)
+        return replace(mesh, uv=mesh.uv * repeat.astype(np.float32))
 
     def _mesh_asset(self, index: int) -> tuple[Mesh, bool]:
         """Return a mesh, and whether it has texture coordinates."""

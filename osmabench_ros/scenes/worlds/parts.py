@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from fnmatch import fnmatchcase
 from itertools import islice, takewhile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,6 +19,7 @@ from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.ground_truth import sizes_of
 from osmabench_ros.scenes.lights import Light, LightKind
+from osmabench_ros.scenes.limited_assets import mesh_of_plain
 from osmabench_ros.scenes.primitives import plane
 from osmabench_ros.scenes.scene import Mesh, Scene, SceneObject
 from osmabench_ros.semantics.labels import (
@@ -81,6 +83,9 @@ class WorldOptions:
     skip_missing: bool = False
 
 
+DEFAULT_OPTIONS = WorldOptions()
+
+
 @dataclass(frozen=True, eq=False)
 class Part:
     """What becomes an object: meshes in its frame, its pose, and its class if the world says."""
@@ -89,6 +94,15 @@ class Part:
     pose: Pose
     meshes: tuple[Mesh, ...]
     class_name: str = ''
+
+
+def distinct(name: str, taken: set[str]) -> str:
+    """Return a name, numbered if it is taken already, and take it."""
+    found = name
+    while found in taken:
+        found = f'{name}_{len(taken)}'
+    taken.add(found)
+    return found
 
 
 def left_out(path: Path, missing: Iterable[str], options: WorldOptions) -> tuple[str, ...]:
@@ -144,10 +158,33 @@ def scene_of_parts(
     )
 
 
+def scene_of_plain(
+    found: Mapping[str, Any], dataset: str, path: Path, options: WorldOptions, sha256: str
+) -> Scene:
+    """Return the scene of what the limited child has found in a world.
+
+    Its `parts` have a name, a pose, plain meshes and, if the world says so, a class; its `lights`
+    are arguments of `attenuated_light`, `missing` what `left_out` takes.
+    """
+    missing = left_out(path, found['missing'], options)
+    parts = [
+        Part(
+            item['name'],
+            Pose(item['rotation'], item['place']),
+            tuple(map(mesh_of_plain, item['meshes'])),
+            item.get('class_name', ''),
+        )
+        for item in found['parts']
+    ]
+    lights = tuple(attenuated_light(**item) for item in found['lights'])
+    return scene_of_parts(
+        parts, dataset, path, options, lights=lights, sha256=sha256, left_out=missing
+    )
+
+
 def _object(instance_id: int, model: Part, class_id: int) -> SceneObject:
     item = SceneObject(instance_id, model.name, class_id, model.meshes, model.pose)
-    attributes = sizes_of(item)
-    return SceneObject(instance_id, model.name, class_id, model.meshes, model.pose, attributes)
+    return replace(item, attributes=sizes_of(item))
 
 
 def _with_cut_grounds(models: Sequence[Part]) -> Sequence[Part]:
@@ -157,14 +194,13 @@ def _with_cut_grounds(models: Sequence[Part]) -> Sequence[Part]:
     rest = [box for box, is_ground in zip(boxes, ground, strict=True) if not is_ground]
     if not rest:
         return models
-    low = np.min([box.minimum for box in rest], axis=0) - GROUND_MARGIN_M
-    high = np.max([box.maximum for box in rest], axis=0) + GROUND_MARGIN_M
+    whole = AxisAlignedBox.holding(rest)
+    low, high = whole.minimum - GROUND_MARGIN_M, whole.maximum + GROUND_MARGIN_M
     cut = []
     for model, box, is_ground in zip(models, boxes, ground, strict=True):
         a, b = np.maximum(low, box.minimum)[:2], np.minimum(high, box.maximum)[:2]
         if is_ground and (b > a).all():
-            mesh = plane(b - a)
-            mesh = Mesh(mesh.vertices, mesh.faces, mesh.normals, mesh.uv, model.meshes[0].material)
+            mesh = replace(plane(b - a), material=model.meshes[0].material)
             pose = Pose(np.eye(3), np.array([*(a + b) / 2, box.maximum[2]]))
             model = Part(model.name, pose, (mesh,))
         cut.append(model)
@@ -227,7 +263,7 @@ def known_class(name: str, known: Sequence[str]) -> str:
 
 
 def _singular(word: str) -> str:
-    """Return an English noun without its plural, as far as its letters tell."""
+    """Return an English noun without its plural, as far as its letters show."""
     if re.search(r'(ss|us|is)$', word) or len(word) < 4:
         return word
     word = re.sub(r'(?<=[^aeiou])ies$', 'y', word)
@@ -236,7 +272,7 @@ def _singular(word: str) -> str:
 
 def attenuated_light(
     name: str,
-    kind: LightKind,
+    kind: str,
     place: ArrayLike,
     direction: ArrayLike,
     diffuse: ArrayLike,
@@ -244,12 +280,16 @@ def attenuated_light(
     attenuation: Sequence[float],
     strength: float = 1.0,
 ) -> Light:
-    """Return a light of a renderer that attenuates by three factors; directional ones are not."""
+    """Return a light of a renderer that attenuates by three factors; directional ones are not.
+
+    `kind` is the value of a `LightKind`.
+    """
     shine = np.maximum(np.asarray(diffuse, float), 0)
     brightest = float(shine.max())
     red, green, blue = (shine / brightest if brightest > 0 else np.ones(3)).tolist()
     intensity = brightest * strength
-    if kind is not LightKind.DIRECTIONAL:
+    directional = kind == LightKind.DIRECTIONAL
+    if not directional:
         constant, linear, quadratic = attenuation
         below = constant + linear * REFERENCE_M + quadratic * REFERENCE_M**2
         intensity *= REFERENCE_M**2 / max(below, 1e-3)
@@ -257,13 +297,13 @@ def attenuated_light(
     dx, dy, dz = (float(value) for value in np.asarray(direction))
     return Light(
         name,
-        kind,
+        LightKind(kind),
         (x, y, z),
         (dx, dy, dz),
         (red, green, blue),
         intensity,
         half_angle_rad,
-        lamp=kind is not LightKind.DIRECTIONAL,
+        lamp=not directional,
     )
 
 

@@ -19,27 +19,29 @@ from osmabench_ros.base.limits.child import read_limited
 from osmabench_ros.base.limits.reading import naming_errors, read_bytes, shown
 from osmabench_ros.errors import MissingDependencyError, OsmabenchWarning, SceneError
 from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT
-from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.asset_files import leads_into
 from osmabench_ros.scenes.assets import linearly_mapped, submesh
-from osmabench_ros.scenes.lights import Light, LightKind
-from osmabench_ros.scenes.limited_assets import mesh_of_plain, plain_mesh
+from osmabench_ros.scenes.lights import LightKind
+from osmabench_ros.scenes.limited_assets import plain_mesh
 from osmabench_ros.scenes.scene import Mesh, Scene
 from osmabench_ros.scenes.worlds.parts import (
-    Part,
+    DEFAULT_OPTIONS,
     WorldOptions,
     bytes_beside,
-    left_out,
-    scene_of_parts,
+    distinct,
+    scene_of_plain,
 )
 from osmabench_ros.scenes.worlds.usd_materials import Materials
 from osmabench_ros.scenes.worlds.usd_shapes import shape_of, triangles
+
+QUADRATIC = (0.0, 0.0, 1.0)
+"""Attenuation of lights whose irradiance falls with the square of the distance, as it is here."""
 
 _LIBRARY_BYTES = 2**26
 """What USD itself takes, as a size of file; it is loaded within the limits."""
 
 
-def load_usd_stage(path: Path, options: WorldOptions | None = None) -> Scene:
+def load_usd_stage(path: Path, options: WorldOptions = DEFAULT_OPTIONS) -> Scene:
     """Read a .usd, .usda, .usdc or .usdz file; SceneError, or a LimitError, names the fault.
 
     An object is what has a semantic label, or is a component, else what lies directly in the
@@ -48,7 +50,6 @@ def load_usd_stage(path: Path, options: WorldOptions | None = None) -> Scene:
     with naming_errors(path, SceneError):
         if find_spec('pxr') is None:
             raise MissingDependencyError(f'{path}: USD stages need usd-core; {extra("worlds")}')
-        wanted = options or WorldOptions()
         digest = hashlib.sha256(read_bytes(path, SceneError)).hexdigest()
         found = read_limited(
             plain_stage,
@@ -58,20 +59,7 @@ def load_usd_stage(path: Path, options: WorldOptions | None = None) -> Scene:
             libraries=('PIL.Image',),
             more_bytes=bytes_beside(path) + _LIBRARY_BYTES,
         )
-        missing = left_out(path, found['missing'], wanted)
-        parts = [
-            Part(
-                item['name'],
-                Pose.identity(),
-                tuple(mesh_of_plain(mesh) for mesh in item['meshes']),
-                item['class_name'],
-            )
-            for item in found['parts']
-        ]
-        lights = tuple(_light(item) for item in found['lights'])
-        return scene_of_parts(
-            parts, 'usd', path, wanted, lights=lights, sha256=digest, left_out=missing
-        )
+        return scene_of_plain(found, 'usd', path, options, digest)
 
 
 def plain_stage(path: Path) -> dict[str, Any]:
@@ -131,16 +119,20 @@ class _StageReader:
         for owner, meshes in groups.values():
             if not meshes:
                 continue
-            name = owner.GetName()
-            while name in taken:
-                name = f'{owner.GetName()}_{len(taken)}'
-            taken.add(name)
-            plain = [plain_mesh(mesh) for mesh in meshes]
-            found.append({'name': name, 'class_name': _label(owner), 'meshes': plain})
+            name = distinct(owner.GetName(), taken)
+            found.append(
+                {
+                    'name': name,
+                    'place': np.zeros(3),
+                    'rotation': np.eye(3),
+                    'meshes': [plain_mesh(mesh) for mesh in meshes],
+                    'class_name': _label(owner),
+                }
+            )
         return found
 
     def lights(self) -> Iterator[dict[str, Any]]:
-        """Yield what `_light` takes for every light; those of the sky are left out."""
+        """Yield the arguments of `attenuated_light` for every light but those of the sky."""
         from pxr import UsdLux
 
         for prim in self._shown():
@@ -169,9 +161,10 @@ class _StageReader:
                     'kind': kind.value,
                     'place': self._axes @ matrix[3, :3],
                     'direction': direction / max(float(np.linalg.norm(direction)), 1e-12),
-                    'color': [float(value) for value in light.GetColorAttr().Get()],
-                    'intensity': power * size_m2,
+                    'diffuse': [float(value) for value in light.GetColorAttr().Get()],
                     'half_angle_rad': half_angle_rad,
+                    'attenuation': QUADRATIC,
+                    'strength': power * size_m2,
                 }
 
     def _emitter(self, prim: Any) -> tuple[LightKind | None, float, float]:
@@ -277,25 +270,6 @@ class _StageReader:
         if rest.all():
             return [replace(mesh, material=own)]
         return [*found, replace(submesh(mesh, rest), material=own)] if rest.any() else found
-
-
-def _light(item: dict[str, Any]) -> Light:
-    color = np.maximum(np.array(item['color'], float), 0)
-    strength = float(color.max())
-    red, green, blue = (color / strength if strength > 0 else np.ones(3)).tolist()
-    x, y, z = np.asarray(item['place'], float).tolist()
-    dx, dy, dz = np.asarray(item['direction'], float).tolist()
-    kind = LightKind(item['kind'])
-    return Light(
-        item['name'],
-        kind,
-        (x, y, z),
-        (dx, dy, dz),
-        (red, green, blue),
-        strength * item['intensity'],
-        item['half_angle_rad'],
-        lamp=kind is not LightKind.DIRECTIONAL,
-    )
 
 
 def _label(prim: Any) -> str:

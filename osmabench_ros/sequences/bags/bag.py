@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from osmabench_ros.sequences.bags.bag_metadata import files_of
-from osmabench_ros.sequences.bags.bag_metadata import is_bag as is_bag
 from osmabench_ros.sequences.bags.bag_storage import (
     ZSTD_SUFFIX,
     BagTopic,
@@ -164,7 +163,7 @@ def open_bag(path: Path, msg_paths: Sequence[Path] = ()) -> Bag:
         for file in files:
             file, fault = _plain(file, resources)
             faults += [fault] if fault else []
-            storage = _storage_of(file)
+            storage: Storage = open_sqlite(file) if file.suffix == '.db3' else open_mcap(file)
             resources.callback(storage.close)
             storages.append(storage)
         definitions = {
@@ -187,10 +186,6 @@ def _plain(path: Path, resources: ExitStack) -> tuple[Path, str]:
     folder = resources.enter_context(tempfile.TemporaryDirectory(prefix='osmabench_bag_'))
     target = Path(folder) / path.name.removesuffix(ZSTD_SUFFIX)
     return target, unpack_file(path, target)
-
-
-def _storage_of(path: Path) -> Storage:
-    return open_sqlite(path) if path.suffix == '.db3' else open_mcap(path)
 
 
 def _merged(storages: Sequence[Storage]) -> tuple[BagTopic, ...]:

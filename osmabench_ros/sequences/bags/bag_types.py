@@ -165,13 +165,8 @@ _SIZES = {'bool': 1, 'byte': 1, 'char': 1, 'octet': 1} | {
 }
 
 
-def step_over(message_type: str, types: Mapping[str, Any]) -> Step | None:
-    """Return the step over a message of a type that nests nothing, None if not needed."""
-    walk, objects = _message(message_type, types, '')
-    return walk if objects else None
-
-
 def _message(name: str, types: Mapping[str, Any], path: str) -> tuple[Step, bool]:
+    """Return the step over a message, and whether it holds arrays of texts or messages."""
     found = [_step(kind, types, f'{path}{field}') for field, kind in types[name][1]]
     return fields([step for step, _ in found]), any(objects for _, objects in found)
 
@@ -319,8 +314,8 @@ class BagTypes:
             )
         try:
             self._check_extent(message_type)
-            fields = self._store(message_type).fielddefs
-            self._complete[message_type] = step_over(message_type, fields)
+            step, objects = _message(message_type, self._store(message_type).fielddefs, '')
+            self._complete[message_type] = step if objects else None  # not needed without
         except SequenceError as error:
             raise SequenceError(
                 f'topic "{topic}" has type {message_type}, which is not read: {error}'

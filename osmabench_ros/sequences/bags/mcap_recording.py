@@ -28,12 +28,12 @@ RESERVE_BYTES = 16 * 2**20
 class DiskReserve:
     """Disk space reserved in a file, to finish other files; OSError if there is not enough."""
 
-    def __init__(self, path: Path, size_bytes: int = RESERVE_BYTES) -> None:
+    def __init__(self, path: Path) -> None:
         self._path = path
         self.used = False
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
         try:
-            os.posix_fallocate(descriptor, 0, size_bytes)
+            os.posix_fallocate(descriptor, 0, RESERVE_BYTES)
         except OSError:
             self.release()
             raise
@@ -141,13 +141,6 @@ LIBRARY = 'osmabench_ros'
 RESERVE_FILE = '.reserve'
 
 
-@dataclass
-class _Latched:
-    """The last messages of a latched topic: publish time and data."""
-
-    messages: deque[tuple[int, bytes]]
-
-
 class McapRecording:
     """An open recording of NAME_0.mcap, NAME_1.mcap … and metadata.yaml; not thread-safe."""
 
@@ -168,7 +161,8 @@ class McapRecording:
                 'to another folder'
             ) from error
         self._topics: dict[str, RecordedTopic] = {}
-        self._latched: dict[str, _Latched] = {}
+        # Publish time and data of the last messages of latched topics.
+        self._latched: dict[str, deque[tuple[int, bytes]]] = {}
         self.counts: dict[str, int] = {}
         self.files: list[FileSummary] = []
         self._current: McapFile | None = None
@@ -184,7 +178,7 @@ class McapRecording:
         self._topics[topic.topic] = topic
         self.counts.setdefault(topic.topic, 0)
         if topic.repeat and topic.topic not in self._latched:
-            self._latched[topic.topic] = _Latched(deque(maxlen=topic.repeat))
+            self._latched[topic.topic] = deque(maxlen=topic.repeat)
 
     def write(self, topic: str, log_ns: int, publish_ns: int, data: bytes) -> None:
         """Write a message of an announced topic; SequenceError if the disk is full or fails."""
@@ -193,7 +187,7 @@ class McapRecording:
         except OSError as error:
             raise self._disk_error(error.strerror or str(error)) from error
         if topic in self._latched:
-            self._latched[topic].messages.append((publish_ns, data))
+            self._latched[topic].append((publish_ns, data))
         self.counts[topic] += 1
         if self._reserve.used:
             raise self._disk_error('no space left on the disk')
@@ -224,7 +218,9 @@ class McapRecording:
             self._write_metadata()
         if self._current is None:
             self._current = self._new_file(log_ns)
-            self._repeat_latched(self._current, log_ns)
+            for topic, latched in self._latched.items():
+                for publish_ns, data in latched:
+                    self._current.put(self._topics[topic], log_ns, publish_ns, data)
         return self._current
 
     def _is_full(self, current: McapFile, log_ns: int) -> bool:
@@ -244,11 +240,6 @@ class McapRecording:
         )
         writer.start(profile='ros2', library=LIBRARY)
         return McapFile(file, writer, FileSummary(name, log_ns, log_ns))
-
-    def _repeat_latched(self, current: McapFile, log_ns: int) -> None:
-        for topic, latched in self._latched.items():
-            for publish_ns, data in latched.messages:
-                current.put(self._topics[topic], log_ns, publish_ns, data)
 
     def _finish_file(self) -> None:
         current, self._current = self._current, None

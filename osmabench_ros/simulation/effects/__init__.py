@@ -1,1 +1,1 @@
-"""What a real camera and a real robot do to ideal frames; one effect a file."""
+"""What a real camera and a real robot do to ideal frames."""

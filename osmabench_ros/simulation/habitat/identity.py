@@ -38,7 +38,7 @@ class Identities:
             _check_same(placed, found, where)
             for item, other in zip(placed, found, strict=True):
                 self._object_of.update(dict.fromkeys(other['ids'], item))
-            self._object_of.update(dict.fromkeys((STAGE_PIXEL,) if stage else (), *stage))
+            self._object_of.update((STAGE_PIXEL, item) for item in stage)
             rigid = len(inventory['objects'])
             self.movable = {
                 item.instance_id: other['ids'][0]
@@ -82,7 +82,8 @@ def _check_same(
     ours: Sequence[SceneObject], theirs: Sequence[Mapping[str, Any]], where: str
 ) -> None:
     for item, other in zip(ours, theirs, strict=False):
-        if _template(item.name) != _template_of_handle(other['handle']):
+        # An object is called '<template>.<count>', in Habitat-Sim '<template>_:<count>'.
+        if item.name.rpartition('.')[0] != other['handle'].rpartition('_:')[0]:
             raise SimulationError(
                 f'{where}: object "{item.name}" is "{other["handle"]}" in Habitat-Sim; '
                 'dataset_config must name the data set that the scene was loaded from'
@@ -92,13 +93,3 @@ def _check_same(
             f'{where} has {len(ours)} objects, Habitat-Sim loaded {len(theirs)}; a file of the '
             'data set is missing or broken, or dataset_config names another version of it'
         )
-
-
-def _template(name: str) -> str:
-    """Return the template of an object called '<template>.<count>'."""
-    return name.rpartition('.')[0]
-
-
-def _template_of_handle(handle: str) -> str:
-    """Return the template of an object that Habitat-Sim calls '<template>_:<count>'."""
-    return handle.rpartition('_:')[0]

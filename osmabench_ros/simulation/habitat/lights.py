@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from osmabench_ros.base.color import LINEAR_OF_CODE, encoded_image
-from osmabench_ros.errors import SimulationError
 from osmabench_ros.geometry.axes import OPENGL_FROM_OPTICAL, points_to_habitat
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.lights import SPOT_INNER_SHARE, Light, Lighting, LightKind
+from osmabench_ros.simulation.simulator import check_lights
 
 LIT_GAMMA = 2.2
 """Habitat-Sim's shader encodes with this power instead of the sRGB curve."""
@@ -66,10 +66,6 @@ def combined(
     return encoded(total)
 
 
-MAX_LIGHTS = 64
-"""More do not fit into the uniforms that every OpenGL driver grants."""
-
-
 def habitat_lights(lighting: Lighting, factor: float = 1.0) -> list[dict[str, Any]]:
     """Convert the lights but spots, times `factor`, for the worker; may raise SimulationError."""
     return [
@@ -99,20 +95,8 @@ def worker_light(light: Light, factor: float = 1.0) -> dict[str, Any]:
 
 
 def _shining(lighting: Lighting) -> list[Light]:
-    if not (math.isfinite(lighting.ambient) and math.isfinite(lighting.exposure)):
-        raise SimulationError('ambient light and exposure must be finite')
     lights = [light for light in lighting.lights if light.intensity and any(light.color)]
-    if len(lights) > MAX_LIGHTS:
-        raise SimulationError(
-            f'{len(lights)} lights are more than the {MAX_LIGHTS} Habitat-Sim renders; take some '
-            'out of the condition or the scene'
-        )
-    for light in lights:
-        numbers = [*light.position, *light.direction, *light.color, light.intensity]
-        if not np.isfinite(numbers).all():
-            raise SimulationError(f'light "{light.name}" holds NaN or infinity')
-        if light.kind is not LightKind.POINT and not any(light.direction):
-            raise SimulationError(f'light "{light.name}" needs a direction that is not zero')
+    check_lights(lighting, lights, 'Habitat-Sim')
     return lights
 
 

@@ -13,20 +13,19 @@ from osmabench_ros.geometry.axes import points_from_habitat, points_to_habitat
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.scenes.visibility import RayCaster
 from osmabench_ros.simulation.habitat.process import WorkerProcess
+from osmabench_ros.simulation.navigation import CELL_M, SAME_FLOOR_M, point_text, unreachable
 from osmabench_ros.simulation.surfaces import CLIMB_M, ground_below, on_the_ground
 
-CELL_M = 0.05
 STEP_M = 0.06
-TURN_RAD = math.radians(4.0)
+TURN_DEG = 4.0
 GOAL_RADIUS_M = 0.25
-SAME_FLOOR_M = 0.5
 DRAWS = 50
 
 
 class HabitatNavigation:
     """A navigation mesh (Recast), which `plan_path` takes like a NavigationMap.
 
-    Computed with voxels of `cell_m`, or read from `mesh_file`, a `.navmesh`, or with `as_loaded`
+    Computed with voxels of CELL_M, or read from `mesh_file`, a `.navmesh`, or with `as_loaded`
     the one that Habitat-Sim loads with the scene, else that of the stage alone. `floor_height_m`
     takes the largest surface within half a metre of this world z; by default the lowest of the
     large ones, because the largest may be a roof. With `one_floor`, random points lie within half
@@ -43,21 +42,20 @@ class HabitatNavigation:
         radius_m: float,
         height_m: float,
         timeout_s: float,
-        cell_m: float = CELL_M,
         floor_height_m: float | None = None,
         one_floor: bool = False,
         mesh_file: str = '',
         as_loaded: bool = False,
     ) -> None:
         self._worker, self._timeout_s = worker, timeout_s
-        self._scene, self._cell_m, self._one_floor = scene, cell_m, one_floor
+        self._scene, self._one_floor = scene, one_floor
         self.radius_m = radius_m
         found = worker.call(
             'walk',
             timeout_s,
             radius_m=radius_m,
             height_m=height_m,
-            cell_m=cell_m,
+            cell_m=CELL_M,
             floor_height_m=floor_height_m,
             mesh_file=mesh_file,
             as_loaded=as_loaded,
@@ -65,7 +63,7 @@ class HabitatNavigation:
         self._mesh_height_m = float(found['height_m'])
         self.area_m2 = float(found['area_m2'])
         # Recast rounds surfaces up to whole voxels.
-        self.floor_height_m = self._mesh_height_m - cell_m
+        self.floor_height_m = self._mesh_height_m - CELL_M
 
     def is_free(self, point_m: ArrayLike) -> bool:
         """Return whether the robot may stand at (x, y), on the lowest floor, or (x, y, z)."""
@@ -90,7 +88,7 @@ class HabitatNavigation:
 
     def _floor_points(self, points: list[list[float]]) -> NDArray[np.float64]:
         found = points_from_habitat(np.array(points, np.float64).reshape(-1, 3))
-        return np.asarray(found - [0.0, 0.0, self._cell_m])
+        return np.asarray(found - [0.0, 0.0, CELL_M])
 
     def _keeps_to_floor(self, points: NDArray[np.float64]) -> bool:
         return bool((np.abs(points[:, 2] - self.floor_height_m) <= CLIMB_M).all())
@@ -112,9 +110,8 @@ class HabitatNavigation:
         start, goal = self._required('start', start_m), self._required('goal', goal_m)
         reply = self._worker.call('shortest_path', self._timeout_s, start=start, goal=goal)
         if reply['distance_m'] is None:
-            raise SimulationError(
-                f'no way leads from {_text(start_m)} to {_text(goal_m)}; choose other goals'
-            )
+            ends = f'from {point_text(start_m)} to {point_text(goal_m)}'
+            raise SimulationError(f'no way leads {ends}; choose other goals')
         points = self._floor_points(reply['points'])
         points[0, :2], points[-1, :2] = np.asarray(start_m)[:2], np.asarray(goal_m)[:2]
         if not self._keeps_to_floor(points):
@@ -123,14 +120,7 @@ class HabitatNavigation:
         return points
 
     def follow(
-        self,
-        start_m: ArrayLike,
-        heading_rad: float,
-        goal_m: ArrayLike,
-        *,
-        step_m: float = STEP_M,
-        turn_rad: float = TURN_RAD,
-        goal_radius_m: float = GOAL_RADIUS_M,
+        self, start_m: ArrayLike, heading_rad: float, goal_m: ArrayLike
     ) -> NDArray[np.float64]:
         """Drive by the greedy follower; return x, y, z, heading at the start and then (K, 4)."""
         states = self._worker.call(
@@ -139,9 +129,9 @@ class HabitatNavigation:
             start=self._required('start', start_m),
             goal=self._required('goal', goal_m),
             yaw_rad=heading_rad - math.pi / 2,
-            step_m=step_m,
-            turn_deg=math.degrees(turn_rad),
-            goal_radius_m=goal_radius_m,
+            step_m=STEP_M,
+            turn_deg=TURN_DEG,
+            goal_radius_m=GOAL_RADIUS_M,
         )
         raw, headings = _states(states)
         points = self._floor_points(raw[:, :3].tolist())
@@ -162,7 +152,7 @@ class HabitatNavigation:
 
     def _snapped(self, point_m: ArrayLike) -> list[float] | None:
         x, y, *z = np.asarray(point_m, np.float64).tolist()
-        height_m = z[0] + self._cell_m if z else self._mesh_height_m
+        height_m = z[0] + CELL_M if z else self._mesh_height_m
         point = points_to_habitat(np.array([x, y, height_m])).tolist()
         found: list[float] | None = self._worker.call('snapped', self._timeout_s, point=point)
         return found
@@ -170,11 +160,7 @@ class HabitatNavigation:
     def _required(self, name: str, point_m: ArrayLike) -> list[float]:
         found = self._snapped(point_m)
         if found is None:
-            raise SimulationError(
-                f'{name} {_text(point_m)} cannot be reached by a robot of radius '
-                f'{self.radius_m} m; it lies in or near an obstacle, or in a separate part of the '
-                'scene. Choose another point'
-            )
+            raise unreachable(name, point_m, self.radius_m)
         return found
 
 
@@ -182,7 +168,3 @@ def _states(found: list[list[float]]) -> tuple[NDArray[np.float64], NDArray[np.f
     """Return the worker's states, (K, 4), and headings in the world."""
     raw = np.array(found, np.float64).reshape(-1, 4)
     return raw, (raw[:, 3] + math.pi / 2 + math.pi) % (2 * math.pi) - math.pi
-
-
-def _text(point_m: ArrayLike) -> str:
-    return '(' + ', '.join(f'{value:.2f}' for value in np.asarray(point_m, np.float64)) + ')'

@@ -8,6 +8,7 @@ import platform
 import re
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,10 +19,12 @@ from osmabench_ros.errors import ConfigError, MissingDependencyError, Simulation
 from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT, camera_pose_to_habitat
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.scenes.habitat.dataset import SUFFIX
 from osmabench_ros.scenes.habitat.loader import load_habitat_scene
 from osmabench_ros.scenes.lights import Light, Lighting
 from osmabench_ros.scenes.primitives import box
 from osmabench_ros.scenes.scene import Scene, SceneObject
+from osmabench_ros.scenes.writing import write_habitat_dataset
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 from osmabench_ros.simulation.habitat.identity import Identities
 from osmabench_ros.simulation.habitat.lights import (
@@ -34,7 +37,6 @@ from osmabench_ros.simulation.habitat.lights import (
     worker_light,
 )
 from osmabench_ros.simulation.habitat.navigation import HabitatNavigation
-from osmabench_ros.simulation.habitat.on_disk import dataset_file, written
 from osmabench_ros.simulation.habitat.process import WorkerProcess
 from osmabench_ros.simulation.habitat.worker.channel import map_images, memory_bytes
 from osmabench_ros.simulation.simulator import Observation
@@ -127,14 +129,14 @@ class HabitatSimulator:
         self._timeout_s, self._load_timeout_s = timeout_s, load_timeout_s
         self._drawn: set[tuple[str, bool]] = set()
         size = (intrinsics.width, intrinsics.height)
-        dataset, shown = dataset_file(scene, dataset_config), scene
+        dataset, shown = _dataset_file(scene, dataset_config), scene
         if dataset is not None and dataset != Path(scene.source):
             # Habitat-Sim shows missing and broken files as grey; the loader refuses them.
             load_habitat_scene(dataset, scene_id or scene.name)
         self._worker = WorkerProcess(_interpreter(habitat_python), memory_bytes(*size))
         try:
             if dataset is None:
-                dataset, shown = written(scene, self._worker.folder / 'scene_on_disk')
+                dataset, shown = _written(scene, self._worker.folder / 'scene_on_disk')
                 scene_id = shown.name
             inventory = self._worker.call(
                 'open',
@@ -179,7 +181,8 @@ class HabitatSimulator:
 
     def set_lighting(self, lighting: Lighting) -> None:
         """Make these lights shine from the next `render` on; SimulationError if it cannot."""
-        spots, shading = shining_spots(lighting), self._shading_of(lighting)
+        spots = shining_spots(lighting)
+        shading = self._asked[0] or ('osma_bench' if lighting.compat else 'pbr')
         if spots and shading != 'pbr':
             raise SimulationError(
                 f'light "{spots[0].name}" is a spot, which the shading "{shading}" does not '
@@ -202,9 +205,6 @@ class HabitatSimulator:
         self._look = (shading if shines else 'flat', occlusion and (shines or lighting.compat))
         self._lit, self._spots = bool(lights), spots
         self._lighting, self._shading = lighting, shading
-
-    def _shading_of(self, lighting: Lighting) -> str:
-        return self._asked[0] or ('osma_bench' if lighting.compat else 'pbr')
 
     def render(self, camera_pose: Pose) -> Observation:
         """Render all images from an optical pose in the world."""
@@ -290,20 +290,19 @@ class HabitatSimulator:
         )
 
 
-def habitat_versions(habitat_python: str = '') -> dict[str, str]:
+def habitat_versions() -> dict[str, str]:
     """Return the versions of 'habitat_sim' and 'python' that the interpreter has."""
-    worker = WorkerProcess(_interpreter(habitat_python), memory_bytes(1, 1))
+    worker = WorkerProcess(_interpreter(''), memory_bytes(1, 1))
     worker.close()
     return worker.versions
 
 
-def first_frame(habitat_python: str = '') -> tuple[str, float]:
+def first_frame() -> tuple[str, float]:
     """Render a box; return what did, and the seconds from the start of the worker to the frame."""
     thing = SceneObject(1, 'box', UNLABELLED, (box((1.0, 1.0, 1.0)),))
     scene = Scene('doctor', 'box', LabelSet.from_names('doctor', ['box']), (thing,))
     start = time.monotonic()
-    camera = Intrinsics.from_hfov(640, 480, math.pi / 2)
-    simulator = HabitatSimulator(scene, camera, habitat_python=habitat_python)
+    simulator = HabitatSimulator(scene, Intrinsics.from_hfov(640, 480, math.pi / 2))
     try:
         seen = simulator.render(Pose(np.eye(3), np.array([0.0, 0.0, -2.0])))
     finally:
@@ -311,6 +310,38 @@ def first_frame(habitat_python: str = '') -> tuple[str, float]:
     if not (seen.instance == thing.instance_id).any():
         raise SimulationError(f'{simulator.description} renders nothing; check its OpenGL driver')
     return simulator.description.removeprefix('habitat: '), time.monotonic() - start
+
+
+def _dataset_file(scene: Scene, dataset_config: str) -> Path | None:
+    """Return the data set that has a scene, or None if the scene is not on disk as one."""
+    path = Path(dataset_config or scene.source).expanduser()
+    if path.name.endswith(SUFFIX) and path.is_file():
+        return path.absolute()
+    if dataset_config:
+        raise SimulationError(
+            f'dataset_config "{dataset_config}" is no file *{SUFFIX}; name that of the data set '
+            f'with scene {scene.dataset}/{scene.name}, or leave it out'
+        )
+    return None
+
+
+def _written(scene: Scene, directory: Path) -> tuple[Path, Scene]:
+    """Write the shapes of a scene as a data set; return it, and the scene as loaded from there."""
+    names = {item.instance_id: f'thing_{item.instance_id}' for item in scene.objects}
+    # Classes, rooms and lights stay here: not all of them have a place in Habitat's format.
+    shapes = Scene(
+        'written',
+        'scene',
+        LabelSet.from_names('written', ['thing']),
+        tuple(
+            replace(item, name=names[item.instance_id], class_id=UNLABELLED, room_id=None)
+            for item in scene.objects
+        ),
+    )
+    loaded = tuple(replace(item, name=f'{names[item.instance_id]}.1') for item in scene.objects)
+    return write_habitat_dataset(shapes, directory), replace(
+        scene, name=shapes.name, objects=loaded
+    )
 
 
 def _check_camera(camera: Intrinsics, near_m: float, far_m: float) -> None:

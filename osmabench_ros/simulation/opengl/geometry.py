@@ -79,11 +79,6 @@ class SceneGeometry:
         self.place({row: item.pose for row, item in enumerate(scene.objects)})
 
     @property
-    def triangle_count(self) -> int:
-        """Triangles of the whole scene."""
-        return int(self._commands['index_count'].sum()) // 3
-
-    @property
     def boxes(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Lower and upper corners of every mesh in the world, each (N, 3)."""
         return self._minimum, self._maximum

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from osmabench_ros.errors import SimulationError
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.lights import SPOT_INNER_SHARE, Light, Lighting, LightKind
+from osmabench_ros.simulation.simulator import MAX_LIGHTS
 
-MAX_LIGHTS = 64
 MAX_SHADOWED_DIRECTIONAL = 4
 
 KIND_CODE = {LightKind.POINT: 0.0, LightKind.DIRECTIONAL: 1.0, LightKind.SPOT: 2.0}
@@ -47,23 +47,6 @@ class SortedLights:
     def all(self) -> tuple[Light, ...]:
         """In the order of the shader's loops."""
         return self.shadowed + self.shadowed_directional + self.unshadowed
-
-
-def check_lighting(lighting: Lighting) -> None:
-    """Raise SimulationError if there are too many lights or a number is not finite."""
-    if len(lighting.lights) > MAX_LIGHTS:
-        raise SimulationError(
-            f'{len(lighting.lights)} lights are more than the {MAX_LIGHTS} the embedded simulator '
-            'renders; take some out of the condition or the scene'
-        )
-    if not (math.isfinite(lighting.ambient) and math.isfinite(lighting.exposure)):
-        raise SimulationError('ambient light and exposure must be finite')
-    for light in lighting.lights:
-        numbers = (*light.position, *light.direction, *light.color, light.intensity)
-        if not all(math.isfinite(number) for number in numbers):
-            raise SimulationError(f'light "{light.name}" holds NaN or infinity')
-        if light.kind is not LightKind.POINT and not any(light.direction):
-            raise SimulationError(f'light "{light.name}" needs a direction that is not zero')
 
 
 def sorted_lights(lighting: Lighting, camera_pose: Pose) -> SortedLights:

@@ -15,7 +15,6 @@ from osmabench_ros.simulation.opengl.context import shader_source
 from osmabench_ros.simulation.opengl.geometry import SceneGeometry
 from osmabench_ros.simulation.opengl.light_block import (
     LIGHT,
-    MAX_LIGHTS,
     MAX_SHADOWED_DIRECTIONAL,
     SortedLights,
     light_block,
@@ -30,6 +29,7 @@ from osmabench_ros.simulation.opengl.projection import (
 )
 from osmabench_ros.simulation.opengl.shadows import ShadowAtlas
 from osmabench_ros.simulation.opengl.textures import SurfaceImages
+from osmabench_ros.simulation.simulator import MAX_LIGHTS
 
 FRAMEBUFFER_SRGB = 0x8DB9
 SHADOW_UNIT = 3

@@ -17,12 +17,13 @@ from osmabench_ros.semantics.labels import NO_INSTANCE, UNLABELLED
 from osmabench_ros.simulation.opengl.color_image import make_color_image
 from osmabench_ros.simulation.opengl.context import Ownership, create_context, renderer_name
 from osmabench_ros.simulation.opengl.geometry import SceneGeometry
-from osmabench_ros.simulation.opengl.light_block import check_lighting
 from osmabench_ros.simulation.opengl.passes import GeometryPass, LightingPass
 from osmabench_ros.simulation.opengl.rendering import ExposureMode, Rendering, RenderingOptions
 from osmabench_ros.simulation.opengl.shadows import ShadowAtlas
-from osmabench_ros.simulation.opengl.textures import SurfaceImages
-from osmabench_ros.simulation.simulator import Observation
+from osmabench_ros.simulation.opengl.textures import SurfaceImages, read_color
+from osmabench_ros.simulation.simulator import Observation, check_lights
+
+RENDERER = 'the embedded simulator'
 
 LARGEST_OBJECT_COUNT = 2**24 - 1
 """Object numbers travel as float32, which holds integers exactly up to here."""
@@ -59,7 +60,7 @@ class OpenGLSimulator:
         self._scene = scene
         self._intrinsics = intrinsics
         self._lighting = Lighting(scene.lights, scene.ambient)
-        check_lighting(self._lighting)
+        check_lights(self._lighting, scene.lights, RENDERER)
         self._row_of = {item.instance_id: row for row, item in enumerate(scene.objects)}
         self._class_of = np.array(
             [UNLABELLED, *(item.class_id for item in scene.objects)], np.uint16
@@ -92,7 +93,7 @@ class OpenGLSimulator:
     def set_lighting(self, lighting: Lighting) -> None:
         """Make these lights shine from the next `render` on; SimulationError if too many."""
         self._ownership.check()
-        check_lighting(lighting)
+        check_lights(lighting, lighting.lights, RENDERER)
         self._lighting = lighting
 
     def move_objects(self, poses: Mapping[int, Pose]) -> None:
@@ -115,7 +116,7 @@ class OpenGLSimulator:
         self._ownership.check()
         with self._context:
             self._geometry_pass.render(self._surfaces.all, camera_pose)
-            albedo = color = self._surfaces.read_albedo()
+            albedo = color = read_color(self._surfaces.all)
             if not self._color.copies_albedo(self._lighting):
                 self._color.render(self._surfaces, camera_pose, self._lighting)
                 color = self._color.read()

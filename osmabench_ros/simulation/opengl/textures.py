@@ -72,7 +72,8 @@ def shrunk(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
 class SurfaceImages:
     """What the geometry pass finds in each pixel: colour, depth and object number, normal.
 
-    If they are of `glossy` surfaces, `gloss` has metallic and roughness.
+    The colour is that of the surface, black without one. If they are of `glossy` surfaces, `gloss`
+    has metallic and roughness.
     """
 
     def __init__(self, context: Any, width: int, height: int, *, glossy: bool = False) -> None:
@@ -86,10 +87,6 @@ class SurfaceImages:
         if self.gloss is not None:
             self.images.append(self.gloss)
         self.all = context.framebuffer(self.images, self.depth_buffer)
-
-    def read_albedo(self) -> NDArray[np.uint8]:
-        """Return the surface colours, shape (height, width, 3), black without surface."""
-        return read_color(self.all)
 
     def read_depth_and_number(self) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
         """Return z in metres (+inf without surface) and object numbers, (height, width) each."""

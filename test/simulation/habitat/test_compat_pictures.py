@@ -24,6 +24,7 @@ from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.simulation.conditions import load_condition
 from osmabench_ros.simulation.habitat.simulator import PYTHON_VARIABLE, HabitatSimulator
 from osmabench_ros.simulation.lighting import lighting_at
+from osmabench_ros.simulation.schedule import Moment
 
 Image = NDArray[np.uint8]
 
@@ -180,7 +181,6 @@ def test_a_spot_has_no_compat_picture(simulator: HabitatSimulator) -> None:
 def test_the_conditions_have_it(
     simulator: HabitatSimulator, flat_corner: Scene, name: str
 ) -> None:
-    moment = {'segment': 0, 'segment_progress': 0.0, 'time_s': 0.0}
-    lighting = lighting_at(load_condition(name), flat_corner, **moment)
+    lighting = lighting_at(load_condition(name), flat_corner, Moment(0, 0.0, 0.0))
     plain = replace(lighting, compat=False)
     assert difference(picture(simulator, lighting), picture(simulator, plain)) > 1

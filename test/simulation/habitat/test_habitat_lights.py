@@ -7,12 +7,8 @@ from osmabench_ros.errors import SimulationError
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.lights import Light, Lighting, LightKind
-from osmabench_ros.simulation.habitat.lights import (
-    MAX_LIGHTS,
-    cone_share,
-    habitat_lights,
-    shining_spots,
-)
+from osmabench_ros.simulation.habitat.lights import cone_share, habitat_lights, shining_spots
+from osmabench_ros.simulation.simulator import MAX_LIGHTS
 
 OPTICAL_LEVEL = np.array([[0.0, 0, 1], [-1, 0, 0], [0, -1, 0]])
 

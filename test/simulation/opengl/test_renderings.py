@@ -22,6 +22,7 @@ from osmabench_ros.simulation.conditions import list_conditions, load_condition
 from osmabench_ros.simulation.lighting import lighting_at
 from osmabench_ros.simulation.opengl.rendering import automatic_gain
 from osmabench_ros.simulation.opengl.simulator import OpenGLSimulator
+from osmabench_ros.simulation.schedule import Moment
 
 VIEW = camera_at(-2.5, 0.6, 1.4, -0.2)
 LAMP = Lighting((Light('ceiling', position=(0.0, 0.3, 2.3), intensity=3.0),), ambient=0.1)
@@ -81,14 +82,7 @@ def test_compat_light_makes_the_picture_of_the_rendering_compat(
 def test_conditions_of_osma_benchs_code_keep_compat_light() -> None:
     scene = room_scene()
     for name in list_conditions():
-        lighting = lighting_at(
-            load_condition(name),
-            scene,
-            segment=0,
-            segment_progress=0.0,
-            time_s=0.0,
-            robot_position=(0.0, 0.0, 0.0),
-        )
+        lighting = lighting_at(load_condition(name), scene, Moment(0, 0.0, 0.0, (0.0, 0.0, 0.0)))
         assert lighting.compat == name.startswith('compat_'), name
 
 

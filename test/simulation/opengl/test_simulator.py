@@ -14,8 +14,8 @@ from osmabench_ros.scenes.lights import Light, Lighting, LightKind
 from osmabench_ros.scenes.scene import Material, Scene
 from osmabench_ros.semantics.labels import UNLABELLED
 from osmabench_ros.simulation.opengl.context import create_context
-from osmabench_ros.simulation.opengl.light_block import MAX_LIGHTS
 from osmabench_ros.simulation.opengl.simulator import OpenGLSimulator
+from osmabench_ros.simulation.simulator import MAX_LIGHTS
 
 pytestmark = pytest.mark.gl
 

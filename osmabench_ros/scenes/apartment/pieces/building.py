@@ -8,8 +8,8 @@ from osmabench_ros.scenes.apartment.finishes import Finish, Style, plain
 from osmabench_ros.scenes.apartment.layout import FRAME_M, WALL_M, Opening
 
 SLAB_M = 0.1
-CASING_M = 0.012
-"""Thickness of the boards around a doorway; they lie on the wall."""
+CASING_M, CASING_WIDTH_M = 0.012, 0.035
+"""Thickness of the boards around a doorway, which lie on the wall, and their width there."""
 
 LEAF_M = 0.04
 
@@ -45,33 +45,30 @@ def slab(class_name: str, width_m: float, depth_m: float, finish: Finish) -> Pie
 def door_frame(width_m: float, height_m: float, finish: Finish) -> Piece:
     """Return the lining of a doorway with boards on both faces of the wall."""
     body = Body()
-    _lining(body, width_m, height_m, (-WALL_M / 2, WALL_M / 2), finish)
+    _border(body, width_m, height_m, 0.0, (-WALL_M / 2, WALL_M / 2), finish)
     for y in ((-WALL_M / 2 - CASING_M, -WALL_M / 2), (WALL_M / 2, WALL_M / 2 + CASING_M)):
-        _casing(body, width_m, height_m, y, finish)
+        _border(body, width_m, height_m, CASING_WIDTH_M, y, finish)
     return body.piece('door frame', finish)
 
 
 def entrance_frame(width_m: float, height_m: float, finish: Finish) -> Piece:
     """Return the lining of a doorway in an outer wall with boards on the inner face."""
     body = Body()
-    _lining(body, width_m, height_m, (0.0, WALL_M / 2), finish)
-    _casing(body, width_m, height_m, (-CASING_M, 0.0), finish)
+    _border(body, width_m, height_m, 0.0, (0.0, WALL_M / 2), finish)
+    _border(body, width_m, height_m, CASING_WIDTH_M, (-CASING_M, 0.0), finish)
     return body.piece('door frame', finish)
 
 
-def _lining(
-    body: Body, width_m: float, height_m: float, y: tuple[float, float], finish: Finish
+def _border(
+    body: Body,
+    width_m: float,
+    height_m: float,
+    beyond_m: float,
+    y: tuple[float, float],
+    finish: Finish,
 ) -> None:
-    half, inner = width_m / 2, width_m / 2 - FRAME_M
-    for low, high in ((-half, -inner), (inner, half)):
-        body.box((low, y[0], 0), (high, y[1], height_m), finish)
-    body.box((-inner, y[0], height_m - FRAME_M), (inner, y[1], height_m), finish)
-
-
-def _casing(
-    body: Body, width_m: float, height_m: float, y: tuple[float, float], finish: Finish
-) -> None:
-    inner, outer, top = width_m / 2 - FRAME_M, width_m / 2 + 0.035, height_m + 0.035
+    """Add boards on three sides of a doorway, from its passage to a distance beyond it."""
+    inner, outer, top = width_m / 2 - FRAME_M, width_m / 2 + beyond_m, height_m + beyond_m
     for low, high in ((-outer, -inner), (inner, outer)):
         body.box((low, y[0], 0), (high, y[1], top), finish)
     body.box((-inner, y[0], height_m - FRAME_M), (inner, y[1], top), finish)

@@ -69,11 +69,7 @@ def kitchen_sink(style: Style) -> Piece:
     x, y, depth = BASIN[0] / 2 - 0.004, BASIN[1] / 2 - 0.004, BASIN[2]
     rim, wall = 0.02, 0.006
     top = depth - 0.006
-    body.box((-x, -y, 0), (x, y, wall), steel)
-    for side in (-x, x - wall):
-        body.box((side, -y, wall), (side + wall, y, top), steel)
-    for side in (-y, y - wall):
-        body.box((-x + wall, side, wall), (x - wall, side + wall, top), steel)
+    body.tray(x, y, top, wall, steel)
     for side in (-x - rim, x - wall):
         body.box((side, -y - rim, top), (side + rim + wall, y + rim, depth), steel)
     for side in (-y - rim, y - wall):

@@ -146,11 +146,7 @@ def carton(style: Style) -> Piece:
     body, paper = Body(), style.finish(('light brown', 'beige'), 'cardboard', 'granite', 0.5)
     width, depth, height = style.uniform(0.36, 0.44), style.uniform(0.28, 0.34), 0.28
     x, y, wall = width / 2, depth / 2, 0.01
-    body.box((-x, -y, 0), (x, y, wall), paper)
-    for side in (-x, x - wall):
-        body.box((side, -y, wall), (side + wall, y, height), paper)
-    for side in (-y, y - wall):
-        body.box((-x + wall, side, wall), (x - wall, side + wall, height), paper)
+    body.tray(x, y, height, wall, paper)
     inside = Support((0, 0, wall), (width - 0.06, depth - 0.06), 0.35, RelationType.IN)
     return body.piece('box', paper, [inside])
 

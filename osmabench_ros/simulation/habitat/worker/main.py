@@ -74,11 +74,11 @@ class _Handlers:
 
     def open(self, **config: Any) -> dict[str, Any]:
         """Load a scene and return its inventory."""
-        from .inventory import inventory
         from .session import Session
 
         self._session = Session(config, self._frame_descriptor)
-        return inventory(self._session.geometry)
+        inventory: dict[str, Any] = self._session.inventory()
+        return inventory
 
     def set_lights(self, **request: Any) -> None:
         """Change the lights, and how they are shaded."""

@@ -11,7 +11,6 @@ from habitat_sim.gfx import NO_LIGHT_KEY, LightInfo, LightPositionModel
 from .channel import map_images
 from .encoded_colors import use_encoded_colors, use_meant_colors
 from .exact_scene import ExactScene
-from .inventory import annotated_objects
 from .shading import set_shader, use_linear_pbr
 
 LIGHTS = 'osmabench'
@@ -41,7 +40,26 @@ class Session:
         self._textures, self._shaded = FLAT, FLAT
         self.geometry = self._simulator(*FLAT, SENSORS)
         self._simulators = {FLAT: self.geometry}
-        self._ids = 'annotation' if annotated_objects(self.geometry) else 'object'
+        self._ids = 'annotation' if _annotated_objects(self.geometry) else 'object'
+
+    def inventory(self) -> dict[str, Any]:
+        """Return the things that appear in instance and semantic images, by kind, with their ids.
+
+        An articulated object has the ids of its links too.
+        """
+        rigid = _items(self.geometry.get_rigid_object_manager())
+        articulated = _items(self.geometry.get_articulated_object_manager())
+        return {
+            'objects': [{'ids': [item.object_id], 'handle': item.handle} for item in rigid],
+            'articulated': [
+                {
+                    'ids': [item.object_id, *sorted(item.link_object_ids)],
+                    'handle': item.handle,
+                }
+                for item in articulated
+            ],
+            'annotations': _annotated_objects(self.geometry),
+        }
 
     def set_lights(
         self, lights: list[dict[str, Any]], shading: str, occlusion: bool, unlit_occlusion: bool
@@ -142,6 +160,21 @@ class Session:
         wanted = [[_sensor(name, config)] if name in sensors else [] for name in SENSORS]
         agents = [_agent(item) for item in (*wanted, [])]
         return habitat_sim.Simulator(habitat_sim.Configuration(backend, agents, mediator))
+
+
+def _items(manager: Any) -> list[Any]:
+    """Return what a manager of objects has, by id."""
+    items = map(manager.get_object_by_handle, manager.get_object_handles())
+    return sorted(items, key=lambda item: int(item.object_id))
+
+
+def _annotated_objects(simulator: Any) -> list[dict[str, Any]]:
+    """Return the pixel ids of the objects of a semantic mesh, if the scene has one."""
+    if simulator.semantic_scene is None:
+        return []
+    return [
+        {'id': item.semantic_id} for item in simulator.semantic_scene.objects if item is not None
+    ]
 
 
 DARK = {'vector': [0.0, -1.0, 0.0, 0.0], 'color': [0.0, 0.0, 0.0], 'on_camera': False}
