@@ -13,12 +13,9 @@ from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.suites.question_suite import (
     QuestionModelOptions,
     QuestionSuite,
-    write_summaries,
+    written_summary,
 )
 from osmabench_ros.suites.suite import SuiteContext
-from osmabench_ros.vqa.answering.answerer import (
-    Accountable,
-)
 from osmabench_ros.vqa.answering.rule import label_embedder
 from osmabench_ros.vqa.evaluation import (
     QuestionedMap,
@@ -27,7 +24,6 @@ from osmabench_ros.vqa.evaluation import (
     records_of_summary,
 )
 from osmabench_ros.vqa.exact.generation import EXACT, SUITE, questions_about
-from osmabench_ros.vqa.judging.language_model import LanguageModelJudge
 from osmabench_ros.vqa.questions import Question
 
 
@@ -75,7 +71,7 @@ class ExactQuestionsSuite(QuestionSuite[Any]):
         asked = self.questioned(context)
         material = self.material(context, asked.embedder)
         answerer = self._options.made_answerer(self._options.answerer, material)
-        judge = self._judge() or asked.equality
+        judge = self._options.made_judge(asked.equality)
         result = evaluate_questions(
             asked,
             questions,
@@ -86,13 +82,10 @@ class ExactQuestionsSuite(QuestionSuite[Any]):
             beside=self._options.made_baselines(material),
             progress=context.progress,
         )
-        summary = answerer.summary if isinstance(answerer, Accountable) else {}
-        if context.output_directory is not None:
-            write_summaries(context.output_directory, answerer.name, summary, judge)
-        count = len(questions)
+        summary = written_summary(context.output_directory, answerer, judge)
         return [
             *result.records,
-            *records_of_summary(self.name, asked.semantic_map, summary, count),
+            *records_of_summary(self.name, asked.semantic_map, summary, len(questions)),
             *self.further(context, questions, result),
         ]
 
@@ -107,10 +100,6 @@ class ExactQuestionsSuite(QuestionSuite[Any]):
         """Return the map of a context in the form that is questioned."""
         embedder = self._embedder(context)
         return QuestionedMap.in_scene(context.published_graph, context.ground_truth, embedder)
-
-    def _judge(self) -> LanguageModelJudge | None:
-        client = self._options.judging_client()
-        return None if client is None else LanguageModelJudge(client)
 
     def questions(self, context: SuiteContext) -> Sequence[Question]:
         """Return the questions that were given, else new ones about the ground truth."""

@@ -9,7 +9,6 @@ from dataclasses import replace
 from osmabench_ros.base.progress import share
 from osmabench_ros.maps.semantic_map import DenseMap
 from osmabench_ros.metrics.record import MetricRecord, Mode
-from osmabench_ros.metrics.statistics import wilson_interval
 from osmabench_ros.scenes.lights import Lighting
 from osmabench_ros.suites.cospace.answering import RuleOfViews
 from osmabench_ros.suites.cospace.generation import SUITE, panorama_questions, whole_surface
@@ -85,10 +84,9 @@ class CoSpaceSuite(QuestionSuite[AnswererOptions]):
         left_out = missing | unserved_categories(asked, put)
 
         def rows(metric: str, found: Sequence[Verdict], mode: Mode) -> list[MetricRecord]:
-            by_id = {verdict.question_id: verdict for verdict in found}
             main = metric == 'accuracy' and mode is Mode.STRICT
             return records(
-                self.name, mode.value, metric, put, by_id, not_applicable=left_out,
+                self.name, mode.value, metric, put, found, not_applicable=left_out,
                 answered_too=main,
             )  # fmt: skip
 
@@ -188,6 +186,4 @@ def _over_orders(
     ]
     for metric, outcomes in (('accuracy_all_orders', right), ('consistency', alike)):
         hits, total = sum(outcomes), len(outcomes)
-        low, high = wilson_interval(hits, total) if total else (None, None)
-        value = hits / total if total else None
-        yield MetricRecord(SUITE, Mode.STRICT.value, metric, '', value, low, high, total)
+        yield MetricRecord.of_share(SUITE, Mode.STRICT.value, metric, hits, total)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.metrics.record import MetricRecord, Mode
-from osmabench_ros.metrics.statistics import wilson_interval
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph
 from osmabench_ros.suites.grounding.generation import HARD_DISTRACTORS, SUITE
 from osmabench_ros.vqa.questions import Answer, Question
@@ -142,7 +141,6 @@ def share_record(
 ) -> MetricRecord:
     """Return a share with its interval; not applicable without outcomes."""
     hits, total = sum(outcomes), len(outcomes)
-    if not total or not applicable:
+    if not applicable:
         return MetricRecord(SUITE, mode.value, metric, group, n=total)
-    low, high = wilson_interval(hits, total)
-    return MetricRecord(SUITE, mode.value, metric, group, hits / total, low, high, total)
+    return MetricRecord.of_share(SUITE, mode.value, metric, hits, total, group)

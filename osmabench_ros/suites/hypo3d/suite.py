@@ -21,10 +21,9 @@ from osmabench_ros.suites.preparing import PreparedScene
 from osmabench_ros.suites.question_suite import (
     QuestionModelOptions,
     QuestionSuite,
-    write_summaries,
+    written_summary,
 )
 from osmabench_ros.suites.suite import SuiteContext
-from osmabench_ros.vqa.answering.answerer import Accountable
 from osmabench_ros.vqa.answering.baselines import most_frequent
 from osmabench_ros.vqa.answering.rule import label_embedder
 from osmabench_ros.vqa.evaluation import (
@@ -36,7 +35,6 @@ from osmabench_ros.vqa.evaluation import (
     reference_maps,
 )
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge
-from osmabench_ros.vqa.judging.language_model import LanguageModelJudge
 from osmabench_ros.vqa.question_files import read_records
 from osmabench_ros.vqa.questions import Question, question_id
 from osmabench_ros.vqa.scores import records, unserved_categories
@@ -126,14 +124,11 @@ class Hypo3DSuite(QuestionSuite[Hypo3DOptions]):
         rules, equality = RuleOfChanges(embedder), DeterministicJudge(embedder)
         material = self.material(context, embedder)
         answerer = self.answerer(rules, material)
-        client = self._options.judging_client()
-        judge = equality if client is None else LanguageModelJudge(client)
+        judge = self._options.made_judge(equality)
         answers, verdicts = answered_and_judged(
             asked, questions, answerer, judge, context.output_directory, context.progress
         )
-        summary = answerer.summary if isinstance(answerer, Accountable) else {}
-        if context.output_directory is not None:
-            write_summaries(context.output_directory, answerer.name, summary, judge)
+        summary = written_summary(context.output_directory, answerer, judge)
         found = accuracies(questions, verdicts, unserved_categories(asked, questions))
         found += records_of_summary(self.name, asked, summary, len(questions))
         found += hallucinations(questions, answers)
@@ -147,9 +142,9 @@ class Hypo3DSuite(QuestionSuite[Hypo3DOptions]):
             references = reference_answers(reference_maps(context.ground_truth), told, rules, rest)
             others |= {metric: given for metric, _, given in references}
         for metric, given in others.items():
-            by_id = {item.question_id: item for item in judge_all(told, given, equality)}
+            judged = judge_all(told, given, equality)
             found += records(
-                self.name, '', metric, told, by_id, by_category=False, answered_too=False
+                self.name, '', metric, told, judged, by_category=False, answered_too=False
             )
         return found
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from osmabench_ros.base.strict import FilePath
 from osmabench_ros.language.embedding import SentenceEmbedder
 from osmabench_ros.metrics.record import MetricRecord, Mode
-from osmabench_ros.metrics.statistics import wilson_interval
 from osmabench_ros.scenes.specification import (
     FactKind,
     SceneSpecification,
@@ -96,7 +95,7 @@ class PromptGtSuite(ExactQuestionsSuite):
         )
         right = {item.question_id for item in given if item.correct}
         faithful = [item for item in questions if item.id in right]
-        verdicts = {item.question_id: item for item in result.verdicts}
+        verdicts = result.verdicts
         blocks = [replace(q, category=BLOCK_OF.get(q.category, q.category)) for q in questions]
         found = records(
             SUITE, Mode.STRICT.value, 'accuracy_faithful', faithful, verdicts, answered_too=False
@@ -118,7 +117,5 @@ def fidelity_records(wanted: SceneSpecification, context: SuiteContext) -> Itera
     for kind in (None, *FactKind):
         own = [fact.holds for fact in held if kind in (None, fact.kind)]
         if own:
-            low, high = wilson_interval(sum(own), len(own))
             name = '' if kind is None else kind.value
-            value = sum(own) / len(own)
-            yield MetricRecord(SUITE, '', 'fidelity', name, value, low, high, len(own))
+            yield MetricRecord.of_share(SUITE, '', 'fidelity', sum(own), len(own), name)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +18,6 @@ from osmabench_ros.metrics.object_map_quality import (
     object_map_quality,
 )
 from osmabench_ros.metrics.record import MetricRecord, Mode
-from osmabench_ros.metrics.statistics import wilson_interval
 from osmabench_ros.semantics.labels import LabelSet, normalised_name
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph, SceneNode
 from osmabench_ros.suites.scene_changes.detection import (
@@ -32,15 +30,6 @@ from osmabench_ros.suites.scene_changes.detection import (
 SUITE = 'scene_changes'
 MIN_IOU = 0.1
 """Overlap of every box of a detected change with that of the true one, inclusive."""
-
-
-@dataclass(frozen=True)
-class ChangeCounts:
-    """Changes of one type: detected, true, and those that are both."""
-
-    detected: int
-    true: int
-    right: int
 
 
 def matched_changes(
@@ -80,23 +69,14 @@ def change_records(detected: Differences, true: Differences) -> Iterator[MetricR
     excused = {row for row, other in pairs if other >= len(true.changes)}
     right = {row for row, _ in pairs} - excused
     for kind in (None, *CHANGE_TYPES):
-        own = [i for i, item in enumerate(detected.changes) if kind in (None, item.type)]
-        counts = ChangeCounts(
-            len(set(own) - excused),
-            sum(kind in (None, item.type) for item in true.changes),
-            len(right & set(own)),
-        )
-        yield from _records_of(counts, '' if kind is None else kind.value)
-
-
-def _records_of(counts: ChangeCounts, name: str) -> Iterator[MetricRecord]:
-    for metric, total in (('precision', counts.detected), ('recall', counts.true)):
-        low, high = wilson_interval(counts.right, total) if total else (None, None)
-        value = counts.right / total if total else None
-        yield MetricRecord(SUITE, Mode.STRICT.value, metric, name, value, low, high, total)
-    both = counts.detected + counts.true
-    f1 = 2 * counts.right / both if both else None
-    yield MetricRecord(SUITE, Mode.STRICT.value, 'f1', name, f1, n=both)
+        own = {i for i, item in enumerate(detected.changes) if kind in (None, item.type)}
+        said, hits = len(own - excused), len(own & right)
+        wanted = sum(kind in (None, item.type) for item in true.changes)
+        mode, name = Mode.STRICT.value, '' if kind is None else kind.value
+        yield MetricRecord.of_share(SUITE, mode, 'precision', hits, said, name)
+        yield MetricRecord.of_share(SUITE, mode, 'recall', hits, wanted, name)
+        f1 = 2 * hits / (said + wanted) if said + wanted else None
+        yield MetricRecord(SUITE, mode, 'f1', name, f1, n=said + wanted)
 
 
 def quality_of_map(
