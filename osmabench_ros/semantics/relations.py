@@ -139,14 +139,9 @@ def _memberships(things: Iterable[SceneNode], rooms: Sequence[SceneNode]) -> Ite
 
 
 def _room_around(node: SceneNode, rooms: Sequence[SceneNode]) -> int | None:
-    center = _box(node).center
-    holding = [room for room in rooms if _box(room).contains(center)]
-    return min(holding, key=lambda room: (_box(room).volume, room.id)).id if holding else None
-
-
-def _box(node: SceneNode) -> AxisAlignedBox:
-    assert node.box is not None
-    return node.box
+    center = node.known_box.center
+    holding = [room for room in rooms if room.known_box.contains(center)]
+    return min(holding, key=lambda room: (room.known_box.volume, room.id)).id if holding else None
 
 
 class _Relations:
@@ -160,7 +155,7 @@ class _Relations:
         occluded: bool,
     ) -> None:
         self.nodes, self.limits, self.occluded = things, limits, occluded
-        self.boxes = [_box(node) for node in things]
+        self.boxes = [node.known_box for node in things]
         self.low = np.array([box.minimum for box in self.boxes]).reshape(-1, 3)
         self.high = np.array([box.maximum for box in self.boxes]).reshape(-1, 3)
         self.fixed = np.array(
@@ -377,7 +372,7 @@ def with_neighbours_within(
     edges = []
     for edge in graph.edges:
         if edge.type in (RelationType.NEXT_TO.value, RelationType.NEAR.value):
-            a, b = (_box(graph.by_id[end]) for end in (edge.source, edge.target))
+            a, b = (graph.by_id[end].known_box for end in (edge.source, edge.target))
             distance = a.distance_to(b)
             if distance > limits.near_m + shift_m:
                 continue

@@ -113,6 +113,12 @@ class SceneNode:
         return self.labels[0].name if self.labels else ''
 
     @property
+    def known_box(self) -> AxisAlignedBox:
+        """Axis-aligned bounds of a node that is known to have some."""
+        assert self.box is not None
+        return self.box
+
+    @property
     def class_id(self) -> int:
         """Class id of the best label, UNLABELLED if there is none."""
         return self.labels[0].class_id if self.labels else UNLABELLED

@@ -227,6 +227,11 @@ def gap_m(first: SceneNode, second: SceneNode) -> float:
     return float(np.linalg.norm(np.maximum(low - high, 0.0)))
 
 
+def centre_distance_m(first: SceneNode, second: SceneNode) -> float:
+    """Return the distance between the centres of two boxes in metres."""
+    return float(np.linalg.norm(first.known_box.center - second.known_box.center))
+
+
 def extent(node: SceneNode, comparative: str) -> float | None:
     """Return the quantity of a comparative of `knowledge.COMPARATIVES`, None without a box."""
     if node.box is None:

@@ -8,7 +8,6 @@ from itertools import combinations, product
 
 import numpy as np
 
-from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.semantics.relations import with_neighbours_within
 from osmabench_ros.semantics.scene_graph import SceneNode
 from osmabench_ros.sequences.ground_truth import GroundTruth
@@ -25,6 +24,7 @@ from osmabench_ros.vqa.answering.graph_reader import GraphReader
 from osmabench_ros.vqa.english import MATERIALS
 from osmabench_ros.vqa.exact.generation import NEIGHBOUR_MARGIN_M
 from osmabench_ros.vqa.exact.view import SceneView, glimpsed_instances, label_of, shuffled
+from osmabench_ros.vqa.graph_index import centre_distance_m
 from osmabench_ros.vqa.questions import AnswerType, Evidence, Question, question_id
 
 SUITE = 'grounding'
@@ -137,10 +137,7 @@ class _Teller:
             for n in self._view.named_boxed
             if label_of(n) != label_of(node) and _is_seeable(self._view.name(n), n)
         ]
-        middle = _box(node).center
-        return sorted(named, key=lambda n: float(np.linalg.norm(_box(n).center - middle)))[
-            :_ANCHORS
-        ]
+        return sorted(named, key=lambda other: centre_distance_m(other, node))[:_ANCHORS]
 
     def _is_known(self, node: SceneNode) -> bool:
         known = [graph.by_id.get(node.id) for graph in self._graphs]
@@ -210,7 +207,7 @@ class _Teller:
     ) -> Iterator[Question]:
         """Yield the questions for a target, each with one more clause, as far as there are."""
         parts = self._truth.visible_graph
-        box = _box(node if parts is None else parts.by_id[node.id])
+        box = (node if parts is None else parts.by_id[node.id]).known_box
         answer = tuple(round(x, 3) for x in (*box.minimum.tolist(), *box.maximum.tolist()))
         kind = ClueKind.ATTRIBUTE if told.phrase != label_of(node) else ClueKind.CLASS
         kind = told.clauses[0].kind if told.clauses else kind
@@ -247,18 +244,13 @@ def _is_clear(
     """Return whether the first thing is what a clause means by a margin."""
     if clause.kind is ClueKind.RELATION:
         return True
-    boxes = [_box(anchor) for anchor in anchors]
-    own, *others = (measured(clause, _box(node), boxes) for node in nodes if node.box is not None)
+    boxes = [anchor.known_box for anchor in anchors]
+    own, *others = (measured(clause, node.box, boxes) for node in nodes if node.box is not None)
     if clause.kind is ClueKind.BETWEEN:
         return own < -_MARGIN_M / 2 and (not alone or all(x > _MARGIN_M / 2 for x in others))
     if clause.kind is ClueKind.SIZE:
         return all(max(own, x) >= _SIZE_RATIO * min(own, x) for x in others)
     return all(abs(own - x) >= _MARGIN_M for x in others)
-
-
-def _box(node: SceneNode) -> AxisAlignedBox:
-    assert node.box is not None
-    return node.box
 
 
 def _is_seeable(name: str, node: SceneNode) -> bool:
