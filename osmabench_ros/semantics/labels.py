@@ -109,6 +109,11 @@ class LabelSet:
         return {item.name: item for item in self.classes}
 
     @property
+    def structure_names(self) -> list[str]:
+        """Names of the classes that are parts of the building."""
+        return [item.name for item in self.classes if item.structure]
+
+    @property
     def ids(self) -> NDArray[np.int32]:
         """Class ids in order, shape (C,)."""
         return np.array([item.id for item in self.classes], np.int32)

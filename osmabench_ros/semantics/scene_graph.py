@@ -31,6 +31,10 @@ class NodeKind(str, Enum):
     BUILDING = 'building'
 
 
+THINGS = (NodeKind.OBJECT, NodeKind.BACKGROUND)
+"""Kinds that have a surface: objects, and parts of the building."""
+
+
 class RelationType(str, Enum):
     """Relations this package derives itself; methods may give others as plain text."""
 

@@ -22,7 +22,7 @@ from osmabench_ros.metrics.graph_matching import (
 from osmabench_ros.metrics.nearest_neighbours import NeighbourIndex
 from osmabench_ros.metrics.overlaps import Overlaps, overlaps_of_instances, overlaps_of_masks
 from osmabench_ros.semantics.labels import NO_INSTANCE, UNLABELLED, LabelSet
-from osmabench_ros.semantics.scene_graph import NodeKind, SceneNode
+from osmabench_ros.semantics.scene_graph import THINGS, NodeKind, SceneNode
 from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.suites.prediction import predicted_labels
 from osmabench_ros.suites.suite import SuiteContext
@@ -253,9 +253,6 @@ def _score(node: SceneNode | None) -> float:
     return node.labels[0].score if node is not None and node.labels else math.nan
 
 
-_SOLID = frozenset({NodeKind.OBJECT, NodeKind.BACKGROUND})
-
-
 @dataclass(frozen=True, eq=False)
 class MatchedGraph:
     """Pairs of nodes with seen things, and with parts of the building too.
@@ -280,7 +277,7 @@ def matched_graph(
     """
     truth = context.ground_truth
     nodes = list(context.published_graph.graph.of_kind(NodeKind.OBJECT))
-    true = [node for node in truth.fair_graph.nodes if node.kind in _SOLID]
+    true = [node for node in truth.fair_graph.nodes if node.kind in THINGS]
     overlaps = None if match == 'boxes' else mask_overlaps(context, max_distance_m)
     iou = _iou(nodes, true, overlaps, boxes=match != 'masks')
     if iou is None:

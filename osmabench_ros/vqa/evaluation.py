@@ -14,6 +14,7 @@ from osmabench_ros.base.files import write_json
 from osmabench_ros.base.progress import Progress, counted, share, silent
 from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
 from osmabench_ros.metrics.record import MetricRecord
+from osmabench_ros.semantics.scene_graph import THINGS
 from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.vqa.answering.answerer import Accountable, Answerer
 from osmabench_ros.vqa.answering.baselines import (
@@ -25,7 +26,7 @@ from osmabench_ros.vqa.answering.baselines import (
 )
 from osmabench_ros.vqa.answering.rule import RuleAnswerer
 from osmabench_ros.vqa.grading import TYPES_WITH_PARTS
-from osmabench_ros.vqa.graph_index import THINGS, Embedder
+from osmabench_ros.vqa.graph_index import Embedder
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge, Judge
 from osmabench_ros.vqa.judging.language_model import LanguageModelJudge
 from osmabench_ros.vqa.question_files import ANSWERS, QUESTIONS, VERDICTS, saved, write_records

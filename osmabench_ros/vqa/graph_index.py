@@ -10,7 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from osmabench_ros.semantics.labels import normalised_name
-from osmabench_ros.semantics.scene_graph import NodeKind, RelationType, SceneGraph, SceneNode
+from osmabench_ros.semantics.scene_graph import (
+    THINGS,
+    NodeKind,
+    RelationType,
+    SceneGraph,
+    SceneNode,
+)
 from osmabench_ros.vqa.knowledge import knowledge
 
 SIMILARITY_THRESHOLD = 0.74
@@ -82,7 +88,6 @@ class LabelMatcher:
         return frozenset(self._labels[i] for i in close)
 
 
-THINGS = (NodeKind.OBJECT, NodeKind.BACKGROUND)
 _SYMMETRIC = (RelationType.NEXT_TO.value, RelationType.NEAR.value)
 _IMPLIED = {RelationType.NEAR.value: (RelationType.NEXT_TO.value,)}
 _REVERSED = {RelationType.UNDER.value: RelationType.ON.value}

@@ -136,9 +136,8 @@ class RuleOfViews(OneByOne):
 
     def answering(self, semantic_map: SemanticMap) -> Callable[[Inquiry], Answer]:
         """Return what answers from a map; questions that differ in images alone are one to it."""
-        dense, points = semantic_map.dense, None
-        if dense is not None:
-            points = dense.points if dense.valid is None else dense.points[dense.valid]
+        dense = semantic_map.dense
+        points = None if dense is None else dense.valid_points
         graph = GraphReader.of_map(semantic_map, self._embedder)
         reader = ViewReader(graph, points, ways_of_map(semantic_map))
         kept = cache(reader.answer)

@@ -34,7 +34,7 @@ from osmabench_ros.vqa.answering.graph_reader import GraphReader
 from osmabench_ros.vqa.answering.ways import RADIUS_M, FloorPlans, FloorWays
 from osmabench_ros.vqa.evaluation import UNSEEABLE
 from osmabench_ros.vqa.exact.generation import RADII_M, ways_on
-from osmabench_ros.vqa.exact.view import SceneView, glimpsed_instances, label_of, shuffled
+from osmabench_ros.vqa.exact.view import SceneView, label_of, shuffled
 from osmabench_ros.vqa.questions import AnswerType, Evidence, Question, question_id
 
 SUITE = 'cospace'
@@ -202,10 +202,7 @@ class _Known:
     def __init__(self, truth: GroundTruth) -> None:
         visible = [g.without_attributes(UNSEEABLE) for g in (truth.visible_graph,) if g]
         self.graphs = (truth.fair_graph, truth.graph, *visible)
-        structure = [item.name for item in truth.label_set.classes if item.structure]
-        self.view = SceneView(
-            truth.fair_graph, truth.seen_instances, glimpsed_instances(truth), structure
-        )
+        self.view = SceneView.of_path(truth)
         self._truth = truth
         self._vocabulary = tuple(truth.label_set.by_name)
         # A robot a little wider or narrower has to go the same way.

@@ -8,7 +8,6 @@ from itertools import combinations, product
 
 import numpy as np
 
-from osmabench_ros.semantics.relations import with_neighbours_within
 from osmabench_ros.semantics.scene_graph import SceneNode
 from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.suites.grounding.expressions import (
@@ -22,8 +21,8 @@ from osmabench_ros.suites.grounding.expressions import (
 )
 from osmabench_ros.vqa.answering.graph_reader import GraphReader
 from osmabench_ros.vqa.english import MATERIALS
-from osmabench_ros.vqa.exact.generation import NEIGHBOUR_MARGIN_M
-from osmabench_ros.vqa.exact.view import SceneView, glimpsed_instances, label_of, shuffled
+from osmabench_ros.vqa.exact.generation import with_neighbour_margins
+from osmabench_ros.vqa.exact.view import SceneView, label_of, shuffled
 from osmabench_ros.vqa.graph_index import centre_distance_m
 from osmabench_ros.vqa.questions import AnswerType, Evidence, Question, question_id
 
@@ -77,12 +76,7 @@ def grounding_questions(
         of each expression holds for the target alone, by a margin, for whole objects and visible
         parts, and all that follows holds for the target too.
     """
-    view = SceneView(
-        truth.fair_graph,
-        truth.seen_instances,
-        glimpsed_instances(truth),
-        [item.name for item in truth.label_set.classes if item.structure],
-    )
+    view = SceneView.of_path(truth)
     teller = _Teller(truth, view)
     rng = np.random.default_rng([seed, 23])
     by_kind: dict[ClueKind, list[tuple[SceneNode, Expression, list[Clause]]]] = {
@@ -115,8 +109,7 @@ class _Teller:
         parts = truth.visible_graph
         fair = truth.fair_graph
         graphs = [fair, truth.graph, *([] if parts is None else [parts])]
-        near = [with_neighbours_within(fair, sign * NEIGHBOUR_MARGIN_M) for sign in (-1, 1)]
-        self._graphs = [*graphs, *(near if parts is not None else [])]
+        self._graphs = [*graphs, *(with_neighbour_margins(fair) if parts is not None else [])]
         things = {node.id for node in view.wide.things}
         vocabulary = tuple(truth.label_set.by_name)
         self._readers = [

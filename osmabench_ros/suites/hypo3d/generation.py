@@ -11,8 +11,7 @@ import numpy as np
 
 from osmabench_ros.scenes.change_kinds import Change, ChangeType
 from osmabench_ros.scenes.scene import Scene
-from osmabench_ros.semantics.labels import normalised_name
-from osmabench_ros.semantics.relations import DEFAULT_THRESHOLDS, with_neighbours_within
+from osmabench_ros.semantics.relations import DEFAULT_THRESHOLDS
 from osmabench_ros.semantics.scene_graph import RelationType, SceneGraph, SceneNode
 from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.suites.hypo3d.answering import direction_in, direction_question
@@ -21,13 +20,13 @@ from osmabench_ros.suites.hypo3d.hypotheses import (
     Hypothesis,
     anchors_of,
     chosen_hypotheses,
-    structure_names,
+    whole_view,
 )
 from osmabench_ros.suites.hypo3d.told import ToldChange, changed_graph
 from osmabench_ros.vqa.answering.graph_reader import GraphReader
 from osmabench_ros.vqa.evaluation import UNSEEABLE
-from osmabench_ros.vqa.exact.generation import NEIGHBOUR_MARGIN_M
-from osmabench_ros.vqa.exact.view import SceneView, label_of, shuffled
+from osmabench_ros.vqa.exact.generation import with_neighbour_margins
+from osmabench_ros.vqa.exact.view import label_of, shuffled
 from osmabench_ros.vqa.questions import (
     AnswerType,
     AnswerValue,
@@ -150,20 +149,15 @@ class _Builder:
         visible = [g.without_attributes(UNSEEABLE) for g in (truth.visible_graph,) if g]
         self._before = [truth.graph, truth.fair_graph, *visible]
         self._readers_before = self._readers(self._before, self._seen)
-        view = SceneView(truth.graph, truth.graph.by_id, structure=structure_names(scene))
+        view = whole_view(scene, truth.graph)
         self._names = view.names
         self._anchors = anchors_of(view, self._seen)
         self._known: dict[Hypothesis, list[GraphReader] | None] = {}
-        self._structure = {normalised_name(name) for name in structure_names(scene)}
 
-    def _readers(self, graphs: Iterable[SceneGraph], ids: Iterable[int]) -> list[GraphReader]:
+    def _readers(self, graphs: Sequence[SceneGraph], ids: Iterable[int]) -> list[GraphReader]:
         """Return readers of graphs, with nearness a little farther and a little closer too."""
-        found = [GraphReader(graph, self._vocabulary, ids=ids) for graph in graphs]
-        exact = found[0].graph
-        for sign in (-1, 1):
-            other = with_neighbours_within(exact, sign * NEIGHBOUR_MARGIN_M)
-            found.append(GraphReader(other, self._vocabulary, ids=ids))
-        return found
+        every = [*graphs, *with_neighbour_margins(graphs[0])]
+        return [GraphReader(graph, self._vocabulary, ids=ids) for graph in every]
 
     def _after(self, made: Hypothesis) -> list[GraphReader] | None:
         """Return readers of the changed scene, and of what the rule makes of the visible parts."""
@@ -225,7 +219,7 @@ class _Builder:
         """Return questions of a kind, those about the changed things, in a seeded order."""
         rng = np.random.default_rng([self._seed, 5, *made.told.sentence.encode()])
         told, graph = made.told, self._truth.graph
-        after = SceneView(made.graph, made.graph.by_id, structure=self._structure).names
+        after = whole_view(made.scene, made.graph).names
         # Only what has the same unambiguous name before and after.
         same = {name: key for key, name in self._names.items() if after.get(key) == name}
         thing = told.thing if told.thing in same else ''

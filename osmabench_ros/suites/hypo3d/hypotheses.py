@@ -65,7 +65,7 @@ def chosen_hypotheses(
     count : int
         Changes wanted, of different types as far as there are five; fewer where none fits.
     """
-    view = SceneView(graph, graph.by_id, structure=structure_names(scene))
+    view = whole_view(scene, graph)
     rng = np.random.default_rng([seed, 3])
     chooser = _Chooser(scene, view, frozenset(seen), rng)
     # What moves can be asked about in all kinds; so there is always a movement.
@@ -81,9 +81,9 @@ def chosen_hypotheses(
     return found
 
 
-def structure_names(scene: Scene) -> list[str]:
-    """Return the classes of a scene that are parts of the building."""
-    return [item.name for item in scene.label_set.classes if item.structure]
+def whole_view(scene: Scene, graph: SceneGraph) -> SceneView:
+    """Return the view of a scene and its exact graph of which everything is seen."""
+    return SceneView(graph, graph.by_id, structure=scene.label_set.structure_names)
 
 
 def anchors_of(view: SceneView, seen: Collection[int]) -> dict[Side, str]:

@@ -219,7 +219,7 @@ def _looked(semantic_map: SemanticMap, within_m: float) -> Looked:
     dense = semantic_map.dense
     if dense is None or not len(dense.points):
         return lambda _: True
-    points = dense.points if dense.valid is None else dense.points[dense.valid]
+    points = dense.valid_points
     return lambda box: _near(points, box, within_m)
 
 

@@ -18,10 +18,9 @@ from osmabench_ros.language.model import ImagePart, ModelRequest, estimated_toke
 from osmabench_ros.language.prompts import load_prompt
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.semantics.labels import normalised_name
-from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode
+from osmabench_ros.semantics.scene_graph import THINGS, SceneGraph, SceneNode
 from osmabench_ros.vqa.answering.answerer import GRAPH, AnsweringMaterial
 from osmabench_ros.vqa.answering.pictures import question_images
-from osmabench_ros.vqa.graph_index import THINGS
 from osmabench_ros.vqa.judging.reading import is_refusal
 from osmabench_ros.vqa.questions import LETTERS, Answer, AnswerType, Inquiry
 from osmabench_ros.vqa.schemas import GivenAnswer, GivenAnswers, parse, schema

@@ -35,9 +35,7 @@ MIRRORED_M = 0.15
 def storeys_of_map(semantic_map: SemanticMap) -> tuple[float, ...]:
     """Return the heights of the floors in a map's own points."""
     dense = semantic_map.dense
-    if dense is None:
-        return ()
-    return storey_heights(dense.points if dense.valid is None else dense.points[dense.valid])
+    return () if dense is None else storey_heights(dense.valid_points)
 
 
 class SpaceExecutor(QueryExecutor):

@@ -232,7 +232,7 @@ def questions_about(
     # Only then were the relations derived from the scene, by known thresholds.
     if truth.visible_graph is not None:
         also += [truth.graph, truth.visible_graph]
-        also += [with_neighbours_within(fair, sign * NEIGHBOUR_MARGIN_M) for sign in (-1, 1)]
+        also += with_neighbour_margins(fair)
     questions = generate_questions(
         fair,
         truth.seen_instances,
@@ -247,6 +247,11 @@ def questions_about(
         storeys_m=_storeys(truth) if asked.asks_for_storeys or asked.asks_for_ways else (),
     )
     return [_with_share(question, truth.visible_shares) for question in questions]
+
+
+def with_neighbour_margins(graph: SceneGraph) -> list[SceneGraph]:
+    """Return a graph with neighbours that are a little nearer, and a little farther away."""
+    return [with_neighbours_within(graph, sign * NEIGHBOUR_MARGIN_M) for sign in (-1, 1)]
 
 
 RADII_M = (RADIUS_M, RADIUS_M - 0.05, RADIUS_M + 0.05)
@@ -297,8 +302,7 @@ def _view(
 ) -> SceneView:
     if label_set is None:
         return SceneView(graph, seen_ids, glimpsed_ids, also=also, ways=ways, storeys_m=storeys_m)
-    structure = [item.name for item in label_set.classes if item.structure]
-    vocabulary = list(label_set.by_name)
+    structure, vocabulary = label_set.structure_names, list(label_set.by_name)
     return SceneView(graph, seen_ids, glimpsed_ids, structure, vocabulary, also, ways, storeys_m)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from osmabench_ros.semantics.scene_graph import NodeKind, RelationType, SceneNode
+from osmabench_ros.semantics.scene_graph import THINGS, NodeKind, RelationType, SceneNode
 from osmabench_ros.vqa.exact.relations import could_carry
 from osmabench_ros.vqa.exact.view import (
     Draft,
@@ -137,7 +137,7 @@ def _is_open_between(view: SceneView, first: SceneNode, second: SceneNode) -> bo
         and float(node.box.minimum[2]) - floor < _PASSED_UNDER_M
         and not _encloses(node, first, second)
         for node in view.graph.nodes
-        if node.kind in (NodeKind.OBJECT, NodeKind.BACKGROUND)
+        if node.kind in THINGS
     )
 
 

@@ -150,6 +150,12 @@ class SceneView:
         }
         self.vocabulary = {normalised_name(label) for label in vocabulary}
 
+    @classmethod
+    def of_path(cls, truth: GroundTruth) -> SceneView:
+        """Return what a path saw, and what a map may have of what it glimpsed."""
+        structure = truth.label_set.structure_names
+        return cls(truth.fair_graph, truth.seen_instances, glimpsed_instances(truth), structure)
+
     @cached_property
     def _rivals(self) -> Mapping[str, tuple[SceneNode, ...]]:
         """All objects that a map may have, by label."""
