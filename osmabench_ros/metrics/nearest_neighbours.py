@@ -199,7 +199,7 @@ def checked_points(points: NDArray[np.floating], what: str) -> NDArray[np.floati
     return points
 
 
-def coherent_order(points: NDArray[np.floating], cell_m: float = _SORT_CELL_M) -> NDArray[np.intp]:
+def coherent_order(points: NDArray[np.floating]) -> NDArray[np.intp]:
     """Return an order of points that keeps those of one cell together.
 
     Tree queries in this order find their branches in the processor's cache.
@@ -207,7 +207,7 @@ def coherent_order(points: NDArray[np.floating], cell_m: float = _SORT_CELL_M) -
     keys = np.zeros(len(points), np.int64)
     for axis in range(3) if len(points) else ():
         values = points[:, axis]
-        cells = ((values - values.min()) / cell_m).astype(np.int32)
+        cells = ((values - values.min()) / _SORT_CELL_M).astype(np.int32)
         keys *= int(cells.max()) + 1
         keys += cells
     return np.argsort(keys)

@@ -40,7 +40,7 @@ class LabelMatcher:
 
     A noun of the map's own vocabulary (empty if open) means exactly that label. For any other
     noun, labels with the same spelling or the same head of synonyms match, and if there is none
-    and there is an embedder, those with a cosine similarity of at least `threshold`.
+    and there is an embedder, those with a cosine similarity of at least SIMILARITY_THRESHOLD.
     """
 
     def __init__(
@@ -48,12 +48,10 @@ class LabelMatcher:
         labels: Iterable[str],
         vocabulary: Iterable[str] = (),
         embedder: Embedder | None = None,
-        threshold: float = SIMILARITY_THRESHOLD,
     ) -> None:
         self._labels = tuple(sorted({normalised_name(label) for label in labels}))
         self._vocabulary = frozenset(normalised_name(label) for label in vocabulary)
         self._embedder = embedder
-        self._threshold = threshold
         self._features: NDArray[np.float32] | None = None
         self._found: dict[str, frozenset[str]] = {}
 
@@ -84,7 +82,7 @@ class LabelMatcher:
         if self._features is None:
             self._features = self._embedder.embed(self._labels)
         cosine = self._features @ self._embedder.embed([noun])[0]
-        close = np.flatnonzero(cosine >= self._threshold)
+        close = np.flatnonzero(cosine >= SIMILARITY_THRESHOLD)
         return frozenset(self._labels[i] for i in close)
 
 

@@ -8,7 +8,7 @@ from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode
 from osmabench_ros.vqa.answering.execution import QueryExecutor
 from osmabench_ros.vqa.answering.references import ReferenceResolver
-from osmabench_ros.vqa.graph_index import SIMILARITY_THRESHOLD, Embedder, GraphIndex, LabelMatcher
+from osmabench_ros.vqa.graph_index import Embedder, GraphIndex, LabelMatcher
 from osmabench_ros.vqa.questions import Query
 
 
@@ -21,25 +21,19 @@ class GraphReader:
         vocabulary: Iterable[str] = (),
         embedder: Embedder | None = None,
         ids: Iterable[int] | None = None,
-        threshold: float = SIMILARITY_THRESHOLD,
     ) -> None:
         self.graph = graph
         self.index = GraphIndex(graph, ids)
-        matcher = LabelMatcher(self.index.by_label, vocabulary, embedder, threshold)
+        matcher = LabelMatcher(self.index.by_label, vocabulary, embedder)
         self.resolver = ReferenceResolver(self.index, matcher)
         self._executor = QueryExecutor(self.index, self.resolver)
 
     @classmethod
-    def of_map(
-        cls,
-        semantic_map: SemanticMap,
-        embedder: Embedder | None = None,
-        threshold: float = SIMILARITY_THRESHOLD,
-    ) -> GraphReader:
+    def of_map(cls, semantic_map: SemanticMap, embedder: Embedder | None = None) -> GraphReader:
         """Return a reader of the graph of a map, which knows the names of its label set."""
         known = semantic_map.label_set
         vocabulary = () if known is None else known.by_name
-        return cls(semantic_map.graph, vocabulary, embedder, threshold=threshold)
+        return cls(semantic_map.graph, vocabulary, embedder)
 
     def named(self, phrase: str) -> SceneNode | None:
         """Return the best observed thing that a phrase may mean."""

@@ -265,11 +265,11 @@ def question_data(item: Inquiry) -> dict[str, Any]:
     return data
 
 
-def batches(inquiries: Sequence[Inquiry], size: int = BATCH) -> list[Sequence[Inquiry]]:
+def batches(inquiries: Sequence[Inquiry]) -> list[Sequence[Inquiry]]:
     """Cut inquiries into batches in order; one with images of its own stands alone."""
     found: list[list[Inquiry]] = []
     for item in inquiries:
-        joins = found and len(found[-1]) < size and not (item.images or found[-1][-1].images)
+        joins = found and len(found[-1]) < BATCH and not (item.images or found[-1][-1].images)
         if joins:
             found[-1].append(item)
         else:

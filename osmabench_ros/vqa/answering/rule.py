@@ -15,7 +15,7 @@ from osmabench_ros.vqa.answering.execution import QueryExecutor
 from osmabench_ros.vqa.answering.graph_reader import GraphReader
 from osmabench_ros.vqa.answering.space import SpaceExecutor, storeys_of_map
 from osmabench_ros.vqa.answering.ways import ways_of_map
-from osmabench_ros.vqa.graph_index import SIMILARITY_THRESHOLD, Embedder
+from osmabench_ros.vqa.graph_index import Embedder
 from osmabench_ros.vqa.questions import Answer, Inquiry
 from osmabench_ros.vqa.wording import parsed
 
@@ -28,13 +28,10 @@ def label_embedder(semantic_map: SemanticMap, label_set: LabelSet) -> SentenceEm
 
 
 class RuleAnswerer(OneByOne):
-    """Parses exact questions, answers them from the graph; labels match from `threshold` on."""
+    """Parses exact questions, and answers them from the graph."""
 
-    def __init__(
-        self, embedder: Embedder | None = None, threshold: float = SIMILARITY_THRESHOLD
-    ) -> None:
+    def __init__(self, embedder: Embedder | None = None) -> None:
         self._embedder = embedder
-        self._threshold = threshold
         self._latest: tuple[SemanticMap, QueryExecutor] | None = None
 
     def answering(self, semantic_map: SemanticMap) -> Callable[[Inquiry], Answer]:
@@ -44,7 +41,7 @@ class RuleAnswerer(OneByOne):
         return partial(_answered, self._latest[1], name=self.name)
 
     def _built(self, semantic_map: SemanticMap) -> QueryExecutor:
-        reader = GraphReader.of_map(semantic_map, self._embedder, self._threshold)
+        reader = GraphReader.of_map(semantic_map, self._embedder)
         storeys_m = partial(storeys_of_map, semantic_map)
         return SpaceExecutor(reader.index, reader.resolver, ways_of_map(semantic_map), storeys_m)
 

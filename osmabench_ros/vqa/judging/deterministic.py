@@ -94,11 +94,8 @@ class DeterministicJudge:
 
     name = 'deterministic'
 
-    def __init__(
-        self, embedder: Embedder | None = None, threshold: float = SIMILARITY_THRESHOLD
-    ) -> None:
+    def __init__(self, embedder: Embedder | None = None) -> None:
         self._embedder = embedder
-        self._threshold = threshold
 
     def judge(
         self, pairs: Sequence[tuple[Question, Answer | None]], progress: Progress = silent
@@ -181,7 +178,7 @@ class DeterministicJudge:
         return frozenset(found)
 
     def _likeness(
-        self, wanted: NounPhrase, given: NounPhrase, threshold: float | None = None
+        self, wanted: NounPhrase, given: NounPhrase, threshold: float = SIMILARITY_THRESHOLD
     ) -> float:
         """Return how surely two phrases name one thing: 1 by the same noun, 0 if they do not."""
         if _conflict(wanted, given):
@@ -191,7 +188,7 @@ class DeterministicJudge:
             return float(_same_description(wanted, given) and not wanted.noun)
         if any(is_made_with(word, wanted.noun) for word in given.adjectives):
             return 0.8
-        kind = self._same_kind(wanted.noun, given.noun, threshold or self._threshold)
+        kind = self._same_kind(wanted.noun, given.noun, threshold)
         if kind == _BY_SYNONYM_OF_HEAD and not shared:
             return 0.0
         return kind * (1 + 0.01 * shared)

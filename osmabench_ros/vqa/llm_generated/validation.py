@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from osmabench_ros.semantics.labels import normalised_name
-from osmabench_ros.vqa.exact.selection import usage_limit
+from osmabench_ros.vqa.exact.selection import overused
 from osmabench_ros.vqa.judging.reading import as_number, as_yes_no, plain
 from osmabench_ros.vqa.questions import AnswerType, Category
 
@@ -156,13 +156,11 @@ def sift_by_overuse(candidates: Sequence[Candidate]) -> Sifted:
     OSMa-Bench's rule: an object is overused above three times the median; a frame keeps five
     questions about overused objects.
     """
-    counts = object_histogram(candidates)
-    limit = usage_limit(list(counts.values()))
-    overused = {name for name, count in counts.items() if count > limit}
+    too_often = overused(candidates, lambda candidate: candidate.objects)
     in_frame: Counter[int] = Counter()
     kept, removals = [], []
     for candidate in candidates:
-        names = sorted(overused.intersection(candidate.objects))
+        names = sorted(too_often.intersection(candidate.objects))
         in_frame[candidate.frame] += bool(names)
         if names and in_frame[candidate.frame] > MOST_OVERUSED_IN_FRAME:
             removals.append(removed(candidate, 'overuse', f'"{names[0]}" is overused'))
