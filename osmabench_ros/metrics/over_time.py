@@ -90,8 +90,8 @@ def over_time_records(moments: Sequence[ScoresAtTime]) -> list[MetricRecord]:
     """Summarise how each overall figure in [0, 1] grew.
 
     For a metric m there are ``m_over_frames`` and ``m_over_time``, its mean over the run, and
-    ``m_frames_until_90`` and ``m_seconds_until_90``, the moment from which on it stays at that
-    share of its final value. Figures of which lower is better are left out: they do not grow.
+    ``m_frames_until_90`` and ``m_seconds_until_90``, the moment from which on it stays at 90 %
+    of its final value. Figures of which lower is better are left out: they do not grow.
     """
     if not moments:
         return []

@@ -25,7 +25,7 @@ from osmabench_ros.metrics.geometry import (
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.semantics.labels import UNLABELLED
 from osmabench_ros.semantics.scene_graph import NodeKind
-from osmabench_ros.suites.point_labels import point_labels
+from osmabench_ros.suites.prediction import point_labels
 from osmabench_ros.suites.suite import MatchingOptions, SuiteContext
 
 

@@ -22,7 +22,7 @@ from osmabench_ros.metrics.segmentation import (
     top_k_accuracy,
 )
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
-from osmabench_ros.suites.point_labels import point_labels, ranked_labels
+from osmabench_ros.suites.prediction import point_labels, ranked_labels
 from osmabench_ros.suites.suite import MatchingOptions, SuiteContext
 
 FIGURES = ('macc', 'miou', 'fmiou', 'accuracy')

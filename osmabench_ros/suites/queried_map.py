@@ -17,6 +17,7 @@ from osmabench_ros.metrics.openlex3d import PointFeatures
 from osmabench_ros.metrics.retrieval import COMPAT_ALIGNMENT_M, Retrieval
 from osmabench_ros.metrics.similarity import CosineTable, best_prompts, cosine_similarity
 from osmabench_ros.metrics.tiers import TieredLabels
+from osmabench_ros.suites.prediction import rows_of_ids
 from osmabench_ros.suites.suite import SuiteContext
 from osmabench_ros.suites.text_queries import TextQuery
 from osmabench_ros.suites.things import mask_overlaps, overlaps_mask_by_mask, seen_things
@@ -63,8 +64,8 @@ def _point_rows(
         return dense.feature_rows.astype(np.int64)
     if dense.instances is None:
         return None
-    ids, inverse = np.unique(dense.instances, return_inverse=True)
-    return np.array([node_rows.get(int(item), -1) for item in ids], np.int64)[inverse]
+    of_nodes = np.array([*node_rows.values(), -1], np.int64)
+    return of_nodes[rows_of_ids(list(node_rows), dense.instances)]
 
 
 def _check(rows: NDArray[np.int64], node_rows: dict[int, int], space: FeatureSpace) -> None:

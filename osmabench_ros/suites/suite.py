@@ -16,6 +16,7 @@ from pydantic import Field, model_validator
 from osmabench_ros.base.extensions import SUITES, extension_names, load_extension
 from osmabench_ros.base.progress import Progress, silent
 from osmabench_ros.base.strict import Strict
+from osmabench_ros.errors import MetricError
 from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
 from osmabench_ros.maps.semantic_map import FeatureSpace, SemanticMap
 from osmabench_ros.metrics.geometry import surfel_distances
@@ -23,8 +24,30 @@ from osmabench_ros.metrics.nearest_neighbours import NeighbourIndex, Neighbours
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.suites.named_map import NodeLabeller, graph_as_stated, named_map
-from osmabench_ros.suites.prediction import PredictedCloud, predicted_cloud
 from osmabench_ros.vqa.questions import Question
+
+
+@dataclass(frozen=True, eq=False)
+class PredictedCloud:
+    """Points (N, 3) in metres that the method looked at, and their rows."""
+
+    points: NDArray[np.float32]
+    rows: NDArray[np.int64]
+
+
+def predicted_cloud(semantic_map: SemanticMap) -> PredictedCloud | None:
+    """Return the valid points of a map, None if the method gives no points at all."""
+    dense = semantic_map.dense
+    if dense is None:
+        return None
+    n = len(dense.points)
+    for name in ('labels', 'instances', 'valid'):
+        array = getattr(dense, name)
+        if array is not None and array.shape != (n,):
+            raise MetricError(f'map: {name} have shape {array.shape}, but there are {n} points')
+    rows = np.arange(n) if dense.valid is None else np.flatnonzero(dense.valid)
+    points = dense.points if len(rows) == n else dense.points[rows]
+    return PredictedCloud(points, rows)
 
 
 class Correspondences:

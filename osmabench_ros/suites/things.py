@@ -21,10 +21,10 @@ from osmabench_ros.metrics.graph_matching import (
 )
 from osmabench_ros.metrics.nearest_neighbours import NeighbourIndex
 from osmabench_ros.metrics.overlaps import Overlaps, overlaps_of_instances, overlaps_of_masks
-from osmabench_ros.semantics.labels import NO_INSTANCE, UNLABELLED, LabelSet
+from osmabench_ros.semantics.labels import NO_INSTANCE, UNLABELLED
 from osmabench_ros.semantics.scene_graph import THINGS, NodeKind, SceneNode
 from osmabench_ros.sequences.ground_truth import GroundTruth
-from osmabench_ros.suites.prediction import predicted_labels
+from osmabench_ros.suites.prediction import class_or_outside, predicted_labels, rows_of_ids
 from osmabench_ros.suites.suite import SuiteContext
 
 _FEW_POINTS = 5
@@ -156,11 +156,10 @@ def _share_on_no_thing(
         return np.array([part.mean() if len(part) else 0.0 for part in own])
     assert dense.instances is not None
     instances = dense.instances[predicted.rows]
-    order = np.argsort(mask_ids)
-    place = order[np.searchsorted(mask_ids[order], instances).clip(max=len(order) - 1)]
-    own = mask_ids[place] == instances
-    hits = np.bincount(place[own], on_no_thing[own], len(mask_ids))
-    return np.asarray(hits / np.maximum(np.bincount(place[own], minlength=len(mask_ids)), 1))
+    rows = rows_of_ids(mask_ids, instances)
+    own = rows >= 0
+    hits = np.bincount(rows[own], on_no_thing[own], len(mask_ids))
+    return np.asarray(hits / np.maximum(np.bincount(rows[own], minlength=len(mask_ids)), 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,10 +208,11 @@ def masks_of_things(context: SuiteContext, overlaps: Overlaps, max_distance_m: f
     left_out = masks_on_no_thing(context, overlaps, max_distance_m)
     kept = replace(overlaps, predicted_sizes=known).select(~left_out, true)
     nodes = [graph.by_id.get(int(item)) for item in kept.predicted_ids]
-    classes = np.array([_class_of(node, truth.label_set) for node in nodes], np.int64)
+    names = ['' if node is None else node.label for node in nodes]
+    classes = np.array([class_or_outside(name, truth.label_set) for name in names], np.int64)
     scores = np.array([_score(node) for node in nodes], np.float64)
     rated = ~np.isnan(scores)
-    unnamed = np.array([node is None or not node.label for node in nodes], bool)
+    unnamed = np.array([not name for name in names], bool)
     if unnamed.any():
         votes = _voted_classes(context)
         own = [votes.get(int(item), OUTSIDE) for item in kept.predicted_ids[unnamed]]
@@ -242,11 +242,6 @@ def _voted_classes(context: SuiteContext) -> dict[int, int]:
     best_last = np.lexsort((-pairs, counts))
     masks, classes = np.divmod(pairs[best_last], UNLABELLED)
     return dict(zip(masks.tolist(), classes.tolist(), strict=True))
-
-
-def _class_of(node: SceneNode | None, label_set: LabelSet) -> int:
-    found = UNLABELLED if node is None else label_set.id_of(node.label)
-    return OUTSIDE if found == UNLABELLED else found
 
 
 def _score(node: SceneNode | None) -> float:
