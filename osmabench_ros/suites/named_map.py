@@ -19,7 +19,7 @@ def named_map(
 ) -> SemanticMap:
     """Return a map whose objects have names, its own or those that they are most like.
 
-    All classes of the data set are offered: those of the scene alone would tell what is in it.
+    All classes of the data set are offered: those of the scene alone would show what is in it.
     """
     graph = semantic_map.graph
     objects = [node for node in graph.nodes if node.kind is NodeKind.OBJECT]

@@ -78,7 +78,7 @@ def overlaps_mask_by_mask(context: SuiteContext, max_distance_m: float) -> Overl
     ids, covered = [], []
     for node_id, rows in _rows_of_masks(dense, predicted.rows):
         own = dense.points[rows]
-        # Most of the surface is far from a mask, which its box tells at once.
+        # Most of the surface is far from a mask, which its box shows at once.
         low, high = own.min(axis=0) - max_distance_m, own.max(axis=0) + max_distance_m
         slab = slice(x.searchsorted(low[0]), x.searchsorted(high[0], 'right'))
         of_y = (y[slab] >= low[1]) & (y[slab] <= high[1])

@@ -143,7 +143,7 @@ def basic_color(word: str) -> str:
 
 
 def confusable(first: str, second: str) -> bool:
-    """Tell whether two colours may be taken for each other under another light."""
+    """Return whether two colours may be taken for each other under another light."""
     ends = {color_name(color).split()[-1] for color in (first, second) if color}
     return len(ends) == 1 or any(ends <= group for group in _ALIKE)
 

@@ -131,7 +131,7 @@ class GraphIndex:
         return {kind: frozenset(found) for kind, found in pairs.items()}
 
     def related(self, relation: str, source: int, target: int) -> bool:
-        """Tell whether `source relation target` holds; 'next to' and 'near' are symmetric."""
+        """Return whether `source relation target` holds; 'next to' and 'near' are symmetric."""
         for kind in (relation, *_IMPLIED.get(relation, ())):
             if (source, target) in self._pairs.get(kind, ()):
                 return True

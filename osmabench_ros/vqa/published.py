@@ -42,7 +42,7 @@ _LINES = ('*.jsonl', '*.jsonl.gz')
 class SavedAnswer:
     """A question, what was right, what a method said, and maybe the verdict.
 
-    `similar` is None without a verdict; `unjudged` tells that the published judge gave none, as
+    `similar` is None without a verdict; `unjudged` says that the published judge gave none, as
     in "N/A". `source` is the folder of a published file, '' for JSON lines.
     """
 
@@ -70,7 +70,7 @@ def read_saved_answers(paths: Sequence[Path]) -> list[SavedAnswer]:
     ----------
     paths : sequence of Path
         JSON lines, plain or gzipped; JSON arrays as OSMa-Bench and OSMa-Bench++ write them, of
-        which the name tells scene and condition (``<scene>_<condition>_evaluated.json``,
+        which the name gives scene and condition (``<scene>_<condition>_evaluated.json``,
         ``evaluated_<condition>/<scene>_answered.json``); ``answers.jsonl`` of a run of ours, with
         the questions and verdicts beside it; or folders, in which all of these are read, at any
         depth.

@@ -28,7 +28,7 @@ from osmabench_ros.vqa.graph_index import Embedder
 from osmabench_ros.vqa.questions import LETTERS, Answer, Inquiry
 
 Said = str | int | None
-"""The text of an option or a number; None where the map does not tell."""
+"""The text of an option or a number; None where the map does not say."""
 
 
 class ViewReader:
@@ -44,7 +44,7 @@ class ViewReader:
         self._nearest: dict[Place, NDArray[np.float64]] = {}
 
     def answer(self, asked: Asked, options: Sequence[str]) -> Said:
-        """Return what the map says to a question, None if it does not tell."""
+        """Return what the map says to a question, None if it does not say."""
         return _RULES[asked.task](self, asked, options)
 
     def box_of(self, phrase: str) -> AxisAlignedBox | None:

@@ -27,7 +27,7 @@ from osmabench_ros.suites.cospace.wording import (
     SIDES,
     STEPS_DEG,
     Asked,
-    views_told,
+    views_in_words,
     worded,
 )
 from osmabench_ros.vqa.answering.graph_reader import GraphReader
@@ -149,7 +149,7 @@ def _questions(
     for order, turns in _orders(item, rng):
         images = tuple(IMAGES.format(number, turn) for turn in turns)
         text = worded(item.asked, order)
-        views = {'views': views_told(item.asked.shown)} if item.asked.shown else {}
+        views = {'views': views_in_words(item.asked.shown)} if item.asked.shown else {}
         yield Question(
             id=question_id(SUITE, scene_key, f'{text}\n{images}'),
             suite=SUITE,

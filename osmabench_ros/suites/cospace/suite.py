@@ -113,14 +113,14 @@ class CoSpaceSuite(QuestionSuite[AnswererOptions]):
         for metric, other in self._options.made_baselines(material).items():
             put = _as_put(questions, metric.removeprefix('baseline_asked_'))
             given[metric] = answer_all(context.published_graph, put, other)
-        truth, told = context.ground_truth, _as_put(questions, RULE)
+        truth, put = context.ground_truth, _as_put(questions, RULE)
         # Between the seen points of a sparse sample there are gaps that no map has.
         dense = DenseMap(whole_surface(truth))
         references = {
             metric: replace(known, dense=dense) for metric, known in reference_maps(truth).items()
         }
         rest = share(context.progress, 0.7, 0.9)
-        of_references = reference_answers(references, told, rules, rest)
+        of_references = reference_answers(references, put, rules, rest)
         return given | {metric: answers for metric, _, answers in of_references}
 
 
@@ -128,7 +128,7 @@ _MODES = (Mode.STRICT, Mode.COMPAT)
 
 
 def _as_put(questions: Sequence[Question], answerer: str) -> list[Question]:
-    """Return the questions as an answerer gets them: with images, or told what these show."""
+    """Return the questions as an answerer gets them: with images, or with words for these."""
     if parsed_reference(answerer)[0] == IMAGES:
         return list(questions)
     return [

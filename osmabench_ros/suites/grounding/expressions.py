@@ -23,7 +23,7 @@ _UNKNOWN = math.inf
 
 
 class ClueKind(str, Enum):
-    """What tells a thing from others of its kind; 'class' where there is no other."""
+    """What sets a thing apart from others of its kind; 'class' where there is no other."""
 
     CLASS = 'class'
     ATTRIBUTE = 'attribute'
@@ -62,7 +62,7 @@ class Clause:
 
     @property
     def kind(self) -> ClueKind:
-        """What it tells a thing by."""
+        """What kind of clue it is."""
         if self.word in _RELATIONS:
             return ClueKind.RELATION
         if self.word in _SIZES:
@@ -189,7 +189,7 @@ class ExpressionReader:
         """Return the things of the kind that is named, best first.
 
         Those for which most of the expression holds come first, then by how little they miss it.
-        An adjective that the map cannot check tells nothing.
+        An adjective that the map cannot check is left aside.
         """
         named = self._reader.all_named(expression.phrase)
         nodes = self._reader.all_named(without_adjectives(expression.phrase)) or named

@@ -71,22 +71,22 @@ def grounding_questions(
     -------
     list of Question
         The answer is the box of the visible part of the target, the category is the `ClueKind` of
-        what tells it from others of its kind. The provenance has `target` (instance id), `length`
-        (`Length`), `same_class` (how many of its kind there are) and `expression`. The first part
-        of each expression holds for the target alone, by a margin, for whole objects and visible
-        parts, and all that follows holds for the target too.
+        what sets it apart from others of its kind. The provenance has `target` (instance id),
+        `length` (`Length`), `same_class` (how many of its kind there are) and `expression`. The
+        first part of each expression holds for the target alone, by a margin, for whole objects
+        and visible parts, and all that follows holds for the target too.
     """
     view = SceneView.of_path(truth)
-    teller = _Teller(truth, view)
+    describer = _Describer(truth, view)
     rng = np.random.default_rng([seed, 23])
     by_kind: dict[ClueKind, list[tuple[SceneNode, Expression, list[Clause]]]] = {
         k: [] for k in ClueKind
     }
     for node in shuffled(rng, view.objects):
-        truths = shuffled(rng, teller.truths(node))
-        for kind, told in shuffled(rng, teller.telling(node, truths)):
-            rest = [clause for clause in truths if clause not in told.clauses]
-            by_kind[kind].append((node, told, rest))
+        truths = shuffled(rng, describer.truths(node))
+        for kind, short in shuffled(rng, describer.distinguishing(node, truths)):
+            rest = [clause for clause in truths if clause not in short.clauses]
+            by_kind[kind].append((node, short, rest))
     questions: list[Question] = []
     meant: set[int] = set()
     pools = [iter(pool) for pool in by_kind.values() if pool]
@@ -97,11 +97,11 @@ def grounding_questions(
                 pools.remove(pool)
             elif len(meant) < targets:
                 meant.add(chosen[0].id)
-                questions += teller.questions(*chosen, scene=scene, seed=seed)
+                questions += describer.questions(*chosen, scene=scene, seed=seed)
     return questions
 
 
-class _Teller:
+class _Describer:
     """Says what is true of things, and what is true of one alone."""
 
     def __init__(self, truth: GroundTruth, view: SceneView) -> None:
@@ -171,7 +171,7 @@ class _Teller:
                 return False
         return True
 
-    def telling(
+    def distinguishing(
         self, node: SceneNode, truths: Sequence[Clause]
     ) -> Iterator[tuple[ClueKind, Expression]]:
         """Yield short expressions that mean a thing and no other, by kind."""
@@ -192,7 +192,7 @@ class _Teller:
     def questions(
         self,
         node: SceneNode,
-        told: Expression,
+        short: Expression,
         rest: Sequence[Clause],
         *,
         scene: str,
@@ -202,10 +202,10 @@ class _Teller:
         parts = self._truth.visible_graph
         box = (node if parts is None else parts.by_id[node.id]).known_box
         answer = tuple(round(x, 3) for x in (*box.minimum.tolist(), *box.maximum.tolist()))
-        kind = ClueKind.ATTRIBUTE if told.phrase != label_of(node) else ClueKind.CLASS
-        kind = told.clauses[0].kind if told.clauses else kind
+        kind = ClueKind.ATTRIBUTE if short.phrase != label_of(node) else ClueKind.CLASS
+        kind = short.clauses[0].kind if short.clauses else kind
         for more, length in enumerate(Length):
-            expression = Expression(told.phrase, (*told.clauses, *rest[:more]))
+            expression = Expression(short.phrase, (*short.clauses, *rest[:more]))
             # What reads back otherwise, such as a name with "and" in it, is not asked.
             if len(rest) < more or read_expression(expression.text) != expression:
                 return
@@ -247,6 +247,6 @@ def _is_clear(
 
 
 def _is_seeable(name: str, node: SceneNode) -> bool:
-    """Return whether a name tells no material, which no camera sees."""
+    """Return whether a name says no material, which no camera sees."""
     words = name.removesuffix(label_of(node)).split()
     return not set(words).intersection(MATERIALS.values())

@@ -41,8 +41,8 @@ EASY_OBJECTS = 2
 class Referring:
     """An expression of a file, and its target by the id that the scan gives it.
 
-    `same_class` counts the objects of the class with the target, 0 where the file does not tell;
-    `predicted` is the id that a system chose, `by_class` whether the class is named, where told.
+    `same_class` counts the objects of the class with the target, 0 where the file does not say;
+    `predicted` is the id that a system chose, `by_class` whether the class is named, if known.
     """
 
     scene: str
@@ -282,8 +282,8 @@ def referit3d_scores(expressions: Sequence[Referring]) -> list[ReferringScore]:
     """Score files of ReferIt3D with "predicted_id" beside each expression, by difficulty.
 
     compat leaves out expressions that do not name the class, as the published code does by
-    default, and tells by the tokens whether they depend on the viewpoint; strict takes all, and
-    tells it by the text. No prediction is wrong.
+    default, and reads from the tokens whether they depend on the viewpoint; strict takes all, and
+    reads it from the text. No prediction is wrong.
     """
     found = []
     for mode in (Mode.COMPAT, Mode.STRICT):

@@ -81,7 +81,7 @@ class GroundingSuite(QuestionSuite[GroundingOptions]):
     """Acc@0.25, Acc@0.5, centre distance and rank of what a map takes an expression to mean.
 
     Class names are '' for all, 'unique' and 'multiple' as in ScanRefer, 'easy' and 'hard' as in
-    ReferIt3D, the lengths of the expressions, and the kinds of what they tell a thing by.
+    ReferIt3D, the lengths of the expressions, and the kinds of clues that they give.
     """
 
     name = SUITE

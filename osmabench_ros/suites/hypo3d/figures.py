@@ -57,21 +57,21 @@ def judged(questions: Sequence[Question], verdicts: Sequence[Verdict], run: Hypo
     }
 
 
-def imagination_gap(told: Judged, remapped: Judged) -> Iterator[MetricRecord]:
-    """Yield how much accuracy is lost where a change is told and not mapped.
+def imagination_gap(described: Judged, remapped: Judged) -> Iterator[MetricRecord]:
+    """Yield how much accuracy is lost where a change is described and not mapped.
 
     `accuracy_remapped` minus `accuracy_told` over the questions that both have: over all, by kind
     of question and by type of change; the interval is over the changed scenes.
     """
-    common = sorted(told.keys() & remapped.keys())
+    common = sorted(described.keys() & remapped.keys())
     groups = {'': common}
     for key in common:
-        question, _ = told[key]
+        question, _ = described[key]
         for name in (question.category, question.provenance['change']):
             groups.setdefault(name, []).append(key)
     for name, keys in groups.items():
         if keys:
-            before, after = ({key: of[key][1] for key in keys} for of in (told, remapped))
+            before, after = ({key: of[key][1] for key in keys} for of in (described, remapped))
             gap = paired_change(before, after)
             yield MetricRecord(
                 SUITE, '', 'imagination_gap', name, gap.value, gap.low, gap.high, len(keys),

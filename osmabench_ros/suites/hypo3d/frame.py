@@ -86,7 +86,7 @@ def middle_of(graph: SceneGraph) -> NDArray[np.float64]:
 
 
 def chosen_anchors(graph: SceneGraph, names: Mapping[int, str]) -> dict[Side, str]:
-    """Choose the things that tell the sides of a scene.
+    """Choose things at the sides of a scene, from which directions follow.
 
     Parameters
     ----------
@@ -151,8 +151,8 @@ def frame_of(graph: SceneGraph, anchors: Mapping[Side, str], named: Named) -> Wo
 
 def orientation(anchors: Mapping[Side, str], definite: Callable[[str], str]) -> str:
     """Return the anchors as the start of a sentence, e.g. 'With the bed at the front, '."""
-    told = [f'{definite(name)} at the {side.value}' for side, name in anchors.items()]
-    return f'With {" and ".join(told)}, ' if told else ''
+    placed = [f'{definite(name)} at the {side.value}' for side, name in anchors.items()]
+    return f'With {" and ".join(placed)}, ' if placed else ''
 
 
 def sides_of(pairs: Iterable[tuple[str, str]]) -> dict[Side, str]:

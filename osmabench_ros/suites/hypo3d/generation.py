@@ -15,6 +15,7 @@ from osmabench_ros.semantics.relations import DEFAULT_THRESHOLDS
 from osmabench_ros.semantics.scene_graph import RelationType, SceneGraph, SceneNode
 from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.suites.hypo3d.answering import direction_in, direction_question
+from osmabench_ros.suites.hypo3d.described_change import DescribedChange, changed_graph
 from osmabench_ros.suites.hypo3d.hypotheses import (
     DEFAULT_CHANGES,
     Hypothesis,
@@ -22,7 +23,6 @@ from osmabench_ros.suites.hypo3d.hypotheses import (
     chosen_hypotheses,
     whole_view,
 )
-from osmabench_ros.suites.hypo3d.told import ToldChange, changed_graph
 from osmabench_ros.vqa.answering.graph_reader import GraphReader
 from osmabench_ros.vqa.evaluation import UNSEEABLE
 from osmabench_ros.vqa.exact.generation import with_neighbour_margins
@@ -44,11 +44,11 @@ PER_KIND = 6
 
 
 class Hypo3DRun(str, Enum):
-    """How a question meets a map: with which change made, and which one told.
+    """How a question meets a map: with which change made, and which one described.
 
-    TOLD: the change told, about the scene after it. UNCHANGED: none told, about the scene that was
-    mapped. IRRELEVANT: a change told that leaves the answer as it is. REMAPPED: as TOLD, but
-    nothing is told, because the changed scene itself was mapped.
+    TOLD: with the change in words, about the scene after it. UNCHANGED: with none, about the
+    scene that was mapped. IRRELEVANT: with a change in words that leaves the answer as it is.
+    REMAPPED: as TOLD, but without words, because the changed scene itself was mapped.
     """
 
     TOLD = 'told'
@@ -170,7 +170,7 @@ class _Builder:
         graphs = [made.graph]
         for reader in self._readers_before[1 : len(self._before)]:
             graph = changed_graph(
-                reader.graph, made.told, reader.named, new_id=max(new, default=None)
+                reader.graph, made.described, reader.named, new_id=max(new, default=None)
             )
             if graph is None:
                 return None
@@ -192,8 +192,9 @@ class _Builder:
             ]
             # What the change changes comes first; sorting keeps the order of the rest.
             known.sort(key=lambda item: not _affected(item[0], item[1], item[2]))
+            sentence = made.described.sentence
             for asked, now, was in known[:PER_KIND]:
-                yield self._question(asked, Hypo3DRun.TOLD, made, now, was, made.told.sentence)
+                yield self._question(asked, Hypo3DRun.TOLD, made, now, was, sentence)
                 if was is not None:
                     yield self._question(asked, Hypo3DRun.UNCHANGED, made, was, was, '')
                     yield from self._irrelevant(asked, made, was, others)
@@ -205,24 +206,24 @@ class _Builder:
         was: AnswerValue,
         others: Sequence[Hypothesis],
     ) -> Iterator[Question]:
-        """Yield a question with a change told that has nothing to do with it."""
+        """Yield a question with the description of a change that has nothing to do with it."""
         for other in others:
-            if {other.told.thing, other.told.other} & set(asked.phrases):
+            if {other.described.thing, other.described.other} & set(asked.phrases):
                 continue
             after = self._after(other)
             if after is not None and _agreed(asked, after) == was:
-                sentence = other.told.sentence
+                sentence = other.described.sentence
                 yield self._question(asked, Hypo3DRun.IRRELEVANT, made, was, was, sentence)
                 return
 
     def _asked(self, made: Hypothesis, kind: Hypo3DKind) -> list[_Asked]:
         """Return questions of a kind, those about the changed things, in a seeded order."""
-        rng = np.random.default_rng([self._seed, 5, *made.told.sentence.encode()])
-        told, graph = made.told, self._truth.graph
+        rng = np.random.default_rng([self._seed, 5, *made.described.sentence.encode()])
+        change, graph = made.described, self._truth.graph
         after = whole_view(made.scene, made.graph).names
         # Only what has the same unambiguous name before and after.
         same = {name: key for key, name in self._names.items() if after.get(key) == name}
-        thing = told.thing if told.thing in same else ''
+        thing = change.thing if change.thing in same else ''
         key = min(made.touched)
         center = graph.by_id.get(key, made.graph.by_id.get(key))
         near = sorted(
@@ -233,7 +234,7 @@ class _Builder:
             ways = [way for other in near for way in ((thing, other), (other, thing))]
             return [self._direction(*way) for way in ways if thing and self._anchors]
         labels = sorted({label_of(n) for key in made.touched for n in _nodes(self, made, key)})
-        queries = list(_queries(told, thing, labels, near))
+        queries = list(_queries(change, thing, labels, near))
         chosen = [item for item in queries if (item.kind in _SCALE) == (kind is Hypo3DKind.SCALE)]
         return [self._worded(item, kind) for item in _taking_turns(shuffled(rng, chosen))]
 
@@ -271,11 +272,11 @@ class _Builder:
         made: Hypothesis,
         answer: AnswerValue,
         was: AnswerValue | None,
-        told: str,
+        change: str,
     ) -> Question:
         affected = run is Hypo3DRun.TOLD and _affected(asked, answer, was)
         return Question(
-            id=question_id(SUITE, self._key, f'{told}\n{asked.text}'),
+            id=question_id(SUITE, self._key, f'{change}\n{asked.text}'),
             suite=SUITE,
             scene=self._key,
             category=asked.kind.value,
@@ -288,12 +289,12 @@ class _Builder:
                 'generator': 'hypo3d/1',
                 'seed': str(self._seed),
                 'run': run.value,
-                'change': made.told.type.value,
+                'change': made.described.type.value,
                 'item': question_id(SUITE, self._key, asked.text),
                 'affected': 'yes' if affected else 'no',
                 'changed_scene': made.scene.name,
             },
-            context_change=told,
+            context_change=change,
         )
 
 
@@ -303,7 +304,7 @@ def _nodes(builder: _Builder, made: Hypothesis, key: int) -> list[SceneNode]:
 
 
 def _queries(
-    told: ToldChange, thing: str, labels: Sequence[str], others: Sequence[str]
+    change: DescribedChange, thing: str, labels: Sequence[str], others: Sequence[str]
 ) -> Iterator[Query]:
     """Yield what can be asked about a change and the things around it; `thing` may be ''."""
     for label in labels:
@@ -322,10 +323,10 @@ def _queries(
         yield Query(QueryKind.DISTANCE, (thing, other))
         yield Query(QueryKind.RELATED, (thing, other), RelationType.NEXT_TO.value)
         yield Query(QueryKind.RELATED, (thing, other), RelationType.NEAR.value)
-    if told.type is ChangeType.ATTRIBUTE:
+    if change.type is ChangeType.ATTRIBUTE:
         yield Query(QueryKind.COLOR_OF, (thing,))
-        yield Query(QueryKind.HAS_COLOR, (thing,), told.color)
-        yield Query(QueryKind.HAS_COLOR, (thing,), 'white' if told.color != 'white' else 'black')
+        yield Query(QueryKind.HAS_COLOR, (thing,), change.color)
+        yield Query(QueryKind.HAS_COLOR, (thing,), 'white' if change.color != 'white' else 'black')
 
 
 def _almost(query: Query, reader: GraphReader) -> bool:

@@ -117,8 +117,8 @@ def strictly_normalised(text: str) -> str:
     text = _STRICT.sub(lambda match: _STRICT_SPOKEN[match[0]], text)
     text = ' '.join(_ARTICLES.sub(' ', text).split())
     text = re.sub(rf'\b({"|".join(_POWERS)}) and (?=(?:{"|".join(_NUMBERS)})\b)', r'\1 ', text)
-    told = ' '.join(_FILLERS.sub(' ', text).split())
-    return ' '.join(_with_numbers((told or text).split()))
+    said = ' '.join(_FILLERS.sub(' ', text).split())
+    return ' '.join(_with_numbers((said or text).split()))
 
 
 def _with_numbers(words: Sequence[str]) -> list[str]:

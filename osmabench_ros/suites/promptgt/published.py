@@ -101,7 +101,7 @@ def block_rows(root: Path, source: str) -> list[dict[str, Any]]:
     Parameters
     ----------
     root : Path
-        Folder with ``*answered*.json`` at any depth; the names of folders tell what they are of.
+        Folder with ``*answered*.json`` at any depth; the names of folders say what they are of.
     source : str
         STANDARD or PROMPT, which decides the categories that count.
 

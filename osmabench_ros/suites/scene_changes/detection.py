@@ -76,11 +76,11 @@ class ObjectChange:
         return {
             'type': self.type.value,
             'moved_m': round(self.moved_m, 3),
-            **{key: None if node is None else _told(node) for key, node in sides.items()},
+            **{key: None if node is None else _node_to_json(node) for key, node in sides.items()},
         }
 
 
-def _told(node: SceneNode) -> dict[str, Any]:
+def _node_to_json(node: SceneNode) -> dict[str, Any]:
     box = box_of(node)
     assert box is not None
     corners = {'min': box.minimum.round(4).tolist(), 'max': box.maximum.round(4).tolist()}
@@ -112,7 +112,7 @@ def detected_changes(
     ----------
     before, after : SemanticMap
         Maps of two visits with named objects that have boxes; those without are left out. Points,
-        where there are any, tell what was looked at.
+        where there are any, show what was looked at.
     options : DetectionOptions, optional
         Limits.
 
@@ -238,7 +238,7 @@ def true_changes(
     """Return what changed between two states of a scene, by the ids of its objects.
 
     A thing that no camera saw where it stood, or the place of one that the other path has not
-    looked at, makes a change that no map can tell: it is `unseen`.
+    looked at, makes a change that no map can show: it is `unseen`.
 
     Raises
     ------
@@ -248,7 +248,7 @@ def true_changes(
     if (before.dataset, before.label_set.sha256) != (after.dataset, after.label_set.sha256):
         raise ConfigError(
             f'ground truth of {before.dataset}/{before.scene} and of {after.dataset}/'
-            f'{after.scene}: changes are told by the ids of objects, which mean nothing across '
+            f'{after.scene}: changes are found by the ids of objects, which mean nothing across '
             'data sets; give two states of one scene'
         )
     options = options or DetectionOptions()
@@ -274,7 +274,7 @@ def true_changes(
     found += [ObjectChange(ChangeType.ADDITION, None, node) for node in come]
     within_m = options.seen_within_m
 
-    def told(item: ObjectChange) -> bool:
+    def was_seen(item: ObjectChange) -> bool:
         sides = ((item.before, before, after), (item.after, after, before))
         return all(
             node.id in own.seen_instances and _near(other.surface.points, _box(node), within_m)
@@ -282,7 +282,7 @@ def true_changes(
             if node is not None
         )
 
-    seen = [item for item in found if told(item)]
+    seen = [item for item in found if was_seen(item)]
     return Differences(tuple(seen), tuple(item for item in found if item not in seen))
 
 

@@ -174,7 +174,7 @@ def question_only(*, material: AnsweringMaterial, options: dict[str, Any]) -> Qu
 
 
 class CaptionAnswerer(PromptedAnswerer):
-    """Tells a language model the graph in sentences, as text models are in Hypo3D."""
+    """Describes the graph to a language model in sentences, as text models are in Hypo3D."""
 
     def __init__(self, material: AnsweringMaterial, graph_tokens: int) -> None:
         super().__init__(material, 'caption', 'answer_from_caption')

@@ -236,7 +236,7 @@ def arguments_of(call: ToolCall) -> dict[str, Any]:
 
 
 def declared_tools() -> tuple[Tool, ...]:
-    """Return the tools as a model is told of them, that for the answer last."""
+    """Return the tools as a model gets them, that for the answer last."""
     tools = [_declared(name, tool.arguments) for name, tool in _TOOLS.items()]
     return (*tools, _declared(ANSWER, GiveAnswer))
 

@@ -358,8 +358,8 @@ def uneven_mix(questions: Sequence[Question]) -> str:
     few = [name for name in ALL_CATEGORIES if counts[name] < share - 1]
     if not asked or not few:
         return ''
-    told = ', '.join(f'{name} {counts[name] or "none"}' for name in few)
-    return f'of {asked} questions each category should have {share}; the scene allows: {told}'
+    allowed = ', '.join(f'{name} {counts[name] or "none"}' for name in few)
+    return f'of {asked} questions each category should have {share}; the scene allows: {allowed}'
 
 
 def _quota(count: int, categories: Sequence[str]) -> dict[str, int]:

@@ -155,7 +155,7 @@ def _compared(first: SceneNode, second: SceneNode, word: str) -> bool | None:
 
 
 def _is_above(first: SceneNode, second: SceneNode) -> bool:
-    """Tell whether feet and top of one are clearly above those of the other."""
+    """Return whether feet and top of one are clearly above those of the other."""
     boxes = (first.known_box, second.known_box)
     low, high = sorted(boxes, key=lambda box: float(box.center[2]))
     feet, tops = (

@@ -74,7 +74,7 @@ def _views(poses: tuple[Pose, ...]) -> Iterable[Pose]:
 
 
 def _nearest(truth: GroundTruth, points: NDArray[np.float32], pose: Pose) -> NDArray[np.bool_]:
-    """Tell which points no other point hides, in an image of cells wider than their gaps."""
+    """Return which points no other point hides, in an image of cells wider than their gaps."""
     camera = truth.intrinsics
     turned = (points - pose.translation.astype(np.float32)) @ pose.rotation.astype(np.float32)
     depth = turned[:, 2]

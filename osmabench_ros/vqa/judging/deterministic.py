@@ -217,7 +217,7 @@ class DeterministicJudge:
 
 
 def _is_head(first: str, second: str) -> bool:
-    """Tell whether words name one kind; a doorway and a countertop are of what they begin with."""
+    """Return whether words name one kind; a doorway is a door, and a countertop a counter."""
     short, long = sorted((first, second), key=len)
     return long in (short, f'{short}way', f'{short}top')
 
@@ -229,7 +229,7 @@ def _heads(noun: str) -> tuple[str, ...]:
 
 
 def is_joint(right: str) -> bool:
-    """Tell whether "and" joins things of a right answer, so that all of them have to be named."""
+    """Return whether "and" joins things of a right answer, so that all have to be named."""
     parts = [part for part in right.split(',') if any(t.noun for t in noun_phrases(part))]
     return len(noun_phrases(right)) > len(parts)
 
@@ -350,7 +350,7 @@ def _same_description(wanted: NounPhrase, given: NounPhrase) -> bool:
 
 
 def _is_other_than_wood(painted: NounPhrase, wooden: NounPhrase) -> bool:
-    """Tell whether one thing has a colour that wood has not, and the other is of plain wood."""
+    """Return whether one thing has a colour that wood has not, and the other is of plain wood."""
     return (
         'wood' in wooden.materials
         and not wooden.colors
