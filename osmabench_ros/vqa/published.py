@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel, ConfigDict
+
 from osmabench_ros.base.limits.documents import parse_json
 from osmabench_ros.base.limits.meter import read_unpacked
 from osmabench_ros.errors import QuestionError, errors_as
@@ -36,6 +38,12 @@ CONDITIONS = frozenset(
 
 _PUBLISHED = ('*_evaluated.json', '*answered*.json')
 _LINES = ('*.jsonl', '*.jsonl.gz')
+
+
+class PublishedRow(BaseModel):
+    """A part of a published file: other keys are passed over, and numbers may stand for texts."""
+
+    model_config = ConfigDict(extra='ignore', frozen=True, coerce_numbers_to_str=True)
 
 
 @dataclass(frozen=True)

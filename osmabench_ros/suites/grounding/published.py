@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from osmabench_ros.base.limits.documents import read_json, read_text
 from osmabench_ros.base.strict import validated
@@ -25,6 +25,7 @@ from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.suites.grounding.expressions import asked
 from osmabench_ros.suites.grounding.generation import SUITE, TOLERANCE
 from osmabench_ros.suites.grounding.scores import THRESHOLDS, published_iou
+from osmabench_ros.vqa.published import PublishedRow
 from osmabench_ros.vqa.questions import AnswerType, Evidence, Question, question_id
 
 VIEW_WORDS = frozenset(
@@ -66,11 +67,7 @@ class Referring:
         return bool(VIEW_WORDS.intersection(re.findall('[a-z]+', self.text.lower())))
 
 
-class _Row(BaseModel):
-    model_config = ConfigDict(extra='ignore', frozen=True, coerce_numbers_to_str=True)
-
-
-class _ScanRefer(_Row):
+class _ScanRefer(PublishedRow):
     scene_id: str
     object_id: int
     object_name: str
@@ -79,7 +76,7 @@ class _ScanRefer(_Row):
     token: tuple[str, ...] = ()
 
 
-class _Nr3D(_Row):
+class _Nr3D(PublishedRow):
     stimulus_id: str
     utterance: str
     assignmentid: str = ''
@@ -195,7 +192,7 @@ class ReferringScore:
     value: float | None
 
 
-class _Boxed(_Row):
+class _Boxed(PublishedRow):
     scene_id: str
     object_id: str
     ann_id: str

@@ -10,7 +10,6 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
 
 from osmabench_ros.base.limits.documents import read_json
 from osmabench_ros.base.strict import validated
@@ -18,6 +17,7 @@ from osmabench_ros.errors import QuestionError
 from osmabench_ros.language.embedding import TextEmbedder
 from osmabench_ros.metrics.record import Mode
 from osmabench_ros.scenes.change_kinds import ChangeType
+from osmabench_ros.vqa.published import PublishedRow
 
 QUESTION_TYPES = ('Scale', 'Direction', 'Semantic')
 
@@ -178,11 +178,7 @@ def partial_match(predicted: str, reference: str) -> float:
     return len(set(predicted.split()) & set(words)) / len(words) if words else 0.0
 
 
-class _Row(BaseModel):
-    model_config = ConfigDict(extra='ignore', frozen=True, coerce_numbers_to_str=True)
-
-
-class _Asked(_Row):
+class _Asked(PublishedRow):
     question_type: str
     question: str
     answer: str
@@ -190,7 +186,7 @@ class _Asked(_Row):
     question_id: str = ''
 
 
-class _Changed(_Row):
+class _Changed(PublishedRow):
     context_change: str
     change_type: str
     questions_answers: tuple[_Asked, ...]

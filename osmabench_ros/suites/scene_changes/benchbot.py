@@ -18,6 +18,7 @@ from osmabench_ros.metrics.object_map_quality import (
     ObjectMapQuality,
     ProposedBoxes,
     TrueBoxes,
+    filled,
     object_map_quality,
 )
 
@@ -186,12 +187,5 @@ def _proposed(
             if len(item.state_probs) != 3:
                 raise MetricError(f'{where} needs three state_probs: added, removed, unchanged')
             states[number] = item.state_probs
-    return ProposedBoxes(_boxes(results.objects), _filled(labels), _filled(states) if by_state
+    return ProposedBoxes(_boxes(results.objects), filled(labels), filled(states) if by_state
                          else None)  # fmt: skip
-
-
-def _filled(probs: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return distributions of sum 1: scaled if it is more, else with the rest in the last."""
-    total = probs.sum(axis=1)
-    probs[:, -1] += np.maximum(1.0 - total, 0.0)
-    return np.asarray(probs / np.maximum(total, 1.0)[:, None])

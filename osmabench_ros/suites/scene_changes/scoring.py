@@ -15,6 +15,7 @@ from osmabench_ros.metrics.object_map_quality import (
     ObjectMapQuality,
     ProposedBoxes,
     TrueBoxes,
+    filled,
     object_map_quality,
 )
 from osmabench_ros.metrics.record import MetricRecord, Mode
@@ -159,6 +160,4 @@ def _label_probs(nodes: Sequence[SceneNode], columns: Mapping[str, int]) -> NDAr
         for label in node.labels:
             column = columns.get(normalised_name(label.name), -1)
             row[column] += 1.0 if math.isnan(label.score) else max(label.score, 0.0)
-    total = probs.sum(axis=1)
-    probs[:, -1] += np.maximum(1.0 - total, 0.0)
-    return np.asarray(probs / np.maximum(total, 1.0)[:, None])
+    return filled(probs)
