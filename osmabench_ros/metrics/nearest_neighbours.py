@@ -181,6 +181,10 @@ class Neighbours:
         """Return which queries have a neighbour at most this far away."""
         return self.distances_m <= distance_m
 
+    def rows_within(self, distance_m: float) -> NDArray[np.int64]:
+        """Return the indices of neighbours at most this far away, -1 where there is none."""
+        return np.where(self.within(distance_m), self.indices, -1)
+
 
 def checked_points(points: NDArray[np.floating], what: str) -> NDArray[np.floating]:
     """Return points of shape (N, 3) unchanged.

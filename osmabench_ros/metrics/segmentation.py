@@ -192,8 +192,9 @@ def strict_confusion(
         'auto', 'cpu' or 'cuda'.
     """
     _check_lengths(truth, neighbours)
-    rows = np.where(neighbours.within(max_distance_m), neighbours.indices, -1)
-    taken = _labels_of(predicted, rows, NOTHING)
+    table = np.append(predicted, NOTHING).astype(np.int32)
+    table[table == UNLABELLED] = OUTSIDE
+    taken = table[neighbours.rows_within(max_distance_m)]
     kept = truth != UNLABELLED
     extra = (OUTSIDE, NOTHING)
     matrix = confusion_matrix(
@@ -311,12 +312,3 @@ def _check_lengths(truth: NDArray[np.integer], neighbours: Neighbours) -> None:
         raise MetricError(
             f'{truth.shape} true labels, but {neighbours.indices.shape} nearest neighbours'
         )
-
-
-def _labels_of(
-    predicted: NDArray[np.integer], rows: NDArray[np.int64], none: int
-) -> NDArray[np.int32]:
-    """Return the label of each row; `none` for row -1, OUTSIDE for UNLABELLED."""
-    table = np.append(predicted, none).astype(np.int32)
-    table[table == UNLABELLED] = OUTSIDE
-    return np.asarray(table[rows])

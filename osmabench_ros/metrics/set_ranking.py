@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from osmabench_ros.metrics.openlex3d import MAX_DISTANCE_M, PointFeatures
 from osmabench_ros.metrics.similarity import CosineTable, ranks_of_rows
 from osmabench_ros.metrics.tiers import TieredLabels, TieredObject, stripped
+from osmabench_ros.semantics.labels import rows_by_id
 
 _EPSILON = 1e-8
 
@@ -115,7 +116,7 @@ def set_ranking(
         place.setdefault(stripped(prompt), index)
     near = (points.rows >= 0) & (points.distances_m <= max_distance_m)
     found = []
-    for object_id, own in _points_by_object(points.object_ids):
+    for object_id, own in rows_by_id(points.object_ids).items():
         item = labels.objects.get(object_id)
         if item is None or not (compat or TieredLabels.is_scored(item)):
             continue
@@ -124,16 +125,6 @@ def set_ranking(
         if scores:
             found.append({**scores, 'coverage': (float(near[own].mean()), len(own))})
     return _summary(found)
-
-
-def _points_by_object(object_ids: NDArray[np.integer]) -> Iterator[tuple[int, NDArray[np.intp]]]:
-    """Yield every object with its points, ascending."""
-    if not len(object_ids):
-        return
-    order = np.argsort(object_ids, kind='stable')
-    ids, starts = np.unique(object_ids[order], return_index=True)
-    for object_id, own in zip(ids, np.split(order, starts[1:]), strict=True):
-        yield int(object_id), own
 
 
 _Scores = Mapping[str, tuple[float, int]]

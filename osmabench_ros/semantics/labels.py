@@ -209,6 +209,15 @@ def is_structure(name: str) -> bool:
     return ' '.join(words) in STRUCTURE_NAMES or words[-1] in STRUCTURE_NOUNS
 
 
+def rows_by_id(ids: NDArray[np.integer]) -> dict[int, NDArray[np.intp]]:
+    """Return the ascending rows of every class or instance id, ids ascending."""
+    if not len(ids):
+        return {}
+    order = np.argsort(ids, kind='stable')
+    values, starts = np.unique(ids[order], return_index=True)
+    return dict(zip(values.tolist(), np.split(order, starts[1:]), strict=True))
+
+
 def is_unnamed(name: str) -> bool:
     """Return whether a class name stands for 'no class'."""
     return normalised_name(name) in UNNAMED

@@ -23,7 +23,7 @@ from osmabench_ros.metrics.geometry import (
     volume_of,
 )
 from osmabench_ros.metrics.record import MetricRecord
-from osmabench_ros.semantics.labels import UNLABELLED
+from osmabench_ros.semantics.labels import UNLABELLED, rows_by_id
 from osmabench_ros.semantics.scene_graph import NodeKind
 from osmabench_ros.suites.prediction import point_labels
 from osmabench_ros.suites.suite import MatchingOptions, SuiteContext
@@ -93,13 +93,8 @@ def classes_of(context: SuiteContext) -> Iterator[ScoredPart]:
 
 def rows_by_label(labels: NDArray[np.integer]) -> dict[int, NDArray[np.intp]]:
     """Return the ascending rows of every class id; -1 (no such class) counts as unlabelled."""
-    if not len(labels):
-        return {}
-    short = labels.astype(np.uint16)
     # NumPy sorts 16 bits in linear time.
-    order = np.argsort(short, kind='stable')
-    values, starts = np.unique(short[order], return_index=True)
-    return dict(zip(values.tolist(), np.split(order, starts[1:]), strict=True))
+    return rows_by_id(labels.astype(np.uint16))
 
 
 def rooms_of(context: SuiteContext) -> Iterator[ScoredPart]:

@@ -21,7 +21,7 @@ from osmabench_ros.metrics.graph_matching import (
 )
 from osmabench_ros.metrics.nearest_neighbours import NeighbourIndex
 from osmabench_ros.metrics.overlaps import Overlaps, overlaps_of_instances, overlaps_of_masks
-from osmabench_ros.semantics.labels import NO_INSTANCE, UNLABELLED
+from osmabench_ros.semantics.labels import NO_INSTANCE, UNLABELLED, rows_by_id
 from osmabench_ros.semantics.scene_graph import THINGS, NodeKind, SceneNode
 from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.suites.prediction import class_or_outside, predicted_labels, rows_of_ids
@@ -47,7 +47,7 @@ def mask_overlaps(context: SuiteContext, max_distance_m: float) -> Overlaps | No
     if dense is None or predicted is None or not holdings(context.semantic_map).instances:
         return None
     near, surface = context.matches.surface_to_map, context.ground_truth.surface
-    rows = np.append(predicted.rows, -1)[np.where(near.within(max_distance_m), near.indices, -1)]
+    rows = np.append(predicted.rows, -1)[near.rows_within(max_distance_m)]
     if dense.membership is not None:
         member = dense.membership
         return overlaps_of_masks(
@@ -110,12 +110,9 @@ def _rows_of_masks(
                 yield int(node_id), rows[is_valid[rows]]
         return
     assert dense.instances is not None
-    instances = dense.instances[valid]
-    order = np.argsort(instances, kind='stable')
-    ids, starts = np.unique(instances[order], return_index=True)
-    for node_id, rows in zip(ids, np.split(valid[order], starts[1:]), strict=True):
+    for node_id, rows in rows_by_id(dense.instances[valid]).items():
         if node_id != NO_INSTANCE:
-            yield int(node_id), rows
+            yield node_id, valid[rows]
 
 
 def masks_on_no_thing(

@@ -154,13 +154,14 @@ def material_noun(word: str) -> str:
     return next((noun for noun, adjective in MATERIALS.items() if adjective == word), word)
 
 
-_ADJECTIVES = frozenset(COLORS) | frozenset(SHADES) | frozenset(MATERIALS.values())
+ADJECTIVES = frozenset(COLORS) | frozenset(SHADES) | frozenset(MATERIALS.values())
+"""Words that may stand before a noun in a noun phrase."""
 
 
 @lru_cache(maxsize=4096)
 def without_adjectives(phrase: str) -> str:
     """Return a noun phrase without leading colours and materials; one word always stays."""
     words = phrase.split()
-    while len(words) > 1 and words[0] in _ADJECTIVES:
+    while len(words) > 1 and words[0] in ADJECTIVES:
         words = words[1:]
     return ' '.join(words)

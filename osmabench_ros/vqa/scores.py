@@ -218,13 +218,7 @@ def _record(
     hits, total = [hit for hit, _ in outcomes], len(outcomes)
     if excluded or total == 0:
         return MetricRecord(
-            suite,
-            mode,
-            metric,
-            category,
-            n=total,
-            higher_is_better=higher_is_better,
-            applicable=False,
+            suite, mode, metric, category, n=total, higher_is_better=higher_is_better
         )
     low, high = _interval_over_objects(hits, [nodes for _, nodes in outcomes])
     value = sum(hits) / total

@@ -17,6 +17,7 @@ from osmabench_ros.errors import QuestionError
 from osmabench_ros.language.embedding import TextEmbedder
 from osmabench_ros.metrics.record import Mode
 from osmabench_ros.scenes.change_kinds import ChangeType
+from osmabench_ros.vqa.judging.reading import NUMBER_WORDS
 from osmabench_ros.vqa.published import PublishedRow
 
 QUESTION_TYPES = ('Scale', 'Direction', 'Semantic')
@@ -43,16 +44,11 @@ _SPOKEN: Mapping[str, str] = {
     'southwest': 'back left',
     'southeast': 'back right',
 }
-_ONES = (
-    'zero', 'one', 'two', 'three', 'four', 'five', 'six', 'seven', 'eight', 'nine', 'ten',
-    'eleven', 'twelve', 'thirteen', 'fourteen', 'fifteen', 'sixteen', 'seventeen', 'eighteen',
-    'nineteen',
-)  # fmt: skip
-_TENS = ('twenty', 'thirty', 'forty', 'fifty', 'sixty', 'seventy', 'eighty', 'ninety')
+_TENS = ('thirty', 'forty', 'fifty', 'sixty', 'seventy', 'eighty', 'ninety')
 _POWERS = {'hundred': 10**2, 'thousand': 10**3, 'million': 10**6, 'billion': 10**9}
 _NUMBERS: Mapping[str, int] = {
-    **{word: number for number, word in enumerate(_ONES)},
-    **{word: 10 * number for number, word in enumerate(_TENS, start=2)},
+    **NUMBER_WORDS,
+    **{word: 10 * number for number, word in enumerate(_TENS, start=3)},
     **_POWERS,
 }
 
@@ -136,7 +132,7 @@ def _with_numbers(words: Sequence[str]) -> list[str]:
         value = str(_whole(words[position:run]))
         tail = run + 1
         while run < len(words) and words[run] == 'point' and tail < len(words):
-            if words[tail] not in _ONES[:10]:
+            if _NUMBERS.get(words[tail], 10) >= 10:
                 break
             tail += 1
         if tail > run + 1:

@@ -81,8 +81,7 @@ class ObjectChange:
 
 
 def _node_to_json(node: SceneNode) -> dict[str, Any]:
-    box = box_of(node)
-    assert box is not None
+    box = bounds_of(node)
     corners = {'min': box.minimum.round(4).tolist(), 'max': box.maximum.round(4).tolist()}
     return {'id': node.id, 'label': node.label, 'box': corners}
 
@@ -155,7 +154,8 @@ def _things(semantic_map: SemanticMap) -> list[SceneNode]:
     ]
 
 
-def _box(node: SceneNode) -> AxisAlignedBox:
+def bounds_of(node: SceneNode) -> AxisAlignedBox:
+    """Return the bounds of a node that has a box of some kind."""
     box = box_of(node)
     assert box is not None
     return box
@@ -180,7 +180,7 @@ def _same_things(
             groups[_name(node)][side].append(node)
     pairs = []
     for old, new in groups.values():
-        ways = np.array([[way_m(_box(a), _box(b)) for b in new] for a in old])
+        ways = np.array([[way_m(bounds_of(a), bounds_of(b)) for b in new] for a in old])
         ways = ways.reshape(len(old), len(new))
         stayed = ways <= options.moved_m
         # A thing that stays is worth more than any ways.
@@ -201,7 +201,7 @@ def names_agree(first: SceneNode, second: SceneNode) -> bool:
 
 
 def _alike(first: SceneNode, second: SceneNode, ratio: float) -> bool:
-    edges = sorted(float(_box(node).size.max()) for node in (first, second))
+    edges = sorted(float(bounds_of(node).size.max()) for node in (first, second))
     return edges[1] <= ratio * max(edges[0], 1e-6)
 
 
@@ -209,7 +209,7 @@ def _in_place_of(
     gone: Sequence[SceneNode], come: Sequence[SceneNode], min_iou: float
 ) -> list[tuple[SceneNode, SceneNode]]:
     """Return pairs of a thing that went and one that came to where it was."""
-    iou = np.array([[_box(b).iou(_box(a)) for a in gone] for b in come])
+    iou = np.array([[bounds_of(b).iou(bounds_of(a)) for a in gone] for b in come])
     found = match_nodes(range(len(come)), range(len(gone)), iou.reshape(len(come), len(gone)),
                         min_iou=min_iou)  # fmt: skip
     return [(gone[old], come[new]) for new, old in found.pairs]
@@ -259,7 +259,7 @@ def true_changes(
     found = [
         ObjectChange(ChangeType.MOVEMENT, node, new[key], way)
         for key, node in old.items()
-        if key in new and (way := way_m(_box(node), _box(new[key]))) > options.moved_m
+        if key in new and (way := way_m(bounds_of(node), bounds_of(new[key]))) > options.moved_m
     ]
     gone = [node for key, node in old.items() if key not in new]
     come = [node for key, node in new.items() if key not in old]
@@ -277,7 +277,8 @@ def true_changes(
     def was_seen(item: ObjectChange) -> bool:
         sides = ((item.before, before, after), (item.after, after, before))
         return all(
-            node.id in own.seen_instances and _near(other.surface.points, _box(node), within_m)
+            node.id in own.seen_instances
+            and _near(other.surface.points, bounds_of(node), within_m)
             for node, own, other in sides
             if node is not None
         )
@@ -287,5 +288,5 @@ def true_changes(
 
 
 def _foot(node: SceneNode) -> NDArray[np.float64]:
-    box = _box(node)
+    box = bounds_of(node)
     return np.array([*box.center[:2], box.minimum[2]])

@@ -25,6 +25,7 @@ from osmabench_ros.suites.scene_changes.detection import (
     CHANGE_TYPES,
     Differences,
     ObjectChange,
+    bounds_of,
     names_agree,
 )
 
@@ -52,10 +53,7 @@ def _overlap(first: ObjectChange, second: ObjectChange) -> float:
     overlaps = []
     for a, b in ((first.before, second.before), (first.after, second.after)):
         if a is not None and b is not None:
-            boxes = box_of(a), box_of(b)
-            assert boxes[0] is not None
-            assert boxes[1] is not None
-            overlaps.append(boxes[0].iou(boxes[1]) if names_agree(a, b) else 0.0)
+            overlaps.append(bounds_of(a).iou(bounds_of(b)) if names_agree(a, b) else 0.0)
     return min(overlaps)
 
 

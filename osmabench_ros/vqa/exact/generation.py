@@ -198,7 +198,10 @@ def generate_questions(
             f'{list(categories)}; count must be at least 1, categories come from '
             f'{list(asked.categories)}'
         )
-    view = _view(graph, seen_ids, glimpsed_ids, label_set, also, ways, storeys_m)
+    structure, vocabulary = (
+        ([], []) if label_set is None else (label_set.structure_names, list(label_set.by_name))
+    )
+    view = SceneView(graph, seen_ids, glimpsed_ids, structure, vocabulary, also, ways, storeys_m)
     quota = _quota(count, categories)
     drafts = candidates(view, seed, max(_LEAST_CANDIDATES, 6 * max(quota.values())), asked)
     chosen = select(drafts, quota, view.by_label)
@@ -289,21 +292,6 @@ def _with_share(question: Question, shares: Mapping[int, float]) -> Question:
         return question
     share = {'visible_share': f'{min(known):.3f}'}
     return replace(question, provenance={**question.provenance, **share})
-
-
-def _view(
-    graph: SceneGraph,
-    seen_ids: Collection[int],
-    glimpsed_ids: Collection[int],
-    label_set: LabelSet | None,
-    also: Collection[SceneGraph],
-    ways: Sequence[Ways],
-    storeys_m: Sequence[tuple[float, ...]],
-) -> SceneView:
-    if label_set is None:
-        return SceneView(graph, seen_ids, glimpsed_ids, also=also, ways=ways, storeys_m=storeys_m)
-    structure, vocabulary = label_set.structure_names, list(label_set.by_name)
-    return SceneView(graph, seen_ids, glimpsed_ids, structure, vocabulary, also, ways, storeys_m)
 
 
 def candidates(view: SceneView, seed: int, limit: int, asked: QuestionSet = EXACT) -> list[Draft]:

@@ -130,7 +130,7 @@ def _without_duplicates(candidates: Sequence[Candidate]) -> Sifted:
     groups: dict[str, list[Candidate]] = defaultdict(list)
     for candidate in candidates:
         groups[plain(candidate.text).rstrip('?')].append(candidate)
-    kept_ids: dict[str, str] = {}
+    kept_ids: set[str] = set()
     removals: list[Removal] = []
     for group in groups.values():
         winner = max(group, key=_weight)
@@ -139,7 +139,7 @@ def _without_duplicates(candidates: Sequence[Candidate]) -> Sifted:
         if len(answers) > 1 and is_text:
             removals += [removed(c, 'rules', 'frames contradict each other') for c in group]
             continue
-        kept_ids[winner.id] = winner.id
+        kept_ids.add(winner.id)
         losers = [candidate for candidate in group if candidate is not winner]
         removals += [removed(c, 'rules', f'duplicate of {winner.id}') for c in losers]
     return [candidate for candidate in candidates if candidate.id in kept_ids], removals
