@@ -16,7 +16,6 @@ from osmabench_ros.suites.question_suite import (
     written_summary,
 )
 from osmabench_ros.suites.suite import SuiteContext
-from osmabench_ros.vqa.answering.rule import label_embedder
 from osmabench_ros.vqa.evaluation import (
     QuestionedMap,
     QuestionResult,
@@ -24,6 +23,7 @@ from osmabench_ros.vqa.evaluation import (
     records_of_summary,
 )
 from osmabench_ros.vqa.exact.generation import EXACT, SUITE, questions_about
+from osmabench_ros.vqa.graph_index import Embedder
 from osmabench_ros.vqa.questions import Question
 
 
@@ -98,7 +98,7 @@ class ExactQuestionsSuite(QuestionSuite[Any]):
 
     def questioned(self, context: SuiteContext) -> QuestionedMap:
         """Return the map of a context in the form that is questioned."""
-        embedder = self._embedder(context)
+        embedder = self.embedder(context)
         return QuestionedMap.in_scene(context.published_graph, context.ground_truth, embedder)
 
     def questions(self, context: SuiteContext) -> Sequence[Question]:
@@ -111,8 +111,9 @@ class ExactQuestionsSuite(QuestionSuite[Any]):
             asked=self.asked,
         )
 
-    def _embedder(self, context: SuiteContext) -> SentenceEmbedder | None:
+    def embedder(self, context: SuiteContext) -> Embedder | None:
+        """Return what compares labels, as the options want it."""
         use = self._options.embedding
         if use is EmbeddingUse.AUTO:
-            return label_embedder(context.semantic_map, context.ground_truth.label_set)
+            return super().embedder(context)
         return SentenceEmbedder() if use is EmbeddingUse.ON else None

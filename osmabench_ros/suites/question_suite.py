@@ -21,6 +21,7 @@ from osmabench_ros.vqa.answering.answerer import (
     parsed_reference,
 )
 from osmabench_ros.vqa.answering.language_model import DEFAULT_GRAPH_TOKENS
+from osmabench_ros.vqa.answering.rule import label_embedder
 from osmabench_ros.vqa.evaluation import summary_of, write_judging
 from osmabench_ros.vqa.graph_index import Embedder
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge, Judge
@@ -143,6 +144,10 @@ class QuestionSuite(Generic[OptionsT]):
     def prepared_questions(self, context: SuiteContext) -> list[Question]:
         """Return the questions of this suite that were prepared with the scene."""
         return [item for item in context.questions if item.suite == self.name]
+
+    def embedder(self, context: SuiteContext) -> Embedder | None:
+        """Return what compares labels of a map that does not speak those of the scene."""
+        return label_embedder(context.semantic_map, context.ground_truth.label_set)
 
     def material(self, context: SuiteContext, embedder: Embedder | None) -> AnsweringMaterial:
         """Return what answerers may use."""

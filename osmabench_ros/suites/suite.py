@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, Generic, Protocol, TypeVar, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,13 +15,13 @@ from pydantic import Field, model_validator
 
 from osmabench_ros.base.extensions import SUITES, extension_names, load_extension
 from osmabench_ros.base.progress import Progress, silent
-from osmabench_ros.base.strict import Strict
+from osmabench_ros.base.strict import Strict, validated
 from osmabench_ros.errors import MetricError
 from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
 from osmabench_ros.maps.semantic_map import FeatureSpace, SemanticMap
 from osmabench_ros.metrics.geometry import surfel_distances
 from osmabench_ros.metrics.nearest_neighbours import NeighbourIndex, Neighbours
-from osmabench_ros.metrics.record import MetricRecord
+from osmabench_ros.metrics.record import MetricRecord, Mode
 from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.suites.named_map import NodeLabeller, graph_as_stated, named_map
 from osmabench_ros.vqa.questions import Question
@@ -228,6 +228,30 @@ class Suite(Protocol):
     def evaluate(self, context: SuiteContext) -> list[MetricRecord]:
         """Score one map; figures the map has no material for are `applicable: false`."""
         ...
+
+
+OptionsT = TypeVar('OptionsT', bound=Strict)
+
+
+class FigureSuite(Generic[OptionsT]):
+    """A suite with figures of one mode; `name` and `options_type` are its own."""
+
+    name: str
+    options_type: type[OptionsT]
+    mode = Mode.NONE
+    lower_is_better: frozenset[str] = frozenset()
+    """Figures of which less is better."""
+
+    def __init__(self, *, options: Mapping[str, Any]) -> None:
+        self._options = validated(self.options_type, options, f'suite "{self.name}"')
+
+    def _record(
+        self, metric: str, value: float | None, n: int = 0, class_name: str = ''
+    ) -> MetricRecord:
+        better = metric not in self.lower_is_better
+        return MetricRecord(
+            self.name, self.mode.value, metric, class_name, value, n=n, higher_is_better=better
+        )
 
 
 class SuiteFactory(Protocol):

@@ -71,24 +71,20 @@ def _measure(noun: str) -> str:
     return 'piece' if noun in _MASS or noun.split(' ')[-1] in _MASS else 'set'
 
 
-def _countable(noun: str) -> str:
+def bare(noun: str) -> str:
+    """Return a noun phrase without article, countable."""
     return f'{_measure(noun)} of {noun}' if is_plural_only(noun) else noun
 
 
 def indefinite(noun: str) -> str:
     """Return a noun phrase with 'a' or 'an'; 'blinds' becomes 'a set of blinds'."""
-    phrase = _countable(noun)
+    phrase = bare(noun)
     return f'an {phrase}' if _VOWEL_SOUND.match(phrase) else f'a {phrase}'
 
 
 def definite(noun: str) -> str:
     """Return a noun phrase with 'the'."""
-    return f'the {_countable(noun)}'
-
-
-def bare(noun: str) -> str:
-    """Return a noun phrase without article, countable."""
-    return _countable(noun)
+    return f'the {bare(noun)}'
 
 
 @lru_cache(maxsize=4096)

@@ -20,7 +20,6 @@ from osmabench_ros.suites.suite import SuiteContext
 from osmabench_ros.vqa.answering.answerer import Answerer, AnsweringMaterial, parsed_reference
 from osmabench_ros.vqa.answering.baselines import constant, most_frequent
 from osmabench_ros.vqa.answering.pictures import encoded
-from osmabench_ros.vqa.answering.rule import label_embedder
 from osmabench_ros.vqa.evaluation import (
     answer_all,
     answered_and_judged,
@@ -72,7 +71,7 @@ class CoSpaceSuite(QuestionSuite[AnswererOptions]):
         if not questions:
             return [MetricRecord(self.name, mode.value, 'accuracy') for mode in _MODES]
         asked = context.published_graph
-        embedder = label_embedder(context.semantic_map, context.ground_truth.label_set)
+        embedder = self.embedder(context)
         rules, judge = RuleOfViews(embedder), DeterministicJudge(embedder)
         material = self.material(context, embedder)
         named, answerer = self._options.answerer, self.answerer(rules, material)

@@ -25,7 +25,6 @@ from osmabench_ros.suites.question_suite import (
 )
 from osmabench_ros.suites.suite import SuiteContext
 from osmabench_ros.vqa.answering.baselines import most_frequent
-from osmabench_ros.vqa.answering.rule import label_embedder
 from osmabench_ros.vqa.evaluation import (
     answer_all,
     answered_and_judged,
@@ -121,7 +120,7 @@ class Hypo3DSuite(QuestionSuite[Hypo3DOptions]):
         if not questions:
             return [MetricRecord(self.name, '', f'accuracy_{Hypo3DRun.TOLD.value}')]
         asked = context.published_graph
-        embedder = label_embedder(context.semantic_map, context.ground_truth.label_set)
+        embedder = self.embedder(context)
         rules, equality = RuleOfChanges(embedder), DeterministicJudge(embedder)
         material = self.material(context, embedder)
         answerer = self.answerer(rules, material)

@@ -18,7 +18,7 @@ from osmabench_ros.base.progress import Progress, silent
 from osmabench_ros.errors import ConfigError, LanguageModelError, QuestionError
 from osmabench_ros.language.client import ModelClient
 from osmabench_ros.language.model import ImagePart, ModelRequest, RefusalError
-from osmabench_ros.language.prompts import Prompt, load_prompt
+from osmabench_ros.language.prompts import load_prompt
 from osmabench_ros.metrics.record import Mode
 from osmabench_ros.metrics.statistics import wilson_interval
 from osmabench_ros.suites.space3d.folder import DETECTIONS, SceneFolder
@@ -171,11 +171,33 @@ def _write(file: Path, kept: Mapping[str, Entry]) -> None:
     write_text(file, json.dumps(kept, indent=4))
 
 
-class _Compat:
-    """Every answer goes to a model, whose reply is read as the published code does."""
+class _Decider:
+    """Decides whether answers to a scene are right, by models if need be."""
 
     def __init__(self, folder: SceneFolder, judges: Judges) -> None:
         self._folder, self._judges, self._prompt = folder, judges, load_prompt('judge_space3d')
+
+    def _request(
+        self, number: str, question: str, said: str, schema: Mapping[str, Any] | None = None
+    ) -> ModelRequest:
+        reference = self._folder.references[number]
+        shown = not isinstance(reference.answer, str)
+        text = self._prompt.render(
+            question=question,
+            right=reference.context,
+            answer=said,
+            criterion=reference.prompt,
+            image=shown,
+        )
+        images = (ImagePart(self._folder.image(number)),) if shown else ()
+        return ModelRequest(text, self._prompt.system, images, schema, max_output_tokens=4000)
+
+
+class _Compat(_Decider):
+    """Every answer goes to a model, whose reply is read as the published code does."""
+
+    def __init__(self, folder: SceneFolder, judges: Judges) -> None:
+        super().__init__(folder, judges)
         for item in folder.references.values():
             if judges.of(image=not isinstance(item.answer, str)) is None:
                 option = '--judge' if isinstance(item.answer, str) else '--vision-judge'
@@ -185,7 +207,7 @@ class _Compat:
                 )
 
     def entry(self, number: str, question: str, said: str) -> Entry:
-        request = _request(self._prompt, self._folder, number, question, said)
+        request = self._request(number, question, said)
         client = self._judges.of(image=bool(request.images))
         assert client is not None
         try:
@@ -210,11 +232,11 @@ def read_as_published(reply: str) -> Entry:
     return dict(found) if isinstance(found, dict) else {'error': reply}
 
 
-class _Strict:
+class _Strict(_Decider):
     """Rules first; a model where none fits, if there is one."""
 
     def __init__(self, folder: SceneFolder, judges: Judges) -> None:
-        self._folder, self._judges, self._prompt = folder, judges, load_prompt('judge_space3d')
+        super().__init__(folder, judges)
         known = folder.detections if (folder.path / DETECTIONS).exists() else None
         self._grader = SentenceGrader(known)
 
@@ -230,35 +252,12 @@ class _Strict:
         client = self._judges.of(image=not isinstance(reference.answer, str))
         if client is None:
             return {'justification': rule, 'by': 'none'}
-        request = _request(
-            self._prompt, self._folder, number, question, said, schema=schema(_Judgement)
-        )
+        request = self._request(number, question, said, schema(_Judgement))
         try:
             found = client.ask(request, lambda text: parse(_Judgement, text))
         except RefusalError as refusal:
             return {'justification': str(refusal), 'by': 'none'}
         return {**found.model_dump(), 'by': client.name}
-
-
-def _request(
-    prompt: Prompt,
-    folder: SceneFolder,
-    number: str,
-    question: str,
-    said: str,
-    schema: Mapping[str, Any] | None = None,
-) -> ModelRequest:
-    reference = folder.references[number]
-    shown = not isinstance(reference.answer, str)
-    text = prompt.render(
-        question=question,
-        right=reference.context,
-        answer=said,
-        criterion=reference.prompt,
-        image=shown,
-    )
-    images = (ImagePart(folder.image(number)),) if shown else ()
-    return ModelRequest(text, prompt.system, images, schema, max_output_tokens=4000)
 
 
 def _score(scene: str, mode: Mode, entries: list[Entry]) -> SceneScore:
