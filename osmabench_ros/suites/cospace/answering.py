@@ -22,7 +22,7 @@ from osmabench_ros.suites.cospace.wording import (
     read,
 )
 from osmabench_ros.vqa.answering.answerer import OneByOne
-from osmabench_ros.vqa.answering.graph_reader import GraphReader
+from osmabench_ros.vqa.answering.rule import GraphReader
 from osmabench_ros.vqa.answering.ways import FloorWays, ways_of_map
 from osmabench_ros.vqa.graph_index import Embedder
 from osmabench_ros.vqa.questions import LETTERS, Answer, Inquiry

@@ -10,8 +10,7 @@ from osmabench_ros.base.progress import Progress, silent
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.suites.hypo3d.described_change import changed_graph, read_anchors, read_change
 from osmabench_ros.suites.hypo3d.frame import Side, frame_of, orientation
-from osmabench_ros.vqa.answering.graph_reader import GraphReader
-from osmabench_ros.vqa.answering.rule import RuleAnswerer
+from osmabench_ros.vqa.answering.rule import GraphReader, RuleAnswerer
 from osmabench_ros.vqa.english import definite, without_article
 from osmabench_ros.vqa.graph_index import Embedder
 from osmabench_ros.vqa.questions import Answer, Inquiry

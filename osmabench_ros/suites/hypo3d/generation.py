@@ -23,7 +23,7 @@ from osmabench_ros.suites.hypo3d.hypotheses import (
     chosen_hypotheses,
     whole_view,
 )
-from osmabench_ros.vqa.answering.graph_reader import GraphReader
+from osmabench_ros.vqa.answering.rule import GraphReader
 from osmabench_ros.vqa.evaluation import UNSEEABLE
 from osmabench_ros.vqa.exact.generation import with_neighbour_margins
 from osmabench_ros.vqa.exact.view import label_of, shuffled
