@@ -86,31 +86,14 @@ def panorama_questions(
     seed: int,
     places: int = DEFAULT_PLACES,
 ) -> tuple[list[Question], dict[str, NDArray[np.uint8]]]:
-    """Generate questions about the views from places on a path.
+    """Generate questions about the views from places on a path, with their images by name; seeded.
 
-    Parameters
-    ----------
-    truth : GroundTruth
-        Of the scene and the path; the camera turns at places of the path.
-    render : callable
-        Returns the images of an optical pose; `HFOV_RAD` wide, with instances.
-    scene_key : str
-        Written into the questions.
-    seed : int
-        The same arguments give the same questions.
-    places : int
-        Places, spread evenly along the path.
-
-    Returns
-    -------
-    questions : list of Question
-        The category is a `Task`, the provenance has `item`, equal for all orders of the images,
-        `order`, and of rotation tasks `views`, what the images show, in words. Exactly one option
-        is right, each letter as often as the others of a task. What is asked has the same answer
-        for whole objects and for their visible parts; of counts and ways the points of the ground
-        truth give it too.
-    images : dict of str to ndarray of uint8 (H, W, 3)
-        By the names in the questions.
+    `render` returns the images of an optical pose, `HFOV_RAD` wide, with instances; the places are
+    spread evenly along the path. The category is a `Task`, the provenance has `item`, equal for
+    all orders of the images, `order`, and of rotation tasks `views`, what the images show, in
+    words. Exactly one option is right, each letter as often as the others of a task. What is asked
+    has the same answer for whole objects and for their visible parts; of counts and ways the
+    points of the ground truth give it too.
     """
     known = _Known(truth)
     questions: dict[str, Question] = {}

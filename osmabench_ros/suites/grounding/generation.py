@@ -53,28 +53,14 @@ class Length(str, Enum):
 def grounding_questions(
     truth: GroundTruth, *, scene: str, seed: int, targets: int = DEFAULT_TARGETS
 ) -> list[Question]:
-    """Generate referring expressions about what a path saw.
+    """Generate referring expressions about what a path saw; the same seed gives the same.
 
-    Parameters
-    ----------
-    truth : GroundTruth
-        Of the scene and the path.
-    scene : str
-        Written into the questions.
-    seed : int
-        The same arguments give the same questions.
-    targets : int
-        Things that are meant, each by up to three expressions; as many of each `ClueKind` as there
-        are.
-
-    Returns
-    -------
-    list of Question
-        The answer is the box of the visible part of the target, the category is the `ClueKind` of
-        what sets it apart from others of its kind. The provenance has `target` (instance id),
-        `length` (`Length`), `same_class` (how many of its kind there are) and `expression`. The
-        first part of each expression holds for the target alone, by a margin, for whole objects
-        and visible parts, and all that follows holds for the target too.
+    There are `targets` things that are meant, each by up to three expressions, and as many of each
+    `ClueKind` as possible. The answer is the box of the visible part of the target, the category
+    the `ClueKind` of what sets it apart from others of its kind. The provenance has `target`
+    (instance id), `length` (`Length`), `same_class` (how many of its kind there are) and
+    `expression`. The first part of each expression holds for the target alone, by a margin, for
+    whole objects and visible parts, and all that follows holds for the target too.
     """
     view = SceneView.of_path(truth)
     describer = _Describer(truth, view)

@@ -23,18 +23,10 @@ _SAME = 0.25
 class Grounded:
     """How well one expression was answered.
 
-    Parameters
-    ----------
-    groups : tuple of str
-        What it counts for: '' for all, difficulty, length and kind.
-    iou, iou_published : float or None
-        With the box of the target, the second as `published_iou`; None without an answer.
-    distance_m : float or None
-        Between the centres of both boxes.
-    rank : int or None
-        Place of the right node, from 1; None if it is not among those that were ranked.
-    same_class : int
-        Things of the kind in the scene.
+    `groups` are what it counts for: 'all', difficulty, length and kind. Both IoUs are with the box
+    of the target, the second as `published_iou`, and None without an answer, as the distance of
+    the centres is. `rank` is the place of the right node, from 1, None if it is not among those
+    that were ranked; `same_class` counts things of the kind in the scene.
     """
 
     groups: tuple[str, ...]

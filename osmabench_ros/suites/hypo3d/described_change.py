@@ -24,20 +24,10 @@ _HELD = frozenset({RelationType.ON.value, RelationType.IN.value, RelationType.AT
 class DescribedChange:
     """A change in words; phrases are as in questions, without article.
 
-    Parameters
-    ----------
-    type : ChangeType
-        What happens to the thing.
-    thing : str
-        What moves, goes, is painted or is replaced; of an addition what the new thing is like.
-    other : str
-        Of an addition what the new thing stands beside, of a replacement what comes.
-    side, distance_m : Side, float
-        Where a thing moves, or where the new one is from `other`, centre to centre.
-    color : str
-        The new colour.
-    anchors : mapping of Side to str
-        Things at the sides of the scene.
+    `thing` moves, goes, is painted or is replaced; of an addition it is what the new thing is
+    like. `other` is what that stands beside, or what comes in a replacement. `side` and
+    `distance_m` are where a thing moves, or where the new one is from `other`, centre to centre;
+    `anchors` are things at the sides of the scene.
     """
 
     type: ChangeType
@@ -126,25 +116,11 @@ def _lower(text: str) -> str:
 def changed_graph(
     graph: SceneGraph, change: DescribedChange, named: Named, *, new_id: int | None = None
 ) -> SceneGraph | None:
-    """Apply a described change to a scene graph by rule.
+    """Apply a described change to a scene graph by rule; None if the graph lacks a named thing.
 
-    Parameters
-    ----------
-    graph : SceneGraph
-        Of a map, or the truth.
-    change : DescribedChange
-        What has changed.
-    named : callable
-        Finds things in the graph.
-    new_id : int, optional
-        Id of what comes; by default the next free one.
-
-    Returns
-    -------
-    SceneGraph or None
-        What moves takes along what it holds; what comes has the size of the thing that it is
-        like, and stands on the same level; relations of what was touched are derived from boxes
-        anew. None if the graph lacks a thing that the change names, or its box.
+    What moves takes along what it holds; what comes has the size of the thing that it is like, and
+    stands on the same level; relations of what was touched are derived from boxes. `named` finds
+    things in the graph, and `new_id` is for what comes, by default the next free one.
     """
     thing = named(change.thing)
     if thing is None or thing.box is None:

@@ -53,16 +53,8 @@ class WorldFrame:
     def direction(self, thing: AxisAlignedBox, origin: AxisAlignedBox) -> str:
         """Return where a thing is as seen from another, by their centres in plan.
 
-        Parameters
-        ----------
-        thing, origin : AxisAlignedBox
-            In the world, z up.
-
-        Returns
-        -------
-        str
-            'front', 'back', 'left', 'right' or two of them, the first one of front or back, each
-            45 degrees wide; '' within DEAD_BAND_RAD of a border, or closer than NEAREST_M.
+        It is 'front', 'back', 'left', 'right' or two of them, the first one of front or back, each
+        45 degrees wide; '' within DEAD_BAND_RAD of a border, or closer than NEAREST_M.
         """
         offset = (thing.center - origin.center)[:2]
         if float(np.linalg.norm(offset)) < NEAREST_M:
@@ -88,18 +80,9 @@ def _bounds_of(graph: SceneGraph) -> AxisAlignedBox:
 def chosen_anchors(graph: SceneGraph, names: Mapping[int, str]) -> dict[Side, str]:
     """Choose things at the sides of a scene, from which directions follow.
 
-    Parameters
-    ----------
-    graph : SceneGraph
-        Of the scene; boxes in the world.
-    names : mapping of int to str
-        Phrases that mean one thing each, by node id; only these can be anchors.
-
-    Returns
-    -------
-    dict of Side to str
-        For each side where there is one, the bulkiest named thing that lies within 35 degrees of
-        it and in the outer half of the scene, seen from its middle; the front is the world's +x.
+    For each side where there is one it is the bulkiest of the nodes with `names` that lies within
+    35 degrees of it and in the outer half, seen from the scene's middle; the front is the world's
+    +x.
     """
     bounds, frame = _bounds_of(graph), WorldFrame(0.0)
     best: dict[Side, tuple[float, int]] = {}

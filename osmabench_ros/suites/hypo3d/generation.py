@@ -102,32 +102,15 @@ def hypothetical_questions(
     seed: int,
     count: int = DEFAULT_CHANGES,
 ) -> tuple[list[Question], list[Change]]:
-    """Choose changes of a scene and generate questions of three runs about them.
+    """Choose changes of a scene and generate questions of three runs about them, seeded.
 
-    Parameters
-    ----------
-    scene : Scene
-        The scene that is mapped.
-    truth : GroundTruth
-        Of the scene and the path through it; what that did not see is not asked about.
-    scene_key : str
-        Written into the questions.
-    seed : int
-        The same arguments give the same questions.
-    count : int
-        Changes.
-
-    Returns
-    -------
-    questions : list of Question
-        Those of `Hypo3DRun` UNCHANGED, TOLD and IRRELEVANT; the category is a `Hypo3DKind`, the
-        provenance has `run`, `change` (its type), `item` (equal in all runs), `affected`, 'yes'
-        where the change changes the answer, `number` (of the change in `changes`), and
-        `changed_scene`, the name of the scene after the change. Answers of TOLD come from the
-        graph of the changed meshes. Asked is only what the visible parts answer likewise, after
-        the change is made to them by rule.
-    changes : list of Change
-        For `changed_scene`, in order.
+    The questions are of `Hypo3DRun` UNCHANGED, TOLD and IRRELEVANT; the category is a
+    `Hypo3DKind`, the provenance has `run`, `change` (its type), `item` (equal in all runs),
+    `affected`, 'yes' where the change changes the answer, `number` (of the change among those that
+    are returned), and `changed_scene`, the name of the scene after the change. Answers of TOLD
+    come from the graph of the changed meshes. Asked is only about what the path saw, and what the
+    visible parts answer likewise, after the change is made to them by rule. The changes are for
+    `changed_scene`, in order.
     """
     hypotheses = chosen_hypotheses(scene, truth.graph, truth.seen_instances, seed, count)
     builder = _Builder(scene, truth, scene_key, seed)

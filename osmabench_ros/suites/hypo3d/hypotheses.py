@@ -60,18 +60,10 @@ def chosen_hypotheses(
     seed: int,
     count: int = DEFAULT_CHANGES,
 ) -> list[Hypothesis]:
-    """Choose changes of a scene that can be made and described without ambiguity.
+    """Choose changes of a scene that can be made and described without ambiguity, seeded.
 
-    Parameters
-    ----------
-    scene, graph : Scene, SceneGraph
-        The scene and its exact graph.
-    seen : collection of int
-        Instances that may be changed, or named by the description of a change.
-    seed : int
-        The same arguments give the same changes.
-    count : int
-        Changes wanted, of different types as far as there are five; fewer where none fits.
+    Only `seen` instances are changed, or named by a description. Types differ as far as there are
+    five; fewer than `count` come where none fits.
     """
     view = whole_view(scene, graph)
     rng = np.random.default_rng([seed, 3])

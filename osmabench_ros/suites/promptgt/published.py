@@ -94,23 +94,11 @@ Place = tuple[str, str, str]
 def block_rows(root: Path, source: str) -> list[dict[str, Any]]:
     """Return accuracies by approach, subset, light and block, of all answers below a folder.
 
-    Parameters
-    ----------
-    root : Path
-        Folder with ``*answered*.json`` at any depth; the names of folders say what they are of.
-    source : str
-        STANDARD or PROMPT, which decides the categories that count.
-
-    Raises
-    ------
-    QuestionError
-        If there is no such file, or one cannot be read.
-
-    Notes
-    -----
-    As the code of OSMa-Bench++: the first verdict key that an answer has counts, even an empty
-    one; an answer without any is "unknown" and stays in the denominator; other categories, and
-    files that are no list, are passed over.
+    Files are ``*answered*.json`` at any depth, and the names of folders say what they are of;
+    without any it is a QuestionError. `source`, STANDARD or PROMPT, decides the categories that
+    count. As in the code of OSMa-Bench++ the first verdict key that an answer has counts, even an
+    empty one; an answer without any is "unknown" and stays in the denominator; other categories,
+    and files that are no list, are passed over.
     """
     files = sorted(root.rglob(_ANSWERED))
     if not files:

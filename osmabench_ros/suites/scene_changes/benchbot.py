@@ -81,24 +81,12 @@ class _TruthFile(_Part):
 def score_benchbot(results: Path, truths: Sequence[Path]) -> ObjectMapQuality:
     """Return the object map quality of a results file of BenchBot.
 
-    Parameters
-    ----------
-    results : Path
-        JSON with `task_details` and `results`; of the format ``object_map_with_states`` for scene
-        change detection, else an object map.
-    truths : sequence of Path
-        JSON with `ground_truth`, one file, for scene change detection two: before and after.
-
-    Raises
-    ------
-    MetricError
-        If a file is malformed, or there is not the number of truths that the task needs.
-
-    Notes
-    -----
-    As in its code, classes that the truth does not know count as background, distributions of sum
-    above 1 are scaled, of less are filled up with background or the state unchanged, and what
-    changed is each object that is in one truth and not equally in the other.
+    Results of the format ``object_map_with_states`` are of scene change detection and need two
+    truths, before and after; else it is an object map with one. Another number of truths, or a
+    malformed file, is a MetricError. As in BenchBot's code, classes that the truth does not know
+    count as background, distributions of sum above 1 are scaled, of less are filled up with
+    background or the state unchanged, and what changed is each object that is in one truth and not
+    equally in the other.
     """
     said = validated(_Submission, read_json(results, MetricError), str(results), MetricError)
     known = [

@@ -107,19 +107,10 @@ def detected_changes(
 ) -> Differences:
     """Return what changed between two maps in one frame.
 
-    Parameters
-    ----------
-    before, after : SemanticMap
-        Maps of two visits with named objects that have boxes; those without are left out. Points,
-        where there are any, show what was looked at.
-    options : DetectionOptions, optional
-        Limits.
-
-    Notes
-    -----
-    Objects of one name, or synonyms, are paired so that as many as possible have stayed and the
-    rest went the shortest way. The way of a box is, along each axis, what both of its faces have
-    moved: a thing of which more is seen has not moved. Of what is left over, what lies where
+    Named objects that have boxes are compared; points, where there are any, show what was looked
+    at. Objects of one name, or synonyms, are paired so that as many as possible have stayed and
+    the rest went the shortest way. The way of a box is, along each axis, what both of its faces
+    have moved: a thing of which more is seen has not moved. Of what is left over, what lies where
     another thing lay has replaced it.
     """
     options = options or DetectionOptions()
@@ -238,12 +229,8 @@ def true_changes(
     """Return what changed between two states of a scene, by the ids of its objects.
 
     A thing that no camera saw where it stood, or the place of one that the other path has not
-    looked at, makes a change that no map can show: it is `unseen`.
-
-    Raises
-    ------
-    ConfigError
-        If the ground truths are of different data sets, whose ids mean different things.
+    looked at, makes a change that no map can show: it is `unseen`. Ground truths of different data
+    sets, whose ids mean different things, are a ConfigError.
     """
     if (before.dataset, before.label_set.sha256) != (after.dataset, after.label_set.sha256):
         raise ConfigError(

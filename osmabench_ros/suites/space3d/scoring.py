@@ -51,33 +51,12 @@ class Judges:
 
 @dataclass(frozen=True)
 class SceneScore:
-    """Accuracy of the answers to a scene.
+    """Accuracy of the answers to a scene, and the 95 % interval of it (Wilson 1927).
 
-    Parameters
-    ----------
-    scene : str
-        Name of the scene.
-    mode : Mode
-        'compat' or 'strict'.
-    questions : int
-        All questions of the scene.
-    right : int
-        Accepted answers.
-    accuracy : float or None
-        `right` among the questions that were decided: in compat all of them, in strict without
-        `undecided`; None if none was.
-    low, high : float
-        95 % interval of that proportion (Wilson 1927).
-    accuracy_of_all : float
-        `right` among all questions.
-    by_rule, by_judge : int
-        Answers that rules and models decided.
-    unanswered : int
-        Questions without an answer, which are wrong.
-    undecided : int
-        Answers that no rule fits and no model judged.
-    errors : int
-        Replies of a judge that could not be read, which the published code does not accept.
+    `accuracy` is `right` among the questions that were decided: in compat all of them, in strict
+    without `undecided`, which no rule fits and no model judged; None if none was. Questions
+    without an answer are wrong. `errors` are replies of a judge that could not be read, which the
+    published code does not accept.
     """
 
     scene: str
@@ -103,37 +82,14 @@ def score_folder(
     out: Path,
     progress: Progress = silent,
 ) -> SceneScore:
-    """Score answers to a scene, and keep each verdict in `out`; what is kept is not asked again.
+    """Score answers, by number of the question, and keep each verdict in `out`.
 
-    Parameters
-    ----------
-    folder : SceneFolder
-        The scene.
-    answers : mapping of str to str
-        Answers by number of the question.
-    mode : Mode
-        'compat': a model judges every answer, those that an image shows with the image, and
-        replies are read as the published `eval.py` does. 'strict': rules grade first, models
-        judge what no rule fits, and a reply has to fit a schema.
-    judges : Judges
-        Models for texts and for images.
-    out : Path
-        Folder of results; `result.json` (compat) has the published format, `strict.json` says
-        beside that `by` what each answer was decided.
-    progress : Progress
-        Told of each answer.
-
-    Returns
-    -------
-    SceneScore
-        Counts and accuracy.
-
-    Raises
-    ------
-    ConfigError
-        If a judge that compat needs is not named.
-    LanguageModelError
-        If a server fails; what was judged is kept, and the same call goes on from there.
+    In compat a model judges every answer, those that an image shows with the image, and replies
+    are read as the published `eval.py` does; a judge that is not named is a ConfigError. In strict
+    rules grade first, models judge what no rule fits, and a reply has to fit a schema.
+    `result.json` (compat) has the published format, `strict.json` says beside that `by` what each
+    answer was decided. If a server fails it is a LanguageModelError; what was judged is kept, and
+    the same call goes on from there.
     """
     claim_folder(out)
     file = out / RESULTS[mode]

@@ -58,20 +58,10 @@ Source = Callable[[SceneView, np.random.Generator, int], Iterator[Draft]]
 class QuestionSet:
     """What a suite asks: sources of questions, and which kinds in which category.
 
-    Parameters
-    ----------
-    suite : str
-        Name of the suite, which is part of the ids of its questions.
-    generator : str
-        Name and version of the set, for the provenance of its questions.
-    categories : tuple of str
-        Names of categories, each of which gets an equal share.
-    sources : tuple of callable
-        Makers of drafts.
-    category_of : mapping of QueryKind to Category or SpatialCategory
-        Category of each kind that is asked; empty for those of the sources.
-    tolerances : mapping of QueryKind to float
-        Tolerances that differ from those of the sources, in the unit of the answer.
+    `generator` is name and version, for the provenance of the questions. Each of the `categories`
+    gets an equal share. `category_of` has the category of each kind that is asked, and is empty
+    for those of the sources; `tolerances` are those that differ from the sources', in the unit of
+    the answer.
     """
 
     suite: str
