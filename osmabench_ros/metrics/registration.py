@@ -95,7 +95,8 @@ def registered(
     MissingDependencyError
         If Open3D is not installed.
     """
-    o3d = _open3d()
+    with needing('alignment by ICP needs open3d', extra('geometry')):
+        import open3d as o3d
     if min(len(points), len(true_points)) < 10:
         raise MetricError(
             f'ICP needs points: the map has {len(points)}, the truth {len(true_points)}; '
@@ -159,9 +160,3 @@ def _cloud(o3d: Any, points: NDArray[np.floating], normals: NDArray[np.floating]
     else:
         cloud.normals = o3d.utility.Vector3dVector(np.asarray(normals, np.float64))
     return cloud
-
-
-def _open3d() -> Any:
-    with needing('alignment by ICP needs open3d', extra('geometry')):
-        import open3d
-    return open3d

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import Enum
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -27,14 +26,6 @@ from osmabench_ros.vqa.graph_index import Embedder
 from osmabench_ros.vqa.questions import Question
 
 
-class EmbeddingUse(str, Enum):
-    """When the sentence embedder may match labels."""
-
-    AUTO = 'auto'
-    ON = 'on'
-    OFF = 'off'
-
-
 class ExactQuestionOptions(QuestionModelOptions):
     """Options of the suite, with those of `QuestionModelOptions`.
 
@@ -43,13 +34,13 @@ class ExactQuestionOptions(QuestionModelOptions):
     count : int
         Questions to generate where the context brings none; else 184, or 5 for each object of a
         small scene.
-    embedding : EmbeddingUse
-        'auto' uses the sentence embedder, if it is installed, for maps that do not speak the
-        scene's own label set.
+    embedding : {'auto', 'on', 'off'}
+        Whether the sentence embedder may match labels; 'auto' uses it, if it is installed, for
+        maps that do not speak the scene's own label set.
     """
 
     count: int | None = Field(None, ge=1)
-    embedding: EmbeddingUse = EmbeddingUse.AUTO
+    embedding: Literal['auto', 'on', 'off'] = 'auto'
 
 
 class ExactQuestionsSuite(QuestionSuite[Any]):
@@ -114,6 +105,6 @@ class ExactQuestionsSuite(QuestionSuite[Any]):
     def embedder(self, context: SuiteContext) -> Embedder | None:
         """Return what compares labels, as the options want it."""
         use = self._options.embedding
-        if use is EmbeddingUse.AUTO:
+        if use == 'auto':
             return super().embedder(context)
-        return SentenceEmbedder() if use is EmbeddingUse.ON else None
+        return SentenceEmbedder() if use == 'on' else None

@@ -206,16 +206,16 @@ def report(run: RunFolder, asked: QuestionedMap, *, compat: bool = False) -> lis
     # Those of an earlier report must not pass for what is found now, or not found.
     remove_ours(run.folder / SCORES)
     questions = run.questions()
-    verdicts = {verdict.question_id: verdict for verdict in run.verdicts()}
+    verdicts = run.verdicts()
     claim_folder(run.folder)
     if compat:
-        lost = {verdict.question_id for verdict in verdicts.values() if not verdict.judged}
+        lost = {verdict.question_id for verdict in verdicts if not verdict.judged}
         questions = [question for question in questions if question.id not in lost]
     suite, mode = questions[0].suite if questions else '', 'compat' if compat else ''
     found = scored(
         asked,
         questions,
-        list(verdicts.values()),
+        verdicts,
         suite=suite,
         mode=mode,
         excluded=COMPAT_EXCLUDED if compat else (),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -200,13 +200,10 @@ class ExpressionReader:
         for clause in expression.clauses:
             anchors = [self._reader.named(phrase) for phrase in clause.phrases]
             found.append(self.misses(clause, nodes, anchors))
-        order = sorted(range(len(nodes)), key=lambda i: (_unmet(found, i), _total(found, i), i))
-        return [nodes[i] for i in order]
 
+        def off(number: int) -> tuple[int, float, int]:
+            """Return how many clauses a thing misses, by how much, and its number."""
+            misses = [row[number] for row in found]
+            return sum(miss > 0 for miss in misses), sum(min(x, 1e6) for x in misses), number
 
-def _unmet(misses: Iterable[Sequence[float]], number: int) -> int:
-    return sum(row[number] > 0 for row in misses)
-
-
-def _total(misses: Iterable[Sequence[float]], number: int) -> float:
-    return sum(min(row[number], 1e6) for row in misses)
+        return [nodes[i] for i in sorted(range(len(nodes)), key=off)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
@@ -135,20 +136,15 @@ class _Builder:
         view = whole_view(scene, truth.graph)
         self._names = view.names
         self._anchors = anchors_of(view, self._seen)
-        self._known: dict[Hypothesis, list[GraphReader] | None] = {}
+        self._after = cache(self._readers_after)
 
     def _readers(self, graphs: Sequence[SceneGraph], ids: Iterable[int]) -> list[GraphReader]:
         """Return readers of graphs, with nearness a little farther and a little closer too."""
         every = [*graphs, *with_neighbour_margins(graphs[0])]
         return [GraphReader(graph, self._vocabulary, ids=ids) for graph in every]
 
-    def _after(self, made: Hypothesis) -> list[GraphReader] | None:
+    def _readers_after(self, made: Hypothesis) -> list[GraphReader] | None:
         """Return readers of the changed scene, and of what the rule makes of the visible parts."""
-        if made not in self._known:
-            self._known[made] = self._found_after(made)
-        return self._known[made]
-
-    def _found_after(self, made: Hypothesis) -> list[GraphReader] | None:
         new = made.graph.by_id.keys() - self._truth.graph.by_id.keys()
         graphs = [made.graph]
         for reader in self._readers_before[1 : len(self._before)]:

@@ -141,11 +141,12 @@ class _Chooser:
 
     def _moves(self) -> Draws:
         frame = frame_of(self._view.graph, self.anchors, self._reader.named)
-        for node in self._free() if frame is not None else ():
+        if frame is None:
+            return
+        for node in self._free():
             if node.id not in self._standing:
                 continue
             side, distance = self._way()
-            assert frame is not None
             x, y, z = (frame.axis(side) * distance).tolist()
             name = self._view.name(node)
             described = DescribedChange(
@@ -175,7 +176,9 @@ class _Chooser:
 
     def _additions(self) -> Draws:
         frame = frame_of(self._view.graph, self.anchors, self._reader.named)
-        for like in self._free() if frame is not None else ():
+        if frame is None:
+            return
+        for like in self._free():
             name = self._view.name(like)
             if self._holder_kind(like) is not NodeKind.BACKGROUND or name != label_of(like):
                 continue
@@ -183,7 +186,6 @@ class _Chooser:
                 if beside is like or beside.box is None or like.box is None:
                     continue
                 side, distance = self._way()
-                assert frame is not None
                 x, y, _ = (beside.box.center + frame.axis(side) * distance).tolist()
                 where = (x, y, float(like.box.minimum[2]))
                 described = DescribedChange(

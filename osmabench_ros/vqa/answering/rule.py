@@ -33,8 +33,8 @@ class GraphReader:
     ) -> None:
         self.graph = graph
         self.index = GraphIndex(graph, ids)
-        matcher = LabelMatcher(self.index.by_label, vocabulary, embedder)
-        self.resolver = ReferenceResolver(self.index, matcher)
+        self.matcher = LabelMatcher(self.index.by_label, vocabulary, embedder)
+        self.resolver = ReferenceResolver(self.index, self.matcher)
         self._executor = QueryExecutor(self.index, self.resolver)
 
     @classmethod
