@@ -96,7 +96,7 @@ def ranked_labels(
         for rank, label in enumerate(node.labels[:k]):
             table[row, rank] = class_or_outside(label.name, label_set)
     rows = rows_of_ids([node.id for node in nodes], dense.instances)
-    return table[np.append(rows, -1)]
+    return np.asarray(table[np.append(rows, -1)])
 
 
 def point_labels(context: SuiteContext, vocabulary: NDArray[np.int64]) -> NDArray[np.int32] | None:

@@ -154,9 +154,9 @@ def _share_on_no_thing(
     assert dense.instances is not None
     instances = dense.instances[predicted.rows]
     rows = rows_of_ids(mask_ids, instances)
-    own = rows >= 0
-    hits = np.bincount(rows[own], on_no_thing[own], len(mask_ids))
-    return np.asarray(hits / np.maximum(np.bincount(rows[own], minlength=len(mask_ids)), 1))
+    known = rows >= 0
+    hits = np.bincount(rows[known], on_no_thing[known], len(mask_ids))
+    return np.asarray(hits / np.maximum(np.bincount(rows[known], minlength=len(mask_ids)), 1))
 
 
 @dataclass(frozen=True, eq=False)
