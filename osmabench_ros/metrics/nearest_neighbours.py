@@ -153,9 +153,6 @@ class _Grid:
         return torch.where(rows == len(self._order), -1, rows), best
 
 
-if TYPE_CHECKING:
-    import torch
-
 QUERIES_PER_CHUNK = 1_000_000
 _SORT_CELL_M = 0.25
 _FIRST_CANDIDATES = 9
@@ -343,8 +340,6 @@ class NeighbourIndex:
     def _search_grid(
         self, queries: NDArray[np.floating], max_distance_m: float
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        from osmabench_ros.metrics.nearest_neighbours import nearest_by_grid
-
         assert self._device is not None
         if self._on_device is None:
             self._on_device = to_tensor(self._references, self._device)

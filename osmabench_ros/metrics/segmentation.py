@@ -17,6 +17,7 @@ from osmabench_ros.metrics.confusion import (
     confusion_matrix,
     summed,
 )
+from osmabench_ros.metrics.geometry import occupied_voxels
 from osmabench_ros.metrics.nearest_neighbours import Neighbours
 from osmabench_ros.semantics.labels import UNLABELLED
 
@@ -238,8 +239,6 @@ def hallucinated_points(
     dict of int to int
         True points per class id, ascending.
     """
-    from osmabench_ros.metrics.geometry import occupied_voxels
-
     if not hallucinated.any() or not len(truth_points):
         return {}
     per_cell = len(truth_points) / len(occupied_voxels(truth_points, cell_m))

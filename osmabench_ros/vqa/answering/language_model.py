@@ -345,7 +345,9 @@ def graph_text(graph: SceneGraph, max_tokens: int, *, relations: bool = True) ->
             continue
         left -= cost
         related.append(edge_line)
-    ends_lost = sum(not {e.source, e.target} <= kept for e in _thing_edges(graph, things))
+    known = {node.id for node in things}
+    ends = ({edge.source, edge.target} for edge in graph.edges)
+    ends_lost = sum(pair <= known and not pair <= kept for pair in ends)
     return GraphText(
         '\n'.join(lines),
         '\n'.join(related),
@@ -382,11 +384,6 @@ def described(node: SceneNode, graph: SceneGraph) -> dict[str, Any]:
 def _short(text: str) -> str:
     plain = ' '.join(text.split())
     return plain if len(plain) <= _LONGEST_CAPTION else plain[: _LONGEST_CAPTION - 1] + '…'
-
-
-def _thing_edges(graph: SceneGraph, things: list[SceneNode]) -> Iterator[Any]:
-    ids = {node.id for node in things}
-    return (edge for edge in graph.edges if edge.source in ids and edge.target in ids)
 
 
 def _relation_lines(graph: SceneGraph, kept: set[int]) -> Iterator[str]:
