@@ -43,7 +43,7 @@ class Account:
         max_tokens: int | None = None,
         max_cost: float | None = None,
     ) -> None:
-        self._prices = prices or Prices()
+        self.prices = prices or Prices()
         self._max_tokens = max_tokens
         self._max_cost = max_cost
         self._lock = threading.Lock()
@@ -63,7 +63,7 @@ class Account:
         return wanted
 
     def _check(self, total: Usage) -> None:
-        tokens, cost = total.prompt_tokens + total.output_tokens, self._prices.cost(total)
+        tokens, cost = total.prompt_tokens + total.output_tokens, self.prices.cost(total)
         if self._max_tokens is not None and tokens > self._max_tokens:
             raise BudgetExceededError(
                 f'the budget of {self._max_tokens} tokens would be overrun; what was answered is '
@@ -101,12 +101,8 @@ class Account:
                 self._cache_hits,
                 spent.prompt_tokens,
                 spent.output_tokens,
-                self._prices.cost(spent),
+                self.prices.cost(spent),
             )
-
-    def expected_cost(self, usage: Usage) -> float:
-        """Return what so many tokens would cost."""
-        return self._prices.cost(usage)
 
 
 def _sum(*parts: Usage) -> Usage:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import random
 import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from osmabench_ros.base.configuration import extra
@@ -136,11 +137,11 @@ class ModelClient:
             wait=self._wait_s,
             reraise=True,
         )
-        value: T = attempts(self._attempt, request, parse, _Counter())
+        value: T = attempts(self._attempt, request, parse, count())
         return value
 
-    def _attempt(self, request: ModelRequest, parse: Parser[T], counter: _Counter) -> T:
-        reply = self._generated(replace(request, seed=request.seed + counter.next()))
+    def _attempt(self, request: ModelRequest, parse: Parser[T], number: Iterator[int]) -> T:
+        reply = self._generated(replace(request, seed=request.seed + next(number)))
         try:
             value = self._parsed(reply, parse)
         except RefusalError:
@@ -241,19 +242,8 @@ class ModelClient:
             sum(known),
             usage.prompt_tokens,
             usage.output_tokens,
-            self.ledger.expected_cost(usage),
+            self.ledger.prices.cost(usage),
         )
-
-
-class _Counter:
-    """Counts the attempts of one request."""
-
-    def __init__(self) -> None:
-        self._next = -1
-
-    def next(self) -> int:
-        self._next += 1
-        return self._next
 
 
 class _Breaker:

@@ -60,7 +60,7 @@ class Tool:
 
     @property
     def key(self) -> dict[str, Any]:
-        """The tool as JSON data, as servers are told of it."""
+        """The tool as JSON data, as servers get it."""
         return {
             'name': self.name,
             'description': self.description,
@@ -111,7 +111,7 @@ class Turn:
 
     @property
     def key(self) -> dict[str, Any]:
-        """What tells the turn from others, as JSON data."""
+        """What distinguishes the turn from others, as JSON data."""
         return {
             'reply': self.reply.model_dump(),
             'results': [result.text for result in self.results],

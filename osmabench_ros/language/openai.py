@@ -25,10 +25,10 @@ from osmabench_ros.language.model import (
     token_count,
 )
 from osmabench_ros.language.options import (
+    OPENAI_SERVER,
     ServerOptions,
     checked_address,
     checked_server_options,
-    is_usual,
     without_secrets,
 )
 from osmabench_ros.language.server import Server, error_fields, failure
@@ -61,7 +61,7 @@ class OpenAIModel:
         self._server = Server(self.name, key, checked)
         self._headers = {'Authorization': f'Bearer {key}'} if key else {}
         self._unsupported: frozenset[str] = frozenset()
-        if not key and is_usual('openai', base):
+        if not key and self.server == OPENAI_SERVER:
             raise LanguageModelError(
                 f'{self.name} needs a key in the environment variable {KEY_VARIABLE}, or a server '
                 'of your own in the option base_url'

@@ -45,11 +45,6 @@ def host_of(address: str) -> str:
     return f'{parts.scheme}://{parts.netloc.rpartition("@")[2].lower()}'
 
 
-def is_usual(kind: str, address: str) -> bool:
-    """Return whether an address is that of the company whose API the kind speaks."""
-    return without_secrets(address) == _USUAL.get(kind)
-
-
 def without_secrets(address: str) -> str:
     """Return an address without user, password, query and fragment, where keys may hide."""
     try:

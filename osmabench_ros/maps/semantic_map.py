@@ -180,6 +180,11 @@ class DenseMap:
     valid: NDArray[np.bool_] | None = None
     membership: Membership | None = None
 
+    @property
+    def valid_points(self) -> NDArray[np.float32]:
+        """Those of the points that the method looked at, shape (M, 3)."""
+        return self.points if self.valid is None else self.points[self.valid]
+
 
 @dataclass(frozen=True, eq=False)
 class SemanticMap:

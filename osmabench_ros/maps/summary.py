@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
 from osmabench_ros.semantics.labels import UNLABELLED
-from osmabench_ros.semantics.scene_graph import NodeKind
+from osmabench_ros.semantics.scene_graph import THINGS
 
 
 def summary_of(semantic_map: SemanticMap) -> list[tuple[str, str]]:
@@ -79,9 +79,6 @@ def _dense_rows(dense: DenseMap | None) -> list[tuple[str, str]]:
     return rows
 
 
-_THINGS = (NodeKind.OBJECT, NodeKind.BACKGROUND)
-
-
 @dataclass(frozen=True)
 class Holdings:
     """What there is in a map: things are nodes of objects or of the building.
@@ -100,7 +97,7 @@ class Holdings:
 def holdings(semantic_map: SemanticMap) -> Holdings:
     """Return what a map holds."""
     graph, dense = semantic_map.graph, semantic_map.dense
-    things = {node.id: node for node in graph.nodes if node.kind in _THINGS}
+    things = {node.id: node for node in graph.nodes if node.kind in THINGS}
     return Holdings(
         things=bool(things),
         relations=any(edge.source in things and edge.target in things for edge in graph.edges),

@@ -103,7 +103,6 @@ def compare_with_reference(
     *,
     unit: str = SCENES,
     owners: Mapping[str, Sequence[Hashable]] | None = None,
-    seed: int = 0,
 ) -> dict[str, Comparison]:
     """Compare every condition or method with one of them.
 
@@ -119,8 +118,6 @@ def compare_with_reference(
         their level.
     owners : mapping of str to sequence, optional
         The units that the figure of a place hangs on; by default the place itself.
-    seed : int
-        Seed of the sign flips of more than 16 scenes.
 
     Raises
     ------
@@ -139,7 +136,7 @@ def compare_with_reference(
         if name != reference
     }
     paired = {
-        name: paired_difference(item.first, item.second, unit=unit, owners=item.owners, seed=seed)
+        name: paired_difference(item.first, item.second, unit=unit, owners=item.owners)
         for name, item in pairs.items()
     }
     adjusted = corrected_tests(paired) or {}

@@ -48,18 +48,13 @@ def _graph(semantic_map: SemanticMap) -> Iterator[MetricRecord]:
     for kind, count in sorted(Counter(edge.type for edge in graph.edges).items()):
         yield _record('edges', count, kind)
     nodes = graph.nodes
+    ends = {end for edge in graph.edges for end in (edge.source, edge.target)}
     for metric, given in (
         ('labelled_nodes', [bool(node.label) for node in nodes]),
         ('boxed_nodes', [node.box is not None for node in nodes]),
-        ('connected_nodes', _connected(semantic_map)),
+        ('connected_nodes', [node.id in ends for node in nodes]),
     ):
         yield _share(metric, np.array(given, bool))
-
-
-def _connected(semantic_map: SemanticMap) -> list[bool]:
-    graph = semantic_map.graph
-    ends = {end for edge in graph.edges for end in (edge.source, edge.target)}
-    return [node.id in ends for node in graph.nodes]
 
 
 def _points(semantic_map: SemanticMap) -> Iterator[MetricRecord]:

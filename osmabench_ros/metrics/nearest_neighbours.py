@@ -153,9 +153,6 @@ class _Grid:
         return torch.where(rows == len(self._order), -1, rows), best
 
 
-if TYPE_CHECKING:
-    import torch
-
 QUERIES_PER_CHUNK = 1_000_000
 _SORT_CELL_M = 0.25
 _FIRST_CANDIDATES = 9
@@ -181,6 +178,10 @@ class Neighbours:
         """Return which queries have a neighbour at most this far away."""
         return self.distances_m <= distance_m
 
+    def rows_within(self, distance_m: float) -> NDArray[np.int64]:
+        """Return the indices of neighbours at most this far away, -1 where there is none."""
+        return np.where(self.within(distance_m), self.indices, -1)
+
 
 def checked_points(points: NDArray[np.floating], what: str) -> NDArray[np.floating]:
     """Return points of shape (N, 3) unchanged.
@@ -199,7 +200,7 @@ def checked_points(points: NDArray[np.floating], what: str) -> NDArray[np.floati
     return points
 
 
-def coherent_order(points: NDArray[np.floating], cell_m: float = _SORT_CELL_M) -> NDArray[np.intp]:
+def coherent_order(points: NDArray[np.floating]) -> NDArray[np.intp]:
     """Return an order of points that keeps those of one cell together.
 
     Tree queries in this order find their branches in the processor's cache.
@@ -207,7 +208,7 @@ def coherent_order(points: NDArray[np.floating], cell_m: float = _SORT_CELL_M) -
     keys = np.zeros(len(points), np.int64)
     for axis in range(3) if len(points) else ():
         values = points[:, axis]
-        cells = ((values - values.min()) / cell_m).astype(np.int32)
+        cells = ((values - values.min()) / _SORT_CELL_M).astype(np.int32)
         keys *= int(cells.max()) + 1
         keys += cells
     return np.argsort(keys)
@@ -339,8 +340,6 @@ class NeighbourIndex:
     def _search_grid(
         self, queries: NDArray[np.floating], max_distance_m: float
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        from osmabench_ros.metrics.nearest_neighbours import nearest_by_grid
-
         assert self._device is not None
         if self._on_device is None:
             self._on_device = to_tensor(self._references, self._device)

@@ -73,6 +73,13 @@ class ObjectMapQuality:
     false_negatives: int
 
 
+def filled(probs: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return distributions, shape (N, C), of sum 1: scaled down, or with the rest in the last."""
+    total = probs.sum(axis=1)
+    probs[:, -1] += np.maximum(1.0 - total, 0.0)
+    return np.asarray(probs / np.maximum(total, 1.0)[:, None])
+
+
 def object_map_quality(true: TrueBoxes, proposed: ProposedBoxes) -> ObjectMapQuality:
     """Return the object map quality of one map, or of a list of changes, as published.
 

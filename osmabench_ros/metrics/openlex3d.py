@@ -1,4 +1,4 @@
-"""OpenLex3D: features of true points, and Top-N frequency (Kassab et al., 2025)."""
+"""OpenLex3D (Kassab et al., 2025): features of true points, Top-N frequency, set ranking."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 
 from osmabench_ros.errors import MetricError
 from osmabench_ros.metrics.nearest_neighbours import Neighbours
-from osmabench_ros.metrics.tiers import TieredLabels, WordCategory
+from osmabench_ros.metrics.similarity import CosineTable, ranks_of_rows
+from osmabench_ros.metrics.tiers import TieredLabels, TieredObject, WordCategory, stripped
+from osmabench_ros.semantics.labels import rows_by_id
 
 MAX_DISTANCE_M = 0.05
 """Largest distance between a true point and the predicted one that it is compared with."""
@@ -153,3 +155,194 @@ def category_shares(frequency: Mapping[WordCategory, float]) -> Iterator[tuple[s
     for item in WordCategory:
         if item is not WordCategory.NONE:
             yield item.name.lower(), frequency[item]
+
+
+_EPSILON = 1e-8
+
+
+@dataclass(frozen=True, eq=False)
+class BoxScores:
+    """Scores of ranks against their expected interval.
+
+    Parameters
+    ----------
+    score, left, right : ndarray of float64
+        Overall score and those of the two sides, in [0, 1], higher is better.
+    """
+
+    score: NDArray[np.float64]
+    left: NDArray[np.float64]
+    right: NDArray[np.float64]
+
+
+def box_scores(ranks: NDArray[np.integer], low: int, high: int, last: int) -> BoxScores:
+    """Score ranks against the box [low, high] of the ranks 0 to `last`.
+
+    left = 1 + min(0, (r - low) / low), right = 1 - max(0, (r - high) / (last - high)),
+    score = min(left, right): 1 inside the box, falling to 0 at either end of the list.
+    """
+    left = 1 + np.minimum(0.0, (ranks - low) / (low + _EPSILON))
+    right = 1 - np.maximum(0.0, (ranks - high) / max(last - high, _EPSILON))
+    return BoxScores(np.minimum(left, right), left, right)
+
+
+@dataclass(frozen=True)
+class SetRanking:
+    """Set ranking of a scene; NaN where no object has such labels.
+
+    Parameters
+    ----------
+    overall, synonyms, secondary : float
+        Mean score, in [0, 1], higher is better: mean over labels and points of an object, then
+        over objects. Secondary labels are depictions and look-alikes together.
+    over_points : float
+        As overall, but the mean over points, as the paper writes it.
+    synonym_undershooting, secondary_overshooting, secondary_undershooting : float
+        Mean one-sided score of the labels that violate that side, in [0, 1), higher is better;
+        the paper's penalties are 1 minus these.
+    synonym_inlier_rate, secondary_inlier_rate : float
+        Share of labels inside their box, in [0, 1], higher is better.
+    coverage : float
+        Share of an object's points with a feature within the gate, mean over objects, in [0, 1],
+        higher is better.
+    objects : int
+        Objects that were scored.
+    """
+
+    overall: float
+    synonyms: float
+    secondary: float
+    over_points: float
+    synonym_undershooting: float
+    secondary_overshooting: float
+    secondary_undershooting: float
+    synonym_inlier_rate: float
+    secondary_inlier_rate: float
+    coverage: float
+    objects: int
+
+
+def set_ranking(
+    points: PointFeatures,
+    similarity: NDArray[np.floating] | CosineTable,
+    labels: TieredLabels,
+    prompts: Sequence[str],
+    *,
+    max_distance_m: float = MAX_DISTANCE_M,
+    compat: bool = False,
+) -> SetRanking:
+    """Score where the words for an object rank among all prompts.
+
+    The nS synonyms belong to the ranks [0, nS - 1], the depictions and look-alikes to those that
+    follow. Words that are no prompt are left out.
+
+    Parameters
+    ----------
+    points : PointFeatures
+        True points with the features that speak for them.
+    similarity : ndarray or CosineTable, shape (M, L)
+        Similarity of features and prompts; of a table only the rows that are used are computed.
+    labels : TieredLabels
+        Words for the objects.
+    prompts : sequence of str, length L
+        All prompts.
+    max_distance_m : float
+        Points farther from the prediction, and those without a feature, are missing: each of
+        their labels scores 0 on both sides, so that a sparser map never gains.
+    compat : bool
+        As published: neither the gate nor the excluded objects apply, a point without a feature
+        takes the last one, and under-, overshooting and inlier rates are those of an object's
+        last point only.
+    """
+    place: dict[str, int] = {}
+    for index, prompt in enumerate(prompts):
+        place.setdefault(stripped(prompt), index)
+    near = (points.rows >= 0) & (points.distances_m <= max_distance_m)
+    found = []
+    for object_id, own in rows_by_id(points.object_ids).items():
+        item = labels.objects.get(object_id)
+        if item is None or not (compat or TieredLabels.is_scored(item)):
+            continue
+        rows = points.rows[own if compat else own[near[own]]]
+        scores = _object_scores(item, rows, len(own), similarity, place, compat)
+        if scores:
+            found.append({**scores, 'coverage': (float(near[own].mean()), len(own))})
+    return _summary(found)
+
+
+_Scores = Mapping[str, tuple[float, int]]
+"""Figure of an object with its weight in points; NaN where it does not exist."""
+
+
+def _object_scores(
+    item: TieredObject,
+    rows: NDArray[np.int64],
+    n: int,
+    similarity: NDArray[np.floating] | CosineTable,
+    place: Mapping[str, int],
+    compat: bool,
+) -> _Scores:
+    """Score an object of n points, of which those that `rows` lacks are missing."""
+    tiers = [_places(words, place) for words in (item.synonyms, item.depictions)]
+    tiers.append(_places(item.visually_similar, place))
+    n_synonyms, last = len(tiers[0]), similarity.shape[1] - 1
+    wanted = np.array([index for tier in tiers for index in tier], np.int64)
+    if not len(wanted):
+        return {}
+    used, inverse, counts = np.unique(
+        rows % similarity.shape[0], return_inverse=True, return_counts=True
+    )
+    ranks = ranks_of_rows(similarity, used, wanted)
+    primary = box_scores(ranks[:, :n_synonyms], 0, n_synonyms - 1, last)
+    secondary = box_scores(ranks[:, n_synonyms:], n_synonyms, len(wanted) - 1, last)
+    # What is missing adds nothing to a share, so that the shares of the others are less than 1.
+    share, missing = counts / n, 0 if compat else (n - len(rows)) / n
+    # What the published code overwrites with every point is left with the last one.
+    weights = np.eye(len(used))[inverse[-1]] if compat else share
+    both = np.concatenate([primary.score, secondary.score], axis=1)
+    return {
+        'overall': (_weighted(both, share), n),
+        'synonyms': (_weighted(primary.score, share), n),
+        'secondary': (_weighted(secondary.score, share), n),
+        'synonym_undershooting': (_violations(primary.right, weights, missing), n),
+        'secondary_overshooting': (_violations(secondary.left, weights, missing), n),
+        'secondary_undershooting': (_violations(secondary.right, weights, missing), n),
+        'synonym_inlier_rate': (_weighted(primary.score == 1, weights), n),
+        'secondary_inlier_rate': (_weighted(secondary.score == 1, weights), n),
+    }
+
+
+def _places(words: Sequence[str], place: Mapping[str, int]) -> list[int]:
+    return [place[stripped(word)] for word in words if stripped(word) in place]
+
+
+def _weighted(values: NDArray[np.generic], weights: NDArray[np.float64]) -> float:
+    """Return the mean over labels and weighted features, NaN without labels."""
+    return float(weights @ values.mean(axis=1)) if values.shape[1] else math.nan
+
+
+def _violations(
+    values: NDArray[np.float64], weights: NDArray[np.float64], missing: float
+) -> float:
+    """Return the mean of the values below 1 and of the zeros of missing points, NaN if none."""
+    spread = (values < 1) * weights[:, None]
+    total = float(spread.sum() + values.shape[1] * missing)
+    return float((values * spread).sum() / total) if total > 0 else math.nan
+
+
+def _summary(found: Sequence[_Scores]) -> SetRanking:
+    def mean(name: str) -> float:
+        values = [item[name][0] for item in found if math.isfinite(item[name][0])]
+        return float(np.mean(values)) if values else math.nan
+
+    names = [name for name in SetRanking.__dataclass_fields__ if name not in _NOT_MEANS]
+    points = sum(item['overall'][1] for item in found)
+    total = sum(item['overall'][0] * item['overall'][1] for item in found)
+    return SetRanking(
+        **{name: mean(name) for name in names},
+        over_points=total / points if points else math.nan,
+        objects=len(found),
+    )
+
+
+_NOT_MEANS = frozenset({'over_points', 'objects'})

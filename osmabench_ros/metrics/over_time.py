@@ -86,12 +86,12 @@ class ScoresAtTime:
     records: tuple[MetricRecord, ...]
 
 
-def over_time_records(moments: Sequence[ScoresAtTime], share: float = 0.9) -> list[MetricRecord]:
+def over_time_records(moments: Sequence[ScoresAtTime]) -> list[MetricRecord]:
     """Summarise how each overall figure in [0, 1] grew.
 
     For a metric m there are ``m_over_frames`` and ``m_over_time``, its mean over the run, and
-    ``m_frames_until_90`` and ``m_seconds_until_90``, the moment from which on it stays at that
-    share of its final value. Figures of which lower is better are left out: they do not grow.
+    ``m_frames_until_90`` and ``m_seconds_until_90``, the moment from which on it stays at 90 %
+    of its final value. Figures of which lower is better are left out: they do not grow.
     """
     if not moments:
         return []
@@ -102,12 +102,11 @@ def over_time_records(moments: Sequence[ScoresAtTime], share: float = 0.9) -> li
         values = [_value(moment, record) for moment in moments]
         frames = curve([moment.frames for moment in moments], values)
         seconds = curve([moment.time_s for moment in moments], values)
-        percent = f'{100 * share:g}'
         for suffix, value, higher in (
             ('over_frames', frames.mean_quality(), True),
             ('over_time', seconds.mean_quality(), True),
-            (f'frames_until_{percent}', frames.seen_until(share), False),
-            (f'seconds_until_{percent}', seconds.seen_until(share), False),
+            ('frames_until_90', frames.seen_until(0.9), False),
+            ('seconds_until_90', seconds.seen_until(0.9), False),
         ):
             metric = f'{record.metric}_{suffix}'
             found.append(

@@ -9,6 +9,7 @@ from enum import Enum
 from typing import Any
 
 from osmabench_ros.errors import MetricError
+from osmabench_ros.metrics.statistics import wilson_interval
 
 
 class Mode(str, Enum):
@@ -73,6 +74,22 @@ class MetricRecord:
     ) -> MetricRecord:
         """Return the record of a figure for which the method gives no data."""
         return cls(suite, mode, metric, higher_is_better=higher_is_better, applicable=False)
+
+    @classmethod
+    def of_share(
+        cls,
+        suite: str,
+        mode: str,
+        metric: str,
+        hits: int,
+        total: int,
+        class_name: str = '',
+        *,
+        higher_is_better: bool = True,
+    ) -> MetricRecord:
+        """Return the record of a share with its Wilson interval; not applicable of nothing."""
+        value, interval = hits / total if total else None, wilson_interval(hits, total)
+        return cls(suite, mode, metric, class_name, value, *interval, total, higher_is_better)
 
     @property
     def key(self) -> tuple[str, str, str, str]:

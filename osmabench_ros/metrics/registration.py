@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,7 +74,6 @@ def registered(
     true_points: NDArray[np.floating],
     true_normals: NDArray[np.floating] | None,
     initial: Similarity,
-    distances_m: Sequence[float] = DISTANCES_M,
 ) -> Registration:
     """Align map points with true points by point-to-plane ICP, coarse to fine.
 
@@ -89,8 +87,6 @@ def registered(
         Unit normals; estimated if there are none.
     initial : Similarity
         First guess, e.g. from TF or from a trajectory.
-    distances_m : sequence of float
-        Inlier distances, falling.
 
     Raises
     ------
@@ -99,7 +95,8 @@ def registered(
     MissingDependencyError
         If Open3D is not installed.
     """
-    o3d = _open3d()
+    with needing('alignment by ICP needs open3d', extra('geometry')):
+        import open3d as o3d
     if min(len(points), len(true_points)) < 10:
         raise MetricError(
             f'ICP needs points: the map has {len(points)}, the truth {len(true_points)}; '
@@ -109,7 +106,7 @@ def registered(
     source = _cloud(o3d, initial.transform(points), None)
     icp = o3d.pipelines.registration
     found = np.eye(4)
-    for distance_m in distances_m:
+    for distance_m in DISTANCES_M:
         voxel_m = max(distance_m / 4, _LEAST_VOXEL_M)
         found = icp.registration_icp(
             source.voxel_down_sample(voxel_m),
@@ -163,9 +160,3 @@ def _cloud(o3d: Any, points: NDArray[np.floating], normals: NDArray[np.floating]
     else:
         cloud.normals = o3d.utility.Vector3dVector(np.asarray(normals, np.float64))
     return cloud
-
-
-def _open3d() -> Any:
-    with needing('alignment by ICP needs open3d', extra('geometry')):
-        import open3d
-    return open3d

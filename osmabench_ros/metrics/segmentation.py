@@ -17,6 +17,7 @@ from osmabench_ros.metrics.confusion import (
     confusion_matrix,
     summed,
 )
+from osmabench_ros.metrics.geometry import occupied_voxels
 from osmabench_ros.metrics.nearest_neighbours import Neighbours
 from osmabench_ros.semantics.labels import UNLABELLED
 
@@ -192,8 +193,9 @@ def strict_confusion(
         'auto', 'cpu' or 'cuda'.
     """
     _check_lengths(truth, neighbours)
-    rows = np.where(neighbours.within(max_distance_m), neighbours.indices, -1)
-    taken = _labels_of(predicted, rows, NOTHING)
+    table = np.append(predicted, NOTHING).astype(np.int32)
+    table[table == UNLABELLED] = OUTSIDE
+    taken = table[neighbours.rows_within(max_distance_m)]
     kept = truth != UNLABELLED
     extra = (OUTSIDE, NOTHING)
     matrix = confusion_matrix(
@@ -237,8 +239,6 @@ def hallucinated_points(
     dict of int to int
         True points per class id, ascending.
     """
-    from osmabench_ros.metrics.geometry import occupied_voxels
-
     if not hallucinated.any() or not len(truth_points):
         return {}
     per_cell = len(truth_points) / len(occupied_voxels(truth_points, cell_m))
@@ -311,12 +311,3 @@ def _check_lengths(truth: NDArray[np.integer], neighbours: Neighbours) -> None:
         raise MetricError(
             f'{truth.shape} true labels, but {neighbours.indices.shape} nearest neighbours'
         )
-
-
-def _labels_of(
-    predicted: NDArray[np.integer], rows: NDArray[np.int64], none: int
-) -> NDArray[np.int32]:
-    """Return the label of each row; `none` for row -1, OUTSIDE for UNLABELLED."""
-    table = np.append(predicted, none).astype(np.int32)
-    table[table == UNLABELLED] = OUTSIDE
-    return np.asarray(table[rows])

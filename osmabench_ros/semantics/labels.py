@@ -109,6 +109,11 @@ class LabelSet:
         return {item.name: item for item in self.classes}
 
     @property
+    def structure_names(self) -> list[str]:
+        """Names of the classes that are parts of the building."""
+        return [item.name for item in self.classes if item.structure]
+
+    @property
     def ids(self) -> NDArray[np.int32]:
         """Class ids in order, shape (C,)."""
         return np.array([item.id for item in self.classes], np.int32)
@@ -202,6 +207,15 @@ def is_structure(name: str) -> bool:
     """Return whether a class is a part of the building, e.g. 'floor' or 'bathroom wall'."""
     words = normalised_name(name).split(' ')
     return ' '.join(words) in STRUCTURE_NAMES or words[-1] in STRUCTURE_NOUNS
+
+
+def rows_by_id(ids: NDArray[np.integer]) -> dict[int, NDArray[np.intp]]:
+    """Return the ascending rows of every class or instance id, ids ascending."""
+    if not len(ids):
+        return {}
+    order = np.argsort(ids, kind='stable')
+    values, starts = np.unique(ids[order], return_index=True)
+    return dict(zip(values.tolist(), np.split(order, starts[1:]), strict=True))
 
 
 def is_unnamed(name: str) -> bool:

@@ -36,6 +36,7 @@ from numpy.typing import ArrayLike, NDArray
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.semantics.labels import is_structure
 from osmabench_ros.semantics.scene_graph import (
+    THINGS,
     NodeKind,
     RelationType,
     SceneEdge,
@@ -123,7 +124,7 @@ def derive_relations(
     """
     boxed = [node for node in nodes if node.box is not None]
     rooms = [node for node in boxed if node.kind is NodeKind.ROOM]
-    things = [n for n in boxed if n.kind in (NodeKind.OBJECT, NodeKind.BACKGROUND)]
+    things = [n for n in boxed if n.kind in THINGS]
     found = _Relations(things, surfaces or {}, thresholds, occluded)
     order = {relation.value: i for i, relation in enumerate(RelationType)}
     edges = [*found.edges(), *_memberships(things, rooms)]

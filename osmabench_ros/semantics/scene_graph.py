@@ -31,6 +31,10 @@ class NodeKind(str, Enum):
     BUILDING = 'building'
 
 
+THINGS = (NodeKind.OBJECT, NodeKind.BACKGROUND)
+"""Kinds that have a surface: objects, and parts of the building."""
+
+
 class RelationType(str, Enum):
     """Relations this package derives itself; methods may give others as plain text."""
 
@@ -117,6 +121,12 @@ class SceneNode:
     def label(self) -> str:
         """Best label, '' if there is none."""
         return self.labels[0].name if self.labels else ''
+
+    @property
+    def known_box(self) -> AxisAlignedBox:
+        """Axis-aligned bounds of a node that is known to have some."""
+        assert self.box is not None
+        return self.box
 
     @property
     def class_id(self) -> int:

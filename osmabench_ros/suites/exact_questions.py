@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import Enum
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -13,13 +12,9 @@ from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.suites.question_suite import (
     QuestionModelOptions,
     QuestionSuite,
-    write_summaries,
+    written_summary,
 )
 from osmabench_ros.suites.suite import SuiteContext
-from osmabench_ros.vqa.answering.answerer import (
-    Accountable,
-)
-from osmabench_ros.vqa.answering.rule import label_embedder
 from osmabench_ros.vqa.evaluation import (
     QuestionedMap,
     QuestionResult,
@@ -27,16 +22,8 @@ from osmabench_ros.vqa.evaluation import (
     records_of_summary,
 )
 from osmabench_ros.vqa.exact.generation import EXACT, SUITE, questions_about
-from osmabench_ros.vqa.judging.language_model import LanguageModelJudge
+from osmabench_ros.vqa.graph_index import Embedder
 from osmabench_ros.vqa.questions import Question
-
-
-class EmbeddingUse(str, Enum):
-    """When the sentence embedder may match labels."""
-
-    AUTO = 'auto'
-    ON = 'on'
-    OFF = 'off'
 
 
 class ExactQuestionOptions(QuestionModelOptions):
@@ -47,13 +34,13 @@ class ExactQuestionOptions(QuestionModelOptions):
     count : int
         Questions to generate where the context brings none; else 184, or 5 for each object of a
         small scene.
-    embedding : EmbeddingUse
-        'auto' uses the sentence embedder, if it is installed, for maps that do not speak the
-        scene's own label set.
+    embedding : {'auto', 'on', 'off'}
+        Whether the sentence embedder may match labels; 'auto' uses it, if it is installed, for
+        maps that do not speak the scene's own label set.
     """
 
     count: int | None = Field(None, ge=1)
-    embedding: EmbeddingUse = EmbeddingUse.AUTO
+    embedding: Literal['auto', 'on', 'off'] = 'auto'
 
 
 class ExactQuestionsSuite(QuestionSuite[Any]):
@@ -75,7 +62,7 @@ class ExactQuestionsSuite(QuestionSuite[Any]):
         asked = self.questioned(context)
         material = self.material(context, asked.embedder)
         answerer = self._options.made_answerer(self._options.answerer, material)
-        judge = self._judge() or asked.equality
+        judge = self._options.made_judge(asked.equality)
         result = evaluate_questions(
             asked,
             questions,
@@ -86,13 +73,10 @@ class ExactQuestionsSuite(QuestionSuite[Any]):
             beside=self._options.made_baselines(material),
             progress=context.progress,
         )
-        summary = answerer.summary if isinstance(answerer, Accountable) else {}
-        if context.output_directory is not None:
-            write_summaries(context.output_directory, answerer.name, summary, judge)
-        count = len(questions)
+        summary = written_summary(context.output_directory, answerer, judge)
         return [
             *result.records,
-            *records_of_summary(self.name, asked.semantic_map, summary, count),
+            *records_of_summary(self.name, asked.semantic_map, summary, len(questions)),
             *self.further(context, questions, result),
         ]
 
@@ -105,12 +89,8 @@ class ExactQuestionsSuite(QuestionSuite[Any]):
 
     def questioned(self, context: SuiteContext) -> QuestionedMap:
         """Return the map of a context in the form that is questioned."""
-        embedder = self._embedder(context)
+        embedder = self.embedder(context)
         return QuestionedMap.in_scene(context.published_graph, context.ground_truth, embedder)
-
-    def _judge(self) -> LanguageModelJudge | None:
-        client = self._options.judging_client()
-        return None if client is None else LanguageModelJudge(client)
 
     def questions(self, context: SuiteContext) -> Sequence[Question]:
         """Return the questions that were given, else new ones about the ground truth."""
@@ -122,8 +102,9 @@ class ExactQuestionsSuite(QuestionSuite[Any]):
             asked=self.asked,
         )
 
-    def _embedder(self, context: SuiteContext) -> SentenceEmbedder | None:
+    def embedder(self, context: SuiteContext) -> Embedder | None:
+        """Return what compares labels, as the options want it."""
         use = self._options.embedding
-        if use is EmbeddingUse.AUTO:
-            return label_embedder(context.semantic_map, context.ground_truth.label_set)
-        return SentenceEmbedder() if use is EmbeddingUse.ON else None
+        if use == 'auto':
+            return super().embedder(context)
+        return SentenceEmbedder() if use == 'on' else None

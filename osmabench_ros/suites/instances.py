@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from osmabench_ros.base.strict import validated
 from osmabench_ros.metrics.instances import (
     COCO,
     SCANNET,
@@ -23,7 +22,7 @@ from osmabench_ros.metrics.instances import (
 from osmabench_ros.metrics.record import MetricRecord, Mode
 from osmabench_ros.semantics.labels import normalised_name
 from osmabench_ros.semantics.scene_graph import NodeKind
-from osmabench_ros.suites.suite import MatchingOptions, SuiteContext
+from osmabench_ros.suites.suite import FigureSuite, MatchingOptions, SuiteContext
 from osmabench_ros.suites.things import Masks, mask_overlaps, masks_of_things, seen_things
 
 LOWER_IS_BETTER = frozenset(
@@ -58,17 +57,16 @@ class InstanceOptions(MatchingOptions):
     piece_points: int = Field(5, ge=1)
 
 
-class InstancesSuite:
+class InstancesSuite(FigureSuite[InstanceOptions]):
     """Masks of a map against the objects that the trajectory saw.
 
     Masks are compared on the visible surface. Parts of the building are no instances, and masks
     that lie mostly on them are left out and counted.
     """
 
-    name = 'instances'
-
-    def __init__(self, *, options: Mapping[str, Any]) -> None:
-        self._options = validated(InstanceOptions, options, f'suite "{self.name}"')
+    name, mode = 'instances', Mode.STRICT
+    options_type = InstanceOptions
+    lower_is_better = LOWER_IS_BETTER
 
     def evaluate(self, context: SuiteContext) -> list[MetricRecord]:
         """Score the masks and the number of objects of one map."""
@@ -87,19 +85,6 @@ class InstancesSuite:
             *self._pieces(context, masks),
             *self._counts(context, masks.left_out),
         ]
-
-    def _record(
-        self, metric: str, value: float | None, n: int = 0, class_name: str = ''
-    ) -> MetricRecord:
-        return MetricRecord(
-            self.name,
-            Mode.STRICT.value,
-            metric,
-            class_name,
-            value,
-            n=n,
-            higher_is_better=metric not in LOWER_IS_BETTER,
-        )
 
     def _precision(self, context: SuiteContext, masks: Masks) -> Iterator[MetricRecord]:
         n = len(masks.true_classes)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from osmabench_ros.base.strict import validated
 from osmabench_ros.metrics.geometry import (
     POINT_RADIUS_M,
     estimated_normals,
@@ -23,10 +22,10 @@ from osmabench_ros.metrics.geometry import (
     volume_of,
 )
 from osmabench_ros.metrics.record import MetricRecord
-from osmabench_ros.semantics.labels import UNLABELLED
+from osmabench_ros.semantics.labels import UNLABELLED, rows_by_id
 from osmabench_ros.semantics.scene_graph import NodeKind
-from osmabench_ros.suites.point_labels import point_labels
-from osmabench_ros.suites.suite import MatchingOptions, SuiteContext
+from osmabench_ros.suites.prediction import point_labels
+from osmabench_ros.suites.suite import FigureSuite, MatchingOptions, SuiteContext
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,13 +92,8 @@ def classes_of(context: SuiteContext) -> Iterator[ScoredPart]:
 
 def rows_by_label(labels: NDArray[np.integer]) -> dict[int, NDArray[np.intp]]:
     """Return the ascending rows of every class id; -1 (no such class) counts as unlabelled."""
-    if not len(labels):
-        return {}
-    short = labels.astype(np.uint16)
     # NumPy sorts 16 bits in linear time.
-    order = np.argsort(short, kind='stable')
-    values, starts = np.unique(short[order], return_index=True)
-    return dict(zip(values.tolist(), np.split(order, starts[1:]), strict=True))
+    return rows_by_id(labels.astype(np.uint16))
 
 
 def rooms_of(context: SuiteContext) -> Iterator[ScoredPart]:
@@ -138,7 +132,7 @@ class GeometryOptions(MatchingOptions):
     distances: Literal['surfaces', 'points'] = 'surfaces'
 
 
-class MapGeometrySuite:
+class MapGeometrySuite(FigureSuite[GeometryOptions]):
     """Completeness and accuracy of a map's points against the visible surface.
 
     Coverage is taken against the surface that the trajectory saw, accuracy against all surface:
@@ -148,9 +142,8 @@ class MapGeometrySuite:
     """
 
     name = 'map_geometry'
-
-    def __init__(self, *, options: Mapping[str, Any]) -> None:
-        self._options = validated(GeometryOptions, options, f'suite "{self.name}"')
+    options_type = GeometryOptions
+    lower_is_better = LOWER_IS_BETTER
 
     def evaluate(self, context: SuiteContext) -> list[MetricRecord]:
         """Score the points of one map."""
@@ -175,19 +168,6 @@ class MapGeometrySuite:
         yield from ('hallucinated_volume_m3', 'missed_volume_m3')
         if context.ground_truth.surface.normals is not None and self._options.normal_samples:
             yield 'normal_consistency'
-
-    def _record(
-        self, metric: str, value: float | None, n: int = 0, class_name: str = ''
-    ) -> MetricRecord:
-        return MetricRecord(
-            self.name,
-            '',
-            metric,
-            class_name,
-            value,
-            n=n,
-            higher_is_better=metric not in LOWER_IS_BETTER,
-        )
 
     def _overall(self, distances: Distances) -> Iterator[MetricRecord]:
         there, back = distances.there, distances.back

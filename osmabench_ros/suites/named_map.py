@@ -6,14 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from osmabench_ros.maps.semantic_map import IN_SCENE_GRAPH, SemanticMap
-from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph, ScoredLabel
+from osmabench_ros.semantics.scene_graph import THINGS, NodeKind, SceneGraph, ScoredLabel
 from osmabench_ros.sequences.ground_truth import GroundTruth
 
 NodeLabeller = Callable[[SemanticMap, Sequence[str]], Mapping[int, Sequence[tuple[int, float]]]]
 """Ranks names for the nodes of a map: by node id, indices into the names with their scores, best
 first. Nodes of which nothing is known are left out."""
-
-_SOLID = frozenset({NodeKind.OBJECT, NodeKind.BACKGROUND})
 
 
 def named_map(
@@ -21,7 +19,7 @@ def named_map(
 ) -> SemanticMap:
     """Return a map whose objects have names, its own or those that they are most like.
 
-    All classes of the data set are offered: those of the scene alone would tell what is in it.
+    All classes of the data set are offered: those of the scene alone would show what is in it.
     """
     graph = semantic_map.graph
     objects = [node for node in graph.nodes if node.kind is NodeKind.OBJECT]
@@ -36,7 +34,7 @@ def named_map(
     }
     nodes = tuple(
         replace(node, labels=made[node.id])
-        if node.kind in _SOLID and not node.label and node.id in made
+        if node.kind in THINGS and not node.label and node.id in made
         else node
         for node in graph.nodes
     )

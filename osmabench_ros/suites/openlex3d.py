@@ -9,7 +9,13 @@ from typing import Any, Literal
 from pydantic import Field
 
 from osmabench_ros.base.strict import validated
-from osmabench_ros.metrics.openlex3d import MAX_DISTANCE_M, category_shares, top_n_frequency
+from osmabench_ros.metrics.openlex3d import (
+    MAX_DISTANCE_M,
+    SetRanking,
+    category_shares,
+    set_ranking,
+    top_n_frequency,
+)
 from osmabench_ros.metrics.record import MetricRecord, Mode
 from osmabench_ros.metrics.retrieval import (
     compat_average_precision,
@@ -19,11 +25,16 @@ from osmabench_ros.metrics.retrieval import (
     recall_at_k,
     strict_average_precision,
 )
-from osmabench_ros.metrics.set_ranking import SetRanking, set_ranking
 from osmabench_ros.metrics.tiers import TieredLabels, WordCategory, read_tiers, write_tiers
-from osmabench_ros.suites.queried_map import QueriedMap, featured_points
+from osmabench_ros.suites.queried_map import (
+    Level,
+    QueriedMap,
+    featured_points,
+    queries_of,
+    read_prompts,
+    read_queries,
+)
 from osmabench_ros.suites.suite import MatchingOptions, SuiteContext
-from osmabench_ros.suites.text_queries import Level, queries_of, read_prompts, read_queries
 from osmabench_ros.suites.tiered_ground_truth import DIRECTORY, WordNet, build_tiers
 
 MACHINE_MADE = 'machine_made_labels'

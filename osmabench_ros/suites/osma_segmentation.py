@@ -22,7 +22,7 @@ from osmabench_ros.metrics.segmentation import (
     top_k_accuracy,
 )
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
-from osmabench_ros.suites.point_labels import point_labels, ranked_labels
+from osmabench_ros.suites.prediction import point_labels, ranked_labels
 from osmabench_ros.suites.suite import MatchingOptions, SuiteContext
 
 FIGURES = ('macc', 'miou', 'fmiou', 'accuracy')
@@ -133,8 +133,7 @@ class OsmaSegmentationSuite:
             device=context.device,
         )
         _keep(context, matrix, Mode.STRICT)
-        near = context.matches.surface_to_map
-        rows = np.where(near.within(self._options.max_distance_m), near.indices, -1)
+        rows = context.matches.surface_to_map.rows_within(self._options.max_distance_m)
         taken = np.append(labels, np.int32(NOTHING))[rows]
         scores = segmentation_scores(matrix, ignored=(), punish_false_classes=is_global)
         return [
@@ -187,13 +186,11 @@ class OsmaSegmentationSuite:
         missing, unlabelled = got == NOTHING, got == UNLABELLED
         outside = ~np.isin(got, vocabulary) & ~missing & ~unlabelled
         for metric, lost in zip(LOST, (missing, unlabelled, outside, hallucinated), strict=True):
-            yield self._share(metric, int(lost.sum()), len(lost))
-
-    def _share(self, metric: str, part: int, n: int) -> MetricRecord:
-        value = part / n if n else None
-        return MetricRecord(
-            self.name, Mode.STRICT.value, metric, value=value, n=n, higher_is_better=False
-        )
+            n = len(lost)
+            value = int(lost.sum()) / n if n else None
+            yield MetricRecord(
+                self.name, Mode.STRICT.value, metric, value=value, n=n, higher_is_better=False
+            )
 
     def _top_k(self, context: SuiteContext) -> Iterator[MetricRecord]:
         truth, matches = context.ground_truth, context.matches
@@ -206,10 +203,8 @@ class OsmaSegmentationSuite:
             if ranking is None:
                 yield MetricRecord.not_applicable(self.name, Mode.STRICT.value, metric)
                 continue
-            near = matches.surface_to_map
-            rows = np.append(matches.predicted.rows, -1)[
-                np.where(near.within(self._options.max_distance_m), near.indices, -1)
-            ]
+            near = matches.surface_to_map.rows_within(self._options.max_distance_m)
+            rows = np.append(matches.predicted.rows, -1)[near]
             value, n = top_k_accuracy(ranking[rows], truth.surface.labels, k)
             yield MetricRecord(self.name, Mode.STRICT.value, metric, value=value, n=n)
 

@@ -1,9 +1,8 @@
-"""The dense part of a map with the class ids of the ground truth."""
+"""Classes of the points of a map: of the points, of the nodes, or by text features."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,30 +11,7 @@ from osmabench_ros.errors import ConfigError, MetricError
 from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
 from osmabench_ros.metrics.confusion import OUTSIDE
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
-
-
-@dataclass(frozen=True, eq=False)
-class PredictedCloud:
-    """Points (N, 3) in metres that the method looked at, their rows, and how many were invalid."""
-
-    points: NDArray[np.float32]
-    rows: NDArray[np.int64]
-    excluded: int
-
-
-def predicted_cloud(semantic_map: SemanticMap) -> PredictedCloud | None:
-    """Return the valid points of a map, None if the method gives no points at all."""
-    dense = semantic_map.dense
-    if dense is None:
-        return None
-    n = len(dense.points)
-    for name in ('labels', 'instances', 'valid'):
-        array = getattr(dense, name)
-        if array is not None and array.shape != (n,):
-            raise MetricError(f'map: {name} have shape {array.shape}, but there are {n} points')
-    rows = np.arange(n) if dense.valid is None else np.flatnonzero(dense.valid)
-    points = dense.points if len(rows) == n else dense.points[rows]
-    return PredictedCloud(points, rows, n - len(rows))
+from osmabench_ros.suites.suite import SuiteContext
 
 
 def predicted_labels(semantic_map: SemanticMap, label_set: LabelSet) -> NDArray[np.int32] | None:
@@ -83,20 +59,81 @@ def _labels_of_nodes(
     nodes = [node for node in semantic_map.graph.nodes if node.labels]
     if dense.instances is None or not nodes:
         return None
-    ids = np.array([node.id for node in nodes], np.int64)
-    classes = np.array([_class_of(node.label, label_set) for node in nodes], np.int32)
-    order = np.argsort(ids)
-    place = np.searchsorted(ids[order], dense.instances).clip(max=len(ids) - 1)
-    known = ids[order][place] == dense.instances
-    return np.where(known, classes[order][place], UNLABELLED).astype(np.int32)
+    classes = [class_or_outside(node.label, label_set) for node in nodes]
+    rows = rows_of_ids([node.id for node in nodes], dense.instances)
+    return np.array([*classes, UNLABELLED], np.int32)[rows]
 
 
-def _class_of(name: str, label_set: LabelSet) -> int:
+def class_or_outside(name: str, label_set: LabelSet) -> int:
+    """Return the class of a name, OUTSIDE if the label set has none."""
     found = label_set.id_of(name)
     return OUTSIDE if found == UNLABELLED else found
 
 
-def labels_from_indices(
+def rows_of_ids(
+    ids: Sequence[int] | NDArray[np.integer], wanted: NDArray[np.integer]
+) -> NDArray[np.int64]:
+    """Return at which row of different ids each wanted one stands, -1 where it does not."""
+    known = np.asarray(ids, np.int64)
+    if not len(known):
+        return np.full(wanted.shape, -1)
+    order = np.argsort(known)
+    rows = order[np.searchsorted(known, wanted, sorter=order).clip(max=len(known) - 1)]
+    return np.where(known[rows] == wanted, rows, -1)
+
+
+def ranked_labels(
+    semantic_map: SemanticMap, label_set: LabelSet, k: int
+) -> NDArray[np.int32] | None:
+    """Return the k best classes of every point of a map, (N + 1, k), the last row for no point."""
+    dense, nodes = semantic_map.dense, semantic_map.graph.nodes
+    if dense is None or dense.instances is None:
+        return None
+    if not any(len(node.labels) > 1 for node in nodes):
+        return None
+    table = np.full((len(nodes) + 1, k), OUTSIDE, np.int32)
+    for row, node in enumerate(nodes):
+        for rank, label in enumerate(node.labels[:k]):
+            table[row, rank] = class_or_outside(label.name, label_set)
+    rows = rows_of_ids([node.id for node in nodes], dense.instances)
+    return np.asarray(table[np.append(rows, -1)])
+
+
+def point_labels(context: SuiteContext, vocabulary: NDArray[np.int64]) -> NDArray[np.int32] | None:
+    """Return the class of every valid point of the map, None if it cannot be known."""
+    key = tuple(vocabulary.tolist())
+    known = context.labels_by_vocabulary
+    if key not in known:
+        known[key] = _labels(context, vocabulary)
+    return known[key]
+
+
+def _labels(context: SuiteContext, vocabulary: NDArray[np.int64]) -> NDArray[np.int32] | None:
+    truth, predicted = context.ground_truth, context.matches.predicted
+    if predicted is None:
+        return None
+    labels = predicted_labels(context.semantic_map, truth.label_set)
+    if labels is None and context.labeller is not None and _has_material(context.semantic_map):
+        names = [truth.label_set.name_of(int(item)) for item in vocabulary]
+        indices = context.labeller(context.semantic_map, names)
+        dense = context.semantic_map.dense
+        labels = _labels_of_indices(indices, vocabulary, len(dense.points) if dense else 0)
+    return None if labels is None else labels[predicted.rows]
+
+
+def _has_material(semantic_map: SemanticMap) -> bool:
+    """Return whether there are features or captions that a labeller can work with."""
+    dense = semantic_map.dense
+    if dense is None:
+        return False
+    if not semantic_map.feature_spaces:
+        return any(node.captions for node in semantic_map.graph.nodes)
+    if dense.feature_space and dense.feature_space not in semantic_map.feature_spaces:
+        raise MetricError(f'map: there is no feature space "{dense.feature_space}"')
+    return True
+
+
+def _labels_of_indices(
     indices: NDArray[np.integer], vocabulary: Sequence[int] | NDArray[np.integer], points: int
 ) -> NDArray[np.int32]:
     """Return class ids for the indices that a labeller gave, UNLABELLED for -1."""

@@ -11,7 +11,6 @@ from pydantic import Field, field_validator
 
 from osmabench_ros.base.files import write_json
 from osmabench_ros.base.strict import validated
-from osmabench_ros.language.client import ModelClient
 from osmabench_ros.language.settings import ModelAccess
 from osmabench_ros.suites.suite import SuiteContext
 from osmabench_ros.vqa.answering.answerer import (
@@ -22,8 +21,10 @@ from osmabench_ros.vqa.answering.answerer import (
     parsed_reference,
 )
 from osmabench_ros.vqa.answering.language_model import DEFAULT_GRAPH_TOKENS
+from osmabench_ros.vqa.answering.rule import label_embedder
+from osmabench_ros.vqa.evaluation import summary_of, write_judging
 from osmabench_ros.vqa.graph_index import Embedder
-from osmabench_ros.vqa.judging.deterministic import Judge
+from osmabench_ros.vqa.judging.deterministic import DeterministicJudge, Judge
 from osmabench_ros.vqa.judging.language_model import LanguageModelJudge
 from osmabench_ros.vqa.questions import Question
 
@@ -107,7 +108,7 @@ class QuestionModelOptions(AnswererOptions):
     def check(self) -> None:
         """Make answerers and models once, so that a wrong name or a missing key is found early."""
         super().check()
-        self.judging_client()
+        self.made_judge(DeterministicJudge())
 
     @property
     def language_models(self) -> tuple[str, ...]:
@@ -115,9 +116,11 @@ class QuestionModelOptions(AnswererOptions):
         judging = () if self.judge == DETERMINISTIC else (self.judge,)
         return tuple(dict.fromkeys((*super().language_models, *judging)))
 
-    def judging_client(self) -> ModelClient | None:
-        """Return the judging model with its own account, None for the rules."""
-        return None if self.judge == DETERMINISTIC else self.client_of(self.judge)
+    def made_judge(self, rules: Judge) -> Judge:
+        """Return the judging model with its own account, or `rules`, which need none."""
+        if self.judge == DETERMINISTIC:
+            return rules
+        return LanguageModelJudge(self.client_of(self.judge))
 
 
 OptionsT = TypeVar('OptionsT', bound=AnswererOptions)
@@ -142,6 +145,10 @@ class QuestionSuite(Generic[OptionsT]):
         """Return the questions of this suite that were prepared with the scene."""
         return [item for item in context.questions if item.suite == self.name]
 
+    def embedder(self, context: SuiteContext) -> Embedder | None:
+        """Return what compares labels of a map that does not speak those of the scene."""
+        return label_embedder(context.semantic_map, context.ground_truth.label_set)
+
     def material(self, context: SuiteContext, embedder: Embedder | None) -> AnsweringMaterial:
         """Return what answerers may use."""
         return AnsweringMaterial(
@@ -156,10 +163,10 @@ class QuestionSuite(Generic[OptionsT]):
         return rules if named == RULE else self._options.made_answerer(named, material)
 
 
-def write_summaries(folder: Path, answerer: str, summary: Mapping[str, Any], judge: Judge) -> None:
-    """Write who answered and who judged, and how, beside the answers."""
-    judging: dict[str, Any] = {'judge': judge.name}
-    if isinstance(judge, LanguageModelJudge):
-        judging['prompt'] = judge.prompt.identity
-    write_json(folder / 'answering.json', {'answerer': answerer, **summary})
-    write_json(folder / 'judging.json', judging)
+def written_summary(folder: Path | None, answerer: Answerer, judge: Judge) -> dict[str, Any]:
+    """Return how an answerer answered; write it beside the answers, and who judged."""
+    summary = summary_of(answerer)
+    if folder is not None:
+        write_json(folder / 'answering.json', {'answerer': answerer.name, **summary})
+        write_judging(folder, judge)
+    return summary

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from pydantic import Field
 
-from osmabench_ros.base.strict import validated
 from osmabench_ros.maps.summary import holdings
 from osmabench_ros.metrics.graph import (
     SameLabel,
@@ -23,7 +22,7 @@ from osmabench_ros.metrics.graph_matching import NodeMatches, box_iou_of_nodes, 
 from osmabench_ros.metrics.record import MetricRecord, Mode
 from osmabench_ros.semantics.labels import normalised_name
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph
-from osmabench_ros.suites.suite import MatchingOptions, SuiteContext
+from osmabench_ros.suites.suite import FigureSuite, MatchingOptions, SuiteContext
 from osmabench_ros.suites.things import MatchedGraph, matched_graph, seen_things
 from osmabench_ros.vqa.knowledge import knowledge
 
@@ -70,7 +69,7 @@ class SceneGraphOptions(MatchingOptions):
     attributes: tuple[str, ...] = ('color', 'material')
 
 
-class SceneGraphSuite:
+class SceneGraphSuite(FigureSuite[SceneGraphOptions]):
     """Nodes, labels, boxes, attributes and relations of the objects that the trajectory saw.
 
     Nodes that stand for parts of the building, or for things that were not seen, are matched and
@@ -79,10 +78,9 @@ class SceneGraphSuite:
     object and its visible part are not scored.
     """
 
-    name = 'scene_graph'
-
-    def __init__(self, *, options: Mapping[str, Any]) -> None:
-        self._options = validated(SceneGraphOptions, options, f'suite "{self.name}"')
+    name, mode = 'scene_graph', Mode.STRICT
+    options_type = SceneGraphOptions
+    lower_is_better = frozenset(LOST_RELATIONS)
 
     def evaluate(self, context: SuiteContext) -> list[MetricRecord]:
         """Score the graph of one map; relations only if the method gives any."""
@@ -100,7 +98,7 @@ class SceneGraphSuite:
     def _nothing(self, context: SuiteContext) -> Iterator[MetricRecord]:
         labels = [f'label_accuracy{suffix}' for suffix in self._meanings(context)]
         for metric in (*NODE_FIGURES, *labels, *self._relation_figures()):
-            yield self._record(metric, None, higher_is_better=metric not in LOST_RELATIONS)
+            yield self._record(metric, None)
         for key in self._options.attributes:
             yield self._record('attribute_accuracy', None, 0, key)
 
@@ -109,20 +107,6 @@ class SceneGraphSuite:
             metric.format(k) for k in self._options.recall_at for metric in RELATION_FIGURES_AT_K
         )
         return (*RELATION_FIGURES, *at_k, *LOST_RELATIONS)
-
-    def _record(
-        self,
-        metric: str,
-        value: float | None,
-        n: int = 0,
-        class_name: str = '',
-        *,
-        higher_is_better: bool = True,
-    ) -> MetricRecord:
-        mode = Mode.STRICT.value
-        return MetricRecord(
-            self.name, mode, metric, class_name, value, n=n, higher_is_better=higher_is_better
-        )
 
     def _share(self, metric: str, share: Share, class_name: str = '') -> MetricRecord:
         return self._record(metric, share.value, share.n, class_name)
@@ -175,7 +159,7 @@ class SceneGraphSuite:
         matches = found.everything
         if not holdings(context.published_graph).relations:
             for metric in self._relation_figures():
-                yield self._record(metric, None, higher_is_better=metric not in LOST_RELATIONS)
+                yield self._record(metric, None)
             return
         others = {node.id for node in predicted.nodes if node.kind is not NodeKind.OBJECT}
         predicted = without_edges_of(predicted, found.excused | others)
@@ -202,7 +186,7 @@ class SceneGraphSuite:
                 yield self._share(metric.format(k), share)
         counts = scores.unmatched, scores.unknown
         for metric, count in zip(LOST_RELATIONS, counts, strict=True):
-            yield self._record(metric, count, len(predicted.edges), higher_is_better=False)
+            yield self._record(metric, count, len(predicted.edges))
         for kind in options.relations:
             narrowed = relation_scores(
                 matches,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, Generic, Protocol, TypeVar, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,16 +15,39 @@ from pydantic import Field, model_validator
 
 from osmabench_ros.base.extensions import SUITES, extension_names, load_extension
 from osmabench_ros.base.progress import Progress, silent
-from osmabench_ros.base.strict import Strict
+from osmabench_ros.base.strict import Strict, validated
+from osmabench_ros.errors import MetricError
 from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
 from osmabench_ros.maps.semantic_map import FeatureSpace, SemanticMap
 from osmabench_ros.metrics.geometry import surfel_distances
 from osmabench_ros.metrics.nearest_neighbours import NeighbourIndex, Neighbours
-from osmabench_ros.metrics.record import MetricRecord
+from osmabench_ros.metrics.record import MetricRecord, Mode
 from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.suites.named_map import NodeLabeller, graph_as_stated, named_map
-from osmabench_ros.suites.prediction import PredictedCloud, predicted_cloud
 from osmabench_ros.vqa.questions import Question
+
+
+@dataclass(frozen=True, eq=False)
+class PredictedCloud:
+    """Points (N, 3) in metres that the method looked at, and their rows."""
+
+    points: NDArray[np.float32]
+    rows: NDArray[np.int64]
+
+
+def predicted_cloud(semantic_map: SemanticMap) -> PredictedCloud | None:
+    """Return the valid points of a map, None if the method gives no points at all."""
+    dense = semantic_map.dense
+    if dense is None:
+        return None
+    n = len(dense.points)
+    for name in ('labels', 'instances', 'valid'):
+        array = getattr(dense, name)
+        if array is not None and array.shape != (n,):
+            raise MetricError(f'map: {name} have shape {array.shape}, but there are {n} points')
+    rows = np.arange(n) if dense.valid is None else np.flatnonzero(dense.valid)
+    points = dense.points if len(rows) == n else dense.points[rows]
+    return PredictedCloud(points, rows)
 
 
 class Correspondences:
@@ -205,6 +228,30 @@ class Suite(Protocol):
     def evaluate(self, context: SuiteContext) -> list[MetricRecord]:
         """Score one map; figures the map has no material for are `applicable: false`."""
         ...
+
+
+OptionsT = TypeVar('OptionsT', bound=Strict)
+
+
+class FigureSuite(Generic[OptionsT]):
+    """A suite with figures of one mode; `name` and `options_type` are its own."""
+
+    name: str
+    options_type: type[OptionsT]
+    mode = Mode.NONE
+    lower_is_better: frozenset[str] = frozenset()
+    """Figures of which less is better."""
+
+    def __init__(self, *, options: Mapping[str, Any]) -> None:
+        self._options = validated(self.options_type, options, f'suite "{self.name}"')
+
+    def _record(
+        self, metric: str, value: float | None, n: int = 0, class_name: str = ''
+    ) -> MetricRecord:
+        better = metric not in self.lower_is_better
+        return MetricRecord(
+            self.name, self.mode.value, metric, class_name, value, n=n, higher_is_better=better
+        )
 
 
 class SuiteFactory(Protocol):

@@ -21,10 +21,10 @@ from osmabench_ros.metrics.graph_matching import (
 )
 from osmabench_ros.metrics.nearest_neighbours import NeighbourIndex
 from osmabench_ros.metrics.overlaps import Overlaps, overlaps_of_instances, overlaps_of_masks
-from osmabench_ros.semantics.labels import NO_INSTANCE, UNLABELLED, LabelSet
-from osmabench_ros.semantics.scene_graph import NodeKind, SceneNode
+from osmabench_ros.semantics.labels import NO_INSTANCE, UNLABELLED, rows_by_id
+from osmabench_ros.semantics.scene_graph import THINGS, NodeKind, SceneNode
 from osmabench_ros.sequences.ground_truth import GroundTruth
-from osmabench_ros.suites.prediction import predicted_labels
+from osmabench_ros.suites.prediction import class_or_outside, predicted_labels, rows_of_ids
 from osmabench_ros.suites.suite import SuiteContext
 
 _FEW_POINTS = 5
@@ -47,7 +47,7 @@ def mask_overlaps(context: SuiteContext, max_distance_m: float) -> Overlaps | No
     if dense is None or predicted is None or not holdings(context.semantic_map).instances:
         return None
     near, surface = context.matches.surface_to_map, context.ground_truth.surface
-    rows = np.append(predicted.rows, -1)[np.where(near.within(max_distance_m), near.indices, -1)]
+    rows = np.append(predicted.rows, -1)[near.rows_within(max_distance_m)]
     if dense.membership is not None:
         member = dense.membership
         return overlaps_of_masks(
@@ -78,7 +78,7 @@ def overlaps_mask_by_mask(context: SuiteContext, max_distance_m: float) -> Overl
     ids, covered = [], []
     for node_id, rows in _rows_of_masks(dense, predicted.rows):
         own = dense.points[rows]
-        # Most of the surface is far from a mask, which its box tells at once.
+        # Most of the surface is far from a mask, which its box shows at once.
         low, high = own.min(axis=0) - max_distance_m, own.max(axis=0) + max_distance_m
         slab = slice(x.searchsorted(low[0]), x.searchsorted(high[0], 'right'))
         of_y = (y[slab] >= low[1]) & (y[slab] <= high[1])
@@ -110,12 +110,9 @@ def _rows_of_masks(
                 yield int(node_id), rows[is_valid[rows]]
         return
     assert dense.instances is not None
-    instances = dense.instances[valid]
-    order = np.argsort(instances, kind='stable')
-    ids, starts = np.unique(instances[order], return_index=True)
-    for node_id, rows in zip(ids, np.split(valid[order], starts[1:]), strict=True):
+    for node_id, rows in rows_by_id(dense.instances[valid]).items():
         if node_id != NO_INSTANCE:
-            yield int(node_id), rows
+            yield node_id, valid[rows]
 
 
 def masks_on_no_thing(
@@ -156,11 +153,10 @@ def _share_on_no_thing(
         return np.array([part.mean() if len(part) else 0.0 for part in own])
     assert dense.instances is not None
     instances = dense.instances[predicted.rows]
-    order = np.argsort(mask_ids)
-    place = order[np.searchsorted(mask_ids[order], instances).clip(max=len(order) - 1)]
-    own = mask_ids[place] == instances
-    hits = np.bincount(place[own], on_no_thing[own], len(mask_ids))
-    return np.asarray(hits / np.maximum(np.bincount(place[own], minlength=len(mask_ids)), 1))
+    rows = rows_of_ids(mask_ids, instances)
+    known = rows >= 0
+    hits = np.bincount(rows[known], on_no_thing[known], len(mask_ids))
+    return np.asarray(hits / np.maximum(np.bincount(rows[known], minlength=len(mask_ids)), 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,10 +205,11 @@ def masks_of_things(context: SuiteContext, overlaps: Overlaps, max_distance_m: f
     left_out = masks_on_no_thing(context, overlaps, max_distance_m)
     kept = replace(overlaps, predicted_sizes=known).select(~left_out, true)
     nodes = [graph.by_id.get(int(item)) for item in kept.predicted_ids]
-    classes = np.array([_class_of(node, truth.label_set) for node in nodes], np.int64)
+    names = ['' if node is None else node.label for node in nodes]
+    classes = np.array([class_or_outside(name, truth.label_set) for name in names], np.int64)
     scores = np.array([_score(node) for node in nodes], np.float64)
     rated = ~np.isnan(scores)
-    unnamed = np.array([node is None or not node.label for node in nodes], bool)
+    unnamed = np.array([not name for name in names], bool)
     if unnamed.any():
         votes = _voted_classes(context)
         own = [votes.get(int(item), OUTSIDE) for item in kept.predicted_ids[unnamed]]
@@ -244,16 +241,8 @@ def _voted_classes(context: SuiteContext) -> dict[int, int]:
     return dict(zip(masks.tolist(), classes.tolist(), strict=True))
 
 
-def _class_of(node: SceneNode | None, label_set: LabelSet) -> int:
-    found = UNLABELLED if node is None else label_set.id_of(node.label)
-    return OUTSIDE if found == UNLABELLED else found
-
-
 def _score(node: SceneNode | None) -> float:
     return node.labels[0].score if node is not None and node.labels else math.nan
-
-
-_SOLID = frozenset({NodeKind.OBJECT, NodeKind.BACKGROUND})
 
 
 @dataclass(frozen=True, eq=False)
@@ -280,7 +269,7 @@ def matched_graph(
     """
     truth = context.ground_truth
     nodes = list(context.published_graph.graph.of_kind(NodeKind.OBJECT))
-    true = [node for node in truth.fair_graph.nodes if node.kind in _SOLID]
+    true = [node for node in truth.fair_graph.nodes if node.kind in THINGS]
     overlaps = None if match == 'boxes' else mask_overlaps(context, max_distance_m)
     iou = _iou(nodes, true, overlaps, boxes=match != 'masks')
     if iou is None:

@@ -12,7 +12,7 @@ import numpy as np
 from osmabench_ros.errors import MetricError, MissingDependencyError
 from osmabench_ros.metrics.graph_matching import box_of
 from osmabench_ros.metrics.tiers import TieredLabels, TieredObject, tiers_by_id
-from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph, SceneNode
+from osmabench_ros.semantics.scene_graph import THINGS, SceneGraph, SceneNode
 
 DIRECTORY = Path('/usr/share/wordnet')
 """Where the Debian package wordnet-base puts the database."""
@@ -127,11 +127,7 @@ def build_tiers(graph: SceneGraph, wordnet: WordNet) -> TieredLabels:
     - Look-alikes: classes of the scene with a common more general meaning and a similar size.
     - Clutter: objects whose boxes overlap.
     """
-    nodes = [
-        node
-        for node in graph.nodes
-        if node.kind in (NodeKind.OBJECT, NodeKind.BACKGROUND) and node.label
-    ]
+    nodes = [node for node in graph.nodes if node.kind in THINGS and node.label]
     words = {name: class_words(name, wordnet) for name in {node.label for node in nodes}}
     alike = look_alikes(nodes, wordnet)
     return tiers_by_id(

@@ -55,12 +55,11 @@ _Judged = Sequence[tuple[SavedAnswer, bool]]
 def answer_table(
     saved: Sequence[SavedAnswer],
     *,
-    judge: Judge | None = None,
     reference_condition: str = '',
     baselines: bool = True,
 ) -> list[AnswerRow]:
     """Score saved answers by source and group: the given ones, then baselines; pooled last."""
-    judge = judge or DeterministicJudge()
+    judge = DeterministicJudge()
     by_source: dict[str, list[SavedAnswer]] = defaultdict(list)
     for item in saved:
         by_source[item.source].append(item)

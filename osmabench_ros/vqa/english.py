@@ -71,24 +71,20 @@ def _measure(noun: str) -> str:
     return 'piece' if noun in _MASS or noun.split(' ')[-1] in _MASS else 'set'
 
 
-def _countable(noun: str) -> str:
+def bare(noun: str) -> str:
+    """Return a noun phrase without article, countable."""
     return f'{_measure(noun)} of {noun}' if is_plural_only(noun) else noun
 
 
 def indefinite(noun: str) -> str:
     """Return a noun phrase with 'a' or 'an'; 'blinds' becomes 'a set of blinds'."""
-    phrase = _countable(noun)
+    phrase = bare(noun)
     return f'an {phrase}' if _VOWEL_SOUND.match(phrase) else f'a {phrase}'
 
 
 def definite(noun: str) -> str:
     """Return a noun phrase with 'the'."""
-    return f'the {_countable(noun)}'
-
-
-def bare(noun: str) -> str:
-    """Return a noun phrase without article, countable."""
-    return _countable(noun)
+    return f'the {bare(noun)}'
 
 
 @lru_cache(maxsize=4096)
@@ -143,7 +139,7 @@ def basic_color(word: str) -> str:
 
 
 def confusable(first: str, second: str) -> bool:
-    """Tell whether two colours may be taken for each other under another light."""
+    """Return whether two colours may be taken for each other under another light."""
     ends = {color_name(color).split()[-1] for color in (first, second) if color}
     return len(ends) == 1 or any(ends <= group for group in _ALIKE)
 
@@ -154,13 +150,14 @@ def material_noun(word: str) -> str:
     return next((noun for noun, adjective in MATERIALS.items() if adjective == word), word)
 
 
-_ADJECTIVES = frozenset(COLORS) | frozenset(SHADES) | frozenset(MATERIALS.values())
+ADJECTIVES = frozenset(COLORS) | frozenset(SHADES) | frozenset(MATERIALS.values())
+"""Words that may stand before a noun in a noun phrase."""
 
 
 @lru_cache(maxsize=4096)
 def without_adjectives(phrase: str) -> str:
     """Return a noun phrase without leading colours and materials; one word always stays."""
     words = phrase.split()
-    while len(words) > 1 and words[0] in _ADJECTIVES:
+    while len(words) > 1 and words[0] in ADJECTIVES:
         words = words[1:]
     return ' '.join(words)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from osmabench_ros.base.files import write_json
 from osmabench_ros.base.progress import Progress, counted, share, silent
 from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
 from osmabench_ros.metrics.record import MetricRecord
+from osmabench_ros.semantics.scene_graph import THINGS
 from osmabench_ros.sequences.ground_truth import GroundTruth
-from osmabench_ros.vqa.answering.answerer import Answerer
+from osmabench_ros.vqa.answering.answerer import Accountable, Answerer
 from osmabench_ros.vqa.answering.baselines import (
     constant,
     ground_truth_map,
@@ -23,8 +26,9 @@ from osmabench_ros.vqa.answering.baselines import (
 )
 from osmabench_ros.vqa.answering.rule import RuleAnswerer
 from osmabench_ros.vqa.grading import TYPES_WITH_PARTS
-from osmabench_ros.vqa.graph_index import THINGS, Embedder
+from osmabench_ros.vqa.graph_index import Embedder
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge, Judge
+from osmabench_ros.vqa.judging.language_model import LanguageModelJudge
 from osmabench_ros.vqa.question_files import ANSWERS, QUESTIONS, VERDICTS, saved, write_records
 from osmabench_ros.vqa.questions import Answer, Inquiry, Question, Verdict, inquiry
 from osmabench_ros.vqa.scores import UNSERVED, records, unserved_categories
@@ -168,29 +172,19 @@ def scored(
     """
     left_out = unserved_categories(asked.semantic_map, questions).union(excluded)
 
-    def rows(metric: str, found: Iterable[Verdict], *, answered_too: bool) -> list[MetricRecord]:
-        by_id = {verdict.question_id: verdict for verdict in found}
-        return records(
-            suite,
-            mode,
-            metric,
-            questions,
-            by_id,
-            not_applicable=left_out,
-            answered_too=answered_too,
-        )
-
+    rows = partial(records, suite, mode, questions=questions, not_applicable=left_out)
     others = baseline_answers(questions)
     references = reference_answers(asked.references, questions, asked.rules, progress)
     others += [(metric, given) for metric, _, given in references]
     for metric, other in beside.items():
         report = share(progress, 0.0, 1.0, f'{metric}: ')
         others.append((metric, answer_all(asked.semantic_map, questions, other, report)))
-    found = rows('accuracy', verdicts, answered_too=True)
+    found = rows('accuracy', verdicts=verdicts)
     found += _partial_credit(suite, mode, questions, verdicts, left_out)
     found += _by_evidence(suite, mode, questions, verdicts, left_out)
     for metric, given in others:
-        found += rows(metric, judge_all(questions, given, asked.equality), answered_too=False)
+        judged = judge_all(questions, given, asked.equality)
+        found += rows(metric, verdicts=judged, answered_too=False)
     return found
 
 
@@ -227,18 +221,30 @@ def _by_evidence(
         query = parsed(question.text)
         if query is not None:
             parts[evidence_of(query)].append(question)
-    by_id = {verdict.question_id: verdict for verdict in verdicts}
     for name, part in parts.items():
         yield from records(
             suite,
             mode,
             f'accuracy_{name}',
             part,
-            by_id,
+            verdicts,
             not_applicable=left_out,
             by_category=False,
             answered_too=False,
         )
+
+
+def summary_of(answerer: Answerer) -> dict[str, Any]:
+    """Return how an answerer answered; empty for one that does not say."""
+    return answerer.summary if isinstance(answerer, Accountable) else {}
+
+
+def write_judging(folder: Path, judge: Judge) -> None:
+    """Write who judged, and with which prompt."""
+    about = {'judge': judge.name}
+    if isinstance(judge, LanguageModelJudge):
+        about['prompt'] = judge.prompt.identity
+    write_json(folder / 'judging.json', about)
 
 
 def records_of_summary(

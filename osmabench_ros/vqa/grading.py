@@ -34,22 +34,12 @@ class Grade:
 def grade(question: Question, value: AnswerValue) -> Grade | None:
     """Grade an answer by the form of its type; None for types that are read as free text.
 
-    Parameters
-    ----------
-    question : Question
-        With the right answer, its tolerance, its options and its unit.
-    value : str, int, float or tuple of them
-        What was said. Texts are read: an option by its letter or its words, numbers with their
-        unit, lists in JSON or joined by commas, semicolons, line ends and "and".
-
-    Returns
-    -------
-    Grade or None
-        A choice is right if it names the right option and no other. A number with a unit is
-        converted, and wrong in a unit of something else; angles are equal modulo 360 degrees.
-        Coordinates are right within `tolerance` metres of the place. Sets are right if they are
-        equal, lists if the order is too, ids as numbers and names by word or synonym. A box is
-        right if its IoU is at least 1 - `tolerance`.
+    Texts are read: an option by its letter or its words, numbers with their unit, lists in JSON or
+    joined by commas, semicolons, line ends and "and". A choice is right if it names the right
+    option and no other. A number with a unit is converted, and wrong in a unit of something else;
+    angles are equal modulo 360 degrees. Coordinates are right within `tolerance` metres of the
+    place. Sets are right if they are equal, lists if the order is too, ids as numbers and names by
+    word or synonym. A box is right if its IoU is at least 1 - `tolerance`.
     """
     if question.answer_type is AnswerType.NUMBER and question.unit is not Unit.NONE:
         return _number(question, value)

@@ -10,7 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from osmabench_ros.semantics.labels import normalised_name
-from osmabench_ros.semantics.scene_graph import NodeKind, RelationType, SceneGraph, SceneNode
+from osmabench_ros.semantics.scene_graph import (
+    THINGS,
+    NodeKind,
+    RelationType,
+    SceneGraph,
+    SceneNode,
+)
 from osmabench_ros.vqa.knowledge import knowledge
 
 SIMILARITY_THRESHOLD = 0.74
@@ -34,7 +40,7 @@ class LabelMatcher:
 
     A noun of the map's own vocabulary (empty if open) means exactly that label. For any other
     noun, labels with the same spelling or the same head of synonyms match, and if there is none
-    and there is an embedder, those with a cosine similarity of at least `threshold`.
+    and there is an embedder, those with a cosine similarity of at least SIMILARITY_THRESHOLD.
     """
 
     def __init__(
@@ -42,12 +48,10 @@ class LabelMatcher:
         labels: Iterable[str],
         vocabulary: Iterable[str] = (),
         embedder: Embedder | None = None,
-        threshold: float = SIMILARITY_THRESHOLD,
     ) -> None:
         self._labels = tuple(sorted({normalised_name(label) for label in labels}))
         self._vocabulary = frozenset(normalised_name(label) for label in vocabulary)
         self._embedder = embedder
-        self._threshold = threshold
         self._features: NDArray[np.float32] | None = None
         self._found: dict[str, frozenset[str]] = {}
 
@@ -78,11 +82,10 @@ class LabelMatcher:
         if self._features is None:
             self._features = self._embedder.embed(self._labels)
         cosine = self._features @ self._embedder.embed([noun])[0]
-        close = np.flatnonzero(cosine >= self._threshold)
+        close = np.flatnonzero(cosine >= SIMILARITY_THRESHOLD)
         return frozenset(self._labels[i] for i in close)
 
 
-THINGS = (NodeKind.OBJECT, NodeKind.BACKGROUND)
 _SYMMETRIC = (RelationType.NEXT_TO.value, RelationType.NEAR.value)
 _IMPLIED = {RelationType.NEAR.value: (RelationType.NEXT_TO.value,)}
 _REVERSED = {RelationType.UNDER.value: RelationType.ON.value}
@@ -128,7 +131,7 @@ class GraphIndex:
         return {kind: frozenset(found) for kind, found in pairs.items()}
 
     def related(self, relation: str, source: int, target: int) -> bool:
-        """Tell whether `source relation target` holds; 'next to' and 'near' are symmetric."""
+        """Return whether `source relation target` holds; 'next to' and 'near' are symmetric."""
         for kind in (relation, *_IMPLIED.get(relation, ())):
             if (source, target) in self._pairs.get(kind, ()):
                 return True
@@ -225,6 +228,11 @@ def gap_m(first: SceneNode, second: SceneNode) -> float:
     low = np.maximum(first.box.minimum, second.box.minimum)[:2]
     high = np.minimum(first.box.maximum, second.box.maximum)[:2]
     return float(np.linalg.norm(np.maximum(low - high, 0.0)))
+
+
+def centre_distance_m(first: SceneNode, second: SceneNode) -> float:
+    """Return the distance between the centres of two boxes in metres."""
+    return float(np.linalg.norm(first.known_box.center - second.known_box.center))
 
 
 def extent(node: SceneNode, comparative: str) -> float | None:

@@ -113,6 +113,6 @@ def _pairs(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def _name(noun: str, synonyms: Mapping[str, str]) -> str:
     """Return the head of a noun's group of synonyms, else its singular.
 
-    Some kinds have no singular: of "stairs", whoever reads it keeps "stair".
+    Some kinds have no singular: "stairs" becomes "stair" wherever it is read.
     """
     return synonyms.get(noun) or synonyms.get(plural(noun)) or singular(noun)

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel, ConfigDict
+
 from osmabench_ros.base.limits.documents import parse_json
 from osmabench_ros.base.limits.meter import read_unpacked
 from osmabench_ros.errors import QuestionError, errors_as
@@ -38,11 +40,17 @@ _PUBLISHED = ('*_evaluated.json', '*answered*.json')
 _LINES = ('*.jsonl', '*.jsonl.gz')
 
 
+class PublishedRow(BaseModel):
+    """A part of a published file: other keys are passed over, and numbers may stand for texts."""
+
+    model_config = ConfigDict(extra='ignore', frozen=True, coerce_numbers_to_str=True)
+
+
 @dataclass(frozen=True)
 class SavedAnswer:
     """A question, what was right, what a method said, and maybe the verdict.
 
-    `similar` is None without a verdict; `unjudged` tells that the published judge gave none, as
+    `similar` is None without a verdict; `unjudged` says that the published judge gave none, as
     in "N/A". `source` is the folder of a published file, '' for JSON lines.
     """
 
@@ -64,22 +72,14 @@ class _Place:
 
 
 def read_saved_answers(paths: Sequence[Path]) -> list[SavedAnswer]:
-    """Read saved answers, in order.
+    """Read saved answers, in order; QuestionError if a file is malformed or a folder holds none.
 
-    Parameters
-    ----------
-    paths : sequence of Path
-        JSON lines, plain or gzipped; JSON arrays as OSMa-Bench and OSMa-Bench++ write them, of
-        which the name tells scene and condition (``<scene>_<condition>_evaluated.json``,
-        ``evaluated_<condition>/<scene>_answered.json``); ``answers.jsonl`` of a run of ours, with
-        the questions and verdicts beside it; or folders, in which all of these are read, at any
-        depth.
-
-    Raises
-    ------
-    QuestionError
-        If a file is malformed, if a folder holds none of these files, or if two published files
-        answer the same question of a scene under the same condition in the same folder.
+    Files are JSON lines, plain or gzipped; JSON arrays as OSMa-Bench and OSMa-Bench++ write them,
+    of which the name gives scene and condition (``<scene>_<condition>_evaluated.json``,
+    ``evaluated_<condition>/<scene>_answered.json``); ``answers.jsonl`` of a run of ours, with the
+    questions and verdicts beside it. In folders all of these are read, at any depth. Two published
+    files that answer the same question of a scene under the same condition in the same folder are
+    an error too.
     """
     occurrences: Counter[tuple[str, str, str, str]] = Counter()
     first_in: dict[tuple[str, str, str, str], Path] = {}

@@ -94,15 +94,10 @@ def _parsed(line: str, kind: type[Record], where: str) -> Record:
     return record
 
 
-def record_id(record: Question | Answer | Verdict) -> str:
-    """Return the question id of a record of any kind."""
-    return record.id if isinstance(record, Question) else record.question_id
-
-
 def _check_unique(records: Sequence[Question | Answer | Verdict], where: str) -> None:
     seen: set[str] = set()
     for number, record in enumerate(records, start=1):
-        key = record_id(record)
+        key = record.id if isinstance(record, Question) else record.question_id
         if key in seen:
             raise QuestionError(
                 f'{where}: question id "{key}" occurs again in record {number}; '

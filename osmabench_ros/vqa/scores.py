@@ -93,7 +93,7 @@ def records(
     mode: str,
     metric: str,
     questions: Sequence[Question],
-    verdicts: Mapping[str, Verdict],
+    verdicts: Iterable[Verdict],
     *,
     not_applicable: Collection[str] = (),
     by_category: bool = True,
@@ -106,9 +106,10 @@ def records(
     `<metric>_macro`, the mean of the applicable categories, and `<metric>_of_all`, where what is
     not applicable counts as wrong, so that no map gains by what it does not hold.
     """
+    given = {verdict.question_id: verdict for verdict in verdicts}
     groups: dict[str, list[_Judged]] = {'': []}
     for question in questions:
-        verdict = verdicts.get(question.id) or Verdict(question.id, False, '', answered=False)
+        verdict = given.get(question.id) or Verdict(question.id, False, '', answered=False)
         judged = (verdict, question.evidence.nodes)
         groups.setdefault(question.category, []).append(judged)
         if question.category not in not_applicable:
@@ -217,13 +218,7 @@ def _record(
     hits, total = [hit for hit, _ in outcomes], len(outcomes)
     if excluded or total == 0:
         return MetricRecord(
-            suite,
-            mode,
-            metric,
-            category,
-            n=total,
-            higher_is_better=higher_is_better,
-            applicable=False,
+            suite, mode, metric, category, n=total, higher_is_better=higher_is_better
         )
     low, high = _interval_over_objects(hits, [nodes for _, nodes in outcomes])
     value = sum(hits) / total

@@ -16,7 +16,6 @@ from osmabench_ros.language.embedding import SentenceEmbedder
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.vqa.answering.answerer import (
     GRAPH,
-    Accountable,
     Answerer,
     AnsweringMaterial,
     Estimable,
@@ -32,6 +31,8 @@ from osmabench_ros.vqa.evaluation import (
     judge_all,
     records_of_summary,
     scored,
+    summary_of,
+    write_judging,
 )
 from osmabench_ros.vqa.exact.generation import questions_about
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge, Judge
@@ -119,10 +120,7 @@ def answer(
             run.folder / ANSWERS,
             lambda: answer_all(asked.semantic_map, questions, answerer, progress),
         )
-    about: dict[str, Any] = asdict(options)
-    if isinstance(answerer, Accountable):
-        about |= answerer.summary
-    about['answerer'] = answerer.name
+    about = {**asdict(options), **summary_of(answerer), 'answerer': answerer.name}
     write_json(run.folder / 'answering.json', about)
     return answers
 
@@ -181,10 +179,7 @@ def judge(
         verdicts = saved(
             run.folder / VERDICTS, lambda: judge_all(questions, answers, judging, progress)
         )
-    about = {'judge': judging.name}
-    if isinstance(judging, LanguageModelJudge):
-        about['prompt'] = judging.prompt.identity
-    write_json(run.folder / 'judging.json', about)
+    write_judging(run.folder, judging)
     return verdicts
 
 
@@ -211,16 +206,16 @@ def report(run: RunFolder, asked: QuestionedMap, *, compat: bool = False) -> lis
     # Those of an earlier report must not pass for what is found now, or not found.
     remove_ours(run.folder / SCORES)
     questions = run.questions()
-    verdicts = {verdict.question_id: verdict for verdict in run.verdicts()}
+    verdicts = run.verdicts()
     claim_folder(run.folder)
     if compat:
-        lost = {verdict.question_id for verdict in verdicts.values() if not verdict.judged}
+        lost = {verdict.question_id for verdict in verdicts if not verdict.judged}
         questions = [question for question in questions if question.id not in lost]
     suite, mode = questions[0].suite if questions else '', 'compat' if compat else ''
     found = scored(
         asked,
         questions,
-        list(verdicts.values()),
+        verdicts,
         suite=suite,
         mode=mode,
         excluded=COMPAT_EXCLUDED if compat else (),

@@ -274,15 +274,11 @@ def _pattern(wording: str) -> re.Pattern[str]:
     return re.compile(''.join(parts), re.IGNORECASE)
 
 
-def _literal_length(wording: str) -> int:
-    return len(_SLOT.sub('', wording))
-
-
 @lru_cache(maxsize=1)
 def _grammar() -> tuple[tuple[str, QueryKind, re.Pattern[str]], ...]:
     """Wordings with the longest literal text first, so that the most specific one wins."""
     entries = [(wording, kind) for kind, wordings in WORDINGS.items() for wording in wordings]
-    entries.sort(key=lambda entry: (-_literal_length(entry[0]), entry[0]))
+    entries.sort(key=lambda entry: (-len(_SLOT.sub('', entry[0])), entry[0]))
     return tuple((_SLOT.split(w)[0].lower(), kind, _pattern(w)) for w, kind in entries)
 
 

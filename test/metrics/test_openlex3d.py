@@ -12,10 +12,12 @@ from osmabench_ros.metrics import similarity as similarity_module
 from osmabench_ros.metrics.nearest_neighbours import Neighbours
 from osmabench_ros.metrics.openlex3d import (
     PointFeatures,
+    SetRanking,
+    box_scores,
     category_shares,
+    set_ranking,
     top_n_frequency,
 )
-from osmabench_ros.metrics.set_ranking import SetRanking, box_scores, set_ranking
 from osmabench_ros.metrics.similarity import (
     CosineTable,
     best_prompts,

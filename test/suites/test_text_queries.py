@@ -4,7 +4,7 @@ import pytest
 
 from osmabench_ros.errors import MetricError
 from osmabench_ros.metrics.tiers import TieredObject, tiers_by_id
-from osmabench_ros.suites.text_queries import TextQuery, queries_of, read_prompts, read_queries
+from osmabench_ros.suites.queried_map import TextQuery, queries_of, read_prompts, read_queries
 
 LABELS = tiers_by_id(
     [

@@ -66,7 +66,7 @@ def test_an_accuracy_in_one_scene_has_an_interval_over_its_objects():
         Question(f'q{i}', 's', 'x', 'c', f't{i}', AnswerType.YES_NO, 'yes', evidence=evidence)
         for i, evidence in enumerate(Evidence((i // 4,)) for i in range(80))
     ]
-    verdicts = {item.id: Verdict(item.id, i % 8 < 4, 'j') for i, item in enumerate(asked)}
+    verdicts = [Verdict(item.id, i % 8 < 4, 'j') for i, item in enumerate(asked)]
     found = records('s', '', 'accuracy', asked, verdicts, by_category=False)[0]
     expected = stats.t.ppf(0.975, 19) * 0.5 / 19**0.5 / 0.25
     assert (found.value, found.n) == (0.5, 80)
@@ -85,11 +85,11 @@ def test_no_shared_question_gives_no_figure():
 
 def test_unanswered_questions_lower_one_figure_and_not_the_other():
     asked = [Question(f'q{i}', 's', 'x', 'c', f't{i}', AnswerType.YES_NO, 'yes') for i in range(4)]
-    verdicts = {
-        'q0': Verdict('q0', True, 'j'),
-        'q1': Verdict('q1', False, 'j'),
-        'q2': Verdict('q2', False, 'j', answered=False),
-    }
+    verdicts = [
+        Verdict('q0', True, 'j'),
+        Verdict('q1', False, 'j'),
+        Verdict('q2', False, 'j', answered=False),
+    ]
     found = {
         r.metric: r for r in records('s', '', 'accuracy', asked, verdicts) if not r.class_name
     }
@@ -118,7 +118,7 @@ def test_what_a_map_cannot_serve_is_wrong_in_the_figure_over_all():
         Question(f'q{i}', 's', 'x', 'ab'[i % 2], f't{i}', AnswerType.YES_NO, 'yes')
         for i in range(4)
     ]
-    verdicts = {item.id: Verdict(item.id, item.category == 'a', 'j') for item in asked}
+    verdicts = [Verdict(item.id, item.category == 'a', 'j') for item in asked]
     found = records('s', '', 'accuracy', asked, verdicts, not_applicable={'b'})
     overall = {item.metric: item for item in found if not item.class_name}
     assert (overall['accuracy'].value, overall['accuracy'].n) == (1.0, 2)
@@ -134,7 +134,7 @@ def asked_of(semantic_map, right):
         Question(f'q{i}', 's', 'x', category, f't{i}', AnswerType.YES_NO, 'yes')
         for i, category in enumerate(categories)
     ]
-    verdicts = {f'q{i}': Verdict(f'q{i}', i in right, 'j') for i in range(5)}
+    verdicts = [Verdict(f'q{i}', i in right, 'j') for i in range(5)]
     unserved = unserved_categories(semantic_map, asked)
     return records('s', '', 'accuracy', asked, verdicts, not_applicable=unserved)
 

@@ -66,7 +66,7 @@ def written_question_records(
         '',
         'accuracy',
         questions,
-        {verdict.question_id: verdict for verdict in verdicts},
+        verdicts,
         not_applicable=unserved_categories(semantic_map, questions),
     )
 

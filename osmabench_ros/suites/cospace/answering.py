@@ -22,13 +22,13 @@ from osmabench_ros.suites.cospace.wording import (
     read,
 )
 from osmabench_ros.vqa.answering.answerer import OneByOne
-from osmabench_ros.vqa.answering.graph_reader import GraphReader
+from osmabench_ros.vqa.answering.rule import GraphReader
 from osmabench_ros.vqa.answering.ways import FloorWays, ways_of_map
 from osmabench_ros.vqa.graph_index import Embedder
 from osmabench_ros.vqa.questions import LETTERS, Answer, Inquiry
 
 Said = str | int | None
-"""The text of an option or a number; None where the map does not tell."""
+"""The text of an option or a number; None where the map does not say."""
 
 
 class ViewReader:
@@ -44,7 +44,7 @@ class ViewReader:
         self._nearest: dict[Place, NDArray[np.float64]] = {}
 
     def answer(self, asked: Asked, options: Sequence[str]) -> Said:
-        """Return what the map says to a question, None if it does not tell."""
+        """Return what the map says to a question, None if it does not say."""
         return _RULES[asked.task](self, asked, options)
 
     def box_of(self, phrase: str) -> AxisAlignedBox | None:
@@ -136,9 +136,8 @@ class RuleOfViews(OneByOne):
 
     def answering(self, semantic_map: SemanticMap) -> Callable[[Inquiry], Answer]:
         """Return what answers from a map; questions that differ in images alone are one to it."""
-        dense, points = semantic_map.dense, None
-        if dense is not None:
-            points = dense.points if dense.valid is None else dense.points[dense.valid]
+        dense = semantic_map.dense
+        points = None if dense is None else dense.valid_points
         graph = GraphReader.of_map(semantic_map, self._embedder)
         reader = ViewReader(graph, points, ways_of_map(semantic_map))
         kept = cache(reader.answer)

@@ -27,14 +27,14 @@ from osmabench_ros.suites.cospace.wording import (
     SIDES,
     STEPS_DEG,
     Asked,
-    views_told,
+    views_in_words,
     worded,
 )
-from osmabench_ros.vqa.answering.graph_reader import GraphReader
+from osmabench_ros.vqa.answering.rule import GraphReader
 from osmabench_ros.vqa.answering.ways import RADIUS_M, FloorPlans, FloorWays
 from osmabench_ros.vqa.evaluation import UNSEEABLE
 from osmabench_ros.vqa.exact.generation import RADII_M, ways_on
-from osmabench_ros.vqa.exact.view import SceneView, glimpsed_instances, label_of, shuffled
+from osmabench_ros.vqa.exact.view import SceneView, label_of, shuffled
 from osmabench_ros.vqa.questions import AnswerType, Evidence, Question, question_id
 
 SUITE = 'cospace'
@@ -86,31 +86,14 @@ def panorama_questions(
     seed: int,
     places: int = DEFAULT_PLACES,
 ) -> tuple[list[Question], dict[str, NDArray[np.uint8]]]:
-    """Generate questions about the views from places on a path.
+    """Generate questions about the views from places on a path, with their images by name; seeded.
 
-    Parameters
-    ----------
-    truth : GroundTruth
-        Of the scene and the path; the camera turns at places of the path.
-    render : callable
-        Returns the images of an optical pose; `HFOV_RAD` wide, with instances.
-    scene_key : str
-        Written into the questions.
-    seed : int
-        The same arguments give the same questions.
-    places : int
-        Places, spread evenly along the path.
-
-    Returns
-    -------
-    questions : list of Question
-        The category is a `Task`, the provenance has `item`, equal for all orders of the images,
-        `order`, and of rotation tasks `views`, what the images show, in words. Exactly one option
-        is right, each letter as often as the others of a task. What is asked has the same answer
-        for whole objects and for their visible parts; of counts and ways the points of the ground
-        truth give it too.
-    images : dict of str to ndarray of uint8 (H, W, 3)
-        By the names in the questions.
+    `render` returns the images of an optical pose, `HFOV_RAD` wide, with instances; the places are
+    spread evenly along the path. The category is a `Task`, the provenance has `item`, equal for
+    all orders of the images, `order`, and of rotation tasks `views`, what the images show, in
+    words. Exactly one option is right, each letter as often as the others of a task. What is asked
+    has the same answer for whole objects and for their visible parts; of counts and ways the
+    points of the ground truth give it too.
     """
     known = _Known(truth)
     questions: dict[str, Question] = {}
@@ -149,7 +132,7 @@ def _questions(
     for order, turns in _orders(item, rng):
         images = tuple(IMAGES.format(number, turn) for turn in turns)
         text = worded(item.asked, order)
-        views = {'views': views_told(item.asked.shown)} if item.asked.shown else {}
+        views = {'views': views_in_words(item.asked.shown)} if item.asked.shown else {}
         yield Question(
             id=question_id(SUITE, scene_key, f'{text}\n{images}'),
             suite=SUITE,
@@ -202,10 +185,7 @@ class _Known:
     def __init__(self, truth: GroundTruth) -> None:
         visible = [g.without_attributes(UNSEEABLE) for g in (truth.visible_graph,) if g]
         self.graphs = (truth.fair_graph, truth.graph, *visible)
-        structure = [item.name for item in truth.label_set.classes if item.structure]
-        self.view = SceneView(
-            truth.fair_graph, truth.seen_instances, glimpsed_instances(truth), structure
-        )
+        self.view = SceneView.of_path(truth)
         self._truth = truth
         self._vocabulary = tuple(truth.label_set.by_name)
         # A robot a little wider or narrower has to go the same way.

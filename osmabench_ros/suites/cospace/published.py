@@ -10,14 +10,15 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from osmabench_ros.base.limits.documents import parse_json, read_text
 from osmabench_ros.base.strict import validated
 from osmabench_ros.errors import OsmabenchError, QuestionError
 from osmabench_ros.metrics.record import Mode
 from osmabench_ros.vqa.grading import chosen_option
-from osmabench_ros.vqa.judging.reading import as_number
+from osmabench_ros.vqa.judging.reading import NUMBER_WORDS, as_number
+from osmabench_ros.vqa.published import PublishedRow
 
 
 class Task(str, Enum):
@@ -54,18 +55,13 @@ _PLANNING = ((Task.PLACE, 'qa'), (Task.DECISION, 'dec'))
 _GUESSES = {Task.COUNT: 10, Task.DIFFERENCE: 5}
 """Numbers that a random guess is one of; 1 to 10 gives the 10 % that the paper has for CNT."""
 
-_WORDS = (
-    'zero', 'one', 'two', 'three', 'four', 'five', 'six', 'seven', 'eight', 'nine', 'ten',
-    'eleven',
-)  # fmt: skip
+_WORDS = tuple(NUMBER_WORDS)[:12]
 _ALL = 'all'
 _KEYS = ('Answer1', 'Answer2')
 
 
-class _Line(BaseModel):
+class _Line(PublishedRow):
     """A line of an annotation or prediction file; planning has two questions a line."""
-
-    model_config = ConfigDict(extra='ignore', frozen=True, coerce_numbers_to_str=True)
 
     index: int
     task: str

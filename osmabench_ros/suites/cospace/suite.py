@@ -9,7 +9,6 @@ from dataclasses import replace
 from osmabench_ros.base.progress import share
 from osmabench_ros.maps.semantic_map import DenseMap
 from osmabench_ros.metrics.record import MetricRecord, Mode
-from osmabench_ros.metrics.statistics import wilson_interval
 from osmabench_ros.scenes.lights import Lighting
 from osmabench_ros.suites.cospace.answering import RuleOfViews
 from osmabench_ros.suites.cospace.generation import SUITE, panorama_questions, whole_surface
@@ -21,7 +20,6 @@ from osmabench_ros.suites.suite import SuiteContext
 from osmabench_ros.vqa.answering.answerer import Answerer, AnsweringMaterial, parsed_reference
 from osmabench_ros.vqa.answering.baselines import constant, most_frequent
 from osmabench_ros.vqa.answering.pictures import encoded
-from osmabench_ros.vqa.answering.rule import label_embedder
 from osmabench_ros.vqa.evaluation import (
     answer_all,
     answered_and_judged,
@@ -73,7 +71,7 @@ class CoSpaceSuite(QuestionSuite[AnswererOptions]):
         if not questions:
             return [MetricRecord(self.name, mode.value, 'accuracy') for mode in _MODES]
         asked = context.published_graph
-        embedder = label_embedder(context.semantic_map, context.ground_truth.label_set)
+        embedder = self.embedder(context)
         rules, judge = RuleOfViews(embedder), DeterministicJudge(embedder)
         material = self.material(context, embedder)
         named, answerer = self._options.answerer, self.answerer(rules, material)
@@ -85,10 +83,9 @@ class CoSpaceSuite(QuestionSuite[AnswererOptions]):
         left_out = missing | unserved_categories(asked, put)
 
         def rows(metric: str, found: Sequence[Verdict], mode: Mode) -> list[MetricRecord]:
-            by_id = {verdict.question_id: verdict for verdict in found}
             main = metric == 'accuracy' and mode is Mode.STRICT
             return records(
-                self.name, mode.value, metric, put, by_id, not_applicable=left_out,
+                self.name, mode.value, metric, put, found, not_applicable=left_out,
                 answered_too=main,
             )  # fmt: skip
 
@@ -115,14 +112,14 @@ class CoSpaceSuite(QuestionSuite[AnswererOptions]):
         for metric, other in self._options.made_baselines(material).items():
             put = _as_put(questions, metric.removeprefix('baseline_asked_'))
             given[metric] = answer_all(context.published_graph, put, other)
-        truth, told = context.ground_truth, _as_put(questions, RULE)
+        truth, put = context.ground_truth, _as_put(questions, RULE)
         # Between the seen points of a sparse sample there are gaps that no map has.
         dense = DenseMap(whole_surface(truth))
         references = {
             metric: replace(known, dense=dense) for metric, known in reference_maps(truth).items()
         }
         rest = share(context.progress, 0.7, 0.9)
-        of_references = reference_answers(references, told, rules, rest)
+        of_references = reference_answers(references, put, rules, rest)
         return given | {metric: answers for metric, _, answers in of_references}
 
 
@@ -130,7 +127,7 @@ _MODES = (Mode.STRICT, Mode.COMPAT)
 
 
 def _as_put(questions: Sequence[Question], answerer: str) -> list[Question]:
-    """Return the questions as an answerer gets them: with images, or told what these show."""
+    """Return the questions as an answerer gets them: with images, or with words for these."""
     if parsed_reference(answerer)[0] == IMAGES:
         return list(questions)
     return [
@@ -188,6 +185,4 @@ def _over_orders(
     ]
     for metric, outcomes in (('accuracy_all_orders', right), ('consistency', alike)):
         hits, total = sum(outcomes), len(outcomes)
-        low, high = wilson_interval(hits, total) if total else (None, None)
-        value = hits / total if total else None
-        yield MetricRecord(SUITE, Mode.STRICT.value, metric, '', value, low, high, total)
+        yield MetricRecord.of_share(SUITE, Mode.STRICT.value, metric, hits, total)

@@ -71,21 +71,21 @@ class Asked:
 
 
 def worded(asked: Asked, order: Order) -> str:
-    """Return the question without what images show, which `views_told` adds."""
+    """Return the question without what images show, which `views_in_words` adds."""
     north = asked.task in _FACING_NORTH
     x, y, z = asked.place.eye_m
-    told = _SEQUENCES.get(asked.task) or _ORDERS[order].format(*_LOOKS[north])
+    shown = _SEQUENCES.get(asked.task) or _ORDERS[order].format(*_LOOKS[north])
     phrased = _PHRASED.get(asked.task)
     about = asked.about if phrased is None else phrased(asked.about)
     return (
         f'You stand at ({x:.2f}, {y:.2f}, {z:.2f}) m; {"north" if north else "ahead"} is '
-        f'{asked.place.ahead_deg:g} degrees counter-clockwise from the x axis. {told} '
+        f'{asked.place.ahead_deg:g} degrees counter-clockwise from the x axis. {shown} '
         f'{_ASKED[asked.task].format(about)}'
     )
 
 
-def views_told(shown: Sequence[Sequence[str]]) -> str:
-    """Return in words what images show, for who reads a map and sees none."""
+def views_in_words(shown: Sequence[Sequence[str]]) -> str:
+    """Return in words what images show, for an answerer that reads a map and sees none."""
     lines = [f'Each image is {round(HFOV_RAD * 57.29578)} degrees wide.']
     for number, names in enumerate(shown, start=1):
         listed = ', '.join(map(definite, names)) or 'nothing that has a name'

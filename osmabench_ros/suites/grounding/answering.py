@@ -20,7 +20,7 @@ from osmabench_ros.suites.grounding.expressions import (
 )
 from osmabench_ros.suites.suite import TextEncoder
 from osmabench_ros.vqa.answering.answerer import Answerer, OneByOne
-from osmabench_ros.vqa.answering.graph_reader import GraphReader
+from osmabench_ros.vqa.answering.rule import GraphReader
 from osmabench_ros.vqa.grading import numbers_of
 from osmabench_ros.vqa.graph_index import Embedder
 from osmabench_ros.vqa.questions import Answer, AnswerValue, Inquiry

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.semantics.scene_graph import RelationType, SceneNode
-from osmabench_ros.vqa.answering.graph_reader import GraphReader
+from osmabench_ros.vqa.answering.rule import GraphReader
 from osmabench_ros.vqa.english import definite, without_adjectives, without_article
 
 BETWEEN_M = 0.5
@@ -23,7 +23,7 @@ _UNKNOWN = math.inf
 
 
 class ClueKind(str, Enum):
-    """What tells a thing from others of its kind; 'class' where there is no other."""
+    """What sets a thing apart from others of its kind; 'class' where there is no other."""
 
     CLASS = 'class'
     ATTRIBUTE = 'attribute'
@@ -62,7 +62,7 @@ class Clause:
 
     @property
     def kind(self) -> ClueKind:
-        """What it tells a thing by."""
+        """What kind of clue it is."""
         if self.word in _RELATIONS:
             return ClueKind.RELATION
         if self.word in _SIZES:
@@ -189,7 +189,7 @@ class ExpressionReader:
         """Return the things of the kind that is named, best first.
 
         Those for which most of the expression holds come first, then by how little they miss it.
-        An adjective that the map cannot check tells nothing.
+        An adjective that the map cannot check is left aside.
         """
         named = self._reader.all_named(expression.phrase)
         nodes = self._reader.all_named(without_adjectives(expression.phrase)) or named
@@ -200,13 +200,10 @@ class ExpressionReader:
         for clause in expression.clauses:
             anchors = [self._reader.named(phrase) for phrase in clause.phrases]
             found.append(self.misses(clause, nodes, anchors))
-        order = sorted(range(len(nodes)), key=lambda i: (_unmet(found, i), _total(found, i), i))
-        return [nodes[i] for i in order]
 
+        def off(number: int) -> tuple[int, float, int]:
+            """Return how many clauses a thing misses, by how much, and its number."""
+            misses = [row[number] for row in found]
+            return sum(miss > 0 for miss in misses), sum(min(x, 1e6) for x in misses), number
 
-def _unmet(misses: Iterable[Sequence[float]], number: int) -> int:
-    return sum(row[number] > 0 for row in misses)
-
-
-def _total(misses: Iterable[Sequence[float]], number: int) -> float:
-    return sum(min(row[number], 1e6) for row in misses)
+        return [nodes[i] for i in sorted(range(len(nodes)), key=off)]

@@ -8,8 +8,6 @@ from itertools import combinations, product
 
 import numpy as np
 
-from osmabench_ros.geometry.boxes import AxisAlignedBox
-from osmabench_ros.semantics.relations import with_neighbours_within
 from osmabench_ros.semantics.scene_graph import SceneNode
 from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.suites.grounding.expressions import (
@@ -21,10 +19,11 @@ from osmabench_ros.suites.grounding.expressions import (
     measured,
     read_expression,
 )
-from osmabench_ros.vqa.answering.graph_reader import GraphReader
+from osmabench_ros.vqa.answering.rule import GraphReader
 from osmabench_ros.vqa.english import MATERIALS
-from osmabench_ros.vqa.exact.generation import NEIGHBOUR_MARGIN_M
-from osmabench_ros.vqa.exact.view import SceneView, glimpsed_instances, label_of, shuffled
+from osmabench_ros.vqa.exact.generation import with_neighbour_margins
+from osmabench_ros.vqa.exact.view import SceneView, label_of, shuffled
+from osmabench_ros.vqa.graph_index import centre_distance_m
 from osmabench_ros.vqa.questions import AnswerType, Evidence, Question, question_id
 
 SUITE = 'grounding'
@@ -54,45 +53,26 @@ class Length(str, Enum):
 def grounding_questions(
     truth: GroundTruth, *, scene: str, seed: int, targets: int = DEFAULT_TARGETS
 ) -> list[Question]:
-    """Generate referring expressions about what a path saw.
+    """Generate referring expressions about what a path saw; the same seed gives the same.
 
-    Parameters
-    ----------
-    truth : GroundTruth
-        Of the scene and the path.
-    scene : str
-        Written into the questions.
-    seed : int
-        The same arguments give the same questions.
-    targets : int
-        Things that are meant, each by up to three expressions; as many of each `ClueKind` as there
-        are.
-
-    Returns
-    -------
-    list of Question
-        The answer is the box of the visible part of the target, the category is the `ClueKind` of
-        what tells it from others of its kind. The provenance has `target` (instance id), `length`
-        (`Length`), `same_class` (how many of its kind there are) and `expression`. The first part
-        of each expression holds for the target alone, by a margin, for whole objects and visible
-        parts, and all that follows holds for the target too.
+    There are `targets` things that are meant, each by up to three expressions, and as many of each
+    `ClueKind` as possible. The answer is the box of the visible part of the target, the category
+    the `ClueKind` of what sets it apart from others of its kind. The provenance has `target`
+    (instance id), `length` (`Length`), `same_class` (how many of its kind there are) and
+    `expression`. The first part of each expression holds for the target alone, by a margin, for
+    whole objects and visible parts, and all that follows holds for the target too.
     """
-    view = SceneView(
-        truth.fair_graph,
-        truth.seen_instances,
-        glimpsed_instances(truth),
-        [item.name for item in truth.label_set.classes if item.structure],
-    )
-    teller = _Teller(truth, view)
+    view = SceneView.of_path(truth)
+    describer = _Describer(truth, view)
     rng = np.random.default_rng([seed, 23])
     by_kind: dict[ClueKind, list[tuple[SceneNode, Expression, list[Clause]]]] = {
         k: [] for k in ClueKind
     }
     for node in shuffled(rng, view.objects):
-        truths = shuffled(rng, teller.truths(node))
-        for kind, told in shuffled(rng, teller.telling(node, truths)):
-            rest = [clause for clause in truths if clause not in told.clauses]
-            by_kind[kind].append((node, told, rest))
+        truths = shuffled(rng, describer.truths(node))
+        for kind, short in shuffled(rng, describer.distinguishing(node, truths)):
+            rest = [clause for clause in truths if clause not in short.clauses]
+            by_kind[kind].append((node, short, rest))
     questions: list[Question] = []
     meant: set[int] = set()
     pools = [iter(pool) for pool in by_kind.values() if pool]
@@ -103,11 +83,11 @@ def grounding_questions(
                 pools.remove(pool)
             elif len(meant) < targets:
                 meant.add(chosen[0].id)
-                questions += teller.questions(*chosen, scene=scene, seed=seed)
+                questions += describer.questions(*chosen, scene=scene, seed=seed)
     return questions
 
 
-class _Teller:
+class _Describer:
     """Says what is true of things, and what is true of one alone."""
 
     def __init__(self, truth: GroundTruth, view: SceneView) -> None:
@@ -115,8 +95,7 @@ class _Teller:
         parts = truth.visible_graph
         fair = truth.fair_graph
         graphs = [fair, truth.graph, *([] if parts is None else [parts])]
-        near = [with_neighbours_within(fair, sign * NEIGHBOUR_MARGIN_M) for sign in (-1, 1)]
-        self._graphs = [*graphs, *(near if parts is not None else [])]
+        self._graphs = [*graphs, *(with_neighbour_margins(fair) if parts is not None else [])]
         things = {node.id for node in view.wide.things}
         vocabulary = tuple(truth.label_set.by_name)
         self._readers = [
@@ -137,10 +116,7 @@ class _Teller:
             for n in self._view.named_boxed
             if label_of(n) != label_of(node) and _is_seeable(self._view.name(n), n)
         ]
-        middle = _box(node).center
-        return sorted(named, key=lambda n: float(np.linalg.norm(_box(n).center - middle)))[
-            :_ANCHORS
-        ]
+        return sorted(named, key=lambda other: centre_distance_m(other, node))[:_ANCHORS]
 
     def _is_known(self, node: SceneNode) -> bool:
         known = [graph.by_id.get(node.id) for graph in self._graphs]
@@ -181,7 +157,7 @@ class _Teller:
                 return False
         return True
 
-    def telling(
+    def distinguishing(
         self, node: SceneNode, truths: Sequence[Clause]
     ) -> Iterator[tuple[ClueKind, Expression]]:
         """Yield short expressions that mean a thing and no other, by kind."""
@@ -202,7 +178,7 @@ class _Teller:
     def questions(
         self,
         node: SceneNode,
-        told: Expression,
+        short: Expression,
         rest: Sequence[Clause],
         *,
         scene: str,
@@ -210,12 +186,12 @@ class _Teller:
     ) -> Iterator[Question]:
         """Yield the questions for a target, each with one more clause, as far as there are."""
         parts = self._truth.visible_graph
-        box = _box(node if parts is None else parts.by_id[node.id])
+        box = (node if parts is None else parts.by_id[node.id]).known_box
         answer = tuple(round(x, 3) for x in (*box.minimum.tolist(), *box.maximum.tolist()))
-        kind = ClueKind.ATTRIBUTE if told.phrase != label_of(node) else ClueKind.CLASS
-        kind = told.clauses[0].kind if told.clauses else kind
+        kind = ClueKind.ATTRIBUTE if short.phrase != label_of(node) else ClueKind.CLASS
+        kind = short.clauses[0].kind if short.clauses else kind
         for more, length in enumerate(Length):
-            expression = Expression(told.phrase, (*told.clauses, *rest[:more]))
+            expression = Expression(short.phrase, (*short.clauses, *rest[:more]))
             # What reads back otherwise, such as a name with "and" in it, is not asked.
             if len(rest) < more or read_expression(expression.text) != expression:
                 return
@@ -247,8 +223,8 @@ def _is_clear(
     """Return whether the first thing is what a clause means by a margin."""
     if clause.kind is ClueKind.RELATION:
         return True
-    boxes = [_box(anchor) for anchor in anchors]
-    own, *others = (measured(clause, _box(node), boxes) for node in nodes if node.box is not None)
+    boxes = [anchor.known_box for anchor in anchors]
+    own, *others = (measured(clause, node.box, boxes) for node in nodes if node.box is not None)
     if clause.kind is ClueKind.BETWEEN:
         return own < -_MARGIN_M / 2 and (not alone or all(x > _MARGIN_M / 2 for x in others))
     if clause.kind is ClueKind.SIZE:
@@ -256,12 +232,7 @@ def _is_clear(
     return all(abs(own - x) >= _MARGIN_M for x in others)
 
 
-def _box(node: SceneNode) -> AxisAlignedBox:
-    assert node.box is not None
-    return node.box
-
-
 def _is_seeable(name: str, node: SceneNode) -> bool:
-    """Return whether a name tells no material, which no camera sees."""
+    """Return whether a name says no material, which no camera sees."""
     words = name.removesuffix(label_of(node)).split()
     return not set(words).intersection(MATERIALS.values())

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from osmabench_ros.base.limits.documents import read_json, read_text
 from osmabench_ros.base.strict import validated
@@ -25,6 +25,7 @@ from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.suites.grounding.expressions import asked
 from osmabench_ros.suites.grounding.generation import SUITE, TOLERANCE
 from osmabench_ros.suites.grounding.scores import THRESHOLDS, published_iou
+from osmabench_ros.vqa.published import PublishedRow
 from osmabench_ros.vqa.questions import AnswerType, Evidence, Question, question_id
 
 VIEW_WORDS = frozenset(
@@ -41,8 +42,8 @@ EASY_OBJECTS = 2
 class Referring:
     """An expression of a file, and its target by the id that the scan gives it.
 
-    `same_class` counts the objects of the class with the target, 0 where the file does not tell;
-    `predicted` is the id that a system chose, `by_class` whether the class is named, where told.
+    `same_class` counts the objects of the class with the target, 0 where the file does not say;
+    `predicted` is the id that a system chose, `by_class` whether the class is named, if known.
     """
 
     scene: str
@@ -66,11 +67,7 @@ class Referring:
         return bool(VIEW_WORDS.intersection(re.findall('[a-z]+', self.text.lower())))
 
 
-class _Row(BaseModel):
-    model_config = ConfigDict(extra='ignore', frozen=True, coerce_numbers_to_str=True)
-
-
-class _ScanRefer(_Row):
+class _ScanRefer(PublishedRow):
     scene_id: str
     object_id: int
     object_name: str
@@ -79,7 +76,7 @@ class _ScanRefer(_Row):
     token: tuple[str, ...] = ()
 
 
-class _Nr3D(_Row):
+class _Nr3D(PublishedRow):
     stimulus_id: str
     utterance: str
     assignmentid: str = ''
@@ -195,7 +192,7 @@ class ReferringScore:
     value: float | None
 
 
-class _Boxed(_Row):
+class _Boxed(PublishedRow):
     scene_id: str
     object_id: str
     ann_id: str
@@ -282,8 +279,8 @@ def referit3d_scores(expressions: Sequence[Referring]) -> list[ReferringScore]:
     """Score files of ReferIt3D with "predicted_id" beside each expression, by difficulty.
 
     compat leaves out expressions that do not name the class, as the published code does by
-    default, and tells by the tokens whether they depend on the viewpoint; strict takes all, and
-    tells it by the text. No prediction is wrong.
+    default, and reads from the tokens whether they depend on the viewpoint; strict takes all, and
+    reads it from the text. No prediction is wrong.
     """
     found = []
     for mode in (Mode.COMPAT, Mode.STRICT):

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.metrics.record import MetricRecord, Mode
-from osmabench_ros.metrics.statistics import wilson_interval
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph
 from osmabench_ros.suites.grounding.generation import HARD_DISTRACTORS, SUITE
 from osmabench_ros.vqa.questions import Answer, Question
@@ -24,18 +23,10 @@ _SAME = 0.25
 class Grounded:
     """How well one expression was answered.
 
-    Parameters
-    ----------
-    groups : tuple of str
-        What it counts for: '' for all, difficulty, length and kind.
-    iou, iou_published : float or None
-        With the box of the target, the second as `published_iou`; None without an answer.
-    distance_m : float or None
-        Between the centres of both boxes.
-    rank : int or None
-        Place of the right node, from 1; None if it is not among those that were ranked.
-    same_class : int
-        Things of the kind in the scene.
+    `groups` are what it counts for: 'all', difficulty, length and kind. Both IoUs are with the box
+    of the target, the second as `published_iou`, and None without an answer, as the distance of
+    the centres is. `rank` is the place of the right node, from 1, None if it is not among those
+    that were ranked; `same_class` counts things of the kind in the scene.
     """
 
     groups: tuple[str, ...]
@@ -142,7 +133,6 @@ def share_record(
 ) -> MetricRecord:
     """Return a share with its interval; not applicable without outcomes."""
     hits, total = sum(outcomes), len(outcomes)
-    if not total or not applicable:
+    if not applicable:
         return MetricRecord(SUITE, mode.value, metric, group, n=total)
-    low, high = wilson_interval(hits, total)
-    return MetricRecord(SUITE, mode.value, metric, group, hits / total, low, high, total)
+    return MetricRecord.of_share(SUITE, mode.value, metric, hits, total, group)

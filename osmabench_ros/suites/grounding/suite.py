@@ -36,7 +36,6 @@ from osmabench_ros.suites.preparing import PreparedScene
 from osmabench_ros.suites.question_suite import RULE, AnswererOptions, QuestionSuite
 from osmabench_ros.suites.suite import SuiteContext
 from osmabench_ros.vqa.answering.answerer import Answerer, AnsweringMaterial
-from osmabench_ros.vqa.answering.rule import label_embedder
 from osmabench_ros.vqa.evaluation import (
     answer_all,
     answered_and_judged,
@@ -81,7 +80,7 @@ class GroundingSuite(QuestionSuite[GroundingOptions]):
     """Acc@0.25, Acc@0.5, centre distance and rank of what a map takes an expression to mean.
 
     Class names are '' for all, 'unique' and 'multiple' as in ScanRefer, 'easy' and 'hard' as in
-    ReferIt3D, the lengths of the expressions, and the kinds of what they tell a thing by.
+    ReferIt3D, the lengths of the expressions, and the kinds of clues that they give.
     """
 
     name = SUITE
@@ -92,7 +91,7 @@ class GroundingSuite(QuestionSuite[GroundingOptions]):
         questions = self.questions(context)
         if not questions:
             return [MetricRecord(self.name, 'strict', metric) for metric in THRESHOLDS]
-        embedder = label_embedder(context.semantic_map, context.ground_truth.label_set)
+        embedder = self.embedder(context)
         rules = RuleOfExpressions(embedder)
         asked = context.published_graph
         answerer = self._answerer(context, rules)

@@ -1,4 +1,4 @@
-"""Answers questions about told changes by rule: changes the graph, then reads it."""
+"""Answers questions about described changes by rule: changes the graph, then reads it."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from dataclasses import replace
 
 from osmabench_ros.base.progress import Progress, silent
 from osmabench_ros.maps.semantic_map import SemanticMap
+from osmabench_ros.suites.hypo3d.described_change import changed_graph, read_anchors, read_change
 from osmabench_ros.suites.hypo3d.frame import Side, frame_of, orientation
-from osmabench_ros.suites.hypo3d.told import changed_graph, read_anchors, read_change
-from osmabench_ros.vqa.answering.graph_reader import GraphReader
-from osmabench_ros.vqa.answering.rule import RuleAnswerer
+from osmabench_ros.vqa.answering.rule import GraphReader, RuleAnswerer
 from osmabench_ros.vqa.english import definite, without_article
 from osmabench_ros.vqa.graph_index import Embedder
 from osmabench_ros.vqa.questions import Answer, Inquiry
@@ -40,7 +39,7 @@ def direction_in(reader: GraphReader, thing: str, origin: str, anchors: Mapping[
 
 
 class RuleOfChanges:
-    """Applies the change that a question tells to the recorded graph, and answers from that.
+    """Applies the change that a question describes to the recorded graph, and answers from that.
 
     Implements `Answerer`. A change that the map has no thing for leaves it as it is.
     """
@@ -69,11 +68,11 @@ class RuleOfChanges:
     def _changed(self, semantic_map: SemanticMap, sentence: str) -> tuple[SemanticMap, str]:
         if not sentence:
             return semantic_map, ''
-        told = read_change(sentence)
-        if told is None:
+        change = read_change(sentence)
+        if change is None:
             return semantic_map, 'the change is not worded as the rules know'
         reader = GraphReader.of_map(semantic_map, self._embedder)
-        graph = changed_graph(semantic_map.graph, told, reader.named)
+        graph = changed_graph(semantic_map.graph, change, reader.named)
         if graph is None:
             return semantic_map, 'the map lacks a thing that the change names'
         return replace(semantic_map, graph=graph), ''

@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from osmabench_ros.metrics.record import MetricRecord
-from osmabench_ros.metrics.statistics import wilson_interval
 from osmabench_ros.suites.hypo3d.generation import SUITE, Hypo3DRun, same_answer
 from osmabench_ros.vqa.judging.deterministic import Judge
 from osmabench_ros.vqa.questions import Answer, Question, Verdict
@@ -20,7 +19,6 @@ def accuracies(
     questions: Sequence[Question], verdicts: Sequence[Verdict], unserved: Collection[str] = ()
 ) -> list[MetricRecord]:
     """Return `accuracy_` of each run, over all, by kind of question and by type of change."""
-    by_id = {verdict.question_id: verdict for verdict in verdicts}
     found: list[MetricRecord] = []
     for run in Hypo3DRun:
         part, metric = of_run(questions, run), f'accuracy_{run.value}'
@@ -31,7 +29,7 @@ def accuracies(
             found += [
                 record
                 for record in records(
-                    SUITE, '', metric, group, by_id, not_applicable=left_out, answered_too=False
+                    SUITE, '', metric, group, verdicts, not_applicable=left_out, answered_too=False
                 )
                 if part and (overall or record.class_name)
             ]
@@ -40,7 +38,7 @@ def accuracies(
     ]
     if affected:
         found += records(
-            SUITE, '', AFFECTED, affected, by_id,
+            SUITE, '', AFFECTED, affected, verdicts,
             not_applicable=unserved, by_category=False, answered_too=False,
         )  # fmt: skip
     return found
@@ -59,21 +57,21 @@ def judged(questions: Sequence[Question], verdicts: Sequence[Verdict], run: Hypo
     }
 
 
-def imagination_gap(told: Judged, remapped: Judged) -> Iterator[MetricRecord]:
-    """Yield how much accuracy is lost where a change is told and not mapped.
+def imagination_gap(described: Judged, remapped: Judged) -> Iterator[MetricRecord]:
+    """Yield how much accuracy is lost where a change is described and not mapped.
 
     `accuracy_remapped` minus `accuracy_told` over the questions that both have: over all, by kind
     of question and by type of change; the interval is over the changed scenes.
     """
-    common = sorted(told.keys() & remapped.keys())
+    common = sorted(described.keys() & remapped.keys())
     groups = {'': common}
     for key in common:
-        question, _ = told[key]
+        question, _ = described[key]
         for name in (question.category, question.provenance['change']):
             groups.setdefault(name, []).append(key)
     for name, keys in groups.items():
         if keys:
-            before, after = ({key: of[key][1] for key in keys} for of in (told, remapped))
+            before, after = ({key: of[key][1] for key in keys} for of in (described, remapped))
             gap = paired_change(before, after)
             yield MetricRecord(
                 SUITE, '', 'imagination_gap', name, gap.value, gap.low, gap.high, len(keys),
@@ -99,7 +97,7 @@ def hallucinations(
         if was is not None:
             now = given.get(item.id)
             flips.append(now is None or not same_answer(was, now, item.tolerance))
-    yield from _share('hallucination_rate', flips)
+    yield _share_of_wrong('hallucination_rate', flips)
 
 
 def staleness(
@@ -115,11 +113,8 @@ def staleness(
         and (before := plain.get(item.provenance['item'])) is not None
         and given[before.id].value is not None
     ]
-    yield from _share('staleness', [not verdict.correct for verdict in judge.judge(pairs)])
+    yield _share_of_wrong('staleness', [not verdict.correct for verdict in judge.judge(pairs)])
 
 
-def _share(metric: str, outcomes: Sequence[bool]) -> Iterator[MetricRecord]:
-    hits, total = sum(outcomes), len(outcomes)
-    low, high = wilson_interval(hits, total)
-    value = hits / total if total else None
-    yield MetricRecord(SUITE, '', metric, '', value, low, high, total, higher_is_better=False)
+def _share_of_wrong(metric: str, wrong: Sequence[bool]) -> MetricRecord:
+    return MetricRecord.of_share(SUITE, '', metric, sum(wrong), len(wrong), higher_is_better=False)

@@ -53,16 +53,8 @@ class WorldFrame:
     def direction(self, thing: AxisAlignedBox, origin: AxisAlignedBox) -> str:
         """Return where a thing is as seen from another, by their centres in plan.
 
-        Parameters
-        ----------
-        thing, origin : AxisAlignedBox
-            In the world, z up.
-
-        Returns
-        -------
-        str
-            'front', 'back', 'left', 'right' or two of them, the first one of front or back, each
-            45 degrees wide; '' within DEAD_BAND_RAD of a border, or closer than NEAREST_M.
+        It is 'front', 'back', 'left', 'right' or two of them, the first one of front or back, each
+        45 degrees wide; '' within DEAD_BAND_RAD of a border, or closer than NEAREST_M.
         """
         offset = (thing.center - origin.center)[:2]
         if float(np.linalg.norm(offset)) < NEAREST_M:
@@ -78,50 +70,34 @@ Named = Callable[[str], SceneNode | None]
 """Finds what a noun phrase means in a graph, None if there is nothing."""
 
 
-def middle_of(graph: SceneGraph) -> NDArray[np.float64]:
-    """Return the middle (3,) of the box around all things of a graph, rooms aside."""
+def _bounds_of(graph: SceneGraph) -> AxisAlignedBox:
+    """Return the box around all things of a graph, rooms aside."""
     boxes = [n.box for n in graph.nodes if n.box is not None and n.kind is not NodeKind.ROOM]
     corners = [corner for box in boxes for corner in (box.minimum, box.maximum)]
-    return AxisAlignedBox.around(np.array(corners or [np.zeros(3)])).center
+    return AxisAlignedBox.around(np.array(corners or [np.zeros(3)]))
 
 
 def chosen_anchors(graph: SceneGraph, names: Mapping[int, str]) -> dict[Side, str]:
-    """Choose the things that tell the sides of a scene.
+    """Choose things at the sides of a scene, from which directions follow.
 
-    Parameters
-    ----------
-    graph : SceneGraph
-        Of the scene; boxes in the world.
-    names : mapping of int to str
-        Phrases that mean one thing each, by node id; only these can be anchors.
-
-    Returns
-    -------
-    dict of Side to str
-        For each side where there is one, the bulkiest named thing that lies within 35 degrees of
-        it and in the outer half of the scene, seen from its middle; the front is the world's +x.
+    For each side where there is one it is the bulkiest of the nodes with `names` that lies within
+    35 degrees of it and in the outer half, seen from the scene's middle; the front is the world's
+    +x.
     """
-    middle = middle_of(graph)
-    frame = WorldFrame(0.0)
+    bounds, frame = _bounds_of(graph), WorldFrame(0.0)
     best: dict[Side, tuple[float, int]] = {}
     for key in sorted(names):
         box = graph.by_id[key].box
         if box is None:
             continue
-        offset = (box.center - middle)[:2]
+        offset = (box.center - bounds.center)[:2]
         length = float(np.linalg.norm(offset))
         for side in _SIDES:
             along = float(frame.axis(side)[:2] @ offset)
-            reach = abs(float(frame.axis(side)[:2] @ (_extent(graph))[:2])) / 4
+            reach = abs(float(frame.axis(side)[:2] @ bounds.size[:2])) / 4
             if along > max(reach, length * math.cos(_ANCHOR_RAD)):
                 best[side] = max(best.get(side, (0.0, 0)), (box.volume, -key))
     return {side: names[-best[side][1]] for side in _SIDES if side in best}
-
-
-def _extent(graph: SceneGraph) -> NDArray[np.float64]:
-    boxes = [n.box for n in graph.nodes if n.box is not None and n.kind is not NodeKind.ROOM]
-    low, high = (np.array([getattr(box, end) for box in boxes]) for end in ('minimum', 'maximum'))
-    return np.asarray(high.max(axis=0) - low.min(axis=0))
 
 
 def frame_of(graph: SceneGraph, anchors: Mapping[Side, str], named: Named) -> WorldFrame | None:
@@ -129,17 +105,13 @@ def frame_of(graph: SceneGraph, anchors: Mapping[Side, str], named: Named) -> Wo
 
     It is that of four, a quarter turn apart, which fits the bearings of the anchors best.
     """
-    middle = middle_of(graph)
-    found = [(side, node.box) for side, name in anchors.items() if (node := named(name))]
-    bearings = [
-        (
-            side,
-            (box.center - middle)[:2]
-            / max(1e-9, float(np.linalg.norm((box.center - middle)[:2]))),
-        )
-        for side, box in found
-        if box is not None
-    ]
+    middle = _bounds_of(graph).center
+    bearings = []
+    for side, name in anchors.items():
+        node = named(name)
+        if node is not None and node.box is not None:
+            offset = (node.box.center - middle)[:2]
+            bearings.append((side, offset / max(1e-9, float(np.linalg.norm(offset)))))
     if not bearings:
         return None
 
@@ -151,8 +123,8 @@ def frame_of(graph: SceneGraph, anchors: Mapping[Side, str], named: Named) -> Wo
 
 def orientation(anchors: Mapping[Side, str], definite: Callable[[str], str]) -> str:
     """Return the anchors as the start of a sentence, e.g. 'With the bed at the front, '."""
-    told = [f'{definite(name)} at the {side.value}' for side, name in anchors.items()]
-    return f'With {" and ".join(told)}, ' if told else ''
+    placed = [f'{definite(name)} at the {side.value}' for side, name in anchors.items()]
+    return f'With {" and ".join(placed)}, ' if placed else ''
 
 
 def sides_of(pairs: Iterable[tuple[str, str]]) -> dict[Side, str]:

@@ -5,29 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
 
 from osmabench_ros.scenes.change_kinds import Change, ChangeType
 from osmabench_ros.scenes.scene import Scene
-from osmabench_ros.semantics.labels import normalised_name
-from osmabench_ros.semantics.relations import DEFAULT_THRESHOLDS, with_neighbours_within
+from osmabench_ros.semantics.relations import DEFAULT_THRESHOLDS
 from osmabench_ros.semantics.scene_graph import RelationType, SceneGraph, SceneNode
 from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.suites.hypo3d.answering import direction_in, direction_question
+from osmabench_ros.suites.hypo3d.described_change import DescribedChange, changed_graph
 from osmabench_ros.suites.hypo3d.hypotheses import (
     DEFAULT_CHANGES,
     Hypothesis,
     anchors_of,
     chosen_hypotheses,
-    structure_names,
+    whole_view,
 )
-from osmabench_ros.suites.hypo3d.told import ToldChange, changed_graph
-from osmabench_ros.vqa.answering.graph_reader import GraphReader
+from osmabench_ros.vqa.answering.rule import GraphReader
 from osmabench_ros.vqa.evaluation import UNSEEABLE
-from osmabench_ros.vqa.exact.generation import NEIGHBOUR_MARGIN_M
-from osmabench_ros.vqa.exact.view import SceneView, label_of, shuffled
+from osmabench_ros.vqa.exact.generation import with_neighbour_margins
+from osmabench_ros.vqa.exact.view import label_of, shuffled
 from osmabench_ros.vqa.questions import (
     AnswerType,
     AnswerValue,
@@ -45,11 +45,11 @@ PER_KIND = 6
 
 
 class Hypo3DRun(str, Enum):
-    """How a question meets a map: with which change made, and which one told.
+    """How a question meets a map: with which change made, and which one described.
 
-    TOLD: the change told, about the scene after it. UNCHANGED: none told, about the scene that was
-    mapped. IRRELEVANT: a change told that leaves the answer as it is. REMAPPED: as TOLD, but
-    nothing is told, because the changed scene itself was mapped.
+    TOLD: with the change in words, about the scene after it. UNCHANGED: with none, about the
+    scene that was mapped. IRRELEVANT: with a change in words that leaves the answer as it is.
+    REMAPPED: as TOLD, but without words, because the changed scene itself was mapped.
     """
 
     TOLD = 'told'
@@ -103,32 +103,15 @@ def hypothetical_questions(
     seed: int,
     count: int = DEFAULT_CHANGES,
 ) -> tuple[list[Question], list[Change]]:
-    """Choose changes of a scene and generate questions of three runs about them.
+    """Choose changes of a scene and generate questions of three runs about them, seeded.
 
-    Parameters
-    ----------
-    scene : Scene
-        The scene that is mapped.
-    truth : GroundTruth
-        Of the scene and the path through it; what that did not see is not asked about.
-    scene_key : str
-        Written into the questions.
-    seed : int
-        The same arguments give the same questions.
-    count : int
-        Changes.
-
-    Returns
-    -------
-    questions : list of Question
-        Those of `Hypo3DRun` UNCHANGED, TOLD and IRRELEVANT; the category is a `Hypo3DKind`, the
-        provenance has `run`, `change` (its type), `item` (equal in all runs), `affected`, 'yes'
-        where the change changes the answer, `number` (of the change in `changes`), and
-        `changed_scene`, the name of the scene after the change. Answers of TOLD come from the
-        graph of the changed meshes. Asked is only what the visible parts answer likewise, after
-        the change is made to them by rule.
-    changes : list of Change
-        For `changed_scene`, in order.
+    The questions are of `Hypo3DRun` UNCHANGED, TOLD and IRRELEVANT; the category is a
+    `Hypo3DKind`, the provenance has `run`, `change` (its type), `item` (equal in all runs),
+    `affected`, 'yes' where the change changes the answer, `number` (of the change among those that
+    are returned), and `changed_scene`, the name of the scene after the change. Answers of TOLD
+    come from the graph of the changed meshes. Asked is only about what the path saw, and what the
+    visible parts answer likewise, after the change is made to them by rule. The changes are for
+    `changed_scene`, in order.
     """
     hypotheses = chosen_hypotheses(scene, truth.graph, truth.seen_instances, seed, count)
     builder = _Builder(scene, truth, scene_key, seed)
@@ -150,33 +133,23 @@ class _Builder:
         visible = [g.without_attributes(UNSEEABLE) for g in (truth.visible_graph,) if g]
         self._before = [truth.graph, truth.fair_graph, *visible]
         self._readers_before = self._readers(self._before, self._seen)
-        view = SceneView(truth.graph, truth.graph.by_id, structure=structure_names(scene))
+        view = whole_view(scene, truth.graph)
         self._names = view.names
         self._anchors = anchors_of(view, self._seen)
-        self._known: dict[Hypothesis, list[GraphReader] | None] = {}
-        self._structure = {normalised_name(name) for name in structure_names(scene)}
+        self._after = cache(self._readers_after)
 
-    def _readers(self, graphs: Iterable[SceneGraph], ids: Iterable[int]) -> list[GraphReader]:
+    def _readers(self, graphs: Sequence[SceneGraph], ids: Iterable[int]) -> list[GraphReader]:
         """Return readers of graphs, with nearness a little farther and a little closer too."""
-        found = [GraphReader(graph, self._vocabulary, ids=ids) for graph in graphs]
-        exact = found[0].graph
-        for sign in (-1, 1):
-            other = with_neighbours_within(exact, sign * NEIGHBOUR_MARGIN_M)
-            found.append(GraphReader(other, self._vocabulary, ids=ids))
-        return found
+        every = [*graphs, *with_neighbour_margins(graphs[0])]
+        return [GraphReader(graph, self._vocabulary, ids=ids) for graph in every]
 
-    def _after(self, made: Hypothesis) -> list[GraphReader] | None:
+    def _readers_after(self, made: Hypothesis) -> list[GraphReader] | None:
         """Return readers of the changed scene, and of what the rule makes of the visible parts."""
-        if made not in self._known:
-            self._known[made] = self._found_after(made)
-        return self._known[made]
-
-    def _found_after(self, made: Hypothesis) -> list[GraphReader] | None:
         new = made.graph.by_id.keys() - self._truth.graph.by_id.keys()
         graphs = [made.graph]
         for reader in self._readers_before[1 : len(self._before)]:
             graph = changed_graph(
-                reader.graph, made.told, reader.named, new_id=max(new, default=None)
+                reader.graph, made.described, reader.named, new_id=max(new, default=None)
             )
             if graph is None:
                 return None
@@ -198,8 +171,9 @@ class _Builder:
             ]
             # What the change changes comes first; sorting keeps the order of the rest.
             known.sort(key=lambda item: not _affected(item[0], item[1], item[2]))
+            sentence = made.described.sentence
             for asked, now, was in known[:PER_KIND]:
-                yield self._question(asked, Hypo3DRun.TOLD, made, now, was, made.told.sentence)
+                yield self._question(asked, Hypo3DRun.TOLD, made, now, was, sentence)
                 if was is not None:
                     yield self._question(asked, Hypo3DRun.UNCHANGED, made, was, was, '')
                     yield from self._irrelevant(asked, made, was, others)
@@ -211,24 +185,24 @@ class _Builder:
         was: AnswerValue,
         others: Sequence[Hypothesis],
     ) -> Iterator[Question]:
-        """Yield a question with a change told that has nothing to do with it."""
+        """Yield a question with the description of a change that has nothing to do with it."""
         for other in others:
-            if {other.told.thing, other.told.other} & set(asked.phrases):
+            if {other.described.thing, other.described.other} & set(asked.phrases):
                 continue
             after = self._after(other)
             if after is not None and _agreed(asked, after) == was:
-                sentence = other.told.sentence
+                sentence = other.described.sentence
                 yield self._question(asked, Hypo3DRun.IRRELEVANT, made, was, was, sentence)
                 return
 
     def _asked(self, made: Hypothesis, kind: Hypo3DKind) -> list[_Asked]:
         """Return questions of a kind, those about the changed things, in a seeded order."""
-        rng = np.random.default_rng([self._seed, 5, *made.told.sentence.encode()])
-        told, graph = made.told, self._truth.graph
-        after = SceneView(made.graph, made.graph.by_id, structure=self._structure).names
+        rng = np.random.default_rng([self._seed, 5, *made.described.sentence.encode()])
+        change, graph = made.described, self._truth.graph
+        after = whole_view(made.scene, made.graph).names
         # Only what has the same unambiguous name before and after.
         same = {name: key for key, name in self._names.items() if after.get(key) == name}
-        thing = told.thing if told.thing in same else ''
+        thing = change.thing if change.thing in same else ''
         key = min(made.touched)
         center = graph.by_id.get(key, made.graph.by_id.get(key))
         near = sorted(
@@ -239,7 +213,7 @@ class _Builder:
             ways = [way for other in near for way in ((thing, other), (other, thing))]
             return [self._direction(*way) for way in ways if thing and self._anchors]
         labels = sorted({label_of(n) for key in made.touched for n in _nodes(self, made, key)})
-        queries = list(_queries(told, thing, labels, near))
+        queries = list(_queries(change, thing, labels, near))
         chosen = [item for item in queries if (item.kind in _SCALE) == (kind is Hypo3DKind.SCALE)]
         return [self._worded(item, kind) for item in _taking_turns(shuffled(rng, chosen))]
 
@@ -277,11 +251,11 @@ class _Builder:
         made: Hypothesis,
         answer: AnswerValue,
         was: AnswerValue | None,
-        told: str,
+        change: str,
     ) -> Question:
         affected = run is Hypo3DRun.TOLD and _affected(asked, answer, was)
         return Question(
-            id=question_id(SUITE, self._key, f'{told}\n{asked.text}'),
+            id=question_id(SUITE, self._key, f'{change}\n{asked.text}'),
             suite=SUITE,
             scene=self._key,
             category=asked.kind.value,
@@ -294,12 +268,12 @@ class _Builder:
                 'generator': 'hypo3d/1',
                 'seed': str(self._seed),
                 'run': run.value,
-                'change': made.told.type.value,
+                'change': made.described.type.value,
                 'item': question_id(SUITE, self._key, asked.text),
                 'affected': 'yes' if affected else 'no',
                 'changed_scene': made.scene.name,
             },
-            context_change=told,
+            context_change=change,
         )
 
 
@@ -309,7 +283,7 @@ def _nodes(builder: _Builder, made: Hypothesis, key: int) -> list[SceneNode]:
 
 
 def _queries(
-    told: ToldChange, thing: str, labels: Sequence[str], others: Sequence[str]
+    change: DescribedChange, thing: str, labels: Sequence[str], others: Sequence[str]
 ) -> Iterator[Query]:
     """Yield what can be asked about a change and the things around it; `thing` may be ''."""
     for label in labels:
@@ -328,10 +302,10 @@ def _queries(
         yield Query(QueryKind.DISTANCE, (thing, other))
         yield Query(QueryKind.RELATED, (thing, other), RelationType.NEXT_TO.value)
         yield Query(QueryKind.RELATED, (thing, other), RelationType.NEAR.value)
-    if told.type is ChangeType.ATTRIBUTE:
+    if change.type is ChangeType.ATTRIBUTE:
         yield Query(QueryKind.COLOR_OF, (thing,))
-        yield Query(QueryKind.HAS_COLOR, (thing,), told.color)
-        yield Query(QueryKind.HAS_COLOR, (thing,), 'white' if told.color != 'white' else 'black')
+        yield Query(QueryKind.HAS_COLOR, (thing,), change.color)
+        yield Query(QueryKind.HAS_COLOR, (thing,), 'white' if change.color != 'white' else 'black')
 
 
 def _almost(query: Query, reader: GraphReader) -> bool:

@@ -1,4 +1,4 @@
-"""Chooses changes of a scene that can be made to its meshes and told without ambiguity."""
+"""Chooses changes of a scene that can be made to its meshes and described without ambiguity."""
 
 from __future__ import annotations
 
@@ -21,9 +21,13 @@ from osmabench_ros.scenes.changes import changed_scene
 from osmabench_ros.scenes.ground_truth import ground_truth_graph
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.semantics.scene_graph import NodeKind, RelationType, SceneGraph, SceneNode
+from osmabench_ros.suites.hypo3d.described_change import (
+    DescribedChange,
+    changed_graph,
+    touched_nodes,
+)
 from osmabench_ros.suites.hypo3d.frame import Side, chosen_anchors, frame_of
-from osmabench_ros.suites.hypo3d.told import ToldChange, changed_graph, touched_nodes
-from osmabench_ros.vqa.answering.graph_reader import GraphReader
+from osmabench_ros.vqa.answering.rule import GraphReader
 from osmabench_ros.vqa.english import BASIC_COLORS, confusable
 from osmabench_ros.vqa.exact.view import SceneView, color_of, label_of, shuffled
 
@@ -34,12 +38,16 @@ _MOST_TRIALS = 30
 _HELD = (RelationType.ON.value, RelationType.IN.value, RelationType.ATTACHED_TO.value)
 
 
+Draws = Iterator[tuple[Change, DescribedChange]]
+"""Changes as they would be made, and as they are described."""
+
+
 @dataclass(frozen=True, eq=False)
 class Hypothesis:
-    """A change as it is made and told, and the scene and its graph after it."""
+    """A change as it is made and described, and the scene and its graph after it."""
 
     change: Change
-    told: ToldChange
+    described: DescribedChange
     scene: Scene
     graph: SceneGraph
     touched: frozenset[int]
@@ -52,20 +60,12 @@ def chosen_hypotheses(
     seed: int,
     count: int = DEFAULT_CHANGES,
 ) -> list[Hypothesis]:
-    """Choose changes of a scene that can be made and told without ambiguity.
+    """Choose changes of a scene that can be made and described without ambiguity, seeded.
 
-    Parameters
-    ----------
-    scene, graph : Scene, SceneGraph
-        The scene and its exact graph.
-    seen : collection of int
-        Instances that may be changed, or that a change may be told by.
-    seed : int
-        The same arguments give the same changes.
-    count : int
-        Changes wanted, of different types as far as there are five; fewer where none fits.
+    Only `seen` instances are changed, or named by a description. Types differ as far as there are
+    five; fewer than `count` come where none fits.
     """
-    view = SceneView(graph, graph.by_id, structure=structure_names(scene))
+    view = whole_view(scene, graph)
     rng = np.random.default_rng([seed, 3])
     chooser = _Chooser(scene, view, frozenset(seen), rng)
     # What moves can be asked about in all kinds; so there is always a movement.
@@ -81,13 +81,13 @@ def chosen_hypotheses(
     return found
 
 
-def structure_names(scene: Scene) -> list[str]:
-    """Return the classes of a scene that are parts of the building."""
-    return [item.name for item in scene.label_set.classes if item.structure]
+def whole_view(scene: Scene, graph: SceneGraph) -> SceneView:
+    """Return the view of a scene and its exact graph of which everything is seen."""
+    return SceneView(graph, graph.by_id, structure=scene.label_set.structure_names)
 
 
 def anchors_of(view: SceneView, seen: Collection[int]) -> dict[Side, str]:
-    """Return the seen things that tell the sides of a scene."""
+    """Return seen things at the sides of a scene, from which directions follow."""
     names = {key: name for key, name in view.names.items() if key in seen}
     return chosen_anchors(view.graph, names)
 
@@ -107,7 +107,7 @@ class _Chooser:
         self.anchors = anchors_of(view, seen)
         self._used = set(self.anchors.values())
         self._reader = GraphReader(view.graph)
-        self._draws: Mapping[ChangeType, Callable[[], Iterator[tuple[Change, ToldChange]]]] = {
+        self._draws: Mapping[ChangeType, Callable[[], Draws]] = {
             ChangeType.MOVEMENT: self._moves,
             ChangeType.REMOVAL: self._removals,
             ChangeType.ATTRIBUTE: self._paintings,
@@ -118,19 +118,19 @@ class _Chooser:
     def hypothesis(self, kind: ChangeType) -> Hypothesis | None:
         """Return the first change of a kind that the scene admits, None if none does."""
         before = self._view.graph
-        for number, (change, told) in enumerate(self._draws[kind]()):
+        for number, (change, described) in enumerate(self._draws[kind]()):
             if number == _MOST_TRIALS:
                 break
-            by_rule = changed_graph(before, told, self._reader.named)
+            by_rule = changed_graph(before, described, self._reader.named)
             if by_rule is None:
                 continue
             try:
                 scene = changed_scene(self._scene, (change,))
             except SceneError:
                 continue
-            self._used |= {told.thing, told.other}
+            self._used |= {described.thing, described.other}
             touched = touched_nodes(before, by_rule)
-            return Hypothesis(change, told, scene, ground_truth_graph(scene), touched)
+            return Hypothesis(change, described, scene, ground_truth_graph(scene), touched)
         return None
 
     def _free(self) -> list[SceneNode]:
@@ -139,43 +139,46 @@ class _Chooser:
         names = self._view.names
         return shuffled(self._rng, [node for node in nodes if names[node.id] not in self._used])
 
-    def _moves(self) -> Iterator[tuple[Change, ToldChange]]:
+    def _moves(self) -> Draws:
         frame = frame_of(self._view.graph, self.anchors, self._reader.named)
-        for node in self._free() if frame is not None else ():
+        if frame is None:
+            return
+        for node in self._free():
             if node.id not in self._standing:
                 continue
             side, distance = self._way()
-            assert frame is not None
             x, y, z = (frame.axis(side) * distance).tolist()
             name = self._view.name(node)
-            told = ToldChange(
+            described = DescribedChange(
                 ChangeType.MOVEMENT, name, side=side, distance_m=distance, anchors=self.anchors
             )
-            yield Move(kind='move', object=node.source_id, offset_m=(x, y, z)), told
+            yield Move(kind='move', object=node.source_id, offset_m=(x, y, z)), described
 
     def _way(self) -> tuple[Side, float]:
         side = tuple(Side)[int(self._rng.integers(4))]
         return side, _DISTANCES_M[int(self._rng.integers(len(_DISTANCES_M)))]
 
-    def _removals(self) -> Iterator[tuple[Change, ToldChange]]:
+    def _removals(self) -> Draws:
         for node in self._free():
-            told = ToldChange(ChangeType.REMOVAL, self._view.name(node))
-            yield Remove(kind='remove', object=node.source_id), told
+            described = DescribedChange(ChangeType.REMOVAL, self._view.name(node))
+            yield Remove(kind='remove', object=node.source_id), described
 
-    def _paintings(self) -> Iterator[tuple[Change, ToldChange]]:
+    def _paintings(self) -> Draws:
         for node in self._free():
             name, old = self._view.name(node), color_of(node)
             new = [color for color in sorted(BASIC_COLORS) if old and not confusable(old, color)]
-            # The name of a thing must not tell the colour that it does not have any more.
+            # The name of a thing must not say the colour that it no longer has.
             if not new or name != label_of(node):
                 continue
             color = shuffled(self._rng, new)[0]
-            told = ToldChange(ChangeType.ATTRIBUTE, name, color=color)
-            yield Recolor(kind='recolor', object=node.source_id, color=color), told
+            described = DescribedChange(ChangeType.ATTRIBUTE, name, color=color)
+            yield Recolor(kind='recolor', object=node.source_id, color=color), described
 
-    def _additions(self) -> Iterator[tuple[Change, ToldChange]]:
+    def _additions(self) -> Draws:
         frame = frame_of(self._view.graph, self.anchors, self._reader.named)
-        for like in self._free() if frame is not None else ():
+        if frame is None:
+            return
+        for like in self._free():
             name = self._view.name(like)
             if self._holder_kind(like) is not NodeKind.BACKGROUND or name != label_of(like):
                 continue
@@ -183,10 +186,9 @@ class _Chooser:
                 if beside is like or beside.box is None or like.box is None:
                     continue
                 side, distance = self._way()
-                assert frame is not None
                 x, y, _ = (beside.box.center + frame.axis(side) * distance).tolist()
                 where = (x, y, float(like.box.minimum[2]))
-                told = ToldChange(
+                described = DescribedChange(
                     ChangeType.ADDITION,
                     name,
                     self._view.name(beside),
@@ -196,19 +198,19 @@ class _Chooser:
                 )
                 new = f'{like.source_id}_added'
                 change = Add(kind='add', name=new, like=like.source_id, position_m=where)
-                yield change, told
+                yield change, described
 
-    def _replacements(self) -> Iterator[tuple[Change, ToldChange]]:
+    def _replacements(self) -> Draws:
         for old in self._free():
             for new in self._free()[:4]:
                 name = self._view.name(new)
                 same = label_of(old) == label_of(new) or name != label_of(new)
                 if same or not {old.id, new.id} <= self._standing:
                     continue
-                told = ToldChange(ChangeType.REPLACEMENT, self._view.name(old), name)
+                described = DescribedChange(ChangeType.REPLACEMENT, self._view.name(old), name)
                 yield (
                     Replace(kind='replace', object=old.source_id, like=new.source_id),
-                    told,
+                    described,
                 )
 
     def _holder_kind(self, node: SceneNode) -> NodeKind | None:

@@ -10,7 +10,6 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
 
 from osmabench_ros.base.limits.documents import read_json
 from osmabench_ros.base.strict import validated
@@ -18,6 +17,8 @@ from osmabench_ros.errors import QuestionError
 from osmabench_ros.language.embedding import TextEmbedder
 from osmabench_ros.metrics.record import Mode
 from osmabench_ros.scenes.change_kinds import ChangeType
+from osmabench_ros.vqa.judging.reading import NUMBER_WORDS
+from osmabench_ros.vqa.published import PublishedRow
 
 QUESTION_TYPES = ('Scale', 'Direction', 'Semantic')
 
@@ -43,16 +44,11 @@ _SPOKEN: Mapping[str, str] = {
     'southwest': 'back left',
     'southeast': 'back right',
 }
-_ONES = (
-    'zero', 'one', 'two', 'three', 'four', 'five', 'six', 'seven', 'eight', 'nine', 'ten',
-    'eleven', 'twelve', 'thirteen', 'fourteen', 'fifteen', 'sixteen', 'seventeen', 'eighteen',
-    'nineteen',
-)  # fmt: skip
-_TENS = ('twenty', 'thirty', 'forty', 'fifty', 'sixty', 'seventy', 'eighty', 'ninety')
+_TENS = ('thirty', 'forty', 'fifty', 'sixty', 'seventy', 'eighty', 'ninety')
 _POWERS = {'hundred': 10**2, 'thousand': 10**3, 'million': 10**6, 'billion': 10**9}
 _NUMBERS: Mapping[str, int] = {
-    **{word: number for number, word in enumerate(_ONES)},
-    **{word: 10 * number for number, word in enumerate(_TENS, start=2)},
+    **NUMBER_WORDS,
+    **{word: 10 * number for number, word in enumerate(_TENS, start=3)},
     **_POWERS,
 }
 
@@ -117,8 +113,8 @@ def strictly_normalised(text: str) -> str:
     text = _STRICT.sub(lambda match: _STRICT_SPOKEN[match[0]], text)
     text = ' '.join(_ARTICLES.sub(' ', text).split())
     text = re.sub(rf'\b({"|".join(_POWERS)}) and (?=(?:{"|".join(_NUMBERS)})\b)', r'\1 ', text)
-    told = ' '.join(_FILLERS.sub(' ', text).split())
-    return ' '.join(_with_numbers((told or text).split()))
+    said = ' '.join(_FILLERS.sub(' ', text).split())
+    return ' '.join(_with_numbers((said or text).split()))
 
 
 def _with_numbers(words: Sequence[str]) -> list[str]:
@@ -136,7 +132,7 @@ def _with_numbers(words: Sequence[str]) -> list[str]:
         value = str(_whole(words[position:run]))
         tail = run + 1
         while run < len(words) and words[run] == 'point' and tail < len(words):
-            if words[tail] not in _ONES[:10]:
+            if _NUMBERS.get(words[tail], 10) >= 10:
                 break
             tail += 1
         if tail > run + 1:
@@ -178,11 +174,7 @@ def partial_match(predicted: str, reference: str) -> float:
     return len(set(predicted.split()) & set(words)) / len(words) if words else 0.0
 
 
-class _Row(BaseModel):
-    model_config = ConfigDict(extra='ignore', frozen=True, coerce_numbers_to_str=True)
-
-
-class _Asked(_Row):
+class _Asked(PublishedRow):
     question_type: str
     question: str
     answer: str
@@ -190,7 +182,7 @@ class _Asked(_Row):
     question_id: str = ''
 
 
-class _Changed(_Row):
+class _Changed(PublishedRow):
     context_change: str
     change_type: str
     questions_answers: tuple[_Asked, ...]

@@ -1,4 +1,4 @@
-"""Hypo3D on scenes that change: what a map says after a change that is told or was mapped."""
+"""Hypo3D on scenes that change: what a map says after a change that is described or was mapped."""
 
 from __future__ import annotations
 
@@ -21,12 +21,10 @@ from osmabench_ros.suites.preparing import PreparedScene
 from osmabench_ros.suites.question_suite import (
     QuestionModelOptions,
     QuestionSuite,
-    write_summaries,
+    written_summary,
 )
 from osmabench_ros.suites.suite import SuiteContext
-from osmabench_ros.vqa.answering.answerer import Accountable
 from osmabench_ros.vqa.answering.baselines import most_frequent
-from osmabench_ros.vqa.answering.rule import label_embedder
 from osmabench_ros.vqa.evaluation import (
     answer_all,
     answered_and_judged,
@@ -36,7 +34,6 @@ from osmabench_ros.vqa.evaluation import (
     reference_maps,
 )
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge
-from osmabench_ros.vqa.judging.language_model import LanguageModelJudge
 from osmabench_ros.vqa.question_files import read_records
 from osmabench_ros.vqa.questions import Question, question_id
 from osmabench_ros.vqa.scores import records, unserved_categories
@@ -45,7 +42,7 @@ HALFWAY_FILE = 'changed_halfway.yaml'
 """Condition that makes the first change halfway."""
 
 CHANGE_FILES = 'hypo3d_change_{}.yaml'
-"""Changes that questions tell, for "changes" of a scene."""
+"""Changes that questions describe, for "changes" of a scene."""
 
 
 class Hypo3DOptions(QuestionModelOptions):
@@ -60,7 +57,7 @@ class Hypo3DOptions(QuestionModelOptions):
         mapper, which then gives a map every so many frames; also beside the matrix.
     before : Path, optional
         In a run on a changed scene: questions.jsonl of the scene before the change. Those that
-        tell this change are asked without telling it.
+        describe this change are asked without the description.
     change : str
         With `before`, the name of the changed scene, where the run is on the scene before it.
     """
@@ -88,11 +85,12 @@ def hypo3d_options(suites: Iterable[_Named]) -> Hypo3DOptions | None:
 
 
 class Hypo3DSuite(QuestionSuite[Hypo3DOptions]):
-    """Accuracy with a change told, with an irrelevant one told, and on a scene mapped again.
+    """Accuracy with a described change, with an irrelevant one, and on a scene mapped again.
 
     Class names are '' for all, kinds of questions (Scale, Direction, Semantic) and types of
     changes. `staleness` is the share of the answers that a change changes on which the old map,
-    not told, is wrong; `hallucination_rate` that of the answers that an irrelevant change changes.
+    without the description, is wrong; `hallucination_rate` that of the answers that an irrelevant
+    change changes.
     """
 
     name = SUITE
@@ -104,17 +102,17 @@ class Hypo3DSuite(QuestionSuite[Hypo3DOptions]):
         if simulated is None or self._options.before is not None:
             return []
         prepared.progress('changing the scene', 0.0)
-        told, changes = hypothetical_questions(
+        questions, changes = hypothetical_questions(
             simulated.scene, prepared.ground_truth, scene_key=prepared.key, seed=prepared.seed
         )
         for number, change in enumerate(changes):
             made = [change.model_dump(mode='json', exclude_defaults=True)]
             write_text(folder / CHANGE_FILES.format(number), yaml.safe_dump(made))
-            if str(number) == next((item.provenance['number'] for item in told), ''):
+            if str(number) == next((item.provenance['number'] for item in questions), ''):
                 half_s = round(float(simulated.path.times_s(Motion())[-1]) / 2, 3)
                 halfway = {'scene_change': {'span': {'seconds': [half_s, None]}, 'changes': made}}
                 write_text(folder / HALFWAY_FILE, yaml.safe_dump(halfway))
-        return told
+        return questions
 
     def evaluate(self, context: SuiteContext) -> list[MetricRecord]:
         """Ask one map; without questions that were prepared with the scene, nothing applies."""
@@ -122,34 +120,32 @@ class Hypo3DSuite(QuestionSuite[Hypo3DOptions]):
         if not questions:
             return [MetricRecord(self.name, '', f'accuracy_{Hypo3DRun.TOLD.value}')]
         asked = context.published_graph
-        embedder = label_embedder(context.semantic_map, context.ground_truth.label_set)
+        embedder = self.embedder(context)
         rules, equality = RuleOfChanges(embedder), DeterministicJudge(embedder)
         material = self.material(context, embedder)
         answerer = self.answerer(rules, material)
-        client = self._options.judging_client()
-        judge = equality if client is None else LanguageModelJudge(client)
+        judge = self._options.made_judge(equality)
         answers, verdicts = answered_and_judged(
             asked, questions, answerer, judge, context.output_directory, context.progress
         )
-        summary = answerer.summary if isinstance(answerer, Accountable) else {}
-        if context.output_directory is not None:
-            write_summaries(context.output_directory, answerer.name, summary, judge)
+        summary = written_summary(context.output_directory, answerer, judge)
         found = accuracies(questions, verdicts, unserved_categories(asked, questions))
         found += records_of_summary(self.name, asked, summary, len(questions))
         found += hallucinations(questions, answers)
         found += staleness(questions, answers, equality)
-        told = of_run(questions, Hypo3DRun.TOLD) or of_run(questions, Hypo3DRun.REMAPPED)
-        others = {'baseline_most_frequent': most_frequent(told)}
+        compared = of_run(questions, Hypo3DRun.TOLD) or of_run(questions, Hypo3DRun.REMAPPED)
+        others = {'baseline_most_frequent': most_frequent(compared)}
         for metric, other in self._options.made_baselines(material).items():
-            others[metric] = answer_all(asked, told, other)
+            others[metric] = answer_all(asked, compared, other)
         if not self._options.change:
             rest = share(context.progress, 0.7, 0.9)
-            references = reference_answers(reference_maps(context.ground_truth), told, rules, rest)
+            known = reference_maps(context.ground_truth)
+            references = reference_answers(known, compared, rules, rest)
             others |= {metric: given for metric, _, given in references}
         for metric, given in others.items():
-            by_id = {item.question_id: item for item in judge_all(told, given, equality)}
+            judged = judge_all(compared, given, equality)
             found += records(
-                self.name, '', metric, told, by_id, by_category=False, answered_too=False
+                self.name, '', metric, compared, judged, by_category=False, answered_too=False
             )
         return found
 

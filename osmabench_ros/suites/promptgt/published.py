@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from osmabench_ros.base.files import write_json
 from osmabench_ros.base.limits.documents import read_json
 from osmabench_ros.base.strict import validated
 from osmabench_ros.errors import QuestionError
 from osmabench_ros.vqa.exact.prompt_ground_truth import SUITE
-from osmabench_ros.vqa.published import RIGHT, VERDICT_KEYS, answer_type_of
+from osmabench_ros.vqa.published import RIGHT, VERDICT_KEYS, PublishedRow, answer_type_of
 from osmabench_ros.vqa.questions import PromptCategory, Question, question_id
 
 FRAME = 'prompt_ground_truth'
@@ -40,21 +40,17 @@ _LABELS = {
 _ANSWERED = '*answered*.json'
 
 
-class _Row(BaseModel):
-    model_config = ConfigDict(extra='ignore', frozen=True, coerce_numbers_to_str=True)
-
-
-class _Asked(_Row):
+class _Asked(PublishedRow):
     question: str = Field(min_length=1)
     answer: str = Field(min_length=1)
     category: str
 
 
-class _Frame(_Row):
+class _Frame(PublishedRow):
     qa: tuple[_Asked, ...]
 
 
-class _QuestionFile(_Row):
+class _QuestionFile(PublishedRow):
     scene_name: str
     parameters: tuple[_Frame, ...]
 
@@ -98,23 +94,11 @@ Place = tuple[str, str, str]
 def block_rows(root: Path, source: str) -> list[dict[str, Any]]:
     """Return accuracies by approach, subset, light and block, of all answers below a folder.
 
-    Parameters
-    ----------
-    root : Path
-        Folder with ``*answered*.json`` at any depth; the names of folders tell what they are of.
-    source : str
-        STANDARD or PROMPT, which decides the categories that count.
-
-    Raises
-    ------
-    QuestionError
-        If there is no such file, or one cannot be read.
-
-    Notes
-    -----
-    As the code of OSMa-Bench++: the first verdict key that an answer has counts, even an empty
-    one; an answer without any is "unknown" and stays in the denominator; other categories, and
-    files that are no list, are passed over.
+    Files are ``*answered*.json`` at any depth, and the names of folders say what they are of;
+    without any it is a QuestionError. `source`, STANDARD or PROMPT, decides the categories that
+    count. As in the code of OSMa-Bench++ the first verdict key that an answer has counts, even an
+    empty one; an answer without any is "unknown" and stays in the denominator; other categories,
+    and files that are no list, are passed over.
     """
     files = sorted(root.rglob(_ANSWERED))
     if not files:

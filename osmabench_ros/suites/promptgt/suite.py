@@ -7,9 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from osmabench_ros.base.strict import FilePath
-from osmabench_ros.language.embedding import SentenceEmbedder
 from osmabench_ros.metrics.record import MetricRecord, Mode
-from osmabench_ros.metrics.statistics import wilson_interval
 from osmabench_ros.scenes.specification import (
     FactKind,
     SceneSpecification,
@@ -18,12 +16,13 @@ from osmabench_ros.scenes.specification import (
 )
 from osmabench_ros.suites.exact_questions import ExactQuestionsSuite
 from osmabench_ros.suites.promptgt.published import BLOCK_OF, read_questions
-from osmabench_ros.suites.question_suite import QuestionModelOptions
+from osmabench_ros.suites.question_suite import QuestionModelOptions, QuestionSuite
 from osmabench_ros.suites.suite import SuiteContext
 from osmabench_ros.vqa.answering.baselines import ground_truth_map
-from osmabench_ros.vqa.answering.rule import RuleAnswerer, label_embedder
+from osmabench_ros.vqa.answering.rule import RuleAnswerer
 from osmabench_ros.vqa.evaluation import QuestionResult, answer_all, judge_all
 from osmabench_ros.vqa.exact.prompt_ground_truth import PROMPTGT, SUITE, promptgt_questions
+from osmabench_ros.vqa.graph_index import Embedder
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge
 from osmabench_ros.vqa.questions import Question
 from osmabench_ros.vqa.scores import records
@@ -82,8 +81,9 @@ class PromptGtSuite(ExactQuestionsSuite):
             return read_specification(file)
         return truth.specification
 
-    def _embedder(self, context: SuiteContext) -> SentenceEmbedder | None:
-        return label_embedder(context.semantic_map, context.ground_truth.label_set)
+    def embedder(self, context: SuiteContext) -> Embedder | None:
+        """Return what compares labels; the suite has no option for it."""
+        return QuestionSuite.embedder(self, context)
 
     def further(
         self, context: SuiteContext, questions: Sequence[Question], result: QuestionResult
@@ -96,7 +96,7 @@ class PromptGtSuite(ExactQuestionsSuite):
         )
         right = {item.question_id for item in given if item.correct}
         faithful = [item for item in questions if item.id in right]
-        verdicts = {item.question_id: item for item in result.verdicts}
+        verdicts = result.verdicts
         blocks = [replace(q, category=BLOCK_OF.get(q.category, q.category)) for q in questions]
         found = records(
             SUITE, Mode.STRICT.value, 'accuracy_faithful', faithful, verdicts, answered_too=False
@@ -118,7 +118,5 @@ def fidelity_records(wanted: SceneSpecification, context: SuiteContext) -> Itera
     for kind in (None, *FactKind):
         own = [fact.holds for fact in held if kind in (None, fact.kind)]
         if own:
-            low, high = wilson_interval(sum(own), len(own))
             name = '' if kind is None else kind.value
-            value = sum(own) / len(own)
-            yield MetricRecord(SUITE, '', 'fidelity', name, value, low, high, len(own))
+            yield MetricRecord.of_share(SUITE, '', 'fidelity', sum(own), len(own), name)

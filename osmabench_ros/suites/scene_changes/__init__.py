@@ -1,1 +1,1 @@
-"""What changed in a scene between two maps, and how well a method tells it."""
+"""What changed in a scene between two maps, and how well a method finds it."""

@@ -18,6 +18,7 @@ from osmabench_ros.metrics.object_map_quality import (
     ObjectMapQuality,
     ProposedBoxes,
     TrueBoxes,
+    filled,
     object_map_quality,
 )
 
@@ -80,24 +81,12 @@ class _TruthFile(_Part):
 def score_benchbot(results: Path, truths: Sequence[Path]) -> ObjectMapQuality:
     """Return the object map quality of a results file of BenchBot.
 
-    Parameters
-    ----------
-    results : Path
-        JSON with `task_details` and `results`; of the format ``object_map_with_states`` for scene
-        change detection, else an object map.
-    truths : sequence of Path
-        JSON with `ground_truth`, one file, for scene change detection two: before and after.
-
-    Raises
-    ------
-    MetricError
-        If a file is malformed, or there is not the number of truths that the task needs.
-
-    Notes
-    -----
-    As in its code, classes that the truth does not know count as background, distributions of sum
-    above 1 are scaled, of less are filled up with background or the state unchanged, and what
-    changed is each object that is in one truth and not equally in the other.
+    Results of the format ``object_map_with_states`` are of scene change detection and need two
+    truths, before and after; else it is an object map with one. Another number of truths, or a
+    malformed file, is a MetricError. As in BenchBot's code, classes that the truth does not know
+    count as background, distributions of sum above 1 are scaled, of less are filled up with
+    background or the state unchanged, and what changed is each object that is in one truth and not
+    equally in the other.
     """
     said = validated(_Submission, read_json(results, MetricError), str(results), MetricError)
     known = [
@@ -186,12 +175,5 @@ def _proposed(
             if len(item.state_probs) != 3:
                 raise MetricError(f'{where} needs three state_probs: added, removed, unchanged')
             states[number] = item.state_probs
-    return ProposedBoxes(_boxes(results.objects), _filled(labels), _filled(states) if by_state
+    return ProposedBoxes(_boxes(results.objects), filled(labels), filled(states) if by_state
                          else None)  # fmt: skip
-
-
-def _filled(probs: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return distributions of sum 1: scaled if it is more, else with the rest in the last."""
-    total = probs.sum(axis=1)
-    probs[:, -1] += np.maximum(1.0 - total, 0.0)
-    return np.asarray(probs / np.maximum(total, 1.0)[:, None])

@@ -76,13 +76,12 @@ class ObjectChange:
         return {
             'type': self.type.value,
             'moved_m': round(self.moved_m, 3),
-            **{key: None if node is None else _told(node) for key, node in sides.items()},
+            **{key: None if node is None else _node_to_json(node) for key, node in sides.items()},
         }
 
 
-def _told(node: SceneNode) -> dict[str, Any]:
-    box = box_of(node)
-    assert box is not None
+def _node_to_json(node: SceneNode) -> dict[str, Any]:
+    box = bounds_of(node)
     corners = {'min': box.minimum.round(4).tolist(), 'max': box.maximum.round(4).tolist()}
     return {'id': node.id, 'label': node.label, 'box': corners}
 
@@ -108,19 +107,10 @@ def detected_changes(
 ) -> Differences:
     """Return what changed between two maps in one frame.
 
-    Parameters
-    ----------
-    before, after : SemanticMap
-        Maps of two visits with named objects that have boxes; those without are left out. Points,
-        where there are any, tell what was looked at.
-    options : DetectionOptions, optional
-        Limits.
-
-    Notes
-    -----
-    Objects of one name, or synonyms, are paired so that as many as possible have stayed and the
-    rest went the shortest way. The way of a box is, along each axis, what both of its faces have
-    moved: a thing of which more is seen has not moved. Of what is left over, what lies where
+    Named objects that have boxes are compared; points, where there are any, show what was looked
+    at. Objects of one name, or synonyms, are paired so that as many as possible have stayed and
+    the rest went the shortest way. The way of a box is, along each axis, what both of its faces
+    have moved: a thing of which more is seen has not moved. Of what is left over, what lies where
     another thing lay has replaced it.
     """
     options = options or DetectionOptions()
@@ -155,7 +145,8 @@ def _things(semantic_map: SemanticMap) -> list[SceneNode]:
     ]
 
 
-def _box(node: SceneNode) -> AxisAlignedBox:
+def bounds_of(node: SceneNode) -> AxisAlignedBox:
+    """Return the bounds of a node that has a box of some kind."""
     box = box_of(node)
     assert box is not None
     return box
@@ -180,7 +171,7 @@ def _same_things(
             groups[_name(node)][side].append(node)
     pairs = []
     for old, new in groups.values():
-        ways = np.array([[way_m(_box(a), _box(b)) for b in new] for a in old])
+        ways = np.array([[way_m(bounds_of(a), bounds_of(b)) for b in new] for a in old])
         ways = ways.reshape(len(old), len(new))
         stayed = ways <= options.moved_m
         # A thing that stays is worth more than any ways.
@@ -201,7 +192,7 @@ def names_agree(first: SceneNode, second: SceneNode) -> bool:
 
 
 def _alike(first: SceneNode, second: SceneNode, ratio: float) -> bool:
-    edges = sorted(float(_box(node).size.max()) for node in (first, second))
+    edges = sorted(float(bounds_of(node).size.max()) for node in (first, second))
     return edges[1] <= ratio * max(edges[0], 1e-6)
 
 
@@ -209,7 +200,7 @@ def _in_place_of(
     gone: Sequence[SceneNode], come: Sequence[SceneNode], min_iou: float
 ) -> list[tuple[SceneNode, SceneNode]]:
     """Return pairs of a thing that went and one that came to where it was."""
-    iou = np.array([[_box(b).iou(_box(a)) for a in gone] for b in come])
+    iou = np.array([[bounds_of(b).iou(bounds_of(a)) for a in gone] for b in come])
     found = match_nodes(range(len(come)), range(len(gone)), iou.reshape(len(come), len(gone)),
                         min_iou=min_iou)  # fmt: skip
     return [(gone[old], come[new]) for new, old in found.pairs]
@@ -219,7 +210,7 @@ def _looked(semantic_map: SemanticMap, within_m: float) -> Looked:
     dense = semantic_map.dense
     if dense is None or not len(dense.points):
         return lambda _: True
-    points = dense.points if dense.valid is None else dense.points[dense.valid]
+    points = dense.valid_points
     return lambda box: _near(points, box, within_m)
 
 
@@ -238,17 +229,13 @@ def true_changes(
     """Return what changed between two states of a scene, by the ids of its objects.
 
     A thing that no camera saw where it stood, or the place of one that the other path has not
-    looked at, makes a change that no map can tell: it is `unseen`.
-
-    Raises
-    ------
-    ConfigError
-        If the ground truths are of different data sets, whose ids mean different things.
+    looked at, makes a change that no map can show: it is `unseen`. Ground truths of different data
+    sets, whose ids mean different things, are a ConfigError.
     """
     if (before.dataset, before.label_set.sha256) != (after.dataset, after.label_set.sha256):
         raise ConfigError(
             f'ground truth of {before.dataset}/{before.scene} and of {after.dataset}/'
-            f'{after.scene}: changes are told by the ids of objects, which mean nothing across '
+            f'{after.scene}: changes are found by the ids of objects, which mean nothing across '
             'data sets; give two states of one scene'
         )
     options = options or DetectionOptions()
@@ -259,7 +246,7 @@ def true_changes(
     found = [
         ObjectChange(ChangeType.MOVEMENT, node, new[key], way)
         for key, node in old.items()
-        if key in new and (way := way_m(_box(node), _box(new[key]))) > options.moved_m
+        if key in new and (way := way_m(bounds_of(node), bounds_of(new[key]))) > options.moved_m
     ]
     gone = [node for key, node in old.items() if key not in new]
     come = [node for key, node in new.items() if key not in old]
@@ -274,18 +261,19 @@ def true_changes(
     found += [ObjectChange(ChangeType.ADDITION, None, node) for node in come]
     within_m = options.seen_within_m
 
-    def told(item: ObjectChange) -> bool:
+    def was_seen(item: ObjectChange) -> bool:
         sides = ((item.before, before, after), (item.after, after, before))
         return all(
-            node.id in own.seen_instances and _near(other.surface.points, _box(node), within_m)
+            node.id in own.seen_instances
+            and _near(other.surface.points, bounds_of(node), within_m)
             for node, own, other in sides
             if node is not None
         )
 
-    seen = [item for item in found if told(item)]
+    seen = [item for item in found if was_seen(item)]
     return Differences(tuple(seen), tuple(item for item in found if item not in seen))
 
 
 def _foot(node: SceneNode) -> NDArray[np.float64]:
-    box = _box(node)
+    box = bounds_of(node)
     return np.array([*box.center[:2], box.minimum[2]])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,31 +15,23 @@ from osmabench_ros.metrics.object_map_quality import (
     ObjectMapQuality,
     ProposedBoxes,
     TrueBoxes,
+    filled,
     object_map_quality,
 )
 from osmabench_ros.metrics.record import MetricRecord, Mode
-from osmabench_ros.metrics.statistics import wilson_interval
 from osmabench_ros.semantics.labels import LabelSet, normalised_name
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph, SceneNode
 from osmabench_ros.suites.scene_changes.detection import (
     CHANGE_TYPES,
     Differences,
     ObjectChange,
+    bounds_of,
     names_agree,
 )
 
 SUITE = 'scene_changes'
 MIN_IOU = 0.1
 """Overlap of every box of a detected change with that of the true one, inclusive."""
-
-
-@dataclass(frozen=True)
-class ChangeCounts:
-    """Changes of one type: detected, true, and those that are both."""
-
-    detected: int
-    true: int
-    right: int
 
 
 def matched_changes(
@@ -62,10 +53,7 @@ def _overlap(first: ObjectChange, second: ObjectChange) -> float:
     overlaps = []
     for a, b in ((first.before, second.before), (first.after, second.after)):
         if a is not None and b is not None:
-            boxes = box_of(a), box_of(b)
-            assert boxes[0] is not None
-            assert boxes[1] is not None
-            overlaps.append(boxes[0].iou(boxes[1]) if names_agree(a, b) else 0.0)
+            overlaps.append(bounds_of(a).iou(bounds_of(b)) if names_agree(a, b) else 0.0)
     return min(overlaps)
 
 
@@ -80,23 +68,14 @@ def change_records(detected: Differences, true: Differences) -> Iterator[MetricR
     excused = {row for row, other in pairs if other >= len(true.changes)}
     right = {row for row, _ in pairs} - excused
     for kind in (None, *CHANGE_TYPES):
-        own = [i for i, item in enumerate(detected.changes) if kind in (None, item.type)]
-        counts = ChangeCounts(
-            len(set(own) - excused),
-            sum(kind in (None, item.type) for item in true.changes),
-            len(right & set(own)),
-        )
-        yield from _records_of(counts, '' if kind is None else kind.value)
-
-
-def _records_of(counts: ChangeCounts, name: str) -> Iterator[MetricRecord]:
-    for metric, total in (('precision', counts.detected), ('recall', counts.true)):
-        low, high = wilson_interval(counts.right, total) if total else (None, None)
-        value = counts.right / total if total else None
-        yield MetricRecord(SUITE, Mode.STRICT.value, metric, name, value, low, high, total)
-    both = counts.detected + counts.true
-    f1 = 2 * counts.right / both if both else None
-    yield MetricRecord(SUITE, Mode.STRICT.value, 'f1', name, f1, n=both)
+        own = {i for i, item in enumerate(detected.changes) if kind in (None, item.type)}
+        said, hits = len(own - excused), len(own & right)
+        wanted = sum(kind in (None, item.type) for item in true.changes)
+        mode, name = Mode.STRICT.value, '' if kind is None else kind.value
+        yield MetricRecord.of_share(SUITE, mode, 'precision', hits, said, name)
+        yield MetricRecord.of_share(SUITE, mode, 'recall', hits, wanted, name)
+        f1 = 2 * hits / (said + wanted) if said + wanted else None
+        yield MetricRecord(SUITE, mode, 'f1', name, f1, n=said + wanted)
 
 
 def quality_of_map(
@@ -179,6 +158,4 @@ def _label_probs(nodes: Sequence[SceneNode], columns: Mapping[str, int]) -> NDAr
         for label in node.labels:
             column = columns.get(normalised_name(label.name), -1)
             row[column] += 1.0 if math.isnan(label.score) else max(label.score, 0.0)
-    total = probs.sum(axis=1)
-    probs[:, -1] += np.maximum(1.0 - total, 0.0)
-    return np.asarray(probs / np.maximum(total, 1.0)[:, None])
+    return filled(probs)

@@ -98,7 +98,7 @@ class SceneChangeSuite:
         detected = detected_changes(before, context.named_map, options.detection)
         true = true_changes(earlier, truth, options.detection)
         if context.output_directory is not None:
-            told = [item.to_json() for item in detected.changes]
-            write_json(context.output_directory / CHANGES, told)
+            changes = [item.to_json() for item in detected.changes]
+            write_json(context.output_directory / CHANGES, changes)
         yield from change_records(detected, true)
         yield from quality_records(quality_of_changes(detected, true, truth.label_set), 'omq')

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import io
 import math
 import re
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.geometry.intrinsics import Intrinsics
@@ -23,10 +22,12 @@ from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph
 from osmabench_ros.simulation.navigation import NavigationMap
 from osmabench_ros.suites.space3d.folder import ReferenceAnswer, write_folder
 from osmabench_ros.suites.space3d.suite import SPACE3D
+from osmabench_ros.vqa.answering.pictures import encoded
 from osmabench_ros.vqa.answering.ways import HEIGHT_M, RADIUS_M
 from osmabench_ros.vqa.exact.generation import generate_questions, ways_on
 from osmabench_ros.vqa.questions import AnswerType, QueryKind, Question
 
+QUESTIONS = 120
 POINTS_PER_M2 = 400.0
 PICTURE_PX, PICTURE_RAD = 768, math.radians(60.0)
 
@@ -44,7 +45,6 @@ def export_space3d(
     directory: Path,
     *,
     seed: int = 0,
-    count: int = 120,
     images: bool = False,
     overwrite: bool = False,
 ) -> list[Question]:
@@ -55,7 +55,7 @@ def export_space3d(
     the navigation grid. With `images` there is a picture of each room from above.
     """
     graph = ground_truth_graph(scene)
-    questions = _questions(scene, graph, seed, count)
+    questions = _questions(scene, graph, seed)
     numbered = {str(i): question for i, question in enumerate(questions, start=1)}
     write_folder(
         directory,
@@ -78,23 +78,19 @@ def _room_pictures(scene: Scene) -> Iterator[tuple[str, bytes]]:
     view = Intrinsics.from_hfov(PICTURE_PX, PICTURE_PX, PICTURE_RAD)
     # The light of the ceilings' lamps stays, so that colours are those of pictures from within.
     open_above = tuple(item for item in scene.objects if scene.class_name(item) != 'ceiling')
-    simulator = OpenGLSimulator(replace(scene, objects=open_above), view)
     places = {room.name: room.box for room in scene.rooms} or {scene.name: scene.box}
-    try:
+    with closing(OpenGLSimulator(replace(scene, objects=open_above), view)) as simulator:
         for name, box in places.items():
             above_m = float(box.size[:2].max()) / 2 / math.tan(PICTURE_RAD / 2)
             x, y, _ = box.center.tolist()
             # Right is the world's x, and up in the picture its y.
             down = np.diag([1.0, -1.0, -1.0])
             pose = Pose(down, np.array([x, y, float(box.maximum[2]) + above_m]))
-            shown = io.BytesIO()
-            Image.fromarray(simulator.render(pose).color).save(shown, 'PNG')
-            yield f'{re.sub(r"[^A-Za-z0-9_-]+", "_", name)}.png', shown.getvalue()
-    finally:
-        simulator.close()
+            picture = encoded(simulator.render(pose).color).data
+            yield f'{re.sub(r"[^A-Za-z0-9_-]+", "_", name)}.png', picture
 
 
-def _questions(scene: Scene, graph: SceneGraph, seed: int, count: int) -> list[Question]:
+def _questions(scene: Scene, graph: SceneGraph, seed: int) -> list[Question]:
     from osmabench_ros.scenes.visibility import sample_surface
 
     surface = sample_surface(scene, POINTS_PER_M2, seed)
@@ -105,7 +101,7 @@ def _questions(scene: Scene, graph: SceneGraph, seed: int, count: int) -> list[Q
         scene=scene.name,
         seed=seed,
         label_set=scene.label_set,
-        count=count,
+        count=QUESTIONS,
         asked=SPACE3D,
         ways=ways_on(nothing, surface),
     )

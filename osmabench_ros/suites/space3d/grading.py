@@ -9,6 +9,7 @@ from functools import lru_cache
 import numpy as np
 
 from osmabench_ros.suites.space3d.folder import DetectedScene, Triple
+from osmabench_ros.vqa.exact.space import COORDINATE_TOLERANCE_M, WALK_TOLERANCE_M
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge
 from osmabench_ros.vqa.judging.phrases import noun_phrases, words_of
 from osmabench_ros.vqa.judging.reading import (
@@ -20,8 +21,8 @@ from osmabench_ros.vqa.judging.reading import (
     quantities,
 )
 
-NAVIGABLE_TOLERANCE_M, STRAIGHT_TOLERANCE_M, COORDINATE_TOLERANCE_M = 0.5, 0.2, 0.1
-"""How far a walked and a straight distance, and each coordinate, may be off."""
+STRAIGHT_TOLERANCE_M = 0.2
+"""How far a straight distance may be off."""
 
 _SLACK_M = 1e-9
 _NUMBER = r'[-+]?\d+(?:\.\d+)?'
@@ -113,9 +114,7 @@ class SentenceGrader:
         lengths = [item for item in quantities(wanted.rest) if item.is_length]
         numbers = len(quantities(wanted.rest))
         if numbers == 1 and (lengths or (_DISTANCE.search(f'{question} {right}'))):
-            tolerance_m = (
-                NAVIGABLE_TOLERANCE_M if _NAVIGABLE.search(context) else STRAIGHT_TOLERANCE_M
-            )
+            tolerance_m = WALK_TOLERANCE_M if _NAVIGABLE.search(context) else STRAIGHT_TOLERANCE_M
             return self._distance(wanted, given, tolerance_m)
         if re.match(r'(?:yes|no)\b', plain(right)):
             polarity = as_yes_no(said)

@@ -18,7 +18,7 @@ from osmabench_ros.base.progress import Progress, silent
 from osmabench_ros.errors import ConfigError, LanguageModelError, QuestionError
 from osmabench_ros.language.client import ModelClient
 from osmabench_ros.language.model import ImagePart, ModelRequest, RefusalError
-from osmabench_ros.language.prompts import Prompt, load_prompt
+from osmabench_ros.language.prompts import load_prompt
 from osmabench_ros.metrics.record import Mode
 from osmabench_ros.metrics.statistics import wilson_interval
 from osmabench_ros.suites.space3d.folder import DETECTIONS, SceneFolder
@@ -51,33 +51,12 @@ class Judges:
 
 @dataclass(frozen=True)
 class SceneScore:
-    """Accuracy of the answers to a scene.
+    """Accuracy of the answers to a scene, and the 95 % interval of it (Wilson 1927).
 
-    Parameters
-    ----------
-    scene : str
-        Name of the scene.
-    mode : Mode
-        'compat' or 'strict'.
-    questions : int
-        All questions of the scene.
-    right : int
-        Accepted answers.
-    accuracy : float or None
-        `right` among the questions that were decided: in compat all of them, in strict without
-        `undecided`; None if none was.
-    low, high : float
-        95 % interval of that proportion (Wilson 1927).
-    accuracy_of_all : float
-        `right` among all questions.
-    by_rule, by_judge : int
-        Answers that rules and models decided.
-    unanswered : int
-        Questions without an answer, which are wrong.
-    undecided : int
-        Answers that no rule fits and no model judged.
-    errors : int
-        Replies of a judge that could not be read, which the published code does not accept.
+    `accuracy` is `right` among the questions that were decided: in compat all of them, in strict
+    without `undecided`, which no rule fits and no model judged; None if none was. Questions
+    without an answer are wrong. `errors` are replies of a judge that could not be read, which the
+    published code does not accept.
     """
 
     scene: str
@@ -103,37 +82,14 @@ def score_folder(
     out: Path,
     progress: Progress = silent,
 ) -> SceneScore:
-    """Score answers to a scene, and keep each verdict in `out`; what is kept is not asked again.
+    """Score answers, by number of the question, and keep each verdict in `out`.
 
-    Parameters
-    ----------
-    folder : SceneFolder
-        The scene.
-    answers : mapping of str to str
-        Answers by number of the question.
-    mode : Mode
-        'compat': a model judges every answer, those that an image shows with the image, and
-        replies are read as the published `eval.py` does. 'strict': rules grade first, models
-        judge what no rule fits, and a reply has to fit a schema.
-    judges : Judges
-        Models for texts and for images.
-    out : Path
-        Folder of results; `result.json` (compat) has the published format, `strict.json` says
-        beside that `by` what each answer was decided.
-    progress : Progress
-        Told of each answer.
-
-    Returns
-    -------
-    SceneScore
-        Counts and accuracy.
-
-    Raises
-    ------
-    ConfigError
-        If a judge that compat needs is not named.
-    LanguageModelError
-        If a server fails; what was judged is kept, and the same call goes on from there.
+    In compat a model judges every answer, those that an image shows with the image, and replies
+    are read as the published `eval.py` does; a judge that is not named is a ConfigError. In strict
+    rules grade first, models judge what no rule fits, and a reply has to fit a schema.
+    `result.json` (compat) has the published format, `strict.json` says beside that `by` what each
+    answer was decided. If a server fails it is a LanguageModelError; what was judged is kept, and
+    the same call goes on from there.
     """
     claim_folder(out)
     file = out / RESULTS[mode]
@@ -171,11 +127,33 @@ def _write(file: Path, kept: Mapping[str, Entry]) -> None:
     write_text(file, json.dumps(kept, indent=4))
 
 
-class _Compat:
-    """Every answer goes to a model, whose reply is read as the published code does."""
+class _Decider:
+    """Decides whether answers to a scene are right, by models if need be."""
 
     def __init__(self, folder: SceneFolder, judges: Judges) -> None:
         self._folder, self._judges, self._prompt = folder, judges, load_prompt('judge_space3d')
+
+    def _request(
+        self, number: str, question: str, said: str, schema: Mapping[str, Any] | None = None
+    ) -> ModelRequest:
+        reference = self._folder.references[number]
+        shown = not isinstance(reference.answer, str)
+        text = self._prompt.render(
+            question=question,
+            right=reference.context,
+            answer=said,
+            criterion=reference.prompt,
+            image=shown,
+        )
+        images = (ImagePart(self._folder.image(number)),) if shown else ()
+        return ModelRequest(text, self._prompt.system, images, schema, max_output_tokens=4000)
+
+
+class _Compat(_Decider):
+    """Every answer goes to a model, whose reply is read as the published code does."""
+
+    def __init__(self, folder: SceneFolder, judges: Judges) -> None:
+        super().__init__(folder, judges)
         for item in folder.references.values():
             if judges.of(image=not isinstance(item.answer, str)) is None:
                 option = '--judge' if isinstance(item.answer, str) else '--vision-judge'
@@ -185,7 +163,7 @@ class _Compat:
                 )
 
     def entry(self, number: str, question: str, said: str) -> Entry:
-        request = _request(self._prompt, self._folder, number, question, said)
+        request = self._request(number, question, said)
         client = self._judges.of(image=bool(request.images))
         assert client is not None
         try:
@@ -210,11 +188,11 @@ def read_as_published(reply: str) -> Entry:
     return dict(found) if isinstance(found, dict) else {'error': reply}
 
 
-class _Strict:
+class _Strict(_Decider):
     """Rules first; a model where none fits, if there is one."""
 
     def __init__(self, folder: SceneFolder, judges: Judges) -> None:
-        self._folder, self._judges, self._prompt = folder, judges, load_prompt('judge_space3d')
+        super().__init__(folder, judges)
         known = folder.detections if (folder.path / DETECTIONS).exists() else None
         self._grader = SentenceGrader(known)
 
@@ -230,35 +208,12 @@ class _Strict:
         client = self._judges.of(image=not isinstance(reference.answer, str))
         if client is None:
             return {'justification': rule, 'by': 'none'}
-        request = _request(
-            self._prompt, self._folder, number, question, said, schema=schema(_Judgement)
-        )
+        request = self._request(number, question, said, schema(_Judgement))
         try:
             found = client.ask(request, lambda text: parse(_Judgement, text))
         except RefusalError as refusal:
             return {'justification': str(refusal), 'by': 'none'}
         return {**found.model_dump(), 'by': client.name}
-
-
-def _request(
-    prompt: Prompt,
-    folder: SceneFolder,
-    number: str,
-    question: str,
-    said: str,
-    schema: Mapping[str, Any] | None = None,
-) -> ModelRequest:
-    reference = folder.references[number]
-    shown = not isinstance(reference.answer, str)
-    text = prompt.render(
-        question=question,
-        right=reference.context,
-        answer=said,
-        criterion=reference.prompt,
-        image=shown,
-    )
-    images = (ImagePart(folder.image(number)),) if shown else ()
-    return ModelRequest(text, prompt.system, images, schema, max_output_tokens=4000)
 
 
 def _score(scene: str, mode: Mode, entries: list[Entry]) -> SceneScore:

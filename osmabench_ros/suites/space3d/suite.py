@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from osmabench_ros.suites.exact_questions import ExactQuestionsSuite
+from osmabench_ros.suites.space3d.grading import STRAIGHT_TOLERANCE_M
 from osmabench_ros.vqa.exact import measurement, relations, robot_tasks, space
 from osmabench_ros.vqa.exact.generation import QuestionSet
 from osmabench_ros.vqa.questions import QueryKind, SpatialCategory
-
-STRAIGHT_TOLERANCE_M = 0.2
 
 _KINDS = {
     SpatialCategory.LOCATION: (QueryKind.CENTER, QueryKind.SAME_ROOM),

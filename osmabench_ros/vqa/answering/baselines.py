@@ -14,8 +14,7 @@ import numpy as np
 
 from osmabench_ros.maps.semantic_map import MapHeader, Provenance, SemanticMap
 from osmabench_ros.semantics.labels import LabelSet
-from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph, ScoredLabel
-from osmabench_ros.vqa.graph_index import THINGS
+from osmabench_ros.semantics.scene_graph import THINGS, NodeKind, SceneGraph, ScoredLabel
 from osmabench_ros.vqa.questions import LETTERS, Answer, AnswerType, AnswerValue, Question
 
 FOLDS = 10

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
 from osmabench_ros.semantics.labels import normalised_name
 from osmabench_ros.semantics.scene_graph import NodeKind, RelationType, SceneNode
 from osmabench_ros.vqa.answering.references import ReferenceResolver, attribute
 from osmabench_ros.vqa.english import basic_color, confusable, material_noun
-from osmabench_ros.vqa.graph_index import GraphIndex, extent, gap_m
+from osmabench_ros.vqa.graph_index import GraphIndex, centre_distance_m, extent, gap_m
 from osmabench_ros.vqa.knowledge import knowledge
 from osmabench_ros.vqa.questions import AnswerValue, Query, QueryKind
 
@@ -101,7 +99,7 @@ class QueryExecutor:
 
     def _distance(self, query: Query) -> GraphAnswer:
         first, second = (self._boxed(phrase) for phrase in query.phrases)
-        return GraphAnswer(round(_centre_distance_m(first, second), 3), (first.id, second.id))
+        return GraphAnswer(round(centre_distance_m(first, second), 3), (first.id, second.id))
 
     def _attribute(self, query: Query) -> GraphAnswer:
         key, normal = _ATTRIBUTE_OF[query.kind]
@@ -129,9 +127,11 @@ class QueryExecutor:
                     return yes_no(True, source, target)
         return yes_no(False, sources[0], targets[0])
 
-    def _named_neighbour(self, query: Query, relation: str, *, outgoing: bool) -> GraphAnswer:
+    def _named_neighbour(self, query: Query) -> GraphAnswer:
         self._needs_relations()
-        look = self._index.targets if outgoing else self._index.sources
+        relation, is_target = _NEIGHBOUR_OF[query.kind]
+        relation = relation or query.word
+        look = self._index.targets if is_target else self._index.sources
         for node in self._candidates(query.phrases[0]):
             named = [i for i in look(relation, node.id) if self._index.by_id[i].label]
             objects = [i for i in named if self._index.by_id[i].kind is NodeKind.OBJECT]
@@ -140,21 +140,6 @@ class QueryExecutor:
                 label = knowledge().spelt(normalised_name(other.label))
                 return GraphAnswer(label, (node.id, other.id))
         raise SilentError(f'the map names nothing {relation} for {query.phrases[0]}')
-
-    def _related_to(self, query: Query) -> GraphAnswer:
-        return self._named_neighbour(query, query.word, outgoing=False)
-
-    def _support_of(self, query: Query) -> GraphAnswer:
-        return self._named_neighbour(query, _ON, outgoing=True)
-
-    def _supported_by(self, query: Query) -> GraphAnswer:
-        return self._named_neighbour(query, _ON, outgoing=False)
-
-    def _container_of(self, query: Query) -> GraphAnswer:
-        return self._named_neighbour(query, _IN, outgoing=True)
-
-    def _fixed_to(self, query: Query) -> GraphAnswer:
-        return self._named_neighbour(query, _ATTACHED, outgoing=True)
 
     def _which_more(self, query: Query) -> GraphAnswer:
         values = self._extents(query)
@@ -170,7 +155,7 @@ class QueryExecutor:
     def _closer(self, query: Query) -> GraphAnswer:
         first, second, origin = (self._boxed(phrase) for phrase in query.phrases)
         return self._choice(
-            query, _centre_distance_m(first, origin) < _centre_distance_m(second, origin)
+            query, centre_distance_m(first, origin) < centre_distance_m(second, origin)
         )
 
     def _choice(self, query: Query, is_first: bool) -> GraphAnswer:
@@ -179,8 +164,7 @@ class QueryExecutor:
 
     def _reachable(self, query: Query) -> GraphAnswer:
         node = self._boxed(query.phrases[0])
-        assert node.box is not None
-        top = float(node.box.maximum[2]) - self._index.floor_height_m(node)
+        top = float(node.known_box.maximum[2]) - self._index.floor_height_m(node)
         return yes_no(top <= (query.number or 0.0), node)
 
     def _passable(self, query: Query) -> GraphAnswer:
@@ -211,9 +195,6 @@ class QueryExecutor:
         loaded = any(self._index.sources(_ON, node.id) for node in nodes)
         return yes_no(loaded is (query.kind is QueryKind.LOADED), *nodes)
 
-    def _open_first(self, query: Query) -> GraphAnswer:
-        return self._named_neighbour(query, _IN, outgoing=True)
-
 
 _ATTRIBUTE_OF: Mapping[QueryKind, tuple[str, Callable[[str], str]]] = {
     QueryKind.COLOR_OF: ('color', basic_color),
@@ -221,6 +202,16 @@ _ATTRIBUTE_OF: Mapping[QueryKind, tuple[str, Callable[[str], str]]] = {
     QueryKind.MATERIAL_OF: ('material', material_noun),
     QueryKind.HAS_MATERIAL: ('material', material_noun),
 }
+
+_NEIGHBOUR_OF: Mapping[QueryKind, tuple[str, bool]] = {
+    QueryKind.RELATED_TO: ('', False),
+    QueryKind.SUPPORTED_BY: (_ON, False),
+    QueryKind.SUPPORT_OF: (_ON, True),
+    QueryKind.CONTAINER_OF: (_IN, True),
+    QueryKind.OPEN_FIRST: (_IN, True),
+    QueryKind.FIXED_TO: (_ATTACHED, True),
+}
+"""Relation, '' for that of the question, and whether the target of it is asked for."""
 
 _Handler = Callable[[QueryExecutor, Query], GraphAnswer]
 _HANDLERS: Mapping[QueryKind, _Handler] = {
@@ -236,16 +227,12 @@ _HANDLERS: Mapping[QueryKind, _Handler] = {
         QueryExecutor._presence,
     ),
     **dict.fromkeys(_ATTRIBUTE_OF, QueryExecutor._attribute),
+    **dict.fromkeys(_NEIGHBOUR_OF, QueryExecutor._named_neighbour),
     QueryKind.COUNT: QueryExecutor._count,
     QueryKind.MORE_OF: QueryExecutor._more_of,
     QueryKind.HEIGHT: QueryExecutor._height,
     QueryKind.DISTANCE: QueryExecutor._distance,
     QueryKind.RELATED: QueryExecutor._related,
-    QueryKind.RELATED_TO: QueryExecutor._related_to,
-    QueryKind.SUPPORT_OF: QueryExecutor._support_of,
-    QueryKind.SUPPORTED_BY: QueryExecutor._supported_by,
-    QueryKind.CONTAINER_OF: QueryExecutor._container_of,
-    QueryKind.FIXED_TO: QueryExecutor._fixed_to,
     QueryKind.WHICH_MORE: QueryExecutor._which_more,
     QueryKind.IS_MORE: QueryExecutor._is_more,
     QueryKind.CLOSER: QueryExecutor._closer,
@@ -257,7 +244,6 @@ _HANDLERS: Mapping[QueryKind, _Handler] = {
     QueryKind.AFFORDS_COUNT: QueryExecutor._affords_count,
     QueryKind.LOADED: QueryExecutor._loaded,
     QueryKind.UNLOADED: QueryExecutor._loaded,
-    QueryKind.OPEN_FIRST: QueryExecutor._open_first,
 }
 
 
@@ -272,9 +258,3 @@ def yes_no(value: bool, *nodes: SceneNode) -> GraphAnswer:
 
 def _affords(node: SceneNode, affordance: str) -> bool:
     return bool(node.label) and knowledge().affords(normalised_name(node.label), affordance)
-
-
-def _centre_distance_m(first: SceneNode, second: SceneNode) -> float:
-    assert first.box is not None
-    assert second.box is not None
-    return float(np.linalg.norm(first.box.center - second.box.center))

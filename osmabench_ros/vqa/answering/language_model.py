@@ -18,10 +18,9 @@ from osmabench_ros.language.model import ImagePart, ModelRequest, estimated_toke
 from osmabench_ros.language.prompts import load_prompt
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.semantics.labels import normalised_name
-from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode
+from osmabench_ros.semantics.scene_graph import THINGS, SceneGraph, SceneNode
 from osmabench_ros.vqa.answering.answerer import GRAPH, AnsweringMaterial
 from osmabench_ros.vqa.answering.pictures import question_images
-from osmabench_ros.vqa.graph_index import THINGS
 from osmabench_ros.vqa.judging.reading import is_refusal
 from osmabench_ros.vqa.questions import LETTERS, Answer, AnswerType, Inquiry
 from osmabench_ros.vqa.schemas import GivenAnswer, GivenAnswers, parse, schema
@@ -175,7 +174,7 @@ def question_only(*, material: AnsweringMaterial, options: dict[str, Any]) -> Qu
 
 
 class CaptionAnswerer(PromptedAnswerer):
-    """Tells a language model the graph in sentences, as text models are in Hypo3D."""
+    """Describes the graph to a language model in sentences, as text models are in Hypo3D."""
 
     def __init__(self, material: AnsweringMaterial, graph_tokens: int) -> None:
         super().__init__(material, 'caption', 'answer_from_caption')
@@ -266,11 +265,11 @@ def question_data(item: Inquiry) -> dict[str, Any]:
     return data
 
 
-def batches(inquiries: Sequence[Inquiry], size: int = BATCH) -> list[Sequence[Inquiry]]:
+def batches(inquiries: Sequence[Inquiry]) -> list[Sequence[Inquiry]]:
     """Cut inquiries into batches in order; one with images of its own stands alone."""
     found: list[list[Inquiry]] = []
     for item in inquiries:
-        joins = found and len(found[-1]) < size and not (item.images or found[-1][-1].images)
+        joins = found and len(found[-1]) < BATCH and not (item.images or found[-1][-1].images)
         if joins:
             found[-1].append(item)
         else:
@@ -346,7 +345,9 @@ def graph_text(graph: SceneGraph, max_tokens: int, *, relations: bool = True) ->
             continue
         left -= cost
         related.append(edge_line)
-    ends_lost = sum(not {e.source, e.target} <= kept for e in _thing_edges(graph, things))
+    known = {node.id for node in things}
+    ends = ({edge.source, edge.target} for edge in graph.edges)
+    ends_lost = sum(pair <= known and not pair <= kept for pair in ends)
     return GraphText(
         '\n'.join(lines),
         '\n'.join(related),
@@ -383,11 +384,6 @@ def described(node: SceneNode, graph: SceneGraph) -> dict[str, Any]:
 def _short(text: str) -> str:
     plain = ' '.join(text.split())
     return plain if len(plain) <= _LONGEST_CAPTION else plain[: _LONGEST_CAPTION - 1] + '…'
-
-
-def _thing_edges(graph: SceneGraph, things: list[SceneNode]) -> Iterator[Any]:
-    ids = {node.id for node in things}
-    return (edge for edge in graph.edges if edge.source in ids and edge.target in ids)
 
 
 def _relation_lines(graph: SceneGraph, kept: set[int]) -> Iterator[str]:

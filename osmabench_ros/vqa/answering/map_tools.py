@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from osmabench_ros.base.strict import first_fault
@@ -20,8 +19,9 @@ from osmabench_ros.semantics.labels import normalised_name
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneNode
 from osmabench_ros.vqa.answering.language_model import described
 from osmabench_ros.vqa.answering.pictures import camera_at, encoded, points_of, view_of_points
+from osmabench_ros.vqa.answering.rule import GraphReader
 from osmabench_ros.vqa.answering.ways import FloorWays, ways_of_map
-from osmabench_ros.vqa.graph_index import Embedder, GraphIndex, LabelMatcher
+from osmabench_ros.vqa.graph_index import Embedder, centre_distance_m
 
 MOST_RESULT_CHARACTERS = 6000
 MOST_ARGUMENT_CHARACTERS = 4000
@@ -97,10 +97,8 @@ class MapTools:
     def __init__(self, semantic_map: SemanticMap, embedder: Embedder | None = None) -> None:
         self._map = semantic_map
         self._graph = semantic_map.graph
-        self._index = GraphIndex(self._graph)
-        label_set = semantic_map.label_set
-        vocabulary = label_set.by_name if label_set is not None else ()
-        self._matcher = LabelMatcher(self._index.by_label, vocabulary, embedder)
+        reader = GraphReader.of_map(semantic_map, embedder)
+        self._index, self._matcher = reader.index, reader.matcher
 
     def call(self, call: ToolCall) -> ToolResult:
         """Return the result of a call; of one that cannot be served, what is wrong with it."""
@@ -167,19 +165,18 @@ class MapTools:
 
     def distance(self, wanted: Distance) -> ToolResult:
         """Return the distances of centres and of boxes."""
-        first, second = (self._node(i, boxed=True).box for i in (wanted.first, wanted.second))
-        assert first is not None
-        assert second is not None
-        apart = float(np.linalg.norm(first.center - second.center))
-        data = {'centers_m': round(apart, 3), 'boxes_m': round(first.distance_to(second), 3)}
+        first, second = (self._node(i, boxed=True) for i in (wanted.first, wanted.second))
+        between_m = first.known_box.distance_to(second.known_box)
+        apart_m = centre_distance_m(first, second)
+        data = {'centers_m': round(apart_m, 3), 'boxes_m': round(between_m, 3)}
         return ToolResult(json.dumps(data))
 
     def navigable_distance(self, wanted: NavigableDistance) -> ToolResult:
         """Return the length of the shortest way between the free places next to the centres."""
-        boxes = [self._node(i, boxed=True).box for i in (wanted.first, wanted.second)]
+        ends = [self._node(i, boxed=True).known_box for i in (wanted.first, wanted.second)]
         if self._ways is None:
             raise ToolFaultError('the map has no points of a floor that a robot could drive on')
-        length_m = self._ways.between_m(*(box for box in boxes if box is not None))
+        length_m = self._ways.between_m(*ends)
         if length_m is None:
             raise ToolFaultError('no way over floor and stairs of the map leads there')
         return ToolResult(json.dumps({'metres': round(length_m, 2)}))
@@ -236,7 +233,7 @@ def arguments_of(call: ToolCall) -> dict[str, Any]:
 
 
 def declared_tools() -> tuple[Tool, ...]:
-    """Return the tools as a model is told of them, that for the answer last."""
+    """Return the tools as a model gets them, that for the answer last."""
     tools = [_declared(name, tool.arguments) for name, tool in _TOOLS.items()]
     return (*tools, _declared(ANSWER, GiveAnswer))
 

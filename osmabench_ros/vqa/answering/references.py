@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from osmabench_ros.semantics.scene_graph import SceneNode
 from osmabench_ros.vqa.english import (
+    ADJECTIVES,
     COLORS,
     MATERIALS,
-    SHADES,
     basic_color,
     color_name,
     confusable,
@@ -20,7 +20,6 @@ from osmabench_ros.vqa.english import (
 from osmabench_ros.vqa.graph_index import GraphIndex, LabelMatcher
 
 _MATERIAL_WORDS = frozenset(MATERIALS) | frozenset(MATERIALS.values())
-_ADJECTIVES = frozenset(COLORS) | frozenset(SHADES) | frozenset(MATERIALS.values())
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +46,7 @@ class ReferenceResolver:
 
     def _search(self, phrase: str) -> Referents:
         words = phrase.split()
-        cuts = [cut for cut in range(len(words)) if set(words[:cut]) <= _ADJECTIVES]
+        cuts = [cut for cut in range(len(words)) if set(words[:cut]) <= ADJECTIVES]
         # 'glass door' may be a label itself; 'red chair' only looks like one to an embedder, so
         # similarity is asked about bare nouns first.
         for match, order in (

@@ -35,9 +35,7 @@ MIRRORED_M = 0.15
 def storeys_of_map(semantic_map: SemanticMap) -> tuple[float, ...]:
     """Return the heights of the floors in a map's own points."""
     dense = semantic_map.dense
-    if dense is None:
-        return ()
-    return storey_heights(dense.points if dense.valid is None else dense.points[dense.valid])
+    return () if dense is None else storey_heights(dense.valid_points)
 
 
 class SpaceExecutor(QueryExecutor):
@@ -70,7 +68,7 @@ class SpaceExecutor(QueryExecutor):
 
     def _center(self, query: Query) -> GraphAnswer:
         node = self._boxed(query.phrases[0])
-        x, y, z = np.round(_box(node).center, 3).tolist()
+        x, y, z = np.round(node.known_box.center, 3).tolist()
         return GraphAnswer((x, y, z), (node.id,))
 
     def _room(self, node: SceneNode) -> SceneNode:
@@ -103,7 +101,7 @@ class SpaceExecutor(QueryExecutor):
         key = (min(first.id, second.id), max(first.id, second.id))
         if key not in self._lengths:
             nodes = [self._index.by_id[node_id] for node_id in key]
-            length_m = self._ways.between_m(*map(_box, nodes))
+            length_m = self._ways.between_m(*(node.known_box for node in nodes))
             self._lengths[key] = float('nan') if length_m is None else length_m
         if np.isnan(self._lengths[key]):
             raise SilentError('the map has no way there')
@@ -142,7 +140,7 @@ class SpaceExecutor(QueryExecutor):
         node = self._boxed(query.phrases[0])
         if not self.storeys_m():
             raise SilentError('the map has no points to find floors in')
-        number = int(storey_of(_box(node).minimum[2], self.storeys_m()))
+        number = int(storey_of(node.known_box.minimum[2], self.storeys_m()))
         return GraphAnswer(number, (node.id,))
 
     def _upstairs(self, query: Query) -> GraphAnswer:
@@ -151,11 +149,11 @@ class SpaceExecutor(QueryExecutor):
 
     def _fits_on(self, query: Query) -> GraphAnswer:
         nodes = [self._boxed(phrase) for phrase in query.phrases]
-        return yes_no(slack_m(*map(_box, nodes)) >= 0, *nodes)
+        return yes_no(slack_m(*(node.known_box for node in nodes)) >= 0, *nodes)
 
     def _walk_side(self, query: Query) -> GraphAnswer:
         first, second = (self._boxed(phrase) for phrase in query.phrases)
-        line = None if self._ways is None else self._ways.path(_box(first), _box(second))
+        line = None if self._ways is None else self._ways.path(first.known_box, second.known_box)
         if line is None:
             raise SilentError('the map has no way there')
         left_m, right_m = bends_m(line)
@@ -163,7 +161,7 @@ class SpaceExecutor(QueryExecutor):
 
     def _rooms_alike(self, query: Query) -> GraphAnswer:
         nodes = [self._one(phrase) for phrase in query.phrases]
-        areas = [np.prod(_box(room).size[:2]) for room in map(self._room, nodes) if room.box]
+        areas = [np.prod(room.known_box.size[:2]) for room in map(self._room, nodes) if room.box]
         if len(areas) < 2:
             raise SilentError('a room has no box in the map')
         return yes_no(max(areas) <= ROOMS_RATIO * min(areas), *nodes)
@@ -175,7 +173,7 @@ class SpaceExecutor(QueryExecutor):
         return yes_no(mirror_error_m(nodes, about) <= MIRRORED_M, *nodes, about)
 
     def _which_fits(self, query: Query) -> GraphAnswer:
-        first, second, lower = (_box(self._boxed(phrase)) for phrase in query.phrases)
+        first, second, lower = (self._boxed(phrase).known_box for phrase in query.phrases)
         return self._choice(query, slack_m(first, lower) > slack_m(second, lower))
 
 
@@ -193,7 +191,7 @@ def mirror_error_m(pair: Sequence[SceneNode], about: SceneNode) -> float:
     The mirror stands upright along an axis of the world, the one of two that fits better. It
     parts the two: otherwise there is no such image, and the error is infinite.
     """
-    one, other, middle = (_box(node).center[:2] for node in (*pair, about))
+    one, other, middle = (node.known_box.center[:2] for node in (*pair, about))
     errors = [float('inf')]
     for axis in (0, 1):
         if (one[axis] - middle[axis]) * (other[axis] - middle[axis]) < 0:
@@ -205,12 +203,12 @@ def mirror_error_m(pair: Sequence[SceneNode], about: SceneNode) -> float:
 
 def height_spread_m(nodes: Sequence[SceneNode]) -> float:
     """Return the difference in height between the tallest and the lowest of boxed things."""
-    return float(np.ptp([_box(node).size[2] for node in nodes]))
+    return float(np.ptp([node.known_box.size[2] for node in nodes]))
 
 
 def off_line_m(nodes: Sequence[SceneNode]) -> float:
     """Return how far the centre of a thing lies from the best line through all, from above."""
-    centers = np.array([_box(node).center[:2] for node in nodes])
+    centers = np.array([node.known_box.center[:2] for node in nodes])
     offsets = centers - centers.mean(axis=0)
     _, _, axes = np.linalg.svd(offsets)
     return float(np.abs(offsets @ axes[1]).max())
@@ -222,11 +220,6 @@ def slack_m(upper: AxisAlignedBox, lower: AxisAlignedBox) -> float:
     That is the smaller of the differences of the short edges and of the long ones.
     """
     return float((np.sort(lower.size[:2]) - np.sort(upper.size[:2])).min())
-
-
-def _box(node: SceneNode) -> AxisAlignedBox:
-    assert node.box is not None
-    return node.box
 
 
 _HANDLERS: Mapping[QueryKind, Callable[[SpaceExecutor, Query], GraphAnswer]] = {

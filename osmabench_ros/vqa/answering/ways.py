@@ -195,5 +195,4 @@ def ways_of_map(semantic_map: SemanticMap) -> FloorWays | None:
     dense = semantic_map.dense
     if dense is None or not len(dense.points):
         return None
-    points = dense.points if dense.valid is None else dense.points[dense.valid]
-    return FloorWays(FloorPlans(points))
+    return FloorWays(FloorPlans(dense.valid_points))

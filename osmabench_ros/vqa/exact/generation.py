@@ -58,20 +58,10 @@ Source = Callable[[SceneView, np.random.Generator, int], Iterator[Draft]]
 class QuestionSet:
     """What a suite asks: sources of questions, and which kinds in which category.
 
-    Parameters
-    ----------
-    suite : str
-        Name of the suite, which is part of the ids of its questions.
-    generator : str
-        Name and version of the set, for the provenance of its questions.
-    categories : tuple of str
-        Names of categories, each of which gets an equal share.
-    sources : tuple of callable
-        Makers of drafts.
-    category_of : mapping of QueryKind to Category or SpatialCategory
-        Category of each kind that is asked; empty for those of the sources.
-    tolerances : mapping of QueryKind to float
-        Tolerances that differ from those of the sources, in the unit of the answer.
+    `generator` is name and version, for the provenance of the questions. Each of the `categories`
+    gets an equal share. `category_of` has the category of each kind that is asked, and is empty
+    for those of the sources; `tolerances` are those that differ from the sources', in the unit of
+    the answer.
     """
 
     suite: str
@@ -198,7 +188,10 @@ def generate_questions(
             f'{list(categories)}; count must be at least 1, categories come from '
             f'{list(asked.categories)}'
         )
-    view = _view(graph, seen_ids, glimpsed_ids, label_set, also, ways, storeys_m)
+    structure, vocabulary = (
+        ([], []) if label_set is None else (label_set.structure_names, list(label_set.by_name))
+    )
+    view = SceneView(graph, seen_ids, glimpsed_ids, structure, vocabulary, also, ways, storeys_m)
     quota = _quota(count, categories)
     drafts = candidates(view, seed, max(_LEAST_CANDIDATES, 6 * max(quota.values())), asked)
     chosen = select(drafts, quota, view.by_label)
@@ -232,7 +225,7 @@ def questions_about(
     # Only then were the relations derived from the scene, by known thresholds.
     if truth.visible_graph is not None:
         also += [truth.graph, truth.visible_graph]
-        also += [with_neighbours_within(fair, sign * NEIGHBOUR_MARGIN_M) for sign in (-1, 1)]
+        also += with_neighbour_margins(fair)
     questions = generate_questions(
         fair,
         truth.seen_instances,
@@ -247,6 +240,11 @@ def questions_about(
         storeys_m=_storeys(truth) if asked.asks_for_storeys or asked.asks_for_ways else (),
     )
     return [_with_share(question, truth.visible_shares) for question in questions]
+
+
+def with_neighbour_margins(graph: SceneGraph) -> list[SceneGraph]:
+    """Return a graph with neighbours that are a little nearer, and a little farther away."""
+    return [with_neighbours_within(graph, sign * NEIGHBOUR_MARGIN_M) for sign in (-1, 1)]
 
 
 RADII_M = (RADIUS_M, RADIUS_M - 0.05, RADIUS_M + 0.05)
@@ -284,22 +282,6 @@ def _with_share(question: Question, shares: Mapping[int, float]) -> Question:
         return question
     share = {'visible_share': f'{min(known):.3f}'}
     return replace(question, provenance={**question.provenance, **share})
-
-
-def _view(
-    graph: SceneGraph,
-    seen_ids: Collection[int],
-    glimpsed_ids: Collection[int],
-    label_set: LabelSet | None,
-    also: Collection[SceneGraph],
-    ways: Sequence[Ways],
-    storeys_m: Sequence[tuple[float, ...]],
-) -> SceneView:
-    if label_set is None:
-        return SceneView(graph, seen_ids, glimpsed_ids, also=also, ways=ways, storeys_m=storeys_m)
-    structure = [item.name for item in label_set.classes if item.structure]
-    vocabulary = list(label_set.by_name)
-    return SceneView(graph, seen_ids, glimpsed_ids, structure, vocabulary, also, ways, storeys_m)
 
 
 def candidates(view: SceneView, seed: int, limit: int, asked: QuestionSet = EXACT) -> list[Draft]:
@@ -354,8 +336,8 @@ def uneven_mix(questions: Sequence[Question]) -> str:
     few = [name for name in ALL_CATEGORIES if counts[name] < share - 1]
     if not asked or not few:
         return ''
-    told = ', '.join(f'{name} {counts[name] or "none"}' for name in few)
-    return f'of {asked} questions each category should have {share}; the scene allows: {told}'
+    allowed = ', '.join(f'{name} {counts[name] or "none"}' for name in few)
+    return f'of {asked} questions each category should have {share}; the scene allows: {allowed}'
 
 
 def _quota(count: int, categories: Sequence[str]) -> dict[str, int]:

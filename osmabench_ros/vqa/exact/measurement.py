@@ -18,7 +18,7 @@ from osmabench_ros.vqa.exact.view import (
     shuffled,
     yes_no,
 )
-from osmabench_ros.vqa.graph_index import extent
+from osmabench_ros.vqa.graph_index import centre_distance_m, extent
 from osmabench_ros.vqa.knowledge import COMPARATIVES
 from osmabench_ros.vqa.questions import AnswerType, Category, Query, QueryKind
 
@@ -101,7 +101,7 @@ def lengths(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[D
             query = Query(QueryKind.HEIGHT, (view.name(node),))
             yield _length(query, height, _HEIGHT_TOLERANCE, (node.id,))
     for first, second in sampled_pairs(rng, view.named_boxed, limit):
-        distance = _centre_distance_m(first, second)
+        distance = centre_distance_m(first, second)
         if distance >= _DISTANCE_TOLERANCE[0] * 2:
             query = Query(QueryKind.DISTANCE, (view.name(first), view.name(second)))
             yield _length(query, distance, _DISTANCE_TOLERANCE, (first.id, second.id))
@@ -155,10 +155,9 @@ def _compared(first: SceneNode, second: SceneNode, word: str) -> bool | None:
 
 
 def _is_above(first: SceneNode, second: SceneNode) -> bool:
-    """Tell whether feet and top of one are clearly above those of the other."""
-    assert first.box is not None
-    assert second.box is not None
-    low, high = sorted((first.box, second.box), key=lambda box: float(box.center[2]))
+    """Return whether feet and top of one are clearly above those of the other."""
+    boxes = (first.known_box, second.known_box)
+    low, high = sorted(boxes, key=lambda box: float(box.center[2]))
     feet, tops = (
         float(getattr(high, end)[2] - getattr(low, end)[2]) for end in ('minimum', 'maximum')
     )
@@ -174,10 +173,10 @@ def nearer(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Dr
         third = nodes[int(rng.integers(len(nodes)))]
         if third.id in (first.id, second.id):
             continue
-        near, far = sorted(_centre_distance_m(node, third) for node in (first, second))
+        near, far = sorted(centre_distance_m(node, third) for node in (first, second))
         if far < max(near * _CLOSER_RATIO, near + 0.5):
             continue
-        winner, loser = sorted((first, second), key=lambda node: _centre_distance_m(node, third))
+        winner, loser = sorted((first, second), key=lambda node: centre_distance_m(node, third))
         if not _is_nearer_by_surface(winner, loser, third):
             continue
         names = tuple(view.name(node) for node in (first, second, third))
@@ -188,17 +187,8 @@ def nearer(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Dr
 
 def _is_nearer_by_surface(winner: SceneNode, loser: SceneNode, origin: SceneNode) -> bool:
     """Return whether the object with the nearer centre has the nearer surface too."""
-    assert winner.box is not None
-    assert loser.box is not None
-    assert origin.box is not None
-    near, far = (node.distance_to(origin.box) for node in (winner.box, loser.box))
+    near, far = (node.known_box.distance_to(origin.known_box) for node in (winner, loser))
     return far >= max(near * _CLOSER_RATIO, near + 0.3)
-
-
-def _centre_distance_m(first: SceneNode, second: SceneNode) -> float:
-    assert first.box is not None
-    assert second.box is not None
-    return float(np.linalg.norm(first.box.center - second.box.center))
 
 
 def numbers(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:

@@ -34,23 +34,11 @@ _ASKED = frozenset((*_EXCLUSIVE, 'next to', 'near'))
 def promptgt_questions(
     specification: SceneSpecification, *, scene: str, seed: int
 ) -> list[Question]:
-    """Return questions with answers that follow from a specification alone.
+    """Return questions with answers that follow from a specification alone, chosen by seed.
 
-    Parameters
-    ----------
-    specification : SceneSpecification
-        What is asked about.
-    scene : str
-        Written into the questions and their ids.
-    seed : int
-        Chooses among the questions, and their wordings.
-
-    Returns
-    -------
-    list of Question
-        Of MOST in each category: counts, which are over all rooms; relations of things of which
-        there is one, a relation that excludes the stated one being answered with no; existence.
-        A thing that a colour or material tells from others of its class is called by it.
+    There are MOST in each category: counts, which are over all rooms; relations of things of which
+    there is one, a relation that excludes the stated one being answered with no; existence. A
+    thing that differs from others of its class by colour or material is called by that.
     """
     rng = np.random.default_rng(seed)
     drafts: dict[Query, Draft] = {}
@@ -107,7 +95,7 @@ def _counts(specification: SceneSpecification) -> Iterator[Draft]:
 
 
 def _is_single(group: ObjectGroup, totals: Counter[str]) -> bool:
-    """Return whether a group is one thing that its name tells from all others."""
+    """Return whether a group is one thing that its name distinguishes from all others."""
     return group.count == 1 and totals[normalised_name(group.label)] == 1
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from osmabench_ros.semantics.scene_graph import NodeKind, RelationType, SceneNode
+from osmabench_ros.semantics.scene_graph import THINGS, NodeKind, RelationType, SceneNode
 from osmabench_ros.vqa.exact.relations import could_carry
 from osmabench_ros.vqa.exact.view import (
     Draft,
@@ -43,8 +43,7 @@ def reachability(view: SceneView, rng: np.random.Generator, limit: int) -> Itera
     """Ask what an arm reaches, where a robot fits through, what is free above."""
     category = Category.TASK_REACHABILITY
     for node in shuffled(rng, view.named_boxed)[:limit]:
-        assert node.box is not None
-        top = float(node.box.maximum[2]) - view.index.floor_height_m(node)
+        top = float(node.known_box.maximum[2]) - view.index.floor_height_m(node)
         space = view.index.space_above_m(node)
         for kind, value, thresholds in (
             (QueryKind.REACHABLE, top, REACHES_M),
@@ -69,8 +68,8 @@ def _is_between(view: SceneView, node: SceneNode) -> bool:
 
     Of a rack that is hardly seen, the visible part may lie aside.
     """
-    assert node.box is not None
-    top, low, high = float(node.box.maximum[2]), node.box.minimum[:2], node.box.maximum[:2]
+    box = node.known_box
+    top, low, high = float(box.maximum[2]), box.minimum[:2], box.maximum[:2]
     return any(
         other.box is not None
         and other.id != node.id
@@ -83,17 +82,17 @@ def _is_between(view: SceneView, node: SceneNode) -> bool:
 
 def _meets_ceiling(view: SceneView, node: SceneNode, number: float) -> bool:
     """Return whether a ceiling may bound the free space above, which makes answers ambiguous."""
-    assert node.box is not None
+    box = node.known_box
     attached = view.index.targets(RelationType.ATTACHED_TO.value, node.id)
     if any(label_of(view.index.by_id[i]) == 'ceiling' for i in attached):
         return True
-    top, centre = float(node.box.maximum[2]), float(node.box.center[2])
+    top, centre = float(box.maximum[2]), float(box.center[2])
     lows = [
         float(other.box.minimum[2])
         for other in view.graph.of_kind(NodeKind.BACKGROUND)
         if other.box is not None
-        and (other.box.minimum[:2] < node.box.maximum[:2]).all()
-        and (other.box.maximum[:2] > node.box.minimum[:2]).all()
+        and (other.box.minimum[:2] < box.maximum[:2]).all()
+        and (other.box.maximum[:2] > box.minimum[:2]).all()
     ]
     return any(low > centre and low - top < number + MARGIN_M for low in lows)
 
@@ -115,20 +114,18 @@ def _gaps(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Dra
 
 def _stands_on_floor(view: SceneView, node: SceneNode) -> bool:
     """Return whether a robot has to go around an object (not so for a rug)."""
-    assert node.box is not None
-    floor = view.index.floor_height_m(node)
-    stands = abs(float(node.box.minimum[2]) - floor) < 0.1
-    return stands and float(node.box.maximum[2]) - floor >= _OBSTACLE_M
+    floor, box = view.index.floor_height_m(node), node.known_box
+    stands = abs(float(box.minimum[2]) - floor) < 0.1
+    return stands and float(box.maximum[2]) - floor >= _OBSTACLE_M
 
 
 def _is_open_between(view: SceneView, first: SceneNode, second: SceneNode) -> bool:
     """Return whether two things are in one room and nothing but floor lies between them."""
-    assert first.box is not None
-    assert second.box is not None
+    one, other = first.known_box, second.known_box
     if first.parent != second.parent or view.wide.connected_by(first.id, second.id, (ON, IN)):
         return False
-    low = np.minimum(first.box.maximum, second.box.maximum)[:2]
-    high = np.maximum(first.box.minimum, second.box.minimum)[:2]
+    low = np.minimum(one.maximum, other.maximum)[:2]
+    high = np.maximum(one.minimum, other.minimum)[:2]
     low, high = np.minimum(low, high), np.maximum(low, high)
     floor = view.index.floor_height_m(first)
     return not any(
@@ -140,7 +137,7 @@ def _is_open_between(view: SceneView, first: SceneNode, second: SceneNode) -> bo
         and float(node.box.minimum[2]) - floor < _PASSED_UNDER_M
         and not _encloses(node, first, second)
         for node in view.graph.nodes
-        if node.kind in (NodeKind.OBJECT, NodeKind.BACKGROUND)
+        if node.kind in THINGS
     )
 
 

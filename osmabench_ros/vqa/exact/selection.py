@@ -23,17 +23,15 @@ _BY_VALUE = (QueryKind.HAS_COLOR, QueryKind.HAS_MATERIAL)
 _Entry = tuple[int, int, int, Draft]
 
 
-def usage_limit(counts: Iterable[int], factor: float = OVERUSE) -> float:
-    """Return how often an object may be mentioned: `factor` x median (arXiv 2503.10331)."""
-    return factor * max(2.0, median(counts or [0]))
+def usage_limit(counts: Iterable[int]) -> float:
+    """Return how often an object may be mentioned: OVERUSE x median (arXiv 2503.10331)."""
+    return OVERUSE * max(2.0, median(counts or [0]))
 
 
-def overused(
-    items: Sequence[Item], subjects: Callable[[Item], Iterable[str]], factor: float = OVERUSE
-) -> frozenset[str]:
+def overused(items: Sequence[Item], subjects: Callable[[Item], Iterable[str]]) -> frozenset[str]:
     """Return the objects that items mention more often than `usage_limit` allows."""
     counts = Counter(subject for item in items for subject in set(subjects(item)))
-    limit = usage_limit(list(counts.values()), factor)
+    limit = usage_limit(list(counts.values()))
     return frozenset(subject for subject, count in counts.items() if count > limit)
 
 

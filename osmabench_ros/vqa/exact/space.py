@@ -42,8 +42,7 @@ def places(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Dr
     """Ask for the coordinates of things, and whether two are in one room."""
     category = SpatialCategory.LOCATION
     for node in shuffled(rng, view.named_boxed)[:limit]:
-        assert node.box is not None
-        x, y, z = np.round(node.box.center, 3).tolist()
+        x, y, z = np.round(node.known_box.center, 3).tolist()
         query = Query(QueryKind.CENTER, (view.name(node),))
         yield Draft(
             category, query, AnswerType.COORDINATES, (x, y, z), (node.id,), COORDINATE_TOLERANCE_M
@@ -61,8 +60,7 @@ def rooms(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Dra
     for node in shuffled(rng, inside)[:limit]:
         assert node.parent is not None
         room = view.graph.by_id[node.parent]
-        assert room.box is not None
-        area_m2 = round(float(np.prod(room.box.size[:2])), 3)
+        area_m2 = round(float(np.prod(room.known_box.size[:2])), 3)
         query = Query(QueryKind.ROOM_AREA, (view.name(node),))
         tolerance = round(AREA_SHARE * area_m2, 3)
         yield Draft(category, query, AnswerType.NUMBER, area_m2, (node.id,), tolerance)
@@ -99,41 +97,40 @@ def ways(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draf
     if not view.ways:
         return
     way_m = view.ways[0].between_m
-    lowest_m = min((float(n.box.minimum[2]) for n in view.named_boxed if n.box), default=0.0)
+    lowest_m = min((float(n.known_box.minimum[2]) for n in view.named_boxed), default=0.0)
     floors_m = np.array(view.storeys_m[0] if view.storeys_m else (lowest_m,))
 
     def storey(node: SceneNode) -> int:
-        return 0 if node.box is None else int(storey_of(node.box.minimum[2], floors_m))
+        return int(storey_of(node.known_box.minimum[2], floors_m))
 
     nodes = [
         node
         for node in view.named_boxed
-        if node.box and node.box.minimum[2] - floors_m[storey(node)] < _STOREY_M
+        if node.known_box.minimum[2] - floors_m[storey(node)] < _STOREY_M
     ]
     for first, second in sampled_pairs(rng, nodes, min(limit, _MOST_WAYS)):
-        assert first.box is not None
-        assert second.box is not None
-        length_m = way_m(first.box, second.box)
+        start, goal = first.known_box, second.known_box
+        length_m = way_m(start, goal)
         if length_m is None or length_m < _LEAST_WALK_M:
             continue
         ends = (first.id, second.id)
         names = (view.name(first), view.name(second))
         query = Query(QueryKind.WALK, names)
         yield Draft(category, query, AnswerType.NUMBER, round(length_m, 3), ends, WALK_TOLERANCE_M)
-        line = view.ways[0].path(first.box, second.box)
+        line = view.ways[0].path(start, goal)
         is_level = storey(first) == storey(second)  # stairs turn back
         left_m, right_m = bends_m(line) if line is not None and is_level else (0.0, 0.0)
         if max(left_m, right_m) >= _LEAST_BEND_M and min(left_m, right_m) <= _MOST_OTHER_M:
             side = 'left' if left_m > right_m else 'right'
             yield Draft(category, Query(QueryKind.WALK_SIDE, names), AnswerType.TEXT, side, ends)
         third = nodes[int(rng.integers(len(nodes)))]
-        if third.id in ends or third.box is None:
+        if third.id in ends:
             continue
-        sign = _shorter(view.ways[0], first.box, second.box, third.box, _CLOSER_RATIO, _CLOSER_M)
+        other = third.known_box
+        sign = _shorter(view.ways[0], start, goal, other, _CLOSER_RATIO, _CLOSER_M)
         # Half as clearly for other robots, and from other places beside the things.
         if sign and all(
-            _shorter(way, first.box, second.box, third.box, 1.0, _CLOSER_M / 2) == sign
-            for way in view.ways[1:]
+            _shorter(way, start, goal, other, 1.0, _CLOSER_M / 2) == sign for way in view.ways[1:]
         ):
             chosen = tuple(view.name(node) for node in (second, third, first))
             winner = chosen[0 if sign < 0 else 1]
@@ -196,11 +193,10 @@ def patterns(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[
 
 def _mirrored(view: SceneView, label: str, nodes: list[SceneNode]) -> Iterator[Draft]:
     """Yield whether two things stand symmetrically about others between or beside them."""
-    between = np.mean([node.box.center[:2] for node in nodes if node.box is not None], axis=0)
+    between = np.mean([node.known_box.center[:2] for node in nodes], axis=0)
     for about in view.named_boxed:
-        assert about.box is not None
         # Only of what is near is it worth asking.
-        if about in nodes or np.linalg.norm(about.box.center[:2] - between) > _NEARBY_M:
+        if about in nodes or np.linalg.norm(about.known_box.center[:2] - between) > _NEARBY_M:
             continue
         error_m = mirror_error_m(nodes, about)
         if error_m <= MIRRORED_M / 3 or error_m >= 2 * MIRRORED_M:
@@ -220,9 +216,9 @@ def floors(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Dr
     if len(storeys_m) < 2:
         return
     for node in shuffled(rng, view.named_boxed)[:limit]:
-        assert node.box is not None
-        number = int(storey_of(node.box.minimum[2], storeys_m))
-        if np.ptp(storey_of([node.box.minimum[2], node.box.maximum[2]], storeys_m)):
+        low, high = storey_of([node.known_box.minimum[2], node.known_box.maximum[2]], storeys_m)
+        number = int(low)
+        if low != high:
             continue
         names = (view.name(node),)
         category, upstairs = Category.RELATIONS_SPATIAL, Query(QueryKind.UPSTAIRS, names)
@@ -235,15 +231,12 @@ def fits(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draf
     """Ask whether one thing would fit on top of another, only of those along the axes."""
     nodes = [node for node in view.named_boxed if _is_along_axes(node)]
     for upper, lower in sampled_pairs(rng, nodes, limit):
-        assert upper.box is not None
-        assert lower.box is not None
-        slack = slack_m(upper.box, lower.box)
+        slack = slack_m(upper.known_box, lower.known_box)
         if abs(slack) >= _LEAST_CLEAR_M:
             query = Query(QueryKind.FITS_ON, (view.name(upper), view.name(lower)))
             yield yes_no(SpatialCategory.PREDICTION, query, slack > 0, upper, lower)
         other = nodes[int(rng.integers(len(nodes)))]
-        assert other.box is not None
-        rest = slack_m(other.box, lower.box)
+        rest = slack_m(other.known_box, lower.known_box)
         low, high = sorted((slack, rest))
         if other not in (upper, lower) and low <= -_LEAST_CLEAR_M and high >= _LEAST_CLEAR_M:
             names = (view.name(upper), view.name(other), view.name(lower))

@@ -74,7 +74,7 @@ def _views(poses: tuple[Pose, ...]) -> Iterable[Pose]:
 
 
 def _nearest(truth: GroundTruth, points: NDArray[np.float32], pose: Pose) -> NDArray[np.bool_]:
-    """Tell which points no other point hides, in an image of cells wider than their gaps."""
+    """Return which points no other point hides, in an image of cells wider than their gaps."""
     camera = truth.intrinsics
     turned = (points - pose.translation.astype(np.float32)) @ pose.rotation.astype(np.float32)
     depth = turned[:, 2]
@@ -149,6 +149,12 @@ class SceneView:
             if node.label
         }
         self.vocabulary = {normalised_name(label) for label in vocabulary}
+
+    @classmethod
+    def of_path(cls, truth: GroundTruth) -> SceneView:
+        """Return what a path saw, and what a map may have of what it glimpsed."""
+        structure = truth.label_set.structure_names
+        return cls(truth.fair_graph, truth.seen_instances, glimpsed_instances(truth), structure)
 
     @cached_property
     def _rivals(self) -> Mapping[str, tuple[SceneNode, ...]]:

@@ -161,7 +161,7 @@ def _numbers(text: str) -> set[str]:
 
 
 def _is_less_of(given: NounPhrase, wanted: NounPhrase) -> bool:
-    """Tell whether one thing is named, by its noun or a synonym, and nothing new said of it."""
+    """Return whether one thing is named, by its noun or a synonym, and nothing new said of it."""
     name = knowledge().name
     return name(given.noun) == name(wanted.noun) and {*given.adjectives} <= {*wanted.adjectives}
 

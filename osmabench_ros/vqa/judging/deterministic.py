@@ -94,11 +94,8 @@ class DeterministicJudge:
 
     name = 'deterministic'
 
-    def __init__(
-        self, embedder: Embedder | None = None, threshold: float = SIMILARITY_THRESHOLD
-    ) -> None:
+    def __init__(self, embedder: Embedder | None = None) -> None:
         self._embedder = embedder
-        self._threshold = threshold
 
     def judge(
         self, pairs: Sequence[tuple[Question, Answer | None]], progress: Progress = silent
@@ -181,7 +178,7 @@ class DeterministicJudge:
         return frozenset(found)
 
     def _likeness(
-        self, wanted: NounPhrase, given: NounPhrase, threshold: float | None = None
+        self, wanted: NounPhrase, given: NounPhrase, threshold: float = SIMILARITY_THRESHOLD
     ) -> float:
         """Return how surely two phrases name one thing: 1 by the same noun, 0 if they do not."""
         if _conflict(wanted, given):
@@ -191,7 +188,7 @@ class DeterministicJudge:
             return float(_same_description(wanted, given) and not wanted.noun)
         if any(is_made_with(word, wanted.noun) for word in given.adjectives):
             return 0.8
-        kind = self._same_kind(wanted.noun, given.noun, threshold or self._threshold)
+        kind = self._same_kind(wanted.noun, given.noun, threshold)
         if kind == _BY_SYNONYM_OF_HEAD and not shared:
             return 0.0
         return kind * (1 + 0.01 * shared)
@@ -220,7 +217,7 @@ class DeterministicJudge:
 
 
 def _is_head(first: str, second: str) -> bool:
-    """Tell whether words name one kind; a doorway and a countertop are of what they begin with."""
+    """Return whether words name one kind; a doorway is a door, and a countertop a counter."""
     short, long = sorted((first, second), key=len)
     return long in (short, f'{short}way', f'{short}top')
 
@@ -232,7 +229,7 @@ def _heads(noun: str) -> tuple[str, ...]:
 
 
 def is_joint(right: str) -> bool:
-    """Tell whether "and" joins things of a right answer, so that all of them have to be named."""
+    """Return whether "and" joins things of a right answer, so that all have to be named."""
     parts = [part for part in right.split(',') if any(t.noun for t in noun_phrases(part))]
     return len(noun_phrases(right)) > len(parts)
 
@@ -353,7 +350,7 @@ def _same_description(wanted: NounPhrase, given: NounPhrase) -> bool:
 
 
 def _is_other_than_wood(painted: NounPhrase, wooden: NounPhrase) -> bool:
-    """Tell whether one thing has a colour that wood has not, and the other is of plain wood."""
+    """Return whether one thing has a colour that wood has not, and the other is of plain wood."""
     return (
         'wood' in wooden.materials
         and not wooden.colors

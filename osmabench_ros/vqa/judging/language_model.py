@@ -54,13 +54,9 @@ class LanguageModelJudge:
                     judged=verdict is not None,
                     failure=outcome.failure,
                 )
-        found = [verdicts.get(q.id) or self._exactly((q, answer)) for q, answer in pairs]
+        found = [verdicts.get(pair[0].id) or self._exact.judge([pair])[0] for pair in pairs]
         raise_if_incomplete([verdict.failure for verdict in found], 'verdicts', found)
         return found
-
-    def _exactly(self, pair: _Pair) -> Verdict:
-        (verdict,) = self._exact.judge([pair])
-        return verdict
 
     def _request(self, batch: Sequence[_Pair]) -> ModelRequest:
         items = [

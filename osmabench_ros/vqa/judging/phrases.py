@@ -86,7 +86,7 @@ _SHAPES = {
     'circular': 'round', 'rounded': 'round', 'spherical': 'round', 'hemispherical': 'round',
     'rectangle': 'rectangular',
 }  # fmt: skip
-"""Shapes that answers take for one: few tell a circle from a ball."""
+"""Shapes that answers take for one: few distinguish a circle from a ball."""
 _SCREEN = re.compile(r'\bscreen (?=tv\b|television\b)')
 _COLORED = re.compile(r'[- ]colou?red\b|(?<=gray|pink)ish\b|(?<=brown|green|black)ish\b')
 _COMPOUND = re.compile(r'(?<=[a-z])-(?=[a-z]+(?:ed|like)\b)')
@@ -101,7 +101,7 @@ def words_of(text: str) -> list[str]:
 
 
 def is_adjective(word: str) -> bool:
-    """Tell whether a word describes a thing rather than names one, by lists and endings."""
+    """Return whether a word describes a thing rather than names one, by lists and endings."""
     return (
         word in _HUES
         or word in SHADES
@@ -113,7 +113,7 @@ def is_adjective(word: str) -> bool:
 
 
 def is_made_with(adjective: str, noun: str) -> bool:
-    """Tell whether an adjective says that a thing has a noun: a potted plant has a pot."""
+    """Return whether an adjective says that a thing has a noun: a potted plant has a pot."""
     stem = adjective.removesuffix('ed')
     return stem != adjective and bool(noun) and stem in (noun, noun + noun[-1], noun.rstrip('e'))
 
@@ -168,7 +168,7 @@ def _before_postmodifiers(words: list[str]) -> list[str]:
 
 
 def _is_description(words: list[str]) -> bool:
-    """Tell whether an item of a list names no thing: "wood" says what a thing is made of."""
+    """Return whether an item of a list names no thing: "wood" says what a thing is made of."""
     return all(is_adjective(word) for word in words) or (len(words) == 1 and words[0] in _MATTER)
 
 

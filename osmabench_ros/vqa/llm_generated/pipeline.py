@@ -333,17 +333,14 @@ def frames_at_interval(count: int, every: int) -> list[int]:
     return list(range(0, count, max(1, every)))
 
 
-def novel_frames(
-    poses: Sequence[Pose],
-    *,
-    min_distance_m: float = 1.0,
-    min_angle_rad: float = math.pi / 6,
-    most: int | None = None,
-) -> list[int]:
+_NOVEL_M, _NOVEL_RAD = 1.0, math.pi / 6
+
+
+def novel_frames(poses: Sequence[Pose], *, most: int | None = None) -> list[int]:
     """Return frames, `most` at most, whose optical pose is far or turned from all before."""
     taken: list[int] = []
     for index, pose in enumerate(poses):
-        if all(_differs(pose, poses[i], min_distance_m, min_angle_rad) for i in taken):
+        if all(_differs(pose, poses[i]) for i in taken):
             taken.append(index)
     if most is not None and len(taken) > most:
         chosen = np.linspace(0, len(taken) - 1, most).round().astype(int)
@@ -351,8 +348,8 @@ def novel_frames(
     return taken
 
 
-def _differs(first: Pose, second: Pose, distance_m: float, angle_rad: float) -> bool:
-    if np.linalg.norm(first.translation - second.translation) >= distance_m:
+def _differs(first: Pose, second: Pose) -> bool:
+    if np.linalg.norm(first.translation - second.translation) >= _NOVEL_M:
         return True
     cosine = float(first.rotation[:, 2] @ second.rotation[:, 2])
-    return math.acos(min(1.0, max(-1.0, cosine))) >= angle_rad
+    return math.acos(min(1.0, max(-1.0, cosine))) >= _NOVEL_RAD

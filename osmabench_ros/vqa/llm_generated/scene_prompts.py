@@ -99,14 +99,12 @@ def faults_of_prompt(text: str, regime: Regime, *, strict: bool = False) -> list
     return [name for name, found in checks.items() if found]
 
 
-def without_near_duplicates(
-    features: NDArray[np.floating], threshold: float = NEAR_DUPLICATE
-) -> list[int]:
+def without_near_duplicates(features: NDArray[np.floating]) -> list[int]:
     """Return the rows of unit features (N, D) that are not too close to a kept one before them."""
     alike = features @ features.T
     kept: list[int] = []
     for row in range(len(features)):
-        if not any(alike[row, other] >= threshold for other in kept):
+        if not any(alike[row, other] >= NEAR_DUPLICATE for other in kept):
             kept.append(row)
     return kept
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from osmabench_ros.semantics.labels import normalised_name
-from osmabench_ros.vqa.exact.selection import usage_limit
+from osmabench_ros.vqa.exact.selection import overused
 from osmabench_ros.vqa.judging.reading import as_number, as_yes_no, plain
 from osmabench_ros.vqa.questions import AnswerType, Category
 
@@ -130,7 +130,7 @@ def _without_duplicates(candidates: Sequence[Candidate]) -> Sifted:
     groups: dict[str, list[Candidate]] = defaultdict(list)
     for candidate in candidates:
         groups[plain(candidate.text).rstrip('?')].append(candidate)
-    kept_ids: dict[str, str] = {}
+    kept_ids: set[str] = set()
     removals: list[Removal] = []
     for group in groups.values():
         winner = max(group, key=_weight)
@@ -139,7 +139,7 @@ def _without_duplicates(candidates: Sequence[Candidate]) -> Sifted:
         if len(answers) > 1 and is_text:
             removals += [removed(c, 'rules', 'frames contradict each other') for c in group]
             continue
-        kept_ids[winner.id] = winner.id
+        kept_ids.add(winner.id)
         losers = [candidate for candidate in group if candidate is not winner]
         removals += [removed(c, 'rules', f'duplicate of {winner.id}') for c in losers]
     return [candidate for candidate in candidates if candidate.id in kept_ids], removals
@@ -156,13 +156,11 @@ def sift_by_overuse(candidates: Sequence[Candidate]) -> Sifted:
     OSMa-Bench's rule: an object is overused above three times the median; a frame keeps five
     questions about overused objects.
     """
-    counts = object_histogram(candidates)
-    limit = usage_limit(list(counts.values()))
-    overused = {name for name, count in counts.items() if count > limit}
+    too_often = overused(candidates, lambda candidate: candidate.objects)
     in_frame: Counter[int] = Counter()
     kept, removals = [], []
     for candidate in candidates:
-        names = sorted(overused.intersection(candidate.objects))
+        names = sorted(too_often.intersection(candidate.objects))
         in_frame[candidate.frame] += bool(names)
         if names and in_frame[candidate.frame] > MOST_OVERUSED_IN_FRAME:
             removals.append(removed(candidate, 'overuse', f'"{names[0]}" is overused'))

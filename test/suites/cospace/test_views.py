@@ -25,7 +25,7 @@ from osmabench_ros.suites.cospace.answering import RuleOfViews
 from osmabench_ros.suites.cospace.generation import panorama_questions, whole_surface
 from osmabench_ros.suites.cospace.place import HFOV_RAD, Place, decision, is_seen
 from osmabench_ros.suites.cospace.published import Order, Task
-from osmabench_ros.suites.cospace.wording import Asked, read, views_told, worded
+from osmabench_ros.suites.cospace.wording import Asked, read, views_in_words, worded
 from osmabench_ros.suites.suite import SuiteContext, make_suite
 from osmabench_ros.vqa.answering.baselines import ground_truth_map
 from osmabench_ros.vqa.questions import AnswerType, Inquiry
@@ -130,7 +130,7 @@ def test_a_question_reads_back_and_a_foreign_one_does_not():
             assert read(worded(asked, order)) == asked
     shown = (('bed', 'red chair'), (), ('lamp',), ())
     turned = Asked(Task.ANGLE, place, shown=shown)
-    assert read(f'{worded(turned, Order.CLOCKWISE)} {views_told(shown)}') == turned
+    assert read(f'{worded(turned, Order.CLOCKWISE)} {views_in_words(shown)}') == turned
     assert read('Where is the bed?') is None
     (answer,) = RuleOfViews().answer(perfect_map(), [Inquiry('q', 'Where?', AnswerType.TEXT)])
     assert answer.value is None

@@ -51,17 +51,18 @@ def test_changes_of_all_types_are_chosen_and_the_same_for_a_seed(generated):
     truth = truth_of_room()
     given = furnished_room(), truth.graph, truth.seen_instances
     first, again = (chosen_hypotheses(*given, SEED, 5) for _ in range(2))
-    assert [item.told for item in first] == [item.told for item in again]
-    assert len({item.told.type for item in first}) == 5
+    assert [item.described for item in first] == [item.described for item in again]
+    assert len({item.described.type for item in first}) == 5
     assert [item.change for item in first] == generated[1]
     assert len(chosen_hypotheses(*given, SEED, 2)) == 2
     # Nothing that no camera saw is changed or named.
     hidden = [key for key in truth.seen_instances if truth.graph.by_id[key].label != 'stool']
     told = chosen_hypotheses(*given[:2], hidden, SEED, 5)
-    assert 'stool' not in {name for item in told for name in (item.told.thing, item.told.other)}
+    named = {name for x in told for name in (x.described.thing, x.described.other)}
+    assert 'stool' not in named
 
 
-def test_told_answers_are_those_of_the_changed_meshes(generated):
+def test_answers_after_a_described_change_are_those_of_the_changed_meshes(generated):
     """A second computation, from the meshes of the scene after the change, without the graph."""
     questions, changes = generated
     counted = 0

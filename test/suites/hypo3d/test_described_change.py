@@ -8,16 +8,23 @@ from pydantic import TypeAdapter
 from osmabench_ros.scenes.change_kinds import Changes, ChangeType
 from osmabench_ros.scenes.changes import changed_scene
 from osmabench_ros.scenes.ground_truth import ground_truth_graph
+from osmabench_ros.suites.hypo3d.described_change import (
+    DescribedChange,
+    changed_graph,
+    read_change,
+    touched_nodes,
+)
 from osmabench_ros.suites.hypo3d.frame import Side
-from osmabench_ros.suites.hypo3d.told import ToldChange, changed_graph, read_change, touched_nodes
-from osmabench_ros.vqa.answering.graph_reader import GraphReader
+from osmabench_ros.vqa.answering.rule import GraphReader
 
 ANCHORS = {Side.FRONT: 'bed', Side.LEFT: 'desk'}
-MOVED = ToldChange(ChangeType.MOVEMENT, 'stool', side=Side.BACK, distance_m=0.8, anchors=ANCHORS)
-REMOVED = ToldChange(ChangeType.REMOVAL, 'plant')
-PAINTED = ToldChange(ChangeType.ATTRIBUTE, 'sofa', color='green')
-ADDED = ToldChange(ChangeType.ADDITION, 'stool', 'chair', Side.RIGHT, 1.2, anchors=ANCHORS)
-REPLACED = ToldChange(ChangeType.REPLACEMENT, 'plant', 'stool')
+MOVED = DescribedChange(
+    ChangeType.MOVEMENT, 'stool', side=Side.BACK, distance_m=0.8, anchors=ANCHORS
+)
+REMOVED = DescribedChange(ChangeType.REMOVAL, 'plant')
+PAINTED = DescribedChange(ChangeType.ATTRIBUTE, 'sofa', color='green')
+ADDED = DescribedChange(ChangeType.ADDITION, 'stool', 'chair', Side.RIGHT, 1.2, anchors=ANCHORS)
+REPLACED = DescribedChange(ChangeType.REPLACEMENT, 'plant', 'stool')
 PAIRS = [
     (MOVED, {'kind': 'move', 'object': 'stool_11', 'offset_m': [-0.8, 0, 0]}),
     (REMOVED, {'kind': 'remove', 'object': 'plant_12'}),
@@ -27,7 +34,7 @@ PAIRS = [
 ]
 
 
-def test_sentences_tell_the_change():
+def test_sentences_describe_the_change():
     assert MOVED.sentence == (
         'With the bed at the front and the desk at the left, the stool has been moved 0.8 m to '
         'the back.'
@@ -39,9 +46,9 @@ def test_sentences_tell_the_change():
     assert REMOVED.sentence == 'The plant has been removed.'
 
 
-@pytest.mark.parametrize('told', [told for told, _ in PAIRS], ids=lambda told: told.type.value)
-def test_a_sentence_is_read_back_as_the_change_that_it_tells(told):
-    assert read_change(told.sentence) == told
+@pytest.mark.parametrize('said', [said for said, _ in PAIRS], ids=lambda said: said.type.value)
+def test_a_sentence_is_read_back_as_the_change_that_it_describes(said):
+    assert read_change(said.sentence) == said
 
 
 def test_other_sentences_are_not_read():
@@ -49,13 +56,13 @@ def test_other_sentences_are_not_read():
     assert read_change('') is None
 
 
-@pytest.mark.parametrize(('told', 'change'), PAIRS, ids=lambda item: getattr(item, 'type', ''))
-def test_by_rule_a_graph_changes_as_that_of_the_meshes(told, change):
+@pytest.mark.parametrize(('said', 'change'), PAIRS, ids=lambda item: getattr(item, 'type', ''))
+def test_by_rule_a_graph_changes_as_that_of_the_meshes(said, change):
     scene = furnished_room()
     before = ground_truth_graph(scene)
     changes = TypeAdapter(Changes).validate_python([change])
     expected = ground_truth_graph(changed_scene(scene, changes))
-    found = changed_graph(before, told, GraphReader(before).named)
+    found = changed_graph(before, said, GraphReader(before).named)
     assert found.by_id.keys() == expected.by_id.keys()
     for key, node in expected.by_id.items():
         assert found.by_id[key].label == node.label
@@ -69,8 +76,10 @@ def test_by_rule_a_graph_changes_as_that_of_the_meshes(told, change):
 
 def test_what_moves_takes_along_what_it_holds():
     graph = ground_truth_graph(furnished_room())
-    told = ToldChange(ChangeType.MOVEMENT, 'desk', side=Side.BACK, distance_m=1, anchors=ANCHORS)
-    found = changed_graph(graph, told, GraphReader(graph).named)
+    said = DescribedChange(
+        ChangeType.MOVEMENT, 'desk', side=Side.BACK, distance_m=1, anchors=ANCHORS
+    )
+    found = changed_graph(graph, said, GraphReader(graph).named)
     shifts = {
         node.label: (found.by_id[node.id].box.center - node.box.center)[0] for node in graph.nodes
     }
@@ -80,9 +89,9 @@ def test_what_moves_takes_along_what_it_holds():
 
 def test_a_graph_that_lacks_the_thing_is_not_changed():
     graph = ground_truth_graph(furnished_room())
-    for told in (
-        ToldChange(ChangeType.REMOVAL, 'piano'),
-        ToldChange(ChangeType.REPLACEMENT, 'plant', 'piano'),
-        ToldChange(ChangeType.MOVEMENT, 'stool', side=Side.BACK, distance_m=1.0),
+    for said in (
+        DescribedChange(ChangeType.REMOVAL, 'piano'),
+        DescribedChange(ChangeType.REPLACEMENT, 'plant', 'piano'),
+        DescribedChange(ChangeType.MOVEMENT, 'stool', side=Side.BACK, distance_m=1.0),
     ):
-        assert changed_graph(graph, told, GraphReader(graph).named) is None
+        assert changed_graph(graph, said, GraphReader(graph).named) is None

@@ -1,4 +1,4 @@
-"""Changes as they are told in words, and what they make of a scene graph by rule."""
+"""Changes as sentences describe them, and what they make of a scene graph by rule."""
 
 from __future__ import annotations
 
@@ -21,23 +21,13 @@ _HELD = frozenset({RelationType.ON.value, RelationType.IN.value, RelationType.AT
 
 
 @dataclass(frozen=True)
-class ToldChange:
+class DescribedChange:
     """A change in words; phrases are as in questions, without article.
 
-    Parameters
-    ----------
-    type : ChangeType
-        Which sentence tells it.
-    thing : str
-        What moves, goes, is painted or is replaced; of an addition what the new thing is like.
-    other : str
-        Of an addition what the new thing stands beside, of a replacement what comes.
-    side, distance_m : Side, float
-        Where a thing moves, or where the new one is from `other`, centre to centre.
-    color : str
-        The new colour.
-    anchors : mapping of Side to str
-        What tells the sides of the scene.
+    `thing` moves, goes, is painted or is replaced; of an addition it is what the new thing is
+    like. `other` is what that stands beside, or what comes in a replacement. `side` and
+    `distance_m` are where a thing moves, or where the new one is from `other`, centre to centre;
+    `anchors` are things at the sides of the scene.
     """
 
     type: ChangeType
@@ -99,14 +89,14 @@ def read_anchors(facing: str) -> dict[Side, str]:
     return sides_of((without_article(name), side.lower()) for name, side in pairs)
 
 
-def read_change(sentence: str) -> ToldChange | None:
-    """Return the change that a sentence tells, None if it is worded otherwise."""
+def read_change(sentence: str) -> DescribedChange | None:
+    """Return the change that a sentence describes, None if it is worded otherwise."""
     for kind, pattern in _READ:
         match = pattern.fullmatch(sentence.strip())
         if match is None:
             continue
         said = match.groupdict()
-        return ToldChange(
+        return DescribedChange(
             kind,
             without_article(_lower(said['thing'])),
             without_article(said.get('other') or ''),
@@ -124,55 +114,41 @@ def _lower(text: str) -> str:
 
 
 def changed_graph(
-    graph: SceneGraph, told: ToldChange, named: Named, *, new_id: int | None = None
+    graph: SceneGraph, change: DescribedChange, named: Named, *, new_id: int | None = None
 ) -> SceneGraph | None:
-    """Apply a told change to a scene graph by rule.
+    """Apply a described change to a scene graph by rule; None if the graph lacks a named thing.
 
-    Parameters
-    ----------
-    graph : SceneGraph
-        Of a map, or the truth.
-    told : ToldChange
-        What has changed.
-    named : callable
-        Finds things in the graph.
-    new_id : int, optional
-        Id of what comes; by default the next free one.
-
-    Returns
-    -------
-    SceneGraph or None
-        What moves takes along what it holds; what comes has the size of the thing that it is
-        like, and stands on the same level; relations of what was touched are derived from boxes
-        anew. None if the graph lacks a thing that the change names, or its box.
+    What moves takes along what it holds; what comes has the size of the thing that it is like, and
+    stands on the same level; relations of what was touched are derived from boxes. `named` finds
+    things in the graph, and `new_id` is for what comes, by default the next free one.
     """
-    thing = named(told.thing)
+    thing = named(change.thing)
     if thing is None or thing.box is None:
         return None
-    if told.type is ChangeType.ATTRIBUTE:
-        painted = replace(thing, attributes={**thing.attributes, 'color': told.color})
+    if change.type is ChangeType.ATTRIBUTE:
+        painted = replace(thing, attributes={**thing.attributes, 'color': change.color})
         return _with(graph, {thing.id: painted}, ())
-    if told.type is ChangeType.REMOVAL:
+    if change.type is ChangeType.REMOVAL:
         return _without(graph, thing.id)
-    if told.type is ChangeType.MOVEMENT:
-        frame = frame_of(graph, told.anchors, named)
+    if change.type is ChangeType.MOVEMENT:
+        frame = frame_of(graph, change.anchors, named)
         if frame is None:
             return None
-        shift = frame.axis(told.side) * told.distance_m
+        shift = frame.axis(change.side) * change.distance_m
         moved = {key: _shifted(graph.by_id[key], shift) for key in _held_by(graph, thing.id)}
         return _with(graph, moved, moved)
     key = 1 + max(node.id for node in graph.nodes) if new_id is None else new_id
-    other = named(told.other)
+    other = named(change.other)
     if other is None or other.box is None:
         return None
-    if told.type is ChangeType.REPLACEMENT:
+    if change.type is ChangeType.REPLACEMENT:
         foot = np.array([*thing.box.center[:2], thing.box.minimum[2]])
         new = _stood(replace(other, id=key, parent=thing.parent), other.box, foot)
         return _with(_without(graph, thing.id), {key: new}, (key,))
-    frame = frame_of(graph, told.anchors, named)
+    frame = frame_of(graph, change.anchors, named)
     if frame is None:
         return None
-    center = other.box.center + frame.axis(told.side) * told.distance_m
+    center = other.box.center + frame.axis(change.side) * change.distance_m
     foot = np.array([*center[:2], thing.box.minimum[2]])
     new = _stood(replace(thing, id=key, parent=other.parent), thing.box, foot)
     return _with(graph, {key: new}, (key,))
