@@ -112,12 +112,6 @@ class SceneNode:
     observations: int = 0
 
     @property
-    def known_box(self) -> AxisAlignedBox:
-        """The axis-aligned bounds of a node that has them."""
-        assert self.box is not None
-        return self.box
-
-    @property
     def label(self) -> str:
         """Best label, '' if there is none."""
         return self.labels[0].name if self.labels else ''
