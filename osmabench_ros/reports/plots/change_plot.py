@@ -30,7 +30,6 @@ from osmabench_ros.reports.report_run import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-
 _MOST_PANELS = 4
 _LEAST_RANGE = 2.0
 """Percent; what is smaller looks as small as it is."""
@@ -119,14 +118,11 @@ def changes(
     paired_interval: PairedInterval,
 ) -> ConditionChange | None:
     """Return how a figure of a mapper changes from the baseline to another condition."""
-    pairs = list(_pairs(runs, mapper, condition))
     found = [
-        (before, after, 100.0 * (there.value - here.value))
-        for before, after in pairs
-        if (here := before.headline(headline)) is not None
-        and (there := after.headline(headline)) is not None
-        and here.value is not None
-        and there.value is not None
+        (before, after, 100.0 * (there - here))
+        for before, after in _pairs(runs, mapper, condition)
+        if (here := before.value(headline)) is not None
+        and (there := after.value(headline)) is not None
     ]
     if not found:
         return None
@@ -157,8 +153,7 @@ def change_plot(runs: Sequence[Run], paired_interval: PairedInterval) -> str:
     """Return the changes of all headline figures, '' without a second condition."""
     baseline = baseline_condition(runs)
     others = [item for item in distinct(run.condition for run in runs) if item != baseline]
-    headlines = [item for item in computed_headlines(runs) if not item.is_baseline]
-    headlines = [item for item in headlines if item.percent][:MOST_PANELS]
+    headlines = [item for item in computed_headlines(runs) if item.percent][:MOST_PANELS]
     if not others or not headlines:
         return ''
     mappers = distinct(run.mapper for run in runs)
