@@ -74,7 +74,7 @@ class _Mapped:
         return parse_config(data, f'{name} beside {config.name}')
 
     def suite(self, **options: str) -> list[dict[str, Any]]:
-        """Return the suite that asks what was told of the changes, without telling it."""
+        """Return the suite that asks the questions again, without describing the changes."""
         left_out = {'remap', 'live_maps_every', 'before', 'change'}
         asked = self.options.model_dump(mode='json', exclude=left_out, exclude_defaults=True)
         before = str(self.questions_file.absolute())

@@ -20,7 +20,7 @@ from osmabench_ros.reports.report_run import (
 )
 from osmabench_ros.runs.config import Requirement
 from osmabench_ros.runs.evaluate.evaluation import ANSWERS_FOLDER
-from osmabench_ros.runs.results.report_model import Record, unmet
+from osmabench_ros.runs.results.report_model import Record, concerns, unmet
 from osmabench_ros.semantics.labels import LabelSet
 
 
@@ -62,11 +62,7 @@ def _found(requirement: Requirement, records: Sequence[Record]) -> list[str]:
         if requirement.mapper
         else f'{record.mapper} · {record.condition}: {plain(record.value)}'
         for record in records
-        if (record.suite, record.metric, record.class_name)
-        == (requirement.suite, requirement.metric, requirement.class_name)
-        and requirement.mode in (None, record.mode)
-        and requirement.mapper in (None, record.mapper)
-        and requirement.condition in (None, record.condition)
+        if concerns(requirement, record)
     ]
 
 

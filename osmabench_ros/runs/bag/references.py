@@ -29,9 +29,11 @@ from osmabench_ros.metrics.geometry import occupied_voxels
 from osmabench_ros.runs.bag.bag_settings import BagSource
 from osmabench_ros.runs.bag_content import BagContent
 from osmabench_ros.runs.config import MatrixConfig, with_scene
+from osmabench_ros.runs.evaluate.evaluation import REPORT
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.prepare.preparation import GROUND_TRUTH_FOLDER, QUESTIONS_FILE, Preparation
 from osmabench_ros.runs.prepare.recorded_trajectories import REFERENCE_TOPICS, bag_trajectory
+from osmabench_ros.runs.results.results_folder import MANIFEST
 from osmabench_ros.runs.results.run_manifest import PATH_SEED
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.semantics.cloud import LabelledCloud
@@ -46,8 +48,6 @@ from osmabench_ros.sequences.ground_truth import (
     write_ground_truth,
 )
 
-REPORT = 'report.json'
-MANIFEST = 'manifest.json'
 SHARED = 'shared'
 _CLASS_FILES = ('classes.json', 'embed_semseg_classes.json')
 _CELL_M = 0.25
