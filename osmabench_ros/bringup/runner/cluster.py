@@ -85,7 +85,7 @@ class _News:
         self._latest: dict[str, WorkNews] = {}
         self._warnings: list[str] = []
 
-    def tell(self, name: str, item: WorkNews | WorkWarning) -> None:
+    def add(self, name: str, item: WorkNews | WorkWarning) -> None:
         if isinstance(item, WorkNews):
             self._latest[name] = item
         else:
@@ -104,7 +104,7 @@ def _remote_task(order: ClusterOrder, news: Any, name: str) -> tuple[str, TaskOu
     # Ray blocks it, and nodes that inherit that would wait for SIGTERM.
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     node = ray.get_runtime_context().get_node_id()
-    return node, carry_out(order, lambda item: news.tell.remote(name, item))
+    return node, carry_out(order, lambda item: news.add.remote(name, item))
 
 
 @dataclass(frozen=True)
@@ -311,15 +311,15 @@ class OnCluster:
             self._latest |= latest
             for text in said:
                 warnings.warn(text, OsmabenchWarning, stacklevel=2)
-        told = [item for item in self._at_ray.values() if item.name in self._latest]
+        known = [item for item in self._at_ray.values() if item.name in self._latest]
         lines = [
             f'{item.task.label(self._count)}: {self._latest[item.name].text}'
-            for item in told[:SHOWN]
+            for item in known[:SHOWN]
         ]
-        if len(told) > SHOWN:
-            lines.append(f'and {len(told) - SHOWN} more under way')
+        if len(known) > SHOWN:
+            lines.append(f'and {len(known) - SHOWN} more under way')
         under_way = sum(
-            self._latest[item.name].fraction for item in told if not item.task.prepares
+            self._latest[item.name].fraction for item in known if not item.task.prepares
         )
         self._progress('\n'.join(lines), (len(self._reports) + under_way) / self._count)
 
