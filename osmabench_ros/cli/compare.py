@@ -10,7 +10,8 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from osmabench_ros.errors import ConfigError, RequirementError
+from osmabench_ros.cli.options import pair_of
+from osmabench_ros.errors import RequirementError
 
 if TYPE_CHECKING:
     from osmabench_ros.reports.changes import Change, ResultChanges
@@ -56,7 +57,7 @@ def compare(
     if out is not None:
         claim_folder(out)
     thresholds = [Threshold.parse(text) for text in worse or ()]
-    renamed = dict(_pair(text) for text in mapper or ())
+    renamed = dict(pair_of(text, '=', '--mapper', 'OLD=NEW') for text in mapper or ())
     found = changes_between(read_records(before), read_records(after), renamed=renamed)
     faults = broken(found, thresholds)
     page = None if out is None else _write_page(found, faults, before, after, out)
@@ -78,13 +79,6 @@ def _write_page(
 
     with undisturbed(out):
         return write_changes_page(found, faults, (before, after), out)
-
-
-def _pair(text: str) -> tuple[str, str]:
-    old, found, new = text.partition('=')
-    if not (old and found and new):
-        raise ConfigError(f'--mapper "{text}" is not of the form OLD=NEW')
-    return old, new
 
 
 def _as_data(found: ResultChanges) -> dict[str, object]:
