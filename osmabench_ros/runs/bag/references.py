@@ -133,9 +133,7 @@ def scene_reference(
     return Reference(directory / GROUND_TRUTH_FOLDER, f'{described}, along the recorded path')
 
 
-def cloud_reference(
-    file: Path, label_set: LabelSet | None, directory: Path, frame_id: str = ''
-) -> Reference:
+def cloud_reference(file: Path, label_set: LabelSet | None, directory: Path) -> Reference:
     """Make ground truth of a user's PLY or PCD, z up, metres, with labels of `label_set`."""
     known = label_set if label_set is not None else _labels_beside(file)
     graph = SceneGraph()
@@ -166,7 +164,7 @@ def cloud_reference(
     write_ground_truth(truth, directory / GROUND_TRUTH_FOLDER)
     kind = 'labelled' if labelled else 'unlabelled, geometry only'
     description = f'reference cloud {file.name}, {len(surface)} points, {kind}'
-    return Reference(directory / GROUND_TRUTH_FOLDER, description, None, frame_id)
+    return Reference(directory / GROUND_TRUTH_FOLDER, description, frame_id='')
 
 
 def _points(file: Path) -> NDArray[np.float32]:
