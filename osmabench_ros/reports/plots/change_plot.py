@@ -16,6 +16,7 @@ from osmabench_ros.reports.plots.svg import (
     SURFACE,
     inline_svg,
     method_colors,
+    name_rows,
     new_figure,
     page_style,
 )
@@ -77,11 +78,7 @@ def _robustness_panel(
         if math.isfinite(change.low):
             axes.hlines(y, 100 * change.low, 100 * change.high, color=INK, linewidth=1.1)
         _mark(axes, 100 * change.value, y, color, is_line=row[0] in references)
-    titles = [f'{mapper} · {condition}' for mapper, condition in rows]
-    axes.set_yticks(range(len(rows)), titles)
-    axes.set_ylim(len(rows) - 0.5, -0.5)
-    axes.tick_params(axis='y', length=0)
-    axes.grid(axis='x')
+    name_rows(axes, [f'{mapper} · {condition}' for mapper, condition in rows])
     axes.margins(x=0.15)
 
 
@@ -200,10 +197,7 @@ def _panel(
             fontsize=8,
             bbox={'facecolor': SURFACE, 'edgecolor': 'none', 'alpha': 0.8, 'pad': 0.5},
         )
-    axes.set_yticks(range(len(rows)), [f'{mapper} · {condition}' for condition, mapper in rows])
-    axes.set_ylim(len(rows) - 0.5, -0.75)
-    axes.tick_params(axis='y', length=0)
-    axes.grid(axis='x')
+    name_rows(axes, [f'{mapper} · {condition}' for condition, mapper in rows], above=0.75)
     axes.set_title(headline.title)
 
 

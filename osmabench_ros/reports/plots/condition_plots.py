@@ -15,6 +15,7 @@ from osmabench_ros.reports.plots.svg import (
     inline_svg,
     method_colors,
     method_handles,
+    name_rows,
     new_figure,
     page_style,
 )
@@ -59,14 +60,11 @@ def latency_plot(realtime: Sequence[TimedRun]) -> str:
             axes.plot(marks[:1], [y], 'o', color=color, markersize=6)
             axes.plot(marks[2:3], [y], '|', color=INK, markersize=8)
             axes.plot(marks[3:], [y], 'x', color=MUTED, markersize=5)
-        axes.set_yticks(range(len(rows)), [title for title, _ in rows])
-        axes.set_ylim(len(rows) - 0.5, -0.5)
+        name_rows(axes, [title for title, _ in rows])
         axes.set_xscale('log', subs=())
         # The default writes powers as formulas, which the page does not set.
         axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axes.xaxis.set_major_formatter(lambda value, _position: f'{value:g}')
-        axes.tick_params(axis='y', length=0)
-        axes.grid(axis='x')
         axes.set_xlabel('latency, ms')
         return inline_svg(figure, 'latency', 'Latency from publication to acknowledgement')
 

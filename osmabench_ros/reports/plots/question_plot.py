@@ -11,6 +11,7 @@ from osmabench_ros.reports.plots.svg import (
     MUTED,
     inline_svg,
     method_colors,
+    name_rows,
     new_figure,
     page_style,
 )
@@ -117,11 +118,8 @@ def question_plot(runs: Sequence[Run], figure: QuestionFigure = EXACT) -> str:
         for y, category in enumerate(names):
             _references(axes, runs, figure, category, y)
             _runs(axes, runs, figure, groups, category, y)
-        axes.set_yticks(range(len(names)), [name or OVERALL for name in names])
-        axes.set_ylim(len(names) - 0.5, -0.5)
+        name_rows(axes, [name or OVERALL for name in names])
         axes.set_xlim(-1, 101)
-        axes.tick_params(axis='y', length=0)
-        axes.grid(axis='x')
         axes.set_xlabel(f'{figure.axis}, %, with 95 % interval')
         for y in range(1, len(names)):
             axes.axhline(y - 0.5, color=MUTED, linewidth=0.5 if y > 1 else 1.2)
