@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from osmabench_ros.base.files import write_text
 from osmabench_ros.reports.comparison import comparison_view, power_view
 from osmabench_ros.reports.content import without_pictures
 from osmabench_ros.reports.headline import table_headlines
@@ -23,6 +22,7 @@ from osmabench_ros.reports.page.page import (
     page_environment,
     scripts,
     trusted,
+    write_rendered,
 )
 from osmabench_ros.reports.plots.change_plot import robustness_plot
 from osmabench_ros.reports.report_run import Run
@@ -96,7 +96,9 @@ class PagedReport:
             ),
             *report.failed_requirements,
         )
-        text = self._environment.get_template('paged_report.html').render(
+        return write_rendered(
+            root / PAGE,
+            'paged_report.html',
             report=report,
             runs=runs,
             notices=_at_most(notices),
@@ -115,8 +117,6 @@ class PagedReport:
             configuration=configuration_text([run.plan for run in runs[:1]]),
             **self._script,
         )
-        write_text(root / PAGE, text)
-        return root / PAGE
 
 
 def _file(number: int) -> str:
