@@ -91,31 +91,19 @@ def _as_data(found: ResultChanges) -> dict[str, object]:
 
 
 def _print(found: ResultChanges) -> None:
-    from osmabench_ros.reports.changes import ChangeVerdict
     from osmabench_ros.reports.terminal import report_console
 
     console = report_console()
-    shown = [item for item in found.changes if item.verdict is not ChangeVerdict.EQUAL]
-    overall = [item for item in shown if not item.figure.class_name]
-    classes = [item for item in shown if item.figure.class_name]
-    classes.sort(key=lambda item: (item.verdict is ChangeVerdict.UNCLEAR, -abs(item.gain)))
+    overall, classes = found.shown
     if overall:
         console.print(_table(overall, 'figure'))
     if classes:
         console.print(_table(classes[:MOST_CLASSES], 'figure of a class or kind'))
     if len(classes) > MOST_CLASSES:
         console.print(f'{len(classes) - MOST_CLASSES} smaller changes of classes: see --json')
-    counts = dict.fromkeys(ChangeVerdict, 0)
-    for item in found.changes:
-        counts[item.verdict] += 1
-    console.print(', '.join(f'{count} {verdict.value}' for verdict, count in counts.items()))
-    for text, names in (
-        ('only in the first result', found.only_before),
-        ('only in the second result', found.only_after),
-        ('without a value any more', [item.names[0] for item in found.lost]),
-    ):
-        if names:
-            console.print(f'[yellow]{text}:[/] {escape(", ".join(names))}', soft_wrap=True)
+    console.print(', '.join(f'{count} {item.value}' for item, count in found.counts.items()))
+    for title, names in found.missing:
+        console.print(f'[yellow]{title}:[/] {escape(", ".join(names))}', soft_wrap=True)
 
 
 def _table(changes: list[Change], title: str) -> Table:

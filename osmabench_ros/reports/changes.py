@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -109,6 +109,30 @@ class ResultChanges:
     only_after: tuple[str, ...]
     lost: tuple[Figure, ...]
     """Figures that runs of both have, but only the first result has a value of."""
+
+    @property
+    def counts(self) -> dict[ChangeVerdict, int]:
+        """How many changes have each verdict."""
+        found = Counter(item.verdict for item in self.changes)
+        return {verdict: found[verdict] for verdict in ChangeVerdict}
+
+    @property
+    def shown(self) -> tuple[list[Change], list[Change]]:
+        """Changes over all classes and of single ones, the clearest first; none that is equal."""
+        moved = [item for item in self.changes if item.verdict is not ChangeVerdict.EQUAL]
+        classes = [item for item in moved if item.figure.class_name]
+        classes.sort(key=lambda item: (item.verdict is ChangeVerdict.UNCLEAR, -abs(item.gain)))
+        return [item for item in moved if not item.figure.class_name], classes
+
+    @property
+    def missing(self) -> list[tuple[str, Sequence[str]]]:
+        """Names of what one of the results lacks, after a title; no empty lists."""
+        found = (
+            ('only in the first result', self.only_before),
+            ('only in the second result', self.only_after),
+            ('without a value any more', [item.names[0] for item in self.lost]),
+        )
+        return [(title, names) for title, names in found if names]
 
 
 @dataclass(frozen=True)

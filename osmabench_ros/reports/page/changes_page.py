@@ -37,13 +37,7 @@ def write_changes_page(
     found: ResultChanges, broken: Sequence[str], results: tuple[Path, Path], directory: Path
 ) -> Path:
     """Write comparison.html of two results; byte-identical for equal input."""
-    moved = [item for item in found.changes if item.verdict is not ChangeVerdict.EQUAL]
-    overall = [item for item in moved if not item.figure.class_name]
-    classes = sorted(
-        (item for item in moved if item.figure.class_name),
-        key=lambda item: (item.verdict is ChangeVerdict.UNCLEAR, -abs(item.gain)),
-    )
-    counted = Counter(item.verdict for item in found.changes)
+    overall, classes = found.shown
     names = [path.absolute().name for path in results]
     if names[0] == names[1]:
         names = ['before', 'after']
@@ -53,20 +47,12 @@ def write_changes_page(
         before=names[0],
         after=names[1],
         paths=[str(path) for path in results],
-        counts={item: counted[item] for item in ChangeVerdict},
+        counts=found.counts,
         broken=broken,
         sentence=_sentence(overall),
         overall=[_row(item) for item in overall],
         classes=[_row(item) for item in classes],
-        missing=[
-            (title, names)
-            for title, names in (
-                ('Only in the first result', found.only_before),
-                ('Only in the second result', found.only_after),
-                ('Without a value any more', [item.names[0] for item in found.lost]),
-            )
-            if names
-        ],
+        missing=[(title.capitalize(), names) for title, names in found.missing],
         **scripts('tables.js'),
     )
 
