@@ -7,10 +7,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from osmabench_ros.base.contract import BAG_RECORDER, MAPPER
-from osmabench_ros.base.contract import BRIDGE as BRIDGE
-from osmabench_ros.base.contract import EVALUATOR as EVALUATOR
-from osmabench_ros.base.contract import RECORDER as RECORDER
+from osmabench_ros.base.contract import BAG_RECORDER, BRIDGE, EVALUATOR, MAPPER, RECORDER
 from osmabench_ros.base.owned_folder import move_ours
 from osmabench_ros.bringup.spec.mapping_nodes import STACK_FOLDER, mapping_nodes
 from osmabench_ros.bringup.spec.node_spec import NodeSpec
@@ -25,7 +22,8 @@ from osmabench_ros.ros.node.settings import (
 from osmabench_ros.runs.config import PacingConfig, PacingMode, SceneConfig, TrajectoryConfig
 from osmabench_ros.runs.mapper_config import Settling
 from osmabench_ros.runs.plan import RunPlan, config_digest
-from osmabench_ros.runs.prepare.preparation import GROUND_TRUTH_FOLDER, PATH_FILE, QUESTIONS_FILE
+from osmabench_ros.runs.prepare.preparation import GROUND_TRUTH_FOLDER, QUESTIONS_FILE
+from osmabench_ros.runs.prepare.shared_path import PATH_FILE
 from osmabench_ros.sequences.bags.recording_report import (
     RecordedTopics,
     RecordingSettings,

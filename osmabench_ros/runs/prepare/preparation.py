@@ -33,8 +33,12 @@ from osmabench_ros.runs.prepare.recorded_scenes import (
     recorded_labels,
     recorded_truth,
 )
-from osmabench_ros.runs.prepare.shared_path import PATH_FILE as PATH_FILE
-from osmabench_ros.runs.prepare.shared_path import driven_trajectory, navigation_of, shared_path
+from osmabench_ros.runs.prepare.shared_path import (
+    PATH_FILE,
+    driven_trajectory,
+    navigation_of,
+    shared_path,
+)
 from osmabench_ros.runs.requirement import check_for_runs
 from osmabench_ros.runs.results.results_folder import held
 from osmabench_ros.scenes.lights import Lighting
