@@ -79,7 +79,7 @@ class Cluster(Strict):
 
 
 class _News:
-    """An actor: what tasks have said since the last look, of each the latest."""
+    """An actor: the news of tasks since the last look, of each the latest, and their warnings."""
 
     def __init__(self) -> None:
         self._latest: dict[str, WorkNews] = {}
@@ -302,14 +302,14 @@ class OnCluster:
                 self._ready.append(item)
 
     def _hear(self) -> None:
-        """Show what tasks say, from time to time."""
+        """Show the news of tasks, from time to time."""
         if time.monotonic() - self._heard_s < LOOK_EVERY_S:
             return
         self._heard_s = time.monotonic()
         with signals_held(), suppress(self._ray.exceptions.RayError):
-            latest, said = self._ray.get(self._news.taken.remote(), timeout=LOOK_EVERY_S)
+            latest, texts = self._ray.get(self._news.taken.remote(), timeout=LOOK_EVERY_S)
             self._latest |= latest
-            for text in said:
+            for text in texts:
                 warnings.warn(text, OsmabenchWarning, stacklevel=2)
         known = [item for item in self._at_ray.values() if item.name in self._latest]
         lines = [

@@ -130,7 +130,7 @@ class _LiveRun:
     def _check(self) -> None:
         for name, process in self._processes.items():
             code = process.poll()
-            # Somebody else's node may leave once it has said its map.
+            # Somebody else's node may leave once it has published its map.
             gone = code == 0 and name in self._foreign and self._finished_s is not None
             if code is not None and name != self._last and not gone:
                 raise ParticipantError(f'node "{name}" ended before the run: {self._reason(name)}')

@@ -57,7 +57,7 @@ class Worker(SupervisedProcess):
             )
 
     def news(self) -> list[WorkNews | WorkWarning | WorkDone]:
-        """Return what it has said since; if it has died, that its work failed by that."""
+        """Return its messages since the last call; if it has died, that its work failed so."""
         found = []
         try:
             while self.channel.poll():

@@ -233,11 +233,11 @@ def check_optical(topic: str, frame: str) -> list[Finding]:
 
 def check_expected(topic: str, info: CameraInfo, expected: Intrinsics) -> list[Finding]:
     """Compare intrinsics with those of a configuration."""
-    said = (info.width, info.height, round(info.k[0], 1))
+    given = (info.width, info.height, round(info.k[0], 1))
     wanted = (expected.width, expected.height, round(expected.fx, 1))
-    if said == wanted:
+    if given == wanted:
         return []
-    detail = 'is {} x {}, fx {}; the configuration says {} x {}, fx {}'.format(*said, *wanted)
+    detail = 'is {} x {}, fx {}; the configuration says {} x {}, fx {}'.format(*given, *wanted)
     return [warned(topic, detail, 'change camera: in the configuration')]
 
 

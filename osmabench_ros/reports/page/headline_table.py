@@ -228,7 +228,7 @@ def _mean_cell(headline: Headline, mean: MeanFigure | None, best: float | None) 
 def headline_sentence(runs: Sequence[Run]) -> str:
     """Return what the figures say: the best method, where it loses, and what a test says of it.
 
-    Methods that are given the truth do not take part; where no other ran, their figures are said
+    Methods that are given the truth do not take part; where no other ran, their figures are given
     without a rank. '' without figures.
     """
     scored = [run for run in runs if not run.failed]
