@@ -43,11 +43,11 @@ FIGURES = (
     *OTHER_SUITES,
     Headline(
         'ATE after alignment (m)', 'map_trajectory', None, 'aligned_ape_translation_rmse_m',
-        False, 'The same after the best rigid motion of the whole path.',
+        'The same after the best rigid motion of the whole path.', percent=False,
     ),
     Headline(
         'F-score 5 cm after alignment', 'map_trajectory', None, 'aligned_f_score_0.05m',
-        True, 'F-score of the map, moved by that motion.',
+        'F-score of the map, moved by that motion.',
     ),
 )  # fmt: skip
 

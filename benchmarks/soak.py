@@ -46,10 +46,11 @@ from scipy.stats import theilslopes
 
 from osmabench_ros.base import contract
 from osmabench_ros.base import contract as topics
+from osmabench_ros.base.contract import EVALUATOR
 from osmabench_ros.base.files import check_file, written_file
 from osmabench_ros.bringup.runner.foreground import FINISH_S
 from osmabench_ros.bringup.runner.processes import ManagedProcess
-from osmabench_ros.bringup.spec.definition import EVALUATOR, bag_directory, nodes_of_run
+from osmabench_ros.bringup.spec.definition import nodes_of_run
 from osmabench_ros.bringup.spec.isolation import isolated_environment, private_domain
 from osmabench_ros.bringup.spec.node_spec import NodeSpec
 from osmabench_ros.ros.wire.matched_client import LifecycleClient
@@ -282,7 +283,7 @@ def soak(folder: Path, arguments: argparse.Namespace) -> tuple[Soak, Any]:
                 process.stop(FINISH_S)
             executor.shutdown()
             context.try_shutdown()
-    return running, read_report(bag_directory(plan))
+    return running, read_report(plan.bag_directory)
 
 
 def missing_in_bag(report: Any, frames: int) -> int:

@@ -12,6 +12,7 @@ from osmabench_ros.bringup.launching.launch_interrupts import interrupts
 # Before what takes long to load: Ctrl-C meanwhile is an error too.
 interrupts.install()
 
+from osmabench_ros.base.contract import BRIDGE, EVALUATOR, MAPPER, RECORDER
 from osmabench_ros.bringup.launching.launch_arguments import (
     Argument,
     arguments_of,
@@ -22,8 +23,6 @@ from osmabench_ros.bringup.launching.launch_domain import claim_nodes
 from osmabench_ros.bringup.launching.launch_run import RunLaunch
 from osmabench_ros.bringup.launching.launch_viewer import viewer_actions
 from osmabench_ros.bringup.launching.single_run import plan_single_run
-from osmabench_ros.bringup.spec.definition import BRIDGE, EVALUATOR, RECORDER
-from osmabench_ros.bringup.spec.node_spec import MAPPER
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.mappers.live_method import live_method_names
 from osmabench_ros.mappers.mapper import mapper_names

@@ -14,6 +14,7 @@ from osmabench_ros.bringup.launching.launch_interrupts import error_if_interrupt
 # Before what takes long to load: Ctrl-C meanwhile is an error too.
 interrupts.install()
 
+from osmabench_ros.base.contract import BAG_PLAYER
 from osmabench_ros.bringup.launching.launch_arguments import (
     Argument,
     arguments_of,
@@ -22,7 +23,6 @@ from osmabench_ros.bringup.launching.launch_arguments import (
     values,
 )
 from osmabench_ros.bringup.launching.launch_nodes import ManagedNodes, ended
-from osmabench_ros.bringup.runner.foreground import BAG_PLAYER
 from osmabench_ros.bringup.spec.definition import sequence_player
 from osmabench_ros.bringup.spec.node_spec import NodeSpec
 from osmabench_ros.sequences.bags.bag import is_bag

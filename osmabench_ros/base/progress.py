@@ -60,11 +60,11 @@ class StagedProgress:
 
 
 _notices: list[list[str]] = []
-"""What is told below each bar that is shown."""
+"""The lines below each bar that is shown."""
 
 
 def noticed(text: str) -> bool:
-    """Tell something below the bar at its next redraw, in a tenth of a second; False without one.
+    """Show a line below the bar at its next redraw, in a tenth of a second; False without one.
 
     A signal handler may call it: nothing is written, which could be in the middle of a write.
     """

@@ -10,7 +10,8 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from osmabench_ros.errors import ConfigError, RequirementError
+from osmabench_ros.cli.options import pair_of
+from osmabench_ros.errors import RequirementError
 
 if TYPE_CHECKING:
     from osmabench_ros.reports.changes import Change, ResultChanges
@@ -56,7 +57,7 @@ def compare(
     if out is not None:
         claim_folder(out)
     thresholds = [Threshold.parse(text) for text in worse or ()]
-    renamed = dict(_pair(text) for text in mapper or ())
+    renamed = dict(pair_of(text, '=', '--mapper', 'OLD=NEW') for text in mapper or ())
     found = changes_between(read_records(before), read_records(after), renamed=renamed)
     faults = broken(found, thresholds)
     page = None if out is None else _write_page(found, faults, before, after, out)
@@ -80,13 +81,6 @@ def _write_page(
         return write_changes_page(found, faults, (before, after), out)
 
 
-def _pair(text: str) -> tuple[str, str]:
-    old, found, new = text.partition('=')
-    if not (old and found and new):
-        raise ConfigError(f'--mapper "{text}" is not of the form OLD=NEW')
-    return old, new
-
-
 def _as_data(found: ResultChanges) -> dict[str, object]:
     return {
         'changes': [change.to_json() for change in found.changes],
@@ -97,31 +91,19 @@ def _as_data(found: ResultChanges) -> dict[str, object]:
 
 
 def _print(found: ResultChanges) -> None:
-    from osmabench_ros.reports.changes import ChangeVerdict
     from osmabench_ros.reports.terminal import report_console
 
     console = report_console()
-    shown = [item for item in found.changes if item.verdict is not ChangeVerdict.EQUAL]
-    overall = [item for item in shown if not item.figure.class_name]
-    classes = [item for item in shown if item.figure.class_name]
-    classes.sort(key=lambda item: (item.verdict is ChangeVerdict.UNCLEAR, -abs(item.gain)))
+    overall, classes = found.shown
     if overall:
         console.print(_table(overall, 'figure'))
     if classes:
         console.print(_table(classes[:MOST_CLASSES], 'figure of a class or kind'))
     if len(classes) > MOST_CLASSES:
         console.print(f'{len(classes) - MOST_CLASSES} smaller changes of classes: see --json')
-    counts = dict.fromkeys(ChangeVerdict, 0)
-    for item in found.changes:
-        counts[item.verdict] += 1
-    console.print(', '.join(f'{count} {verdict.value}' for verdict, count in counts.items()))
-    for text, names in (
-        ('only in the first result', found.only_before),
-        ('only in the second result', found.only_after),
-        ('without a value any more', [item.names[0] for item in found.lost]),
-    ):
-        if names:
-            console.print(f'[yellow]{text}:[/] {escape(", ".join(names))}', soft_wrap=True)
+    console.print(', '.join(f'{count} {item.value}' for item, count in found.counts.items()))
+    for title, names in found.missing:
+        console.print(f'[yellow]{title}:[/] {escape(", ".join(names))}', soft_wrap=True)
 
 
 def _table(changes: list[Change], title: str) -> Table:

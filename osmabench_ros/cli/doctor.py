@@ -13,8 +13,9 @@ from rich.table import Table
 
 from osmabench_ros.base.progress import shown_progress
 from osmabench_ros.bringup.doctor.preflight import Finding, Severity
+from osmabench_ros.cli.options import pair_of
 from osmabench_ros.cli.run import needs_ros
-from osmabench_ros.errors import ConfigError, ContractError, MissingDependencyError
+from osmabench_ros.errors import ContractError, MissingDependencyError
 
 if TYPE_CHECKING:
     from osmabench_ros.runs.config import MatrixConfig
@@ -101,20 +102,13 @@ def _stack(
             names_of_robot,
         )
     named = names_of_robot(robot) if robot else StackNames()
-    own = dict(_pair(text) for text in remap)
+    own = dict(pair_of(text, ':=', '--remap', 'FROM:=TO') for text in remap)
     check_names_of_topics(own, '--remap')
     names = StackNames(namespace, {**named.remappings, **own}, named.extra_topics)
     if quiet:
         return examine_stack(names, seconds=seconds, config=planned)
     with shown_progress() as progress:
         return examine_stack(names, seconds=seconds, config=planned, progress=progress)
-
-
-def _pair(text: str) -> tuple[str, str]:
-    before, found, after = text.partition(':=')
-    if not (before and found and after):
-        raise ConfigError(f'--remap "{text}" is not of the form FROM:=TO')
-    return before, after
 
 
 def _show(findings: list[Finding], *, as_json: bool) -> None:

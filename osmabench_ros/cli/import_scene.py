@@ -10,6 +10,7 @@ import typer
 
 from osmabench_ros.base.files import Existing, check_folder
 from osmabench_ros.base.strict import validated
+from osmabench_ros.cli.options import NewFolder
 from osmabench_ros.scenes.change_kinds import Changes
 from osmabench_ros.scenes.folder import MANIFEST
 from osmabench_ros.scenes.importing import MESH_SUFFIXES, read_class_patterns, read_known_classes
@@ -28,9 +29,7 @@ def import_scene(
             '(.xml, .mjcf) or USD, Habitat data set, scene folder, or "apartment".'
         ),
     ],
-    out: Annotated[
-        Path, typer.Option('--out', help='Folder to write; must not exist, or be empty.')
-    ],
+    out: NewFolder,
     models: Annotated[
         list[Path] | None,
         typer.Option('--models', help='Folder of Gazebo models; may be given more than once.'),
@@ -115,9 +114,7 @@ def export_scene(
         str,
         typer.Argument(metavar='SCENE', help='Scene folder, Habitat data set, or "apartment".'),
     ],
-    out: Annotated[
-        Path, typer.Option('--out', help='Folder to write; must not exist, or be empty.')
-    ],
+    out: NewFolder,
     scene: Annotated[str, typer.Option('--scene', help='Scene of a data set.')] = '',
     seed: Annotated[int, typer.Option('--seed', help='Seed of the apartment.')] = 0,
     overwrite: Annotated[

@@ -123,7 +123,7 @@ app = typer.Typer(
 )
 
 
-def _tell_version(wanted: bool) -> None:
+def _show_version(wanted: bool) -> None:
     if wanted:
         typer.echo(f'osmabench_ros {version()}')
         raise typer.Exit
@@ -133,7 +133,7 @@ def _tell_version(wanted: bool) -> None:
 def osmabench(
     _: Annotated[
         bool,
-        typer.Option('--version', callback=_tell_version, is_eager=True, help='Show the version.'),
+        typer.Option('--version', callback=_show_version, is_eager=True, help='Show the version.'),
     ] = False,
 ) -> None:
     """Benchmark of semantic mapping under changing light, motion and on real robots."""

@@ -14,6 +14,7 @@ import typer
 from osmabench_ros.base.contract import WORLD_FRAME
 from osmabench_ros.base.files import check_folder
 from osmabench_ros.base.limits.documents import read_text
+from osmabench_ros.cli.options import NewFolder
 from osmabench_ros.errors import ConfigError, errors_as
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.maps.disk.storage import faults_of_directory, read_map, write_map
@@ -35,7 +36,6 @@ from osmabench_ros.runs.run_on_disk import is_run_name
 app = typer.Typer(help='Check, import, export and describe semantic maps.', no_args_is_help=True)
 
 Directory = Annotated[Path, typer.Argument(help='Folder with map.json.')]
-Out = Annotated[Path, typer.Option('--out', help='Folder to write; must not exist, or be empty.')]
 
 
 class ExportFormat(str, Enum):
@@ -100,7 +100,7 @@ def import_(
             help='File or folder that the method wrote; `osmabench map methods METHOD` says which.'
         ),
     ],
-    out: Out,
+    out: NewFolder,
     world: Annotated[
         World | None, typer.Option(help="Axes of the files; default: the method's usual ones.")
     ] = None,
@@ -144,7 +144,7 @@ def import_(
 @app.command()
 def label(
     directory: Directory,
-    out: Out,
+    out: NewFolder,
     label_set: Annotated[Path, typer.Option(help='JSON with "classes", each "id" and "name".')],
     text_features: Annotated[
         Path | None,
@@ -191,7 +191,7 @@ def export(
         ),
     ],
     directory: Directory,
-    out: Out,
+    out: NewFolder,
 ) -> None:
     """Write a map as a folder that other programs read: OpenLex3D, PLY or PCD."""
     check_folder(out)

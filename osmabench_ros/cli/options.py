@@ -15,6 +15,7 @@ from pydantic import BaseModel
 
 from osmabench_ros.base.settings import Named, Setting, settings_of
 from osmabench_ros.base.strict import validated
+from osmabench_ros.errors import ConfigError
 
 
 def _checked(file: Path | None) -> Path | None:
@@ -25,6 +26,10 @@ def _checked(file: Path | None) -> Path | None:
         require_rerun()
     return file
 
+
+NewFolder = Annotated[
+    Path, typer.Option('--out', help='Folder to write; must not exist, or be empty.')
+]
 
 Overwrite = Annotated[
     bool, typer.Option('--overwrite', help='Replace a file that is there and not of a run.')
@@ -39,6 +44,14 @@ RerunFile = Annotated[
         help='Also write a recording for the Rerun viewer; of several runs, one each.',
     ),
 ]
+
+
+def pair_of(text: str, sign: str, option: str, form: str) -> tuple[str, str]:
+    """Return both sides of a sign in the value of an option; ConfigError names the right form."""
+    before, found, after = text.partition(sign)
+    if not (before and found and after):
+        raise ConfigError(f'{option} "{text}" is not of the form {form}')
+    return before, after
 
 
 def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:

@@ -13,7 +13,7 @@ from osmabench_ros.base.files import check_folder, filled_folder, write_json, wr
 from osmabench_ros.base.limits.documents import read_json
 from osmabench_ros.base.progress import shown_progress
 from osmabench_ros.base.strict import validated
-from osmabench_ros.cli.options import with_option_groups
+from osmabench_ros.cli.options import NewFolder, with_option_groups
 from osmabench_ros.cli.vqa import Access, print_spending
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.language.embedding import SentenceEmbedder
@@ -30,7 +30,6 @@ app = typer.Typer(help='Scenes from texts: write, specify, ask about them.', no_
 PROMPTS, REJECTED = 'prompts.json', 'rejected.json'
 
 Model = Annotated[str, typer.Option(help='Language model, e.g. openai:gpt-4.1-mini.')]
-Out = Annotated[Path, typer.Option('--out', help='Folder to write; must not exist, or be empty.')]
 
 
 class RegimeName(str, Enum):
@@ -46,7 +45,7 @@ def write(
     regime: Annotated[RegimeName, typer.Argument(help='Furniture alone, or with a small thing.')],
     access: Access,
     model: Model,
-    out: Out,
+    out: NewFolder,
     wanted: Annotated[int | None, typer.Option(min=1, help='Prompts to keep.')] = None,
     raw: Annotated[int | None, typer.Option(min=1, help='Prompts to choose from.')] = None,
     strict: Annotated[
@@ -75,7 +74,7 @@ def specify(
     prompts: Annotated[Path, typer.Argument(help='prompts.json: texts by the names of scenes.')],
     access: Access,
     model: Model,
-    out: Out,
+    out: NewFolder,
 ) -> None:
     """Turn prompts into specifications, NAME.yaml, which are scenes of osmabench run."""
     from osmabench_ros.scenes.apartment.specified import builders
@@ -95,7 +94,7 @@ def specify(
 def questions(
     specifications: Annotated[Path, typer.Argument(help='Folder of specifications, *.yaml.')],
     access: Access,
-    out: Out,
+    out: NewFolder,
     model: Annotated[
         str, typer.Option(help='Model that writes them from the prompts; else exactly by rule.')
     ] = '',

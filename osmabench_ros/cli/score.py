@@ -55,15 +55,16 @@ class TableFormat(str, Enum):
     JSON = 'json'
 
 
+Format = Annotated[TableFormat, typer.Option('--format', help='How to print the rows.')]
+
+
 @app.command()
 def confusion(
     files: Annotated[
         list[Path],
         typer.Argument(help='.npz archives, published pickles, or folders of them at any depth.'),
     ],
-    table_format: Annotated[
-        TableFormat, typer.Option('--format', help='How to print the rows.')
-    ] = TableFormat.CSV,
+    table_format: Format = TableFormat.CSV,
     ignore: Annotated[
         list[int] | None,
         typer.Option(help='Class id that is not scored; OSMa-Bench leaves out 0, "other".'),
@@ -84,12 +85,7 @@ def confusion(
         for source, matrices in sets.items()
         for row in score_scenes(matrices, ignored=ignored)
     ]
-    if table_format is TableFormat.JSON:
-        typer.echo(json.dumps([_with_nulls(row) for row in rows], indent=1))
-        return
-    writer = csv.DictWriter(sys.stdout, list(rows[0]), lineterminator='\n')
-    writer.writeheader()
-    writer.writerows(_with_nulls(row) for row in rows)
+    _print_rows([_with_nulls(row) for row in rows], table_format)
 
 
 def _with_nulls(row: dict[str, Any]) -> dict[str, Any]:
@@ -113,9 +109,7 @@ def answers(
             'scene_graph_answer and, if known, similar, scene and condition.'
         ),
     ],
-    table_format: Annotated[
-        TableFormat, typer.Option('--format', help='How to print the rows.')
-    ] = TableFormat.CSV,
+    table_format: Format = TableFormat.CSV,
     reference: Annotated[
         str, typer.Option(help='Condition that paired changes of the pooled rows start from.')
     ] = '',
@@ -140,9 +134,7 @@ def answers(
 @app.command()
 def hypo3d(
     files: Annotated[list[Path], typer.Argument(help='JSON of Hypo3D with "predicted_answer".')],
-    table_format: Annotated[
-        TableFormat, typer.Option('--format', help='How to print the rows.')
-    ] = TableFormat.CSV,
+    table_format: Format = TableFormat.CSV,
 ) -> None:
     """Score saved answers of Hypo3D by exact and partial match, as published and strictly.
 
@@ -159,9 +151,7 @@ def cospace(
     files: Annotated[
         list[Path], typer.Argument(help='JSON lines of CoSpace, with "pred" where answered.')
     ],
-    table_format: Annotated[
-        TableFormat, typer.Option('--format', help='How to print the rows.')
-    ] = TableFormat.CSV,
+    table_format: Format = TableFormat.CSV,
 ) -> None:
     """Score predictions for CoSpace as published and strictly, a row a task and order of images.
 
@@ -181,9 +171,7 @@ def grounding(
         Path | None,
         typer.Option(help='True boxes of ScanRefer, as in ScanRefer_filtered_test_gt_bbox.json.'),
     ] = None,
-    table_format: Annotated[
-        TableFormat, typer.Option('--format', help='How to print the rows.')
-    ] = TableFormat.CSV,
+    table_format: Format = TableFormat.CSV,
 ) -> None:
     """Score predictions of visual grounding as published and strictly, by difficulty.
 
@@ -254,9 +242,7 @@ def promptgt(
     long: Annotated[
         bool, typer.Option('--long', help='A row a block, with its counts, and no comparison.')
     ] = False,
-    table_format: Annotated[
-        TableFormat, typer.Option('--format', help='How to print the rows.')
-    ] = TableFormat.CSV,
+    table_format: Format = TableFormat.CSV,
 ) -> None:
     """Compare answers to standard and to PromptGT questions as OSMa-Bench++ does.
 
@@ -317,7 +303,4 @@ def space3d(
             )
             for folder in scenes
         ]
-    rows = [{**asdict(item), 'mode': item.mode.value} for item in scores]
-    writer = csv.DictWriter(sys.stdout, list(rows[0]), lineterminator='\n')
-    writer.writeheader()
-    writer.writerows(rows)
+    _print_rows([{**asdict(item), 'mode': item.mode.value} for item in scores], TableFormat.CSV)

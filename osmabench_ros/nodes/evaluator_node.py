@@ -185,7 +185,7 @@ class EvaluatorNode(BenchmarkNode[EvaluatorSettings]):
         self._verdict: RunReport | None = None
         self._completed = 0
         self._trouble = ''
-        self._told: tuple[str, float] = ('', 0.0)
+        self._reported: tuple[str, float] = ('', 0.0)
 
     def configure(self) -> None:
         """Read the settings, and subscribe."""
@@ -304,7 +304,7 @@ class EvaluatorNode(BenchmarkNode[EvaluatorSettings]):
     def _follow(self) -> None:
         self._queue.poll(start=self.active)
         self._follow_goals()
-        self._tell_news()
+        self._report_news()
         idle = not self._queue and not self._goals
         if self._verdict is not None and self.settings.exit_when_done and idle:
             self._exit_with_verdict(self._verdict)
@@ -350,13 +350,13 @@ class EvaluatorNode(BenchmarkNode[EvaluatorSettings]):
         code = Evaluate.Result.ERROR_CANCELLED if job.cancelled else Evaluate.Result.ERROR_FAILED
         return Evaluate.Result(error_code=code, error_msg=shortened(job.error))
 
-    def _tell_news(self) -> None:
+    def _report_news(self) -> None:
         job = self._queue.current
         stage, now_s = (job.at[0] if job is not None else ''), time.monotonic()
-        before, told_s = self._told
-        if stage == before or now_s - told_s < NEWS_PERIOD_S:
+        before, reported_s = self._reported
+        if stage == before or now_s - reported_s < NEWS_PERIOD_S:
             return
-        self._told = (stage, now_s)
+        self._reported = (stage, now_s)
         self.publish_health()
         name = stage.split(':')[0]
         if name and name != before.split(':')[0]:

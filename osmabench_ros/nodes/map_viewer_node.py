@@ -21,7 +21,7 @@ from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.maps.disk.storage import read_map
 from osmabench_ros.maps.importer import TopicOptions
 from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
-from osmabench_ros.maps.topics.announced_map import announced_map
+from osmabench_ros.maps.topics.announced_map import MapAssembler, announced_map
 from osmabench_ros.msg import LabelInfo, RecordedMap, SemanticMapChunk
 from osmabench_ros.msg import SemanticMap as SemanticMapMessage
 from osmabench_ros.reports.palette import Rgb, class_colors, colors_of_labels
@@ -37,7 +37,7 @@ from osmabench_ros.ros.messages.images import (
     image_to_message,
     label_set_from_message,
 )
-from osmabench_ros.ros.messages.map_messages import MapAssembler, point_cloud_message
+from osmabench_ros.ros.messages.map_messages import point_cloud_message
 from osmabench_ros.ros.messages.markers import markers_of_graph
 from osmabench_ros.ros.messages.poses import pose_message, stamp_to_message
 from osmabench_ros.ros.node.lifecycle import BenchmarkNode

@@ -15,11 +15,10 @@ from PIL import Image
 
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.reports.pictures.sample_frames import FRAMES_FOLDER, camera_poses
+from osmabench_ros.reports.pictures.sample_frames import camera_poses
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.sequences.recorded import open_sequence
 
-BAG_FOLDER = 'bag'
 MOST_FRAMES = 2000
 JPEG_QUALITY = 85
 DEPTH_PER_M = 1000
@@ -38,14 +37,14 @@ class TrackedFrame:
 
 def track_of_run(plan: RunPlan) -> Iterator[TrackedFrame]:
     """Yield the frames of a run in order; of a long bag every n-th, at most MOST_FRAMES."""
-    bag = plan.directory / BAG_FOLDER
+    bag = plan.bag_directory
     yield from _recorded(bag) if bag.exists() else _kept(plan)
 
 
 def _kept(plan: RunPlan) -> Iterator[TrackedFrame]:
     rate_hz = plan.config.trajectory.frame_rate_hz
     for index, pose in enumerate(camera_poses(plan)):
-        file = plan.directory / FRAMES_FOLDER / f'{index:06d}.png'
+        file = plan.frames_directory / f'{index:06d}.png'
         picture = file.read_bytes() if file.exists() else b''
         yield TrackedFrame(index, index / rate_hz, pose, picture)
 

@@ -10,11 +10,9 @@ from osmabench_ros.reports.question_data import read_dialogue
 from osmabench_ros.runs.changed_scenes import LIVE, REMAPPED, runs_beside
 from osmabench_ros.runs.evaluate.over_time import GROWTH, ReportOverTime
 from osmabench_ros.runs.plan import RunPlan
-from osmabench_ros.runs.prepare.preparation import PATH_FILE
+from osmabench_ros.runs.prepare.shared_path import driven_trajectory
 from osmabench_ros.runs.results.report_model import Record, RunReport, Status
-from osmabench_ros.simulation.robot_path import RobotPath
 from osmabench_ros.simulation.schedule import Moment
-from osmabench_ros.simulation.trajectory import sample_trajectory
 from osmabench_ros.suites.hypo3d.figures import AFFECTED, accuracies, imagination_gap, judged
 from osmabench_ros.suites.hypo3d.generation import SUITE, Hypo3DRun
 from osmabench_ros.suites.hypo3d.suite import hypo3d_options
@@ -45,9 +43,9 @@ def _remapped(plan: RunPlan) -> Iterator[MetricRecord]:
     verdicts = [item for dialogue in found for item in dialogue.verdicts]
     if questions:
         yield from accuracies(questions, verdicts)
-        told = read_dialogue(plan.directory)
+        own = read_dialogue(plan.directory)
         yield from imagination_gap(
-            judged(told.questions, told.verdicts, Hypo3DRun.TOLD),
+            judged(own.questions, own.verdicts, Hypo3DRun.TOLD),
             judged(questions, verdicts, Hypo3DRun.REMAPPED),
         )
 
@@ -82,12 +80,10 @@ def _live(plan: RunPlan) -> Iterator[MetricRecord]:
 
 def _first_changed_frame(plan: RunPlan) -> int | None:
     """Return the number of frames before the scene of a run changes, None if it does not."""
-    change, rate_hz = plan.condition.scene_change, plan.config.trajectory.frame_rate_hz
-    path = RobotPath.read(plan.shared_directory / PATH_FILE)
-    motion, mount = plan.condition.motion_at(rate_hz), plan.config.camera.mount
+    change = plan.condition.scene_change
     if change is None:
         return None
-    for number, item in enumerate(sample_trajectory(path, motion, rate_hz, mount).frames):
+    for number, item in enumerate(driven_trajectory(plan).frames):
         if change.span.contains(Moment(item.segment, item.segment_progress, item.time_s)):
             return number
     return None

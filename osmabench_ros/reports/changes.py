@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -15,13 +15,12 @@ from osmabench_ros.base.files import read_json
 from osmabench_ros.base.strict import read_model
 from osmabench_ros.errors import ConfigError, RunError, suggestion
 from osmabench_ros.metrics.statistics import PairedDifference, paired_difference
+from osmabench_ros.runs.evaluate.evaluation import REPORT
 from osmabench_ros.runs.identity import Seeds
 from osmabench_ros.runs.matrix_on_disk import RunState, matrices_at
 from osmabench_ros.runs.results.report_model import MatrixReport, Record, RunReport, Status
 from osmabench_ros.runs.results.results_folder import MANIFEST
 from osmabench_ros.runs.run_on_disk import is_run_name
-
-REPORT = 'report.json'
 
 RunKey = tuple[str, str, str, str, str, str, float | None]
 """Dataset, scene, seeds, condition, mapper, simulator and speed."""
@@ -110,6 +109,30 @@ class ResultChanges:
     only_after: tuple[str, ...]
     lost: tuple[Figure, ...]
     """Figures that runs of both have, but only the first result has a value of."""
+
+    @property
+    def counts(self) -> dict[ChangeVerdict, int]:
+        """How many changes have each verdict."""
+        found = Counter(item.verdict for item in self.changes)
+        return {verdict: found[verdict] for verdict in ChangeVerdict}
+
+    @property
+    def shown(self) -> tuple[list[Change], list[Change]]:
+        """Changes over all classes and of single ones, the clearest first; none that is equal."""
+        moved = [item for item in self.changes if item.verdict is not ChangeVerdict.EQUAL]
+        classes = [item for item in moved if item.figure.class_name]
+        classes.sort(key=lambda item: (item.verdict is ChangeVerdict.UNCLEAR, -abs(item.gain)))
+        return [item for item in moved if not item.figure.class_name], classes
+
+    @property
+    def missing(self) -> list[tuple[str, Sequence[str]]]:
+        """Names of what one of the results lacks, after a title; no empty lists."""
+        found = (
+            ('only in the first result', self.only_before),
+            ('only in the second result', self.only_after),
+            ('without a value any more', [item.names[0] for item in self.lost]),
+        )
+        return [(title, names) for title, names in found if names]
 
 
 @dataclass(frozen=True)

@@ -101,7 +101,7 @@ def _measured(
 ) -> Iterator[_Measured]:
     single = len({run.plan.identity.place for run in runs}) == 1
     for headline in computed_headlines(runs):
-        if headline.is_baseline or headline.mode in without_modes:
+        if headline.mode in without_modes:
             continue
         if single and headline.suite == QUESTIONS and content.dialogues:
             if headline.metric != 'accuracy':
@@ -120,10 +120,10 @@ def _measured(
 def _by_place(runs: Sequence[Run], headline: Headline) -> dict[tuple[str, str], Units]:
     found: dict[tuple[str, str], dict[tuple[str, ...], float]] = {}
     for run in runs:
-        record = run.headline(headline)
-        if record is not None and record.value is not None:
+        value = run.value(headline)
+        if value is not None:
             units = found.setdefault((run.mapper, run.condition), {})
-            units[run.plan.identity.place] = record.value
+            units[run.plan.identity.place] = value
     return dict(found)
 
 

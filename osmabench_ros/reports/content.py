@@ -83,6 +83,12 @@ def gather(runs: Sequence[Run]) -> PageContent:
     )
 
 
+def without_pictures(runs: Sequence[Run], dialogues: Mapping[str, Dialogue]) -> PageContent:
+    """Return content of runs whose folders are not looked into."""
+    sections = tuple(RunSection(run, '', None, None, '') for run in runs)
+    return PageContent((), sections, dialogues, {}, {})
+
+
 def _drawn_scene(run: Run, key: str, most_points: int) -> tuple[ScenePictures | None, str]:
     try:
         return scene_pictures(run.plan, key, most_points), ''

@@ -9,7 +9,7 @@ from pathlib import Path
 from osmabench_ros.base.files import Existing, filled_folder
 from osmabench_ros.errors import ConfigError, suggestion
 from osmabench_ros.reports.comparison import comparison_view
-from osmabench_ros.reports.content import PageContent, RunSection
+from osmabench_ros.reports.content import without_pictures
 from osmabench_ros.reports.headline import NOT_APPLICABLE, Headline, table_headlines
 from osmabench_ros.reports.matrix import with_common_accuracies
 from osmabench_ros.reports.page.headline_table import higher_is_better
@@ -150,7 +150,7 @@ def _scenes(runs: Sequence[Run]) -> str:
 def headline_paper_table(runs: Sequence[Run]) -> PaperTable:
     """Return the means over scenes, a row a condition and method; the best of each condition bold.
 
-    References are told the truth: they bear a mark, and are never the best.
+    References are given the truth: they bear a mark, and are never the best.
     """
     headlines = table_headlines(run.report.metrics for run in runs)
     references, groups = {run.mapper for run in runs if run.is_reference}, _groups(runs)
@@ -201,7 +201,7 @@ def suite_paper_table(runs: Sequence[Run], suite: str) -> PaperTable:
     groups = _groups(runs)
     rows = []
     for mode, metric in keys:
-        headline = Headline(metric, suite, mode, metric, False, '')
+        headline = Headline(metric, suite, mode, metric, '', percent=False)
         found = [estimate(runs, mapper, condition, headline) for condition, mapper in groups]
         cells = (NOT_APPLICABLE if item is None else f'{item.value:.4g}' for item in found)
         rows.append((metric, mode or '', *cells))
@@ -212,8 +212,7 @@ def suite_paper_table(runs: Sequence[Run], suite: str) -> PaperTable:
 
 def _draw(runs: Sequence[Run]) -> None:
     dialogues = {run.report.run_id: read_dialogue(run.plan.directory) for run in runs}
-    sections = tuple(RunSection(run, '', None, None, '') for run in runs)
-    comparison = comparison_view(runs, PageContent((), sections, dialogues, {}, {}))
+    comparison = comparison_view(runs, without_pictures(runs, dialogues))
     condition_plot(runs)
     class_plot(runs)
     for figure in (EXACT, *PROTOCOLS):

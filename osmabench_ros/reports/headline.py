@@ -18,8 +18,8 @@ class Headline:
     suite: str
     mode: str | None
     metric: str
-    percent: bool
     explanation: str
+    percent: bool = True
 
     def record_in(self, records: Iterable[Record], suffix: str = '') -> Record | None:
         """Return the record over all classes, None if there is none; `suffix` is of the metric."""
@@ -51,7 +51,6 @@ HEADLINES = (
         'osma_segmentation',
         'strict',
         'macc',
-        True,
         'Mean over classes of the share of visible ground-truth surface that got its class.',
     ),
     Headline(
@@ -59,7 +58,6 @@ HEADLINES = (
         'osma_segmentation',
         'strict',
         'fmiou',
-        True,
         'Intersection over union of the classes, weighted by their surface.',
     ),
     Headline(
@@ -67,7 +65,6 @@ HEADLINES = (
         'osma_segmentation',
         'compat',
         'macc',
-        True,
         'As the published code computes it: nearest point at any distance.',
     ),
     Headline(
@@ -75,7 +72,6 @@ HEADLINES = (
         'osma_segmentation',
         'compat',
         'fmiou',
-        True,
         'As the published code computes it: nearest point at any distance.',
     ),
     Headline(
@@ -83,7 +79,6 @@ HEADLINES = (
         'exact_questions',
         None,
         'accuracy',
-        True,
         'Share of exact questions answered correctly from the scene graph alone.',
     ),
     Headline(
@@ -91,7 +86,6 @@ HEADLINES = (
         'exact_questions',
         None,
         'accuracy_macro',
-        True,
         'Mean of the accuracies of the categories, which weighs small categories like large.',
     ),
     Headline(
@@ -99,7 +93,6 @@ HEADLINES = (
         'exact_questions',
         None,
         'accuracy_of_common',
-        True,
         'Over the questions that every compared map of the scene can serve.',
     ),
     Headline(
@@ -107,7 +100,6 @@ HEADLINES = (
         'exact_questions',
         None,
         'baseline_most_frequent',
-        True,
         'What the most frequent answer of each category scores without any map.',
     ),
 )
@@ -118,7 +110,6 @@ OTHER_SUITES = (
         'map_geometry',
         None,
         'f_score_0.05m',
-        True,
         'Harmonic mean of the shares of map and visible surface within 5 cm of the other.',
     ),
     Headline(
@@ -126,7 +117,6 @@ OTHER_SUITES = (
         'instances',
         'strict',
         'pq',
-        True,
         'Panoptic quality: how well objects are found, times how well they are outlined.',
     ),
     Headline(
@@ -134,7 +124,6 @@ OTHER_SUITES = (
         'scene_graph',
         'strict',
         'node_f1',
-        True,
         'Harmonic mean of precision and recall of the objects of the scene graph.',
     ),
     Headline(
@@ -142,15 +131,14 @@ OTHER_SUITES = (
         'map_trajectory',
         None,
         'ape_translation_rmse_m',
-        False,
         'Root mean square distance of the poses that the method found from the true ones.',
+        percent=False,
     ),
     Headline(
         'Frames with a pose',
         'map_trajectory',
         None,
         'frames_with_pose',
-        True,
         'Share of the frames of the path, dropped ones too; errors are over these alone.',
     ),
     Headline(
@@ -158,7 +146,6 @@ OTHER_SUITES = (
         'cospace',
         'strict',
         'accuracy',
-        True,
         'Share of right answers about the views around places of the path.',
     ),
     Headline(
@@ -166,7 +153,6 @@ OTHER_SUITES = (
         'grounding',
         'strict',
         'acc_025',
-        True,
         'Share of referring expressions answered with a box whose IoU with the target is 0.25.',
     ),
     Headline(
@@ -174,7 +160,6 @@ OTHER_SUITES = (
         'grounding',
         'strict',
         'acc_05',
-        True,
         'The same from an IoU of 0.5 on.',
     ),
     Headline(
@@ -182,7 +167,6 @@ OTHER_SUITES = (
         'promptgt',
         None,
         'accuracy',
-        True,
         'Share of right answers to questions whose answers the prompt of the scene gives.',
     ),
     Headline(
@@ -190,7 +174,6 @@ OTHER_SUITES = (
         'scene_changes',
         'strict',
         'f1',
-        True,
         'Harmonic mean of precision and recall of the changes since an earlier visit.',
     ),
     Headline(
@@ -198,7 +181,6 @@ OTHER_SUITES = (
         'scene_changes',
         'compat',
         'omq_map',
-        True,
         "BenchBot's object map quality: overlap, labels and false positives of the map's boxes.",
     ),
 )
@@ -232,4 +214,4 @@ def _first_of_others(
         if suite not in seen:
             seen.add(suite)
             explanation = f'{metric} of the suite {suite}, in its own unit.'
-            yield Headline(f'{suite} {metric}', suite, mode, metric, False, explanation)
+            yield Headline(f'{suite} {metric}', suite, mode, metric, explanation, percent=False)

@@ -46,8 +46,6 @@ from osmabench_ros.runs.shard import ShardPart
 from osmabench_ros.vqa.scores import common_accuracies
 
 _MOST_NAMED = 3
-
-
 MOST_ON_ONE_PAGE = 100
 """Runs in one file; the report of more is a first page and pages of runs."""
 
@@ -112,14 +110,11 @@ def _without_garbage_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _accuracies(report: RunReport) -> list[Record]:
-    """Return the accuracies of a run by category and over all questions."""
-    return [item for item in report.metrics if item.metric in ACCURACIES]
-
-
 def with_common_accuracies(runs: Sequence[RunReport]) -> tuple[RunReport, ...]:
     """Return reports with the accuracies over what every map of a scene can serve."""
-    accuracies = {run.run_id: _accuracies(run) for run in runs}
+    accuracies = {
+        run.run_id: [item for item in run.metrics if item.metric in ACCURACIES] for run in runs
+    }
     scenes: dict[tuple[object, ...], dict[str, list[MetricRecord]]] = defaultdict(dict)
     for run_id, records in accuracies.items():
         for item in records:
@@ -193,7 +188,7 @@ def _write_large_report(
             )
             for kind in ('json', 'csv')
         )
-        pages = PagedReport(config.name, len(plans), folder, PAGES)
+        pages = PagedReport(config.name, len(plans), folder)
         figures.write('{"runs": [')
         columns = list(Record.model_fields)
         table.write(csv_text(columns, ()))

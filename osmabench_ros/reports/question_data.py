@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -174,16 +174,12 @@ def node_rows(
     graph: SceneGraph, used: Iterable[int], grid: TopGrid | None
 ) -> dict[str, dict[str, Any]]:
     """Return name and box in the top view of those nodes of a graph that answers used."""
-    return {str(node.id): row for node, row in _described(graph, used, grid)}
-
-
-def _described(
-    graph: SceneGraph, used: Iterable[int], grid: TopGrid | None
-) -> Iterator[tuple[SceneNode, dict[str, Any]]]:
-    for node_id in sorted(set(used)):
-        node = graph.by_id.get(node_id)
-        if node is not None:
-            yield node, {'name': _name(node), 'box': _top_box(node.box, grid)}
+    nodes = (graph.by_id.get(node_id) for node_id in sorted(set(used)))
+    return {
+        str(node.id): {'name': _name(node), 'box': _top_box(node.box, grid)}
+        for node in nodes
+        if node is not None
+    }
 
 
 def _name(node: SceneNode) -> str:

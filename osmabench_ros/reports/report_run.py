@@ -50,7 +50,7 @@ class Run:
 
     @cached_property
     def is_reference(self) -> bool:
-        """Whether its mapper is told the truth: a line to compare with, not a competitor."""
+        """Whether its mapper is given the truth: a line to compare with, not a competitor."""
         bundled = self.plan.mapper.bundled
         return bool(bundled) and knows_ground_truth(bundled)
 
@@ -77,6 +77,11 @@ class Run:
         """Return the record of a headline figure, None if the run has none."""
         return self.records.get((headline.suite, headline.mode, headline.metric, ''))
 
+    def value(self, headline: Headline) -> float | None:
+        """Return the value of a headline figure, None if the run has none."""
+        record = self.headline(headline)
+        return None if record is None else record.value
+
 
 def joined(plans: Sequence[RunPlan], reports: Sequence[RunReport]) -> list[Run]:
     """Return the runs that have a report, in the order of the plans."""
@@ -87,14 +92,37 @@ def joined(plans: Sequence[RunPlan], reports: Sequence[RunReport]) -> list[Run]:
 
 
 def reference_mappers(runs: Iterable[Run]) -> set[str]:
-    """Return mappers that are told the truth; none where no other is there to compare with."""
-    told = {run.mapper: run.is_reference for run in runs}
-    return set() if all(told.values()) else {name for name, item in told.items() if item}
+    """Return mappers that are given the truth; none where no other is there to compare with."""
+    known = {run.mapper: run.is_reference for run in runs}
+    return set() if all(known.values()) else {name for name, item in known.items() if item}
 
 
 def distinct(texts: Iterable[str]) -> list[str]:
     """Return texts without repetition, in the order of their first occurrence."""
     return list(dict.fromkeys(texts))
+
+
+def of_group(runs: Iterable[Run], mapper: str, condition: str) -> list[Run]:
+    """Return the runs of a mapper under a condition."""
+    return [run for run in runs if (run.mapper, run.condition) == (mapper, condition)]
+
+
+def by_place(
+    runs: Iterable[Run], mapper: str, condition: str, headline: Headline
+) -> dict[tuple[str, ...], float]:
+    """Return the values of a headline figure by scene, path and repetition."""
+    return {
+        run.plan.identity.place: value
+        for run in of_group(runs, mapper, condition)
+        if (value := run.value(headline)) is not None
+    }
+
+
+def mean_value(runs: Iterable[Run], key: Key) -> float | None:
+    """Return the mean of a figure over the runs that have it, None without any."""
+    found = [record for run in runs if (record := run.records.get(key)) is not None]
+    values = [record.value for record in found if record.value is not None]
+    return math.fsum(values) / len(values) if values else None
 
 
 def full_titles(runs: Sequence[Run]) -> dict[Run, str]:
@@ -110,8 +138,12 @@ def baseline_condition(runs: Sequence[Run]) -> str:
 
 
 def computed_headlines(runs: Sequence[Run]) -> list[Headline]:
-    """Return the headline figures that at least one run has a record of."""
-    return [item for item in HEADLINES if any(run.headline(item) for run in runs)]
+    """Return the headline figures of maps that at least one run has a record of."""
+    return [
+        item
+        for item in HEADLINES
+        if not item.is_baseline and any(run.headline(item) for run in runs)
+    ]
 
 
 @dataclass(frozen=True)
@@ -131,24 +163,13 @@ def estimate(
     runs: Sequence[Run], mapper: str, condition: str, headline: Headline
 ) -> MeanFigure | None:
     """Return a headline figure over the scenes of a mapper and condition, None without any."""
-    records = {
-        run.plan.identity.place: record
-        for run in runs
-        if (run.mapper, run.condition) == (mapper, condition)
-        and (record := run.headline(headline)) is not None
-        and record.value is not None
-    }
-    figures: dict[tuple[str, ...], float] = {
-        place: item.value for place, item in records.items() if item.value is not None
-    }
+    figures = by_place(runs, mapper, condition, headline)
     if not figures:
         return None
     level = nested_level(run.plan.identity.place for run in runs) or 0
     values = list(nested_means(figures, level).values())
-    single = next(iter(records.values())) if len(records) == 1 else None
-    return MeanFigure(
-        math.fsum(values) / len(values),
-        single.low if single else None,
-        single.high if single else None,
-        tuple(values),
-    )
+    low = high = None
+    if len(figures) == 1:
+        found = [run.headline(headline) for run in of_group(runs, mapper, condition)]
+        low, high = next((x.low, x.high) for x in found if x and x.value is not None)
+    return MeanFigure(math.fsum(values) / len(values), low, high, tuple(values))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from rich.table import Table
 from osmabench_ros.base.files import write_json, write_text
 from osmabench_ros.reports.cells import Cell, csv_text, record_cell, scaled_cell
 from osmabench_ros.reports.headline import HEADLINES, Headline
-from osmabench_ros.reports.page.page import PAGE, page_environment, trusted
+from osmabench_ros.reports.page.page import PAGE, trusted, write_rendered
 from osmabench_ros.reports.plots.svg import MUTED, inline_svg, new_figure, page_style, series_style
 from osmabench_ros.reports.terminal import report_console
 from osmabench_ros.runs.sweep import SweepPoint, SweepReport, SweepSeries
@@ -22,9 +23,9 @@ from osmabench_ros.runs.sweep import SweepPoint, SweepReport, SweepSeries
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-
 _COLUMNS = 3
-Value = Callable[[SweepPoint], 'tuple[float, float | None, float | None] | None']
+Bounded = tuple[float, 'float | None', 'float | None']
+Value = Callable[[SweepPoint], 'Bounded | None']
 """A figure of a run with the bounds of its interval; None without one."""
 
 
@@ -33,7 +34,7 @@ def sweep_plot(report: SweepReport, headlines: Sequence[Headline]) -> str:
     if not any(not point.error for series in report.series for point in series.points):
         return ''
     panels: list[tuple[str, Value]] = [('Loss', _loss)]
-    panels += [(item.title, _quality(item)) for item in headlines]
+    panels += [(item.title, partial(_quality, item)) for item in headlines]
     columns = min(_COLUMNS, len(panels))
     rows = -(-len(panels) // columns)
     with page_style('sweep'):
@@ -93,24 +94,16 @@ def _lines(axes: Axes, report: SweepReport, value: Value) -> None:
     axes.grid(axis='y')
 
 
-def _loss(point: SweepPoint) -> tuple[float, float | None, float | None] | None:
+def _loss(point: SweepPoint) -> Bounded | None:
     return None if point.loss is None else (100 * point.loss, None, None)
 
 
-def _quality(headline: Headline) -> Value:
-    def value(point: SweepPoint) -> tuple[float, float | None, float | None] | None:
-        for record in point.metrics:
-            key = (record.suite, record.mode, record.metric)
-            if key == (headline.suite, headline.mode, headline.metric):
-                if record.value is None:
-                    return None
-                low, high = (
-                    None if bound is None else 100 * bound for bound in (record.low, record.high)
-                )
-                return 100 * record.value, low, high
+def _quality(headline: Headline, point: SweepPoint) -> Bounded | None:
+    record = headline.record_in(point.metrics)
+    if record is None or record.value is None:
         return None
-
-    return value
+    low, high = (None if bound is None else 100 * bound for bound in (record.low, record.high))
+    return 100 * record.value, low, high
 
 
 @dataclass(frozen=True)
@@ -142,18 +135,15 @@ def write_sweep_report(report: SweepReport, root: Path) -> None:
     write_json(root / 'report.json', report.model_dump(mode='json'))
     write_text(root / 'report.csv', _csv(report))
     headlines = shown_headlines(report)
-    text = (
-        page_environment()
-        .get_template('sweep.html')
-        .render(
-            report=report,
-            columns=COLUMNS,
-            headlines=headlines,
-            tables=[(series, sweep_rows(series, headlines)) for series in report.series],
-            plot=trusted(sweep_plot(report, headlines)),
-        )
+    write_rendered(
+        root / PAGE,
+        'sweep.html',
+        report=report,
+        columns=COLUMNS,
+        headlines=headlines,
+        tables=[(series, sweep_rows(series, headlines)) for series in report.series],
+        plot=trusted(sweep_plot(report, headlines)),
     )
-    write_text(root / PAGE, text)
 
 
 def shown_headlines(report: SweepReport) -> list[Headline]:

@@ -27,9 +27,9 @@ def report_console() -> Console:
     return Console(width=None if sys.stdout.isatty() else 110)
 
 
-def print_figures(report: RunReport, console: Console | None = None) -> None:
+def print_figures(report: RunReport) -> None:
     """Print the figures over all classes; those of single classes are in report.json."""
-    console = console or report_console()
+    console = report_console()
     table = Table(box=None, pad_edge=False, header_style='bold')
     for name in ('suite', 'mode', 'metric'):
         table.add_column(name, no_wrap=True)

@@ -14,7 +14,8 @@ from osmabench_ros.runs.evaluate.evaluation import TRUE_TRAJECTORY
 from osmabench_ros.runs.identity import slug
 from osmabench_ros.runs.matrix_on_disk import MatrixOnDisk, RunState
 from osmabench_ros.runs.plan import RunPlan
-from osmabench_ros.runs.prepare.preparation import PATH_FILE, QUESTIONS_FILE
+from osmabench_ros.runs.prepare.preparation import QUESTIONS_FILE
+from osmabench_ros.runs.prepare.shared_path import PATH_FILE
 from osmabench_ros.runs.results.results_folder import MANIFEST
 from osmabench_ros.simulation.conditions import name_of_condition
 from osmabench_ros.suites.hypo3d.generation import SUITE
@@ -74,7 +75,7 @@ class _Mapped:
         return parse_config(data, f'{name} beside {config.name}')
 
     def suite(self, **options: str) -> list[dict[str, Any]]:
-        """Return the suite that asks what was told of the changes, without telling it."""
+        """Return the suite that asks the questions again, without describing the changes."""
         left_out = {'remap', 'live_maps_every', 'before', 'change'}
         asked = self.options.model_dump(mode='json', exclude=left_out, exclude_defaults=True)
         before = str(self.questions_file.absolute())

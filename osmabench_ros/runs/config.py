@@ -20,10 +20,8 @@ from osmabench_ros.base.settings import setting
 from osmabench_ros.base.strict import FilePath, PathText, PlainName, Strict, validated
 from osmabench_ros.errors import ConfigError, check_all, suggestion
 from osmabench_ros.geometry.intrinsics import Intrinsics
-from osmabench_ros.runs.mapper_config import EvaluationConfig as EvaluationConfig
+from osmabench_ros.runs.mapper_config import EvaluationConfig, NodeProcessesConfig, RecordingConfig
 from osmabench_ros.runs.mapper_config import MapperConfig as MapperConfig
-from osmabench_ros.runs.mapper_config import NodeProcessesConfig as NodeProcessesConfig
-from osmabench_ros.runs.mapper_config import RecordingConfig as RecordingConfig
 from osmabench_ros.runs.mapper_config import SweepConfig as SweepConfig
 from osmabench_ros.runs.requirement import Requirement as Requirement
 from osmabench_ros.runs.requirement import known_suites

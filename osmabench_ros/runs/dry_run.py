@@ -18,13 +18,9 @@ from osmabench_ros.suites.suite import models_asked_by
 MAPPED_BESIDE = 'hypo3d maps changed scenes beside these runs, which are chosen once they are done'
 
 
+@nothing_asked()
 def expected_work(config: MatrixConfig, out: Path, shard: Shard | None = None) -> list[str]:
     """Return the planned work, a line each; loads the scenes, writes nothing."""
-    with nothing_asked():
-        return _expected_work(config, out, shard)
-
-
-def _expected_work(config: MatrixConfig, out: Path, shard: Shard | None) -> list[str]:
     preparation = Preparation()
     preparation.check_names(config)
     preparation.check_mappers(config)

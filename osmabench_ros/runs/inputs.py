@@ -62,13 +62,10 @@ def condition_digest(condition: Condition) -> str:
 
 def mapper_files(mapper: MapperConfig) -> dict[str, str]:
     """Return the digests of the files named by command, stack and options of a mapper."""
+    options = (value for _, value in _strings(mapper.options))
     found: dict[str, str] = {}
-    for text in mapper.command:
+    for text in (*mapper.command, mapper.stack, *mapper.variables.values(), *options):
         found |= _file(f'mapper {mapper.name}', text)
-    for text in (mapper.stack, *mapper.variables.values()):
-        found |= _file(f'mapper {mapper.name}', text)
-    for _, value in _strings(mapper.options):
-        found |= _file(f'mapper {mapper.name}', value)
     return found
 
 

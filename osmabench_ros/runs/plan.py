@@ -76,6 +76,16 @@ class RunPlan:
         return self.directory / 'map_snapshots'
 
     @property
+    def frames_directory(self) -> Path:
+        """Folder of the images that the run keeps."""
+        return self.directory / 'frames'
+
+    @property
+    def bag_directory(self) -> Path:
+        """Folder of the bag, if the run is recorded."""
+        return self.directory / 'bag'
+
+    @property
     def report_file(self) -> Path:
         """Report of the run."""
         return self.directory / 'report.json'

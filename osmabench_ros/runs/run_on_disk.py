@@ -11,6 +11,7 @@ from osmabench_ros.errors import RunError, errors_as
 from osmabench_ros.runs.config import MatrixConfig, parse_config
 from osmabench_ros.runs.identity import RunIdentity, SceneKey, Seeds, slug
 from osmabench_ros.runs.plan import RunPlan
+from osmabench_ros.runs.results.results_folder import MANIFEST
 from osmabench_ros.simulation.conditions import (
     Condition,
     load_condition,
@@ -18,7 +19,6 @@ from osmabench_ros.simulation.conditions import (
     parse_condition,
 )
 
-MANIFEST = 'manifest.json'
 _PARTS = 6
 
 _Item = TypeVar('_Item')

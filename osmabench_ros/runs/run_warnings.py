@@ -8,11 +8,10 @@ from collections.abc import Iterator, Sequence
 from osmabench_ros.base.files import read_json
 from osmabench_ros.errors import OsmabenchWarning
 from osmabench_ros.runs.plan import RunPlan
-from osmabench_ros.runs.prepare.preparation import PATH_FILE, Preparation
+from osmabench_ros.runs.prepare.preparation import Preparation
+from osmabench_ros.runs.prepare.shared_path import driven_trajectory
 from osmabench_ros.runs.results.results_folder import MANIFEST
 from osmabench_ros.simulation.ineffective_settings import inert_parts
-from osmabench_ros.simulation.robot_path import RobotPath
-from osmabench_ros.simulation.trajectory import sample_trajectory
 
 KEY = 'warnings'
 """Of the manifest of a run."""
@@ -38,10 +37,7 @@ def _of_condition(plan: RunPlan, preparation: Preparation) -> tuple[str, ...]:
     if plan.scene.sequence is not None:
         # There is no such path.
         return ()
-    condition, rate_hz = plan.condition, plan.config.trajectory.frame_rate_hz
-    path = RobotPath.read(plan.shared_directory / PATH_FILE)
-    trajectory = sample_trajectory(path, condition.motion_at(rate_hz), rate_hz)
-    return inert_parts(condition, preparation.scene_of(plan), trajectory)
+    return inert_parts(plan.condition, preparation.scene_of(plan), driven_trajectory(plan))
 
 
 def _of_lamps(plan: RunPlan, preparation: Preparation) -> Iterator[str]:

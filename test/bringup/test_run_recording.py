@@ -51,11 +51,7 @@ def test_a_bag_that_was_not_finished_fails_the_run_again_and_again(
     from osmabench_ros.base.owned_folder import claim_folder
     from osmabench_ros.bringup.runner import one_run
     from osmabench_ros.bringup.runner.node_processes import NodeProcesses
-    from osmabench_ros.bringup.spec.definition import (
-        bag_directory,
-        check_bag,
-        make_room_for_bag,
-    )
+    from osmabench_ros.bringup.spec.definition import check_bag, make_room_for_bag
     from osmabench_ros.errors import RunError
     from osmabench_ros.runs.config import parse_config
     from osmabench_ros.runs.identity import SceneKey
@@ -70,7 +66,7 @@ def test_a_bag_that_was_not_finished_fails_the_run_again_and_again(
     (plan,) = plan_runs(config, {config.scenes[0]: SceneKey('d', 's', 3)}, tmp_path)
     with pytest.raises(RunError, match='was not recorded'):
         check_bag(plan)
-    directory = bag_directory(plan)
+    directory = plan.bag_directory
     claim_folder(tmp_path)
     write_text(
         directory / 'recording.json',

@@ -22,20 +22,18 @@ from osmabench_ros.base import contract as topics  # noqa: E402
 from osmabench_ros.base.configuration import config_path  # noqa: E402
 from osmabench_ros.base.contract import (  # noqa: E402
     BAG_PLAYER,
+    BRIDGE,
     CONTRACT,
+    EVALUATOR,
+    MAPPER,
+    RECORDER,
     ContractTopic,
 )
 from osmabench_ros.bringup.runner.observer import RunObserver  # noqa: E402
-from osmabench_ros.bringup.spec.definition import (  # noqa: E402
-    BRIDGE,
-    EVALUATOR,
-    RECORDER,
-)
 from osmabench_ros.bringup.spec.isolation import (  # noqa: E402
     isolated_environment,
     private_domain,
 )
-from osmabench_ros.bringup.spec.node_spec import MAPPER  # noqa: E402
 from osmabench_ros.nodes.simulator_bridge import (  # noqa: E402
     frame_publisher,
     simulation_services,

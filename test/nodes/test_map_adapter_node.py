@@ -30,13 +30,10 @@ from osmabench_ros.errors import ConfigError  # noqa: E402
 from osmabench_ros.geometry.point_files import write_ply  # noqa: E402
 from osmabench_ros.maps.disk.storage import unpack_map  # noqa: E402
 from osmabench_ros.maps.semantic_map import SemanticMap  # noqa: E402
+from osmabench_ros.maps.topics.announced_map import MAX_PAYLOAD_BYTES, MapAssembler  # noqa: E402
 from osmabench_ros.nodes.map_adapter_node import MapAdapterNode  # noqa: E402
 from osmabench_ros.ros.messages.images import label_set_to_message  # noqa: E402
-from osmabench_ros.ros.messages.map_messages import (  # noqa: E402
-    MAX_PAYLOAD_BYTES,
-    MapAssembler,
-    point_cloud_message,
-)
+from osmabench_ros.ros.messages.map_messages import point_cloud_message  # noqa: E402
 from osmabench_ros.ros.messages.message_definitions import interface_class  # noqa: E402
 from osmabench_ros.ros.wire.qos import (  # noqa: E402
     diagnostics_profile,

@@ -26,6 +26,7 @@ from osmabench_ros.base import contract as topics  # noqa: E402
 from osmabench_ros.errors import ConfigError  # noqa: E402
 from osmabench_ros.maps.disk.storage import unpack_map  # noqa: E402
 from osmabench_ros.maps.semantic_map import SemanticMap  # noqa: E402
+from osmabench_ros.maps.topics.announced_map import MapAssembler  # noqa: E402
 from osmabench_ros.nodes import mapper_node  # noqa: E402
 from osmabench_ros.nodes.mapper_node import MapperNode  # noqa: E402
 from osmabench_ros.nodes.simulator_bridge.frame_publisher import FramePublisher  # noqa: E402
@@ -33,7 +34,6 @@ from osmabench_ros.ros.messages.images import (  # noqa: E402
     image_to_message,
     label_set_to_message,
 )
-from osmabench_ros.ros.messages.map_messages import MapAssembler  # noqa: E402
 from osmabench_ros.ros.messages.poses import stamp_to_message  # noqa: E402
 from osmabench_ros.ros.node.diagnostics import Level  # noqa: E402
 from osmabench_ros.ros.wire.qos import (  # noqa: E402

@@ -21,7 +21,8 @@ from osmabench_ros.runs.config import MatrixConfig, parse_config
 from osmabench_ros.runs.evaluate.evaluation import EvaluationInputs, evaluate_run, versions
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.plan import RunPlan, config_digest, plan_runs
-from osmabench_ros.runs.prepare.preparation import GROUND_TRUTH_FOLDER, PATH_FILE, QUESTIONS_FILE
+from osmabench_ros.runs.prepare.preparation import GROUND_TRUTH_FOLDER, QUESTIONS_FILE
+from osmabench_ros.runs.prepare.shared_path import PATH_FILE
 from osmabench_ros.runs.results.report_model import MatrixReport, RunReport, Status, unmet
 from osmabench_ros.runs.results.timings import TIMINGS, Measurements, Participation, timings_of
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph, SceneNode, ScoredLabel

@@ -9,7 +9,7 @@ import pytest
 from reports.synthetic_matrix import Matrix
 from scipy.spatial import cKDTree
 
-from osmabench_ros.reports.page.confusion_table import confusion_tables
+from osmabench_ros.reports.page.figure_tables import confusion_tables
 from osmabench_ros.reports.pictures.view_3d import LARGEST_CLOUD, thinned, three_js
 from osmabench_ros.reports.report_run import joined
 from osmabench_ros.runs.prepare.preparation import GROUND_TRUTH_FOLDER

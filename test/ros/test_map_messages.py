@@ -19,12 +19,8 @@ from osmabench_ros.maps.semantic_map import (  # noqa: E402
     Provenance,
     SemanticMap,
 )
-from osmabench_ros.ros.messages.map_messages import (  # noqa: E402
-    MapAssembler,
-    graph_from_message,
-    graph_to_message,
-    map_to_messages,
-)
+from osmabench_ros.maps.topics.announced_map import MapAssembler, graph_from_message  # noqa: E402
+from osmabench_ros.ros.messages.map_messages import graph_to_message, map_to_messages  # noqa: E402
 from osmabench_ros.semantics.labels import LabelSet  # noqa: E402
 from osmabench_ros.semantics.scene_graph import (  # noqa: E402
     NodeKind,

@@ -17,12 +17,8 @@ from osmabench_ros.errors import ConfigError, SimulationError
 from osmabench_ros.geometry.stamped_trajectory import read_tum
 from osmabench_ros.runs.config import MatrixConfig, SceneConfig, parse_config
 from osmabench_ros.runs.evaluate.evaluation import TRUE_TRAJECTORY
-from osmabench_ros.runs.prepare.preparation import (
-    COVERAGE_FILE,
-    GROUND_TRUTH_FOLDER,
-    PATH_FILE,
-    Preparation,
-)
+from osmabench_ros.runs.prepare.preparation import COVERAGE_FILE, GROUND_TRUTH_FOLDER, Preparation
+from osmabench_ros.runs.prepare.shared_path import PATH_FILE
 from osmabench_ros.runs.run_warnings import run_warnings
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.sequences.ground_truth import read_ground_truth

@@ -24,7 +24,8 @@ from osmabench_ros.runs.identity import RunIdentity, SceneKey, Seeds
 from osmabench_ros.runs.inputs import input_digests
 from osmabench_ros.runs.plan import RunPlan, config_digest, plan_runs
 from osmabench_ros.runs.prepare.generation import OutputFormat, generate_sequences
-from osmabench_ros.runs.prepare.preparation import PATH_FILE, QUESTIONS_FILE, Preparation
+from osmabench_ros.runs.prepare.preparation import QUESTIONS_FILE, Preparation
+from osmabench_ros.runs.prepare.shared_path import PATH_FILE
 from osmabench_ros.runs.results.run_manifest import run_manifest
 from osmabench_ros.runs.run_on_disk import open_run
 from osmabench_ros.scenes.scene import Scene

@@ -62,7 +62,7 @@ def read_xml(path: Path | str, error: type[OsmabenchError]) -> ElementTree.Eleme
 
 
 def parse_json(text: str | bytes, source: Path | str, error: type[OsmabenchError]) -> Any:
-    """Return what a JSON text says; raises `error`, which names `source`, or LimitError."""
+    """Return the content of a JSON text; raises `error`, which names `source`, or LimitError."""
     data, where = _bounded(text, source, error), shown(source)
     decoded = _decoded(data, where, error)
     _check_json_depth(data, where)
@@ -91,7 +91,7 @@ def parse_json(text: str | bytes, source: Path | str, error: type[OsmabenchError
 
 
 def parse_yaml(text: str | bytes, source: Path | str, error: type[OsmabenchError]) -> Any:
-    """Return what a YAML text from outside says; raises as `parse_json`, and for bad aliases."""
+    """Return the content of a YAML text; raises as `parse_json`, also for bad aliases."""
     from osmabench_ros.base.limits.yaml_events import YamlReader
 
     data, where = _bounded(text, source, error), shown(source)
@@ -99,7 +99,7 @@ def parse_yaml(text: str | bytes, source: Path | str, error: type[OsmabenchError
 
 
 def parse_mapping(text: str, source: str, error: type[OsmabenchError]) -> dict[str, Any]:
-    """Return the mapping that a YAML text says, an empty one if empty; raises as `parse_yaml`."""
+    """Return the mapping in a YAML text, an empty one if it is empty; raises as `parse_yaml`."""
     data = parse_yaml(text, source, error)
     data = {} if data is None else data
     if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):

@@ -19,11 +19,9 @@ FORMATS = ('PNG', 'JPEG', 'BMP', 'GIF', 'PPM', 'TGA', 'TIFF', 'WEBP')
 _BYTES_PER_PIXEL = 4
 
 
-def read_image(
-    path: Path | str, error: type[OsmabenchError], formats: tuple[str, ...] = FORMATS
-) -> Image.Image:
+def read_image(path: Path | str, error: type[OsmabenchError]) -> Image.Image:
     """Read the first frame of an untrusted picture file; see `decoded_image`."""
-    return decoded_image(read_bytes(path, error), path, error, formats)
+    return decoded_image(read_bytes(path, error), path, error)
 
 
 def decoded_image(

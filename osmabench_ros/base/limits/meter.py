@@ -206,10 +206,7 @@ def read_member(archive: zipfile.ZipFile, name: str, meter: Meter) -> bytes:
     except KeyError as error:
         raise MapError(f'is malformed: it lacks "{name[:_MAX_SHOWN]}"') from error
     meter.take(info.file_size)
-    blocks = []
-    for block in blocks_of(archive, info, meter):
-        blocks.append(block)
-    return b''.join(blocks)
+    return b''.join(blocks_of(archive, info, meter))
 
 
 def blocks_of(archive: zipfile.ZipFile, info: zipfile.ZipInfo, meter: Meter) -> Iterator[bytes]:

@@ -27,7 +27,7 @@ RUN_BYTES = 2 * GIB
 """What a run of a bundled mapper takes, unless it says otherwise."""
 
 CGROUP = Path('/sys/fs/cgroup')
-"""Where Linux tells a container its limits."""
+"""Where Linux shows a container its limits."""
 
 _ROUNDING = 1e-9
 

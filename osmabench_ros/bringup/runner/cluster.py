@@ -79,13 +79,13 @@ class Cluster(Strict):
 
 
 class _News:
-    """An actor: what tasks have said since the last look, of each the latest."""
+    """An actor: the news of tasks since the last look, of each the latest, and their warnings."""
 
     def __init__(self) -> None:
         self._latest: dict[str, WorkNews] = {}
         self._warnings: list[str] = []
 
-    def tell(self, name: str, item: WorkNews | WorkWarning) -> None:
+    def add(self, name: str, item: WorkNews | WorkWarning) -> None:
         if isinstance(item, WorkNews):
             self._latest[name] = item
         else:
@@ -104,7 +104,7 @@ def _remote_task(order: ClusterOrder, news: Any, name: str) -> tuple[str, TaskOu
     # Ray blocks it, and nodes that inherit that would wait for SIGTERM.
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     node = ray.get_runtime_context().get_node_id()
-    return node, carry_out(order, lambda item: news.tell.remote(name, item))
+    return node, carry_out(order, lambda item: news.add.remote(name, item))
 
 
 @dataclass(frozen=True)
@@ -302,24 +302,24 @@ class OnCluster:
                 self._ready.append(item)
 
     def _hear(self) -> None:
-        """Show what tasks say, from time to time."""
+        """Show the news of tasks, from time to time."""
         if time.monotonic() - self._heard_s < LOOK_EVERY_S:
             return
         self._heard_s = time.monotonic()
         with signals_held(), suppress(self._ray.exceptions.RayError):
-            latest, said = self._ray.get(self._news.taken.remote(), timeout=LOOK_EVERY_S)
+            latest, texts = self._ray.get(self._news.taken.remote(), timeout=LOOK_EVERY_S)
             self._latest |= latest
-            for text in said:
+            for text in texts:
                 warnings.warn(text, OsmabenchWarning, stacklevel=2)
-        told = [item for item in self._at_ray.values() if item.name in self._latest]
+        known = [item for item in self._at_ray.values() if item.name in self._latest]
         lines = [
             f'{item.task.label(self._count)}: {self._latest[item.name].text}'
-            for item in told[:SHOWN]
+            for item in known[:SHOWN]
         ]
-        if len(told) > SHOWN:
-            lines.append(f'and {len(told) - SHOWN} more under way')
+        if len(known) > SHOWN:
+            lines.append(f'and {len(known) - SHOWN} more under way')
         under_way = sum(
-            self._latest[item.name].fraction for item in told if not item.task.prepares
+            self._latest[item.name].fraction for item in known if not item.task.prepares
         )
         self._progress('\n'.join(lines), (len(self._reports) + under_way) / self._count)
 

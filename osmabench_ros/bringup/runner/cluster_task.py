@@ -117,7 +117,7 @@ def patiently(action: Callable[[], _Result], progress: Progress, patience_s: flo
         except NodeFaultError:
             raise
         except (OSError, RunError) as error:
-            if _tells_of_full_disk(error) or time.monotonic() + pause_s > deadline_s:
+            if _is_full_disk(error) or time.monotonic() + pause_s > deadline_s:
                 raise
             progress(f'waiting for the shared folder: {error}', 0.0)
         time.sleep(pause_s)
@@ -196,11 +196,11 @@ def _carried_out(order: ClusterOrder, reporter: Reporter) -> TaskOutcome:
     preparation, nodes = _kept(plan.config.node_processes.runs_each)
 
     def waiting(action: Callable[[], _Result]) -> _Result:
-        return patiently(action, reporter.tell, order.patience_s)
+        return patiently(action, reporter.progress, order.patience_s)
 
     def uploaded(folder: Path) -> None:
         if order.upload:
-            reporter.tell('uploading', 1.0)
+            reporter.progress('uploading', 1.0)
             waiting(lambda: upload(folder, order.upload))
 
     waiting(lambda: _enter(order))
@@ -219,14 +219,12 @@ def _carried_out(order: ClusterOrder, reporter: Reporter) -> TaskOutcome:
         work = replace(order.work, plan=own, runs_at_once=at_once)
         done = carried_out(work, preparation, nodes, reporter)
         error = done.report.error if done.report else done.error
-        if error and (
-            _tells_of_full_disk(error) or shutil.disk_usage(here).free < FULL_BELOW_BYTES
-        ):
+        if error and (_is_full_disk(error) or shutil.disk_usage(here).free < FULL_BELOW_BYTES):
             raise NodeFaultError(f'{os.strerror(errno.ENOSPC)}: {here}; {error}')
         if order.work.prepares and error:
             return TaskOutcome(done)
         product = own.shared_directory if order.work.prepares else own.directory
-        reporter.tell('copying to the shared folder', 1.0)
+        reporter.progress('copying to the shared folder', 1.0)
         waiting(lambda: deliver(product, order.delivery))
         if done.report is not None and done.report.status is Status.COMPLETE:
             uploaded(product)
@@ -264,5 +262,5 @@ def _check_inputs(order: ClusterOrder, found: Mapping[str, str]) -> None:
         )
 
 
-def _tells_of_full_disk(error: object) -> bool:
+def _is_full_disk(error: object) -> bool:
     return os.strerror(errno.ENOSPC) in str(error)

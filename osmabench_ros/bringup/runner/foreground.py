@@ -14,8 +14,7 @@ from typing import Any
 
 from rclpy.node import Node
 
-from osmabench_ros.base.contract import BAG_PLAYER as BAG_PLAYER
-from osmabench_ros.base.contract import STEP_RUN
+from osmabench_ros.base.contract import BAG_PLAYER, STEP_RUN
 from osmabench_ros.base.files import check_folder
 from osmabench_ros.base.processes import signals_held
 from osmabench_ros.base.progress import Progress

@@ -111,7 +111,7 @@ def _run_all(
             reports = _with_figures(config, plans, ended)
             return write_matrix_report(config, plans, reports, plans[0].root, origin)
         except OsmabenchError as error:
-            # What cannot be written would say it.
+            # The report would name these errors, and cannot be written.
             failed = (f'{item.run_id}: {item.error}' for item in ended if item.error)
             raise RunError('. Before that: '.join((str(error), *failed))) from error
 

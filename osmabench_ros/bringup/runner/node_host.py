@@ -1,8 +1,8 @@
 """The process that hosts nodes of one kind, one after another, each as if the process were new.
 
 What costs time, imports above all, is done once. A node gets a ROS context, and with it a ROS
-domain, parameters and endpoints, of its own: that takes hundredths of a second, and nothing that
-was said in one run can reach the next.
+domain, parameters and endpoints, of its own: that takes hundredths of a second, and no message
+of one run can reach the next.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _host(node_main: Callable[[], int], run: HostedRun) -> HostedEnd:
 def _log_to(file: Path) -> None:
     """Write what this process prints, from C too, to the end of a file."""
     for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError):  # a full disk; /diagnostics has said it all the same
+        with suppress(OSError):  # a full disk; /diagnostics has it all the same
             stream.flush()
     handle = os.open(file, os.O_WRONLY | os.O_APPEND)
     for number in (1, 2):

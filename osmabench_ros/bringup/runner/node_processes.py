@@ -80,12 +80,12 @@ class HostProcess(ManagedProcess):
         if self._end is None:
             self.interrupt()
 
-    def ended_clean(self, within_s: float = GRACE_S) -> bool:
+    def ended_clean(self) -> bool:
         """Wait for the node to end; return whether the process may host another."""
         start_s = asked_s = time.monotonic()
         while self.poll() is None:
             now_s = time.monotonic()
-            if now_s - start_s > within_s:
+            if now_s - start_s > GRACE_S:
                 return False
             if now_s - asked_s > ASK_EVERY_S:
                 # A node that was just starting has not heard it.
@@ -95,7 +95,7 @@ class HostProcess(ManagedProcess):
         if self._end is None or not self._end.clean or self._end.exit_code not in VERDICTS:
             return False
         # As at the end of a process of its own.
-        end_processes([item for item in self.family() if item.pid != self.pid], within_s)
+        end_processes([item for item in self.family() if item.pid != self.pid], GRACE_S)
         return True
 
     def retire(self) -> None:

@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from osmabench_ros.base.contract import BAG_RECORDER as BAG_RECORDER
-from osmabench_ros.base.contract import SEMANTIC_MAP
+from osmabench_ros.base.contract import EVALUATOR, MAPPER, RECORDER, SEMANTIC_MAP
 from osmabench_ros.base.files import check_folder
 from osmabench_ros.base.owned_folder import claim_folder
 from osmabench_ros.base.strict import read_model
-from osmabench_ros.bringup.spec.definition import EVALUATOR, RECORDER, recorder_node
+from osmabench_ros.bringup.spec.definition import recorder_node
 from osmabench_ros.bringup.spec.mapping_nodes import adapter, adapter_settings, stack_values
-from osmabench_ros.bringup.spec.node_spec import MAPPER, NodeSpec
+from osmabench_ros.bringup.spec.node_spec import NodeSpec
 from osmabench_ros.errors import ConfigError, RunError
 from osmabench_ros.geometry.axes import optical_pose_in_link
 from osmabench_ros.mappers.live_method import load_live_method

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable
 from contextlib import ExitStack, suppress
 
+from osmabench_ros.base.contract import BRIDGE, MAPPER
 from osmabench_ros.base.files import write_json
 from osmabench_ros.base.owned_folder import remove_ours, remove_what_was_left
 from osmabench_ros.base.processes import AttentiveClock
@@ -15,15 +16,10 @@ from osmabench_ros.base.strict import read_model
 from osmabench_ros.bringup.runner.node_processes import RUN_VARIABLE, NodeProcesses
 from osmabench_ros.bringup.runner.observer import RunObserver
 from osmabench_ros.bringup.runner.processes import ManagedProcess
-from osmabench_ros.bringup.spec.definition import (
-    BRIDGE,
-    check_bag,
-    make_room_for_bag,
-    nodes_of_run,
-)
+from osmabench_ros.bringup.spec.definition import check_bag, make_room_for_bag, nodes_of_run
 from osmabench_ros.bringup.spec.isolation import environment, isolated_environment, private_domain
 from osmabench_ros.bringup.spec.mapping_nodes import STACK_FOLDER, stack_folder
-from osmabench_ros.bringup.spec.node_spec import MAPPER, METHOD, NodeSpec
+from osmabench_ros.bringup.spec.node_spec import METHOD, NodeSpec
 from osmabench_ros.errors import IncompleteError, OsmabenchError, ParticipantError, RunError
 from osmabench_ros.ros.wire.run_token import VARIABLE, new_token
 from osmabench_ros.runs.evaluate.evaluation import (
@@ -134,7 +130,7 @@ class _LiveRun:
     def _check(self) -> None:
         for name, process in self._processes.items():
             code = process.poll()
-            # Somebody else's node may leave once it has said its map.
+            # Somebody else's node may leave once it has published its map.
             gone = code == 0 and name in self._foreign and self._finished_s is not None
             if code is not None and name != self._last and not gone:
                 raise ParticipantError(f'node "{name}" ended before the run: {self._reason(name)}')

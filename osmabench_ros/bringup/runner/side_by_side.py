@@ -57,7 +57,7 @@ class Worker(SupervisedProcess):
             )
 
     def news(self) -> list[WorkNews | WorkWarning | WorkDone]:
-        """Return what it has said since; if it has died, that its work failed by that."""
+        """Return its messages since the last call; if it has died, that its work failed so."""
         found = []
         try:
             while self.channel.poll():
@@ -202,7 +202,7 @@ class _SideBySide:
                 worker.poll()
                 for item in worker.news():
                     self._take(worker, item)
-            self._tell()
+            self._show()
         self._retire()
         return [self._reports[number] for number in range(self._count)]
 
@@ -277,7 +277,7 @@ class _SideBySide:
                 self._waiting.remove(task)
                 self._reports[task.number] = failed(task.plan, error)
 
-    def _tell(self) -> None:
+    def _show(self) -> None:
         """Show what every worker does, a line each."""
         works = sorted(self._working.values(), key=lambda item: item.task.number)
         lines = [f'{work.task.label(self._count)}: {work.text}' for work in works]
@@ -307,19 +307,19 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
 
 
 class Reporter:
-    """Tells the runner how far the work is, not too often, and what to warn of."""
+    """Reports to the runner how far the work is, not too often, and what to warn of."""
 
     def __init__(
         self, send: Callable[[WorkNews | WorkWarning], object], period_s: float = NEWS_PERIOD_S
     ) -> None:
         self._send, self._period_s = send, period_s
-        self._text, self._told_s = '', 0.0
+        self._text, self._sent_s = '', 0.0
 
-    def tell(self, text: str, fraction: float) -> None:
+    def progress(self, text: str, fraction: float) -> None:
         """Send how far the work is."""
         now_s = time.monotonic()
-        if text != self._text or now_s - self._told_s > self._period_s:
-            self._text, self._told_s = text, now_s
+        if text != self._text or now_s - self._sent_s > self._period_s:
+            self._text, self._sent_s = text, now_s
             self._send(WorkNews(text, fraction))
 
     def warn(
@@ -347,11 +347,11 @@ def carried_out(
     with environment(visible):
         if not order.prepares:
             report = run_one(
-                order.plan, preparation, nodes, reporter.tell, runs_at_once=order.runs_at_once
+                order.plan, preparation, nodes, reporter.progress, runs_at_once=order.runs_at_once
             )
             return WorkDone(without_figures(report))
         try:
-            preparation.prepare(order.plan, reporter.tell)
+            preparation.prepare(order.plan, reporter.progress)
         except (OsmabenchError, OSError) as error:
             return WorkDone(error=str(error))
         return WorkDone()

@@ -141,25 +141,21 @@ BODY_FRAMES = (topics.WORLD_FRAME, 'map', 'odom')
 
 def check_intrinsics(topic: str, info: CameraInfo) -> list[Finding]:
     """Check K, D, R and P of one message."""
-    faults = _matrix_faults(info) + _rectification_faults(info)
+    faults = _matrix_faults(topic, info) + _rectification_faults(topic, info)
     if any(info.d):
-        faults.append(
-            (
-                Severity.FAILED,
-                f'images are distorted: D is {[round(v, 4) for v in info.d]}',
-                'rectify (image_proc) and publish camera_info of the rectified image, D all 0',
-            )
-        )
+        detail = f'images are distorted: D is {[round(v, 4) for v in info.d]}'
+        remedy = 'rectify (image_proc) and publish camera_info of the rectified image, D all 0'
+        faults.append(failed(topic, detail, remedy))
     elif not faults:
         try:
             intrinsics_from_message(info, topic)
         except ContractError as error:
-            faults.append((Severity.FAILED, str(error), 'calibrate the camera'))
+            faults.append(failed(topic, str(error), 'calibrate the camera'))
     if not info.header.frame_id:
         remedy = 'set header.frame_id to the optical frame'
-        faults.append((Severity.WARN, 'frame_id is empty', remedy))
+        faults.append(warned(topic, 'frame_id is empty', remedy))
     if faults:
-        return [Finding(topic, level, detail, remedy) for level, detail, remedy in faults]
+        return faults
     detail = (
         f'{info.width} x {info.height}, fx {info.k[0]:.1f}, fy {info.k[4]:.1f}, '
         f'frame {info.header.frame_id}'
@@ -167,15 +163,14 @@ def check_intrinsics(topic: str, info: CameraInfo) -> list[Finding]:
     return [ok(topic, detail)]
 
 
-def _matrix_faults(info: CameraInfo) -> list[tuple[Severity, str, str]]:
+def _matrix_faults(topic: str, info: CameraInfo) -> list[Finding]:
     k = np.array(info.k, float).reshape(3, 3)
     calibrate = 'load a calibration in the camera driver'
     if not k.any() or not np.isfinite(k).all() or min(k[0, 0], k[1, 1]) <= 0:
-        return [
-            (Severity.FAILED, 'K is zero or not finite: the camera is not calibrated', calibrate)
-        ]
+        detail = 'K is zero or not finite: the camera is not calibrated'
+        return [failed(topic, detail, calibrate)]
     if not info.width or not info.height:
-        return [(Severity.FAILED, 'width and height are not set', calibrate)]
+        return [failed(topic, 'width and height are not set', calibrate)]
     share, aspect = k[0, 0] / info.width, k[0, 0] / k[1, 1]
     faults = []
     if (
@@ -184,25 +179,25 @@ def _matrix_faults(info: CameraInfo) -> list[tuple[Severity, str, str]]:
     ):
         detail = f'fx {k[0, 0]:.1f}, fy {k[1, 1]:.1f} are odd for {info.width} x {info.height}'
         remedy = 'is it the calibration of another resolution? scale K with the image'
-        faults.append((Severity.WARN, detail, remedy))
+        faults.append(warned(topic, detail, remedy))
     if not (0 < k[0, 2] < info.width and 0 < k[1, 2] < info.height):
         detail = f'the principal point ({k[0, 2]:.1f}, {k[1, 2]:.1f}) lies outside the image'
-        faults.append((Severity.FAILED, detail, 'scale K with the image'))
+        faults.append(failed(topic, detail, 'scale K with the image'))
     return faults
 
 
-def _rectification_faults(info: CameraInfo) -> list[tuple[Severity, str, str]]:
+def _rectification_faults(topic: str, info: CameraInfo) -> list[Finding]:
     k, r = np.array(info.k, float).reshape(3, 3), np.array(info.r, float).reshape(3, 3)
     p = np.array(info.p, float).reshape(3, 4)
     if not r.any() or not p.any():
         empty = ' and '.join(name for name, matrix in (('R', r), ('P', p)) if not matrix.any())
         remedy = 'fill R with the identity and P with K; other nodes (RViz, image_proc) need them'
-        return [(Severity.WARN, f'{empty} is empty', remedy)]
+        return [warned(topic, f'{empty} is empty', remedy)]
     if not info.distortion_model:
-        return [(Severity.WARN, 'distortion_model is empty', "set it to 'plumb_bob'")]
+        return [warned(topic, 'distortion_model is empty', "set it to 'plumb_bob'")]
     if not np.allclose(p[:, :3], k, rtol=1e-3, atol=1e-3):
         remedy = 'for rectified images K must be the left part of P'
-        return [(Severity.WARN, f'P says fx {p[0, 0]:.1f}, K says {k[0, 0]:.1f}', remedy)]
+        return [warned(topic, f'P says fx {p[0, 0]:.1f}, K says {k[0, 0]:.1f}', remedy)]
     return []
 
 
@@ -238,11 +233,11 @@ def check_optical(topic: str, frame: str) -> list[Finding]:
 
 def check_expected(topic: str, info: CameraInfo, expected: Intrinsics) -> list[Finding]:
     """Compare intrinsics with those of a configuration."""
-    said = (info.width, info.height, round(info.k[0], 1))
+    given = (info.width, info.height, round(info.k[0], 1))
     wanted = (expected.width, expected.height, round(expected.fx, 1))
-    if said == wanted:
+    if given == wanted:
         return []
-    detail = 'is {} x {}, fx {}; the configuration says {} x {}, fx {}'.format(*said, *wanted)
+    detail = 'is {} x {}, fx {}; the configuration says {} x {}, fx {}'.format(*given, *wanted)
     return [warned(topic, detail, 'change camera: in the configuration')]
 
 

@@ -73,14 +73,14 @@ def names_of_robot(file: Path) -> StackNames:
         raise ConfigError(f'robot file {file}: must be a mapping, and "topics" in it one too')
     remappings = {str(name): str(value) for name, value in data.get('topics', {}).items()}
     check_names_of_topics(remappings, f'robot file {file}')
-    said = data.get('map')
+    given = data.get('map')
     extra = {}
     if (
-        isinstance(said, dict)
-        and {'topic', 'type'} <= said.keys()
-        and '$' not in str(said['topic'])
+        isinstance(given, dict)
+        and {'topic', 'type'} <= given.keys()
+        and '$' not in str(given['topic'])
     ):
-        extra = {str(said['topic']): str(said['type'])}
+        extra = {str(given['topic']): str(given['type'])}
     return StackNames(remappings=remappings, extra_topics=extra)
 
 

@@ -13,8 +13,8 @@ from osmabench_ros.bringup.doctor.preflight import Finding, Severity, absent, fa
 from osmabench_ros.bringup.running_stack.stack_observation import StackObservation, TopicRecord
 from osmabench_ros.errors import ContractError
 from osmabench_ros.maps.message_content import records_of_message
+from osmabench_ros.maps.topics.announced_map import graph_from_message
 from osmabench_ros.msg import RunInfo, RunState, SemanticMap
-from osmabench_ros.ros.messages.map_messages import graph_from_message
 from osmabench_ros.ros.messages.poses import SECOND_NS, stamp_from_message
 
 STATES = {

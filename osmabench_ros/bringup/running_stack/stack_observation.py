@@ -261,14 +261,8 @@ class _Listeners:
 
 
 def _is_heavy(name: str, kind: type[Any]) -> bool:
-    return (
-        'data' in kind.get_fields_and_field_types() or _contract(name) is topics.Delivery.LOSSLESS
-    )
-
-
-def _contract(name: str) -> topics.Delivery | None:
-    found: list[topics.ContractTopic] = [item for item in topics.CONTRACT if item.name == name]
-    return found[0].delivery if found else None
+    lossless = (x.name for x in topics.CONTRACT if x.delivery is topics.Delivery.LOSSLESS)
+    return name in lossless or 'data' in kind.get_fields_and_field_types()
 
 
 def _full_names(node: Node) -> Sequence[str]:

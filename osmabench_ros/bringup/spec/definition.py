@@ -7,10 +7,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from osmabench_ros.base.contract import BAG_RECORDER, MAPPER
-from osmabench_ros.base.contract import BRIDGE as BRIDGE
-from osmabench_ros.base.contract import EVALUATOR as EVALUATOR
-from osmabench_ros.base.contract import RECORDER as RECORDER
+from osmabench_ros.base.contract import BAG_RECORDER, BRIDGE, EVALUATOR, MAPPER, RECORDER
 from osmabench_ros.base.owned_folder import move_ours
 from osmabench_ros.bringup.spec.mapping_nodes import STACK_FOLDER, mapping_nodes
 from osmabench_ros.bringup.spec.node_spec import NodeSpec
@@ -25,7 +22,8 @@ from osmabench_ros.ros.node.settings import (
 from osmabench_ros.runs.config import PacingConfig, PacingMode, SceneConfig, TrajectoryConfig
 from osmabench_ros.runs.mapper_config import Settling
 from osmabench_ros.runs.plan import RunPlan, config_digest
-from osmabench_ros.runs.prepare.preparation import GROUND_TRUTH_FOLDER, PATH_FILE, QUESTIONS_FILE
+from osmabench_ros.runs.prepare.preparation import GROUND_TRUTH_FOLDER, QUESTIONS_FILE
+from osmabench_ros.runs.prepare.shared_path import PATH_FILE
 from osmabench_ros.sequences.bags.recording_report import (
     RecordedTopics,
     RecordingSettings,
@@ -51,9 +49,6 @@ def sequence_player(sequence: Path, values: Mapping[str, Any]) -> NodeSpec:
     pacing = PacingConfig(mode=PacingMode.REALTIME, speed_factor=values['rate'])
     settings = BridgeSettings(sequence=sequence, pacing=pacing, start_paused=values['paused'])
     return bridge_alone(settings)
-
-
-FRAMES_FOLDER = 'frames'
 
 
 def nodes_of_run(plan: RunPlan, work: Path | None = None) -> list[NodeSpec]:
@@ -115,7 +110,7 @@ def _recorder(plan: RunPlan, signed: bool) -> NodeSpec:
         'map_recorder_node',
         MapRecorderSettings(
             map_directory=plan.map_directory,
-            frames_directory=plan.directory / FRAMES_FOLDER,
+            frames_directory=plan.frames_directory,
             participant=MAPPER,
             signed=signed,
             pacing=plan.pacing_config,
@@ -145,9 +140,6 @@ def _evaluator(plan: RunPlan) -> NodeSpec:
     )
 
 
-BAG_FOLDER = 'bag'
-
-
 def recorder_node(directory: Path, settings: RecordingSettings) -> NodeSpec:
     """Return the node that records to a folder."""
     here = settings.model_copy(update={'bag_directory': directory.absolute()})
@@ -167,20 +159,15 @@ def bag_recorder(plan: RunPlan, own_topics: Sequence[str]) -> list[NodeSpec]:
         max_file_s=settings.split_duration_s,
         acks=plan.pacing is PacingMode.LOCKSTEP,
     )
-    return [recorder_node(bag_directory(plan), recording)]
-
-
-def bag_directory(plan: RunPlan) -> Path:
-    """Return the folder of the bag of a run."""
-    return plan.directory / BAG_FOLDER
+    return [recorder_node(plan.bag_directory, recording)]
 
 
 def make_room_for_bag(plan: RunPlan) -> None:
     """Move the bag of an interrupted attempt aside; it may be its only result."""
-    directory = bag_directory(plan)
+    directory = plan.bag_directory
     if plan.config.recording.enabled and directory.exists():
         for number in count(1):
-            aside = directory.with_name(f'{BAG_FOLDER}_interrupted_{number}')
+            aside = directory.with_name(f'{directory.name}_interrupted_{number}')
             if not aside.exists():
                 move_ours(directory, aside)
                 return
@@ -190,9 +177,8 @@ def check_bag(plan: RunPlan) -> None:
     """Raise RunError if the run ended but its bag was not finished."""
     if not plan.config.recording.enabled:
         return
-    directory = bag_directory(plan)
     try:
-        report = read_report(directory)
+        report = read_report(plan.bag_directory)
     except SequenceError as error:
         raise RunError(
             f'run {plan.identity.run_id} was not recorded: {error}; start over with --fresh'

@@ -10,9 +10,10 @@ from typing import Any
 import yaml
 
 from osmabench_ros.base import contract as topics
+from osmabench_ros.base.contract import MAPPER
 from osmabench_ros.base.files import Existing, filled_folder, write_text
 from osmabench_ros.base.owned_folder import claim_folder
-from osmabench_ros.bringup.spec.node_spec import MAPPER, METHOD, NodeSpec
+from osmabench_ros.bringup.spec.node_spec import METHOD, NodeSpec
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.mappers.live_method import (
     LiveMethod,

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from osmabench_ros.base.contract import MAPPER as MAPPER
 from osmabench_ros.base.files import write_text
 from osmabench_ros.ros.node.parameters import PLAN_FILE
 from osmabench_ros.ros.node.settings import TfSettings

@@ -87,10 +87,8 @@ def _load_raw(directory: Path) -> tuple[RawMap | None, list[Fault]]:
         return None, faults
     arrays: dict[str, NDArray[Any]] = {}
     for name in array_names(document):
-        try:
+        with _noting(name, faults):
             arrays[name] = read_npy(directory / name, MapError)
-        except OsmabenchError as error:
-            faults.append(Fault(name, '', str(error)))
     raw = RawMap(
         document,
         arrays,
@@ -99,6 +97,15 @@ def _load_raw(directory: Path) -> tuple[RawMap | None, list[Fault]]:
         _trajectory(directory / TRAJECTORY, faults),
     )
     return raw, [*faults, *faults_of_content(raw)]
+
+
+@contextmanager
+def _noting(name: str, faults: list[Fault]) -> Iterator[None]:
+    """Add what is wrong with a file to the faults, and go on."""
+    try:
+        yield
+    except OsmabenchError as error:
+        faults.append(Fault(name, '', str(error)))
 
 
 def _form_faults(text: str | bytes) -> list[Fault]:
@@ -127,36 +134,29 @@ def _cloud(
     if not (directory / CLOUD).is_file():
         faults.append(Fault(CLOUD, '', 'does not exist, though map.json has a dense part'))
         return None
-    try:
+    with _noting(CLOUD, faults):
         return read_ply(directory / CLOUD)
-    except OsmabenchError as error:
-        faults.append(Fault(CLOUD, '', str(error)))
-        return None
+    return None
 
 
 def _extras(directory: Path, faults: list[Fault]) -> dict[str, Any]:
     path = directory / EXTRAS
     if not path.is_file():
         return {}
-    try:
+    with _noting(EXTRAS, faults):
         extras = read_json(path, MapError)
-    except OsmabenchError as error:
-        faults.append(Fault(EXTRAS, '', str(error)))
-        return {}
-    if not isinstance(extras, dict):
+        if isinstance(extras, dict):
+            return extras
         faults.append(Fault(EXTRAS, '', f'must hold an object, not a {type(extras).__name__}'))
-        return {}
-    return extras
+    return {}
 
 
 def _trajectory(path: Path, faults: list[Fault]) -> StampedTrajectory | None:
     if not path.is_file():
         return None
-    try:
+    with _noting(TRAJECTORY, faults):
         return read_tum(path)
-    except OsmabenchError as error:
-        faults.append(Fault(TRAJECTORY, '', str(error)))
-        return None
+    return None
 
 
 def write_npy(stream: IO[bytes], array: NDArray[Any]) -> None:

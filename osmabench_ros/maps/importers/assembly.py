@@ -273,7 +273,7 @@ def header(
     )
 
 
-def scored_labels(
+def _scored_labels(
     labels: Sequence[tuple[str, float]], options: ImportOptions
 ) -> tuple[ScoredLabel, ...]:
     """Return labels with their class ids in the options' label set."""
@@ -323,7 +323,7 @@ def _node(
     return SceneNode(
         id=ids[item.source_id],
         kind=item.kind,
-        labels=scored_labels(item.labels, options),
+        labels=_scored_labels(item.labels, options),
         captions=tuple(caption for caption in item.captions if caption),
         attributes=item.attributes,
         box=box,

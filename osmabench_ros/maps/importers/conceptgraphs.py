@@ -60,7 +60,7 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
     """
     if path.suffix == '.json':
         return _graph_only(path, options)
-    pickle = path if path.is_file() else _pickle_in(path)
+    pickle = path if path.is_file() else a_file(path, _PICKLES, 'ConceptGraphs map')
     if pickle is None:
         graphs = ('scene_graph.json', 'sg_cache/scene_graph.json')
         graph_file = a_file(path, graphs, 'ConceptGraphs map')
@@ -74,14 +74,6 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
     if any('curr_obj_num' in item for item in data['objects'] if isinstance(item, Mapping)):
         return _ali_dev(data, pickle, options)
     return _main(data, pickle, path, options)
-
-
-def _pickle_in(folder: Path) -> Path | None:
-    for pattern in _PICKLES:
-        found = a_file(folder, (pattern,), 'ConceptGraphs map')
-        if found is not None:
-            return found
-    return None
 
 
 def _main(

@@ -14,10 +14,9 @@ from osmabench_ros.errors import MapError
 from osmabench_ros.maps.importer import ImportOptions, World
 from osmabench_ros.maps.importers.assembly import Encoder, Method, SourceObject, assemble
 from osmabench_ros.maps.importers.source_files import (
-    colors_of,
+    colored_points,
     digest_of,
     read_json,
-    table,
     unknown_data,
     vector,
 )
@@ -73,15 +72,12 @@ def _state(file: Path) -> Mapping[str, Any]:
 
 
 def _object(file: Path, state: Mapping[str, Any], names: Mapping[int, str]) -> SourceObject:
-    points = table(state, 'pcd_points', (None, 3), str(file))
-    colors = table(state, 'pcd_colors', (None, 3), str(file)) if 'pcd_colors' in state else None
+    points, colors = colored_points(state, 'pcd_points', 'pcd_colors', str(file))
     uid = state.get('uid')
     made = SourceObject(
         str(uid) if isinstance(uid, uuid.UUID | str) else file.stem,
         points=points,
-        colors=None
-        if colors is None or len(colors) != len(points)
-        else colors_of(colors, unit_range=True),
+        colors=colors,
         labels=_labels(state.get('class_id'), names),
         attributes={'navigation_goal': True} if state.get('nav_goal') is True else {},
     )

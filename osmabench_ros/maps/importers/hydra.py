@@ -25,7 +25,7 @@ from osmabench_ros.maps.importers.assembly import (
     SourceObject,
     assemble,
 )
-from osmabench_ros.maps.importers.point_maps import membership_of
+from osmabench_ros.maps.importers.point_maps import membership_of, smallest_masks
 from osmabench_ros.maps.importers.source_files import colors_of, digest_of, the_file
 from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
 from osmabench_ros.semantics.labels import UNLABELLED
@@ -60,19 +60,14 @@ def with_mesh(
         return semantic_map
     vertices = mesh['vertices']
     points = Placement(method, options).points(vertices[:3].T).astype(np.float32)
-    own = {
-        node: indices[(indices >= 0) & (indices < len(points))]
-        for node, indices in enumerate(mesh['connections'], 1)
-        if len(indices)
-    }
-    instances = np.zeros(len(points), np.int32)
-    for node in sorted(own, key=lambda node: -len(own[node])):
-        instances[own[node]] = node
+    connections = mesh['connections']
+    masks = [indices[(indices >= 0) & (indices < len(points))] for indices in connections]
+    own = {i + 1: mask for i, mask in enumerate(masks) if len(connections[i])}
     background = DenseMap(
         points,
         colors_of(vertices[3:6].T, unit_range=True) if len(vertices) >= 6 else None,
         _labels(mesh, len(points), options),
-        instances,
+        smallest_masks(masks, len(points)),
     )
     return dataclasses.replace(semantic_map, dense=_joined(semantic_map.dense, background, own))
 

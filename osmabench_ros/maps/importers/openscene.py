@@ -55,12 +55,12 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
             f'{predictions} has features {features.shape} for {len(mask)} points, '
             f'{cloud} has {len(points)} points'
         )
-    seen = np.flatnonzero(mask)[(features != 0).any(axis=1)]
+    used = (features != 0).any(axis=1)
+    seen = np.flatnonzero(mask)[used]
     rows = np.full(len(points), -1, np.int32)
     rows[seen] = np.arange(len(seen), dtype=np.int32)
-    used = features[(features != 0).any(axis=1)]
     return point_feature_map(
-        METHOD, options, points, colors, used, rows,
+        METHOD, options, points, colors, features[used], rows,
         source_sha256=digest_of((predictions, cloud), path),
     )  # fmt: skip
 

@@ -17,7 +17,6 @@ from osmabench_ros.maps.importers.assembly import (
     check_node_count,
     feature_space,
     header,
-    scored_labels,
 )
 from osmabench_ros.maps.semantic_map import DenseMap, Membership, SemanticMap
 from osmabench_ros.semantics.labels import UNLABELLED
@@ -79,8 +78,6 @@ def mask_map(
     vectors: NDArray[np.floating] | None,
     *,
     source_ids: Sequence[str] | None = None,
-    labels: Sequence[Sequence[tuple[str, float]]] | None = None,
-    scores: Sequence[float] | None = None,
     source_sha256: str = '',
     extras: Mapping[str, Any] | None = None,
 ) -> SemanticMap:
@@ -98,28 +95,22 @@ def mask_map(
     name = next(iter(method.encoders), '')
     placed = Placement(method, options).points(points).astype(np.float32)
     rows, spaces = _mask_features(method, options, name, vectors, len(masks))
-    nodes = []
-    for i, mask in enumerate(masks):
-        made = scored_labels(labels[i], options) if labels is not None else ()
-        score = {} if scores is None else {'score': float(scores[i])}
-        nodes.append(
-            SceneNode(
-                id=i + 1,
-                labels=made,
-                attributes=score,
-                box=AxisAlignedBox.around(placed[mask]) if len(mask) else None,
-                source_id=str(i) if source_ids is None else source_ids[i],
-                feature_row=None if rows[i] < 0 else int(rows[i]),
-                feature_space='' if rows[i] < 0 else name,
-            )
+    nodes = tuple(
+        SceneNode(
+            id=i + 1,
+            box=AxisAlignedBox.around(placed[mask]) if len(mask) else None,
+            source_id=str(i) if source_ids is None else source_ids[i],
+            feature_row=None if rows[i] < 0 else int(rows[i]),
+            feature_space='' if rows[i] < 0 else name,
         )
+        for i, mask in enumerate(masks)
+    )
     instances = smallest_masks(masks, len(points))
     lookup = np.concatenate([[-1], rows]).astype(np.int32)
-    class_ids = np.array([UNLABELLED, *(node.class_id for node in nodes)], np.int32)
     dense = DenseMap(
         placed,
         colors=colors,
-        labels=None if options.label_set is None else class_ids[instances],
+        labels=None if options.label_set is None else np.full(len(points), UNLABELLED, np.int32),
         instances=instances,
         feature_rows=lookup[instances] if spaces else None,
         feature_space=name if spaces else '',
@@ -127,7 +118,7 @@ def mask_map(
     )
     return SemanticMap(
         header(method, options, spaces, source_sha256),
-        SceneGraph(tuple(nodes), (), options.frame_id),
+        SceneGraph(nodes, (), options.frame_id),
         dense,
         options.label_set,
         spaces,

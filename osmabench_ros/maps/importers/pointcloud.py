@@ -90,7 +90,8 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
     columns = read_columns(file)
     points, colors = points_and_colors(columns, file)
     keep = np.isfinite(points).all(axis=1)
-    label_set, class_file = _label_set(file, options)
+    class_file = None if options.label_set is not None else class_file_beside(file)
+    label_set = options.label_set if class_file is None else read_label_set(class_file)
     raw_labels = _column(columns, LABEL_COLUMNS)
     if raw_labels is not None and label_set is None:
         raise MapError(
@@ -119,14 +120,9 @@ def _column(columns: dict[str, NDArray[Any]], names: tuple[str, ...]) -> NDArray
     return next((columns[name] for name in names if name in columns), None)
 
 
-def _label_set(file: Path, options: ImportOptions) -> tuple[LabelSet | None, Path | None]:
-    if options.label_set is not None:
-        return options.label_set, None
-    for name in _CLASS_FILES:
-        found = file.with_name(name)
-        if found.is_file():
-            return read_label_set(found), found
-    return None, None
+def class_file_beside(file: Path) -> Path | None:
+    """Return the file that says what the labels of a point cloud mean, None without one."""
+    return next(filter(Path.is_file, map(file.with_name, _CLASS_FILES)), None)
 
 
 def read_label_set(path: Path) -> LabelSet:

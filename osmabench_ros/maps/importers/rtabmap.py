@@ -30,7 +30,7 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
     if poses are to be scored, and with the `*.db` itself, whose version and numbers of nodes and
     loop closures are kept; or the cloud alone. Their origin is the first pose of the robot, x
     forward: options.pose says where that was in the world. Where track is lost, RTAB-Map begins a
-    new map; the export holds what hangs together with the first, and the remark tells of the rest.
+    new map; the export holds what hangs together with the first, and the remark names the rest.
     """
     folder = path if path.is_dir() else path.parent
     cloud = the_file(path, ('*_cloud.ply',), 'cloud of rtabmap-export') if path.is_dir() else path

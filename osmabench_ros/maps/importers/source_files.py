@@ -172,19 +172,27 @@ def object_of(item: Any, source_id: str, where: str, features: Mapping[str, str]
     """Return an object with its `features`, given by key of the item; MapError names `where`."""
     if not isinstance(item, Mapping):
         raise MapError(f'{where} is no dictionary')
-    points = table(item, 'pcd_np', (None, 3), where)
-    colors = table(item, 'pcd_color_np', (None, 3), where) if 'pcd_color_np' in item else None
-    if colors is not None and len(colors) != len(points):
-        colors = None  # Open3D leaves colours away for clouds that have none
+    points, colors = colored_points(item, 'pcd_np', 'pcd_color_np', where)
     vectors = {name: vector(item, key, where) for name, key in features.items()}
     return SourceObject(
         source_id,
         points=points,
-        colors=None if colors is None else colors_of(colors, unit_range=True),
+        colors=colors,
         features={name: values for name, values in vectors.items() if values is not None},
         corners=table(item, 'bbox_np', (8, 3), where) if 'bbox_np' in item else None,
         observations=max(int(item.get('num_detections') or 0), 0),
     )
+
+
+def colored_points(
+    item: Mapping[str, Any], points_key: str, colors_key: str, where: str
+) -> tuple[NDArray[np.float64], NDArray[np.uint8] | None]:
+    """Return points (N, 3) and their colours, None where they are not one a point."""
+    points = table(item, points_key, (None, 3), where)
+    colors = table(item, colors_key, (None, 3), where) if colors_key in item else None
+    if colors is None or len(colors) != len(points):
+        return points, None  # Open3D leaves colours away for clouds that have none
+    return points, colors_of(colors, unit_range=True)
 
 
 def table(

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
-from osmabench_ros.base.files import write_text
 from osmabench_ros.metrics.trajectory_records import ALIGNED, TrajectoryScore
 from osmabench_ros.reports.cells import Cell, plain, record_cell
-from osmabench_ros.reports.page.page import PAGE, page_environment, trusted
+from osmabench_ros.reports.page.page import PAGE, trusted, write_rendered
 from osmabench_ros.reports.plots.trajectory_plot import trajectory_plot
 from osmabench_ros.runs.bag.bag_settings import REFERENCE_FREE, TIMING_SUITE, BagReport
 from osmabench_ros.runs.results.report_model import Record, RunReport
@@ -26,21 +25,17 @@ def write_trajectory_page(
     for record in score.records:
         cells = rows.setdefault(record.metric, ['', '', str(record.n)])
         cells[1 if record.suite.endswith(ALIGNED) else 0] = plain(record.value)
-    text = (
-        page_environment()
-        .get_template('trajectory.html')
-        .render(
-            estimate=estimate,
-            reference=reference,
-            alignment=score.settings.alignment.value,
-            poses=len(score.reference),
-            remarks=score.remarks,
-            rows=rows,
-            plot=trusted(trajectory_plot(score)),
-        )
+    return write_rendered(
+        directory / TRAJECTORY_PAGE,
+        'trajectory.html',
+        estimate=estimate,
+        reference=reference,
+        alignment=score.settings.alignment.value,
+        poses=len(score.reference),
+        remarks=score.remarks,
+        rows=rows,
+        plot=trusted(trajectory_plot(score)),
     )
-    write_text(directory / TRAJECTORY_PAGE, text)
-    return directory / TRAJECTORY_PAGE
 
 
 @dataclass(frozen=True)
@@ -73,41 +68,33 @@ def write_bag_page(report: BagReport, trajectory: TrajectoryScore | None, direct
     """Write report.html of a bag; byte-identical for equal input."""
     tables = suite_tables(report.metrics)
     overall = [table for table in (_of_all(item) for item in tables) if table.rows]
-    text = (
-        page_environment()
-        .get_template('bag_report.html')
-        .render(
-            report=report,
-            reference_free='' if report.reference else REFERENCE_FREE,
-            remarks=[item for item in report.remarks if item != REFERENCE_FREE],
-            overall=[item for item in overall if item.suite != TIMING_SUITE],
-            timing=_timing(report.metrics),
-            map_timing=[item for item in overall if item.suite == TIMING_SUITE],
-            classes=[item for item in tables if _has_classes(item)],
-            plot=trusted(trajectory_plot(trajectory)) if trajectory else '',
-        )
+    return write_rendered(
+        directory / PAGE,
+        'bag_report.html',
+        report=report,
+        reference_free='' if report.reference else REFERENCE_FREE,
+        remarks=[item for item in report.remarks if item != REFERENCE_FREE],
+        overall=[item for item in overall if item.suite != TIMING_SUITE],
+        timing=_timing(report.metrics),
+        map_timing=[item for item in overall if item.suite == TIMING_SUITE],
+        classes=[item for item in tables if _has_classes(item)],
+        plot=trusted(trajectory_plot(trajectory)) if trajectory else '',
     )
-    write_text(directory / PAGE, text)
-    return directory / PAGE
 
 
 def write_map_page(report: RunReport, directory: Path) -> Path:
     """Write report.html of a map; byte-identical for equal input."""
     first = next(iter(report.metrics), None)
-    text = (
-        page_environment()
-        .get_template('map_report.html')
-        .render(
-            report=report,
-            mapper=first.mapper if first else report.run_id,
-            scene=f'{first.dataset} {first.scene}' if first else '',
-            condition=first.condition if first else '',
-            overall=_by_suite(item for item in report.metrics if not item.class_name),
-            classes=_by_suite(item for item in report.metrics if item.class_name),
-        )
+    return write_rendered(
+        directory / PAGE,
+        'map_report.html',
+        report=report,
+        mapper=first.mapper if first else report.run_id,
+        scene=f'{first.dataset} {first.scene}' if first else '',
+        condition=first.condition if first else '',
+        overall=_by_suite(item for item in report.metrics if not item.class_name),
+        classes=_by_suite(item for item in report.metrics if item.class_name),
     )
-    write_text(directory / PAGE, text)
-    return directory / PAGE
 
 
 MapRow = tuple[str, str, str, Cell, int]
@@ -166,9 +153,7 @@ def _has_classes(table: SuiteTable) -> bool:
 def _timing(records: Sequence[Record]) -> list[dict[str, str]]:
     """Return one row a topic."""
     own = [record for record in records if record.suite == TIMING_SUITE and record.class_name]
-    return list(_topic_rows(own))
-
-
-def _topic_rows(records: Sequence[Record]) -> Iterator[dict[str, str]]:
-    for topic, group in groupby(records, key=lambda record: record.class_name):
-        yield {'topic': topic, **{record.metric: plain(record.value) for record in group}}
+    return [
+        {'topic': topic, **{record.metric: plain(record.value) for record in group}}
+        for topic, group in groupby(own, key=lambda record: record.class_name)
+    ]

@@ -7,15 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from osmabench_ros.base.files import write_text
 from osmabench_ros.reports.cells import plain
 from osmabench_ros.reports.changes import Change, ChangeVerdict, ResultChanges
-from osmabench_ros.reports.page.page import (
-    TEMPLATES,
-    csp_hash,
-    page_environment,
-    trusted,
-)
+from osmabench_ros.reports.page.page import scripts, write_rendered
 
 COMPARISON_PAGE = 'comparison.html'
 _KINDS = {ChangeVerdict.BETTER: 'passed', ChangeVerdict.WORSE: 'failed'}
@@ -43,44 +37,24 @@ def write_changes_page(
     found: ResultChanges, broken: Sequence[str], results: tuple[Path, Path], directory: Path
 ) -> Path:
     """Write comparison.html of two results; byte-identical for equal input."""
-    moved = [item for item in found.changes if item.verdict is not ChangeVerdict.EQUAL]
-    overall = [item for item in moved if not item.figure.class_name]
-    classes = sorted(
-        (item for item in moved if item.figure.class_name),
-        key=lambda item: (item.verdict is ChangeVerdict.UNCLEAR, -abs(item.gain)),
-    )
-    counted = Counter(item.verdict for item in found.changes)
+    overall, classes = found.shown
     names = [path.absolute().name for path in results]
     if names[0] == names[1]:
         names = ['before', 'after']
-    script = (TEMPLATES / 'tables.js').read_text(encoding='utf-8')
-    text = (
-        page_environment()
-        .get_template('changes.html')
-        .render(
-            before=names[0],
-            after=names[1],
-            paths=[str(path) for path in results],
-            counts={item: counted[item] for item in ChangeVerdict},
-            broken=broken,
-            sentence=_sentence(overall),
-            overall=[_row(item) for item in overall],
-            classes=[_row(item) for item in classes],
-            missing=[
-                (title, names)
-                for title, names in (
-                    ('Only in the first result', found.only_before),
-                    ('Only in the second result', found.only_after),
-                    ('Without a value any more', [item.names[0] for item in found.lost]),
-                )
-                if names
-            ],
-            script=trusted(script),
-            script_hash=csp_hash(script),
-        )
+    return write_rendered(
+        directory / COMPARISON_PAGE,
+        'changes.html',
+        before=names[0],
+        after=names[1],
+        paths=[str(path) for path in results],
+        counts=found.counts,
+        broken=broken,
+        sentence=_sentence(overall),
+        overall=[_row(item) for item in overall],
+        classes=[_row(item) for item in classes],
+        missing=[(title.capitalize(), names) for title, names in found.missing],
+        **scripts('tables.js'),
     )
-    write_text(directory / COMPARISON_PAGE, text)
-    return directory / COMPARISON_PAGE
 
 
 def _sentence(overall: Sequence[Change]) -> str:
@@ -90,12 +64,12 @@ def _sentence(overall: Sequence[Change]) -> str:
     parts = []
     for condition in dict.fromkeys(item.figure.condition for item in overall):
         own = Counter(item.verdict for item in overall if item.figure.condition == condition)
-        told = [
+        counts = [
             f'{own[verdict]} {verdict.value}'
             for verdict in (ChangeVerdict.BETTER, ChangeVerdict.WORSE, ChangeVerdict.UNCLEAR)
             if own[verdict]
         ]
-        parts.append(f'{", ".join(told)} under “{condition}”')
+        parts.append(f'{", ".join(counts)} under “{condition}”')
     scenes = min(item.paired.difference.n for item in overall)
     test = (
         'by 95 % t intervals of the paired differences'

@@ -7,10 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
 
-from osmabench_ros.base.files import read_json
-from osmabench_ros.errors import RunError
 from osmabench_ros.metrics.comparison import Comparison, compare_with_reference
 from osmabench_ros.metrics.statistics import LEAST_UNITS
 from osmabench_ros.reports.cells import ABSENT, Cell, record_cell
@@ -19,12 +16,13 @@ from osmabench_ros.reports.report_run import (
     MeanFigure,
     Run,
     baseline_condition,
+    by_place,
     distinct,
     estimate,
 )
+from osmabench_ros.runs.results.timings import TIMINGS, read_measurements
 from osmabench_ros.runs.run_on_disk import noted_of_run
 
-TIMINGS = 'timings.json'
 ALPHA = 0.05
 
 
@@ -43,36 +41,30 @@ class CostRow:
 
 def cost_rows(runs: Sequence[Run]) -> list[CostRow]:
     """Return a row for every run that was timed; raises RunError on a malformed timings.json."""
-    rows = []
-    for run in runs:
-        file = run.plan.directory / TIMINGS
-        if not file.exists():
-            continue
-        data = read_json(file)
-        if not isinstance(data, dict):
-            raise RunError(f'{file}: must hold an object of timings; delete it')
-        rows.append(
-            CostRow(
-                f'{run.title} · {run.scene}',
-                _text(data.get('frames'), 0),
-                _text(data.get('mapping_s'), 1),
-                _text(data.get('mapping_frames_per_second'), 2),
-                _text(data.get('final_map_s'), 1),
-                _mebibytes(data.get('mapper_peak_memory_bytes')),
-                _mebibytes(data.get('mapper_peak_gpu_memory_bytes')),
-            )
+    found = [(run, read_measurements(run.plan.directory / TIMINGS)) for run in runs]
+    return [
+        CostRow(
+            f'{run.title} · {run.scene}',
+            _text(measured.frames, 0),
+            _text(measured.mapping_s, 1),
+            _text(measured.frames_per_second, 2),
+            _text(measured.final_map_s, 1),
+            _mebibytes(measured.mapper_memory_bytes),
+            _mebibytes(measured.mapper_gpu_memory_bytes),
         )
-    return rows
+        for run, measured in found
+        if measured is not None
+    ]
 
 
 def machine_rows(runs: Sequence[Run]) -> list[tuple[str, str]]:
-    """Return date and machine of the runs as their folders tell, by name; each value once."""
+    """Return date and machine of the runs as their folders say, by name; each value once."""
     found: dict[str, dict[str, None]] = {}
     for run in runs:
         folder = run.plan.directory
         noted = noted_of_run(folder)
         host = noted.get('host') or {}
-        told = {
+        facts = {
             'Date': _date(folder / 'report.json'),
             'CPU': host.get('cpu', ''),
             'GPU': ', '.join(host.get('gpus', ())) or ('none' if host else ''),
@@ -80,7 +72,7 @@ def machine_rows(runs: Sequence[Run]) -> list[tuple[str, str]]:
             'Python': noted.get('versions', {}).get('python', ''),
             'Commit': noted.get('commit', ''),
         }
-        for name, text in told.items():
+        for name, text in facts.items():
             if text:
                 found.setdefault(name, {})[str(text)] = None
     return [(name, ' or '.join(texts)) for name, texts in found.items()]
@@ -92,18 +84,12 @@ def _date(file: Path) -> str:
     return datetime.fromtimestamp(file.stat().st_mtime, timezone.utc).date().isoformat()
 
 
-def _number(value: Any) -> float | None:
-    return float(value) if isinstance(value, (int, float)) else None
+def _mebibytes(count: int | None) -> str:
+    return _text(None if count is None else count / 2**20, 0)
 
 
-def _mebibytes(value: Any) -> str:
-    number = _number(value)
-    return _text(None if number is None else number / 2**20, 0)
-
-
-def _text(value: Any, digits: int) -> str:
-    number = _number(value)
-    return NOT_APPLICABLE if number is None else f'{number:.{digits}f}'
+def _text(value: float | None, digits: int) -> str:
+    return NOT_APPLICABLE if value is None else f'{value:.{digits}f}'
 
 
 @dataclass(frozen=True)
@@ -137,16 +123,15 @@ def headline_table(
 
 def _best(runs: Sequence[Run], headline: Headline) -> float | None:
     """Return the best value of a column; None with fewer than two different values."""
-    records = [
-        record
+    found = [
+        (run.mapper, value)
         for run in runs
-        if not run.is_reference and (record := run.headline(headline)) is not None
+        if not run.is_reference and (value := run.value(headline)) is not None
     ]
-    values = [record.value for record in records if record.value is not None]
-    ranked = {record.mapper for record in records if record.value is not None}
-    if headline.is_baseline or len(ranked) < 2 or len(set(values)) < 2:
+    mappers, values = {mapper for mapper, _ in found}, {value for _, value in found}
+    if headline.is_baseline or len(mappers) < 2 or len(values) < 2:
         return None
-    return max(values) if records[0].higher_is_better else min(values)
+    return max(values) if higher_is_better(runs, headline) else min(values)
 
 
 def _headline_cell(run: Run, headline: Headline, best: float | None) -> Cell:
@@ -243,7 +228,7 @@ def _mean_cell(headline: Headline, mean: MeanFigure | None, best: float | None) 
 def headline_sentence(runs: Sequence[Run]) -> str:
     """Return what the figures say: the best method, where it loses, and what a test says of it.
 
-    Methods that are told the truth do not take part; where no other ran, their figures are said
+    Methods that are given the truth do not take part; where no other ran, their figures are given
     without a rank. '' without figures.
     """
     scored = [run for run in runs if not run.failed]
@@ -268,11 +253,11 @@ def headline_sentence(runs: Sequence[Run]) -> str:
     rank = 'is best' if others else 'is the only method'
     parts = [f'{best} {rank} under “{condition}”, with {headline.title} {value}']
     if others:
-        figures = {name: _by_place(competing, name, condition, headline) for name in ordered[:2]}
+        figures = {name: by_place(competing, name, condition, headline) for name in ordered[:2]}
         parts.append(f'{_ahead(figures, others[0], headline, sign)} {others[0]}')
         parts[-1] += f' ({_verdict(figures, others[0])})'
     lost = {
-        other: _by_place(competing, best, other, headline)
+        other: by_place(competing, best, other, headline)
         for other in distinct(run.condition for run in competing)
     }
     changes = _compared(lost, condition)
@@ -318,18 +303,6 @@ def _ahead(figures: Values, other: str, headline: Headline, sign: int) -> str:
     change = found.paired.difference.value
     by = _with_unit(headline, abs(change), points=True)
     return f'{by} {"ahead of" if sign * change >= 0 else "behind, on common scenes,"}'
-
-
-def _by_place(
-    runs: Sequence[Run], mapper: str, condition: str, headline: Headline
-) -> dict[tuple[str, ...], float]:
-    return {
-        run.plan.identity.place: record.value
-        for run in runs
-        if (run.mapper, run.condition) == (mapper, condition)
-        and (record := run.headline(headline)) is not None
-        and record.value is not None
-    }
 
 
 def _compared(figures: Values, reference: str) -> dict[str, Comparison]:

@@ -6,6 +6,7 @@ import base64
 import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import yaml
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -17,11 +18,11 @@ from osmabench_ros.reports.comparison import ComparisonView, comparison_view, po
 from osmabench_ros.reports.content import gather, mix_remarks
 from osmabench_ros.reports.outcomes import OUTCOMES
 from osmabench_ros.reports.pacing import PacingView, pacing_view
-from osmabench_ros.reports.page.confusion_table import confusion_tables
 from osmabench_ros.reports.page.figure_tables import (
     CLASS_FIGURES,
     RequirementRow,
     class_table,
+    confusion_tables,
     figure_table,
     requirement_rows,
 )
@@ -66,47 +67,41 @@ def write_page(report: MatrixReport, plans: Sequence[RunPlan], root: Path) -> Pa
         item.run.scene: item.scene.truth.label_set for item in content.sections if item.scene
     }
     three = three_js() if content.space['runs'] else ''
-    script = '\n'.join((TEMPLATES / name).read_text(encoding='utf-8') for name in _SCRIPTS)
-    text = (
-        page_environment()
-        .get_template('report.html')
-        .render(
-            report=report,
-            runs=runs,
-            content=content,
-            whole=True,
-            sentence=headline_sentence(runs),
-            verdict=report.verdict(plans[0].config.requirements if plans else ()),
-            machines=machine_rows(runs),
-            requirements=_requirements(report, plans),
-            headline=headline_table(runs),
-            summary=summary_table(runs),
-            at_home=home_advantages(runs),
-            plots=_plots(runs, content.dialogues, pacing, comparison, growth),
-            pacing=pacing,
-            growth=growth,
-            growth_summaries=SUMMARIES,
-            comparison=comparison,
-            power=power_view(runs, comparison),
-            baseline=baseline_condition(runs),
-            classes=class_table(runs),
-            protocols=protocol_tables(runs),
-            class_figures=CLASS_FIGURES,
-            confusions=confusion_tables(runs, label_sets),
-            figures=figure_table(runs),
-            costs=cost_rows(runs),
-            configuration=configuration_text(plans),
-            mix_remarks=mix_remarks(content),
-            outcomes=OUTCOMES,
-            hex_color=hex_color,
-            script=trusted(script),
-            script_hash=csp_hash(script),
-            three=trusted(three),
-            three_hash=csp_hash(three),
-        )
+    return write_rendered(
+        root / PAGE,
+        'report.html',
+        report=report,
+        runs=runs,
+        content=content,
+        whole=True,
+        sentence=headline_sentence(runs),
+        verdict=report.verdict(plans[0].config.requirements if plans else ()),
+        machines=machine_rows(runs),
+        requirements=_requirements(report, plans),
+        headline=headline_table(runs),
+        summary=summary_table(runs),
+        at_home=home_advantages(runs),
+        plots=_plots(runs, content.dialogues, pacing, comparison, growth),
+        pacing=pacing,
+        growth=growth,
+        growth_summaries=SUMMARIES,
+        comparison=comparison,
+        power=power_view(runs, comparison),
+        baseline=baseline_condition(runs),
+        classes=class_table(runs),
+        protocols=protocol_tables(runs),
+        class_figures=CLASS_FIGURES,
+        confusions=confusion_tables(runs, label_sets),
+        figures=figure_table(runs),
+        costs=cost_rows(runs),
+        configuration=configuration_text(plans),
+        mix_remarks=mix_remarks(content),
+        outcomes=OUTCOMES,
+        hex_color=hex_color,
+        **scripts(*_SCRIPTS),
+        three=trusted(three),
+        three_hash=csp_hash(three),
     )
-    write_text(root / PAGE, text)
-    return root / PAGE
 
 
 def _requirements(report: MatrixReport, plans: Sequence[RunPlan]) -> list[RequirementRow]:
@@ -120,6 +115,12 @@ def home_advantages(runs: Sequence[Run]) -> dict[str, str]:
     bundled = {run.mapper: run.plan.mapper.bundled for run in runs if run.plan.mapper.bundled}
     found = {mapper: home_advantage(name) for mapper, name in bundled.items()}
     return {mapper: text for mapper, text in found.items() if text}
+
+
+def write_rendered(path: Path, template: str, **values: Any) -> Path:
+    """Write a page, byte-identical for equal values; return its path."""
+    write_text(path, page_environment().get_template(template).render(values))
+    return path
 
 
 def page_environment() -> Environment:
@@ -163,6 +164,12 @@ def _plots(
 def trusted(text: str) -> Markup:
     """Mark HTML of this package as safe; texts inside plots are escaped already."""
     return Markup(text)  # noqa: S704
+
+
+def scripts(*names: str) -> dict[str, str]:
+    """Return scripts that come with the package as one, and the hash that allows it."""
+    text = '\n'.join((TEMPLATES / name).read_text(encoding='utf-8') for name in names)
+    return {'script': trusted(text), 'script_hash': csp_hash(text)}
 
 
 def csp_hash(script: str) -> str:

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from osmabench_ros.base.files import write_text
 from osmabench_ros.reports.comparison import comparison_view, power_view
-from osmabench_ros.reports.content import PageContent, RunSection
+from osmabench_ros.reports.content import without_pictures
 from osmabench_ros.reports.headline import table_headlines
 from osmabench_ros.reports.page.figure_tables import figure_table
 from osmabench_ros.reports.page.headline_table import (
@@ -19,15 +18,16 @@ from osmabench_ros.reports.page.headline_table import (
 )
 from osmabench_ros.reports.page.page import (
     PAGE,
-    TEMPLATES,
     configuration_text,
-    csp_hash,
     page_environment,
+    scripts,
     trusted,
+    write_rendered,
 )
 from osmabench_ros.reports.plots.change_plot import robustness_plot
 from osmabench_ros.reports.report_run import Run
 from osmabench_ros.runs.results.report_model import MatrixReport, Status
+from osmabench_ros.runs.results.results_folder import PAGES
 
 RUNS_A_PAGE = 100
 MOST_NOTICES = 20
@@ -51,13 +51,11 @@ class PageOfRuns:
 class PagedReport:
     """Writes the pages of runs one after another, and then the first page."""
 
-    def __init__(self, name: str, total: int, folder: Path, folder_name: str) -> None:
-        self._name, self._total = name, total
-        self._folder, self._folder_name = folder, folder_name
+    def __init__(self, name: str, total: int, folder: Path) -> None:
+        self._name, self._total, self._folder = name, total, folder
         self._environment = page_environment()
         self._pages: list[PageOfRuns] = []
-        script = (TEMPLATES / 'tables.js').read_text(encoding='utf-8')
-        self._script = {'script': trusted(script), 'script_hash': csp_hash(script)}
+        self._script = scripts('tables.js')
 
     def write_runs(self, runs: Sequence[Run]) -> None:
         """Write a page of runs with all their figures."""
@@ -78,7 +76,7 @@ class PagedReport:
             page=page,
             headline=headline_table(runs, whole=False),
             # Pictures and answers are left to the folders of the runs.
-            content=_content(runs),
+            content=without_pictures(runs, {}),
             whole=False,
             figures=figure_table(runs),
             **self._script,
@@ -89,7 +87,7 @@ class PagedReport:
     def write_first_page(self, report: MatrixReport, runs: Sequence[Run], root: Path) -> Path:
         """Write report.html, with means, comparisons and links, and no row a run."""
         # Resampling thousands of scenes takes seconds a figure.
-        comparison = comparison_view(runs, _content(()), without_modes=('compat',))
+        comparison = comparison_view(runs, without_pictures((), {}), without_modes=('compat',))
         failed = [run for run in runs if run.report.status is not Status.COMPLETE]
         notices = (
             *(
@@ -98,7 +96,9 @@ class PagedReport:
             ),
             *report.failed_requirements,
         )
-        text = self._environment.get_template('paged_report.html').render(
+        return write_rendered(
+            root / PAGE,
+            'paged_report.html',
             report=report,
             runs=runs,
             notices=_at_most(notices),
@@ -112,22 +112,15 @@ class PagedReport:
             plots={'robustness': trusted(robustness_plot(comparison.conditions, runs))},
             machines=machine_rows(runs),
             pages=self._pages,
-            folder=self._folder_name,
+            folder=PAGES,
             runs_a_page=RUNS_A_PAGE,
             configuration=configuration_text([run.plan for run in runs[:1]]),
             **self._script,
         )
-        write_text(root / PAGE, text)
-        return root / PAGE
 
 
 def _file(number: int) -> str:
     return f'{number + 1:05d}.html'
-
-
-def _content(runs: Sequence[Run]) -> PageContent:
-    sections = tuple(RunSection(run, '', None, None, '') for run in runs)
-    return PageContent((), sections, {}, {}, {})
 
 
 def _at_most(texts: Sequence[str]) -> list[str]:

@@ -107,7 +107,7 @@ def _grounding(runs: Sequence[Run]) -> Iterator[ProtocolTable]:
         GROUNDING,
         'strict',
         'Expressions answered with a box of that IoU at least, in percent, by difficulty (unique '
-        'and multiple as ScanRefer, easy and hard as ReferIt3D), length, and what tells them',
+        'and multiple as ScanRefer, easy and hard as ReferIt3D), length, and kind of clue',
         [('Acc@0.25', 'acc_025'), ('Acc@0.5', 'acc_05')],
     )
 

@@ -28,6 +28,8 @@ from osmabench_ros.suites.suite import SuiteContext
 HALLUCINATED_CODE = len(OUTCOMES)
 """Label of hallucinated points in a cloud of errors; smaller ones index OUTCOMES."""
 
+_MIN_IOU = 0.25
+
 ERROR_COLORS = np.array([*(item.color for item in OUTCOMES), HALLUCINATED], np.uint8)
 ERROR_TITLES = (*(item.title for item in OUTCOMES), 'in the map, but not in the scene')
 
@@ -98,8 +100,8 @@ class GraphErrors:
     colors: Mapping[int, Rgb]
 
 
-def graph_errors(graph: SceneGraph, truth: GroundTruth, *, min_iou: float = 0.25) -> GraphErrors:
-    """Compare the objects of a graph with those the path could see, by boxes of `min_iou`."""
+def graph_errors(graph: SceneGraph, truth: GroundTruth) -> GraphErrors:
+    """Compare the objects of a graph with those the path could see, by their boxes."""
     nodes = list(graph.of_kind(NodeKind.OBJECT))
     seen = frozenset(truth.seen_instances)
     true = [node for node in truth.graph.nodes if node.id in seen]
@@ -107,7 +109,7 @@ def graph_errors(graph: SceneGraph, truth: GroundTruth, *, min_iou: float = 0.25
         [node.id for node in nodes],
         [node.id for node in true],
         box_iou_of_nodes(nodes, true),
-        min_iou=min_iou,
+        min_iou=_MIN_IOU,
     )
     pairs = matches.true_of
     colors = {

@@ -35,7 +35,8 @@ from osmabench_ros.reports.pictures.sample_frames import (
 from osmabench_ros.reports.pictures.topview import TopGrid, top_view
 from osmabench_ros.reports.pictures.view_3d import SpaceOfScene
 from osmabench_ros.runs.plan import RunPlan
-from osmabench_ros.runs.prepare.preparation import GROUND_TRUTH_FOLDER, PATH_FILE
+from osmabench_ros.runs.prepare.preparation import GROUND_TRUTH_FOLDER
+from osmabench_ros.runs.prepare.shared_path import PATH_FILE
 from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.semantics.scene_graph import SceneGraph
 from osmabench_ros.semantics.storeys import storey_heights, storey_of

@@ -17,10 +17,8 @@ from osmabench_ros.errors import RunError
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.runs.plan import RunPlan
-from osmabench_ros.runs.prepare.preparation import PATH_FILE
+from osmabench_ros.runs.prepare.shared_path import PATH_FILE, driven_trajectory
 from osmabench_ros.sequences.ground_truth import GroundTruth
-from osmabench_ros.simulation.robot_path import RobotPath
-from osmabench_ros.simulation.trajectory import sample_trajectory
 
 _COLORS = 255
 _JPEG_QUALITY = 82
@@ -55,7 +53,6 @@ def _uri(kind: str, buffer: io.BytesIO) -> str:
     return f'data:image/{kind};base64,{base64.b64encode(buffer.getvalue()).decode()}'
 
 
-FRAMES_FOLDER = 'frames'
 MOST_FRAMES = 8
 _WIDTH_PX = 400
 _COARSE_WIDTH_PX = 96
@@ -80,7 +77,7 @@ def sample_frames(plan: RunPlan, truth: GroundTruth) -> list[SampleFrame]:
     """Return the kept frames of a run, at most MOST_FRAMES evenly spread ones."""
     files = {
         int(path.stem): path
-        for path in sorted((plan.directory / FRAMES_FOLDER).glob('*.png'))
+        for path in sorted(plan.frames_directory.glob('*.png'))
         if path.stem.isdigit()
     }
     poses = camera_poses(plan) if files else ()
@@ -105,13 +102,8 @@ def spread(indices: Sequence[int], most: int) -> list[int]:
 
 def camera_poses(plan: RunPlan) -> tuple[Pose, ...]:
     """Return the pose of every frame of a run, none without its path."""
-    file: Path = plan.shared_directory / PATH_FILE
-    if not file.exists():
-        return ()
-    rate_hz = plan.config.trajectory.frame_rate_hz
-    motion = plan.condition.motion_at(rate_hz)
-    path = RobotPath.read(file)
-    return sample_trajectory(path, motion, rate_hz, plan.config.camera.mount).camera_poses
+    there = (plan.shared_directory / PATH_FILE).exists()
+    return driven_trajectory(plan).camera_poses if there else ()
 
 
 def shown_instances(truth: GroundTruth, pose: Pose) -> dict[int, tuple[int, Rectangle]]:

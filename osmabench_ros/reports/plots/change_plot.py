@@ -16,6 +16,7 @@ from osmabench_ros.reports.plots.svg import (
     SURFACE,
     inline_svg,
     method_colors,
+    name_rows,
     new_figure,
     page_style,
 )
@@ -29,7 +30,6 @@ from osmabench_ros.reports.report_run import (
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
 
 _MOST_PANELS = 4
 _LEAST_RANGE = 2.0
@@ -78,11 +78,7 @@ def _robustness_panel(
         if math.isfinite(change.low):
             axes.hlines(y, 100 * change.low, 100 * change.high, color=INK, linewidth=1.1)
         _mark(axes, 100 * change.value, y, color, is_line=row[0] in references)
-    titles = [f'{mapper} · {condition}' for mapper, condition in rows]
-    axes.set_yticks(range(len(rows)), titles)
-    axes.set_ylim(len(rows) - 0.5, -0.5)
-    axes.tick_params(axis='y', length=0)
-    axes.grid(axis='x')
+    name_rows(axes, [f'{mapper} · {condition}' for mapper, condition in rows])
     axes.margins(x=0.15)
 
 
@@ -119,14 +115,11 @@ def changes(
     paired_interval: PairedInterval,
 ) -> ConditionChange | None:
     """Return how a figure of a mapper changes from the baseline to another condition."""
-    pairs = list(_pairs(runs, mapper, condition))
     found = [
-        (before, after, 100.0 * (there.value - here.value))
-        for before, after in pairs
-        if (here := before.headline(headline)) is not None
-        and (there := after.headline(headline)) is not None
-        and here.value is not None
-        and there.value is not None
+        (before, after, 100.0 * (there - here))
+        for before, after in _pairs(runs, mapper, condition)
+        if (here := before.value(headline)) is not None
+        and (there := after.value(headline)) is not None
     ]
     if not found:
         return None
@@ -157,8 +150,7 @@ def change_plot(runs: Sequence[Run], paired_interval: PairedInterval) -> str:
     """Return the changes of all headline figures, '' without a second condition."""
     baseline = baseline_condition(runs)
     others = [item for item in distinct(run.condition for run in runs) if item != baseline]
-    headlines = [item for item in computed_headlines(runs) if not item.is_baseline]
-    headlines = [item for item in headlines if item.percent][:MOST_PANELS]
+    headlines = [item for item in computed_headlines(runs) if item.percent][:MOST_PANELS]
     if not others or not headlines:
         return ''
     mappers = distinct(run.mapper for run in runs)
@@ -205,10 +197,7 @@ def _panel(
             fontsize=8,
             bbox={'facecolor': SURFACE, 'edgecolor': 'none', 'alpha': 0.8, 'pad': 0.5},
         )
-    axes.set_yticks(range(len(rows)), [f'{mapper} · {condition}' for condition, mapper in rows])
-    axes.set_ylim(len(rows) - 0.5, -0.75)
-    axes.tick_params(axis='y', length=0)
-    axes.grid(axis='x')
+    name_rows(axes, [f'{mapper} · {condition}' for condition, mapper in rows], above=0.75)
     axes.set_title(headline.title)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -20,6 +19,8 @@ from osmabench_ros.reports.report_run import (
     Run,
     baseline_condition,
     distinct,
+    mean_value,
+    of_group,
     reference_mappers,
 )
 
@@ -43,20 +44,6 @@ def class_shares(runs: Sequence[Run]) -> dict[str, float]:
     whole = max(sum(totals.values()), 1)
     ordered = sorted(totals, key=lambda name: (-totals[name], name))
     return {name: totals[name] / whole for name in ordered}
-
-
-def class_value(
-    runs: Sequence[Run], mapper: str, condition: str, key: tuple[str, str | None, str], name: str
-) -> float | None:
-    """Return the mean of a class' figure over the scenes of a mapper and condition."""
-    values = [
-        record.value
-        for run in runs
-        if (run.mapper, run.condition) == (mapper, condition)
-        and (record := run.records.get((*key, name))) is not None
-        and record.value is not None
-    ]
-    return math.fsum(values) / len(values) if values else None
 
 
 def class_plot(runs: Sequence[Run]) -> str:
@@ -93,13 +80,14 @@ def _iou_dots(axes: Axes, runs: Sequence[Run], names: list[str]) -> None:
     mappers = distinct(run.mapper for run in runs)
     conditions = distinct(run.condition for run in runs)
     colors, references = method_colors(mappers), reference_mappers(runs)
-    key, step = (SEGMENTATION, 'strict', 'iou'), min(0.28, 0.8 / len(mappers))
+    step = min(0.28, 0.8 / len(mappers))
     for y in range(len(names)):
         axes.axhline(y, color=SURFACE, linewidth=8.5, zorder=0)
     for i, mapper in enumerate(mappers):
         color, offset = colors[mapper], (i - (len(mappers) - 1) / 2) * step
+        groups = [of_group(runs, mapper, condition) for condition in conditions]
         for y, name in enumerate(names):
-            values = [class_value(runs, mapper, item, key, name) for item in conditions]
+            values = [mean_value(own, (SEGMENTATION, 'strict', 'iou', name)) for own in groups]
             known = [100 * value for value in values if value is not None]
             if known:
                 axes.hlines(y + offset, min(known), max(known), color=color, linewidth=1.4)

@@ -15,6 +15,7 @@ from osmabench_ros.reports.plots.svg import (
     inline_svg,
     method_colors,
     method_handles,
+    name_rows,
     new_figure,
     page_style,
 )
@@ -23,6 +24,7 @@ from osmabench_ros.reports.report_run import (
     computed_headlines,
     distinct,
     estimate,
+    mean_value,
     reference_mappers,
 )
 from osmabench_ros.runs.results.timings import Participation
@@ -30,7 +32,6 @@ from osmabench_ros.runs.results.timings import Participation
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
 
 _MOST_ROWS = 40
 
@@ -59,14 +60,11 @@ def latency_plot(realtime: Sequence[TimedRun]) -> str:
             axes.plot(marks[:1], [y], 'o', color=color, markersize=6)
             axes.plot(marks[2:3], [y], '|', color=INK, markersize=8)
             axes.plot(marks[3:], [y], 'x', color=MUTED, markersize=5)
-        axes.set_yticks(range(len(rows)), [title for title, _ in rows])
-        axes.set_ylim(len(rows) - 0.5, -0.5)
+        name_rows(axes, [title for title, _ in rows])
         axes.set_xscale('log', subs=())
         # The default writes powers as formulas, which the page does not set.
         axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axes.xaxis.set_major_formatter(lambda value, _position: f'{value:g}')
-        axes.tick_params(axis='y', length=0)
-        axes.grid(axis='x')
         axes.set_xlabel('latency, ms')
         return inline_svg(figure, 'latency', 'Latency from publication to acknowledgement')
 
@@ -90,7 +88,7 @@ _USED_SHARE = 0.85
 
 def condition_plot(runs: Sequence[Run]) -> str:
     """Return bars of every headline figure by condition, one colour a mapper; '' without any."""
-    headlines = _shown(runs)
+    headlines = computed_headlines(runs)
     if not headlines:
         return ''
     conditions = distinct(run.condition for run in runs)
@@ -106,10 +104,6 @@ def condition_plot(runs: Sequence[Run]) -> str:
         return inline_svg(
             figure, 'conditions', f'Headline figures under {", ".join(conditions)} by mapper'
         )
-
-
-def _shown(runs: Sequence[Run]) -> list[Headline]:
-    return [item for item in computed_headlines(runs) if not item.is_baseline]
 
 
 def _panels(count: int, columns: int) -> tuple[Figure, list[Axes]]:
@@ -184,11 +178,10 @@ def _bars(
 
 def _constant(axes: Axes, runs: Sequence[Run], headline: Headline) -> None:
     """Draw what the most frequent answer scores without a map."""
-    keys = (headline.suite, headline.mode, 'baseline_most_frequent', '')
-    found = [run.records[keys].value for run in runs if keys in run.records]
-    values = [100 * value for value in found if value is not None]
-    if headline.metric == 'accuracy' and values:
-        axes.axhline(sum(values) / len(values), color=MUTED, linewidth=1.4, linestyle=(0, (3, 2)))
+    key = (headline.suite, headline.mode, 'baseline_most_frequent', '')
+    value = mean_value(runs, key) if headline.metric == 'accuracy' else None
+    if value is not None:
+        axes.axhline(100 * value, color=MUTED, linewidth=1.4, linestyle=(0, (3, 2)))
 
 
 def _legend(figure: Figure, runs: Sequence[Run]) -> None:

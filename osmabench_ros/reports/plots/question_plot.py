@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -12,10 +11,11 @@ from osmabench_ros.reports.plots.svg import (
     MUTED,
     inline_svg,
     method_colors,
+    name_rows,
     new_figure,
     page_style,
 )
-from osmabench_ros.reports.report_run import Run, distinct, reference_mappers
+from osmabench_ros.reports.report_run import Run, distinct, mean_value, reference_mappers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -106,19 +106,6 @@ def categories(runs: Sequence[Run], figure: QuestionFigure) -> list[str]:
     return [name for name in figure.categories if name in asked] or asked
 
 
-def accuracy(
-    runs: Sequence[Run], figure: QuestionFigure, metric: str, category: str
-) -> float | None:
-    """Return the mean of a question figure over runs, None if no run has it."""
-    values = [
-        record.value
-        for run in runs
-        if (record := run.records.get((figure.suite, figure.mode, metric, category))) is not None
-        and record.value is not None
-    ]
-    return math.fsum(values) / len(values) if values else None
-
-
 def question_plot(runs: Sequence[Run], figure: QuestionFigure = EXACT) -> str:
     """Return a figure by category with intervals, '' if nothing was asked."""
     names = categories(runs, figure)
@@ -131,11 +118,8 @@ def question_plot(runs: Sequence[Run], figure: QuestionFigure = EXACT) -> str:
         for y, category in enumerate(names):
             _references(axes, runs, figure, category, y)
             _runs(axes, runs, figure, groups, category, y)
-        axes.set_yticks(range(len(names)), [name or OVERALL for name in names])
-        axes.set_ylim(len(names) - 0.5, -0.5)
+        name_rows(axes, [name or OVERALL for name in names])
         axes.set_xlim(-1, 101)
-        axes.tick_params(axis='y', length=0)
-        axes.grid(axis='x')
         axes.set_xlabel(f'{figure.axis}, %, with 95 % interval')
         for y in range(1, len(names)):
             axes.axhline(y - 0.5, color=MUTED, linewidth=0.5 if y > 1 else 1.2)
@@ -147,7 +131,7 @@ def _references(
     axes: Axes, runs: Sequence[Run], figure: QuestionFigure, category: str, y: int
 ) -> None:
     for metric, _, marker in figure.references:
-        value = accuracy(runs, figure, metric, category)
+        value = mean_value(runs, (figure.suite, figure.mode, metric, category))
         if value is None:
             continue
         if marker in _LINES:
@@ -169,12 +153,13 @@ def _runs(
     step = 0.72 / max(len(groups), 1)
     for i, title in enumerate(groups):
         own = [run for run in runs if run.title == title]
-        value = accuracy(own, figure, figure.metric, category)
+        key = (figure.suite, figure.mode, figure.metric, category)
+        value = mean_value(own, key)
         if value is None:
             continue
         height = y + (i - (len(groups) - 1) / 2) * step
         color = _color(runs, own[0])
-        record = own[0].records.get((figure.suite, figure.mode, figure.metric, category))
+        record = own[0].records.get(key)
         if len(own) == 1 and record is not None and record.low is not None:
             axes.hlines(height, 100 * record.low, 100 * (record.high or 0.0), color=color)
         if own[0].mapper in reference_mappers(runs):

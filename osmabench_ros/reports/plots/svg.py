@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 INK, MUTED, GRID, SURFACE = 'page ink', 'page muted', 'page line', 'page surface'
@@ -133,6 +134,14 @@ def new_figure(width: float, height: float) -> Figure:
     figure = Figure(figsize=(width, height), layout='constrained', facecolor='none')
     FigureCanvasSVG(figure)
     return figure
+
+
+def name_rows(axes: Axes, titles: Sequence[str], *, above: float = 0.5) -> None:
+    """Name the rows of a plot, from y = 0 down, with `above` free over the first."""
+    axes.set_yticks(range(len(titles)), titles)
+    axes.set_ylim(len(titles) - 0.5, -above)
+    axes.tick_params(axis='y', length=0)
+    axes.grid(axis='x')
 
 
 def inline_svg(figure: Figure, name: str, description: str) -> str:

@@ -24,11 +24,6 @@ from osmabench_ros.errors import MissingDependencyError
 from osmabench_ros.maps.disk.storage import pack_map
 from osmabench_ros.maps.message_content import Detection, detection_of_node, fields_of, records_of
 from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
-from osmabench_ros.maps.topics.announced_map import MAX_CHUNKS as MAX_CHUNKS
-from osmabench_ros.maps.topics.announced_map import MAX_PAYLOAD_BYTES as MAX_PAYLOAD_BYTES
-from osmabench_ros.maps.topics.announced_map import MapAssembler as MapAssembler
-from osmabench_ros.maps.topics.announced_map import graph_from_message as graph_from_message
-from osmabench_ros.maps.topics.announced_map import node_from_message as node_from_message
 from osmabench_ros.msg import SceneGraph as SceneGraphMessage
 from osmabench_ros.msg import SceneObject as SceneObjectMessage
 from osmabench_ros.msg import SceneRelation, SemanticMapChunk

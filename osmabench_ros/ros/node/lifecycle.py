@@ -18,11 +18,11 @@ from rclpy.parameter import Parameter
 from rclpy.subscription import Subscription
 from rclpy.timer import Timer
 
+from osmabench_ros.base.settings import Model
 from osmabench_ros.errors import ConfigError, OsmabenchError
 from osmabench_ros.ros.node.diagnostics import DiagnosticsPublisher, Health, Level
 from osmabench_ros.ros.node.parameters import (
     PLAN_FILE,
-    Model,
     declare,
     parameters_of,
     planned_anew,

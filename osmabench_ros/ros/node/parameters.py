@@ -12,8 +12,7 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 
 from osmabench_ros.base.limits.documents import read_json
-from osmabench_ros.base.settings import Model as Model
-from osmabench_ros.base.settings import Setting, settings_of, with_settings
+from osmabench_ros.base.settings import Model, Setting, settings_of, with_settings
 from osmabench_ros.base.strict import validated
 from osmabench_ros.errors import ConfigError, suggestion
 

@@ -40,7 +40,7 @@ def token_of_shell() -> str:
     return os.environ.get(VARIABLE, '')
 
 
-TOLD_EVERY_S = 5.0
+LOGGED_EVERY_S = 5.0
 SIGNATURE = 'signature'
 """The field that is left out of what is signed."""
 
@@ -101,7 +101,7 @@ class TokenCheck:
         self._logger.warning(
             f'topic "{topic}": {self.ignored[topic]} messages ignored, as they lack the '
             f'signature of the run token. {UNSIGNED}',
-            throttle_duration_sec=TOLD_EVERY_S,
+            throttle_duration_sec=LOGGED_EVERY_S,
         )
         return False
 

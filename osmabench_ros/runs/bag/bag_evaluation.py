@@ -326,7 +326,9 @@ class _Work:
             run_id=identity.run_id,
             status=Status.COMPLETE,
             metrics=records,
-            failed_requirements=unmet(_of_bag(requirements, identity), records),
+            failed_requirements=unmet(
+                of_sources(for_run(tuple(requirements), identity), Source.MAP, Source.BAG), records
+            ),
             versions=versions(),
             hashes=dict(figures.hashes),
             encoders=dict(figures.encoders),
@@ -340,11 +342,6 @@ class _Work:
             remarks=(*map_remarks(header), *self._remarks),
             transform=_numbers(figures.transform),
         )
-
-
-def _of_bag(requirements: Sequence[Requirement], identity: RunIdentity) -> tuple[Requirement, ...]:
-    """Return the requirements that apply to a recorded map."""
-    return of_sources(for_run(tuple(requirements), identity), Source.MAP, Source.BAG)
 
 
 def _numbers(transform: Similarity | None) -> tuple[float, ...]:

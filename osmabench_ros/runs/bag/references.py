@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
 from osmabench_ros.maps.importer import ImportOptions
 from osmabench_ros.maps.importers.pointcloud import (
+    class_file_beside,
     import_map,
     read_columns,
     read_label_set,
@@ -29,9 +29,11 @@ from osmabench_ros.metrics.geometry import occupied_voxels
 from osmabench_ros.runs.bag.bag_settings import BagSource
 from osmabench_ros.runs.bag_content import BagContent
 from osmabench_ros.runs.config import MatrixConfig, with_scene
+from osmabench_ros.runs.evaluate.evaluation import REPORT
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.prepare.preparation import GROUND_TRUTH_FOLDER, QUESTIONS_FILE, Preparation
 from osmabench_ros.runs.prepare.recorded_trajectories import REFERENCE_TOPICS, bag_trajectory
+from osmabench_ros.runs.results.results_folder import MANIFEST
 from osmabench_ros.runs.results.run_manifest import PATH_SEED
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.semantics.cloud import LabelledCloud
@@ -46,10 +48,7 @@ from osmabench_ros.sequences.ground_truth import (
     write_ground_truth,
 )
 
-REPORT = 'report.json'
-MANIFEST = 'manifest.json'
 SHARED = 'shared'
-_CLASS_FILES = ('classes.json', 'embed_semseg_classes.json')
 _CELL_M = 0.25
 _NO_CAMERA = Intrinsics(2, 2, 1.0, 1.0, 0.5, 0.5)
 """A cloud of the user's was seen by no camera that we know of."""
@@ -133,11 +132,10 @@ def scene_reference(
     return Reference(directory / GROUND_TRUTH_FOLDER, f'{described}, along the recorded path')
 
 
-def cloud_reference(
-    file: Path, label_set: LabelSet | None, directory: Path, frame_id: str = ''
-) -> Reference:
+def cloud_reference(file: Path, label_set: LabelSet | None, directory: Path) -> Reference:
     """Make ground truth of a user's PLY or PCD, z up, metres, with labels of `label_set`."""
-    known = label_set if label_set is not None else _labels_beside(file)
+    class_file = None if label_set is not None else class_file_beside(file)
+    known = label_set if class_file is None else read_label_set(class_file)
     graph = SceneGraph()
     # Labels whose meaning is unknown are no reason not to compare the geometry.
     if known is None:
@@ -166,7 +164,7 @@ def cloud_reference(
     write_ground_truth(truth, directory / GROUND_TRUTH_FOLDER)
     kind = 'labelled' if labelled else 'unlabelled, geometry only'
     description = f'reference cloud {file.name}, {len(surface)} points, {kind}'
-    return Reference(directory / GROUND_TRUTH_FOLDER, description, None, frame_id)
+    return Reference(directory / GROUND_TRUTH_FOLDER, description, frame_id='')
 
 
 def _points(file: Path) -> NDArray[np.float32]:
@@ -186,11 +184,6 @@ def _labelled(dense: DenseMap) -> LabelledCloud:
         labels if dense.labels is None else dense.labels,
         instances if dense.instances is None else dense.instances,
     )
-
-
-def _labels_beside(file: Path) -> LabelSet | None:
-    found: Sequence[Path] = [file.with_name(name) for name in _CLASS_FILES]
-    return next((read_label_set(path) for path in found if path.is_file()), None)
 
 
 def _density(points: NDArray[np.float32]) -> float:

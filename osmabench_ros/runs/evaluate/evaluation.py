@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
-from osmabench_ros.base.configuration import version
+from osmabench_ros.base.configuration import installed, version
 from osmabench_ros.base.files import Existing, filled_folder, sha256_of, sha256_of_data, write_json
 from osmabench_ros.base.owned_folder import claim_folder, remove_ours
 from osmabench_ros.base.progress import Progress, StagedProgress, silent
@@ -174,7 +173,7 @@ def evaluate_loaded(
         metrics=records,
         failed_requirements=(
             *(() if whole else (partial_fault(inputs.identity.run_id),)),
-            *unmet(_of_map(requirements, inputs.identity), records),
+            *unmet(of_sources(for_run(tuple(requirements), inputs.identity), Source.MAP), records),
         ),
         map_complete=header.complete,
         remarks=map_remarks(header),
@@ -220,11 +219,6 @@ def _earlier_report(
 
 def _digest(suites: Sequence[SuiteConfig]) -> str:
     return sha256_of_data([suite.model_dump(mode='json') for suite in suites])
-
-
-def _of_map(requirements: Sequence[Requirement], identity: RunIdentity) -> tuple[Requirement, ...]:
-    """Return the requirements that apply to the final map of a run."""
-    return of_sources(for_run(tuple(requirements), identity), Source.MAP)
 
 
 def _scored(
@@ -294,13 +288,8 @@ def suite_context(
 
 def versions() -> dict[str, str]:
     """Return the versions of all packages that the numbers depend on."""
-    found = {'osmabench_ros': version()}
-    for name in ('numpy', 'scipy', 'torch'):
-        try:
-            found[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            found[name] = 'absent'
-    return found
+    others = {name: installed(name) or 'absent' for name in ('numpy', 'scipy', 'torch')}
+    return {'osmabench_ros': version(), **others}
 
 
 def _hashes(inputs: EvaluationInputs) -> dict[str, str]:

@@ -86,7 +86,7 @@ def _generate_scene(
     scene = item.load()
     key = SceneKey(scene.dataset, scene.name, item.seed, item.path_seed)
     conditions = list(config.loaded_conditions.values())
-    digests = [_digest(config, item, condition) for condition in conditions]
+    digests = [_digest(config, item, (condition,)) for condition in conditions]
     folders = [
         {form: out / form.value / condition.name / str(key) for form in formats}
         for condition in conditions
@@ -169,9 +169,11 @@ def _open(form: OutputFormat, directory: Path, info: SequenceInfo) -> SequenceWr
     return open_writer(directory, OSMA if form is OutputFormat.OSMA else SCANNET, info)
 
 
-def _digest(config: MatrixConfig, item: SceneConfig, condition: Condition) -> str:
-    """Return the digest of all inputs of the frames."""
-    parts = (condition, config.camera, config.robot, config.trajectory, config.simulator)
+def _digest(
+    config: MatrixConfig, item: SceneConfig, conditions: tuple[Condition, ...] = ()
+) -> str:
+    """Return the digest of all inputs of frames, or without a condition of the ground truth."""
+    parts = (*conditions, config.camera, config.robot, config.trajectory, config.simulator)
     return sha256_of_data([_data_of(item), *(part.model_dump(mode='json') for part in parts)])
 
 
@@ -187,7 +189,11 @@ def _is_there(directory: Path, digest: str) -> bool:
         return False
     if (directory / DOCUMENT).exists() and read_info(directory)[0].source_sha256 == digest:
         return True
-    raise RunError(
+    raise _of_another(directory)
+
+
+def _of_another(directory: Path) -> RunError:
+    return RunError(
         f'{directory} exists and is not of this configuration; choose another --out or remove it'
     )
 
@@ -207,7 +213,7 @@ def generate_ground_truth(
     made = []
     with held(out):
         for directory, plan in {plan.shared_directory: plan for plan in plans}.items():
-            digest, kept = _truth_digest(config, plan.scene), directory.exists()
+            digest, kept = _digest(config, plan.scene), directory.exists()
             if kept:
                 _check(directory, digest)
             else:
@@ -228,19 +234,10 @@ def _make(
         shutil.rmtree(temporary / prepared.relative_to(temporary).parts[0])
 
 
-def _truth_digest(config: MatrixConfig, item: SceneConfig) -> str:
-    """Return the digest of all inputs of the ground truth."""
-    parts = (config.camera, config.robot, config.trajectory, config.simulator)
-    return sha256_of_data([_data_of(item), *(part.model_dump(mode='json') for part in parts)])
-
-
 def _check(directory: Path, digest: str) -> None:
     try:
         known = read_json(directory / MARK, RunError)
     except OsmabenchError:
         known = None
     if known != {'sha256': digest}:
-        raise RunError(
-            f'{directory} exists and is not of this configuration; choose another --out or '
-            'remove it'
-        )
+        raise _of_another(directory)

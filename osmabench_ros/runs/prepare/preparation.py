@@ -33,8 +33,12 @@ from osmabench_ros.runs.prepare.recorded_scenes import (
     recorded_labels,
     recorded_truth,
 )
-from osmabench_ros.runs.prepare.shared_path import PATH_FILE as PATH_FILE
-from osmabench_ros.runs.prepare.shared_path import navigation_of, shared_path
+from osmabench_ros.runs.prepare.shared_path import (
+    PATH_FILE,
+    driven_trajectory,
+    navigation_of,
+    shared_path,
+)
 from osmabench_ros.runs.requirement import check_for_runs
 from osmabench_ros.runs.results.results_folder import held
 from osmabench_ros.scenes.lights import Lighting
@@ -83,7 +87,7 @@ class Preparation:
     def check_names(self, config: MatrixConfig) -> None:
         """Look up every name of a configuration, before anything is made; or ConfigError.
 
-        All names that are not found are told at once.
+        The error names all that are not found.
         """
         check_all(
             [
@@ -209,11 +213,7 @@ class Preparation:
                 recorded = self._sequence(plan.scene)
                 _write_poses(plan, zip(recorded.stamps_ns, recorded.poses, strict=True))
             return
-        file = plan.shared_directory / PATH_FILE
-        rate_hz = plan.config.trajectory.frame_rate_hz
-        motion = plan.condition.motion_at(rate_hz)
-        path, mount = RobotPath.read(file), plan.config.camera.mount
-        frames = sample_trajectory(path, motion, rate_hz, mount).frames
+        frames = driven_trajectory(plan).frames
         _write_poses(plan, ((stamp_of(frame.time_s), frame.camera_pose) for frame in frames))
 
     def prepare_all(self, config: MatrixConfig, root: Path, progress: Progress) -> list[Path]:

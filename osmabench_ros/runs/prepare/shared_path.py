@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from osmabench_ros.errors import ConfigError, OsmabenchWarning, SimulationError
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.runs.config import MatrixConfig, Planner, PoseFrame, TrajectoryConfig
+from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.prepare.recorded_trajectories import read_trajectory
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.sequences.bags.bag_metadata import is_bag
@@ -23,6 +24,7 @@ from osmabench_ros.simulation.habitat.simulator import HabitatSimulator
 from osmabench_ros.simulation.navigation import NavigationMap
 from osmabench_ros.simulation.robot_path import Motion, RobotPath, path_along, plan_path
 from osmabench_ros.simulation.strategies import Strategy, plan_with_strategy
+from osmabench_ros.simulation.trajectory import Trajectory, sample_trajectory
 
 HABITAT = 'habitat'
 PATH_FILE = 'path.json'
@@ -199,3 +201,11 @@ def shared_path(
     # The path is cut, not the frames: a faster condition sees the same places in fewer frames.
     longest_s = (config.trajectory.max_frames - 1) / config.trajectory.frame_rate_hz
     return path.until(longest_s, Motion())
+
+
+def driven_trajectory(plan: RunPlan) -> Trajectory:
+    """Return the trajectory of a prepared run, at the speed of its condition."""
+    path = RobotPath.read(plan.shared_directory / PATH_FILE)
+    rate_hz = plan.config.trajectory.frame_rate_hz
+    motion = plan.condition.motion_at(rate_hz)
+    return sample_trajectory(path, motion, rate_hz, plan.config.camera.mount)

@@ -137,7 +137,7 @@ def unmet(requirements: tuple[Requirement, ...], records: tuple[Record, ...]) ->
     """
     sentences = []
     for requirement in requirements:
-        found = [record for record in records if _concerns(requirement, record)]
+        found = [record for record in records if concerns(requirement, record)]
         if not found:
             sentences.append(f'{_describe(requirement)}: no such metric was computed')
         sentences += [
@@ -168,7 +168,8 @@ def for_part(
     )
 
 
-def _concerns(requirement: Requirement, record: Record) -> bool:
+def concerns(requirement: Requirement, record: Record) -> bool:
+    """Return whether a requirement is about a figure."""
     return (
         (requirement.suite, requirement.metric, requirement.class_name)
         == (record.suite, record.metric, record.class_name)

@@ -111,6 +111,22 @@ class Measurements:
         found = {item.name: item for item in self.participants}
         return found.get(self.mapper, Participation(self.mapper, self.frames))
 
+    @property
+    def frames_per_second(self) -> float | None:
+        """Frames that the mapper maps a second, None if unknown."""
+        mapped = self.mapping.mapped
+        return mapped / self.mapping_s if mapped and self.mapping_s > 0 else None
+
+    @property
+    def mapper_memory_bytes(self) -> int | None:
+        """Peak memory of the mapper, None if unknown."""
+        return self.peak_memory_bytes.get(self.mapper) or None
+
+    @property
+    def mapper_gpu_memory_bytes(self) -> int | None:
+        """Peak GPU memory of the mapper, None if unknown or if it used none."""
+        return self.peak_gpu_memory_bytes.get(self.mapper)
+
 
 def timings_of(identity: RunIdentity, measured: Measurements) -> dict[str, Any]:
     """Return the content of timings.json: figures by name, and as ``'records'``."""
@@ -124,12 +140,12 @@ def timings_of(identity: RunIdentity, measured: Measurements) -> dict[str, Any]:
         'pacing': measured.pacing,
         'speed_factor': measured.speed_factor,
         'mapping_s': measured.mapping_s,
-        'mapping_frames_per_second': _rate(measured),
+        'mapping_frames_per_second': measured.frames_per_second,
         'final_map_s': measured.final_map_s,
         'peak_memory_bytes': dict(sorted(measured.peak_memory_bytes.items())),
-        'mapper_peak_memory_bytes': measured.peak_memory_bytes.get(measured.mapper) or None,
+        'mapper_peak_memory_bytes': measured.mapper_memory_bytes,
         'peak_gpu_memory_bytes': dict(sorted(measured.peak_gpu_memory_bytes.items())),
-        'mapper_peak_gpu_memory_bytes': measured.peak_gpu_memory_bytes.get(measured.mapper),
+        'mapper_peak_gpu_memory_bytes': measured.mapper_gpu_memory_bytes,
         'runs_at_once': measured.runs_at_once,
         'messages_ignored': dict(sorted(measured.ignored.items())),
         'participants': [item.to_json() for item in measured.participants],
@@ -165,18 +181,14 @@ def read_measurements(file: Path) -> Measurements | None:
         raise RunError(f'{file} is malformed ({error!r}); start over with --fresh') from error
 
 
-def _rate(measured: Measurements) -> float | None:
-    mapped = measured.mapping.mapped
-    return mapped / measured.mapping_s if mapped and measured.mapping_s > 0 else None
-
-
 def _records(measured: Measurements) -> Iterator[MetricRecord]:
-    rate, mapped = _rate(measured), measured.mapping.mapped or 0
-    memory = measured.peak_memory_bytes.get(measured.mapper) or None
+    rate, mapped = measured.frames_per_second, measured.mapping.mapped or 0
     yield MetricRecord(SUITE, '', 'mapping_frames_per_second', value=rate, n=mapped)
-    yield _cost('mapper_peak_memory_bytes', memory, 0 if memory is None else 1)
-    on_gpu = measured.peak_gpu_memory_bytes.get(measured.mapper)
-    yield _cost('mapper_peak_gpu_memory_bytes', on_gpu, 0 if on_gpu is None else 1)
+    for where, memory in (
+        ('', measured.mapper_memory_bytes),
+        ('gpu_', measured.mapper_gpu_memory_bytes),
+    ):
+        yield _cost(f'mapper_peak_{where}memory_bytes', memory, 0 if memory is None else 1)
     if measured.pacing == 'realtime':
         yield MetricRecord(
             SUITE, '', 'speed_factor', value=measured.speed_factor, n=measured.frames

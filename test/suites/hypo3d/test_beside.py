@@ -23,7 +23,8 @@ from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.runs.evaluate.over_time import GROWTH, RecordsAtTime, ReportOverTime
 from osmabench_ros.runs.matrix_on_disk import note_runs
 from osmabench_ros.runs.plan import RunPlan
-from osmabench_ros.runs.prepare.preparation import PATH_FILE, Preparation
+from osmabench_ros.runs.prepare.preparation import Preparation
+from osmabench_ros.runs.prepare.shared_path import PATH_FILE
 from osmabench_ros.runs.results.report_model import Record, RunReport, Status
 from osmabench_ros.runs.results.results_folder import write_manifest
 from osmabench_ros.runs.results.run_manifest import write_run_manifest
