@@ -88,7 +88,7 @@ class Setting:
 
 @contextmanager
 def prepared(options: argparse.Namespace) -> Iterator[Setting]:
-    """Yield a setting whose path is planned and whose domain is nobody else's."""
+    """Yield a setting whose path is planned and whose domain no other uses."""
     with tempfile.TemporaryDirectory() as name, private_domain() as domain:
         environment = dict(isolated_environment(domain))
         os.environ.update(environment)

@@ -1,4 +1,4 @@
-"""An idle mapper: receives frames, acknowledges each, and tells when each was there.
+"""An idle mapper: receives frames, acknowledges each, and prints when each arrived.
 
 bridge.py starts it. It prints a line of JSON once it has all frames, and ends when asked to.
 

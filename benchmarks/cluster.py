@@ -108,7 +108,7 @@ class Measured(NamedTuple):
         """Return the time of all slots in which none slept for a task that was done."""
         return self.makespan_s * self.slots - self.worked_s
 
-    def told(self, tasks: int) -> str:
+    def verdict(self, tasks: int) -> str:
         """Return what a task costs and how long nodes idle."""
         return (
             f'{tasks:,} tasks of {self.worked_s / tasks:.3f} s on {self.slots} slots took '
@@ -236,7 +236,7 @@ def real(tasks: int) -> None:
     """Measure tasks on four nodes; then let the simulation foretell what some others take."""
     nodes, random = (2, 2, 2, 2), np.random.default_rng(2)
     many = through_ray(nodes, random.uniform(0.1, 0.3, tasks))
-    console.print(many.told(tasks))
+    console.print(many.verdict(tasks))
     mtbf_s, lengths_s = 20.0, np.where(random.random(200) < 0.05, 4.0, 1.0)
     repair_s = through_ray((1,), [0.1]).start_s
     found = through_ray(nodes, lengths_s, mtbf_s)
@@ -249,7 +249,7 @@ def real(tasks: int) -> None:
     )
 
 
-def told(lengths_s: np.ndarray, world: World, arguments: argparse.Namespace) -> None:
+def print_lengths(lengths_s: np.ndarray, world: World, arguments: argparse.Namespace) -> None:
     """Print what whole matrices take."""
     table = Table('matrix', 'runs', 'nodes', 'days', 'idle', 'runs lost', 'cost')
     for name, runs in MATRICES.items():
@@ -296,7 +296,7 @@ def main() -> int:
         arguments.mtbf_h * 3600,
         arguments.repair_s,
     )
-    told(lengths / lengths.mean(), world, arguments)
+    print_lengths(lengths / lengths.mean(), world, arguments)
     return 0
 
 

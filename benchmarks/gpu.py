@@ -7,7 +7,7 @@ Parts of the file that were not asked for stay, if they are of the same machine.
 
 Needs a GPU for torch and OpenGL; without one the times of the CPU stand alone. The networks have
 the sizes of published ones and random weights: what they cost is shown, never what they find.
-Before a ratio is told the two results are compared; the exit code is 1 if they differ.
+Before a ratio is printed the two results are compared; the exit code is 1 if they differ.
 """
 
 from __future__ import annotations

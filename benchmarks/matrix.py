@@ -171,7 +171,7 @@ def work_s(out: Path, conditions: int) -> tuple[float, float]:
     return sum(mapping) / len(plans), sum(metrics) / len(plans)
 
 
-def told(costs: dict[str, Cost]) -> None:
+def print_costs(costs: dict[str, Cost]) -> None:
     """Print what the matrices took."""
     table = Table(
         'nodes', 'runs', 'wall, s', 'processor, s', 'others, s', 'bound, s', 'ratio', 'used'
@@ -206,7 +206,7 @@ def main() -> int:
         if not arguments.skip_fresh:
             costs[FRESH] = measured(folder / 'fresh', arguments.conditions, 1)
         mapping, metrics = work_s(folder / 'warm', arguments.conditions)
-    told(costs)
+    print_costs(costs)
     whole = further_run_s(many, few)
     overhead = whole - mapping - metrics
     console.print(

@@ -294,7 +294,7 @@ def missing_in_bag(report: Any, frames: int) -> int:
     return absent + sum(item.dropped + item.lost_by_middleware for item in report.topics)
 
 
-def told(running: Soak, missing: int, limit_mib_h: float) -> bool:
+def printed_verdict(running: Soak, missing: int, limit_mib_h: float) -> bool:
     """Print the verdicts; return whether all are good."""
     table = Table('process', 'MiB warm', 'MiB end', 'MiB/h', '95 % interval', 'memory', 'files')
     good = not running.lost and not missing
@@ -348,7 +348,11 @@ def main() -> int:
         shutil.rmtree(folder, ignore_errors=True)
     if arguments.csv:
         write_csv(arguments.csv, running.series)
-    return 0 if told(running, missing_in_bag(report, running.frames), arguments.limit) else 1
+    return (
+        0
+        if printed_verdict(running, missing_in_bag(report, running.frames), arguments.limit)
+        else 1
+    )
 
 
 if __name__ == '__main__':

@@ -147,7 +147,7 @@ class RuleOfViews(OneByOne):
             if asked is None:
                 return Answer(item.id, None, self.name, note='the rules do not know it')
             value = kept(asked, item.options)
-            note = '' if value is not None else 'the map does not tell'
+            note = '' if value is not None else 'the map does not say'
             if isinstance(value, str):
                 value = LETTERS[item.options.index(value)]
             return Answer(item.id, value, self.name, note=note)

@@ -129,7 +129,7 @@ class _Builder:
         self._scene, self._truth, self._key, self._seed = scene, truth, scene_key, seed
         self._vocabulary = tuple(scene.label_set.by_name)
         self._seen = frozenset(truth.seen_instances)
-        # What no camera sees must not be needed, not even to tell things apart.
+        # What no camera sees must not be needed, not even to distinguish things.
         visible = [g.without_attributes(UNSEEABLE) for g in (truth.visible_graph,) if g]
         self._before = [truth.graph, truth.fair_graph, *visible]
         self._readers_before = self._readers(self._before, self._seen)

@@ -103,7 +103,7 @@ class TriangleNavigation:
             pairs.append(np.column_stack([around[a], around[b]]))
         size = len(points) + 2
         low, high = np.sort(np.concatenate(pairs), axis=1).T
-        # As one number each: rows of a table take ten times as long to tell apart.
+        # As one number each: rows of a table take ten times as long to sort out.
         both = np.column_stack(np.divmod(np.unique(low * size + high), size))
         ways = np.linalg.norm(points[both[:, 0]] - points[both[:, 1]], axis=1)
         graph = coo_array((np.maximum(ways, 1e-9), (both[:, 0], both[:, 1])), shape=(size, size))

@@ -75,7 +75,7 @@ class Look(_Arguments):
 
 
 class GiveAnswer(_Arguments):
-    """Answer the question; an empty answer if the map does not tell."""
+    """Answer the question; an empty answer if the map does not say."""
 
     answer: str = Field(max_length=2000)
     nodes: list[int] = Field(default_factory=list, description='Objects it rests on.')
