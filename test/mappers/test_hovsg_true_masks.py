@@ -1,6 +1,7 @@
 """The script that puts the scene's masks where the networks of HOV-SG would be."""
 
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -9,8 +10,9 @@ from mappers.test_true_masks import LABELS, furnished
 
 from osmabench_ros.mappers.mapper import make_mapper
 
-for needed in ('torch', 'torchmetrics', 'matplotlib'):
-    pytest.importorskip(needed, reason=f'{needed} is not installed')
+# To import them here would cost every worker of the tests seconds.
+LACKING = [name for name in ('torch', 'torchmetrics', 'matplotlib') if find_spec(name) is None]
+pytestmark = pytest.mark.skipif(bool(LACKING), reason=f'{", ".join(LACKING)} is not installed')
 
 # What HOV-SG does with its networks, and nothing of what it does between them.
 PROGRAM = """
