@@ -25,7 +25,7 @@ from osmabench_ros.bringup.launching.launch_arguments import (
 from osmabench_ros.bringup.launching.launch_nodes import ManagedNodes, ended
 from osmabench_ros.bringup.spec.definition import sequence_player
 from osmabench_ros.bringup.spec.node_spec import NodeSpec
-from osmabench_ros.sequences.bags.bag import is_bag
+from osmabench_ros.sequences.bags.bag_metadata import is_bag
 from osmabench_ros.sequences.bags.playback import PlaybackSettings
 
 ARGUMENTS = (

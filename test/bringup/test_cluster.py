@@ -132,8 +132,8 @@ def test_what_tasks_say_is_shown_and_workers_that_always_die_are_given_up(
 
     def dies(_order: object, news: Any, name: str) -> None:
         print('printed far away', flush=True)
-        news.tell.remote(name, WorkNews('at frame 3', 0.5))
-        news.tell.remote(name, WorkWarning('a far warning'))
+        news.add.remote(name, WorkNews('at frame 3', 0.5))
+        news.add.remote(name, WorkWarning('a far warning'))
         tries.open('a').write(f'{name} ')
         time.sleep(2.0)
         os.kill(os.getpid(), signal.SIGKILL)

@@ -1,6 +1,7 @@
-"""Commands that launch files call exist: few machines have the `ros2 launch` that runs them."""
+"""What launch files call and import exists: few machines have the `ros2 launch` that runs them."""
 
 import ast
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -9,11 +10,8 @@ import typer
 from osmabench_ros.cli.main import DeferredCommand, app
 
 MODULE = 'osmabench_ros.cli'
-FILES = [
-    path
-    for path in sorted((Path(__file__).parents[2] / 'launch').glob('*.launch.py'))
-    if f"'{MODULE}'" in path.read_text()
-]
+LAUNCH_FILES = sorted((Path(__file__).parents[2] / 'launch').glob('*.launch.py'))
+FILES = [path for path in LAUNCH_FILES if f"'{MODULE}'" in path.read_text()]
 
 
 def functions_that_call_the_command(file: Path) -> list[list[str]]:
@@ -44,3 +42,33 @@ def test_verbs_and_options_exist(file: Path) -> None:
 
 def test_a_launch_file_calls_the_command() -> None:
     assert [file.name for file in FILES] == ['replay.launch.py']
+
+
+def names_of(module: str) -> set[str]:
+    """Return what a module defines or imports, read without importing it."""
+    spec = find_spec(module)
+    assert spec is not None, module
+    assert spec.origin is not None, module
+    found = set()
+    for node in ast.parse(Path(spec.origin).read_text()).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            found.add(node.name)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            found.update(alias.asname or alias.name for alias in node.names)
+        else:
+            # Also below an `if`.
+            found.update(
+                item.id
+                for item in ast.walk(node)
+                if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Store)
+            )
+    return found
+
+
+# Those of the package itself are checked by mypy.
+@pytest.mark.parametrize('file', LAUNCH_FILES, ids=lambda file: file.name)
+def test_what_is_imported_of_ours_exists(file: Path) -> None:
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith('osmabench_ros.'):
+            wanted = {alias.name for alias in node.names}
+            assert wanted - names_of(str(node.module)) == set(), f'line {node.lineno}'
