@@ -41,7 +41,7 @@ def _add(name: str, write: Callable[[Path], object], read: Callable[[Path], obje
 
 
 def _write_config(folder: Path) -> None:
-    from small_config import small_config
+    from support.small_config import small_config
 
     (folder / 'run.yaml').write_text(yaml.safe_dump(small_config()))
 
@@ -90,7 +90,7 @@ def _write_scene_folder(folder: Path) -> None:
 
 
 def _scene() -> Any:
-    from small_scenes import room_scene
+    from support.small_scenes import room_scene
 
     return room_scene()
 
@@ -449,8 +449,8 @@ def _write_mcap(compression: str) -> Callable[[Path], None]:
 
 
 def _write_sqlite(folder: Path) -> None:
-    from bag_files import write_bag
     from rosbags.rosbag2 import StoragePlugin
+    from support.bag_files import write_bag
 
     write_bag(folder / 'bag', StoragePlugin.SQLITE3)
 
@@ -464,7 +464,7 @@ def _read_bag(folder: Path) -> object:
 
 def _write_sequence(form: str) -> Callable[[Path], None]:
     def write(folder: Path) -> None:
-        from recorded_frames import FRAMES, INFO
+        from support.recorded_frames import FRAMES, INFO
 
         from osmabench_ros.sequences import layout
         from osmabench_ros.sequences.writer import open_writer

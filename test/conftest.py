@@ -12,7 +12,8 @@ from shutil import which
 
 import pytest
 from hypothesis import settings
-from prepared_scenes import PreparedScenes
+from support import SUPPORT
+from support.prepared_scenes import PreparedScenes
 
 from osmabench_ros.bringup.spec.isolation import (
     FOLDER,
@@ -216,7 +217,7 @@ def fault_library(tmp_path_factory: pytest.TempPathFactory) -> str:
     if compiler is None:
         pytest.skip('there is no cc to compile faults.c with')
     library = tmp_path_factory.mktemp('faults') / 'faults.so'
-    source = Path(__file__).with_name('faults.c')
+    source = SUPPORT / 'faults.c'
     made = subprocess.run(
         [compiler, '-shared', '-fPIC', '-o', str(library), str(source), '-ldl'],
         capture_output=True,

@@ -5,11 +5,10 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from support import SUPPORT, TESTS
 
-HERE = Path(__file__).parent
 STAGES = (
     'folder',
     'manifest',
@@ -29,8 +28,8 @@ def outcomes(fault_library: str, tmp_path_factory: pytest.TempPathFactory) -> di
     """What was not as promised, by fault and stage."""
     folder = tmp_path_factory.mktemp('stages')
     done = subprocess.run(
-        [sys.executable, str(HERE / 'faulty_stages.py'), str(folder), *map(str, FAULTS)],
-        env={**os.environ, 'LD_PRELOAD': fault_library, 'PYTHONPATH': str(HERE)},
+        [sys.executable, str(SUPPORT / 'faulty_stages.py'), str(folder), *map(str, FAULTS)],
+        env={**os.environ, 'LD_PRELOAD': fault_library, 'PYTHONPATH': str(TESTS)},
         capture_output=True,
         text=True,
         timeout=300,

@@ -5,10 +5,10 @@ from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
-import box_world
 import numpy as np
 import pytest
 from scipy.spatial import cKDTree
+from support import box_world
 
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.geometry.intrinsics import Intrinsics

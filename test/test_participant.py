@@ -5,19 +5,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-from recorded_frames import FRAMES, MOUNT
+from support.recorded_frames import FRAMES, MOUNT
 
 pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')
 
-from osmabench_ros.msg import FrameAck, RunState  # noqa: E402
-from osmabench_ros.msg import SemanticMap as SemanticMapMessage  # noqa: E402
-from rclpy.executors import SingleThreadedExecutor  # noqa: E402
-from rclpy.node import Node  # noqa: E402
+from osmabench_ros.msg import FrameAck, RunState
+from osmabench_ros.msg import SemanticMap as SemanticMapMessage
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
 
-from osmabench_ros.base import contract as topics  # noqa: E402
-from osmabench_ros.nodes.simulator_bridge.frame_publisher import FramePublisher  # noqa: E402
-from osmabench_ros.participant import (  # noqa: E402
+from osmabench_ros.base import contract as topics
+from osmabench_ros.nodes.simulator_bridge.frame_publisher import FramePublisher
+from osmabench_ros.participant import (
     DenseMap,
     Frame,
     MapHeader,
@@ -25,7 +25,7 @@ from osmabench_ros.participant import (  # noqa: E402
     Provenance,
     SemanticMap,
 )
-from osmabench_ros.ros.wire.qos import (  # noqa: E402
+from osmabench_ros.ros.wire.qos import (
     latched_profile,
     lossless_profile,
 )

@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from benchmark_scripts import benchmark_script
-from fault_runs import wait_for
 from scipy import stats
-from shared_data import shared_path
-from small_config import small_config
+from support.benchmark_scripts import benchmark_script
+from support.fault_runs import wait_for
+from support.shared_data import shared_path
+from support.small_config import small_config
 
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.runs.config import load_config

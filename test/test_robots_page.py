@@ -15,18 +15,19 @@ from pathlib import Path
 import pytest
 import yaml
 from cli.test_evaluate_bag import write_scan
-from recorded_messages import odometry
-from ros_processes import TEST_FOLDER, listening, process
 from runs.plain_room import cloud as true_cloud
 from runs.plain_room import labelled_map
 from runs.recorded_room import cloud, labels, true_poses, write_room
-from small_config import small_config
+from support import SUPPORT, TESTS
+from support.recorded_messages import odometry
+from support.ros_processes import listening, process
+from support.small_config import small_config
 
 from osmabench_ros.bringup.spec.isolation import isolated_environment
 
 pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow, pytest.mark.timeout(600)]
 
-PAGE = TEST_FOLDER.parent / 'docs' / 'robots.md'
+PAGE = TESTS.parent / 'docs' / 'robots.md'
 MARK = 'last ran'
 SMALL = 'image_width:=96 image_height:=64 frame_rate_hz:=2.0 goals:=2 speed_factor:=0.5'
 needs_ros2 = pytest.mark.skipif(
@@ -131,7 +132,7 @@ def wait_for(running: subprocess.Popen[str], words: str) -> None:
 def test_a_running_camera_is_examined_and_recorded(tmp_path: Path, ros_domain: int) -> None:
     from osmabench_ros.sequences.bags.bag import open_bag
 
-    camera = TEST_FOLDER.parent / 'benchmarks' / 'faulty_stacks.py'
+    camera = TESTS.parent / 'benchmarks' / 'faulty_stacks.py'
     with process(ros_domain, str(camera), f'none={ros_domain}') as running:
         wait_for(running, 'none')
         reported = EXPORT.run(tmp_path, ros_domain, f'&& {DOCTOR.text(ros_domain)} --json')
@@ -190,7 +191,7 @@ def test_the_ground_truth_is_made_where_the_page_looks_for_it(kitchen: Path) -> 
 
 @needs_ros2
 def test_a_stack_is_recorded_controlled_and_scored(kitchen: Path, ros_domain: int) -> None:
-    stack = [str(TEST_FOLDER / 'cloud_stack.py'), '--ros-args', '-r', '__node:=rtabmap']
+    stack = [str(SUPPORT / 'cloud_stack.py'), '--ros-args', '-r', '__node:=rtabmap']
     remapped = ['-r', '/stack/cloud_map:=/rtabmap/cloud_map']
     config = 'config:=single_run record:=false'
     with (

@@ -10,10 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import limited_readers as readers
 import numpy as np
 import psutil
 import pytest
+from support import limited_readers as readers
 
 from osmabench_ros.base.limits.allowance import Allowance, limited_to
 from osmabench_ros.base.limits.child import read_limited
@@ -73,18 +73,18 @@ def test_threads_share_the_child(file: Path) -> None:
 
 def test_starting_it_imports_no_heavy_library(file: Path) -> None:
     script = (
-        'import sys; from pathlib import Path; import limited_readers as readers\n'
+        'import sys; from pathlib import Path; from support import limited_readers as readers\n'
         'from osmabench_ros.base.limits.child import read_limited\n'
         'print(read_limited(readers.loaded_modules, Path(sys.argv[1])))'
     )
     printed = _run(script, file)
-    assert "'limited_readers'" in printed
+    assert 'limited_readers' in printed
     assert not any(f"'{name}'" in printed for name in ('torch', 'rclpy', 'open3d', 'trimesh'))
 
 
 def test_it_has_no_keys(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     script = (
-        'import sys; from pathlib import Path; import limited_readers as readers\n'
+        'import sys; from pathlib import Path; from support import limited_readers as readers\n'
         'from osmabench_ros.base.limits.child import read_limited\n'
         'print(sorted(read_limited(readers.environment, Path(sys.argv[1]))))'
     )
@@ -206,7 +206,7 @@ def test_a_child_that_was_killed_is_started_anew(file: Path) -> None:
 @pytest.mark.parametrize('sent', [signal.SIGKILL, signal.SIGINT])
 def test_it_ends_with_its_parent(file: Path, tmp_path: Path, sent: signal.Signals) -> None:
     script = (
-        'import sys, threading; from pathlib import Path; import limited_readers as readers\n'
+        'import sys, threading; from pathlib import Path; from support import limited_readers as readers\n'
         'from osmabench_ros.base.limits.child import read_limited\n'
         'print(read_limited(readers.process, Path(sys.argv[1])), flush=True)\n'
         'read_limited(readers.sleep, Path(sys.argv[1]))\n'
@@ -232,7 +232,7 @@ def test_it_ends_with_its_parent(file: Path, tmp_path: Path, sent: signal.Signal
 
 def test_a_thread_that_ends_does_not_end_it(file: Path) -> None:
     script = (
-        'import sys, threading; from pathlib import Path; import limited_readers as readers\n'
+        'import sys, threading; from pathlib import Path; from support import limited_readers as readers\n'
         'from osmabench_ros.base.limits.child import read_limited\n'
         'file, found = Path(sys.argv[1]), []\n'
         'def ask(): found.append(read_limited(readers.process, file))\n'

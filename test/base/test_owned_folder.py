@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from users_files import fill, lost, snapshot
+from support.users_files import fill, lost, snapshot
 
 from osmabench_ros.base import files
 from osmabench_ros.base.files import (

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fault_runs import COMMAND, failure, half_written, read_until, start, success, wait_for
-from prepared_scenes import PreparedScenes
-from small_config import foreign, repeatable, small_config
+from support.fault_runs import COMMAND, failure, half_written, read_until, start, success, wait_for
+from support.prepared_scenes import PreparedScenes
+from support.small_config import foreign, repeatable, small_config
 
 from osmabench_ros.bringup.runner import cluster_task
 from osmabench_ros.bringup.runner.cluster import Cluster, OnCluster
@@ -24,7 +24,7 @@ from osmabench_ros.runs.prepare.preparation import Preparation
 
 pytest.importorskip('ray', reason='the extra "cluster" is not installed')
 
-from ray_nodes import Nodes, ray_cluster
+from support.ray_nodes import Nodes, ray_cluster
 
 pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow, pytest.mark.timeout(900)]
 

@@ -12,8 +12,8 @@ from types import SimpleNamespace
 from unittest.mock import MagicMock
 
 import pytest
-from benchmark_scripts import benchmark_script
-from small_config import small_config
+from support.benchmark_scripts import benchmark_script
+from support.small_config import small_config
 
 from osmabench_ros.base.files import sha256_of
 from osmabench_ros.base.ledger import Ledger

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from fault_runs import read_until, start, success
-from small_config import foreign, small_config
+from support.fault_runs import read_until, start, success
+from support.small_config import foreign, small_config
 
 pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow]
 

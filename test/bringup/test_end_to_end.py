@@ -6,10 +6,10 @@ import sys
 from pathlib import Path
 
 import pytest
-import scripted_model
-from loopback_models import LoopbackModels, Misstep
-from prepared_scenes import PreparedScenes
-from small_config import foreign, repeatable, small_config
+from support import scripted_model
+from support.loopback_models import LoopbackModels, Misstep
+from support.prepared_scenes import PreparedScenes
+from support.small_config import foreign, repeatable, small_config
 
 pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow]
 

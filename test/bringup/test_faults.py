@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from fault_runs import COMMAND, failure, own_mounts, run_directory, start, success
-from prepared_scenes import PreparedScenes
-from small_config import foreign, repeatable, small_config
+from support.fault_runs import COMMAND, failure, own_mounts, run_directory, start, success
+from support.prepared_scenes import PreparedScenes
+from support.small_config import foreign, repeatable, small_config
 
 from osmabench_ros.base.owned_folder import claim_folder
 

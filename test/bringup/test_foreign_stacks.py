@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 import yaml
-from prepared_scenes import PreparedScenes
-from small_config import small_config
+from support import SUPPORT
+from support.prepared_scenes import PreparedScenes
+from support.small_config import small_config
 
 from osmabench_ros.base.progress import silent
 from osmabench_ros.simulation.frame_source import FIRST_STAMP_NS
@@ -20,7 +21,7 @@ from osmabench_ros.simulation.frame_source import FIRST_STAMP_NS
 pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow]
 
 Run = Callable[..., Any]
-STACK = Path(__file__).parents[1] / 'cloud_stack.py'
+STACK = SUPPORT / 'cloud_stack.py'
 TOPIC = '/stack/cloud_map'
 FRAMES = small_config()['trajectory']['max_frames']
 CHANGES = {

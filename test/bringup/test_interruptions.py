@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fault_runs import (
+from support.fault_runs import (
     failure,
     half_written,
     mapper_says,
@@ -20,8 +20,8 @@ from fault_runs import (
     success,
     wait_for,
 )
-from prepared_scenes import PreparedScenes
-from small_config import FOREIGN_MAPPER, foreign, repeatable, small_config
+from support.prepared_scenes import PreparedScenes
+from support.small_config import FOREIGN_MAPPER, foreign, repeatable, small_config
 
 pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow]
 

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import psutil
 import pytest
-from fault_runs import own_mounts
+from support.fault_runs import own_mounts
 
 pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')
 
-from osmabench_ros.bringup.spec import isolation  # noqa: E402
-from osmabench_ros.bringup.spec.isolation import (  # noqa: E402
+from osmabench_ros.bringup.spec import isolation
+from osmabench_ros.bringup.spec.isolation import (
     PROCESSES,
     TRANSPORT_VARIABLES,
     environment,

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_config import small_config
+from support.small_config import small_config
 
 from osmabench_ros.base.files import write_json
 from osmabench_ros.base.owned_folder import claim_folder
@@ -22,8 +22,8 @@ from osmabench_ros.runs.results.report_model import Record, RunReport, Status
 pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')
 
-from osmabench_ros.bringup.runner import matrix_runner  # noqa: E402
-from osmabench_ros.bringup.runner.admission import Capacity  # noqa: E402
+from osmabench_ros.bringup.runner import matrix_runner
+from osmabench_ros.bringup.runner.admission import Capacity
 
 
 def planned(root: Path, scenes: int) -> list[RunPlan]:

@@ -8,12 +8,12 @@ import pytest
 pytest.importorskip('rclpy')
 pytestmark = pytest.mark.ros
 
-from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus  # noqa: E402
-from osmabench_ros.msg import FrameAck, RunState, SemanticMap  # noqa: E402
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from osmabench_ros.msg import FrameAck, RunState, SemanticMap
 
-from osmabench_ros.bringup.runner import observer as module  # noqa: E402
-from osmabench_ros.bringup.runner.observer import MAX_NAMES, MAX_TEXT, RunObserver  # noqa: E402
-from osmabench_ros.ros.wire.run_token import (  # noqa: E402
+from osmabench_ros.bringup.runner import observer as module
+from osmabench_ros.bringup.runner.observer import MAX_NAMES, MAX_TEXT, RunObserver
+from osmabench_ros.ros.wire.run_token import (
     RunToken,
     new_token,
 )

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from prepared_scenes import PreparedScenes
-from small_config import small_config
+from support.prepared_scenes import PreparedScenes
+from support.small_config import small_config
 
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.stamped_trajectory import read_tum

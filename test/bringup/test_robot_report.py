@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from runs.plain_room import labelled_map
-from small_config import small_config
+from support.small_config import small_config
 
 from osmabench_ros.base.files import write_json
 from osmabench_ros.base.owned_folder import claim_folder

@@ -10,27 +10,27 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_config import small_config
+from support.small_config import small_config
 
 pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')
 
-from osmabench_ros.bringup.doctor import run_preflight  # noqa: E402
-from osmabench_ros.bringup.doctor.preflight import (  # noqa: E402
+from osmabench_ros.bringup.doctor import run_preflight
+from osmabench_ros.bringup.doctor.preflight import (
     Finding,
     Severity,
     examine_scene_files,
 )
-from osmabench_ros.bringup.doctor.run_preflight import _disk, check_run, examine_run  # noqa: E402
-from osmabench_ros.bringup.spec import isolation  # noqa: E402
-from osmabench_ros.errors import (  # noqa: E402
+from osmabench_ros.bringup.doctor.run_preflight import _disk, check_run, examine_run
+from osmabench_ros.bringup.spec import isolation
+from osmabench_ros.errors import (
     ConfigError,
     MissingDependencyError,
     OsmabenchWarning,
     RunError,
 )
-from osmabench_ros.runs.config import MatrixConfig, parse_config  # noqa: E402
-from osmabench_ros.scenes.loading import scene_path  # noqa: E402
+from osmabench_ros.runs.config import MatrixConfig, parse_config
+from osmabench_ros.scenes.loading import scene_path
 
 Usage = namedtuple('Usage', 'total used free')
 

@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from prepared_scenes import PreparedScenes
-from small_config import small_config
+from support.prepared_scenes import PreparedScenes
+from support.small_config import small_config
 
 from osmabench_ros.base.progress import silent
 

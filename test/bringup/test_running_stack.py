@@ -18,30 +18,30 @@ from typer.testing import CliRunner
 pytestmark = [pytest.mark.ros, pytest.mark.slow]
 pytest.importorskip('rclpy')
 
-import rclpy  # noqa: E402
-from builtin_interfaces.msg import Time  # noqa: E402
-from geometry_msgs.msg import PoseStamped  # noqa: E402
-from osmabench_ros.msg import LabelInfo, SemanticMap  # noqa: E402
-from rclpy.node import Node  # noqa: E402
-from rclpy.qos import QoSProfile, ReliabilityPolicy  # noqa: E402
-from rclpy.serialization import serialize_message  # noqa: E402
-from sensor_msgs.msg import CameraInfo, Image, PointCloud2  # noqa: E402
+import rclpy
+from builtin_interfaces.msg import Time
+from geometry_msgs.msg import PoseStamped
+from osmabench_ros.msg import LabelInfo, SemanticMap
+from rclpy.node import Node
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.serialization import serialize_message
+from sensor_msgs.msg import CameraInfo, Image, PointCloud2
 
-from osmabench_ros.base import contract as topics  # noqa: E402
-from osmabench_ros.bringup.doctor.preflight import Severity  # noqa: E402
-from osmabench_ros.bringup.running_stack import stack_observation  # noqa: E402
-from osmabench_ros.bringup.running_stack.examination import (  # noqa: E402
+from osmabench_ros.base import contract as topics
+from osmabench_ros.bringup.doctor.preflight import Severity
+from osmabench_ros.bringup.running_stack import stack_observation
+from osmabench_ros.bringup.running_stack.examination import (
     StackNames,
     examine_stack,
     names_of_robot,
 )
-from osmabench_ros.bringup.running_stack.stack_observation import message_class  # noqa: E402
-from osmabench_ros.bringup.spec.isolation import isolated_environment  # noqa: E402
-from osmabench_ros.cli.main import app  # noqa: E402
-from osmabench_ros.errors import ConfigError  # noqa: E402
-from osmabench_ros.geometry.intrinsics import Intrinsics  # noqa: E402
-from osmabench_ros.ros.messages.images import camera_info_message, image_to_message  # noqa: E402
-from osmabench_ros.ros.wire.qos import frame_profile, latched_profile  # noqa: E402
+from osmabench_ros.bringup.running_stack.stack_observation import message_class
+from osmabench_ros.bringup.spec.isolation import isolated_environment
+from osmabench_ros.cli.main import app
+from osmabench_ros.errors import ConfigError
+from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.ros.messages.images import camera_info_message, image_to_message
+from osmabench_ros.ros.wire.qos import frame_profile, latched_profile
 
 PINHOLE = Intrinsics(64, 48, 32.0, 32.0, 32.0, 24.0)
 PERIOD_S = 0.05

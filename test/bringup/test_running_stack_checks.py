@@ -9,17 +9,17 @@ import pytest
 pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')
 
-from builtin_interfaces.msg import Time  # noqa: E402
-from osmabench_ros.msg import RunInfo, RunState, SceneObject, SemanticMap  # noqa: E402
-from rclpy.duration import Duration  # noqa: E402
-from rclpy.qos import QoSProfile, ReliabilityPolicy  # noqa: E402
-from rosgraph_msgs.msg import Clock  # noqa: E402
-from sensor_msgs.msg import CameraInfo, Image, PointCloud2, PointField  # noqa: E402
+from builtin_interfaces.msg import Time
+from osmabench_ros.msg import RunInfo, RunState, SceneObject, SemanticMap
+from rclpy.duration import Duration
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import CameraInfo, Image, PointCloud2, PointField
 
-from osmabench_ros.base import contract as topics  # noqa: E402
-from osmabench_ros.base.contract import CONTRACT  # noqa: E402
-from osmabench_ros.bringup.doctor.preflight import Finding, Severity  # noqa: E402
-from osmabench_ros.bringup.running_stack.camera import (  # noqa: E402  # noqa: E402  # noqa: E402
+from osmabench_ros.base import contract as topics
+from osmabench_ros.base.contract import CONTRACT
+from osmabench_ros.bringup.doctor.preflight import Finding, Severity
+from osmabench_ros.bringup.running_stack.camera import (
     EdgeSample,
     check_classes,
     check_depth,
@@ -30,8 +30,8 @@ from osmabench_ros.bringup.running_stack.camera import (  # noqa: E402  # noqa: 
     check_size,
     check_transforms,
 )
-from osmabench_ros.bringup.running_stack.examination import check_endpoints  # noqa: E402
-from osmabench_ros.bringup.running_stack.run_topics import (  # noqa: E402  # noqa: E402
+from osmabench_ros.bringup.running_stack.examination import check_endpoints
+from osmabench_ros.bringup.running_stack.run_topics import (
     check_clock,
     check_cloud,
     check_map,
@@ -42,17 +42,17 @@ from osmabench_ros.bringup.running_stack.run_topics import (  # noqa: E402  # no
     check_synchrony,
     declared_rate_hz,
 )
-from osmabench_ros.bringup.running_stack.stack_observation import TopicRecord, header_stamp_ns  # noqa: E402
-from osmabench_ros.geometry.intrinsics import Intrinsics  # noqa: E402
-from osmabench_ros.ros.messages.images import camera_info_message, image_to_message  # noqa: E402
-from osmabench_ros.ros.wire.qos import (  # noqa: E402  # noqa: E402
+from osmabench_ros.bringup.running_stack.stack_observation import TopicRecord, header_stamp_ns
+from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.ros.messages.images import camera_info_message, image_to_message
+from osmabench_ros.ros.wire.qos import (
     Endpoint,
     TopicGraph,
     frame_profile,
     latched_profile,
     qos_conflict,
 )
-from osmabench_ros.semantics.labels import LabelSet  # noqa: E402
+from osmabench_ros.semantics.labels import LabelSet
 
 SECOND_NS = 10**9
 IMAGE = 'sensor_msgs/msg/Image'

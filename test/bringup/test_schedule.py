@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_config import small_config
+from support.small_config import small_config
 
 from osmabench_ros.base.owned_folder import claim_folder
 from osmabench_ros.base.progress import silent
@@ -19,9 +19,9 @@ from osmabench_ros.runs.results.report_model import RunReport, Status
 pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')
 
-from osmabench_ros.bringup.runner import side_by_side  # noqa: E402
-from osmabench_ros.bringup.runner.admission import Capacity  # noqa: E402
-from osmabench_ros.bringup.runner.side_by_side import (  # noqa: E402
+from osmabench_ros.bringup.runner import side_by_side
+from osmabench_ros.bringup.runner.admission import Capacity
+from osmabench_ros.bringup.runner.side_by_side import (
     WorkDone,
     WorkOrder,
     WorkWarning,

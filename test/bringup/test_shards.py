@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from small_config import small_config
+from support.small_config import small_config
 
 from osmabench_ros.base.files import read_json
 

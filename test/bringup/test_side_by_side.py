@@ -8,8 +8,8 @@ from typing import Any
 
 import psutil
 import pytest
-from fault_runs import COMMAND, failure, mapper_says, orphans, start, success, wait_for
-from small_config import foreign, repeatable, small_config
+from support.fault_runs import COMMAND, failure, mapper_says, orphans, start, success, wait_for
+from support.small_config import foreign, repeatable, small_config
 
 pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow]
 

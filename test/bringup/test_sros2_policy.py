@@ -14,13 +14,13 @@ import pytest
 pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow]
 pytest.importorskip('rclpy')
 
-import rclpy  # noqa: E402
-from rclpy.node import Node  # noqa: E402
-from recorded_messages import make, write_messages  # noqa: E402
+import rclpy
+from rclpy.node import Node
+from support.recorded_messages import make, write_messages
 
-from osmabench_ros.base import contract as topics  # noqa: E402
-from osmabench_ros.base.configuration import config_path  # noqa: E402
-from osmabench_ros.base.contract import (  # noqa: E402
+from osmabench_ros.base import contract as topics
+from osmabench_ros.base.configuration import config_path
+from osmabench_ros.base.contract import (
     BAG_PLAYER,
     BRIDGE,
     CONTRACT,
@@ -29,17 +29,17 @@ from osmabench_ros.base.contract import (  # noqa: E402
     RECORDER,
     ContractTopic,
 )
-from osmabench_ros.bringup.runner.observer import RunObserver  # noqa: E402
-from osmabench_ros.bringup.spec.isolation import (  # noqa: E402
+from osmabench_ros.bringup.runner.observer import RunObserver
+from osmabench_ros.bringup.spec.isolation import (
     isolated_environment,
     private_domain,
 )
-from osmabench_ros.nodes.simulator_bridge import (  # noqa: E402
+from osmabench_ros.nodes.simulator_bridge import (
     frame_publisher,
     simulation_services,
 )
-from osmabench_ros.ros.messages import map_messages  # noqa: E402
-from osmabench_ros.ros.node.participants import (  # noqa: E402
+from osmabench_ros.ros.messages import map_messages
+from osmabench_ros.ros.node.participants import (
     DeclaredParticipant,
     publishers_of_run,
 )

@@ -6,18 +6,18 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from ros_processes import process
+from support.ros_processes import process
 
 pytestmark = [pytest.mark.ros, pytest.mark.slow, pytest.mark.alone]
 pytest.importorskip('rclpy')
 
-from osmabench_ros.bringup.doctor.preflight import Finding, Severity  # noqa: E402
-from osmabench_ros.bringup.running_stack import stack_observation  # noqa: E402
-from osmabench_ros.bringup.running_stack.examination import (  # noqa: E402
+from osmabench_ros.bringup.doctor.preflight import Finding, Severity
+from osmabench_ros.bringup.running_stack import stack_observation
+from osmabench_ros.bringup.running_stack.examination import (
     StackNames,
     examine_stack,
 )
-from osmabench_ros.bringup.spec.isolation import private_domain  # noqa: E402
+from osmabench_ros.bringup.spec.isolation import private_domain
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / 'benchmarks'
 # No longer than that: benchmarks/metrics.py would hide test/metrics.

@@ -9,16 +9,15 @@ from pathlib import Path
 
 import psutil
 import pytest
-from fault_runs import wait_for
-from prepared_scenes import PreparedScenes
-from small_config import foreign, repeatable, small_config
+from support import TESTS
+from support.fault_runs import wait_for
+from support.prepared_scenes import PreparedScenes
+from support.small_config import foreign, repeatable, small_config
 
 from osmabench_ros.base.owned_folder import claim_folder
 from osmabench_ros.bringup.runner.node_processes import HostProcess, NodeProcesses
 from osmabench_ros.bringup.spec.isolation import SegmentsInUse
 from osmabench_ros.errors import RequirementError
-
-HERE = Path(__file__).resolve().parents[1]
 
 
 @dataclass(frozen=True)
@@ -27,7 +26,7 @@ class Scripted:
 
     words: tuple[str, ...]
     name: str = 'node'
-    module: str = 'scripted_node'
+    module: str = 'support.scripted_node'
     method: str = ''
     hosted: bool = True
 
@@ -50,7 +49,7 @@ class Runs:
         claim_folder(folder)
         variables = {
             **os.environ,
-            'PYTHONPATH': str(HERE),
+            'PYTHONPATH': str(TESTS),
             'PYTHONUNBUFFERED': '1',
             'OSMABENCH_RUN': folder.name,
             'OSMABENCH_RUN_TOKEN': f'token {self.count}',

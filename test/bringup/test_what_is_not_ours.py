@@ -5,7 +5,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from fault_runs import (
+from support.fault_runs import (
     COMMAND,
     failure,
     mapper_says,
@@ -15,9 +15,9 @@ from fault_runs import (
     success,
     wait_for,
 )
-from prepared_scenes import PreparedScenes
-from small_config import foreign, repeatable, small_config
-from users_files import fill, lost, snapshot
+from support.prepared_scenes import PreparedScenes
+from support.small_config import foreign, repeatable, small_config
+from support.users_files import fill, lost, snapshot
 
 from osmabench_ros.base.ledger import LEDGER, Ledger
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from loopback_models import LoopbackModels
-from small_config import small_config
+from support.loopback_models import LoopbackModels
+from support.small_config import small_config
 from typer.testing import CliRunner
 
 from osmabench_ros.cli.main import app

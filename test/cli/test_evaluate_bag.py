@@ -8,10 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import scripted_model
 from click.testing import Result
-from loopback_models import LoopbackModels, Misstep
-from recorded_messages import make, odometry, write_messages
 from runs.plain_room import cloud as true_cloud
 from runs.plain_room import ground_truth, labelled_map
 from runs.recorded_room import (
@@ -27,6 +24,9 @@ from runs.recorded_room import (
     true_poses,
     write_room,
 )
+from support import scripted_model
+from support.loopback_models import LoopbackModels, Misstep
+from support.recorded_messages import make, odometry, write_messages
 from typer.testing import CliRunner
 
 from osmabench_ros.cli.main import app
@@ -326,7 +326,7 @@ def test_options_of_bags_are_refused_without_one(truth: Path, tmp_path: Path) ->
 
 
 def test_tf_that_is_no_tree_is_named(truth: Path, tmp_path: Path) -> None:
-    from recorded_messages import tf, transform
+    from support.recorded_messages import tf, transform
 
     other = '/tf_static', START_NS + 1, tf(transform('odom', 'map', WORLD_TO_MAP))
     bag = write_room(tmp_path / 'bag', cloud(map_in_own_frame()), labels(), frames(), other)

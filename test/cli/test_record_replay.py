@@ -5,6 +5,7 @@ import signal
 from pathlib import Path
 
 import pytest
+from support import SUPPORT
 from typer.testing import CliRunner
 
 from osmabench_ros.cli.main import app
@@ -58,12 +59,12 @@ def test_a_malformed_remapping_and_a_taken_folder_are_named(tmp_path: Path) -> N
 
 @pytest.mark.ros
 def test_record_until_ctrl_c_then_replay(ros_domain: int, tmp_path: Path) -> None:
-    from ros_processes import TEST_FOLDER, process, wait_until_recorded
+    from support.ros_processes import process, wait_until_recorded
 
     folder = tmp_path / 'bag'
     command = ['-m', 'osmabench_ros.cli', 'record', '--out', str(folder)]
     with process(ros_domain, *command) as recorder:
-        talker_arguments = [str(TEST_FOLDER / 'frame_talker.py'), '20', '20', '64', '48', '1']
+        talker_arguments = [str(SUPPORT / 'frame_talker.py'), '20', '20', '64', '48', '1']
         with process(ros_domain, *talker_arguments) as talker:
             assert talker.stdout is not None
             talker.stdout.readline()
@@ -120,8 +121,8 @@ def test_mistakes_are_told_before_a_node_is_started(
 def test_enter_plays_one_frame_of_a_bag_that_is_stepped(ros_domain: int, tmp_path: Path) -> None:
     import pty
 
-    from recorded_frames import FRAMES, INFO
-    from ros_processes import listening, process
+    from support.recorded_frames import FRAMES, INFO
+    from support.ros_processes import listening, process
 
     from osmabench_ros.sequences.writer import BagWriter
 

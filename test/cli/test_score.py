@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from shared_data import shared_path
+from support.shared_data import shared_path
 from typer.testing import CliRunner
 
 from osmabench_ros.cli.main import app as main

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 import typer
-from benchmark_scripts import benchmark_script
 from maps.sample_maps import sample_map
-from space3d_folders import made_folder
-from users_files import fill, lost, snapshot
+from support.benchmark_scripts import benchmark_script
+from support.space3d_folders import made_folder
+from support.users_files import fill, lost, snapshot
 
 from osmabench_ros.base import files
 from osmabench_ros.base.ledger import LEDGER, Ledger

@@ -6,7 +6,7 @@ import time
 from collections import deque
 
 import pytest
-from loopback_models import LoopbackModels, Misstep
+from support.loopback_models import LoopbackModels, Misstep
 
 from osmabench_ros.errors import (
     BudgetExceededError,

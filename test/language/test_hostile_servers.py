@@ -8,7 +8,7 @@ from collections import deque
 from functools import cache
 
 import pytest
-from loopback_models import LoopbackModels, Misstep
+from support.loopback_models import LoopbackModels, Misstep
 
 from osmabench_ros.errors import ConfigError, LanguageModelError
 from osmabench_ros.language.cache import ResponseCache

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 
-from loopback_models import LoopbackModels
+from support.loopback_models import LoopbackModels
 
 PROGRAM = """
 import json, sys

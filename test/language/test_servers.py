@@ -8,7 +8,7 @@ from datetime import datetime, timedelta, timezone
 from email.utils import format_datetime
 
 import pytest
-from loopback_models import LoopbackModels, Misstep
+from support.loopback_models import LoopbackModels, Misstep
 
 from osmabench_ros.errors import ConfigError, LanguageModelError
 from osmabench_ros.language.model import (

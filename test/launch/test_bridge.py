@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ros2_launch import interrupted, ros2_launch
+from support.ros2_launch import interrupted, ros2_launch
 
 pytest.importorskip(
     'launch_ros', reason='launch_ros is not installed; source a ROS 2 installation'

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from ros2_launch import finished, interrupted, ros2_launch, wait_for
+from support.ros2_launch import finished, interrupted, ros2_launch, wait_for
 
 pytest.importorskip(
     'launch_ros', reason='launch_ros is not installed; source a ROS 2 installation'

@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 import yaml
-from ros2_launch import finished, ros2_launch, wait_for
+from support.ros2_launch import finished, ros2_launch, wait_for
 
 pytest.importorskip(
     'launch_ros', reason='launch_ros is not installed; source a ROS 2 installation'

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from ros2_launch import finished, ros2_launch, wait_for
+from support import SUPPORT
+from support.ros2_launch import finished, ros2_launch, wait_for
 
 pytest.importorskip(
     'launch_ros', reason='launch_ros is not installed; source a ROS 2 installation'
@@ -17,7 +18,7 @@ pytest.importorskip(
 
 pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow, pytest.mark.timeout(300)]
 
-CLOUD_STACK = Path(__file__).parents[1] / 'cloud_stack.py'
+CLOUD_STACK = SUPPORT / 'cloud_stack.py'
 SMALL = ('max_frames:=5', 'frame_rate_hz:=1.0', 'image_width:=96', 'image_height:=64')
 
 

@@ -6,7 +6,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from ros2_launch import finished, interrupted, ros2_launch, wait_for
+from support import SUPPORT
+from support.ros2_launch import finished, interrupted, ros2_launch, wait_for
 
 pytest.importorskip(
     'launch_ros', reason='launch_ros is not installed; source a ROS 2 installation'
@@ -45,7 +46,7 @@ def robot_run(
     from osmabench_ros.bringup.spec.isolation import private_domain
 
     folder = tmp_path_factory.mktemp('robot')
-    stack = Path(__file__).parents[1] / 'cloud_stack.py'
+    stack = SUPPORT / 'cloud_stack.py'
     with private_domain() as domain:
         measuring = ros2_launch(
             'on_robot.launch.py', f'out:={folder / "out"}', f'ground_truth:={ground_truth}',

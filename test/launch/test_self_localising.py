@@ -10,14 +10,15 @@ from typing import Any
 
 import pytest
 import yaml
-from ros2_launch import finished, interrupted, ros2_launch, wait_for
+from support import SUPPORT
+from support.ros2_launch import finished, interrupted, ros2_launch, wait_for
 
 for needed in ('launch_ros', 'tf2_ros'):
     pytest.importorskip(needed, reason=f'{needed} is not installed; source a ROS 2 installation')
 
 pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow, pytest.mark.timeout(400)]
 
-STACK = Path(__file__).parents[1] / 'localising_stack.py'
+STACK = SUPPORT / 'localising_stack.py'
 MAP_TOPIC = '/slam/cloud_map'
 EDGES = ['map->odom', 'odom->base_link']
 IMAGE = ('image_width:=96', 'image_height:=64', 'frame_rate_hz:=2.0', 'speed_factor:=2.0')

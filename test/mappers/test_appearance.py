@@ -1,10 +1,10 @@
 from dataclasses import replace
 
-import box_world
 import numpy as np
 import pytest
-from benchmark_scripts import benchmark_script
 from scipy.spatial import cKDTree
+from support import box_world
+from support.benchmark_scripts import benchmark_script
 
 from osmabench_ros.base.configuration import config_path
 from osmabench_ros.errors import ConfigError

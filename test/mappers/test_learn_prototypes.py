@@ -1,5 +1,5 @@
 import numpy as np
-from benchmark_scripts import benchmark_script
+from support.benchmark_scripts import benchmark_script
 
 learning = benchmark_script('learn_prototypes')
 

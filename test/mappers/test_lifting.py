@@ -1,9 +1,9 @@
 from dataclasses import replace
 
-import box_world
 import numpy as np
 import pytest
 from sklearn.cluster import DBSCAN
+from support import box_world
 
 from osmabench_ros.mappers.open_vocabulary.lifting import (
     NOISE,

@@ -1,7 +1,7 @@
-import box_world
 import numpy as np
 import pytest
 from scipy.spatial import cKDTree
+from support import box_world
 
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.mappers.noisy_oracle import NoiseModel, NoiseOptions, NoisyOracleMapper

@@ -1,9 +1,9 @@
 """Masks of the simulator stand in for a network, so that association is tested by itself."""
 
-import box_world
 import numpy as np
 import pytest
-from box_world import Box
+from support import box_world
+from support.box_world import Box
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.mappers.fusion import FusedCells, VoxelFusion

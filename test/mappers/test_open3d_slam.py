@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-import box_world
 import numpy as np
 import pytest
+from support import box_world
 
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.frame import Frame

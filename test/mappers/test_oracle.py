@@ -1,9 +1,9 @@
 from dataclasses import replace
 
-import box_world
 import numpy as np
 import pytest
 from scipy.spatial import cKDTree
+from support import box_world
 
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.mappers.oracle import OracleMapper

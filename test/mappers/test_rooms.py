@@ -1,6 +1,6 @@
-import box_world
 import numpy as np
 import pytest
+from support import box_world
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.mappers.oracle import OracleMapper

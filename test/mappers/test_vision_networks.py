@@ -2,14 +2,14 @@
 
 from importlib.util import find_spec
 
-import box_world
 import numpy as np
 import pytest
 from PIL import Image
+from support import box_world
 
 pytest.importorskip('transformers', reason='needs osmabench_ros[open_vocabulary]')
 
-import tiny_networks
+from support import tiny_networks
 
 from osmabench_ros.errors import ConfigError, MissingDependencyError
 from osmabench_ros.mappers.mapper import make_mapper

@@ -4,7 +4,7 @@ import math
 import numpy as np
 import pytest
 from scipy import stats
-from shared_data import shared_path
+from support.shared_data import shared_path
 
 from osmabench_ros.errors import MetricError
 from osmabench_ros.metrics.comparison import compare_with_reference, nested_means

@@ -5,9 +5,9 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from shared_data import shared_path
 from sklearn.metrics import confusion_matrix as sklearn_confusion
 from sklearn.metrics import jaccard_score, recall_score, top_k_accuracy_score
+from support.shared_data import shared_path
 
 from osmabench_ros.base.owned_folder import claim_folder
 from osmabench_ros.errors import MetricError

@@ -12,20 +12,20 @@ import pytest
 pytest.importorskip('rclpy', reason='rclpy is not installed')
 pytestmark = pytest.mark.ros
 
-from bag_files import BEACONS, POSES, write_bag  # noqa: E402
-from ros_processes import (  # noqa: E402
-    TEST_FOLDER,
+from rosbags.rosbag2 import StoragePlugin
+from support import SUPPORT
+from support.bag_files import BEACONS, POSES, write_bag
+from support.ros_processes import (
     interrupt,
     listening,
     node_arguments,
     process,
     wait_until_recorded,
 )
-from rosbags.rosbag2 import StoragePlugin  # noqa: E402
 
-from osmabench_ros.base import contract as topics  # noqa: E402
-from osmabench_ros.bringup.spec.isolation import private_domain  # noqa: E402
-from osmabench_ros.sequences.bags.bag import open_bag  # noqa: E402
+from osmabench_ros.base import contract as topics
+from osmabench_ros.bringup.spec.isolation import private_domain
+from osmabench_ros.sequences.bags.bag import open_bag
 
 IMAGES = [f'/{topics.COLOR}', f'/{topics.DEPTH}', f'/{topics.CAMERA_POSE}']
 
@@ -35,7 +35,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A bag of a real publisher: 20 frames in a second."""
     folder = tmp_path_factory.mktemp('recorded') / 'bag'
     recorder_arguments = node_arguments('bag_recorder_node', {'bag_directory': str(folder)})
-    talker_arguments = [str(TEST_FOLDER / 'frame_talker.py'), '20', '20', '64', '48', '1']
+    talker_arguments = [str(SUPPORT / 'frame_talker.py'), '20', '20', '64', '48', '1']
     with private_domain() as domain, process(domain, *recorder_arguments) as recorder:
         with process(domain, *talker_arguments) as talker:
             assert talker.stdout is not None
@@ -122,7 +122,7 @@ def test_a_paused_player_rests_and_goes_on(ros_domain: int, recorded: Path) -> N
 
 
 def call(domain: int, service: str, frames: int) -> dict[str, Any]:
-    words = [str(TEST_FOLDER / 'call_run_service.py'), 'bag_player', service, str(frames)]
+    words = [str(SUPPORT / 'call_run_service.py'), 'bag_player', service, str(frames)]
     with process(domain, *words) as caller:
         output, errors = caller.communicate(timeout=120)
     assert caller.returncode == 0, errors

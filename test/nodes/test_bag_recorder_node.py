@@ -14,29 +14,29 @@ import yaml
 pytest.importorskip('rclpy', reason='rclpy is not installed')
 pytestmark = pytest.mark.ros
 
-from frame_talker import FIRST_NS, STEP_NS, talker_frame  # noqa: E402
-from nodes.node_stage import on_stage  # noqa: E402
-from osmabench_ros.msg import FrameAck, RunInfo, RunState  # noqa: E402
-from rclpy.serialization import deserialize_message  # noqa: E402
-from ros_processes import (  # noqa: E402
-    TEST_FOLDER,
+from nodes.node_stage import on_stage
+from osmabench_ros.msg import FrameAck, RunInfo, RunState
+from rclpy.serialization import deserialize_message
+from rosbags.highlevel import AnyReader
+from std_msgs.msg import String
+from support import SUPPORT
+from support.frame_talker import FIRST_NS, STEP_NS, talker_frame
+from support.ros_processes import (
     interrupt,
     node_arguments,
     process,
     wait_until_recorded,
 )
-from rosbags.highlevel import AnyReader  # noqa: E402
-from std_msgs.msg import String  # noqa: E402
 
-from osmabench_ros.base import contract as topics  # noqa: E402
-from osmabench_ros.errors import OsmabenchError  # noqa: E402
-from osmabench_ros.nodes.bag_recorder_node import BagRecorderNode  # noqa: E402
-from osmabench_ros.ros.messages.poses import stamp_from_message  # noqa: E402
-from osmabench_ros.ros.wire.qos import latched_profile  # noqa: E402
-from osmabench_ros.sequences.bag_reader import BagSequence  # noqa: E402
-from osmabench_ros.sequences.bags.bag import open_bag  # noqa: E402
+from osmabench_ros.base import contract as topics
+from osmabench_ros.errors import OsmabenchError
+from osmabench_ros.nodes.bag_recorder_node import BagRecorderNode
+from osmabench_ros.ros.messages.poses import stamp_from_message
+from osmabench_ros.ros.wire.qos import latched_profile
+from osmabench_ros.sequences.bag_reader import BagSequence
+from osmabench_ros.sequences.bags.bag import open_bag
 
-TALKER = str(TEST_FOLDER / 'frame_talker.py')
+TALKER = str(SUPPORT / 'frame_talker.py')
 LATCHED = (topics.RUN_INFO, topics.LABEL_INFO, topics.RUN_STATE, topics.LIGHTING)
 
 

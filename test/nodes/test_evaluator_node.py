@@ -12,26 +12,26 @@ from runs.plain_room import labelled_map, write_inputs
 pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')
 
-from action_msgs.msg import GoalStatus  # noqa: E402
-from lifecycle_msgs.msg import Transition  # noqa: E402
-from nodes.node_stage import Stage, on_stage  # noqa: E402
-from osmabench_ros.action import Evaluate  # noqa: E402
-from osmabench_ros.msg import EvaluationReport, RecordedMap, RunInfo  # noqa: E402
-from rclpy.action import ActionClient  # noqa: E402
+from action_msgs.msg import GoalStatus
+from lifecycle_msgs.msg import Transition
+from nodes.node_stage import Stage, on_stage
+from osmabench_ros.action import Evaluate
+from osmabench_ros.msg import EvaluationReport, RecordedMap, RunInfo
+from rclpy.action import ActionClient
 
-from osmabench_ros.base import contract as topics  # noqa: E402
-from osmabench_ros.base.files import read_json  # noqa: E402
-from osmabench_ros.base.ledger import LEDGER  # noqa: E402
-from osmabench_ros.errors import (  # noqa: E402
+from osmabench_ros.base import contract as topics
+from osmabench_ros.base.files import read_json
+from osmabench_ros.base.ledger import LEDGER
+from osmabench_ros.errors import (
     ConfigError,
     MetricError,
 )
-from osmabench_ros.metrics.record import MetricRecord  # noqa: E402
-from osmabench_ros.nodes.evaluator_node import EvaluatorNode  # noqa: E402
-from osmabench_ros.ros.node.diagnostics import Level  # noqa: E402
-from osmabench_ros.ros.wire.qos import latched_profile  # noqa: E402
-from osmabench_ros.runs.evaluate import evaluation  # noqa: E402
-from osmabench_ros.suites.suite import (  # noqa: E402
+from osmabench_ros.metrics.record import MetricRecord
+from osmabench_ros.nodes.evaluator_node import EvaluatorNode
+from osmabench_ros.ros.node.diagnostics import Level
+from osmabench_ros.ros.wire.qos import latched_profile
+from osmabench_ros.runs.evaluate import evaluation
+from osmabench_ros.suites.suite import (
     SuiteContext,
     make_suite,
 )

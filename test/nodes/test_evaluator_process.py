@@ -13,19 +13,20 @@ from runs.plain_room import labelled_map, write_inputs
 pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')
 
-from nodes.node_stage import wait_for  # noqa: E402
-from osmabench_ros.msg import RecordedMap  # noqa: E402
-from rclpy.node import Node  # noqa: E402
+from nodes.node_stage import wait_for
+from osmabench_ros.msg import RecordedMap
+from rclpy.node import Node
+from support import SUPPORT
 
-from osmabench_ros.base import contract as topics  # noqa: E402
-from osmabench_ros.base.ledger import LEDGER  # noqa: E402
-from osmabench_ros.bringup.spec.isolation import isolated_environment  # noqa: E402
-from osmabench_ros.ros.wire.qos import latched_profile  # noqa: E402
-from osmabench_ros.runs.config import SuiteConfig  # noqa: E402
-from osmabench_ros.runs.evaluate.evaluation import REPORT, EvaluationInputs  # noqa: E402
-from osmabench_ros.runs.evaluate.map_evaluation import evaluate_map, unnamed_run  # noqa: E402
+from osmabench_ros.base import contract as topics
+from osmabench_ros.base.ledger import LEDGER
+from osmabench_ros.bringup.spec.isolation import isolated_environment
+from osmabench_ros.ros.wire.qos import latched_profile
+from osmabench_ros.runs.config import SuiteConfig
+from osmabench_ros.runs.evaluate.evaluation import REPORT, EvaluationInputs
+from osmabench_ros.runs.evaluate.map_evaluation import evaluate_map, unnamed_run
 
-PROGRAM = Path(__file__).parents[1] / 'hanging_evaluator.py'
+PROGRAM = SUPPORT / 'hanging_evaluator.py'
 
 
 def started(kind: str, folder: Path, domain: int, context: Any) -> subprocess.Popen:

@@ -14,16 +14,16 @@ import pytest
 pytestmark = [pytest.mark.ros, pytest.mark.slow]
 pytest.importorskip('rclpy')
 
-import numpy as np  # noqa: E402
-from bridge_process import Audience, write_sequence  # noqa: E402
-from lifecycle_msgs.msg import Transition  # noqa: E402
-from osmabench_ros.msg import RecordedMap, RunState  # noqa: E402
-from recorded_frames import FRAMES  # noqa: E402
+import numpy as np
+from lifecycle_msgs.msg import Transition
+from osmabench_ros.msg import RecordedMap, RunState
+from support.bridge_process import Audience, write_sequence
+from support.recorded_frames import FRAMES
 
-from osmabench_ros.base import contract as topics  # noqa: E402
-from osmabench_ros.bringup.spec.isolation import isolated_environment  # noqa: E402
-from osmabench_ros.geometry.frame import Frame  # noqa: E402
-from osmabench_ros.ros.wire.qos import latched_profile  # noqa: E402
+from osmabench_ros.base import contract as topics
+from osmabench_ros.bringup.spec.isolation import isolated_environment
+from osmabench_ros.geometry.frame import Frame
+from osmabench_ros.ros.wire.qos import latched_profile
 
 NODES = ('mapper', 'map_recorder', 'simulator_bridge')
 UP = (Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE)

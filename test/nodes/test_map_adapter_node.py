@@ -10,32 +10,32 @@ import pytest
 pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')
 
-from diagnostic_msgs.msg import DiagnosticArray  # noqa: E402
-from nodes.node_stage import Stage, on_stage  # noqa: E402
-from osmabench_ros.msg import LabelInfo, RunInfo, RunState, SemanticMapChunk  # noqa: E402
-from osmabench_ros.msg import SemanticMap as SemanticMapMessage  # noqa: E402
-from osmabench_ros.srv import ControlRun  # noqa: E402
-from rclpy.qos import QoSProfile, ReliabilityPolicy  # noqa: E402
-from runs.plain_room import LABELS, labelled_map  # noqa: E402
-from sensor_msgs.msg import PointCloud2  # noqa: E402
-from std_msgs.msg import Header  # noqa: E402
-from std_srvs.srv import Trigger  # noqa: E402
+from diagnostic_msgs.msg import DiagnosticArray
+from nodes.node_stage import Stage, on_stage
+from osmabench_ros.msg import LabelInfo, RunInfo, RunState, SemanticMapChunk
+from osmabench_ros.msg import SemanticMap as SemanticMapMessage
+from osmabench_ros.srv import ControlRun
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from runs.plain_room import LABELS, labelled_map
+from sensor_msgs.msg import PointCloud2
+from std_msgs.msg import Header
+from std_srvs.srv import Trigger
 
-from osmabench_ros.base import contract as topics  # noqa: E402
-from osmabench_ros.base.contract import (  # noqa: E402
+from osmabench_ros.base import contract as topics
+from osmabench_ros.base.contract import (
     TF_STATIC,
     TF_TYPE,
 )
-from osmabench_ros.errors import ConfigError  # noqa: E402
-from osmabench_ros.geometry.point_files import write_ply  # noqa: E402
-from osmabench_ros.maps.disk.storage import unpack_map  # noqa: E402
-from osmabench_ros.maps.semantic_map import SemanticMap  # noqa: E402
-from osmabench_ros.maps.topics.announced_map import MAX_PAYLOAD_BYTES, MapAssembler  # noqa: E402
-from osmabench_ros.nodes.map_adapter_node import MapAdapterNode  # noqa: E402
-from osmabench_ros.ros.messages.images import label_set_to_message  # noqa: E402
-from osmabench_ros.ros.messages.map_messages import point_cloud_message  # noqa: E402
-from osmabench_ros.ros.messages.message_definitions import interface_class  # noqa: E402
-from osmabench_ros.ros.wire.qos import (  # noqa: E402
+from osmabench_ros.errors import ConfigError
+from osmabench_ros.geometry.point_files import write_ply
+from osmabench_ros.maps.disk.storage import unpack_map
+from osmabench_ros.maps.semantic_map import SemanticMap
+from osmabench_ros.maps.topics.announced_map import MAX_PAYLOAD_BYTES, MapAssembler
+from osmabench_ros.nodes.map_adapter_node import MapAdapterNode
+from osmabench_ros.ros.messages.images import label_set_to_message
+from osmabench_ros.ros.messages.map_messages import point_cloud_message
+from osmabench_ros.ros.messages.message_definitions import interface_class
+from osmabench_ros.ros.wire.qos import (
     diagnostics_profile,
     latched_profile,
     lossless_profile,

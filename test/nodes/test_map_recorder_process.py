@@ -13,16 +13,16 @@ import pytest
 pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')
 
-from rclpy.node import Node  # noqa: E402
+from rclpy.node import Node
 
-from osmabench_ros.bringup.spec.isolation import isolated_environment  # noqa: E402
-from osmabench_ros.maps.semantic_map import (  # noqa: E402
+from osmabench_ros.bringup.spec.isolation import isolated_environment
+from osmabench_ros.maps.semantic_map import (
     DenseMap,
     MapHeader,
     Provenance,
     SemanticMap,
 )
-from osmabench_ros.ros.messages.map_messages import MapPublisher  # noqa: E402
+from osmabench_ros.ros.messages.map_messages import MapPublisher
 
 NODE = 'osmabench_ros.nodes.map_recorder_node'
 DISK_BYTES = 64 * 2**10

@@ -14,38 +14,38 @@ import pytest
 pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')
 
-from builtin_interfaces.msg import Time  # noqa: E402
-from geometry_msgs.msg import PoseStamped  # noqa: E402
-from nav_msgs.msg import Path as PathMessage  # noqa: E402
-from osmabench_ros.msg import LabelInfo  # noqa: E402
-from rclpy.executors import SingleThreadedExecutor  # noqa: E402
-from rclpy.node import Node  # noqa: E402
-from reports.test_outcomes import POINTS, SOFA, TABLE, context  # noqa: E402
-from sensor_msgs.msg import Image, PointCloud2  # noqa: E402
-from visualization_msgs.msg import MarkerArray  # noqa: E402
+from builtin_interfaces.msg import Time
+from geometry_msgs.msg import PoseStamped
+from nav_msgs.msg import Path as PathMessage
+from osmabench_ros.msg import LabelInfo
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
+from reports.test_outcomes import POINTS, SOFA, TABLE, context
+from sensor_msgs.msg import Image, PointCloud2
+from visualization_msgs.msg import MarkerArray
 
-from osmabench_ros.base import contract as topics  # noqa: E402
-from osmabench_ros.bringup.spec.isolation import isolated_environment  # noqa: E402
-from osmabench_ros.geometry.boxes import AxisAlignedBox  # noqa: E402
-from osmabench_ros.maps.disk.storage import write_map  # noqa: E402
-from osmabench_ros.maps.message_content import (  # noqa: E402
+from osmabench_ros.base import contract as topics
+from osmabench_ros.bringup.spec.isolation import isolated_environment
+from osmabench_ros.geometry.boxes import AxisAlignedBox
+from osmabench_ros.maps.disk.storage import write_map
+from osmabench_ros.maps.message_content import (
     PointFieldLayout,
     dense_of_records,
     records_of_buffer,
 )
-from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap  # noqa: E402
-from osmabench_ros.maps.topics.standard_messages import graph_of_markers  # noqa: E402
-from osmabench_ros.reports.palette import HALLUCINATED, PointOutcome, class_colors  # noqa: E402
-from osmabench_ros.ros.messages.images import (  # noqa: E402
+from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
+from osmabench_ros.maps.topics.standard_messages import graph_of_markers
+from osmabench_ros.reports.palette import HALLUCINATED, PointOutcome, class_colors
+from osmabench_ros.ros.messages.images import (
     image_from_message,
     image_to_message,
     label_set_to_message,
 )
-from osmabench_ros.ros.messages.map_messages import MapPublisher  # noqa: E402
-from osmabench_ros.ros.wire.qos import frame_profile, latched_profile, observer_profile  # noqa: E402
-from osmabench_ros.semantics.labels import UNLABELLED  # noqa: E402
-from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode, ScoredLabel  # noqa: E402
-from osmabench_ros.sequences.ground_truth import GroundTruth, write_ground_truth  # noqa: E402
+from osmabench_ros.ros.messages.map_messages import MapPublisher
+from osmabench_ros.ros.wire.qos import frame_profile, latched_profile, observer_profile
+from osmabench_ros.semantics.labels import UNLABELLED
+from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode, ScoredLabel
+from osmabench_ros.sequences.ground_truth import GroundTruth, write_ground_truth
 
 LISTENED = {
     topics.VIEW_CLASSES: PointCloud2,

@@ -8,35 +8,35 @@ from typing import Any
 
 import numpy as np
 import pytest
-from recorded_frames import FRAMES as RECORDED
-from recorded_frames import LABELS, MOUNT
+from support.recorded_frames import FRAMES as RECORDED
+from support.recorded_frames import LABELS, MOUNT
 
 pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')
 
-from geometry_msgs.msg import PoseStamped  # noqa: E402
-from lifecycle_msgs.msg import Transition  # noqa: E402
-from nodes.node_stage import Stage, on_stage  # noqa: E402
-from osmabench_ros.msg import FrameAck, LabelInfo, RunState, SemanticMapChunk  # noqa: E402
-from osmabench_ros.msg import SemanticMap as SemanticMapMessage  # noqa: E402
-from sensor_msgs.msg import CameraInfo, Image  # noqa: E402
+from geometry_msgs.msg import PoseStamped
+from lifecycle_msgs.msg import Transition
+from nodes.node_stage import Stage, on_stage
+from osmabench_ros.msg import FrameAck, LabelInfo, RunState, SemanticMapChunk
+from osmabench_ros.msg import SemanticMap as SemanticMapMessage
+from sensor_msgs.msg import CameraInfo, Image
 
-from osmabench_ros import participant  # noqa: E402
-from osmabench_ros.base import contract as topics  # noqa: E402
-from osmabench_ros.errors import ConfigError  # noqa: E402
-from osmabench_ros.maps.disk.storage import unpack_map  # noqa: E402
-from osmabench_ros.maps.semantic_map import SemanticMap  # noqa: E402
-from osmabench_ros.maps.topics.announced_map import MapAssembler  # noqa: E402
-from osmabench_ros.nodes import mapper_node  # noqa: E402
-from osmabench_ros.nodes.mapper_node import MapperNode  # noqa: E402
-from osmabench_ros.nodes.simulator_bridge.frame_publisher import FramePublisher  # noqa: E402
-from osmabench_ros.ros.messages.images import (  # noqa: E402
+from osmabench_ros import participant
+from osmabench_ros.base import contract as topics
+from osmabench_ros.errors import ConfigError
+from osmabench_ros.maps.disk.storage import unpack_map
+from osmabench_ros.maps.semantic_map import SemanticMap
+from osmabench_ros.maps.topics.announced_map import MapAssembler
+from osmabench_ros.nodes import mapper_node
+from osmabench_ros.nodes.mapper_node import MapperNode
+from osmabench_ros.nodes.simulator_bridge.frame_publisher import FramePublisher
+from osmabench_ros.ros.messages.images import (
     image_to_message,
     label_set_to_message,
 )
-from osmabench_ros.ros.messages.poses import stamp_to_message  # noqa: E402
-from osmabench_ros.ros.node.diagnostics import Level  # noqa: E402
-from osmabench_ros.ros.wire.qos import (  # noqa: E402
+from osmabench_ros.ros.messages.poses import stamp_to_message
+from osmabench_ros.ros.node.diagnostics import Level
+from osmabench_ros.ros.wire.qos import (
     frame_profile,
     latched_profile,
     lossless_profile,

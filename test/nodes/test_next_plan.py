@@ -10,29 +10,29 @@ import pytest
 pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')
 
-import rclpy  # noqa: E402
-from bag_files import write_bag  # noqa: E402
-from bridge_process import write_sequence  # noqa: E402
-from lifecycle_msgs.msg import Transition  # noqa: E402
-from nodes.node_stage import Stage  # noqa: E402
-from pydantic import BaseModel  # noqa: E402
-from rcl_interfaces.srv import SetParameters  # noqa: E402
-from rclpy.parameter import Parameter  # noqa: E402
-from recorded_frames import FRAMES  # noqa: E402
-from sensor_msgs.msg import PointCloud2  # noqa: E402
+import rclpy
+from lifecycle_msgs.msg import Transition
+from nodes.node_stage import Stage
+from pydantic import BaseModel
+from rcl_interfaces.srv import SetParameters
+from rclpy.parameter import Parameter
+from sensor_msgs.msg import PointCloud2
+from support.bag_files import write_bag
+from support.bridge_process import write_sequence
+from support.recorded_frames import FRAMES
 
-from osmabench_ros.base import contract as topics  # noqa: E402
-from osmabench_ros.nodes.bag_player_node import BagPlayerNode  # noqa: E402
-from osmabench_ros.nodes.bag_recorder_node import BagRecorderNode  # noqa: E402
-from osmabench_ros.nodes.evaluator_node import EvaluatorNode  # noqa: E402
-from osmabench_ros.nodes.map_adapter_node import MapAdapterNode  # noqa: E402
-from osmabench_ros.nodes.map_recorder_node import MapRecorderNode  # noqa: E402
-from osmabench_ros.nodes.map_viewer_node import MapViewerNode  # noqa: E402
-from osmabench_ros.nodes.mapper_node import MapperNode  # noqa: E402
-from osmabench_ros.nodes.simulator_bridge_node import SimulatorBridgeNode  # noqa: E402
-from osmabench_ros.ros.node.lifecycle import BenchmarkNode  # noqa: E402
-from osmabench_ros.ros.node.participants import DeclaredParticipant  # noqa: E402
-from osmabench_ros.ros.node.settings import (  # noqa: E402
+from osmabench_ros.base import contract as topics
+from osmabench_ros.nodes.bag_player_node import BagPlayerNode
+from osmabench_ros.nodes.bag_recorder_node import BagRecorderNode
+from osmabench_ros.nodes.evaluator_node import EvaluatorNode
+from osmabench_ros.nodes.map_adapter_node import MapAdapterNode
+from osmabench_ros.nodes.map_recorder_node import MapRecorderNode
+from osmabench_ros.nodes.map_viewer_node import MapViewerNode
+from osmabench_ros.nodes.mapper_node import MapperNode
+from osmabench_ros.nodes.simulator_bridge_node import SimulatorBridgeNode
+from osmabench_ros.ros.node.lifecycle import BenchmarkNode
+from osmabench_ros.ros.node.participants import DeclaredParticipant
+from osmabench_ros.ros.node.settings import (
     BridgeSettings,
     EvaluatorSettings,
     MapAdapterSettings,
@@ -40,9 +40,9 @@ from osmabench_ros.ros.node.settings import (  # noqa: E402
     MapRecorderSettings,
     MapViewerSettings,
 )
-from osmabench_ros.ros.wire.matched_client import LifecycleClient, MatchedClient  # noqa: E402
-from osmabench_ros.sequences.bags.playback import PlaybackSettings  # noqa: E402
-from osmabench_ros.sequences.bags.recording_report import RecordingSettings  # noqa: E402
+from osmabench_ros.ros.wire.matched_client import LifecycleClient, MatchedClient
+from osmabench_ros.sequences.bags.playback import PlaybackSettings
+from osmabench_ros.sequences.bags.recording_report import RecordingSettings
 
 CONFIGURE, ACTIVATE, DEACTIVATE, CLEANUP = (
     Transition.TRANSITION_CONFIGURE,

@@ -9,14 +9,14 @@ import pytest
 pytestmark = [pytest.mark.ros, pytest.mark.slow]
 pytest.importorskip('rclpy')
 
-from bridge_process import Audience, bridge_process, write_sequence  # noqa: E402
-from lifecycle_msgs.msg import Transition  # noqa: E402
-from osmabench_ros.msg import RecordedMap, RunState  # noqa: E402
-from rclpy.node import Node  # noqa: E402
+from lifecycle_msgs.msg import Transition
+from osmabench_ros.msg import RecordedMap, RunState
+from rclpy.node import Node
+from support.bridge_process import Audience, bridge_process, write_sequence
 
-from osmabench_ros.base import contract as topics  # noqa: E402
-from osmabench_ros.ros.node.participants import PERIOD_S  # noqa: E402
-from osmabench_ros.ros.wire.qos import latched_profile  # noqa: E402
+from osmabench_ros.base import contract as topics
+from osmabench_ros.ros.node.participants import PERIOD_S
+from osmabench_ros.ros.wire.qos import latched_profile
 
 UP = (Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE)
 

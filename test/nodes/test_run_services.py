@@ -9,15 +9,15 @@ import pytest
 pytestmark = [pytest.mark.ros, pytest.mark.slow]
 pytest.importorskip('rclpy')
 
-import numpy as np  # noqa: E402
-from bridge_process import Audience, bridge_process, write_sequence  # noqa: E402
-from lifecycle_msgs.msg import Transition  # noqa: E402
-from osmabench_ros.msg import RunState  # noqa: E402
-from osmabench_ros.srv import ControlRun  # noqa: E402
-from recorded_frames import FRAMES, LABELS  # noqa: E402
+import numpy as np
+from lifecycle_msgs.msg import Transition
+from osmabench_ros.msg import RunState
+from osmabench_ros.srv import ControlRun
+from support.bridge_process import Audience, bridge_process, write_sequence
+from support.recorded_frames import FRAMES, LABELS
 
-from osmabench_ros.base import contract  # noqa: E402
-from osmabench_ros.nodes.simulator_bridge.frame_player import RUNS_FREE  # noqa: E402
+from osmabench_ros.base import contract
+from osmabench_ros.nodes.simulator_bridge.frame_player import RUNS_FREE
 
 STAMPS_NS = [frame.stamp_ns for frame in FRAMES]
 UP = (Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE)

@@ -10,22 +10,22 @@ pytestmark = [pytest.mark.ros, pytest.mark.slow]
 pytest.importorskip('rclpy')
 pytest.importorskip('simulation_interfaces', reason='simulation_interfaces is not installed')
 
-from bridge_process import Audience, bridge_process, write_sequence  # noqa: E402
-from lifecycle_msgs.msg import Transition  # noqa: E402
-from osmabench_ros.msg import RunState  # noqa: E402
-from rclpy.action import ActionClient  # noqa: E402
-from recorded_frames import FRAMES  # noqa: E402
-from simulation_interfaces.action import SimulateSteps  # noqa: E402
-from simulation_interfaces.msg import Result, SimulationState, SimulatorFeatures  # noqa: E402
-from simulation_interfaces.srv import (  # noqa: E402
+from lifecycle_msgs.msg import Transition
+from osmabench_ros.msg import RunState
+from rclpy.action import ActionClient
+from simulation_interfaces.action import SimulateSteps
+from simulation_interfaces.msg import Result, SimulationState, SimulatorFeatures
+from simulation_interfaces.srv import (
     GetSimulationState,
     GetSimulatorFeatures,
     ResetSimulation,
     SetSimulationState,
     StepSimulation,
 )
+from support.bridge_process import Audience, bridge_process, write_sequence
+from support.recorded_frames import FRAMES
 
-from osmabench_ros.base import contract  # noqa: E402
+from osmabench_ros.base import contract
 
 STAMPS_NS = [frame.stamp_ns for frame in FRAMES]
 PLAYING, PAUSED = SimulationState.STATE_PLAYING, SimulationState.STATE_PAUSED

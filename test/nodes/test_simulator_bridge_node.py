@@ -11,19 +11,19 @@ import pytest
 pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow]
 pytest.importorskip('rclpy')
 
-from lifecycle_msgs.msg import Transition  # noqa: E402
-from osmabench_ros.msg import LabelInfo, RunInfo, RunState  # noqa: E402
-from rclpy.executors import SingleThreadedExecutor  # noqa: E402
-from rclpy.node import Node  # noqa: E402
-from rosgraph_msgs.msg import Clock  # noqa: E402
+from lifecycle_msgs.msg import Transition
+from osmabench_ros.msg import LabelInfo, RunInfo, RunState
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
+from rosgraph_msgs.msg import Clock
 
-from osmabench_ros.base import contract as topics  # noqa: E402
-from osmabench_ros.bringup.spec.isolation import isolated_environment  # noqa: E402
-from osmabench_ros.geometry.frame import Frame  # noqa: E402
-from osmabench_ros.ros.messages.poses import stamp_from_message  # noqa: E402
-from osmabench_ros.ros.node.frame_receiver import FrameReceiver  # noqa: E402
-from osmabench_ros.ros.wire.matched_client import LifecycleClient  # noqa: E402
-from osmabench_ros.ros.wire.qos import clock_profile, latched_profile  # noqa: E402
+from osmabench_ros.base import contract as topics
+from osmabench_ros.bringup.spec.isolation import isolated_environment
+from osmabench_ros.geometry.frame import Frame
+from osmabench_ros.ros.messages.poses import stamp_from_message
+from osmabench_ros.ros.node.frame_receiver import FrameReceiver
+from osmabench_ros.ros.wire.matched_client import LifecycleClient
+from osmabench_ros.ros.wire.qos import clock_profile, latched_profile
 
 COMMAND = [
     sys.executable, '-m', 'osmabench_ros.nodes.simulator_bridge_node', '--ros-args',

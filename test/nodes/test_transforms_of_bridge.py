@@ -10,16 +10,16 @@ pytestmark = [pytest.mark.ros, pytest.mark.slow]
 pytest.importorskip('rclpy')
 pytest.importorskip('tf2_ros', reason='tf2_ros is not installed')
 
-import numpy as np  # noqa: E402
-from bridge_process import Audience, bridge_process, write_sequence  # noqa: E402
-from geometry_msgs.msg import TransformStamped  # noqa: E402
-from lifecycle_msgs.msg import Transition  # noqa: E402
-from osmabench_ros.msg import RunState  # noqa: E402
-from rclpy.time import Time  # noqa: E402
-from recorded_frames import FRAMES, MOUNT  # noqa: E402
-from tf2_ros import Buffer, TransformBroadcaster, TransformListener  # noqa: E402
+import numpy as np
+from geometry_msgs.msg import TransformStamped
+from lifecycle_msgs.msg import Transition
+from osmabench_ros.msg import RunState
+from rclpy.time import Time
+from support.bridge_process import Audience, bridge_process, write_sequence
+from support.recorded_frames import FRAMES, MOUNT
+from tf2_ros import Buffer, TransformBroadcaster, TransformListener
 
-from osmabench_ros.geometry.pose import Pose  # noqa: E402
+from osmabench_ros.geometry.pose import Pose
 
 UP = (Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE)
 

@@ -11,20 +11,20 @@ import pytest
 pytestmark = [pytest.mark.ros, pytest.mark.slow]
 pytest.importorskip('rclpy')
 
-from bridge_process import Audience, bridge_process, write_sequence  # noqa: E402
-from lifecycle_msgs.msg import Transition  # noqa: E402
-from nodes.node_stage import Stage, on_stage  # noqa: E402
-from osmabench_ros.msg import FrameAck, RecordedMap, RunState, SemanticMapChunk  # noqa: E402
-from osmabench_ros.msg import SemanticMap as SemanticMapMessage  # noqa: E402
-from rclpy.node import Node  # noqa: E402
-from runs.plain_room import labelled_map  # noqa: E402
+from lifecycle_msgs.msg import Transition
+from nodes.node_stage import Stage, on_stage
+from osmabench_ros.msg import FrameAck, RecordedMap, RunState, SemanticMapChunk
+from osmabench_ros.msg import SemanticMap as SemanticMapMessage
+from rclpy.node import Node
+from runs.plain_room import labelled_map
+from support.bridge_process import Audience, bridge_process, write_sequence
 
-from osmabench_ros.base import contract as topics  # noqa: E402
-from osmabench_ros.maps.disk.storage import read_map  # noqa: E402
-from osmabench_ros.nodes.map_recorder_node import MapRecorderNode  # noqa: E402
-from osmabench_ros.ros.messages.map_messages import map_to_messages  # noqa: E402
-from osmabench_ros.ros.wire.qos import latched_profile, lossless_profile  # noqa: E402
-from osmabench_ros.ros.wire.run_token import (  # noqa: E402
+from osmabench_ros.base import contract as topics
+from osmabench_ros.maps.disk.storage import read_map
+from osmabench_ros.nodes.map_recorder_node import MapRecorderNode
+from osmabench_ros.ros.messages.map_messages import map_to_messages
+from osmabench_ros.ros.wire.qos import latched_profile, lossless_profile
+from osmabench_ros.ros.wire.run_token import (
     VARIABLE,
     RunToken,
     new_token,

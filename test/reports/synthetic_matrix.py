@@ -6,9 +6,9 @@ import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import box_world
 import numpy as np
 from PIL import Image
+from support import box_world
 
 from osmabench_ros.base.files import write_json
 from osmabench_ros.base.owned_folder import claim_folder, make_folder

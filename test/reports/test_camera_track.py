@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from recorded_frames import FRAMES, INFO
 from reports.synthetic_matrix import Matrix
+from support.recorded_frames import FRAMES, INFO
 
 from osmabench_ros.reports import camera_track
 from osmabench_ros.reports.camera_track import track_of_run, tracked

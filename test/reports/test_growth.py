@@ -4,11 +4,10 @@ import re
 import shutil
 from pathlib import Path
 
-import box_world
 import pytest
-import scripted_model
-from loopback_models import LoopbackModels
 from reports.synthetic_matrix import SCENE_KEY, Matrix, config
+from support import box_world, scripted_model
+from support.loopback_models import LoopbackModels
 
 from osmabench_ros.base.progress import silent
 from osmabench_ros.mappers.mapper import make_mapper

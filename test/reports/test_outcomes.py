@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from box_world import LABELS
+from support.box_world import LABELS
 
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose

@@ -1,6 +1,6 @@
-import box_world
 import pytest
 from reports.synthetic_matrix import Matrix
+from support import box_world
 
 from osmabench_ros.reports.pictures.sample_frames import sample_frames, shown_instances, spread
 from osmabench_ros.runs.prepare.preparation import GROUND_TRUTH_FOLDER

@@ -11,28 +11,28 @@ import pytest
 pytest.importorskip('rclpy')
 pytestmark = pytest.mark.ros
 
-from geometry_msgs.msg import PoseStamped  # noqa: E402
-from osmabench_ros.msg import LabelClass, LabelInfo, RunInfo  # noqa: E402
-from rclpy.serialization import serialize_message  # noqa: E402
-from sensor_msgs.msg import Image  # noqa: E402
+from geometry_msgs.msg import PoseStamped
+from osmabench_ros.msg import LabelClass, LabelInfo, RunInfo
+from rclpy.serialization import serialize_message
+from sensor_msgs.msg import Image
 
-from osmabench_ros.base import contract as topics  # noqa: E402
-from osmabench_ros.errors import ContractError  # noqa: E402
-from osmabench_ros.geometry.intrinsics import Intrinsics  # noqa: E402
-from osmabench_ros.nodes.map_recorder_node import FrameSampler  # noqa: E402
-from osmabench_ros.ros.messages.evaluation_messages import (  # noqa: E402
+from osmabench_ros.base import contract as topics
+from osmabench_ros.errors import ContractError
+from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.nodes.map_recorder_node import FrameSampler
+from osmabench_ros.ros.messages.evaluation_messages import (
     check_run_info,
     path_from_uri,
 )
-from osmabench_ros.ros.messages.images import (  # noqa: E402
+from osmabench_ros.ros.messages.images import (
     camera_info_message,
     image_to_message,
     label_set_from_message,
 )
-from osmabench_ros.ros.messages.poses import stamp_to_message  # noqa: E402
-from osmabench_ros.ros.node.frame_receiver import frame_from_messages  # noqa: E402
-from osmabench_ros.ros.node.lifecycle import MAX_REASON, shortened  # noqa: E402
-from osmabench_ros.ros.wire.checked_subscription import deserialize_checked  # noqa: E402
+from osmabench_ros.ros.messages.poses import stamp_to_message
+from osmabench_ros.ros.node.frame_receiver import frame_from_messages
+from osmabench_ros.ros.node.lifecycle import MAX_REASON, shortened
+from osmabench_ros.ros.wire.checked_subscription import deserialize_checked
 
 STAMP = stamp_to_message(1_000_000_000)
 HUGE = (2**31, 2**32 - 1)

@@ -2,23 +2,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recorded_frames import FRAMES, INFO, LABELS
+from support.recorded_frames import FRAMES, INFO, LABELS
 
 pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')
 
-from osmabench_ros.base.settings import with_settings  # noqa: E402
-from osmabench_ros.errors import (  # noqa: E402
+from osmabench_ros.base.settings import with_settings
+from osmabench_ros.errors import (
     ConfigError,
     OsmabenchError,
 )
-from osmabench_ros.nodes.simulator_bridge.bridge_source import open_source  # noqa: E402
-from osmabench_ros.ros.node.settings import BridgeSettings  # noqa: E402
-from osmabench_ros.sequences.layout import (  # noqa: E402
+from osmabench_ros.nodes.simulator_bridge.bridge_source import open_source
+from osmabench_ros.ros.node.settings import BridgeSettings
+from osmabench_ros.sequences.layout import (
     OSMA,
     SequenceInfo,
 )
-from osmabench_ros.sequences.writer import BagWriter, open_writer  # noqa: E402
+from osmabench_ros.sequences.writer import BagWriter, open_writer
 
 
 def values(**changes: Any) -> BridgeSettings:

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')
 
-from nav_msgs.msg import Odometry  # noqa: E402
-from osmabench_ros.msg import (  # noqa: E402
+from nav_msgs.msg import Odometry
+from osmabench_ros.msg import (
     EvaluationReport,
     LabelInfo,
     LightingState,
@@ -24,13 +24,13 @@ from osmabench_ros.msg import (  # noqa: E402
     SemanticMap,
     SemanticMapChunk,
 )
-from rclpy.serialization import serialize_message  # noqa: E402
-from rosidl_parser import definition as rosidl  # noqa: E402
-from sensor_msgs.msg import CameraInfo, Image, PointCloud2  # noqa: E402
+from rclpy.serialization import serialize_message
+from rosidl_parser import definition as rosidl
+from sensor_msgs.msg import CameraInfo, Image, PointCloud2
 
-from osmabench_ros.base.limits.cdr import LITTLE_ENDIAN, MAX_ELEMENTS  # noqa: E402
-from osmabench_ros.errors import ContractError  # noqa: E402
-from osmabench_ros.ros.wire.checked_subscription import (  # noqa: E402  # noqa: E402
+from osmabench_ros.base.limits.cdr import LITTLE_ENDIAN, MAX_ELEMENTS
+from osmabench_ros.errors import ContractError
+from osmabench_ros.ros.wire.checked_subscription import (
     MAX_BYTES,
     MAX_MESSAGE_BYTES,
     SIZES,

@@ -10,15 +10,15 @@ import pytest
 pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')
 
-from osmabench_ros.msg import LabelInfo  # noqa: E402
-from rclpy.executors import SingleThreadedExecutor  # noqa: E402
-from rclpy.node import Node  # noqa: E402
-from rclpy.serialization import serialize_message  # noqa: E402
+from osmabench_ros.msg import LabelInfo
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
+from rclpy.serialization import serialize_message
 
-from osmabench_ros.base import contract as topics  # noqa: E402
-from osmabench_ros.errors import ContractError  # noqa: E402
-from osmabench_ros.ros.wire.checked_subscription import create_checked_subscription  # noqa: E402
-from osmabench_ros.ros.wire.qos import latched_profile  # noqa: E402
+from osmabench_ros.base import contract as topics
+from osmabench_ros.errors import ContractError
+from osmabench_ros.ros.wire.checked_subscription import create_checked_subscription
+from osmabench_ros.ros.wire.qos import latched_profile
 
 
 class Careful(Node):

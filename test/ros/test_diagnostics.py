@@ -10,15 +10,15 @@ import pytest
 pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')
 
-import rclpy  # noqa: E402
-from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus  # noqa: E402
-from rclpy.executors import SingleThreadedExecutor  # noqa: E402
-from rclpy.node import Node  # noqa: E402
+import rclpy
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
 
-from osmabench_ros.base import contract as topics  # noqa: E402
-from osmabench_ros.base.strict import Strict  # noqa: E402
-from osmabench_ros.ros.node.diagnostics import Health, Level, values_of  # noqa: E402
-from osmabench_ros.ros.node.lifecycle import BenchmarkNode  # noqa: E402
+from osmabench_ros.base import contract as topics
+from osmabench_ros.base.strict import Strict
+from osmabench_ros.ros.node.diagnostics import Health, Level, values_of
+from osmabench_ros.ros.node.lifecycle import BenchmarkNode
 
 
 class Patient(BenchmarkNode):

@@ -4,19 +4,19 @@ import time
 from typing import Any
 
 import pytest
-from recorded_frames import FRAMES, MOUNT
+from support.recorded_frames import FRAMES, MOUNT
 
 pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')
 
-from rclpy.executors import SingleThreadedExecutor  # noqa: E402
-from rclpy.node import Node  # noqa: E402
-from sensor_msgs.msg import Image  # noqa: E402
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
+from sensor_msgs.msg import Image
 
-from osmabench_ros.base import contract as topics  # noqa: E402
-from osmabench_ros.nodes.simulator_bridge.frame_publisher import FramePublisher  # noqa: E402
-from osmabench_ros.ros.messages.poses import stamp_from_message  # noqa: E402
-from osmabench_ros.ros.wire.qos import frame_profile  # noqa: E402
+from osmabench_ros.base import contract as topics
+from osmabench_ros.nodes.simulator_bridge.frame_publisher import FramePublisher
+from osmabench_ros.ros.messages.poses import stamp_from_message
+from osmabench_ros.ros.wire.qos import frame_profile
 
 
 @pytest.mark.parametrize('lockstep', [True, False])

@@ -1,23 +1,23 @@
 """What a frame receiver makes of cameras, and keeps of frames that never become complete."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from ros_processes import process
+from support import SUPPORT
+from support.ros_processes import process
 
 pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')
 
-from rclpy.executors import SingleThreadedExecutor  # noqa: E402
-from rclpy.node import Node  # noqa: E402
-from sensor_msgs.msg import Image  # noqa: E402
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
+from sensor_msgs.msg import Image
 
-from osmabench_ros.base import contract as topics  # noqa: E402
-from osmabench_ros.geometry.frame import Frame  # noqa: E402
-from osmabench_ros.ros.node import frame_receiver  # noqa: E402
-from osmabench_ros.ros.node.frame_receiver import MAX_PENDING, FrameReceiver  # noqa: E402
+from osmabench_ros.base import contract as topics
+from osmabench_ros.geometry.frame import Frame
+from osmabench_ros.ros.node import frame_receiver
+from osmabench_ros.ros.node.frame_receiver import MAX_PENDING, FrameReceiver
 
 
 def flood(context: Any, images: int, image_bytes: int) -> FrameReceiver:
@@ -45,7 +45,7 @@ def test_incomplete_frames_are_bounded_in_bytes(
     assert receiver.incomplete == 7
 
 
-CAMERA = str(Path(__file__).parents[1] / 'foreign_camera.py')
+CAMERA = str(SUPPORT / 'foreign_camera.py')
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,11 @@ import pytest
 pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')
 
-from osmabench_ros.msg import RunInfo  # noqa: E402
+from osmabench_ros.msg import RunInfo
 
-from osmabench_ros.nodes.map_recorder_node import MAX_WAITING, FrameSampler  # noqa: E402
-from osmabench_ros.ros.messages.images import image_to_message  # noqa: E402
-from osmabench_ros.ros.messages.poses import stamp_to_message  # noqa: E402
+from osmabench_ros.nodes.map_recorder_node import MAX_WAITING, FrameSampler
+from osmabench_ros.ros.messages.images import image_to_message
+from osmabench_ros.ros.messages.poses import stamp_to_message
 
 SECOND_NS = 10**9
 SAMPLES = 4

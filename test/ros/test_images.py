@@ -7,20 +7,20 @@ pytestmark = pytest.mark.ros
 
 pytest.importorskip('sensor_msgs')
 
-from builtin_interfaces.msg import Time  # noqa: E402
-from sensor_msgs.msg import Image  # noqa: E402
+from builtin_interfaces.msg import Time
+from sensor_msgs.msg import Image
 
-from osmabench_ros.base.image_codec import PIXEL_TYPES, color_of, instances_of  # noqa: E402
-from osmabench_ros.errors import ContractError  # noqa: E402
-from osmabench_ros.geometry.intrinsics import Intrinsics  # noqa: E402
-from osmabench_ros.ros.messages.images import (  # noqa: E402
+from osmabench_ros.base.image_codec import PIXEL_TYPES, color_of, instances_of
+from osmabench_ros.errors import ContractError
+from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.ros.messages.images import (
     camera_info_message,
     depth_from_message,
     image_from_message,
     image_to_message,
     intrinsics_from_message,
 )
-from osmabench_ros.sequences.bag_messages import make_codec  # noqa: E402
+from osmabench_ros.sequences.bag_messages import make_codec
 
 
 @pytest.mark.parametrize('encoding', ['rgb8', '32FC1', '16UC1', '32SC1'])

@@ -8,25 +8,25 @@ import pytest
 pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')
 
-import rclpy  # noqa: E402
-from lifecycle_msgs.msg import Transition  # noqa: E402
-from lifecycle_msgs.srv import ChangeState, GetState  # noqa: E402
-from osmabench_ros.action import Evaluate  # noqa: E402
-from rclpy.action import ActionServer  # noqa: E402
-from rclpy.executors import SingleThreadedExecutor  # noqa: E402
-from rclpy.lifecycle import TransitionCallbackReturn  # noqa: E402
-from rclpy.node import Node  # noqa: E402
-from rclpy.parameter import Parameter  # noqa: E402
-from rclpy.task import Future  # noqa: E402
-from std_msgs.msg import Header  # noqa: E402
+import rclpy
+from lifecycle_msgs.msg import Transition
+from lifecycle_msgs.srv import ChangeState, GetState
+from osmabench_ros.action import Evaluate
+from rclpy.action import ActionServer
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.lifecycle import TransitionCallbackReturn
+from rclpy.node import Node
+from rclpy.parameter import Parameter
+from rclpy.task import Future
+from std_msgs.msg import Header
 
-from osmabench_ros.base.settings import setting  # noqa: E402
-from osmabench_ros.base.strict import Strict  # noqa: E402
-from osmabench_ros.errors import ConfigError  # noqa: E402
-from osmabench_ros.ros.node.lifecycle import BenchmarkNode  # noqa: E402
-from osmabench_ros.ros.wire import matched_client  # noqa: E402
-from osmabench_ros.ros.wire.matched_client import LifecycleClient, MatchedClient  # noqa: E402
-from osmabench_ros.ros.wire.qos import lossless_profile  # noqa: E402
+from osmabench_ros.base.settings import setting
+from osmabench_ros.base.strict import Strict
+from osmabench_ros.errors import ConfigError
+from osmabench_ros.ros.node.lifecycle import BenchmarkNode
+from osmabench_ros.ros.wire import matched_client
+from osmabench_ros.ros.wire.matched_client import LifecycleClient, MatchedClient
+from osmabench_ros.ros.wire.qos import lossless_profile
 
 ROUND = (
     Transition.TRANSITION_CONFIGURE,

@@ -7,22 +7,22 @@ import pytest
 pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')
 
-from osmabench_ros.msg import SemanticMap as SemanticMapMessage  # noqa: E402
+from osmabench_ros.msg import SemanticMap as SemanticMapMessage
 
-from osmabench_ros.errors import ContractError  # noqa: E402
-from osmabench_ros.geometry.boxes import AxisAlignedBox, OrientedBox  # noqa: E402
-from osmabench_ros.geometry.pose import Pose  # noqa: E402
-from osmabench_ros.maps.disk.storage import unpack_map  # noqa: E402
-from osmabench_ros.maps.semantic_map import (  # noqa: E402
+from osmabench_ros.errors import ContractError
+from osmabench_ros.geometry.boxes import AxisAlignedBox, OrientedBox
+from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.maps.disk.storage import unpack_map
+from osmabench_ros.maps.semantic_map import (
     DenseMap,
     MapHeader,
     Provenance,
     SemanticMap,
 )
-from osmabench_ros.maps.topics.announced_map import MapAssembler, graph_from_message  # noqa: E402
-from osmabench_ros.ros.messages.map_messages import graph_to_message, map_to_messages  # noqa: E402
-from osmabench_ros.semantics.labels import LabelSet  # noqa: E402
-from osmabench_ros.semantics.scene_graph import (  # noqa: E402
+from osmabench_ros.maps.topics.announced_map import MapAssembler, graph_from_message
+from osmabench_ros.ros.messages.map_messages import graph_to_message, map_to_messages
+from osmabench_ros.semantics.labels import LabelSet
+from osmabench_ros.semantics.scene_graph import (
     NodeKind,
     SceneEdge,
     SceneGraph,

@@ -6,17 +6,17 @@ import pytest
 pytestmark = pytest.mark.ros
 pytest.importorskip('visualization_msgs')
 
-from rclpy.serialization import serialize_message  # noqa: E402
-from std_msgs.msg import Header  # noqa: E402
-from visualization_msgs.msg import Marker, MarkerArray  # noqa: E402
+from rclpy.serialization import serialize_message
+from std_msgs.msg import Header
+from visualization_msgs.msg import Marker, MarkerArray
 
-from osmabench_ros.errors import ContractError  # noqa: E402
-from osmabench_ros.geometry.boxes import AxisAlignedBox, OrientedBox  # noqa: E402
-from osmabench_ros.geometry.pose import Pose  # noqa: E402
-from osmabench_ros.maps.topics.standard_messages import graph_of_markers  # noqa: E402
-from osmabench_ros.reports.palette import class_colors, name_color  # noqa: E402
-from osmabench_ros.reports.pictures.graph_errors import node_colors  # noqa: E402
-from osmabench_ros.ros.messages.markers import (  # noqa: E402
+from osmabench_ros.errors import ContractError
+from osmabench_ros.geometry.boxes import AxisAlignedBox, OrientedBox
+from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.maps.topics.standard_messages import graph_of_markers
+from osmabench_ros.reports.palette import class_colors, name_color
+from osmabench_ros.reports.pictures.graph_errors import node_colors
+from osmabench_ros.ros.messages.markers import (
     EDGES,
     LABELS,
     MAX_LABELS,
@@ -24,8 +24,8 @@ from osmabench_ros.ros.messages.markers import (  # noqa: E402
     STRUCTURE,
     markers_of_graph,
 )
-from osmabench_ros.semantics.labels import LabelSet  # noqa: E402
-from osmabench_ros.semantics.scene_graph import (  # noqa: E402
+from osmabench_ros.semantics.labels import LabelSet
+from osmabench_ros.semantics.scene_graph import (
     NodeKind,
     SceneEdge,
     SceneGraph,

@@ -9,12 +9,12 @@ import pytest
 pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')
 
-from lifecycle_msgs.srv import GetState  # noqa: E402
-from osmabench_ros.srv import StepRun  # noqa: E402
-from rclpy.executors import SingleThreadedExecutor  # noqa: E402
-from rclpy.node import Node  # noqa: E402
+from lifecycle_msgs.srv import GetState
+from osmabench_ros.srv import StepRun
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
 
-from osmabench_ros.ros.wire.matched_client import MatchedClient  # noqa: E402
+from osmabench_ros.ros.wire.matched_client import MatchedClient
 
 
 def test_a_client_is_ready_once_the_server_has_answered_and_not_before(ros_context: Any) -> None:

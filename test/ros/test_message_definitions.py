@@ -5,18 +5,18 @@ import pytest
 pytest.importorskip('rclpy', reason='rclpy is not installed')
 pytestmark = pytest.mark.ros
 
-from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy  # noqa: E402
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 
-from osmabench_ros.base.contract import CONTRACT  # noqa: E402
-from osmabench_ros.errors import ContractError  # noqa: E402
-from osmabench_ros.ros.messages import message_definitions  # noqa: E402
-from osmabench_ros.ros.wire.qos import (  # noqa: E402
+from osmabench_ros.base.contract import CONTRACT
+from osmabench_ros.errors import ContractError
+from osmabench_ros.ros.messages import message_definitions
+from osmabench_ros.ros.wire.qos import (
     profile_for_playing,
     profile_for_recording,
     repeated_messages,
 )
-from osmabench_ros.sequences.bags.bag_storage import Durability, OfferedQos, Reliability  # noqa: E402
-from osmabench_ros.sequences.bags.bag_types import BagTypes  # noqa: E402
+from osmabench_ros.sequences.bags.bag_storage import Durability, OfferedQos, Reliability
+from osmabench_ros.sequences.bags.bag_types import BagTypes
 
 NAMES = sorted({item.message_type for item in CONTRACT})
 LATCHED = OfferedQos(durability=Durability.TRANSIENT_LOCAL, depth=1)

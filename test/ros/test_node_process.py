@@ -5,7 +5,7 @@ import subprocess
 import time
 
 import pytest
-from ros_processes import process
+from support.ros_processes import process
 
 pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')

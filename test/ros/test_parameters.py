@@ -6,16 +6,16 @@ import pytest
 pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')
 
-from rclpy.node import Node  # noqa: E402
-from rclpy.parameter import Parameter  # noqa: E402
+from rclpy.node import Node
+from rclpy.parameter import Parameter
 
-from osmabench_ros.base.settings import (  # noqa: E402
+from osmabench_ros.base.settings import (
     Named,
     setting,
 )
-from osmabench_ros.base.strict import Strict  # noqa: E402
-from osmabench_ros.errors import ConfigError  # noqa: E402
-from osmabench_ros.ros.node.parameters import declare  # noqa: E402
+from osmabench_ros.base.strict import Strict
+from osmabench_ros.errors import ConfigError
+from osmabench_ros.ros.node.parameters import declare
 
 
 class Lens(Strict):

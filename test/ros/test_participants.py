@@ -9,11 +9,11 @@ import pytest
 pytest.importorskip('rclpy')
 pytestmark = pytest.mark.ros
 
-from rclpy.node import Node  # noqa: E402
+from rclpy.node import Node
 
-from osmabench_ros.errors import ParticipantError  # noqa: E402
-from osmabench_ros.nodes.simulator_bridge.ack_listener import RestartWatch  # noqa: E402
-from osmabench_ros.ros.node.participants import (  # noqa: E402
+from osmabench_ros.errors import ParticipantError
+from osmabench_ros.nodes.simulator_bridge.ack_listener import RestartWatch
+from osmabench_ros.ros.node.participants import (
     DeclaredParticipant,
     missing_participants,
     whereabouts,

@@ -4,9 +4,9 @@ import pytest
 pytestmark = pytest.mark.ros
 pytest.importorskip('nav_msgs')
 
-from geometry_msgs.msg import PoseStamped  # noqa: E402
+from geometry_msgs.msg import PoseStamped
 
-from osmabench_ros.nodes.map_viewer_node import PathTrace  # noqa: E402
+from osmabench_ros.nodes.map_viewer_node import PathTrace
 
 
 def pose(x: float, frame: str = 'world') -> PoseStamped:

@@ -5,10 +5,10 @@ import pytest
 pytest.importorskip('rclpy')
 pytestmark = pytest.mark.ros
 
-from osmabench_ros.nodes.simulator_bridge.ack_listener import ParticipantSummary  # noqa: E402
-from osmabench_ros.nodes.simulator_bridge.frame_player import player_health  # noqa: E402
-from osmabench_ros.ros.node.diagnostics import Level  # noqa: E402
-from osmabench_ros.ros.node.run_control import RunPhase  # noqa: E402
+from osmabench_ros.nodes.simulator_bridge.ack_listener import ParticipantSummary
+from osmabench_ros.nodes.simulator_bridge.frame_player import player_health
+from osmabench_ros.ros.node.diagnostics import Level
+from osmabench_ros.ros.node.run_control import RunPhase
 
 NAN = float('nan')
 

@@ -4,15 +4,15 @@ import pytest
 pytestmark = pytest.mark.ros
 pytest.importorskip('sensor_msgs')
 
-from std_msgs.msg import Header  # noqa: E402
+from std_msgs.msg import Header
 
-from osmabench_ros.maps.message_content import (  # noqa: E402
+from osmabench_ros.maps.message_content import (
     PointFieldLayout,
     dense_of_records,
     records_of_buffer,
 )
-from osmabench_ros.maps.semantic_map import DenseMap  # noqa: E402
-from osmabench_ros.ros.messages.map_messages import point_cloud_message  # noqa: E402
+from osmabench_ros.maps.semantic_map import DenseMap
+from osmabench_ros.ros.messages.map_messages import point_cloud_message
 
 
 def cloud(count: int) -> DenseMap:

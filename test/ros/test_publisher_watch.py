@@ -9,20 +9,20 @@ import pytest
 pytest.importorskip('rclpy')
 pytestmark = pytest.mark.ros
 
-import rclpy  # noqa: E402
-from rclpy.node import Node  # noqa: E402
+import rclpy
+from rclpy.node import Node
 
-from osmabench_ros.base import contract as topics  # noqa: E402
-from osmabench_ros.base.contract import (  # noqa: E402
+from osmabench_ros.base import contract as topics
+from osmabench_ros.base.contract import (
     BRIDGE,
     CONTRACT,
     EVALUATOR,
     MAPPER,
     RECORDER,
 )
-from osmabench_ros.errors import ParticipantError  # noqa: E402
-from osmabench_ros.ros.messages.message_definitions import message_class  # noqa: E402
-from osmabench_ros.ros.node.participants import (  # noqa: E402
+from osmabench_ros.errors import ParticipantError
+from osmabench_ros.ros.messages.message_definitions import message_class
+from osmabench_ros.ros.node.participants import (
     UNKNOWN_NAME,
     UNKNOWN_S,
     DeclaredParticipant,

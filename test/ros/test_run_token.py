@@ -9,13 +9,13 @@ import pytest
 pytest.importorskip('rclpy')
 pytestmark = pytest.mark.ros
 
-from osmabench_ros.msg import FrameAck, RecordedMap, SemanticMapChunk  # noqa: E402
-from osmabench_ros.msg import SemanticMap as SemanticMapMessage  # noqa: E402
-from rclpy.serialization import deserialize_message, serialize_message  # noqa: E402
-from runs.plain_room import labelled_map  # noqa: E402
+from osmabench_ros.msg import FrameAck, RecordedMap, SemanticMapChunk
+from osmabench_ros.msg import SemanticMap as SemanticMapMessage
+from rclpy.serialization import deserialize_message, serialize_message
+from runs.plain_room import labelled_map
 
-from osmabench_ros.ros.messages.map_messages import map_to_messages  # noqa: E402
-from osmabench_ros.ros.wire.run_token import VARIABLE, RunToken, TokenCheck, new_token  # noqa: E402  # noqa: E402
+from osmabench_ros.ros.messages.map_messages import map_to_messages
+from osmabench_ros.ros.wire.run_token import VARIABLE, RunToken, TokenCheck, new_token
 
 TOKEN = new_token()
 

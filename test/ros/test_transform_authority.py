@@ -3,9 +3,9 @@ import pytest
 pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')
 
-from geometry_msgs.msg import TransformStamped  # noqa: E402
+from geometry_msgs.msg import TransformStamped
 
-from osmabench_ros.nodes.simulator_bridge.frame_publisher import (  # noqa: E402
+from osmabench_ros.nodes.simulator_bridge.frame_publisher import (
     REMEMBERED,
     TransformAuthority,
 )

@@ -8,9 +8,9 @@ import pytest
 pytest.importorskip('rclpy')
 pytestmark = pytest.mark.ros
 
-from osmabench_ros.errors import ContractError  # noqa: E402
-from osmabench_ros.nodes.map_adapter import foreign_stack  # noqa: E402
-from osmabench_ros.nodes.map_adapter.foreign_stack import TransformHistory  # noqa: E402
+from osmabench_ros.errors import ContractError
+from osmabench_ros.nodes.map_adapter import foreign_stack
+from osmabench_ros.nodes.map_adapter.foreign_stack import TransformHistory
 
 
 def message(count: int, child: str = 'a', parent: str = 'world') -> Any:

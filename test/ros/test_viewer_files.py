@@ -11,27 +11,27 @@ import yaml
 pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')
 
-from geometry_msgs.msg import PoseStamped  # noqa: E402
-from nav_msgs.msg import Path as PathMessage  # noqa: E402
-from osmabench_ros.msg import EvaluationReport, RunInfo, RunState  # noqa: E402
-from rclpy.qos import (  # noqa: E402
+from geometry_msgs.msg import PoseStamped
+from nav_msgs.msg import Path as PathMessage
+from osmabench_ros.msg import EvaluationReport, RunInfo, RunState
+from rclpy.qos import (
     DurabilityPolicy,
     HistoryPolicy,
     QoSProfile,
     ReliabilityPolicy,
 )
-from sensor_msgs.msg import CameraInfo, Image, PointCloud2  # noqa: E402
-from visualization_msgs.msg import MarkerArray  # noqa: E402
+from sensor_msgs.msg import CameraInfo, Image, PointCloud2
+from visualization_msgs.msg import MarkerArray
 
-from osmabench_ros.base import contract as topics  # noqa: E402
-from osmabench_ros.ros.messages.markers import EDGES, LABELS, NODES, STRUCTURE  # noqa: E402
-from osmabench_ros.ros.wire.qos import (  # noqa: E402
+from osmabench_ros.base import contract as topics
+from osmabench_ros.ros.messages.markers import EDGES, LABELS, NODES, STRUCTURE
+from osmabench_ros.ros.wire.qos import (
     frame_profile,
     latched_profile,
     observer_profile,
     require_compatible,
 )
-from osmabench_ros.semantics.scene_graph import RelationType  # noqa: E402
+from osmabench_ros.semantics.scene_graph import RelationType
 
 CONFIG = Path(__file__).resolve().parents[2] / 'config'
 FRAMES = frame_profile(lockstep=True)

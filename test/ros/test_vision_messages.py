@@ -10,27 +10,27 @@ import pytest
 pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')
 
-from osmabench_ros.msg import LabelInfo as OwnLabelInfo  # noqa: E402
-from rclpy.executors import SingleThreadedExecutor  # noqa: E402
-from rclpy.node import Node  # noqa: E402
-from rclpy.serialization import deserialize_message, serialize_message  # noqa: E402
-from ros.test_map_messages import small_map  # noqa: E402
-from std_msgs.msg import Header  # noqa: E402
+from osmabench_ros.msg import LabelInfo as OwnLabelInfo
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
+from rclpy.serialization import deserialize_message, serialize_message
+from ros.test_map_messages import small_map
+from std_msgs.msg import Header
 
-from osmabench_ros.base import contract as topics  # noqa: E402
-from osmabench_ros.bringup.spec.isolation import isolated_environment  # noqa: E402
-from osmabench_ros.errors import MissingDependencyError  # noqa: E402
-from osmabench_ros.maps.importer import TopicOptions  # noqa: E402
-from osmabench_ros.maps.topics.standard_messages import map_of_detections  # noqa: E402
-from osmabench_ros.ros.messages import map_messages  # noqa: E402
-from osmabench_ros.ros.messages.map_messages import (  # noqa: E402
+from osmabench_ros.base import contract as topics
+from osmabench_ros.bringup.spec.isolation import isolated_environment
+from osmabench_ros.errors import MissingDependencyError
+from osmabench_ros.maps.importer import TopicOptions
+from osmabench_ros.maps.topics.standard_messages import map_of_detections
+from osmabench_ros.ros.messages import map_messages
+from osmabench_ros.ros.messages.map_messages import (
     MapPublisher,
     detections_message,
     publish_vision_labels,
     vision_label_info,
 )
-from osmabench_ros.ros.wire.qos import latched_profile  # noqa: E402
-from osmabench_ros.semantics.labels import LabelSet  # noqa: E402
+from osmabench_ros.ros.wire.qos import latched_profile
+from osmabench_ros.semantics.labels import LabelSet
 
 needs_vision_msgs = pytest.mark.skipif(
     not map_messages.VISION_AVAILABLE, reason='vision_msgs is not installed (PyPI has none)'

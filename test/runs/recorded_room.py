@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from recorded_messages import (
+from runs.plain_room import LABELS, labelled_map
+from support.recorded_messages import (
     S,
     header,
     make,
@@ -19,7 +20,6 @@ from recorded_messages import (
     transform,
     write_messages,
 )
-from runs.plain_room import LABELS, labelled_map
 
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.geometry.similarity import Similarity

@@ -4,10 +4,10 @@ import os
 from pathlib import Path
 
 import pytest
-from recorded_messages import FOREIGN, S, header, make, point_cloud, write_messages
 from rosbags.rosbag2 import StoragePlugin
 from runs.plain_room import cloud, labelled_map, write_inputs
 from runs.recorded_room import START_NS, labels, own_map, write_room
+from support.recorded_messages import FOREIGN, S, header, make, point_cloud, write_messages
 
 from osmabench_ros.errors import SequenceError
 from osmabench_ros.maps.semantic_map import DenseMap

@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import scripted_model
-from loopback_models import LoopbackModels, Misstep
 from runs.plain_room import labelled_map, write_inputs
+from support import scripted_model
+from support.loopback_models import LoopbackModels, Misstep
 
 from osmabench_ros.base.ledger import LEDGER
 from osmabench_ros.errors import IncompleteError, RunError

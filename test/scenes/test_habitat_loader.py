@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import trimesh
 from scenes.habitat_files import textured_box, write_dataset, write_json
-from shared_data import shared_path
+from support.shared_data import shared_path
 
 from osmabench_ros.errors import SceneError
 from osmabench_ros.scenes.ground_truth import ground_truth_graph

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
-from shared_data import shared_path
-from small_scenes import room_scene
+from support.shared_data import shared_path
+from support.small_scenes import room_scene
 
 from osmabench_ros.errors import OsmabenchWarning
 from osmabench_ros.geometry.pose import Pose

@@ -6,7 +6,8 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from bag_files import (
+from rosbags.rosbag2 import CompressionMode, StoragePlugin
+from support.bag_files import (
     BEACON,
     BEACON_TEXT,
     BEACONS,
@@ -17,7 +18,6 @@ from bag_files import (
     split_in_two,
     write_bag,
 )
-from rosbags.rosbag2 import CompressionMode, StoragePlugin
 
 from osmabench_ros.errors import SequenceError
 from osmabench_ros.sequences.bags.bag import open_bag

@@ -12,10 +12,10 @@ import lz4.frame
 import numpy as np
 import pytest
 import zstandard
-from bag_files import NUMBERS, typestore, write_bag
 from mcap.data_stream import RecordBuilder
 from mcap.records import Channel, Chunk, ChunkIndex, Footer, Header, Message, Schema, Statistics
 from rosbags.rosbag2 import StoragePlugin
+from support.bag_files import NUMBERS, typestore, write_bag
 
 from osmabench_ros.base.limits.allowance import Allowance, limited_to
 from osmabench_ros.errors import LimitError, OsmabenchError, OsmabenchWarning, SequenceError

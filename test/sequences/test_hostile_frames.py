@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from recorded_frames import FRAMES
+from support.recorded_frames import FRAMES
 
 from osmabench_ros.base.contract import COLOR, DEPTH, DEPTH_INFO, TYPES
 from osmabench_ros.errors import SequenceError

@@ -6,8 +6,8 @@ import threading
 from pathlib import Path
 
 import pytest
-from bag_files import BEACON, BEACON_TEXT, beacon, typestore
 from rosbags.highlevel import AnyReader
+from support.bag_files import BEACON, BEACON_TEXT, beacon, typestore
 
 from osmabench_ros.base.ledger import LEDGER
 from osmabench_ros.errors import RunError, SequenceError

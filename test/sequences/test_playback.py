@@ -2,10 +2,10 @@ import math
 from pathlib import Path
 
 import pytest
-from bag_files import BEACONS, NUMBERS, POSES, START_NS, STEP_NS, write_bag
 from pydantic import ValidationError
-from recorded_frames import FRAMES, INFO
 from rosbags.rosbag2 import StoragePlugin
+from support.bag_files import BEACONS, NUMBERS, POSES, START_NS, STEP_NS, write_bag
+from support.recorded_frames import FRAMES, INFO
 
 from osmabench_ros.base.contract import CAMERA_POSE, COLOR
 from osmabench_ros.errors import ConfigError

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from recorded_messages import (
+from support.recorded_messages import (
     S,
     header,
     make,

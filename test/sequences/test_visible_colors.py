@@ -1,7 +1,7 @@
 from dataclasses import replace
 
-import box_world
 import numpy as np
+from support import box_world
 
 from osmabench_ros.sequences.fused_cloud import VisibleColors
 

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
-from small_scenes import CAMERA, camera_at, room_scene
+from support.small_scenes import CAMERA, camera_at, room_scene
 
 from osmabench_ros.errors import SimulationError
 from osmabench_ros.geometry.intrinsics import Intrinsics

@@ -13,8 +13,8 @@ import pytest
 from numpy.typing import NDArray
 from pydantic import TypeAdapter
 from scenes.test_changes import door_scene
-from shared_data import shared_path
-from small_scenes import CAMERA, box_object, camera_at, room_scene, stripes
+from support.shared_data import shared_path
+from support.small_scenes import CAMERA, box_object, camera_at, room_scene, stripes
 
 from osmabench_ros.base.extensions import SIMULATORS, extension_names
 from osmabench_ros.errors import MissingDependencyError, SimulationError

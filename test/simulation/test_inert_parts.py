@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from small_scenes import CAMERA, room_scene
+from support.small_scenes import CAMERA, room_scene
 
 from osmabench_ros.errors import OsmabenchWarning
 from osmabench_ros.scenes.scene import Scene

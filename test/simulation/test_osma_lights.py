@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from small_scenes import room_scene
+from support.small_scenes import room_scene
 
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.axes import points_to_habitat

@@ -7,9 +7,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from scipy.spatial import cKDTree
-from shared_data import shared_path as shared_data_path
-from small_config import small_config
-from small_scenes import STOREY_M, ramp_house, room_scene
+from support.shared_data import shared_path as shared_data_path
+from support.small_config import small_config
+from support.small_scenes import STOREY_M, ramp_house, room_scene
 
 from osmabench_ros.errors import MissingDependencyError
 from osmabench_ros.runs.config import MatrixConfig, Planner

@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from small_scenes import CAMERA, room_scene
+from support.small_scenes import CAMERA, room_scene
 
 from osmabench_ros.errors import ConfigError, OsmabenchWarning, SimulationError
 from osmabench_ros.scenes.changes import changed_scene

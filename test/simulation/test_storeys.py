@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from small_config import small_config
-from small_scenes import (
+from support.small_config import small_config
+from support.small_scenes import (
     LABELS,
     STOREY_M,
     box_object,

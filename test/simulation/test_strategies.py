@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from small_scenes import CAMERA, box_object, camera_at, room_scene
+from support.small_scenes import CAMERA, box_object, camera_at, room_scene
 
 from osmabench_ros.base.configuration import config_path
 from osmabench_ros.runs.config import load_config

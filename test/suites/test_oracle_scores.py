@@ -1,9 +1,9 @@
 """What a faultless method maps beside what the truth calls seen must cost it nothing."""
 
-import box_world
 import numpy as np
 import pytest
-from box_world import ROOM
+from support import box_world
+from support.box_world import ROOM
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.mappers.oracle import OracleMapper

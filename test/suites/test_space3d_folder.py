@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import dijkstra
-from space3d_folders import (
+from support.space3d_folders import (
     ANSWERS,
     DETECTIONS,
     DOOR_POSTS,

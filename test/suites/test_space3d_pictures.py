@@ -4,8 +4,8 @@ import io
 
 import numpy as np
 import pytest
-from furnished_room import furnished_room
 from PIL import Image
+from support.furnished_room import furnished_room
 
 from osmabench_ros.suites.space3d.export import _room_pictures
 

@@ -5,8 +5,8 @@ import io
 import json
 
 import pytest
-from loopback_models import LoopbackModels, Misstep
-from space3d_folders import ANSWERS, made_folder
+from support.loopback_models import LoopbackModels, Misstep
+from support.space3d_folders import ANSWERS, made_folder
 from typer.testing import CliRunner
 
 from osmabench_ros.cli.main import app

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from furnished_graph import thing
+from support.furnished_graph import thing
 from typer.testing import CliRunner
 
 from osmabench_ros.cli.main import app

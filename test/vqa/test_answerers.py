@@ -10,10 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import scripted_model
-from furnished_graph import as_map, living_room, seen, thing, vocabulary
-from loopback_models import LoopbackModels
 from PIL import Image
+from support import scripted_model
+from support.furnished_graph import as_map, living_room, seen, thing, vocabulary
+from support.loopback_models import LoopbackModels
 
 from osmabench_ros.base.extensions import ANSWERERS, extension_names
 from osmabench_ros.errors import ConfigError, QuestionError

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from furnished_graph import as_map, large_graph, living_room, seen, thing, vocabulary
+from support.furnished_graph import as_map, large_graph, living_room, seen, thing, vocabulary
 
 from osmabench_ros.errors import QuestionError
 from osmabench_ros.geometry.boxes import AxisAlignedBox

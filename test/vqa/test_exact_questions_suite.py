@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import scripted_model
-from furnished_graph import as_map, living_room, seen, vocabulary
-from loopback_models import LoopbackModels
+from support import scripted_model
+from support.furnished_graph import as_map, living_room, seen, vocabulary
+from support.loopback_models import LoopbackModels
 
 from osmabench_ros.base.owned_folder import claim_folder
 from osmabench_ros.errors import ConfigError, LanguageModelError

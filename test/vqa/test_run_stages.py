@@ -9,10 +9,10 @@ from functools import partialmethod
 
 import numpy as np
 import pytest
-import scripted_model
-from furnished_graph import as_map, living_room, seen, vocabulary
-from loopback_models import LoopbackModels, Misstep
 from PIL import Image
+from support import scripted_model
+from support.furnished_graph import as_map, living_room, seen, vocabulary
+from support.loopback_models import LoopbackModels, Misstep
 from typer.testing import CliRunner
 
 from osmabench_ros.base.owned_folder import remove_ours

@@ -4,8 +4,8 @@ import csv
 import json
 
 import pytest
-from shared_data import shared_path
 from sklearn.metrics import cohen_kappa_score
+from support.shared_data import shared_path
 
 from osmabench_ros.errors import QuestionError
 from osmabench_ros.vqa.answer_table import answer_table

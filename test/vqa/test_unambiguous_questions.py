@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from furnished_graph import living_room, seen, thing
+from support.furnished_graph import living_room, seen, thing
 
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose

@@ -16,7 +16,7 @@ from maps.importers.method_files import (
     z_up,
 )
 from maps.test_unpickling import Calls
-from shared_data import shared_path
+from support.shared_data import shared_path
 
 from osmabench_ros.errors import MapError, UnsafePickleError
 from osmabench_ros.maps.disk.storage import read_map, write_map

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from recorded_messages import (
+from rosbags.rosbag2 import StoragePlugin
+from support.recorded_messages import (
     S,
     header,
     make,
@@ -17,7 +18,6 @@ from recorded_messages import (
     write_messages,
     xyz,
 )
-from rosbags.rosbag2 import StoragePlugin
 
 from osmabench_ros.base.contract import MARKERS, POINT_CLOUD
 from osmabench_ros.errors import ConfigError, ContractError, SequenceError

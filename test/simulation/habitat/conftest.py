@@ -3,7 +3,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from shared_data import shared_path
+from support.shared_data import shared_path
 
 from osmabench_ros.errors import MissingDependencyError
 from osmabench_ros.geometry.intrinsics import Intrinsics

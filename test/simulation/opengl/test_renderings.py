@@ -7,8 +7,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy import ndimage
-from small_config import small_config
-from small_scenes import CAMERA, LABELS, box_mesh, box_object, camera_at, room_scene, stripes
+from support.small_config import small_config
+from support.small_scenes import (
+    CAMERA,
+    LABELS,
+    box_mesh,
+    box_object,
+    camera_at,
+    room_scene,
+    stripes,
+)
 
 from osmabench_ros.base.color import decoded, encoded
 from osmabench_ros.errors import ConfigError

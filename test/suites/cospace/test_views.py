@@ -9,10 +9,10 @@ from functools import cache
 
 import numpy as np
 import pytest
-from furnished_room import furnished_room
-from loopback_models import LoopbackModels
 from PIL import Image
-from small_scenes import camera_at
+from support.furnished_room import furnished_room
+from support.loopback_models import LoopbackModels
+from support.small_scenes import camera_at
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.geometry.intrinsics import Intrinsics

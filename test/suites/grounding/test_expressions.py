@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from furnished_room import LABELS, furnished_room, truth_of_room
-from small_scenes import CAMERA, box_mesh
+from support.furnished_room import LABELS, furnished_room, truth_of_room
+from support.small_scenes import CAMERA, box_mesh
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.geometry.pose import Pose

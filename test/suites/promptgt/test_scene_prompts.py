@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 import yaml
-from loopback_models import LoopbackModels
+from support.loopback_models import LoopbackModels
 from typer.testing import CliRunner
 
 from osmabench_ros.cli.main import app

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from furnished_room import furnished_room, truth_of_room
+from support.furnished_room import furnished_room, truth_of_room
 from typer.testing import CliRunner
 
 from osmabench_ros.cli.main import app

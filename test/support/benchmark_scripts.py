@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-BENCHMARKS = Path(__file__).resolve().parents[1] / 'benchmarks'
+BENCHMARKS = Path(__file__).resolve().parents[2] / 'benchmarks'
 
 
 def benchmark_script(name: str) -> ModuleType:

@@ -17,14 +17,13 @@ from osmabench_ros.base.contract import FRAME_TOPICS
 from osmabench_ros.bringup.spec.isolation import isolated_environment
 from osmabench_ros.errors import SequenceError
 from osmabench_ros.sequences.bags.recording_report import read_report
-
-TEST_FOLDER = Path(__file__).parent
+from support import SUPPORT, TESTS
 
 
 @contextmanager
 def process(domain: int, *command: str, **options: Any) -> Iterator[subprocess.Popen[str]]:
     """Yield a Python process, told to end and if need be made to when the block is left."""
-    environment = {**isolated_environment(domain), 'PYTHONPATH': str(TEST_FOLDER)}
+    environment = {**isolated_environment(domain), 'PYTHONPATH': str(TESTS)}
     if extra := os.environ.get('PYTHONPATH'):
         environment['PYTHONPATH'] += os.pathsep + extra
     pipes = dict.fromkeys(('stdin', 'stdout', 'stderr'), subprocess.PIPE)
@@ -67,7 +66,7 @@ class Listener:
 @contextmanager
 def listening(domain: int, *topics: str) -> Iterator[Listener]:
     """Yield a process that hears topics."""
-    with process(domain, str(TEST_FOLDER / 'raw_listener.py'), *topics) as running:
+    with process(domain, str(SUPPORT / 'raw_listener.py'), *topics) as running:
         yield Listener(running)
 
 

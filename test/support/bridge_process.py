@@ -14,7 +14,6 @@ from osmabench_ros.msg import LightingState, RunInfo, RunState
 from osmabench_ros.srv import ControlRun, StepRun
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
-from recorded_frames import FRAMES, INFO
 from rosgraph_msgs.msg import Clock
 
 from osmabench_ros.base import contract as topics
@@ -26,6 +25,7 @@ from osmabench_ros.ros.wire.matched_client import LifecycleClient, MatchedClient
 from osmabench_ros.ros.wire.qos import clock_profile, latched_profile
 from osmabench_ros.sequences.layout import OSMA
 from osmabench_ros.sequences.writer import open_writer
+from support.recorded_frames import FRAMES, INFO
 
 BRIDGE = 'simulator_bridge'
 

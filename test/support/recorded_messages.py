@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from bag_files import age
 from rosbags.rosbag2 import StoragePlugin, Writer
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
@@ -17,9 +16,10 @@ from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.maps.disk.storage import pack_map
 from osmabench_ros.maps.message_content import fields_of, records_of
 from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
+from support.bag_files import age
 
 S = 10**9
-OWN = Path(__file__).parents[1] / 'msg'
+OWN = Path(__file__).parents[2] / 'msg'
 FOREIGN = {
     'tf2_msgs/msg/TFMessage': 'geometry_msgs/TransformStamped[] transforms',
     'hydra_msgs/msg/DsgUpdate': (

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from fault_runs import own_mounts, read_until
-from small_config import FOREIGN_MAPPER
+
+from support.fault_runs import own_mounts, read_until
+from support.small_config import FOREIGN_MAPPER
 
 FIXED = {'object_store_memory': 80 * 2**20, 'memory': 4 * 2**30}
 ON_A_SMALL_DISK = 'mount -t tmpfs -o size=256k tmpfs "$0" && TMPDIR="$0" exec "$@"'

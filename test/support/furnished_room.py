@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from functools import cache
 
-from small_scenes import CAMERA, box_mesh, camera_at
-
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.lights import Light
 from osmabench_ros.scenes.scene import Material, Scene, SceneObject
 from osmabench_ros.semantics.labels import COLOR_EXAMPLES, LabelSet
 from osmabench_ros.sequences.ground_truth import GroundTruth, build_ground_truth
+from support.small_scenes import CAMERA, box_mesh, camera_at
 
 THINGS = ('bed', 'box', 'chair', 'desk', 'lamp', 'plant', 'shelf', 'sofa', 'stool', 'vase')
 LABELS = LabelSet.from_names('furnished', THINGS, structure=['floor', 'wall'])
