@@ -206,7 +206,8 @@ def test_a_child_that_was_killed_is_started_anew(file: Path) -> None:
 @pytest.mark.parametrize('sent', [signal.SIGKILL, signal.SIGINT])
 def test_it_ends_with_its_parent(file: Path, tmp_path: Path, sent: signal.Signals) -> None:
     script = (
-        'import sys, threading; from pathlib import Path; from support import limited_readers as readers\n'
+        'import sys, threading; from pathlib import Path\n'
+        'from support import limited_readers as readers\n'
         'from osmabench_ros.base.limits.child import read_limited\n'
         'print(read_limited(readers.process, Path(sys.argv[1])), flush=True)\n'
         'read_limited(readers.sleep, Path(sys.argv[1]))\n'
@@ -232,7 +233,8 @@ def test_it_ends_with_its_parent(file: Path, tmp_path: Path, sent: signal.Signal
 
 def test_a_thread_that_ends_does_not_end_it(file: Path) -> None:
     script = (
-        'import sys, threading; from pathlib import Path; from support import limited_readers as readers\n'
+        'import sys, threading; from pathlib import Path\n'
+        'from support import limited_readers as readers\n'
         'from osmabench_ros.base.limits.child import read_limited\n'
         'file, found = Path(sys.argv[1]), []\n'
         'def ask(): found.append(read_limited(readers.process, file))\n'
