@@ -174,27 +174,6 @@ def _read_gazebo(folder: Path) -> object:
     return load_gazebo_world(folder / 'room.world')
 
 
-def _write_mujoco(folder: Path) -> None:
-    from scenes.test_mujoco import write_model
-
-    _write_mesh('obj')(folder)
-    _write_images(folder)
-    write_model(
-        folder,
-        '<geom name="floor" type="plane" size="3 2 0.1"/><light name="lamp" pos="0 0 2"/>'
-        '<body name="crate" pos="1 0 1" euler="0 0 90"><joint axis="0 0 1"/>'
-        '<geom type="mesh" mesh="mesh" material="m" mass="1"/></body>',
-        '<mesh file="mesh.obj"/><texture name="t" type="2d" file="color.png"/>'
-        '<material name="m" texture="t" rgba="1 0.5 1 1"/>',
-    )
-
-
-def _read_mujoco(folder: Path) -> object:
-    from osmabench_ros.scenes.worlds.mujoco import load_mujoco_model
-
-    return load_mujoco_model(folder / 'room.xml')
-
-
 def _write_usd(folder: Path) -> None:
     from scenes.test_usd import QUAD, material, move, write_stage
 
@@ -225,7 +204,6 @@ for _suffix in ('glb', 'obj', 'stl', 'ply', 'dae'):
 _add('urdf', _write_urdf, _read_urdf)
 _add('habitat', _write_habitat, _load_scene('data/*.scene_dataset_config.json'))
 _add('gazebo', _write_gazebo, _read_gazebo)
-_add('mujoco', _write_mujoco, _read_mujoco)
 _add('usd', _write_usd, _read_usd)
 _add('replica', _write_replica, _load_scene('room_9'))
 

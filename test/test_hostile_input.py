@@ -1,6 +1,5 @@
 """The benchmark of damaged files works, and sees what it is there to see."""
 
-import importlib.util
 import sys
 from pathlib import Path
 
@@ -63,11 +62,10 @@ def test_planted_mischief_is_seen(
     assert [(item.kind, item.key) for item in findings] == [(COLUMN[kind], 'planted:0:0')]
 
 
-@pytest.mark.parametrize('reader', ['map_archive', 'bbq', 'gazebo', 'mujoco', 'usd', 'replica'])
+@pytest.mark.parametrize('reader', ['map_archive', 'bbq', 'gazebo', 'usd', 'replica'])
 def test_damaged_files_cause_nothing_but_errors(tmp_path: Path, reader: str) -> None:
-    needed = {'mujoco': 'mujoco', 'usd': 'pxr'}.get(reader)
-    if needed and importlib.util.find_spec(needed) is None:
-        pytest.skip(f'{needed} is not installed')
+    if reader == 'usd':
+        pytest.importorskip('pxr')
     counts, findings = hostile_input.run_reader(reader, 1, range(8), tmp_path, 60.0)
     assert findings == []
     assert counts['refused'] > 0

