@@ -34,7 +34,6 @@ MAIN = (
     ('exact_questions', None, 'accuracy'),
     ('space3d', None, 'accuracy'),
     ('hypo3d', None, 'accuracy_told'),
-    ('scene_changes', 'compat', 'omq_map'),
     ('cospace', 'strict', 'accuracy'),
     ('grounding', 'strict', 'acc_025'),
     ('promptgt', 'strict', 'accuracy_faithful'),

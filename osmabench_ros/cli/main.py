@@ -106,7 +106,6 @@ COMMANDS = {
     'report': 'report:report',
     'export': 'report:export',
     'compare': 'compare:compare',
-    'changes': 'changes:changes',
     'view': 'view:view',
     'map': 'map:app',
     'score': 'score:app',

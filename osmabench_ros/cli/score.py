@@ -36,7 +36,6 @@ from osmabench_ros.suites.promptgt.published import (
     block_rows,
     comparison_rows,
 )
-from osmabench_ros.suites.scene_changes.benchbot import score_benchbot
 from osmabench_ros.suites.space3d.folder import SceneFolder
 from osmabench_ros.suites.space3d.scoring import Judges, score_folder
 from osmabench_ros.vqa.answer_table import AnswerRow, answer_table
@@ -218,21 +217,6 @@ def _flat(table: Sequence[AnswerRow], *, with_changes: bool) -> list[dict[str, A
         }
         for row in table
     ]
-
-
-@app.command()
-def omq(
-    results: Annotated[Path, typer.Argument(help='Results of BenchBot, JSON.')],
-    truth: Annotated[
-        list[Path],
-        typer.Option(help='Ground truth; of a scene change before, then after.'),
-    ],
-    table_format: Annotated[
-        TableFormat, typer.Option('--format', help='How to print the row.')
-    ] = TableFormat.CSV,
-) -> None:
-    """Score an object map, or a list of changes, of BenchBot by its object map quality."""
-    _print_rows([asdict(score_benchbot(results, truth))], table_format)
 
 
 @app.command()

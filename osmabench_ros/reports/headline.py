@@ -169,20 +169,6 @@ OTHER_SUITES = (
         'accuracy',
         'Share of right answers to questions whose answers the prompt of the scene gives.',
     ),
-    Headline(
-        'Change F1',
-        'scene_changes',
-        'strict',
-        'f1',
-        'Harmonic mean of precision and recall of the changes since an earlier visit.',
-    ),
-    Headline(
-        'OMQ',
-        'scene_changes',
-        'compat',
-        'omq_map',
-        "BenchBot's object map quality: overlap, labels and false positives of the map's boxes.",
-    ),
 )
 """Figures of tables alone, where their suites were run."""
 

@@ -48,7 +48,6 @@ FOLDERS = {
     'report': 'report IN/runs --out OUT',
     'export': 'export IN/runs --to OUT',
     'compare': 'compare IN/runs IN/runs --out OUT',
-    'changes': 'changes IN/map IN/map --out OUT',
     'score trajectory': 'score trajectory IN/a.tum IN/a.tum --out OUT',
     'score space3d': 'score space3d IN/rooms --out OUT/..',
     'prompts write': 'prompts write furniture --model offline:m --out OUT',
@@ -73,7 +72,7 @@ FILES = {
 }
 READERS = {
     'conditions list', 'map check', 'map info', 'map methods', 'replay', 'score answers',
-    'score confusion', 'score cospace', 'score grounding', 'score hypo3d', 'score omq',
+    'score confusion', 'score cospace', 'score grounding', 'score hypo3d',
     'score promptgt', 'status', 'vqa judge-check',
 }  # fmt: skip
 LOOKERS = {'doctor'}

@@ -72,15 +72,11 @@ def test_each_protocol_has_the_figures_of_its_field(matrix: Matrix):
         ('grounding', 'acc_05', '', 0.25),
         ('grounding', 'acc_025', 'unique', 0.75),
         ('promptgt', 'accuracy_faithful', '', 1.0),
-        ('scene_changes', 'precision', '', 0.5),
-        ('scene_changes', 'precision', 'moved', 1.0),
-        ('scene_changes', 'recall', '', 0.125),
         mode='strict',
     )
     run = with_figures(
         run,
         ('promptgt', 'accuracy_block', 'Relations', 0.875),
-        ('scene_changes', 'omq_map', '', 0.625),
         ('cospace', 'accuracy', 'DIR-Rec', 1.0),
         mode='compat',
     )
@@ -105,8 +101,6 @@ def test_each_protocol_has_the_figures_of_its_field(matrix: Matrix):
         ('grounding', ('all', 'unique'), [['50.0', '75.0'], ['25.0', dash]]),
         ('promptgt', blocks, [['12.5', dash, '50.0', '87.5', '100.0']]),
         ('promptgt', ('all', 'count'), [['50.0', '37.5']]),
-        ('scene_changes', ('all', 'moved'), [['50.0', '100.0'], ['12.5', dash]]),
-        ('scene_changes', ('OMQ of the map',), [['62.5']]),
     ]
     assert [table.plots for table in tables[:2]] == [
         ('cospace',), ('grounding_acc_025', 'grounding_acc_05'),

@@ -12,7 +12,6 @@ from osmabench_ros.reports.report_run import Run, distinct, full_titles
 from osmabench_ros.suites.grounding.generation import SUITE as GROUNDING
 from osmabench_ros.suites.hypo3d.generation import SUITE as HYPO3D
 from osmabench_ros.suites.promptgt.published import MEASUREMENTS, PROMPT, RELATIONS, STANDARD
-from osmabench_ros.suites.scene_changes.scoring import SUITE as SCENE_CHANGES
 from osmabench_ros.vqa.exact.prompt_ground_truth import SUITE as PROMPTGT
 
 Figures = Sequence[tuple[str, str]]
@@ -30,18 +29,6 @@ _OF_MAPS: Figures = (
     ('staleness', 'staleness'),
     ('right after a change on the way', 'accuracy_live'),
     ('frames until then', 'frames_until_updated'),
-)
-_QUALITY: Figures = tuple(
-    (title, f'omq{of}{part}')
-    for of, whose in (('', ' of changes'), ('_map', ' of the map'))
-    for title, part in (
-        (f'OMQ{whose}', ''),
-        ('pairwise', '_avg_pairwise'),
-        ('label', '_avg_label'),
-        ('spatial', '_avg_spatial'),
-        ('false positives', '_avg_fp_quality'),
-        ('state', '_avg_state_quality'),
-    )
 )
 _STANDARD = {
     MEASUREMENTS: ('Measurement',),
@@ -64,8 +51,7 @@ class ProtocolTable:
 def protocol_tables(runs: Sequence[Run]) -> list[ProtocolTable]:
     """Return what each protocol reports of the runs that it scored."""
     scored = [run for run in runs if not run.failed]
-    found = (*_by_kind(scored), *_of_changes(scored), *_grounding(scored), *_prompts(scored),
-             *_differences(scored))  # fmt: skip
+    found = [*_by_kind(scored), *_of_changes(scored), *_grounding(scored), *_prompts(scored)]
     return [table for table in found if table.rows]
 
 
@@ -150,24 +136,6 @@ def _blocks(run: Run) -> Iterator[Cell]:
         yield scaled_cell(value, 100.0, 1)
         yield _cell(run, PROMPTGT, 'compat', 'accuracy_block', block)
     yield _cell(run, PROMPTGT, 'strict', 'accuracy_faithful', '')
-
-
-def _differences(runs: Sequence[Run]) -> Iterator[ProtocolTable]:
-    yield _by_class(
-        runs,
-        SCENE_CHANGES,
-        'strict',
-        'Changes since the visit before, by type, in percent',
-        [('precision', 'precision'), ('recall', 'recall'), ('F1', 'f1')],
-    )
-    yield _by_metric(
-        runs,
-        SCENE_CHANGES,
-        'compat',
-        "BenchBot's object map quality (OMQ) and its parts, in percent: of the list of changes, "
-        'and of the map as a list of objects',
-        _QUALITY,
-    )
 
 
 def _by_class(
