@@ -1,11 +1,12 @@
 """A participant in a node of its own: frames in, map out, and again after a reset."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 from support.recorded_frames import FRAMES, MOUNT
+from support.waiting import Spinner
 
 pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')
@@ -45,7 +46,7 @@ class Points:
         return SemanticMap(header, dense=DenseMap(np.concatenate(self.points)))
 
 
-class Stage:
+class Stage(Spinner):
     """A participant and its peer, who publishes frames."""
 
     def __init__(self, context: Any) -> None:
@@ -63,11 +64,6 @@ class Stage:
         self.peer.create_subscription(
             SemanticMapMessage, topics.SEMANTIC_MAP, self.maps.append, latched_profile()
         )
-
-    def spin_until(self, there: Callable[[], bool]) -> None:
-        # The timeout of the test is that of the wait.
-        while not there():
-            self.executor.spin_once(timeout_sec=0.1)
 
     def drive(self, frames: int) -> None:
         for frame in FRAMES[:frames]:

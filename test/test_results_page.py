@@ -14,9 +14,9 @@ import pytest
 import yaml
 from scipy import stats
 from support.benchmark_scripts import benchmark_script
-from support.fault_runs import wait_for
 from support.shared_data import shared_path
 from support.small_config import small_config
+from support.waiting import wait_until
 
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.runs.config import load_config
@@ -197,7 +197,7 @@ def test_ctrl_c_ends_the_run_in_order_and_writes_no_page(tmp_path: Path) -> None
         cwd=tmp_path, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         start_new_session=True,
     ) as process:  # fmt: skip
-        wait_for((tmp_path / 'out').exists)
+        wait_until((tmp_path / 'out').exists)
         os.killpg(process.pid, signal.SIGINT)
         text, _ = process.communicate(timeout=200)
     assert process.returncode == 130, text

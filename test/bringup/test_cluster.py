@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.fault_runs import COMMAND, failure, half_written, read_until, start, success, wait_for
+from support.fault_runs import COMMAND, failure, half_written, read_until, start, success
 from support.prepared_scenes import PreparedScenes
 from support.small_config import foreign, repeatable, small_config
+from support.waiting import wait_until
 
 from osmabench_ros.bringup.runner import cluster_task
 from osmabench_ros.bringup.runner.cluster import Cluster, OnCluster
@@ -70,12 +71,12 @@ def test_ctrl_c_ends_tasks_at_work_and_those_that_wait(
     nodes.holds_up('a').touch()
     prepared.put_into(tmp_path / 'runs', CONFIG)
     command = begin(tmp_path, nodes)
-    wait_for(lambda: nodes.is_held_up('a'), 240)
+    wait_until(lambda: nodes.is_held_up('a'), 240)
     busy = nodes.processes('a')
     command.send_signal(signal.SIGINT)
     failure(tmp_path, command, code=130)
     # A worker whose task has ended may stay, idle.
-    wait_for(lambda: not set(busy) & set(nodes.processes('a')))
+    wait_until(lambda: not set(busy) & set(nodes.processes('a')))
 
 
 def test_what_nodes_and_the_shared_folder_go_through_costs_tries_and_no_result(
@@ -86,10 +87,10 @@ def test_what_nodes_and_the_shared_folder_go_through_costs_tries_and_no_result(
     for name in 'ab':
         nodes.holds_up(name).touch()
     command = begin(tmp_path, nodes, '--upload', kept.as_uri())
-    wait_for(lambda: nodes.is_held_up('a') and nodes.is_held_up('b'), 240)
+    wait_until(lambda: nodes.is_held_up('a') and nodes.is_held_up('b'), 240)
     nodes.kill_worker('b')
     text = read_until(command, 'is tried again, 2 of 3')
-    wait_for(lambda: nodes.is_held_up('b'))
+    wait_until(lambda: nodes.is_held_up('b'))
     with nodes.with_a_small_disk('small'):
         # It alone is free for the run of the node that dies.
         nodes.kill('a')

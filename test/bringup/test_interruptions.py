@@ -18,10 +18,10 @@ from support.fault_runs import (
     run_directory,
     start,
     success,
-    wait_for,
 )
 from support.prepared_scenes import PreparedScenes
 from support.small_config import FOREIGN_MAPPER, foreign, repeatable, small_config
+from support.waiting import wait_until
 
 pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow]
 
@@ -56,7 +56,7 @@ def test_ctrl_c_at_every_stage_loses_nothing(
         if isinstance(at, str):
             read_until(process, at)
         else:
-            wait_for(at)
+            wait_until(at)
         process.send_signal(number)
         failure(tmp_path, process, code=128 + number, tidy=tidy)
 
@@ -96,7 +96,7 @@ def test_a_preparation_that_was_killed_is_done_again(
 ) -> None:
     root = tmp_path / 'runs' / 'small'
     process = start(tmp_path, interruptible())
-    wait_for(lambda: any(path.parent == root / 'shared' for path in half_written(tmp_path)))
+    wait_until(lambda: any(path.parent == root / 'shared' for path in half_written(tmp_path)))
     process.kill()
     process.communicate(timeout=180)
     assert (root / 'manifest.json').exists()
@@ -116,7 +116,7 @@ def test_a_killed_runner_leaves_no_orphan_and_only_one_works_in_a_folder(
     )
     prepared.put_into(tmp_path / 'runs', config)
     first = start(tmp_path, config)
-    wait_for(lambda: mapper_says(tmp_path, 'script', 'hanging'))
+    wait_until(lambda: mapper_says(tmp_path, 'script', 'hanging'))
     second = start(tmp_path, config)
     text, _ = second.communicate(timeout=180)
     assert second.returncode == 1
@@ -126,7 +126,7 @@ def test_a_killed_runner_leaves_no_orphan_and_only_one_works_in_a_folder(
     os.kill(first.pid, signal.SIGKILL)
     first.communicate(timeout=180)
     # The mapper is no child of the runner, but of the script that the runner has started.
-    wait_for(lambda: orphans(tmp_path) == [], 10.0)
+    wait_until(lambda: orphans(tmp_path) == [], 10.0)
 
 
 def test_a_run_survives_that_its_processes_are_stopped_and_the_clock_is_set_back(

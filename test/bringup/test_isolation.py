@@ -13,6 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 from support.fault_runs import own_mounts
+from support.waiting import wait_until
 
 pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')
@@ -85,10 +86,10 @@ def node(plain_shell: pytest.MonkeyPatch, ros_domain: int) -> Iterator[psutil.Pr
         command, env=dict(isolated_environment(ros_domain)), stderr=subprocess.DEVNULL
     )
     watched = psutil.Process(process.pid)
-    deadline = time.monotonic() + 120
-    while not any(is_discovery(item.laddr.port, ros_domain) for item in udp(watched)):
-        assert time.monotonic() < deadline, 'the node opened no socket for discovery'
-        time.sleep(0.1)
+    wait_until(
+        lambda: any(is_discovery(item.laddr.port, ros_domain) for item in udp(watched)),
+        state=lambda: 'the node opened no socket for discovery',
+    )
     time.sleep(0.5)
     yield watched
     process.send_signal(signal.SIGINT)

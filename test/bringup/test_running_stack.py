@@ -26,6 +26,7 @@ from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.serialization import serialize_message
 from sensor_msgs.msg import CameraInfo, Image, PointCloud2
+from support.waiting import wait_until
 
 from osmabench_ros.base import contract as topics
 from osmabench_ros.bringup.doctor.preflight import Severity
@@ -225,11 +226,8 @@ def test_the_bridge_itself_keeps_the_contract(ros_domain: int, tmp_path: Path) -
         assert words in text, text
 
 
-def wait_for_frames(log: Path, timeout_s: float = 60.0) -> None:
-    deadline = time.monotonic() + timeout_s
-    while 'frames from' not in log.read_text():
-        assert time.monotonic() < deadline, log.read_text()
-        time.sleep(0.2)
+def wait_for_frames(log: Path) -> None:
+    wait_until(lambda: 'frames from' in log.read_text(), state=log.read_text)
 
 
 def test_a_robot_file_names_topics_and_the_map(tmp_path: Path, ros_domain: int) -> None:

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+from support.waiting import wait_until
 
 from osmabench_ros.bringup.runner import processes
 from osmabench_ros.bringup.runner.processes import ManagedProcess
@@ -26,11 +27,8 @@ rclpy.spin(node)
 def started(name: str, folder: Path, domain: int) -> ManagedProcess:
     log = folder / f'{name}.log'
     process = ManagedProcess(name, [sys.executable, '-c', NODE], log, isolated_environment(domain))
-    deadline = time.monotonic() + 60
-    while 'ready' not in log.read_text():
-        assert process.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    wait_until(lambda: 'ready' in log.read_text() or process.poll() is not None)
+    assert process.poll() is None
     return process
 
 

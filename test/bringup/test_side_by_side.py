@@ -8,8 +8,9 @@ from typing import Any
 
 import psutil
 import pytest
-from support.fault_runs import COMMAND, failure, mapper_says, orphans, start, success, wait_for
+from support.fault_runs import COMMAND, failure, mapper_says, orphans, start, success
 from support.small_config import foreign, repeatable, small_config
+from support.waiting import wait_until
 
 pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow]
 
@@ -91,15 +92,15 @@ def test_ctrl_c_ends_all_and_the_rest_is_run_the_next_time(tmp_path: Path) -> No
         mappers=[{'name': 'oracle'}, foreign('on_order')], pacing={'ack_timeout_s': 300.0}
     )
     runner = start(tmp_path, config, command=JOBS, TEST_ORDER='hang')
-    wait_for(lambda: mapper_says(tmp_path, 'foreign_on_order', 'hanging'))
+    wait_until(lambda: mapper_says(tmp_path, 'foreign_on_order', 'hanging'))
     report = tmp_path / 'runs/small/apartment.seed_3.baseline.oracle.opengl.3/report.json'
-    wait_for(report.exists)
+    wait_until(report.exists)
     ours = [item.pid for item in processes_of(runner, 'osmabench_ros.')]
     # The worker that hangs and three nodes of ours; the other worker may have ended.
     assert len(ours) >= 4
     runner.send_signal(signal.SIGINT)
     failure(tmp_path, runner, code=130)
-    wait_for(lambda: not any(map(psutil.pid_exists, ours)), 60.0)
+    wait_until(lambda: not any(map(psutil.pid_exists, ours)), 60.0)
     before = report.stat().st_mtime_ns
     success(start(tmp_path, config, command=JOBS))
     assert report.stat().st_mtime_ns == before
@@ -112,11 +113,11 @@ def test_a_killed_runner_leaves_no_process_of_any_job(tmp_path: Path) -> None:
         pacing={'ack_timeout_s': 300.0},
     )
     runner = start(tmp_path, config, command=JOBS, TEST_ORDER='hang')
-    wait_for(lambda: mapper_says(tmp_path, 'foreign_on_order', 'hanging'))
+    wait_until(lambda: mapper_says(tmp_path, 'foreign_on_order', 'hanging'))
     ours = [item.pid for item in processes_of(runner, '')]
     os.kill(runner.pid, signal.SIGKILL)
     runner.communicate(timeout=180)
-    wait_for(lambda: not any(map(psutil.pid_exists, ours)), 60.0)
+    wait_until(lambda: not any(map(psutil.pid_exists, ours)), 60.0)
     assert orphans(tmp_path) == []
 
 
@@ -126,7 +127,7 @@ def test_a_worker_that_is_killed_fails_its_run_alone(tmp_path: Path) -> None:
         pacing={'ack_timeout_s': 300.0},
     )
     runner = start(tmp_path, config, command=JOBS, TEST_ORDER='hang')
-    wait_for(lambda: mapper_says(tmp_path, 'foreign_on_order', 'hanging'))
+    wait_until(lambda: mapper_says(tmp_path, 'foreign_on_order', 'hanging'))
     (worker,) = (
         item
         for item in processes_of(runner, 'runner.side_by_side')

@@ -10,9 +10,9 @@ from pathlib import Path
 import psutil
 import pytest
 from support import TESTS
-from support.fault_runs import wait_for
 from support.prepared_scenes import PreparedScenes
 from support.small_config import foreign, repeatable, small_config
+from support.waiting import wait_until
 
 from osmabench_ros.base.owned_folder import claim_folder
 from osmabench_ros.bringup.runner.node_processes import HostProcess, NodeProcesses
@@ -59,9 +59,9 @@ class Runs:
         process = self.nodes.start(Scripted(words, method=method), folder, variables)
         log = folder / 'node.log'
         if 'wait' in words:
-            wait_for(lambda: 'waiting' in log.read_text())
+            wait_until(lambda: 'waiting' in log.read_text())
         else:
-            wait_for(lambda: process.poll() is not None)
+            wait_until(lambda: process.poll() is not None)
         processes = {'node': process}
         self.nodes.end(processes)
         for item in processes.values():

@@ -13,11 +13,11 @@ from support.fault_runs import (
     run_directory,
     start,
     success,
-    wait_for,
 )
 from support.prepared_scenes import PreparedScenes
 from support.small_config import foreign, repeatable, small_config
 from support.users_files import fill, lost, snapshot
+from support.waiting import wait_until
 
 from osmabench_ros.base.ledger import LEDGER, Ledger
 
@@ -61,10 +61,10 @@ def test_a_users_files_outlive_runs_fresh_starts_and_kills(
         del before[path]
     (run / 'map').rename(tmp_path / 'moved')
     process = start(tmp_path, CONFIG, command=FRESH, TEST_ORDER='hang')
-    wait_for(lambda: mapper_says(tmp_path, MAPPER, 'hanging'))
+    wait_until(lambda: mapper_says(tmp_path, MAPPER, 'hanging'))
     os.kill(process.pid, signal.SIGKILL)
     process.communicate(timeout=180)
-    wait_for(lambda: not orphans(tmp_path))
+    wait_until(lambda: not orphans(tmp_path))
     assert kept()
     success(start(tmp_path, CONFIG))
     assert kept()

@@ -1,11 +1,11 @@
 """bridge.launch.py under the real ros2 launch: it publishes to any subscriber."""
 
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.ros2_launch import interrupted, ros2_launch
+from support.waiting import wait_until
 
 pytest.importorskip(
     'launch_ros', reason='launch_ros is not installed; source a ROS 2 installation'
@@ -35,11 +35,10 @@ def test_images_of_one_frame_reach_a_subscriber(
     for topic, messages in heard.items():
         node.create_subscription(Image, topic, messages.append, frame_profile(lockstep=False))
     process = ros2_launch('bridge.launch.py', *ARGUMENTS, domain=ros_domain, logs=tmp_path)
-    deadline = time.monotonic() + 60
-    while process.poll() is None and time.monotonic() < deadline:
-        executor.spin_once(timeout_sec=0.1)
-        if all(len(messages) > 1 for messages in heard.values()):
-            break
+    wait_until(
+        lambda: process.poll() is not None or all(len(found) > 1 for found in heard.values()),
+        step=lambda: executor.spin_once(timeout_sec=0.1),
+    )
     text = interrupted(process)
     stamps = [{(m.header.stamp.sec, m.header.stamp.nanosec) for m in ms} for ms in heard.values()]
     assert stamps[0] & stamps[1], text

@@ -1,12 +1,12 @@
 """view.launch.py under the real ros2 launch; skipped where launch is not installed."""
 
 import shutil
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.ros2_launch import finished, interrupted, ros2_launch
+from support.waiting import wait_until
 
 pytest.importorskip(
     'launch_ros', reason='launch_ros is not installed; source a ROS 2 installation'
@@ -41,9 +41,10 @@ def test_a_map_on_disk_is_shown_until_ctrl_c(
         f'map_directory:={tmp_path / "map"}', f'ground_truth_directory:={tmp_path / "truth"}',
         domain=ros_domain, logs=tmp_path,
     )  # fmt: skip
-    deadline = time.monotonic() + 60
-    while not heard and process.poll() is None and time.monotonic() < deadline:
-        executor.spin_once(timeout_sec=0.1)
+    wait_until(
+        lambda: heard or process.poll() is not None,
+        step=lambda: executor.spin_once(timeout_sec=0.1),
+    )
     text = interrupted(process)
     assert heard, text
     assert 'process has finished cleanly' in text

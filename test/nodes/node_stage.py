@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,11 +12,12 @@ import yaml
 from lifecycle_msgs.msg import Transition
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
+from support.waiting import Spinner
 
 from osmabench_ros.ros.node.lifecycle import BenchmarkNode
 
 
-class Stage:
+class Stage(Spinner):
     """The node under test, brought up, beside a peer."""
 
     def __init__(self, factory: Callable[[], BenchmarkNode]) -> None:
@@ -58,17 +58,6 @@ class Stage:
         self.node.destroy_node()
         self.peer.destroy_node()
 
-    def spin_until(self, condition: Callable[[], bool], timeout_s: float = 120.0) -> None:
-        deadline = time.monotonic() + timeout_s
-        while not condition():
-            assert time.monotonic() < deadline, 'timed out'
-            self.executor.spin_once(timeout_sec=0.05)
-
-    def spin_for(self, seconds: float) -> None:
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
-            self.executor.spin_once(timeout_sec=0.02)
-
 
 @contextmanager
 def on_stage(
@@ -87,11 +76,3 @@ def on_stage(
             stage.close()
     finally:
         rclpy.shutdown()
-
-
-def wait_for(condition: Callable[[], bool], timeout_s: float = 120.0) -> None:
-    """Wait for another process."""
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < deadline, 'timed out'
-        time.sleep(0.02)

@@ -13,10 +13,10 @@ from runs.plain_room import labelled_map, write_inputs
 pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')
 
-from nodes.node_stage import wait_for
 from osmabench_ros.msg import RecordedMap
 from rclpy.node import Node
 from support import SUPPORT
+from support.waiting import wait_until
 
 from osmabench_ros.base import contract as topics
 from osmabench_ros.base.ledger import LEDGER
@@ -50,7 +50,7 @@ def started(kind: str, folder: Path, domain: int, context: Any) -> subprocess.Po
     node = Node('recorder', context=context)
     publisher = node.create_publisher(RecordedMap, topics.RECORDED_MAP, latched_profile())
     publisher.publish(RecordedMap(uri=(folder / 'map').as_uri(), is_final=True))
-    wait_for(lambda: list(folder.glob('out/.*/content/vqa/begun.txt')))
+    wait_until(lambda: list(folder.glob('out/.*/content/vqa/begun.txt')))
     return process
 
 

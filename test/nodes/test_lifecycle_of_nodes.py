@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
@@ -19,6 +18,7 @@ from lifecycle_msgs.msg import Transition
 from osmabench_ros.msg import RecordedMap, RunState
 from support.bridge_process import Audience, write_sequence
 from support.recorded_frames import FRAMES
+from support.waiting import wait_until
 
 from osmabench_ros.base import contract as topics
 from osmabench_ros.bringup.spec.isolation import isolated_environment
@@ -89,11 +89,11 @@ def test_a_run_is_reset_and_repeated_by_the_same_processes(
                 audience.manager.change(node, transition, alive)
 
     def wait(condition: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + 60.0
-        while not condition():
+        def step() -> None:
             alive()
-            assert time.monotonic() < deadline, audience.state
             audience.executor.spin_once(timeout_sec=0.05)
+
+        wait_until(condition, step=step, state=lambda: audience.state)
 
     for number in range(3):
         if number == 1:

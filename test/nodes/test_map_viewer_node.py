@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +21,7 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from reports.test_outcomes import POINTS, SOFA, TABLE, context
 from sensor_msgs.msg import Image, PointCloud2
+from support.waiting import Spinner
 from visualization_msgs.msg import MarkerArray
 
 from osmabench_ros.base import contract as topics
@@ -75,7 +75,7 @@ def semantic_map() -> SemanticMap:
     return replace(made, graph=SceneGraph((node(1, 'sofa', 0), node(2, 'sofa', 20))))
 
 
-class Listener:
+class Listener(Spinner):
     def __init__(self, ros_context: Any) -> None:
         self.node = Node('listener', context=ros_context)
         self.executor = SingleThreadedExecutor(context=ros_context)
@@ -89,11 +89,8 @@ class Listener:
                 latched_profile(),
             )
 
-    def spin_until(self, condition: Callable[[], bool], timeout_s: float = 120.0) -> None:
-        deadline = time.monotonic() + timeout_s
-        while not condition():
-            assert time.monotonic() < deadline, f'timed out; heard {sorted(self.heard)}'
-            self.executor.spin_once(timeout_sec=0.05)
+    def state_in_words(self) -> str:
+        return f'received {sorted(self.heard)}'
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -16,6 +16,7 @@ from osmabench_ros.msg import LabelInfo, RunInfo, RunState
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rosgraph_msgs.msg import Clock
+from support.waiting import Spinner
 
 from osmabench_ros.base import contract as topics
 from osmabench_ros.bringup.spec.isolation import isolated_environment
@@ -32,7 +33,7 @@ COMMAND = [
 ]  # fmt: skip
 
 
-class Listener:
+class Listener(Spinner):
     """Hears everything of a bridge in realtime."""
 
     def __init__(self, context: Any) -> None:
@@ -63,12 +64,6 @@ class Listener:
                 lambda message, topic=topic: self.latched.__setitem__(topic, message),
                 latched_profile(),
             )
-
-    def spin_until(self, condition: Callable[[], bool], timeout_s: float = 120.0) -> None:
-        deadline = time.monotonic() + timeout_s
-        while not condition():
-            assert time.monotonic() < deadline, 'timed out'
-            self.executor.spin_once(timeout_sec=0.05)
 
 
 @pytest.fixture

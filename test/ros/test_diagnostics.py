@@ -14,6 +14,7 @@ import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
+from support.waiting import wait_until
 
 from osmabench_ros.base import contract as topics
 from osmabench_ros.base.strict import Strict
@@ -44,10 +45,8 @@ def heard(ros_domain: int) -> Iterator[tuple[Patient, Any]]:
     executor.add_node(doctor)
 
     def next_array() -> DiagnosticArray:
-        count, deadline = len(arrays), time.monotonic() + 120
-        while len(arrays) == count:
-            assert time.monotonic() < deadline, 'timed out'
-            executor.spin_once(timeout_sec=0.1)
+        count = len(arrays)
+        wait_until(lambda: len(arrays) > count, step=lambda: executor.spin_once(timeout_sec=0.1))
         return arrays[-1]
 
     yield patient, next_array

@@ -1,10 +1,10 @@
 """What the bridge publishes of a frame, to whom, over DDS."""
 
-import time
 from typing import Any
 
 import pytest
 from support.recorded_frames import FRAMES, MOUNT
+from support.waiting import wait_until
 
 pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')
@@ -47,16 +47,10 @@ def test_images_are_made_for_subscribers_alone_and_for_late_ones_too(
             lambda message: heard.append((topic, stamp_from_message(message.header.stamp))),
             frame_profile(lockstep=lockstep),
         )
-        deadline = time.monotonic() + 120
-        while publisher.subscribers(topic) == 0 or subscription.get_publisher_count() == 0:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        wait_until(lambda: publisher.subscribers(topic) and subscription.get_publisher_count())
 
     def wait_for(count: int) -> None:
-        deadline = time.monotonic() + 120
-        while len(heard) < count:
-            assert time.monotonic() < deadline, heard
-            executor.spin_once(timeout_sec=0.05)
+        wait_until(lambda: len(heard) >= count, step=lambda: executor.spin_once(timeout_sec=0.05))
 
     publisher.publish(FRAMES[0])
     assert made == []

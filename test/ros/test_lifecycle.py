@@ -1,7 +1,6 @@
 """A lifecycle node of this package goes round and round in one process, over DDS."""
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
@@ -19,6 +18,7 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.task import Future
 from std_msgs.msg import Header
+from support.waiting import Spinner
 
 from osmabench_ros.base.settings import setting
 from osmabench_ros.base.strict import Strict
@@ -76,7 +76,7 @@ class Parrot(BenchmarkNode[Voice]):
         self.ticks += 1
 
 
-class World:
+class World(Spinner):
     """A parrot, somebody who talks to it, and a manager."""
 
     def __init__(self) -> None:
@@ -99,17 +99,6 @@ class World:
 
     def tell(self, word: str) -> None:
         self.mouth.publish(Header(frame_id=word))
-
-    def spin_until(self, condition: Callable[[], bool], timeout_s: float = 120.0) -> None:
-        deadline = time.monotonic() + timeout_s
-        while not condition():
-            assert time.monotonic() < deadline, 'timed out'
-            self.executor.spin_once(timeout_sec=0.05)
-
-    def spin_for(self, seconds: float) -> None:
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            self.executor.spin_once(timeout_sec=0.05)
 
     def endpoints(self) -> tuple[int, int]:
         return self.keeper.count_subscribers('reported'), self.keeper.count_publishers('said')

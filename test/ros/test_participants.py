@@ -1,6 +1,5 @@
 """Participants are found by name, in the namespace of the bridge first."""
 
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -10,6 +9,7 @@ pytest.importorskip('rclpy')
 pytestmark = pytest.mark.ros
 
 from rclpy.node import Node
+from support.waiting import wait_until
 
 from osmabench_ros.errors import ParticipantError
 from osmabench_ros.nodes.simulator_bridge.ack_listener import RestartWatch
@@ -44,18 +44,11 @@ def make(ros_context: Any) -> Iterator[Callable[..., Node]]:
         item.destroy_node()
 
 
-def wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 120
-    while not condition():
-        assert time.monotonic() < deadline, 'timed out'
-        time.sleep(0.05)
-
-
 def test_the_mapper_of_another_stack_is_not_the_one_of_this_stack(make: Any) -> None:
     bridge = make('simulator_bridge', '/a')
     make('mapper', '/b')
     make('mapper', '/a')
-    wait_for(lambda: whereabouts(bridge, 'mapper') == ['/a/mapper'])
+    wait_until(lambda: whereabouts(bridge, 'mapper') == ['/a/mapper'])
     assert missing_participants(bridge, [MAPPER]) == []
     missing = missing_participants(bridge, [ACKING])
     assert missing == [
@@ -69,9 +62,9 @@ def test_one_elsewhere_will_do_and_two_elsewhere_are_told_by_name(make: Any) -> 
     bridge = make('simulator_bridge', '/')
     assert missing_participants(bridge, [MAPPER]) == ['node "mapper" is not running']
     make('mapper', '/b')
-    wait_for(lambda: missing_participants(bridge, [MAPPER]) == [])
+    wait_until(lambda: missing_participants(bridge, [MAPPER]) == [])
     make('mapper', '/c')
-    wait_for(lambda: missing_participants(bridge, [MAPPER]) != [])
+    wait_until(lambda: missing_participants(bridge, [MAPPER]) != [])
     (missing,) = missing_participants(bridge, [MAPPER])
     assert missing.startswith('/b/mapper and /c/mapper have one name, and neither is in')
     assert 'rename one' in missing
@@ -80,11 +73,11 @@ def test_one_elsewhere_will_do_and_two_elsewhere_are_told_by_name(make: Any) -> 
 def test_a_second_stack_that_starts_during_a_run_is_no_restart(make: Any) -> None:
     bridge = make('simulator_bridge', '/a')
     make('mapper', '/a')
-    wait_for(lambda: whereabouts(bridge, 'mapper') != [])
+    wait_until(lambda: whereabouts(bridge, 'mapper') != [])
     watch = RestartWatch(bridge, ['mapper'])
     watch.check(3)
     other = make('mapper', '/b')
-    wait_for(lambda: other.get_fully_qualified_name() in full_names(bridge))
+    wait_until(lambda: other.get_fully_qualified_name() in full_names(bridge))
     watch.check(3)
     make('mapper', '/a')
 
@@ -95,7 +88,7 @@ def test_a_second_stack_that_starts_during_a_run_is_no_restart(make: Any) -> Non
             return 'node "mapper" was started anew after 3 frames' in str(error)
         return False
 
-    wait_for(noticed)
+    wait_until(noticed)
 
 
 def full_names(node: Node) -> list[str]:

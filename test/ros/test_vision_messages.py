@@ -1,7 +1,6 @@
 import math
 import subprocess
 import sys
-import time
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from rclpy.node import Node
 from rclpy.serialization import deserialize_message, serialize_message
 from ros.test_map_messages import small_map
 from std_msgs.msg import Header
+from support.waiting import wait_until
 
 from osmabench_ros.base import contract as topics
 from osmabench_ros.bringup.spec.isolation import isolated_environment
@@ -113,9 +113,7 @@ def test_the_bridge_tells_the_classes_of_its_images(ros_context: Any, ros_domain
     command += [part for word in given for part in ('-p', word)]
     bridge = subprocess.Popen(command, env=dict(isolated_environment(ros_domain)))
     try:
-        deadline = time.monotonic() + 60
-        while len(heard) < 2 and time.monotonic() < deadline:
-            executor.spin_once(timeout_sec=0.1)
+        wait_until(lambda: len(heard) >= 2, step=lambda: executor.spin_once(timeout_sec=0.1))
     finally:
         bridge.terminate()
         bridge.wait(timeout=120)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,6 +25,7 @@ from osmabench_ros.ros.wire.qos import clock_profile, latched_profile
 from osmabench_ros.sequences.layout import OSMA
 from osmabench_ros.sequences.writer import open_writer
 from support.recorded_frames import FRAMES, INFO
+from support.waiting import Spinner
 
 BRIDGE = 'simulator_bridge'
 
@@ -55,7 +55,7 @@ def bridge_process(domain: int, **parameters: Any) -> Iterator[subprocess.Popen[
         process.communicate(timeout=180)
 
 
-class Audience:
+class Audience(Spinner):
     """Receives frames, clock and state of a bridge; acknowledges frames if it takes part.
 
     Parameters
@@ -130,18 +130,9 @@ class Audience:
         for transition in transitions:
             self.manager.change(BRIDGE, transition, lambda: None)
 
-    def spin_until(self, condition: Callable[[], bool], timeout_s: float = 120.0) -> None:
-        """Spin; fail after the timeout."""
-        deadline = time.monotonic() + timeout_s
-        while not condition():
-            assert time.monotonic() < deadline, f'timed out; {self.state}'
-            self.executor.spin_once(timeout_sec=0.05)
-
-    def spin_for(self, seconds: float) -> None:
-        """Spin for a while."""
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            self.executor.spin_once(timeout_sec=0.05)
+    def state_in_words(self) -> str:
+        """Describe the last state of the run."""
+        return str(self.state)
 
     def call(self, kind: type[Any], name: str, **request: Any) -> Any:
         """Call a service of the bridge."""

@@ -4,8 +4,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,7 @@ import pytest
 import yaml
 
 from osmabench_ros.base.ledger import LEDGER
+from support.waiting import wait_until
 
 UNSHARE = ('unshare', '--map-root-user', '--mount')
 COMMAND = (sys.executable, '-m', 'osmabench_ros.cli', 'run')
@@ -76,7 +75,7 @@ def failure(
     assert process.returncode != 0, text
     assert code is None or process.returncode == code, text
     assert 'Traceback' not in text
-    wait_for(lambda: orphans(tmp_path) == [])
+    wait_until(lambda: orphans(tmp_path) == [])
     left = half_written(tmp_path)
     assert not tidy or left == []
     return ' '.join(text.split())
@@ -108,11 +107,3 @@ def mapper_says(tmp_path: Path, mapper: str, word: str) -> bool:
     """Return whether a mapper has printed a word."""
     log = run_directory(tmp_path, mapper) / 'logs' / 'mapper.log'
     return log.exists() and word in log.read_text()
-
-
-def wait_for(condition: Callable[[], object], timeout_s: float = 120.0) -> None:
-    """Wait until a condition holds."""
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < deadline, 'timed out'
-        time.sleep(0.05)

@@ -7,9 +7,8 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from osmabench_ros.bringup.spec.isolation import isolated_environment
 from osmabench_ros.errors import SequenceError
 from osmabench_ros.sequences.bags.recording_report import read_report
 from support import SUPPORT, TESTS
+from support.waiting import wait_until
 
 
 @contextmanager
@@ -70,20 +70,23 @@ def listening(domain: int, *topics: str) -> Iterator[Listener]:
         yield Listener(running)
 
 
-def wait_until_recorded(folder: Path, frames: int, timeout_s: float = 120.0) -> None:
-    """Wait until a recorder has received all frames of a talker, or counted what it missed."""
-    deadline, names = time.monotonic() + timeout_s, {f'/{name}' for name in FRAME_TOPICS}
-    while time.monotonic() < deadline:
-        with suppress(SequenceError):  # no report yet
-            counts = [
-                item.received + item.lost_by_middleware
-                for item in read_report(folder).topics
-                if item.topic in names
-            ]
-            if len(counts) == len(names) and min(counts) >= frames:
-                return
-        time.sleep(0.1)
-    raise AssertionError(f'{folder}: not all of {frames} frames were received')
+def wait_until_recorded(folder: Path, frames: int) -> None:
+    """Wait until a recorder has received all frames of a talker, or counted those it missed."""
+    names = {f'/{name}' for name in FRAME_TOPICS}
+
+    def recorded() -> bool:
+        try:
+            report = read_report(folder)
+        except SequenceError:  # not yet written
+            return False
+        counts = [
+            item.received + item.lost_by_middleware
+            for item in report.topics
+            if item.topic in names
+        ]
+        return len(counts) == len(names) and min(counts) >= frames
+
+    wait_until(recorded, state=lambda: f'for {frames} frames in {folder}')
 
 
 def node_arguments(name: str, parameters: Mapping[str, Any]) -> list[str]:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from support.waiting import wait_until
 
 from osmabench_ros.errors import MissingDependencyError, SimulationError
 from osmabench_ros.simulation.habitat.process import WorkerProcess
@@ -110,10 +111,7 @@ def test_the_worker_of_a_killed_process_ends_and_tidies_up(python: str) -> None:
     parent.kill()
     parent.wait()
     parent.stdout.close()
-    deadline = time.monotonic() + 120
-    while _runs(pid) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not _runs(pid)
+    wait_until(lambda: not _runs(pid))
     assert not folder.exists()
 
 

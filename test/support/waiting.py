@@ -1,0 +1,50 @@
+"""How tests wait: for an event, with a generous limit."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+T = TypeVar('T')
+PERIOD_S = 0.02
+
+
+def wait_until(
+    condition: Callable[[], T],
+    timeout_s: float = 120.0,
+    *,
+    step: Callable[[], object] = lambda: time.sleep(PERIOD_S),
+    state: Callable[[], object] = lambda: '',
+) -> T:
+    """Repeat a step until a condition holds, and return its value; fail with the state."""
+    deadline = time.monotonic() + timeout_s
+    while not (value := condition()):
+        assert time.monotonic() < deadline, f'timed out after {timeout_s:g} s {state()}'
+        step()
+    return value
+
+
+class Spinner:
+    """What spins an executor while it waits."""
+
+    executor: Any
+
+    def state_in_words(self) -> str:
+        """Describe what a wait that timed out has seen."""
+        return ''
+
+    def spin_until(self, condition: Callable[[], object], timeout_s: float = 120.0) -> None:
+        """Spin until a condition holds."""
+        wait_until(
+            condition,
+            timeout_s,
+            step=lambda: self.executor.spin_once(timeout_sec=0.05),
+            state=self.state_in_words,
+        )
+
+    def spin_for(self, seconds: float) -> None:
+        """Spin for a while, for what must not happen."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            self.executor.spin_once(timeout_sec=0.02)
