@@ -1,6 +1,5 @@
 """package.xml, requirements/ and pyproject.toml say the same, and apt has all of package.xml."""
 
-import os
 import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -16,8 +15,6 @@ else:
     tomllib = pytest.importorskip('tomli', reason='no TOML parser before Python 3.11')
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-LISTS = Path(os.environ.get('OSMABENCH_ROSDISTRO', ''))
-"""A clone of https://github.com/ros/rosdistro, where there is one."""
 
 ROS = frozenset(
     [
@@ -81,34 +78,6 @@ def keys() -> list[str]:
 @pytest.mark.parametrize('key', keys())
 def test_a_key_of_package_xml_is_had_from_apt(key: str) -> None:
     assert key in ROS or key in SYSTEM, 'look it up in rosdistro, and record it above'
-
-
-@pytest.mark.skipif(
-    not (LISTS / 'rosdep').is_dir(), reason='OSMABENCH_ROSDISTRO names no clone of rosdistro'
-)
-def test_the_recorded_packages_are_those_of_rosdistro() -> None:
-    import yaml
-
-    def read(*parts: str) -> dict:
-        loader = getattr(yaml, 'CSafeLoader', yaml.SafeLoader)
-        return yaml.load(LISTS.joinpath(*parts).read_text('utf-8'), loader)
-
-    rules = {**read('rosdep', 'base.yaml'), **read('rosdep', 'python.yaml')}
-
-    def resolved(key: str) -> object:
-        rule = rules.get(key, {}).get('ubuntu')
-        return rule.get('noble', rule.get('*')) if isinstance(rule, dict) else rule
-
-    assert {key: resolved(key) for key in SYSTEM} == {key: [name] for key, name in SYSTEM.items()}
-    for distribution in ('jazzy', 'kilted', 'lyrical'):
-        repositories = read(distribution, 'distribution.yaml')['repositories']
-        released = {
-            package
-            for name, item in repositories.items()
-            if item.get('release', {}).get('version')
-            for package in item['release'].get('packages', [name])
-        }
-        assert released >= ROS, distribution
 
 
 def declared() -> dict[str, Requirement]:

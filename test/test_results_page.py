@@ -14,7 +14,7 @@ import pytest
 import yaml
 from scipy import stats
 from support.benchmark_scripts import benchmark_script
-from support.shared_data import shared_path
+from support.published_data import SEGMENTATION
 from support.small_config import small_config
 from support.waiting import wait_until
 
@@ -217,14 +217,13 @@ def test_every_configuration_of_the_page_can_be_read() -> None:
 
 @pytest.mark.parametrize(('data', 'folder'), [('ReplicaCAD', 'replica_cad'), ('HM3D', 'hm3d')])
 def test_published_rows_are_those_of_the_published_files(data: str, folder: str) -> None:
-    shared = shared_path('oracles', 'segmentation')
     names = {'baseline': 'baseline', 'camera': 'camera_lights', 'dynamic': 'dynamic_lights',
                  'nominal': 'no_lights', 'velocity': 'velocity'}  # fmt: skip
     [table] = results.read_published(PAPERS)
     rows = {row.figure: row.values for row in table.rows if row.data == data}
     compared = 0
     for place, condition in enumerate(table.conditions):
-        file = shared / f'conceptgraphs_{folder}_{names[condition]}.csv'
+        file = SEGMENTATION / f'conceptgraphs_{folder}_{names[condition]}.csv'
         for figure, column in (('mAcc compat', 'macc'), ('f-mIoU compat', 'fmiou')):
             value = rows[figure][place]
             assert (value is not None) == file.exists()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.shared_data import shared_path
+from support.published_data import SEGMENTATION
 from typer.testing import CliRunner
 
 from osmabench_ros.cli.main import app as main
@@ -132,8 +132,8 @@ def test_hostile_and_foreign_files_are_refused(tmp_path: Path, archive: Path) ->
 
 def test_a_published_archive_gives_its_published_table() -> None:
     name = 'conceptgraphs_hm3d_velocity'
-    archive = shared_path('oracles', 'segmentation', f'{name}.npz')
-    published = rows_of(shared_path('oracles', 'segmentation', f'{name}.csv').read_text())
+    archive = SEGMENTATION / f'{name}.npz'
+    published = rows_of((SEGMENTATION / f'{name}.csv').read_text())
     expected = {row['scene']: row for row in published}
     rows = rows_of(score(archive))
     assert [row['scene'] for row in rows[:-2]] == list(read_confusions(archive))

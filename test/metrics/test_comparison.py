@@ -4,7 +4,7 @@ import math
 import numpy as np
 import pytest
 from scipy import stats
-from support.shared_data import shared_path
+from support.published_data import SEGMENTATION
 
 from osmabench_ros.errors import MetricError
 from osmabench_ros.metrics.comparison import compare_with_reference, nested_means
@@ -38,7 +38,7 @@ def test_a_missing_reference_is_named() -> None:
 def test_published_scenes_show_that_light_costs_quality() -> None:
     figures = {}
     for condition in ('baseline', 'camera_lights', 'dynamic_lights', 'no_lights', 'velocity'):
-        path = shared_path('oracles', 'segmentation', f'conceptgraphs_replica_cad_{condition}.csv')
+        path = SEGMENTATION / f'conceptgraphs_replica_cad_{condition}.csv'
         with path.open() as file:
             rows = [row for row in csv.DictReader(file) if not row['scene'].startswith('overall')]
         figures[condition] = {row['scene']: float(row['fmiou']) for row in rows}

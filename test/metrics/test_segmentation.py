@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import confusion_matrix as sklearn_confusion
 from sklearn.metrics import jaccard_score, recall_score, top_k_accuracy_score
-from support.shared_data import shared_path
+from support.published_data import SEGMENTATION
 
 from osmabench_ros.base.owned_folder import claim_folder
 from osmabench_ros.errors import MetricError
@@ -53,9 +53,9 @@ TABLES = {
 
 @pytest.mark.parametrize('name', FILES)
 def test_every_published_row_follows_from_its_matrix(name: str) -> None:
-    with shared_path('oracles', 'segmentation', f'{name}.csv').open() as file:
+    with (SEGMENTATION / f'{name}.csv').open() as file:
         published = {row['scene']: row for row in csv.DictReader(file)}
-    matrices = read_confusions(shared_path('oracles', 'segmentation', f'{name}.npz'))
+    matrices = read_confusions(SEGMENTATION / f'{name}.npz')
     rows = score_scenes(matrices)
     assert {row.scene for row in rows} == set(published)
     for row in rows:
@@ -66,7 +66,7 @@ def test_every_published_row_follows_from_its_matrix(name: str) -> None:
 
 @pytest.mark.parametrize('name', FILES)
 def test_the_papers_tables_sum_scenes_of_replica_cad_and_average_those_of_hm3d(name: str) -> None:
-    rows = score_scenes(read_confusions(shared_path('oracles', 'segmentation', f'{name}.npz')))
+    rows = score_scenes(read_confusions(SEGMENTATION / f'{name}.npz'))
     overall, mean = rows[-2:]
     assert (overall.scene, mean.scene) == ('overall', 'overall_mean')
     row = overall if 'replica' in name else mean

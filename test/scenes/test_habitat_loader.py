@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import trimesh
 from scenes.habitat_files import textured_box, write_dataset, write_json
-from support.shared_data import shared_path
+from support.small_house import load_small_house
 
 from osmabench_ros.errors import SceneError
 from osmabench_ros.scenes.ground_truth import ground_truth_graph
@@ -480,7 +480,7 @@ def test_unknown_references():
 
 @pytest.fixture(scope='module')
 def small_house():
-    return load_scene(str(shared_path('scenes', 'small_house', 'house.scene_dataset_config.json')))
+    return load_small_house()
 
 
 def test_small_house(small_house):

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
-from support.shared_data import shared_path
+from support.small_house import load_small_house
 from support.small_scenes import room_scene
 
 from osmabench_ros.errors import OsmabenchWarning
@@ -43,10 +43,12 @@ def test_an_upright_apartment_is_plausible(seed: int) -> None:
     assert implausible_parts(load_scene('apartment', seed=seed)) == ()
 
 
-def test_small_rooms_and_the_small_house_are_plausible() -> None:
+def test_a_small_room_is_plausible() -> None:
     assert implausible_parts(room_scene()) == ()
-    path = shared_path('scenes', 'small_house', 'house.scene_dataset_config.json')
-    assert implausible_parts(load_scene(str(path))) == ()
+
+
+def test_the_small_house_is_plausible() -> None:
+    assert implausible_parts(load_small_house()) == ()
 
 
 def test_an_apartment_on_its_side_is_told_with_numbers() -> None:

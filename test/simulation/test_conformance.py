@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 from pydantic import TypeAdapter
 from scenes.test_changes import door_scene
-from support.shared_data import shared_path
+from support.small_house import load_small_house
 from support.small_scenes import CAMERA, box_object, camera_at, room_scene, stripes
 
 from osmabench_ros.base.extensions import SIMULATORS, extension_names
@@ -298,8 +298,7 @@ def test_closing_frees_memory_and_processes(name: str, scene: Scene) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize('name', extension_names(SIMULATORS))
 def test_small_house_agrees_with_ray_casting(name: str) -> None:
-    path = shared_path('scenes', 'small_house', 'house.scene_dataset_config.json')
-    scene = load_scene(str(path))
+    scene = load_small_house()
     camera = Intrinsics.from_hfov(320, 240, np.pi / 2)
     simulator = started(name, scene, camera)
     for yaw in (0.0, 1.6, 3.1, 4.7):

@@ -7,8 +7,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from scipy.spatial import cKDTree
-from support.shared_data import shared_path as shared_data_path
 from support.small_config import small_config
+from support.small_house import load_small_house
 from support.small_scenes import STOREY_M, ramp_house, room_scene
 
 from osmabench_ros.errors import MissingDependencyError
@@ -43,9 +43,7 @@ def scene(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     built = known.get(request.param)
     if built is not None:
         return load_scene(str(write_habitat_dataset(built(), tmp_path_factory.mktemp('scene'))))
-    return load_scene(
-        str(shared_data_path('scenes', 'small_house', 'house.scene_dataset_config.json'))
-    )
+    return load_small_house()
 
 
 @lru_cache(maxsize=1)

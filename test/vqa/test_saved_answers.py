@@ -5,7 +5,7 @@ import json
 
 import pytest
 from sklearn.metrics import cohen_kappa_score
-from support.shared_data import shared_path
+from support.published_data import VQA
 
 from osmabench_ros.errors import QuestionError
 from osmabench_ros.vqa.answer_table import answer_table
@@ -16,14 +16,12 @@ from osmabench_ros.vqa.published import read_saved_answers
 
 @pytest.fixture(scope='module')
 def hm3d():
-    return read_saved_answers([shared_path('oracles', 'vqa', 'conceptgraphs_hm3d.jsonl.gz')])
+    return read_saved_answers([VQA / 'conceptgraphs_hm3d.jsonl.gz'])
 
 
 @pytest.fixture(scope='module')
 def replica():
-    return read_saved_answers(
-        [shared_path('oracles', 'vqa', 'conceptgraphs_replica_cad.jsonl.gz')]
-    )
+    return read_saved_answers([VQA / 'conceptgraphs_replica_cad.jsonl.gz'])
 
 
 def _percent(value):
@@ -31,7 +29,7 @@ def _percent(value):
 
 
 def test_all_24_published_rows_come_out(hm3d):
-    published = shared_path('oracles', 'vqa', 'conceptgraphs_hm3d_metrics.csv')
+    published = VQA / 'conceptgraphs_hm3d_metrics.csv'
     with published.open() as stream:
         expected = {row['File Name']: row for row in csv.DictReader(stream)}
     rows = [r for r in answer_table(hm3d, baselines=False) if r.scene != 'all']
@@ -147,7 +145,7 @@ def held_out():
     """Return the answers about scenes that the rules were written without a look at."""
     found = {}
     for name in HELD_OUT_KAPPA:
-        saved = read_saved_answers([shared_path('oracles', 'vqa', f'{name}.jsonl.gz')])
+        saved = read_saved_answers([VQA / f'{name}.jsonl.gz'])
         # The rules were written with every second scene in view, the first among them.
         scenes = set(sorted({item.question.scene for item in saved})[1::2])
         found[name] = [item for item in saved if item.question.scene in scenes]

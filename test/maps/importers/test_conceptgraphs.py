@@ -16,7 +16,7 @@ from maps.importers.method_files import (
     z_up,
 )
 from maps.test_unpickling import Calls
-from support.shared_data import shared_path
+from support.published_data import SCENE_GRAPHS
 
 from osmabench_ros.errors import MapError, UnsafePickleError
 from osmabench_ros.maps.disk.storage import read_map, write_map
@@ -166,7 +166,7 @@ def test_points_that_are_not_finite_are_dropped_and_counted(tmp_path: Path) -> N
 
 
 def test_a_real_node_list_is_read() -> None:
-    path = shared_path('oracles', 'scene_graphs', 'conceptgraphs_nodes.json')
+    path = SCENE_GRAPHS / 'conceptgraphs_nodes.json'
     made = import_map(path, DEFAULT)
     listed = json.loads(path.read_text())
     assert len(made.graph.nodes) == 64

@@ -3,11 +3,10 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from support.shared_data import shared_path
+from support.small_house import load_small_house
 
 from osmabench_ros.errors import MissingDependencyError
 from osmabench_ros.geometry.intrinsics import Intrinsics
-from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.simulation.habitat.simulator import PYTHON_VARIABLE, HabitatSimulator
 
@@ -23,7 +22,7 @@ def habitat() -> None:
 
 @pytest.fixture(scope='session')
 def house() -> Scene:
-    return load_scene(str(shared_path('scenes', 'small_house', 'house.scene_dataset_config.json')))
+    return load_small_house()
 
 
 @pytest.fixture(scope='module')
