@@ -1,4 +1,4 @@
-"""Mesh files whose parsers are not bounded in time or memory, read in the limited child."""
+"""Mesh files whose parsers are not bounded in time or memory, read in the fence."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from osmabench_ros.base.limits.child import read_limited
+from osmabench_ros.base.fence import read_in_fence
 from osmabench_ros.errors import SceneError
-from osmabench_ros.scenes.asset_files import IMAGE_SUFFIXES, NEARBY, TextureSearch, linked_places
+from osmabench_ros.scenes.asset_files import IMAGE_SUFFIXES, NEARBY, TextureSearch
 from osmabench_ros.scenes.assets import AssetNode, load_nodes, painted_meshes
 from osmabench_ros.scenes.scene import Material, Mesh
 
@@ -28,7 +28,6 @@ def nodes_in_child(path: Path, textures: TextureSearch = NEARBY) -> tuple[AssetN
         for item in _read(
             plain_nodes,
             path,
-            textures.folders,
             roots=[str(item.absolute()) for item in textures.folders],
             grey_if_missing=textures.grey_if_missing,
         )
@@ -41,7 +40,7 @@ def painted_in_child(path: Path) -> list[tuple[Mesh, NDArray[np.uint8] | None]]:
 
 
 def plain_nodes(path: Path, roots: Sequence[str], grey_if_missing: bool) -> list[dict[str, Any]]:
-    """Read the nodes of a mesh file, in the limited child."""
+    """Read the nodes of a mesh file, in the fence."""
     _refuse_document_type(path)
     textures = TextureSearch(tuple(map(Path, roots)), grey_if_missing)
     return [
@@ -51,18 +50,15 @@ def plain_nodes(path: Path, roots: Sequence[str], grey_if_missing: bool) -> list
 
 
 def plain_painted(path: Path) -> list[tuple[dict[str, Any], NDArray[np.uint8] | None]]:
-    """Read meshes whose colours are codes, in the limited child."""
+    """Read meshes whose colours are codes, in the fence."""
     _refuse_document_type(path)
     return [(plain_mesh(mesh), colors) for mesh, colors in painted_meshes(path, in_child=True)]
 
 
-def _read(function: Any, path: Path, textures: Sequence[Path] = (), **arguments: Any) -> Any:
-    folder = path.parent.resolve().parent
-    places = [*linked_places([folder]), *(item.absolute() for item in textures)]
-    return read_limited(
-        function, path, folders=(folder, *places), libraries=_LIBRARIES,
-        more_bytes=_texture_bytes(path.parent), **arguments,
-    )  # fmt: skip
+def _read(function: Any, path: Path, **arguments: Any) -> Any:
+    return read_in_fence(
+        function, path, libraries=_LIBRARIES, more_bytes=_texture_bytes(path.parent), **arguments
+    )
 
 
 def _texture_bytes(folder: Path) -> int:
@@ -87,7 +83,7 @@ def _refuse_document_type(path: Path) -> None:
 
 
 def plain_mesh(mesh: Mesh) -> dict[str, Any]:
-    """Return a mesh as the limited child passes it on."""
+    """Return a mesh as the fence passes it on."""
     return vars(mesh) | {'material': vars(mesh.material)}
 
 

@@ -196,11 +196,3 @@ def test_without_a_variable_data_is_looked_for_here_and_at_home(
     add_replica_cad(tmp_path / 'data')
     assert data_folders() == [Path('data'), tmp_path / 'data']
     assert find_data_set(REPLICA_CAD, data_folders()).level is Severity.OK
-
-
-@pytest.mark.parametrize(('version', 'level'), [(0, Severity.ABSENT), (4, Severity.OK)])
-def test_it_says_whether_the_kernel_holds_readers_to_their_files(
-    small: Path, monkeypatch: pytest.MonkeyPatch, version: int, level: Severity
-) -> None:
-    monkeypatch.setattr(preflight, 'landlock_version', lambda: version)
-    assert found('Landlock', small).level is level

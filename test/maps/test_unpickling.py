@@ -225,7 +225,7 @@ def test_a_gzip_bomb_stops_at_the_cap(tmp_path: Path) -> None:
     assert path.stat().st_size < 1 << 16
     with (
         limited_to(Allowance(memory_mib=1)),
-        pytest.raises(LimitError, match=r'map\.pkl: unpacks to more than 1 MiB.*memory_mib='),
+        pytest.raises(LimitError, match=r'map\.pkl: unpacks to more than 1 MiB.*memory_mib'),
     ):
         load_pickle(path)
     assert load_pickle(path) == bytes(1 << 24)

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from osmabench_ros.errors import ConfigError, LimitError, suggestion
-
-VARIABLE = 'OSMABENCH_LIMITS'
-"""Environment variable, so that node processes and children have the same limits."""
+from osmabench_ros.base.fence import VARIABLE, limit_factor
+from osmabench_ros.errors import LimitError
 
 _MIB = 2**20
 
@@ -46,13 +42,15 @@ class Allowance:
         return int(self.document_mib * _MIB)
 
 
-_NAMES = tuple(field.name for field in fields(Allowance))
 _SCOPED: ContextVar[Allowance | None] = ContextVar('allowance', default=None)
 
 
 def allowance() -> Allowance:
     """Return the limits in force: of `limited_to`, else of the environment, else the default."""
-    return _SCOPED.get() or parse_allowance(os.environ.get(VARIABLE, ''))
+    factor = limit_factor()
+    return _SCOPED.get() or Allowance(
+        512.0 * factor, 32.0 * factor, 60.0 * factor, factor, document_mib=256.0 * factor
+    )
 
 
 @contextmanager
@@ -65,36 +63,9 @@ def limited_to(limits: Allowance) -> Iterator[None]:
         _SCOPED.reset(token)
 
 
-def parse_allowance(text: str) -> Allowance:
-    """Return the limits that a text such as ``memory_mib=4096,seconds=600`` sets."""
-    chosen: dict[str, Any] = {}
-    for item in filter(None, (part.strip() for part in text.split(','))):
-        name, _, value = item.partition('=')
-        if name not in _NAMES:
-            raise ConfigError(
-                f'{VARIABLE}: there is no limit "{name}". {suggestion(name, _NAMES)}'
-            )
-        chosen[name] = _number(name, value)
-    return Allowance(**chosen)
-
-
-def _number(name: str, value: str) -> float:
-    kind = type(getattr(Allowance, name))
-    try:
-        number: float = kind(value)
-    except ValueError:
-        number = -1
-    if not 0 < number < float('inf'):
-        raise ConfigError(
-            f'{VARIABLE}: {name}={value[:40]} is not a positive '
-            f'{"whole number" if kind is int else "number"}'
-        )
-    return number
-
-
 def exceeded(path: Path | str, what: str, limit: str) -> LimitError:
     """Return the error of a file that passes a limit, a field of `Allowance`, as `what` says."""
     return LimitError(
         f'{path}: {what}, more than the limit {limit} allows; the file is damaged or hostile. '
-        f'If you trust it, raise the limit: {VARIABLE}={limit}=...'
+        f'If you trust it, raise all limits, for example with {VARIABLE}={4 * limit_factor():g}'
     )

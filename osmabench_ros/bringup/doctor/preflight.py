@@ -19,7 +19,6 @@ from pathlib import Path
 
 from osmabench_ros.base.configuration import extra, requirements_file, unmet_requirements
 from osmabench_ros.base.files import add_file
-from osmabench_ros.base.limits.child_main import landlock_version
 from osmabench_ros.base.limits.documents import read_json, read_text
 from osmabench_ros.errors import MissingDependencyError, OsmabenchError, SceneError
 from osmabench_ros.scenes.asset_files import leads_into
@@ -262,7 +261,7 @@ def examine(out: Path | None = None) -> list[Finding]:
     """Check everything a run needs or could use, and the disk of `out`, for results."""
     looks: list[Callable[[], Finding]] = [_python, _packages]
     looks += [lambda module=module: _module(module) for module in MODULES]  # type: ignore[misc]
-    looks += [renderer, _habitat, _device, _discovery, _landlock, lambda: _disk(out or Path())]
+    looks += [renderer, _habitat, _device, _discovery, lambda: _disk(out or Path())]
     folders = data_folders()
     return [look() for look in looks] + [find_data_set(item, folders) for item in DATA_SETS]
 
@@ -347,17 +346,6 @@ def _device() -> Finding:
 def _discovery() -> Finding:
     found = os.environ.get('ROS_AUTOMATIC_DISCOVERY_RANGE', 'SUBNET (the default of ROS)')
     return ok('discovery', f'{found} in this shell; runs use LOCALHOST and a domain of their own')
-
-
-def _landlock() -> Finding:
-    version = landlock_version()
-    if not version:
-        return absent(
-            'Landlock',
-            'files from outside are read under limits of memory and time, and could reach others',
-            'a kernel with Landlock switched on (5.13 or newer)',
-        )
-    return ok('Landlock', f'version {version} holds readers of files to their file')
 
 
 def nearest_folder(path: Path) -> Path:

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from osmabench_ros.base.configuration import extra
-from osmabench_ros.base.limits.allowance import allowance, exceeded
-from osmabench_ros.base.limits.child import read_limited
+from osmabench_ros.base.fence import read_in_fence
 from osmabench_ros.errors import MapError, MissingDependencyError
 from osmabench_ros.maps.importer import ImportOptions, World
 from osmabench_ros.maps.importers.assembly import Encoder, Method
@@ -64,12 +63,12 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
 def _dataset(path: Path, key: str) -> NDArray[Any]:
     if importlib.util.find_spec('h5py') is None:
         raise MissingDependencyError(f'reading HDF5 files needs h5py; {extra("maps")}')
-    found: NDArray[Any] = read_limited(read_dataset, path, libraries=('h5py',), key=key)
+    found: NDArray[Any] = read_in_fence(read_dataset, path, libraries=('h5py',), key=key)
     return found
 
 
 def read_dataset(path: Path, key: str) -> NDArray[Any]:
-    """Read a data set of an HDF5 file, in the limited child; raises MapError if malformed."""
+    """Read a data set of an HDF5 file, in the fence; raises MapError if malformed."""
     import h5py
 
     try:
@@ -85,8 +84,6 @@ def read_dataset(path: Path, key: str) -> NDArray[Any]:
                 )
             if dataset.dtype.kind not in 'biuf':
                 raise MapError(f'{path}: "{key}" holds {dataset.dtype}, not numbers')
-            if dataset.nbytes > allowance().memory_bytes(path.stat().st_size):
-                raise exceeded(path, f'"{key}" claims {dataset.nbytes} bytes', 'memory_ratio')
             return np.asarray(dataset[:])
     except (OSError, KeyError, AttributeError, ValueError, TypeError, RuntimeError) as error:
         raise MapError(

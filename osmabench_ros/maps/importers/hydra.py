@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from osmabench_ros.base.configuration import extra
-from osmabench_ros.base.limits.child import parse_limited, read_limited
+from osmabench_ros.base.fence import parse_in_fence, read_in_fence
 from osmabench_ros.base.limits.reading import read_bytes
 from osmabench_ros.errors import LimitError, MapError, MissingDependencyError, errors_as
 from osmabench_ros.maps.importer import ImportOptions, World
@@ -140,7 +140,7 @@ def import_map(path: Path, options: ImportOptions, method: Method = METHOD) -> S
     if file.suffix in _PAYLOADS:
         return import_payload(read_bytes(file, MapError), options, method)
     _require_spark_dsg()
-    graph = read_limited(read_graph, file, libraries=_LIBRARIES)
+    graph = read_in_fence(read_graph, file, libraries=_LIBRARIES)
     return _semantic_map(graph, options, digest_of((file,), file.parent), method)
 
 
@@ -158,7 +158,7 @@ def import_payload(payload: bytes, options: ImportOptions, method: Method = METH
     _require_spark_dsg()
     what = 'the payload, of which only full updates can be read,'
     try:
-        graph = parse_limited(read_payload, payload, what, libraries=_LIBRARIES)
+        graph = parse_in_fence(read_payload, payload, what, libraries=_LIBRARIES)
     except LimitError as error:
         raise MapError(str(error)) from error
     return _semantic_map(graph, options, hashlib.sha256(payload).hexdigest(), method)
@@ -185,7 +185,7 @@ def _semantic_map(
 
 
 def read_graph(path: Path) -> dict[str, Any]:
-    """Read objects, edges and mesh of a file, in the limited child; MapError if it is none."""
+    """Read objects, edges and mesh of a file, in the fence; MapError if it is none."""
     return _loaded(path, lambda kind: kind.load(str(path)))
 
 
@@ -206,7 +206,10 @@ def _plain(graph: Any) -> dict[str, Any]:
     known = {node.id.value for _, node in nodes}
     names = {layer: _names(graph, layer) for layer in _LAYERS}
     return {
-        'objects': [vars(_object(node, layer, names[layer], known)) for layer, node in nodes],
+        'objects': [
+            {**vars(_object(node, layer, names[layer], known)), 'kind': _LAYERS[layer].value}
+            for layer, node in nodes
+        ],
         'connections': list(_connections(graph, known)),
         'extras': {'source_nodes': int(graph.num_nodes()), 'source_edges': int(graph.num_edges())},
         'mesh': plain_mesh(graph, [node for _, node in nodes], names[2]),

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from osmabench_ros.base.configuration import extra
-from osmabench_ros.base.limits.child import read_limited
+from osmabench_ros.base.fence import read_in_fence
 from osmabench_ros.errors import MapError, MissingDependencyError, errors_as
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.geometry.point_files import read_ply
@@ -38,12 +38,12 @@ def read_columns(path: Path) -> dict[str, NDArray[Any]]:
 def _pcd(path: Path) -> dict[str, NDArray[Any]]:
     if importlib.util.find_spec('open3d') is None:
         raise MissingDependencyError(f'reading PCD files needs Open3D; {extra("geometry")}')
-    found: dict[str, NDArray[Any]] = read_limited(read_pcd, path, libraries=('open3d',))
+    found: dict[str, NDArray[Any]] = read_in_fence(read_pcd, path, libraries=('open3d',))
     return found
 
 
 def read_pcd(path: Path) -> dict[str, NDArray[Any]]:
-    """Read the columns of a PCD file, in the limited child; MapError if it is none or empty."""
+    """Read the columns of a PCD file, in the fence; MapError if it is none or empty."""
     import open3d
 
     with path.open('rb') as stream:

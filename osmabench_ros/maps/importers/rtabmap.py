@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from osmabench_ros.base.contract import CAMERA_FRAME
-from osmabench_ros.base.limits.child import read_limited
+from osmabench_ros.base.fence import read_in_fence
 from osmabench_ros.errors import MapError, errors_as
 from osmabench_ros.geometry.stamped_trajectory import read_tum
 from osmabench_ros.maps.importer import ImportOptions, World
@@ -43,7 +43,7 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
     trajectory = None
     if poses is not None:
         trajectory = placement.poses(read_tum(poses), options.frame_id, CAMERA_FRAME)
-    graph = {} if database is None else read_limited(read_graph, database)
+    graph = {} if database is None else read_in_fence(read_graph, database)
     own = header(METHOD, options, {}, digest_of(files, folder))
     if graph and trajectory is not None:
         own = replace(own, remark=_left_out(graph, len(trajectory)))
@@ -72,7 +72,7 @@ def _left_out(graph: Mapping[str, Any], exported: int) -> str:
 
 
 def read_graph(path: Path) -> dict[str, Any]:
-    """Return the version of a database and the size of its graph; runs in the limited child."""
+    """Return the version of a database and the size of its graph; runs in the fence."""
     with errors_as(MapError, f'{path} is no database of RTAB-Map', sqlite3.Error, TypeError):
         connection = sqlite3.connect(f'{path.resolve().as_uri()}?mode=ro&immutable=1', uri=True)
         try:

@@ -161,7 +161,7 @@ def scene_of_parts(
 def scene_of_plain(
     found: Mapping[str, Any], dataset: str, path: Path, options: WorldOptions, sha256: str
 ) -> Scene:
-    """Return the scene of what the limited child has found in a world.
+    """Return the scene of a world that was read in the fence.
 
     Its `parts` have a name, a pose, plain meshes and, if the world says so, a class; its `lights`
     are arguments of `attenuated_light`, `missing` what `left_out` takes.

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from osmabench_ros.base.configuration import extra
-from osmabench_ros.base.limits.child import read_limited
+from osmabench_ros.base.fence import read_in_fence
 from osmabench_ros.base.limits.reading import naming_errors, read_bytes, shown
 from osmabench_ros.errors import MissingDependencyError, OsmabenchWarning, SceneError
 from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT
@@ -51,10 +51,9 @@ def load_usd_stage(path: Path, options: WorldOptions = DEFAULT_OPTIONS) -> Scene
         if find_spec('pxr') is None:
             raise MissingDependencyError(f'{path}: USD stages need usd-core; {extra("worlds")}')
         digest = hashlib.sha256(read_bytes(path, SceneError)).hexdigest()
-        found = read_limited(
+        found = read_in_fence(
             plain_stage,
             path,
-            folders=(path.absolute().parent,),
             # Not pxr, whose threads do not live on in a fork.
             libraries=('PIL.Image',),
             more_bytes=bytes_beside(path) + _LIBRARY_BYTES,
@@ -63,7 +62,7 @@ def load_usd_stage(path: Path, options: WorldOptions = DEFAULT_OPTIONS) -> Scene
 
 
 def plain_stage(path: Path) -> dict[str, Any]:
-    """Read what a stage shows, in the limited child."""
+    """Read what a stage shows, in the fence."""
     # Each thread of USD reserves address space, which is what is limited.
     os.environ['PXR_WORK_THREAD_LIMIT'] = '1'
     from pxr import Tf, Usd, UsdUtils
