@@ -2,8 +2,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -12,6 +10,7 @@ import numpy as np
 import psutil
 import pytest
 from support import fence_readers as readers
+from support.waiting import wait_until
 
 from osmabench_ros.base.fence import VARIABLE, parse_in_fence, read_in_fence
 from osmabench_ros.errors import ConfigError, LimitError, OsmabenchWarning, SceneError
@@ -126,7 +125,7 @@ def test_other_kinds_of_files_are_refused(name: str) -> None:
 def test_a_server_that_was_killed_is_started_again(file: Path) -> None:
     server = psutil.Process(read_in_fence(readers.name_server, file))
     server.kill()
-    _wait_for(lambda: server.status() == psutil.STATUS_ZOMBIE)
+    wait_until(lambda: server.status() == psutil.STATUS_ZOMBIE)
     assert read_in_fence(readers.double, file)['values'][0] == 194
 
 
@@ -145,7 +144,7 @@ def test_it_ends_with_its_parent(file: Path, sent: signal.Signals) -> None:
     )  # fmt: skip
     assert parent.stdout is not None
     server = psutil.Process(int(parent.stdout.readline()))
-    _wait_for(lambda: len(server.children()) == 1)
+    wait_until(lambda: len(server.children()) == 1)
     reading = server.children()[0]
     parent.send_signal(sent)
     parent.wait(120)
@@ -156,10 +155,3 @@ def test_it_ends_with_its_parent(file: Path, sent: signal.Signals) -> None:
 
 def _paths() -> str:
     return os.pathsep.join(path for path in sys.path if path)
-
-
-def _wait_for(condition: Any) -> None:
-    deadline = time.monotonic() + 120
-    while not condition():
-        assert time.monotonic() < deadline
-        threading.Event().wait(0.01)
