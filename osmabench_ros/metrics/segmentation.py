@@ -33,7 +33,7 @@ class SegmentationScores:
     ----------
     labels : ndarray of int64, shape (K,)
         Classes that were scored.
-    iou, accuracy, precision : ndarray of float64, shape (K,)
+    iou, accuracy : ndarray of float64, shape (K,)
         Per class, in [0, 1], higher is better.
     support : ndarray of int64, shape (K,)
         True points per class.
@@ -44,7 +44,6 @@ class SegmentationScores:
     labels: NDArray[np.int64]
     iou: NDArray[np.float64]
     accuracy: NDArray[np.float64]
-    precision: NDArray[np.float64]
     support: NDArray[np.int64]
     miou: float
     fmiou: float
@@ -89,13 +88,12 @@ def segmentation_scores(
     in_mean = scored & (support + columns > 0) if punish_false_classes else real
     with np.errstate(invalid='ignore', divide='ignore'):
         iou = hits / (support + columns - hits)
-        accuracy, precision = hits / support, hits / columns
+        accuracy = hits / support
     weights = support[real]
     return SegmentationScores(
         labels[real],
         iou[real],
         accuracy[real],
-        precision[real],
         weights,
         miou=_mean(iou[in_mean]) if real.any() else float('nan'),
         fmiou=_ratio(float((iou[real] * weights).sum()), weights.sum()),

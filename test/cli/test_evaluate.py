@@ -115,7 +115,7 @@ def test_suites_and_requirements_come_from_the_configuration(folders, tmp_path: 
     assert {record.mode for record in report_of(tmp_path / 'out').metrics} == {'strict'}
     # Requirements of suites that are left out do not count, options of those that stay do.
     evaluate(folders, tmp_path / 'geometry', '--config', config, '--suite', 'map_geometry')
-    with pytest.raises(RequirementError):
+    with pytest.raises(RequirementError, match=r'hallucinated >= 0\.5: 0\.0'):
         evaluate(folders, tmp_path / 'b', '--config', config, '--suite', 'osma_segmentation')
     assert {record.mode for record in report_of(tmp_path / 'b').metrics} == {'strict'}
 

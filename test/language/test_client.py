@@ -122,7 +122,7 @@ def test_patience_ends_and_the_last_failure_is_told(server, tmp_path):
 def test_refusals_and_bad_requests_are_not_repeated(server, tmp_path):
     server.missteps = deque([Misstep('refusal'), Misstep('status', 400)])
     for request in REQUESTS[:2]:
-        with pytest.raises(LanguageModelError):
+        with pytest.raises(LanguageModelError, match='declined: I would|HTTP status 400'):
             client(server, tmp_path).ask(request, said)
     assert len(server.received) == 2
 
@@ -237,7 +237,7 @@ def test_an_interrupt_sends_nothing_more_and_keeps_what_was_answered(server, tmp
     with pytest.raises(KeyboardInterrupt):
         client(server, tmp_path, concurrency=2).ask_all(many, said, progress=interrupt)
     assert seen.is_set()
-    assert len(server.received) < len(many)
+    assert len(server.received) <= 4  # two that were under way, and their successors
     sent = len(server.received)
     client(server, tmp_path).ask_all(many, said)
     assert len(server.received) <= len(many) + 2

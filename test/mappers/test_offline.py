@@ -175,7 +175,7 @@ def test_a_command_after_one_that_failed_is_not_run(tmp_path: Path) -> None:
     mapper = failing(
         tmp_path, python('raise SystemExit(1)'), python(f'open({str(marker)!r}, "w")')
     )
-    with pytest.raises(RunError):
+    with pytest.raises(RunError, match='ended with code 1'):
         mapper.semantic_map(final=True)
     assert not marker.exists()
 

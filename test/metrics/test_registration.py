@@ -9,7 +9,7 @@ pytest.importorskip('open3d', reason='open3d is not installed')
 from osmabench_ros.errors import MetricError
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.geometry.similarity import Similarity
-from osmabench_ros.metrics.registration import registered
+from osmabench_ros.metrics.registration import Registration, registered
 
 
 def plane(origin, one, two, count: int, rng: np.random.Generator) -> np.ndarray:
@@ -85,3 +85,24 @@ def test_half_a_map_of_another_place_is_doubted() -> None:
     found = registered(mixed, TRUE, NORMALS, Similarity.identity())
     assert found.fitness == pytest.approx(0.5, abs=0.03)
     assert 'of the map points' in found.doubts[0]
+
+
+@pytest.mark.parametrize(('fitness', 'doubts'), [(0.59, 1), (0.61, 0)])
+def test_less_than_three_fifths_is_doubted(fitness: float, doubts: int) -> None:
+    found = Registration(Similarity.identity(), fitness, 0.01, 0.1, 0.5)
+    assert len(found.doubts) == doubts
+
+
+def test_less_than_three_tenths_is_refused() -> None:
+    seen, _ = room(1)
+    rng = np.random.default_rng(3)
+
+    def fitness(fraction: float) -> float:
+        elsewhere = FAR + 10 * rng.random((round(len(seen) * (1 / fraction - 1)), 3))
+        points = np.concatenate([seen, elsewhere])
+        return registered(points, TRUE, NORMALS, Similarity.identity()).fitness
+
+    # A few points of the room share a voxel.
+    assert 0.3 < fitness(0.33) < 0.33
+    with pytest.raises(MetricError, match='less than 30%'):
+        fitness(0.3)

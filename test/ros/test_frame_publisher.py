@@ -11,6 +11,7 @@ pytest.importorskip('rclpy')
 
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
+from rclpy.publisher import Publisher
 from sensor_msgs.msg import Image
 
 from osmabench_ros.base import contract as topics
@@ -67,4 +68,21 @@ def test_images_are_made_for_subscribers_alone_and_for_late_ones_too(
     assert set(heard) == expected
     executor.shutdown()
     listener.destroy_node()
+    node.destroy_node()
+
+
+def test_the_clock_comes_first_and_images_last(
+    ros_context: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node = Node('publisher', context=ros_context)
+    publisher = FramePublisher(node, lockstep=True, base_to_camera=MOUNT)
+    monkeypatch.setattr(publisher, 'subscribers', lambda topic: 1)
+    order: list[str] = []
+    monkeypatch.setattr(Publisher, 'publish', lambda self, message: order.append(self.topic_name))
+    publisher.publish(FRAMES[0])
+    images = [name for name in order if name.endswith(('image_raw', 'image_rect'))]
+    assert order[0] == topics.CLOCK
+    assert order[-len(images) :] == images
+    assert len(images) == 4
+    assert {f'/{topics.CAMERA_POSE}', f'/{topics.COLOR_INFO}'} <= set(order)
     node.destroy_node()

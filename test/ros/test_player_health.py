@@ -70,7 +70,8 @@ def test_more_than_five_percent_of_loss_is_a_warning(dropped: int, level: Level)
 @pytest.mark.parametrize(
     ('factor', 'asked', 'phase', 'level'),
     [
-        (0.5, 1.0, RunPhase.RUNNING, Level.WARN),
+        (0.89, 1.0, RunPhase.RUNNING, Level.WARN),
+        (0.91, 1.0, RunPhase.RUNNING, Level.OK),
         (0.5, 0.5, RunPhase.RUNNING, Level.OK),
         (0.5, None, RunPhase.RUNNING, Level.OK),
         (0.5, 1.0, RunPhase.FINISHED, Level.OK),

@@ -267,5 +267,5 @@ def test_only_a_data_set_of_ours_is_replaced(tmp_path: Path) -> None:
     assert load_scene(str(config)).lights == ()
     (tmp_path / 'theirs').mkdir()
     (tmp_path / 'theirs' / 'file').write_text('x')
-    with pytest.raises(RunError):
+    with pytest.raises(RunError, match='theirs is not empty'):
         write_habitat_dataset(room_scene(), tmp_path / 'theirs', overwrite=True)

@@ -39,7 +39,7 @@ def test_plays_all_frames_with_their_stamps_and_the_base(tmp_path: Path) -> None
 def test_frames_may_be_asked_for_again_and_out_of_order(tmp_path: Path) -> None:
     source = source_of(tmp_path / 'room')
     assert [source.frame(index).frame.index for index in (2, 2, 0, 3, 1)] == [2, 2, 0, 3, 1]
-    with pytest.raises(IndexError):
+    with pytest.raises(IndexError, match='frame 4 of 4'):
         source.frame(4)
 
 

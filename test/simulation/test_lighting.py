@@ -187,6 +187,14 @@ def test_the_sun_rises_in_the_east_and_stands_in_the_south_at_noon() -> None:
     assert morning.color[2] / morning.color[0] < noon.color[2] / noon.color[0]
 
 
+def test_a_low_sun_is_weaker_and_redder() -> None:
+    drive = condition(daylight={'hour': 8.0, 'latitude_deg': 0.0, 'sun_intensity': 2.0})
+    [low] = [light for light in lit(drive).lights if light.name == 'sun']
+    # At 30 degrees the light passes twice the air of noon: exp(-0.12 / sin 30) is left.
+    assert low.intensity == pytest.approx(2.0 * 0.786628)
+    assert low.color == pytest.approx((1.0, 0.903983, 0.850640), abs=1e-6)
+
+
 def test_the_day_passes_while_the_robot_drives() -> None:
     dawn = condition(daylight={'hour': 4.0, 'hours_per_s': 1.0, 'sky_ambient': 0.3})
     ambients = [lit(dawn, time_s=t).ambient for t in range(9)]

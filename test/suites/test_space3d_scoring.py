@@ -144,7 +144,7 @@ def test_in_compat_models_judge_all_and_see_the_image(kind, models, tmp_path):
 def test_an_interrupted_compat_run_goes_on_and_asks_nothing_twice(models, tmp_path):
     folder = made_folder(tmp_path / 'two_rooms')
     models.missteps.extend([Misstep('status', 403)])
-    with pytest.raises(LanguageModelError):
+    with pytest.raises(LanguageModelError, match='HTTP status 403'):
         compat(folder, models, tmp_path)
     compat(folder, models, tmp_path)
     file = tmp_path / 'out/two_rooms/result.json'

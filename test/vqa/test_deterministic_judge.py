@@ -1,5 +1,6 @@
 """The judge by rule, case by case."""
 
+import numpy as np
 import pytest
 
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge
@@ -76,9 +77,29 @@ class Alike:
     """Takes everything for the same."""
 
     def embed(self, texts):
-        import numpy as np
-
         return np.ones((len(texts), 1), np.float32)
+
+
+class Cosine:
+    """Gives "wall" and "partition" one cosine, and other pairs 0."""
+
+    def __init__(self, cosine):
+        self.vectors = {'wall': (1, 0), 'partition': (cosine, (1 - cosine**2) ** 0.5)}
+
+    def embed(self, texts):
+        return np.array([self.vectors.get(text, (0, 0)) for text in texts])
+
+
+@pytest.mark.parametrize(('cosine', 'same'), [(0.69, False), (0.71, True)])
+def test_nouns_are_the_same_from_a_cosine_of_0_7(cosine, same):
+    assert DeterministicJudge(Cosine(cosine)).same_text('wall', 'partition')[0] is same
+
+
+@pytest.mark.parametrize(('cosine', 'same'), [(0.49, False), (0.51, True)])
+def test_an_offered_noun_is_chosen_from_a_cosine_of_0_5(cosine, same):
+    judge = DeterministicJudge(Cosine(cosine))
+    question = 'Which is higher: the wall or the carpet?'
+    assert judge.same_text('wall', 'partition', question)[0] is same
 
 
 def test_the_embedder_decides_only_what_no_rule_does():
