@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -29,7 +28,6 @@ from osmabench_ros.metrics.trajectory_records import (
     SUITE,
     TrajectoryScore,
     TrajectorySettings,
-    evo_figures,
     score_trajectory,
 )
 from osmabench_ros.reports.cells import plain
@@ -84,9 +82,6 @@ def trajectory(
         Path | None, typer.Option(help='Folder that gets trajectory.json and trajectory.html.')
     ] = None,
     as_json: Annotated[bool, typer.Option('--json', help='Print the figures as JSON.')] = False,
-    evo: Annotated[
-        bool, typer.Option('--evo', help='Also compute them by the evo library, if installed.')
-    ] = False,
 ) -> None:
     """Score a trajectory: absolute and relative pose errors by the conventions of evo.
 
@@ -100,7 +95,6 @@ def trajectory(
     score = score_trajectory(true, own, settings)
     for remark in score.remarks:
         warnings.warn(remark, OsmabenchWarning, stacklevel=2)
-    by_evo = evo_figures(true, own, settings) if evo else {}
     figures = [record.to_json() for record in score.records]
     if out is not None:
         write_json(out / 'trajectory.json', figures)
@@ -108,21 +102,19 @@ def trajectory(
     if as_json:
         typer.echo(json.dumps(figures, indent=1))
         return
-    _print(score, by_evo)
+    _print(score)
     if out is not None:
         typer.echo(page)
 
 
-def _print(score: TrajectoryScore, by_evo: Mapping[str, float]) -> None:
-    """Print one row a figure: as recorded, aligned, and aligned by evo."""
+def _print(score: TrajectoryScore) -> None:
+    """Print one row a figure: as recorded and aligned."""
     kind = score.settings.alignment.value
     table = Table(box=None, pad_edge=False, header_style='bold')
     table.add_column('figure', no_wrap=True)
     columns = {SUITE: 'as recorded'}
     if score.settings.alignment is not TrajectoryAlignment.NONE:
         columns[SUITE + ALIGNED] = f'aligned ({kind})'
-    if by_evo:
-        columns['evo'] = 'by evo'
     for name in columns.values():
         table.add_column(name, justify='right', no_wrap=True)
     table.add_column('n', justify='right')
@@ -131,6 +123,5 @@ def _print(score: TrajectoryScore, by_evo: Mapping[str, float]) -> None:
         rows.setdefault(record.metric, {})[record.suite] = plain(record.value)
     counts = {record.metric: str(record.n) for record in score.records}
     for metric, cells in rows.items():
-        cells['evo'] = plain(by_evo[metric]) if metric in by_evo else ''
         table.add_row(metric, *(cells.get(key, '') for key in columns), counts[metric])
     Console(width=110).print(table)

@@ -122,11 +122,6 @@ class BagPlayerNode(BenchmarkNode[PlaybackSettings]):
         """State of the playback."""
         return self._control.phase
 
-    @property
-    def frames_published(self) -> int:
-        """Messages since the start or the last reset."""
-        return self._played
-
     def configure(self) -> None:
         """Open the bag and create its publishers."""
         value = self.settings
@@ -206,10 +201,6 @@ class BagPlayerNode(BenchmarkNode[PlaybackSettings]):
         self._rewind()
         self._look_again(0.0)
         self._publish_state()
-
-    def quit_run(self) -> None:
-        """End the process."""
-        self.finish(0)
 
     def state_message(self) -> RunState:
         """Return the state of the playback, with position and error."""

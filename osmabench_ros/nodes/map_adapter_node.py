@@ -27,7 +27,7 @@ from osmabench_ros.nodes.map_adapter.foreign_stack import (
     MatchedSubscription,
     content_digest,
 )
-from osmabench_ros.nodes.map_adapter.map_settling import MapSettling, SettlingOutcome, StackWork
+from osmabench_ros.nodes.map_adapter.map_settling import MapSettling, SettlingOutcome
 from osmabench_ros.ros.messages.evaluation_messages import check_run_info
 from osmabench_ros.ros.messages.images import label_set_from_message
 from osmabench_ros.ros.messages.map_messages import MapPublisher
@@ -62,7 +62,7 @@ class MapAdapterNode(BenchmarkNode[MapAdapterSettings]):
         self.scene = self._condition = self._trouble = ''
         self.labels: LabelSet | None = None
         self._finish: FinishCall | None = None
-        self._steady, self._work = AttentiveClock(), StackWork()
+        self._steady = AttentiveClock()
         self._start_over()
         self.frame = MapFrame(
             self, self.settings.map_topic, is_world=self.settings.map_frame_is_world
@@ -171,8 +171,6 @@ class MapAdapterNode(BenchmarkNode[MapAdapterSettings]):
             self._subscription.look()
         if self.newest is not None:
             self._trouble = self.frame.look(frame_id_of(self.newest) or topics.WORLD_FRAME)
-        if self.settings.watch_processes and self._work.busy(now_s):
-            self._settling.work(now_s)
         outcome = self._settling.outcome(now_s)
         if self._published or outcome is SettlingOutcome.CHANGES or not self._completed(now_s):
             return

@@ -31,7 +31,6 @@ from osmabench_ros.nodes.simulator_bridge.frame_publisher import (
     FramePublisher,
     lighting_to_message,
 )
-from osmabench_ros.nodes.simulator_bridge.simulation_services import SimulationServices
 from osmabench_ros.ros.messages.images import label_set_to_message
 from osmabench_ros.ros.messages.map_messages import publish_vision_labels
 from osmabench_ros.ros.node.diagnostics import Health
@@ -109,7 +108,6 @@ class SimulatorBridgeNode(BenchmarkNode[BridgeSettings]):
             self, RecordedMap, topics.RECORDED_MAP, self._on_recorded, latched_profile()
         )
         RunServices(self, self)
-        self._simulation_services = SimulationServices(self, self)
 
     def activate(self) -> None:
         """Start to wait for the participants, or resume the frames."""
@@ -142,11 +140,6 @@ class SimulatorBridgeNode(BenchmarkNode[BridgeSettings]):
         """State of the run."""
         return self._control.phase
 
-    @property
-    def frames_published(self) -> int:
-        """Frames since the start or the last reset."""
-        return self._playing.published
-
     def start_run(self) -> None:
         """Resume, or start to wait for the participants."""
         self._control.start()
@@ -168,10 +161,6 @@ class SimulatorBridgeNode(BenchmarkNode[BridgeSettings]):
         self._playing.restart()
         self._restarts = None
         self._follow_phase()
-
-    def quit_run(self) -> None:
-        """End the process."""
-        self.finish(0)
 
     def state_message(self) -> RunState:
         """Return the current run_state message."""
@@ -299,7 +288,6 @@ class SimulatorBridgeNode(BenchmarkNode[BridgeSettings]):
     def _publish_state(self, text: str) -> None:
         self._text = text
         self._run_state.publish(self.state_message())
-        self._simulation_services.notify()
 
 
 main = partial(run_node, SimulatorBridgeNode)

@@ -89,11 +89,11 @@ class SweepConfig(Strict):
 class Settling(Strict):
     """How long the recorder waits for a foreign map after the last frame.
 
-    It has settled when for `settle_s` it has not changed and no process of the method has worked;
+    It has settled when for `settle_s` it has not changed;
     longer where the method is known to take longer for a change.
     """
 
-    settle_s: float = setting(3.0, 'Seconds without a change of the map, or work on it.', 0, 3600)
+    settle_s: float = setting(3.0, 'Seconds without a change of the map.', 0, 3600)
     settle_timeout_s: float = setting(
         600.0,
         'Longest wait after the last frame; a map that still changes then is partial.',

@@ -36,7 +36,6 @@ from osmabench_ros.bringup.spec.isolation import (
 )
 from osmabench_ros.nodes.simulator_bridge import (
     frame_publisher,
-    simulation_services,
 )
 from osmabench_ros.ros.messages import map_messages
 from osmabench_ros.ros.node.participants import (
@@ -58,23 +57,6 @@ OPTIONAL = (
     (
         map_messages.VISION_AVAILABLE,
         {f'/{topics.VISION_LABEL_INFO}', f'/{topics.SEMANTIC_MAP_DETECTIONS}'},
-    ),
-    (
-        simulation_services.AVAILABLE,
-        {
-            f'/{name}'
-            for name in (
-                topics.GET_SIMULATOR_FEATURES,
-                topics.GET_SIMULATION_STATE,
-                topics.SET_SIMULATION_STATE,
-                topics.STEP_SIMULATION,
-                topics.RESET_SIMULATION,
-            )
-        }
-        | {
-            f'/{topics.SIMULATE_STEPS}/_action/{part}'
-            for part in (*ACTION_SERVICES, *ACTION_TOPICS)
-        },
     ),
 )
 """What nodes have only where a package is installed."""

@@ -1,7 +1,5 @@
 """When a foreign map counts as finished, without ROS."""
 
-import pytest
-
 from osmabench_ros.nodes.map_adapter.map_settling import (
     MOST_PATIENCE_S,
     MapSettling,
@@ -74,27 +72,6 @@ def test_two_maps_of_one_stamp_show_that_stamps_do_not_count_frames() -> None:
     assert made.outcome(34.0) is SettlingOutcome.CHANGES
     assert made.frames_used == 0
     assert 'is unknown' in made.counted()
-
-
-def test_work_counts_as_a_change_does() -> None:
-    made = settling()
-    mapped(made, 3, 31.0)
-    made.end(30.0)
-    for step in range(20):
-        made.work(30.0 + step)
-    assert made.outcome(49.5) is SettlingOutcome.CHANGES
-    assert made.outcome(50.5) is SettlingOutcome.SETTLED
-
-
-@pytest.mark.parametrize('stamps_tell', [True, False])
-def test_endless_work_cuts_off_a_map_unless_it_has_the_last_frame(stamps_tell: bool) -> None:
-    made = settling(timeout_s=20.0)
-    made.message(30 if stamps_tell else 5, b'x', 30.0)
-    made.end(30.0)
-    made.work(50.0)
-    assert made.outcome(50.0) is (
-        SettlingOutcome.SETTLED if stamps_tell else SettlingOutcome.CUT_OFF
-    )
 
 
 def test_a_map_that_never_stops_changing_is_cut_off_and_says_where() -> None:

@@ -1,7 +1,6 @@
 """A mapping stack that knows nothing of this package: it publishes a growing labelled cloud.
 
-Its first argument, if any, says how it is slow: `sleep:S` for each frame, or `work:S` on the whole
-map once it has got the fourth frame.
+Its first argument, if any, says how slow it is: `sleep:S` for each frame.
 """
 
 import sys
@@ -15,7 +14,7 @@ from scipy.spatial.transform import Rotation
 from sensor_msgs.msg import CameraInfo, Image, PointCloud2, PointField
 
 HOW, _, SECONDS = sys.argv[1].partition(':') if len(sys.argv) > 1 else ('', '', '0')
-SLOW_S = float(SECONDS) if HOW in ('sleep', 'work') else 0.0
+SLOW_S = float(SECONDS) if HOW == 'sleep' else 0.0
 RECORD = np.dtype([('x', '<f4'), ('y', '<f4'), ('z', '<f4'), ('label', '<u2')])
 
 
@@ -42,16 +41,8 @@ class CloudStack(Node):
         if len(parts) == 4:
             del self.parts[stamp]
             self.clouds.append(cloud(**parts))
-            if HOW == 'sleep':
-                time.sleep(SLOW_S)
-            if HOW == 'work' and len(self.clouds) == 4:
-                self.work()
+            time.sleep(SLOW_S)
             self.publish(parts['depth'].header)
-
-    def work(self) -> None:
-        deadline = time.monotonic() + SLOW_S
-        while time.monotonic() < deadline:
-            np.sort(np.random.default_rng(0).random(10_000))
 
     def publish(self, header: object) -> None:
         records = np.concatenate(self.clouds)

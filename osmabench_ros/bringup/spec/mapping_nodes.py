@@ -150,7 +150,6 @@ def _beside(settings: MapAdapterSettings, plan: RunPlan) -> MapAdapterSettings:
     timeout_s = min(mapper.settle_timeout_s, 0.9 * longest_s)
     values = {
         'settling': Settling(settle_s=mapper.settle_s, settle_timeout_s=timeout_s),
-        'watch_processes': True,
         'count_frames': not mapper.acks,
     }
     return settings.model_copy(update=values)

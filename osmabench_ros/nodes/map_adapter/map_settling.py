@@ -1,15 +1,8 @@
-"""When the map of a foreign stack has settled, and whether the stack still works."""
+"""When the map of a foreign stack has settled."""
 
 from __future__ import annotations
 
-import contextlib
-import math
-import os
-import re
-from collections.abc import Iterator
 from enum import Enum
-
-import psutil
 
 PATIENCE = 3.0
 """A method is waited for so many times as long as it ever took for a change of its map."""
@@ -25,7 +18,7 @@ class SettlingOutcome(Enum):
 
 
 class MapSettling:
-    """Follows a foreign map until it no longer changes and the stack is idle.
+    """Follows a foreign map until it no longer changes.
 
     Times are steady seconds. Nothing may have happened for `settle_s`, or, where the stamp of the
     map does not say that the last frame is in it, for `PATIENCE` times the longest wait for a
@@ -41,7 +34,7 @@ class MapSettling:
         self._stamps_differ = True
         self._since_s: float | None = None
         self._gap_s = 0.0
-        self._changed_s = self._worked_s = 0.0
+        self._changed_s = 0.0
         self._end_s: float | None = None
 
     @property
@@ -67,10 +60,6 @@ class MapSettling:
         self._digest, self._newest_ns = digest, stamp_ns
         self._changed_s = self._since_s = now_s
 
-    def work(self, now_s: float) -> None:
-        """Note that a process of the stack is busy."""
-        self._worked_s = now_s
-
     def end(self, now_s: float, last_ns: int | None = None) -> None:
         """Note that the last frame was published, or the stack was asked to complete its map.
 
@@ -81,8 +70,8 @@ class MapSettling:
         self._end_s, self._end_ns = now_s, max(self._frames, default=-1)
 
     def silent_s(self, now_s: float) -> float:
-        """Return the time without map messages or work since the last frame."""
-        return now_s - max(self._end_s or 0.0, self._changed_s, self._worked_s)
+        """Return the time without map messages since the last frame."""
+        return now_s - max(self._end_s or 0.0, self._changed_s)
 
     def outcome(self, now_s: float) -> SettlingOutcome:
         """Return the outcome so far."""
@@ -95,9 +84,7 @@ class MapSettling:
             return SettlingOutcome.SETTLED
         if now_s - self._end_s < self._timeout_s:
             return SettlingOutcome.CHANGES
-        # Some process may work on something else for ever, a viewer say.
-        quiet = now_s - max(self._end_s, self._changed_s) >= self._settle_s
-        return SettlingOutcome.SETTLED if self._holds_last and quiet else SettlingOutcome.CUT_OFF
+        return SettlingOutcome.CUT_OFF
 
     @property
     def _holds_last(self) -> bool:
@@ -114,8 +101,6 @@ class MapSettling:
         """Return what the stack was still doing."""
         changed_s = now_s - self._changed_s
         what = f'it had changed {changed_s:.1f} s before' if self._changed_s else 'no map had come'
-        if now_s - self._worked_s < self._settle_s:
-            what += ', and the stack still worked'
         return f'cut off {self._timeout_s:g} s after the last frame (settle_timeout_s): {what}'
 
     @property
@@ -143,53 +128,3 @@ class MapSettling:
                 f'newest that of frame {found[-1] + 1}'
             )
         return unknown + 'it acknowledges none, and the stamps of its maps are not those of frames'
-
-
-BUSY_SHARE = 0.2
-"""Of a core. A node that waits for messages takes a few hundredths."""
-SAMPLE_EVERY_S = 1.0
-_OWN_NODE = re.compile(r'osmabench_ros(\.nodes\.|/)\w+_node$')
-
-
-class StackWork:
-    """Looks at what the same runner or launch started beside this process on this machine."""
-
-    def __init__(self) -> None:
-        self._spent_s: dict[psutil.Process, float] = {}
-        self._ready: set[psutil.Process] = set()
-        self._sampled_s = -math.inf
-        self._busy = False
-
-    def busy(self, now_s: float) -> bool:
-        """Return whether a process was busy between the last two samples; called periodically.
-
-        On a busy machine one gets little time; it is busy if it waited for some at both samples.
-        """
-        elapsed_s = now_s - self._sampled_s
-        if elapsed_s >= SAMPLE_EVERY_S:
-            before, self._spent_s = self._spent_s, dict(_times())
-            waiting, self._ready = self._ready, {item for item in self._spent_s if _is_ready(item)}
-            self._sampled_s = now_s
-            self._busy = bool(waiting & self._ready) or any(
-                spent_s - before.get(process, 0.0) > BUSY_SHARE * elapsed_s
-                for process, spent_s in self._spent_s.items()
-            )
-        return self._busy
-
-
-def _is_ready(process: psutil.Process) -> bool:
-    with contextlib.suppress(psutil.Error):
-        return bool(process.status() == psutil.STATUS_RUNNING)
-    return False
-
-
-def _times() -> Iterator[tuple[psutil.Process, float]]:
-    """Yield the processes of the stack with the processor time that each has taken."""
-    with contextlib.suppress(psutil.Error):
-        for beside in psutil.Process(os.getppid()).children():
-            with contextlib.suppress(psutil.Error):
-                if any(map(_OWN_NODE.search, beside.cmdline())):
-                    continue
-                for process in (beside, *beside.children(recursive=True)):
-                    times = process.cpu_times()
-                    yield process, times.user + times.system

@@ -152,14 +152,6 @@ class RunControl:
 class ControllableRun(Protocol):
     """Interface of a run to its services; WrongStateError if a request is not allowed now."""
 
-    @property
-    def phase(self) -> RunPhase:
-        """State of the run."""
-
-    @property
-    def frames_published(self) -> int:
-        """Frames since the start or the last reset."""
-
     def state_message(self) -> RunState:
         """Return the current run_state message."""
 
@@ -174,9 +166,6 @@ class ControllableRun(Protocol):
 
     def reset_run(self) -> None:
         """Start over from frame 0."""
-
-    def quit_run(self) -> None:
-        """End the process."""
 
 
 class RunServices:

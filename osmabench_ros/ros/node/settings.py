@@ -178,9 +178,6 @@ class MapAdapterSettings(Strict):
     finish_request: dict[str, object] = setting({}, 'Its request, a YAML mapping.')
     settling: Annotated[Settling, Named('settle_s', 'settle_timeout_s')] = Settling()
     map_timeout_s: float = setting(120.0, 'Longest silence without a map, seconds.', 0.1, 86_400)
-    watch_processes: bool = setting(
-        False, 'What was started beside this node is the stack, and may work.'
-    )
     count_frames: bool = setting(True, 'Count frames in the map by its stamps.')
     map_frame_is_world: bool = setting(
         False, 'Take the map frame for the world where TF says nothing.'
