@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from osmabench_ros.scenes.scene import Scene, SceneObject
 from osmabench_ros.scenes.visibility import RayCaster, sample_object
 from osmabench_ros.simulation.navigation import NavigationMap
-from osmabench_ros.suites.space3d.export import navmesh_of
 from osmabench_ros.suites.space3d.navmesh import TriangleNavigation
 from osmabench_ros.vqa.knowledge import knowledge
 from osmabench_ros.vqa.questions import AnswerValue, Query, QueryKind
@@ -32,6 +31,19 @@ ADJECTIVE_OF = {
     'wood': 'wooden', 'wool': 'woollen', 'metal': 'metal', 'glass': 'glass', 'plastic': 'plastic',
     'fabric': 'fabric', 'leather': 'leather', 'stone': 'stone', 'ceramic': 'ceramic',
 }  # fmt: skip
+
+
+def navmesh_of(grid: NavigationMap) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return vertices (V, 3) and triangles (F, 3) of the free places of a navigation grid."""
+    layers, columns, rows = np.nonzero(grid.free)
+    shifts = np.array([(0, 0), (1, 0), (1, 1), (0, 1)])
+    cells = np.column_stack([columns, rows])[:, None] + shifts
+    heights = np.repeat(grid.heights_m[layers, columns, rows], 4)
+    keys = np.column_stack([np.repeat(layers, 4), cells.reshape(-1, 2)])
+    corners, first, place = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+    vertices = np.column_stack([grid.origin_m + corners[:, 1:] * grid.cell_m, heights[first]])
+    quads = place.reshape(-1, 4)
+    return vertices, np.concatenate([quads[:, [0, 1, 2]], quads[:, [0, 2, 3]]]).astype(np.int64)
 
 
 class Meshes:

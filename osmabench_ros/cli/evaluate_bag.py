@@ -9,14 +9,12 @@ from typing import Annotated
 
 import typer
 
-from osmabench_ros.base.settings import Named
 from osmabench_ros.cli.evaluate import GROUND_TRUTH_HELP, Scoring, conclude
 from osmabench_ros.cli.options import with_option_groups
 from osmabench_ros.cli.score_trajectory import PairingOptions, TrajectoryAlign, pose_option
 from osmabench_ros.errors import ConfigError, errors_as
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.geometry.similarity import Similarity
-from osmabench_ros.language.settings import ModelAccess, ModelSettings
 from osmabench_ros.maps.labelling import read_label_file
 from osmabench_ros.metrics.trajectory import TrajectoryAlignment
 from osmabench_ros.reports.page.bag_page import write_bag_page
@@ -30,12 +28,10 @@ from osmabench_ros.runs.bag.bag_settings import (
 )
 from osmabench_ros.runs.bag.map_alignment import MapAlignment
 
-QUESTIONS = 'Questions of a language model about a recorded map'
-_bag, _question, _reference, _alignment = (
+_bag, _reference, _alignment = (
     partial(typer.Option, rich_help_panel=panel)
     for panel in (
         'Recorded maps',
-        QUESTIONS,
         'Reference of a recorded map',
         'Alignment of a recorded map',
     )
@@ -167,21 +163,6 @@ class PoseOptions:
     trajectory_align: TrajectoryAlign = TrajectoryAlignment.SE3
 
 
-@dataclass(frozen=True)
-class QuestionOptions:
-    """A language model that asks about images of the bag."""
-
-    model: Annotated[
-        str,
-        _question(
-            help='Language model that writes questions about images of the bag and answers them '
-            'from the map, e.g. gemini:gemini-2.5-flash; its keys and limits as for '
-            '`osmabench vqa`.'
-        ),
-    ] = ''
-    question_frames: Annotated[int, _question(min=1, help='Images to write about.')] = 10
-
-
 @with_option_groups
 def evaluate_bag(
     bag: Annotated[Path, typer.Argument(help='Bag with a map: folder, .mcap or .db3.')],
@@ -191,8 +172,6 @@ def evaluate_bag(
     alignment: AlignmentOptions,
     poses: PoseOptions,
     pairing: PairingOptions,
-    asked: QuestionOptions,
-    access: Annotated[ModelAccess, Named('base_url', 'cache', 'max_tokens', panel=QUESTIONS)],
 ) -> None:
     """Score the map that a bag holds; needs no ROS.
 
@@ -221,8 +200,6 @@ def evaluate_bag(
         scoring.settings.text_features,
         scoring.device.value,
         scoring.seed,
-        ModelSettings(model=asked.model, **access.model_dump()) if asked.model else None,
-        asked.question_frames,
     )
     if scoring.rerun is not None and not source.reference.exists:
         raise ConfigError('--rerun shows a map beside its reference; name one')

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from pathlib import Path
 from typing import Annotated
 
@@ -18,7 +17,6 @@ from osmabench_ros.scenes.importing import import_scene as import_scene_folder
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.worlds.parts import ColladaUp, WorldOptions
 from osmabench_ros.scenes.writing import CLASSES_FILE, write_habitat_dataset
-from osmabench_ros.suites.space3d.folder import GROUND_TRUTH
 
 
 def import_scene(
@@ -102,13 +100,6 @@ def import_scene(
         typer.echo(f'left out: {text}')
 
 
-class ExportForm(str, Enum):
-    """What a scene is exported as."""
-
-    HABITAT = 'habitat'
-    SPACE3D = 'space3d'
-
-
 def export_scene(
     reference: Annotated[
         str,
@@ -123,24 +114,11 @@ def export_scene(
     changes: Annotated[
         Path | None, typer.Option('--changes', help='YAML: what to change in the scene before.')
     ] = None,
-    form: Annotated[
-        ExportForm, typer.Option('--format', help='Habitat data set, or Space3D-Bench folder.')
-    ] = ExportForm.HABITAT,
-    images: Annotated[
-        bool, typer.Option('--images', help='For Space3D-Bench: each room from above, in img/.')
-    ] = False,
 ) -> None:
-    """Export a scene as a Habitat scene data set, or as a scene folder of Space3D-Bench."""
-    document = CLASSES_FILE if form is ExportForm.HABITAT else GROUND_TRUTH
-    check_folder(out, Existing.REPLACE if overwrite else Existing.REFUSE, document)
+    """Export a scene as a Habitat scene data set."""
+    check_folder(out, Existing.REPLACE if overwrite else Existing.REFUSE, CLASSES_FILE)
     made = validated(Changes, str(changes), str(changes)) if changes else ()
     exported = load_scene(reference, scene=scene, seed=seed, changes=made)
-    if form is ExportForm.SPACE3D:
-        from osmabench_ros.suites.space3d.export import export_space3d
-
-        questions = export_space3d(exported, out, seed=seed, images=images, overwrite=overwrite)
-        typer.echo(f'{out}: {len(questions)} questions, {len(exported.rooms)} rooms')
-        return
     config = write_habitat_dataset(exported, out, overwrite)
     typer.echo(
         f'{config}: {len(exported.objects)} objects, {len(exported.rooms)} rooms, '

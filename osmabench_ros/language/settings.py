@@ -88,13 +88,3 @@ class ModelAccess(ServerOptions):
             ledger=Account(prices, max_tokens=self.max_tokens, max_cost=self.max_cost),
             concurrency=self.concurrency,
         )
-
-
-class ModelSettings(ModelAccess):
-    """Which model to ask, e.g. ``'gemini:gemini-2.5-flash'``, and how."""
-
-    model: str
-
-    def client(self) -> ModelClient:
-        """Return a client for it; raises as `client_of`."""
-        return self.client_of(self.model)

@@ -22,7 +22,6 @@ BAG_SUITES = (
     'alignment',
     'bag_timing',
     STATISTICS,
-    'written_questions',
 )
 """Suites of the evaluation of a bag beside those that are configured."""
 

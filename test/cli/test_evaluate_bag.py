@@ -24,8 +24,6 @@ from runs.recorded_room import (
     true_poses,
     write_room,
 )
-from support import scripted_model
-from support.loopback_models import LoopbackModels, Misstep
 from support.recorded_messages import make, odometry, write_messages
 from typer.testing import CliRunner
 
@@ -33,7 +31,6 @@ from osmabench_ros.cli.main import app
 from osmabench_ros.errors import (
     ConfigError,
     ContractError,
-    IncompleteError,
     OsmabenchWarning,
     RequirementError,
     RunError,
@@ -238,12 +235,10 @@ def test_without_a_reference_the_map_is_described_and_the_report_says_so(tmp_pat
     assert own['map_staleness_max_s'] == pytest.approx(3.4)
     assert {record.suite for record in report.metrics} == {
         'exact_questions',
-        'written_questions',
         'map_statistics',
         'bag_timing',
     }
     assert values(out, 'exact_questions') == {'accuracy': None}
-    assert values(out, 'written_questions') == {'accuracy': None}
 
 
 def test_the_stacks_own_poses_are_scored(tmp_path: Path) -> None:
@@ -400,30 +395,6 @@ def test_trajectories_of_other_frames_are_scored_with_a_warning(
     for text, expected in zip(reported, warned, strict=True):
         assert f'the poses are {expected}' in text
         assert text in page
-
-
-def test_a_language_model_asks_about_the_images_where_there_is_no_reference(tmp_path) -> None:
-    with LoopbackModels(reply=scripted_model.reply) as server:
-        bag = write_room(tmp_path / 'bag', *images(), cloud(labelled_map()), labels())
-        words = ['--model', 'openai:m', '--base-url', server.url, '--cache', tmp_path / 'cache']
-        out = tmp_path / 'out'
-        server.always = Misstep('status', 401)
-        with pytest.raises(IncompleteError, match='2 of 2 descriptions unanswered: 401'):
-            evaluate(bag, out, *words, '--question-frames', 2)
-        assert not out.exists()
-        server.always = None
-        evaluate(bag, out, *words, '--question-frames', 2)
-        sent = json.dumps([item.body for item in server.received])
-    found = values(out, 'written_questions')
-    # The model answers "Yes", "1" and "chair" whatever it is asked.
-    assert 0 < found['accuracy'] < 1
-    assert sent.count('data:image/jpeg;base64,') >= 2
-    assert any('they are no ground truth' in item for item in report_of(out).remarks)
-    lines = (out / 'written_questions' / 'questions.jsonl').read_text().splitlines()
-    assert {json.loads(line)['evidence']['frames'][0] for line in lines} <= {0, 39}
-    bare = write_room(tmp_path / 'bare', cloud(labelled_map()), labels())
-    with pytest.raises(SequenceError, match='no topic of colour images.*leave out --model'):
-        evaluate(bare, tmp_path / 'none', *words)
 
 
 @pytest.mark.gl

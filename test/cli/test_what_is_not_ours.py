@@ -41,7 +41,6 @@ FOLDERS = {
     'record': 'record --out OUT --duration 1',
     'import-scene': 'import-scene IN/a.world --out OUT --overwrite',
     'export-scene': 'export-scene apartment --out OUT --overwrite',
-    'export-scene (space3d)': 'export-scene apartment --format space3d --out OUT --overwrite',
     'map import': 'map import pointcloud IN/map/cloud.ply --out OUT',
     'map label': 'map label IN/map --label-set IN/map/map.json --out OUT',
     'map export': 'map export ply IN/map --out OUT',

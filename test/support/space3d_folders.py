@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from osmabench_ros.suites.space3d.folder import ReferenceAnswer, ShownAnswer, write_folder
+from osmabench_ros.suites.space3d.folder import ReferenceAnswer, ShownAnswer
 
 QUESTIONS = {
     '1': 'How many chairs are there in the room?',
@@ -70,17 +70,22 @@ def picture() -> bytes:
 
 
 def made_folder(directory: Path, answers: dict[str, str] | None = None) -> Path:
-    """Write the scene folder, and answers to it, as files of a user's."""
-    made = directory.parent / f'made_{directory.name}'
-    write_folder(
-        made,
-        questions=QUESTIONS,
-        references=REFERENCES,
-        detections=DETECTIONS,
-        navmesh=(VERTICES, TRIANGLES),
-        images={'q2.png': picture()},
-    )
-    made.rename(directory)
-    chosen = ANSWERS if answers is None else answers
-    (directory / 'answers.json').write_text(json.dumps(chosen))
+    """Write the scene folder, and answers to it."""
+    for folder in ('misc', 'img'):
+        (directory / folder).mkdir(parents=True)
+    lines = [f'{len(VERTICES)} {len(TRIANGLES)}']
+    lines += [
+        ' '.join(f'{value:g}' for value in row)
+        for row in (*VERTICES.tolist(), *TRIANGLES.tolist())
+    ]
+    (directory / 'misc' / 'navmesh.txt').write_text('\n'.join(lines) + '\n')
+    (directory / 'img' / 'q2.png').write_bytes(picture())
+    references = {key: item.model_dump() for key, item in REFERENCES.items()}
+    for name, content in (
+        ('questions', QUESTIONS),
+        ('ground_truth', references),
+        ('misc/detections', DETECTIONS),
+        ('answers', ANSWERS if answers is None else answers),
+    ):
+        (directory / f'{name}.json').write_text(json.dumps(content))
     return directory

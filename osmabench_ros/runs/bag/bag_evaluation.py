@@ -30,8 +30,6 @@ from osmabench_ros.metrics.map_statistics import map_statistics
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.metrics.trajectory_records import TrajectoryScore, score_trajectory
 from osmabench_ros.runs.bag.bag_comparison import MAP_FOLDER, BagFigures, MapComparison, compared
-from osmabench_ros.runs.bag.bag_questions import SUITE as WRITTEN_SUITE
-from osmabench_ros.runs.bag.bag_questions import written_question_records
 from osmabench_ros.runs.bag.bag_settings import (
     BAG_SCHEMA,
     REFERENCE_FREE,
@@ -44,7 +42,6 @@ from osmabench_ros.runs.bag_content import BagContent, read_content
 from osmabench_ros.runs.config import Requirement, SuiteConfig
 from osmabench_ros.runs.evaluate.evaluation import REPORT, check_sources, versions
 from osmabench_ros.runs.evaluate.map_evaluation import UNKNOWN
-from osmabench_ros.runs.evaluate.questioned_map import published_graph
 from osmabench_ros.runs.identity import RunIdentity, SceneKey, Seeds
 from osmabench_ros.runs.prepare.recorded_trajectories import bag_trajectory, reference_topic
 from osmabench_ros.runs.requirement import Source, of_sources
@@ -177,8 +174,6 @@ def _true_poses(
 
 Found = TypeVar('Found')
 
-WRITTEN_FOLDER = 'written_questions'
-
 
 @dataclass(frozen=True, eq=False)
 class BagEvaluation:
@@ -255,7 +250,6 @@ class _Work:
         metrics = [
             *figures.metrics,
             *(trajectory.records if trajectory else ()),
-            *self._asked(recorded, identity, truth),
             *timing_records(content, topic),
             *map_statistics(recorded.semantic_map),
         ]
@@ -288,29 +282,6 @@ class _Work:
         self._remarks.append(REFERENCE_FREE)
         unasked = MetricRecord.not_applicable('exact_questions', '', 'accuracy')
         return BagFigures((), (unasked,), {'map': sha256_of(self._folder / MAP_FOLDER)})
-
-    def _asked(
-        self, recorded: RecordedMap, identity: RunIdentity, truth: GroundTruth | None
-    ) -> list[MetricRecord]:
-        """Return the accuracy of answers to questions of a language model, if there is one."""
-        source = self._source
-        client = None if source.model is None else source.model.client()
-        if client is None:
-            return [MetricRecord.not_applicable(WRITTEN_SUITE, '', 'accuracy')]
-        self._remarks.append(
-            f'questions and right answers are those that {client.name} wrote from images of the '
-            'bag: they are no ground truth'
-        )
-        return written_question_records(
-            self._bag,
-            self._content,
-            published_graph(recorded.semantic_map, truth, source.text_features),
-            client,
-            self._folder / WRITTEN_FOLDER,
-            most_frames=source.question_frames,
-            scene=str(identity.scene_key),
-            progress=self._progress,
-        )
 
     def _report(
         self,

@@ -9,7 +9,6 @@ from types import MappingProxyType
 
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.similarity import Similarity
-from osmabench_ros.language.settings import ModelSettings
 from osmabench_ros.metrics.message_timing import MessageTiming, Staleness
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.metrics.trajectory_records import TrajectorySettings
@@ -146,5 +145,3 @@ class BagSource:
     text_features: Mapping[str, Path] = field(default_factory=lambda: MappingProxyType({}))
     device: str = 'auto'
     seed: int = 0
-    model: ModelSettings | None = None
-    question_frames: int = 10

@@ -1,20 +1,17 @@
-"""Scene folders of Space3D-Bench: read with every fault named, and written."""
+"""Scene folders of Space3D-Bench: read with every fault named."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from osmabench_ros.base.files import Existing, filled_folder, write_text
 from osmabench_ros.base.limits.documents import read_json, read_text
 from osmabench_ros.base.limits.images import undecoded_image
 from osmabench_ros.base.limits.reading import read_bytes
@@ -263,32 +260,3 @@ def parse_navmesh(text: str, where: str) -> tuple[NDArray[np.float64], NDArray[n
         if place >= vertices and not ((found >= 0) & (found < vertices)).all():
             raise QuestionError(f'{where}:{number}: vertices are numbered 0 to {vertices - 1}')
     return points, faces
-
-
-def write_folder(
-    directory: Path,
-    *,
-    questions: Mapping[str, str],
-    references: Mapping[str, ReferenceAnswer],
-    detections: Mapping[str, Any],
-    navmesh: tuple[NDArray[np.floating], NDArray[np.integer]],
-    images: Mapping[str, bytes] | None = None,
-    overwrite: bool = False,
-) -> None:
-    """Write a scene folder; images by file name. RunError if there is one that is not ours."""
-    vertices, triangles = navmesh
-    lines = [f'{len(vertices)} {len(triangles)}']
-    lines += [' '.join(f'{value:.6g}' for value in row) for row in vertices.tolist()]
-    lines += [' '.join(map(str, row)) for row in triangles.tolist()]
-    existing = Existing.REPLACE if overwrite else Existing.REFUSE
-    with filled_folder(directory, existing, GROUND_TRUTH) as draft:
-        for name, data in (
-            (QUESTIONS, dict(questions)),
-            (GROUND_TRUTH, {key: item.model_dump() for key, item in references.items()}),
-            (DETECTIONS, dict(detections)),
-        ):
-            write_text(draft / name, json.dumps(data, indent=4) + '\n')
-        write_text(draft / NAVMESH, '\n'.join(lines) + '\n')
-        (draft / IMAGES).mkdir()
-        for name, picture in (images or {}).items():
-            (draft / IMAGES / name).write_bytes(picture)
