@@ -28,10 +28,10 @@ from osmabench_ros.ros.messages.evaluation_messages import (
 from osmabench_ros.ros.node.diagnostics import Health, Level
 from osmabench_ros.ros.node.lifecycle import BenchmarkNode, shortened
 from osmabench_ros.ros.node.node_process import run_node
+from osmabench_ros.ros.node.participants import check_publishers
 from osmabench_ros.ros.node.settings import EvaluatorSettings
 from osmabench_ros.ros.wire.checked_subscription import create_checked_subscription
 from osmabench_ros.ros.wire.qos import latched_profile
-from osmabench_ros.ros.wire.run_token import TokenCheck
 from osmabench_ros.runs.config import SuiteConfig
 from osmabench_ros.runs.evaluate.evaluation import (
     REPORT,
@@ -196,7 +196,6 @@ class EvaluatorNode(BenchmarkNode[EvaluatorSettings]):
             self.required('output_directory'),
         )
         refuse_foreign([self._evaluations.output_directory], folders=True)
-        self._check = TokenCheck(self)
         self._publisher = self.create_publisher(
             EvaluationReport, topics.EVALUATION, latched_profile()
         )
@@ -251,8 +250,7 @@ class EvaluatorNode(BenchmarkNode[EvaluatorSettings]):
         self._start()
 
     def _on_recorded_map(self, message: RecordedMap) -> None:
-        if not self._check.accepts(topics.RECORDED_MAP, message):
-            return
+        check_publishers(self, [topics.RECORDED_MAP])
         if message.is_final and message != self.recorded:
             self.recorded = message
             self._verdict = None

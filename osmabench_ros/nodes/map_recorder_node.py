@@ -32,11 +32,10 @@ from osmabench_ros.ros.node.frame_receiver import Acknowledger
 from osmabench_ros.ros.node.lifecycle import BenchmarkNode
 from osmabench_ros.ros.node.node_process import run_node
 from osmabench_ros.ros.node.participants import PERIOD_S as WATCH_PERIOD_S
-from osmabench_ros.ros.node.participants import STARTING_S, PublisherWatch, publishers_beside_stack
+from osmabench_ros.ros.node.participants import check_publishers
 from osmabench_ros.ros.node.settings import MapRecorderSettings
 from osmabench_ros.ros.wire.checked_subscription import create_checked_subscription
 from osmabench_ros.ros.wire.qos import frame_profile, latched_profile, lossless_profile
-from osmabench_ros.ros.wire.run_token import RunToken, TokenCheck
 from osmabench_ros.semantics.labels import LabelSet
 
 MAX_WAITING, MAX_WAITING_BYTES = 32, 2**28
@@ -116,8 +115,6 @@ class MapRecorderNode(BenchmarkNode[MapRecorderSettings]):
         self._snapshots: SnapshotFolder | None = None
         self._final: SemanticMapMessage | None = None
         self._arrival: MapArrival | None = None
-        self._token = RunToken()
-        self._check = TokenCheck(self, self._token if self.settings.signed else RunToken(''))
         self._frames = 0
         self._newest_stamp_ns = -1
         self._map_bytes = 0
@@ -137,13 +134,6 @@ class MapRecorderNode(BenchmarkNode[MapRecorderSettings]):
             self._samples = FrameSampler(frames, self.settings.sample_frames)
         self._subscribe(self.settings.pacing.lockstep)
         self.create_timer(WATCH_PERIOD_S, self.guarded(self._look_at_arrival))
-        if self.settings.watch_publishers:
-            self._watch = PublisherWatch(self, publishers_beside_stack(self.settings.participant))
-            self._watched_since_s = time.monotonic()
-            self.create_timer(WATCH_PERIOD_S, self.guarded(self._look_at_publishers))
-
-    def _look_at_publishers(self) -> None:
-        self._watch.check(starting=time.monotonic() - self._watched_since_s < STARTING_S)
 
     def _subscribe(self, lockstep: bool) -> None:
         frames = frame_profile(lockstep=lockstep)
@@ -184,7 +174,6 @@ class MapRecorderNode(BenchmarkNode[MapRecorderSettings]):
             'intermediate_maps': len(self._snapshots or ()),
             'map_bytes': self._map_bytes,
             'missing_chunks': missing,
-            'messages_ignored': self._check.count,
             'frames_acknowledged': self._frames,
         }
         return Health(level, message, values)
@@ -223,8 +212,7 @@ class MapRecorderNode(BenchmarkNode[MapRecorderSettings]):
         if self.settings.participant not in ('', message.participant):
             self.assembler.ignore(message.digest)
             return
-        if not self._check.accepts(topics.SEMANTIC_MAP, message):
-            return
+        check_publishers(self, [topics.SEMANTIC_MAP, topics.SEMANTIC_MAP_CHUNK])
         if self._final is not None:
             self._check_repeated(self._final, message)
             return
@@ -261,7 +249,7 @@ class MapRecorderNode(BenchmarkNode[MapRecorderSettings]):
             )
 
     def _on_chunk(self, message: SemanticMapChunk) -> None:
-        if self._final is None and self._check.accepts(topics.SEMANTIC_MAP_CHUNK, message):
+        if self._final is None:
             self._take(self.assembler.add(message))
 
     def _take(self, complete: tuple[SemanticMapMessage, bytes] | None) -> None:
@@ -306,7 +294,7 @@ class MapRecorderNode(BenchmarkNode[MapRecorderSettings]):
         self, announcement: SemanticMapMessage, semantic_map: SemanticMap
     ) -> RecordedMap:
         dense = semantic_map.dense
-        message = RecordedMap(
+        return RecordedMap(
             header=announcement.header,
             run_id=self.run_id,
             participant=announcement.participant,
@@ -316,8 +304,6 @@ class MapRecorderNode(BenchmarkNode[MapRecorderSettings]):
             point_count=0 if dense is None else len(dense.points),
             node_count=len(semantic_map.graph.nodes),
         )
-        self._token.sign(message)
-        return message
 
 
 main = partial(run_node, MapRecorderNode)

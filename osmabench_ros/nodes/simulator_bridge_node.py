@@ -37,23 +37,15 @@ from osmabench_ros.ros.node.diagnostics import Health
 from osmabench_ros.ros.node.lifecycle import BenchmarkNode, shortened
 from osmabench_ros.ros.node.node_process import run_node
 from osmabench_ros.ros.node.participants import PERIOD_S as WATCH_PERIOD_S
-from osmabench_ros.ros.node.participants import (
-    PublisherWatch,
-    missing_participants,
-    publishers_of_run,
-)
+from osmabench_ros.ros.node.participants import check_publishers, missing_participants
 from osmabench_ros.ros.node.run_control import RunControl, RunPhase, RunServices
 from osmabench_ros.ros.node.settings import BridgeSettings
 from osmabench_ros.ros.wire.checked_subscription import create_checked_subscription
 from osmabench_ros.ros.wire.qos import latched_profile
-from osmabench_ros.ros.wire.run_token import UNSIGNED, TokenCheck
 from osmabench_ros.simulation.frame_source import SimulatedFrame
 
 TICK_S = 0.005
 MATCH_PERIOD_S = 0.05
-
-CHANGE_S = 1.0
-"""How much later than the name of a node its publishers, which identify it, may be known."""
 
 
 class SimulatorBridgeNode(BenchmarkNode[BridgeSettings]):
@@ -71,9 +63,6 @@ class SimulatorBridgeNode(BenchmarkNode[BridgeSettings]):
         self._control = RunControl(value.start_paused)
         self._timer: Timer | None = None
         self._restarts: RestartWatch | None = None
-        self._change: AttentiveClock | None = None
-        declared = publishers_of_run(self.settings.participants, value.map_publisher)
-        self._watch = PublisherWatch(self, declared)
         self._every(WATCH_PERIOD_S, self._look_at_graph)
         self._text = ''
         source = self._source = open_source(value)
@@ -103,7 +92,6 @@ class SimulatorBridgeNode(BenchmarkNode[BridgeSettings]):
         self._run_info = self.create_publisher(RunInfo, topics.RUN_INFO, latched_profile())
         self._label_info = self.create_publisher(LabelInfo, topics.LABEL_INFO, latched_profile())
         self._acks = AckListener(self, self.settings.participants, self._on_ack)
-        self._check = TokenCheck(self)
         create_checked_subscription(
             self, RecordedMap, topics.RECORDED_MAP, self._on_recorded, latched_profile()
         )
@@ -171,7 +159,6 @@ class SimulatorBridgeNode(BenchmarkNode[BridgeSettings]):
             self._playing,
             len(self._source.frames),
             self._text,
-            self._acks.ignored,
         )
 
     def health(self) -> Health:
@@ -180,7 +167,7 @@ class SimulatorBridgeNode(BenchmarkNode[BridgeSettings]):
             return super().health()
         pacing = self.settings.pacing
         speed_factor = None if pacing.lockstep else pacing.speed_factor
-        return player_health(self._player, self.phase, speed_factor, self._acks.ignored)
+        return player_health(self._player, self.phase, speed_factor)
 
     @property
     def _playing(self) -> FramePlayer:
@@ -204,8 +191,8 @@ class SimulatorBridgeNode(BenchmarkNode[BridgeSettings]):
         return self.create_timer(period_s, self.guarded(callback))
 
     def _match(self) -> None:
-        missing = self._watch.check(starting=True)
-        missing += missing_participants(self, self.settings.participants)
+        check_publishers(self)
+        missing = missing_participants(self, self.settings.participants)
         if not missing:
             self._restarts = RestartWatch(self, [item.name for item in self.settings.participants])
             self._control.match()
@@ -217,50 +204,25 @@ class SimulatorBridgeNode(BenchmarkNode[BridgeSettings]):
                 'of the declared participants'
             )
 
-    def _look_at_graph(self, *, patient: bool = True) -> None:
-        # Before the first frame, and once the final map is recorded, anybody may come and go.
+    def _look_at_graph(self) -> None:
+        # Before the first frame, and once the final map is recorded, any node may come and go.
         if self._restarts is None:
             return
         if self.phase in (RunPhase.RUNNING, RunPhase.PAUSED) or self._map_is_due():
-            self._look_for_restarts(self._restarts, patient=patient)
-            self._watch.check(starting=self._change is not None)
-
-    def _look_for_restarts(self, restarts: RestartWatch, *, patient: bool) -> None:
-        try:
-            restarts.check(self._playing.published)
-        except ParticipantError as error:
-            if doubles := self._watch.check(starting=True):
-                raise ParticipantError(
-                    f'{error}; or another node took its name: {doubles[0]}'
-                ) from error
-            if self._change is None:
-                self._change = AttentiveClock()
-            if not patient or self._change.now_s() > CHANGE_S:
-                raise
-        else:
-            self._change = None
+            self._restarts.check(self._playing.published)
+            check_publishers(self)
 
     def _map_is_due(self) -> bool:
         recorders = self.count_publishers(self.resolve_topic_name(topics.RECORDED_MAP))
         return self.phase is RunPhase.FINISHED and recorders > 0
 
     def _on_recorded(self, message: RecordedMap) -> None:
-        if not self._check.accepts(topics.RECORDED_MAP, message):
-            return
         if message.is_final and self.phase is RunPhase.FINISHED:
-            self._look_at_graph(patient=False)
+            self._look_at_graph()
             self._restarts = None
 
     def _tick(self) -> None:
-        try:
-            self._playing.tick(self._after_change)
-        except ParticipantError as error:
-            if not self._acks.ignored:
-                raise
-            raise ParticipantError(
-                f'{error}. {self._acks.ignored} acknowledgements lacked the signature of the run '
-                f'token. {UNSIGNED}'
-            ) from error
+        self._playing.tick(self._after_change)
 
     def _after_change(self) -> None:
         if self.phase is RunPhase.RUNNING:

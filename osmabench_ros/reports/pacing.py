@@ -45,7 +45,7 @@ class StalenessRow:
 
 @dataclass(frozen=True)
 class PacingView:
-    """Rows of realtime runs, and counts of lockstep runs, of frames lost and messages ignored.
+    """Rows of realtime runs, and counts of lockstep runs and of frames lost.
 
     `beside` says how many realtime runs may have shared the machine with how many others at most.
     """
@@ -56,7 +56,6 @@ class PacingView:
     lockstep_runs: int
     lockstep_frames: int
     lockstep_lost: int
-    ignored: int
     alone: int
     beside: tuple[tuple[int, int], ...]
 
@@ -95,7 +94,6 @@ def pacing_view(runs: Sequence[Run]) -> PacingView:
         len(lockstep),
         sum(item.frames for item in lockstep),
         sum(node.dropped or 0 for item in lockstep for node in item.participants),
-        sum(sum(item.measured.ignored.values()) for item in timed),
         at_once.pop(1, 0),
         tuple((runs, most - 1) for most, runs in sorted(at_once.items())),
     )

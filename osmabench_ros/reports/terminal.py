@@ -72,8 +72,6 @@ def print_pacing(runs: Sequence[RunReport], directory: Path, console: Console) -
         console.print(_pacing_table(realtime))
     if lockstep:
         console.print(_lockstep(lockstep), highlight=False)
-    if ignored := sum(sum(measured.ignored.values()) for _, measured in timed):
-        console.print(f'[red]{ignored} messages without the run token were ignored[/]')
 
 
 def _lockstep(runs: Sequence[Measurements]) -> str:

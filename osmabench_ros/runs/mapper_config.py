@@ -124,8 +124,6 @@ class MapperConfig(Settling):
     acks : bool
         Whether that node acknowledges frames. By default one with a `map_topic` does not, and
         one that publishes `semantic_map` does. Runs of one that does not are realtime.
-    token : bool
-        Whether that node signs what it publishes with the token of the run, as `Participant` does.
     map_topic, map_type : str
         Where and as what the node of `command` publishes its map, if not as `semantic_map`.
     stack : str
@@ -148,7 +146,6 @@ class MapperConfig(Settling):
     options: dict[str, Any] = Field(default_factory=dict)
     command: tuple[str, ...] = ()
     acks: bool = True
-    token: bool = True
     map_topic: str = ''
     map_type: MapType = POINT_CLOUD
     stack: PathText = ''

@@ -126,18 +126,3 @@ def test_edges_that_are_no_tree_are_refused_by_their_key(
 ) -> None:
     with pytest.raises(ConfigError, match=reason):
         specs(tmp_path, {'name': 'mine', 'command': ['mine'], 'transforms': edges})
-
-
-@pytest.mark.parametrize('topic', ['', '/cloud'])
-@pytest.mark.parametrize('token', [True, False])
-def test_a_node_without_the_token_is_believed_only_where_that_is_declared(
-    token: bool, topic: str, tmp_path: Path
-) -> None:
-    mapper = {'name': 'mine', 'command': ['mine'], 'token': token, 'map_topic': topic}
-    nodes = specs(tmp_path, mapper)
-    bridge = nodes['simulator_bridge'].settings
-    name = 'method' if topic else 'mapper:acks'
-    assert f'{name}{"" if token else ":unsigned"}' in map(str, bridge.participants)
-    assert bridge.map_publisher == 'mapper'
-    # The adapter of a map topic is ours and signs.
-    assert nodes['map_recorder'].settings.signed is (token or bool(topic))

@@ -25,8 +25,8 @@ ROGUES = {
     'huge': 'topic "semantic_map": a message of 34603',
     'wrong_qos': 'QoS of publisher simulator_bridge (reliable, volatile) and subscriber mapper',
     'volatile_map': 'topic "semantic_map": QoS of publisher mapper',
-    'intruder': 'topic "/semantic_map": published by /intruder',
-    'double': 'or another node took its name: topic "/semantic_map": several nodes called /mapper',
+    'intruder': 'topic "/semantic_map" has 2 publishers: /intruder and /mapper',
+    'double': 'node "mapper" was started again after 3 frames, which it has forgotten, or another',
     'no_map': 'topic "semantic_map": the mapper published no map with is_final',
     'stop_nodes': 'no acknowledgement of frame 2 from',
     'stop_evaluator': 'no evaluation within 8 s',
@@ -108,7 +108,7 @@ def test_a_mapper_that_is_started_anew_ends_the_run(
     config = small_config(mappers=[foreign(mischief)], pacing=pacing)
     prepared.put_into(tmp_path / 'runs', config)
     text = failure(tmp_path, start(tmp_path, config))
-    assert f'node "mapper" was started anew after {frames} frames' in text
+    assert f'node "mapper" was started again after {frames} frames' in text
 
 
 def test_a_simulator_whose_clock_stops_ends_the_run(

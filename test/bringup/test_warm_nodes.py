@@ -52,7 +52,6 @@ class Runs:
             'PYTHONPATH': str(TESTS),
             'PYTHONUNBUFFERED': '1',
             'OSMABENCH_RUN': folder.name,
-            'OSMABENCH_RUN_TOKEN': f'token {self.count}',
             'ROS_DOMAIN_ID': str(self.count),
             **environment,
         }
@@ -84,8 +83,8 @@ def test_a_second_run_finds_the_process_as_the_first_did(runs: Runs) -> None:
     assert f'process {first.pid} hosts node 2 in {Path.cwd()}' in again
     for number, text in ((1, said), (2, again)):
         assert (
-            f"{{'OSMABENCH_RUN': 'run_{number}', 'OSMABENCH_RUN_TOKEN': 'token {number}', "
-            f"'ROS_DOMAIN_ID': '{number}', 'LEFT_BEHIND': None}}"
+            f"{{'OSMABENCH_RUN': 'run_{number}', 'ROS_DOMAIN_ID': '{number}', "
+            "'LEFT_BEHIND': None}"
         ) in text
         assert text.count('UserWarning: said in every run') == 1
 

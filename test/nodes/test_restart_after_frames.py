@@ -63,7 +63,7 @@ def test_before_its_final_map_is_recorded_it_ends_the_run(audience: Audience, br
     returned.destroy_node()
     assert bridge.returncode != 0
     assert audience.state.state == RunState.STATE_FAILED
-    assert 'node "audience" was started anew after 4 frames' in audience.state.message
+    assert 'node "audience" was started again after 4 frames' in audience.state.message
 
 
 def test_one_that_came_back_and_gave_its_map_at_once_ends_the_run(

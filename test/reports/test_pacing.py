@@ -52,21 +52,6 @@ def test_the_terminal_tells_the_same(matrix: Matrix) -> None:
     assert 'no frame is lost in lockstep: 24 frames in 2 runs' in text
 
 
-def test_messages_that_did_not_count_are_told(matrix: Matrix) -> None:
-    assert 'without the run token' not in printed(matrix.report, matrix.root)
-    file = matrix.plans[0].directory / 'timings.json'
-    text = file.read_text()
-    ignored = {'frame_ack': 5, 'semantic_map': 2}
-    file.write_text(json.dumps({**json.loads(text), 'messages_ignored': ignored}))
-    try:
-        assert '7 messages without the run token were ignored' in printed(
-            matrix.report, matrix.root
-        )
-        assert pacing_view(joined(matrix.plans, matrix.report.runs)).ignored == 7
-    finally:
-        file.write_text(text)
-
-
 def test_a_run_without_records_has_a_row(tmp_path: Path) -> None:
     run = RunReport(run_id='a.b.c', status=Status.COMPLETE)
     text = printed(MatrixReport(name='n', passed=True, runs=(run,)), tmp_path)

@@ -1,4 +1,4 @@
-"""A message that lies about its size, over DDS."""
+"""Messages that do not fit are refused with their topic, and the next one is taken."""
 
 import struct
 import time
@@ -10,26 +10,55 @@ import pytest
 pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')
 
-from osmabench_ros.msg import LabelInfo
+from osmabench_ros.msg import LabelInfo, RunInfo, SemanticMap
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.serialization import serialize_message
+from sensor_msgs.msg import Image
 
 from osmabench_ros.base import contract as topics
 from osmabench_ros.errors import ContractError
-from osmabench_ros.ros.wire.checked_subscription import create_checked_subscription
+from osmabench_ros.ros.wire.checked_subscription import (
+    MAX_BYTES,
+    MAX_MESSAGE_BYTES,
+    create_checked_subscription,
+    deserialize_checked,
+)
 from osmabench_ros.ros.wire.qos import latched_profile
+
+WHOLE = serialize_message(LabelInfo(name='true'))
+LIE = WHOLE[:-4] + struct.pack('<I', 2**31) + bytes(900_000)
+"""Claims two thousand million classes."""
+
+
+@pytest.mark.parametrize(
+    ('kind', 'limit'),
+    [
+        (RunInfo, MAX_BYTES[RunInfo]),
+        (SemanticMap, MAX_BYTES[SemanticMap]),
+        (Image, MAX_MESSAGE_BYTES),
+    ],
+)
+def test_a_message_larger_than_its_type_needs_is_refused(kind: type[Any], limit: int) -> None:
+    with pytest.raises(ContractError, match=f'topic "t": a message of .* bytes exceeds {limit}'):
+        deserialize_checked(bytes(limit + 1), kind, 't')
+
+
+@pytest.mark.parametrize('data', [b'', WHOLE[:3], WHOLE[:9], WHOLE[:-4], LIE])
+def test_a_message_that_is_cut_off_or_lies_is_refused(data: bytes) -> None:
+    with pytest.raises(ContractError, match=f'topic "t": {len(data)} bytes are not a LabelInfo'):
+        deserialize_checked(data, LabelInfo, 't')
 
 
 class Careful(Node):
-    """Remembers what it was told and what was refused, as BenchmarkNode's guard does."""
+    """Remembers what it received and what was refused, as BenchmarkNode's guard does."""
 
     def __init__(self, context: Any) -> None:
         super().__init__('careful', context=context)
-        self.heard: list[LabelInfo] = []
+        self.received: list[LabelInfo] = []
         self.refused: list[str] = []
         create_checked_subscription(
-            self, LabelInfo, topics.LABEL_INFO, self.heard.append, latched_profile()
+            self, LabelInfo, topics.LABEL_INFO, self.received.append, latched_profile()
         )
 
     def guarded(self, callback: Callable[..., None]) -> Callable[..., None]:
@@ -42,13 +71,11 @@ class Careful(Node):
         return call
 
 
-def test_a_lie_is_refused_by_name_and_the_truth_is_heard(ros_context: Any) -> None:
+def test_a_lie_is_refused_by_name_and_the_next_message_is_taken(ros_context: Any) -> None:
     node, liar = Careful(ros_context), Node('liar', context=ros_context)
     publisher = liar.create_publisher(LabelInfo, topics.LABEL_INFO, latched_profile())
     executor = SingleThreadedExecutor(context=ros_context)
     executor.add_node(node)
-    whole = serialize_message(LabelInfo(name='true'))
-    lie = whole[:-4] + struct.pack('<I', 2**31) + bytes(900_000)
 
     def publish_until(done: Callable[[], bool], data: bytes) -> None:
         deadline = time.monotonic() + 120
@@ -57,7 +84,7 @@ def test_a_lie_is_refused_by_name_and_the_truth_is_heard(ros_context: Any) -> No
             publisher.publish(data)
             executor.spin_once(timeout_sec=0.2)
 
-    publish_until(lambda: bool(node.refused), lie)
-    assert 'topic "label_info": classes claims 2147483648 elements' in node.refused[0]
-    publish_until(lambda: bool(node.heard), whole)
-    assert node.heard[0].name == 'true'
+    publish_until(lambda: bool(node.refused), LIE)
+    assert 'topic "label_info": 900' in node.refused[0]
+    publish_until(lambda: bool(node.received), WHOLE)
+    assert node.received[0].name == 'true'

@@ -8,25 +8,30 @@ import pytest
 pytest.importorskip('rclpy')
 pytestmark = pytest.mark.ros
 
+import rclpy
 from rclpy.node import Node
 from support.waiting import wait_until
 
+from osmabench_ros.base import contract as topics
+from osmabench_ros.base.contract import BRIDGE, CONTRACT
 from osmabench_ros.errors import ParticipantError
 from osmabench_ros.nodes.simulator_bridge.ack_listener import RestartWatch
+from osmabench_ros.ros.messages.message_definitions import message_class
 from osmabench_ros.ros.node.participants import (
     DeclaredParticipant,
+    check_publishers,
     missing_participants,
     whereabouts,
 )
 
+UNKNOWN_NAME = '_NODE_NAME_UNKNOWN_'
 MAPPER = DeclaredParticipant(name='mapper', acks=False)
 ACKING = DeclaredParticipant(name='mapper', acks=True)
 
 
 @pytest.mark.parametrize('acks', [True, False])
-@pytest.mark.parametrize('signs', [True, False])
-def test_what_is_declared_of_a_participant_is_read_back(acks: bool, signs: bool) -> None:
-    declared = DeclaredParticipant(name='mapper', acks=acks, signs=signs)
+def test_what_is_declared_of_a_participant_is_read_back(acks: bool) -> None:
+    declared = DeclaredParticipant(name='mapper', acks=acks)
     assert DeclaredParticipant.parse(str(declared)) == declared
 
 
@@ -85,10 +90,79 @@ def test_a_second_stack_that_starts_during_a_run_is_no_restart(make: Any) -> Non
         try:
             watch.check(3)
         except ParticipantError as error:
-            return 'node "mapper" was started anew after 3 frames' in str(error)
+            return 'node "mapper" was started again after 3 frames' in str(error)
         return False
 
     wait_until(noticed)
+
+
+KINDS = {item.name: message_class(item.message_type) for item in CONTRACT}
+
+
+def publish(node: Node, *names: str) -> None:
+    for name in names:
+        node.create_publisher(KINDS[name], name, 1)
+
+
+def wait_for_publishers(node: Node, topic: str, count: int) -> None:
+    def named() -> bool:
+        infos = node.get_publishers_info_by_topic(str(node.resolve_topic_name(topic)))
+        return sum(UNKNOWN_NAME not in info.node_name for info in infos) == count
+
+    wait_until(named)
+
+
+@pytest.fixture
+def apart(ros_domain: int) -> Iterator[Callable[[str], Node]]:
+    """Makes nodes, each in a DDS participant of its own as a process has."""
+    made: list[tuple[rclpy.Context, Node]] = []
+
+    def node(name: str) -> Node:
+        context = rclpy.Context()
+        rclpy.init(context=context, domain_id=ros_domain, args=[])
+        made.append((context, Node(name, context=context)))
+        return made[-1][1]
+
+    yield node
+    for context, item in made:
+        item.destroy_node()
+        context.try_shutdown()
+
+
+def test_each_topic_but_acknowledgements_has_one_publisher(make: Any) -> None:
+    bridge, second = make(BRIDGE, '/'), make('second', '/')
+    publish(bridge, *KINDS)
+    check_publishers(bridge)
+    for topic in KINDS:
+        publisher = second.create_publisher(KINDS[topic], topic, 1)
+        wait_for_publishers(bridge, topic, 2)
+        if topic != topics.FRAME_ACK:
+            full = bridge.resolve_topic_name(topic)
+            words = f'topic "{full}" has 2 publishers: /second and /simulator_bridge'
+            with pytest.raises(ParticipantError, match=words):
+                check_publishers(bridge)
+        second.destroy_publisher(publisher)
+        wait_for_publishers(bridge, topic, 1)
+    check_publishers(bridge)
+
+
+def test_a_second_node_of_the_same_name_is_a_second_publisher(apart: Any) -> None:
+    bridge, own = apart(BRIDGE), apart('mapper')
+    publish(own, topics.SEMANTIC_MAP, topics.SEMANTIC_MAP)
+    wait_for_publishers(bridge, topics.SEMANTIC_MAP, 2)
+    check_publishers(bridge)
+    publish(apart('mapper'), topics.SEMANTIC_MAP)
+    wait_for_publishers(bridge, topics.SEMANTIC_MAP, 3)
+    with pytest.raises(ParticipantError, match='has 2 publishers: /mapper and /mapper'):
+        check_publishers(bridge)
+
+
+def test_stacks_in_namespaces_share_the_clock(make: Any) -> None:
+    bridges = [make(BRIDGE, namespace) for namespace in ('/a', '/b')]
+    for bridge in bridges:
+        publish(bridge, topics.RUN_STATE, topics.CLOCK)
+    wait_for_publishers(bridges[0], topics.CLOCK, 2)
+    check_publishers(bridges[0])
 
 
 def full_names(node: Node) -> list[str]:

@@ -40,7 +40,6 @@ def test_a_run_that_goes_well_is_ok_with_every_figure() -> None:
         'real_time_factor': 1.0,
         'frames_published': 100,
         'frames_dropped': 0,
-        'acks_ignored': 0,
         'mapper.frames_mapped': 100,
         'mapper.frames_dropped': 0,
         'mapper.latency_p50_s': 0.05,

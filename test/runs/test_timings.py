@@ -142,9 +142,7 @@ def test_a_mapper_that_says_nothing_lost_an_unknown_number_of_frames() -> None:
     assert MetricRecord.from_json({**found['records'][0], 'mode': ''}).value is None
 
 
-@pytest.mark.parametrize(
-    'changes', [{}, {'staleness': None, 'participants': ()}, {'ignored': {'frame_ack': 3}}]
-)
+@pytest.mark.parametrize('changes', [{}, {'staleness': None, 'participants': ()}])
 def test_measurements_come_back_from_the_file(tmp_path: Path, changes: dict) -> None:
     file = tmp_path / 'timings.json'
     assert read_measurements(file) is None

@@ -8,7 +8,7 @@ import threading
 import time
 import warnings
 
-FOUND = ('OSMABENCH_RUN', 'OSMABENCH_RUN_TOKEN', 'ROS_DOMAIN_ID', 'LEFT_BEHIND')
+FOUND = ('OSMABENCH_RUN', 'ROS_DOMAIN_ID', 'LEFT_BEHIND')
 hosted = 0
 
 

@@ -26,7 +26,6 @@ from osmabench_ros.bringup.spec.isolation import launch_environment
 from osmabench_ros.bringup.spec.node_spec import PACKAGE, NodeSpec
 from osmabench_ros.errors import ParticipantError, RunError
 from osmabench_ros.ros.wire.matched_client import MatchedClient
-from osmabench_ros.ros.wire.run_token import VARIABLE, new_token, token_of_shell
 
 LOOK_S = 0.5
 """How often to look whether the launch has been shut down meanwhile."""
@@ -106,8 +105,6 @@ class ManagedNodes:
         self._remappings = list((remappings or {}).items())
         self._over = False
         self._folder = TemporaryDirectory(prefix='osmabench_launch_')
-        # A single node has no other nodes that need to recognise its messages.
-        self._token = token_of_shell() or (new_token() if len(specs) > 1 else '')
 
     def actions(self) -> list[LaunchDescriptionEntity]:
         """Return everything that a launch description needs."""
@@ -136,7 +133,7 @@ class ManagedNodes:
             namespace=self._namespace,
             parameters=[spec.parameters(Path(self._folder.name))],
             remappings=self._remappings,
-            additional_env={**launch_environment(), VARIABLE: self._token},
+            additional_env=launch_environment(),
             sigterm_timeout=STOP_S,
             output='screen',
         )

@@ -16,12 +16,9 @@ from osmabench_ros.bringup.runner.processes import ManagedProcess
 from osmabench_ros.bringup.spec.isolation import MESSAGE_VARIABLE, SEGMENT_VARIABLE
 from osmabench_ros.bringup.spec.node_spec import NodeSpec
 from osmabench_ros.errors import RequirementError
-from osmabench_ros.ros.wire.run_token import VARIABLE as TOKEN_VARIABLE
 
 RUN_VARIABLE = 'OSMABENCH_RUN'
-OF_A_RUN = frozenset(
-    {RUN_VARIABLE, TOKEN_VARIABLE, 'ROS_DOMAIN_ID', SEGMENT_VARIABLE, MESSAGE_VARIABLE}
-)
+OF_A_RUN = frozenset({RUN_VARIABLE, 'ROS_DOMAIN_ID', SEGMENT_VARIABLE, MESSAGE_VARIABLE})
 """Variables that a warm process takes on with a run; its shared memory keeps its size."""
 
 VERDICTS = (0, RequirementError.exit_code)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
@@ -20,14 +20,10 @@ from osmabench_ros.ros.node.diagnostics import complaints_of, values_of
 from osmabench_ros.ros.wire.checked_subscription import create_checked_subscription
 from osmabench_ros.ros.wire.matched_client import LifecycleClient, command_node
 from osmabench_ros.ros.wire.qos import diagnostics_profile, latched_profile, lossless_profile
-from osmabench_ros.ros.wire.run_token import RunToken, TokenCheck
 from osmabench_ros.runs.results.timings import Participation
 
 MAX_MAP_BYTES = 512 * 2**20
 """Largest announcement of a map; it holds the scene graph and no points."""
-
-MAX_NAMES, MAX_TEXT, MAX_FRAMES = 100, 4000, 100_000
-"""What is kept of messages that anybody may send: names, characters and stamps of each."""
 
 
 class RunObserver:
@@ -38,9 +34,6 @@ class RunObserver:
         domain: int,
         start_timeout_s: float,
         clock: Callable[[], float] = time.monotonic,
-        *,
-        token: str = '',
-        unsigned: Collection[str] = (),
     ) -> None:
         self._resources = ExitStack()
         self._node, self.executor = self._resources.enter_context(
@@ -50,7 +43,6 @@ class RunObserver:
         self.state = RunState()
         self.staleness = StalenessMeter()
         self._clock = clock
-        self._check = TokenCheck(self._node, RunToken(token), unsigned)
         self._acknowledged: dict[str, dict[int, tuple[bool, float]]] = {}
         self._frames_used: dict[str, int] = {}
         self._frames: list[tuple[int, float]] = []
@@ -83,12 +75,8 @@ class RunObserver:
 
     def on_ack(self, message: Any) -> None:
         """Count the acknowledgement of a participant."""
-        if not self._check.accepts(topics.FRAME_ACK, message, message.participant):
-            return
         spent = message.processing_time
-        frames = _entry(self._acknowledged, message.participant, dict)
-        if frames is None or len(frames) >= MAX_FRAMES:
-            return
+        frames = self._acknowledged.setdefault(message.participant, {})
         # Repeated for the first frame; the first acknowledgement counts.
         frames.setdefault(
             stamp_from_message(message.header.stamp),
@@ -108,9 +96,7 @@ class RunObserver:
 
     def on_diagnostics(self, message: Any) -> None:
         """Keep what nodes complain about."""
-        for node, text in complaints_of(message).items():
-            if _entry(self.complaints, node, str) is not None:
-                self.complaints[node] = text[:MAX_TEXT]
+        self.complaints |= complaints_of(message)
         values = values_of(message, EVALUATOR)
         # Anybody may publish there.
         with contextlib.suppress(KeyError, ValueError):
@@ -121,12 +107,9 @@ class RunObserver:
 
     def on_map(self, message: Any) -> None:
         """Note who publishes maps, and whether one is final."""
-        if not self._check.accepts(topics.SEMANTIC_MAP, message, message.participant):
-            return
         now_s = self._clock()
         self.staleness.mapped(stamp_from_message(message.header.stamp), now_s)
-        if _entry(self._frames_used, message.participant, int) is not None:
-            self._frames_used[message.participant] = message.frames_used
+        self._frames_used[message.participant] = message.frames_used
         if message.is_final:
             if not self.final_map_from:
                 self._map_s = now_s
@@ -139,10 +122,6 @@ class RunObserver:
             return None
         # They come by two topics, in any order.
         return max(0.0, self._map_s - self._ended_s)
-
-    def ignored(self) -> dict[str, int]:
-        """Return how many messages lacked the signature of the run token, by topic."""
-        return dict(self._check.ignored)
 
     def complaint(self, node: str) -> str:
         """Return the last problem that a node reported; empty if none."""
@@ -209,13 +188,6 @@ class RunObserver:
     def close(self) -> None:
         """End the node."""
         self._resources.close()
-
-
-def _entry(known: dict[str, Any], name: str, default: Callable[[], Any]) -> Any:
-    """Return the entry of a name, made if it is new; None if there are too many."""
-    if name not in known and (len(known) >= MAX_NAMES or len(name) > MAX_TEXT):
-        return None
-    return known.setdefault(name, default())
 
 
 def _known(value: float) -> float | None:

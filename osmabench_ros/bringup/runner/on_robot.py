@@ -26,7 +26,6 @@ from osmabench_ros.ros.node.settings import (
     MapAdapterSettings,
     MapRecorderSettings,
 )
-from osmabench_ros.ros.wire.run_token import token_of_shell
 from osmabench_ros.runs.bag.bag_settings import BagReport
 from osmabench_ros.runs.config import MatrixConfig, PacingConfig, PacingMode
 from osmabench_ros.runs.evaluate.evaluation import REPORT
@@ -103,9 +102,6 @@ def _recorder(settings: OnRobot) -> NodeSpec:
             map_directory=(settings.out / MAP_FOLDER).absolute(),
             frames_directory=(settings.out / FRAMES_FOLDER).absolute(),
             participant=MAPPER if adapted else '',
-            # What runs already has a token only if the shell has it.
-            signed=adapted or bool(token_of_shell()),
-            watch_publishers=True,
             pacing=PacingConfig(mode=PacingMode.REALTIME),
             exit_when_done=settings.ground_truth is None,
         ),

@@ -21,7 +21,6 @@ from osmabench_ros.bringup.spec.isolation import environment, isolated_environme
 from osmabench_ros.bringup.spec.mapping_nodes import STACK_FOLDER, stack_folder
 from osmabench_ros.bringup.spec.node_spec import METHOD, NodeSpec
 from osmabench_ros.errors import IncompleteError, OsmabenchError, ParticipantError, RunError
-from osmabench_ros.ros.wire.run_token import VARIABLE, new_token
 from osmabench_ros.runs.evaluate.evaluation import (
     INCOMPLETE,
     EvaluationInputs,
@@ -60,19 +59,17 @@ def _run_live(
     logs = plan.directory / 'logs'
     with ExitStack() as stack:
         domain = stack.enter_context(private_domain())
-        token = new_token()
         isolated = isolated_environment(domain, runs_at_once)
         processes: dict[str, ManagedProcess] = {}
         stack.callback(_stop_all, processes)
-        variables = {**isolated, RUN_VARIABLE: plan.directory.name, VARIABLE: token}
+        variables = {**isolated, RUN_VARIABLE: plan.directory.name}
         progress(f'starting nodes in ROS domain {domain}', 0.0)
         for spec in specs:
             processes[spec.name] = nodes.start(spec, logs, variables)
-        unsigned = [spec.name for spec in specs if not spec.signs]
         # DDS reads its settings when a participant is made, from this process' environment alone.
         with environment(isolated):
             # While nodes start: what they say before they are brought up is latched.
-            observer = RunObserver(domain, START_TIMEOUT_S, token=token, unsigned=unsigned)
+            observer = RunObserver(domain, START_TIMEOUT_S)
         stack.callback(observer.close)
         run = _LiveRun(plan, specs, processes, observer, progress)
         try:
@@ -198,7 +195,6 @@ class _LiveRun:
             watch.staleness.result(),
             watch.speed_factor(),
             on_gpu,
-            watch.ignored(),
             runs_at_once,
             watch.final_map_s,
         )

@@ -54,9 +54,8 @@ def sequence_player(sequence: Path, values: Mapping[str, Any]) -> NodeSpec:
 def nodes_of_run(plan: RunPlan, work: Path | None = None) -> list[NodeSpec]:
     """Return the nodes of a prepared run, the bridge last, because it waits for the others."""
     mapping = mapping_nodes(plan, work or plan.directory / STACK_FOLDER)
-    signed = all(spec.signs for spec in mapping if spec.name == MAPPER)
     own_topics = [topic for spec in mapping for topic in spec.topics]
-    recorders = [_recorder(plan, signed), *bag_recorder(plan, own_topics)]
+    recorders = [_recorder(plan), *bag_recorder(plan, own_topics)]
     followers = [*mapping, *recorders, _evaluator(plan)]
     return [*followers, _bridge(plan, followers, mapping[0].tf)]
 
@@ -66,7 +65,7 @@ def participants_of(specs: Sequence[NodeSpec]) -> tuple[DeclaredParticipant, ...
     found = []
     for spec in specs:
         if spec.is_node and spec.participant:
-            found.append(DeclaredParticipant(name=spec.name, acks=spec.acks, signs=spec.signs))
+            found.append(DeclaredParticipant(name=spec.name, acks=spec.acks))
         found += [DeclaredParticipant(name=name, acks=False) for name in spec.participants]
     return tuple(found)
 
@@ -81,7 +80,6 @@ def bridge_settings(plan: RunPlan) -> BridgeSettings:
         run_id=identity.run_id,
         mapper=identity.mapper,
         config_sha256=config_digest(config),
-        map_publisher=MAPPER,
     )
     if plan.scene.sequence is not None:
         played = {'sequence': plan.scene.sequence.absolute(), 'sequence_topics': plan.scene.topics}
@@ -104,7 +102,7 @@ def _bridge(plan: RunPlan, followers: Sequence[NodeSpec], tf: TfSettings) -> Nod
     return NodeSpec(BRIDGE, 'simulator_bridge_node', settings, participant=False)
 
 
-def _recorder(plan: RunPlan, signed: bool) -> NodeSpec:
+def _recorder(plan: RunPlan) -> NodeSpec:
     return NodeSpec(
         RECORDER,
         'map_recorder_node',
@@ -112,7 +110,6 @@ def _recorder(plan: RunPlan, signed: bool) -> NodeSpec:
             map_directory=plan.map_directory,
             frames_directory=plan.frames_directory,
             participant=MAPPER,
-            signed=signed,
             pacing=plan.pacing_config,
             keep_intermediate_maps=plan.config.evaluation.map_every_frames > 0,
         ),

@@ -114,7 +114,6 @@ def _foreign(name: str, plan: RunPlan) -> NodeSpec:
         command=tuple(_with_seed(part, plan) for part in mapper.command),
         managed=False,
         acks=mapper.acks,
-        signs=mapper.token,
         tf=tf_settings(mapper),
     )
 

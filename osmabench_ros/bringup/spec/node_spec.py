@@ -29,8 +29,8 @@ class NodeSpec:
     A process may host a node of ours after another of the same `module` and bundled `method`.
 
     `topics` are those of a stack that have its map and pose, which a bag of the run holds too;
-    `tf` is of the node that maps; `signs` with the token of the run; with `ends_run` its end is
-    the end of the run and its exit code the verdict.
+    `tf` is of the node that maps; with `ends_run` its end is the end of the run and its exit code
+    the verdict.
     """
 
     name: str
@@ -44,7 +44,6 @@ class NodeSpec:
     participants: tuple[str, ...] = ()
     topics: tuple[str, ...] = ()
     tf: TfSettings = field(default_factory=TfSettings)
-    signs: bool = True
     ends_run: bool = False
     method: str = ''
 

@@ -19,7 +19,6 @@ from osmabench_ros.ros.node.lifecycle import BenchmarkNode
 from osmabench_ros.ros.node.participants import DeclaredParticipant, whereabouts
 from osmabench_ros.ros.wire.checked_subscription import deserialize_checked
 from osmabench_ros.ros.wire.qos import full_name, lossless_profile
-from osmabench_ros.ros.wire.run_token import TokenCheck
 
 LATENCY_PERCENTILES = (50, 95, 99, 100)
 
@@ -127,9 +126,9 @@ class RestartWatch:
         for name, found in self._look().items():
             if not found <= self._known.setdefault(name, found):
                 raise ParticipantError(
-                    f'node "{name}" was started anew after {frames_published} frames: it has '
-                    'forgotten them, and its map would lack them. Find out why it ended, and '
-                    'repeat the run'
+                    f'node "{name}" was started again after {frames_published} frames, which it '
+                    'has forgotten, or another node has taken its name. Find out why, and repeat '
+                    'the run'
                 )
 
     def _look(self) -> dict[str, Identities]:
@@ -141,12 +140,8 @@ class RestartWatch:
         return {name: frozenset(identities) for name, identities in found.items()}
 
 
-AT_ONCE = 1000
-"""Acknowledgements before timers and services have their turn."""
-
-
 class AckListener:
-    """Takes signed `frame_ack` of declared participants; `on_ack` gets each and its age in s."""
+    """Takes `frame_ack` of declared participants; `on_ack` gets each and its age in seconds."""
 
     def __init__(
         self,
@@ -155,11 +150,9 @@ class AckListener:
         on_ack: Callable[[Acknowledgement, float], None],
     ) -> None:
         self._on_ack = on_ack
-        acking = [item for item in participants if item.acks]
-        self._names = frozenset(item.name for item in acking)
-        self._check = TokenCheck(node, unsigned=[item.name for item in acking if not item.signs])
-        take = node.guarded(self._take_all)
-        self._subscription = node.create_subscription(
+        self._names = frozenset(item.name for item in participants if item.acks)
+        take = node.guarded(self._take)
+        node.create_subscription(
             FrameAck,
             topics.FRAME_ACK,
             # rclpy gives the time of arrival to a callback that takes two arguments.
@@ -168,27 +161,9 @@ class AckListener:
             raw=True,
         )
 
-    @property
-    def ignored(self) -> int:
-        """Number of acknowledgements without the signature of the run token."""
-        return self._check.count
-
-    def _take_all(self, data: bytes, info: Mapping[str, Any]) -> None:
-        """Take all waiting messages: an executor takes only one a round, too slow for a flood."""
-        self._take(data, info)
-        for _ in range(AT_ONCE):
-            handle = self._subscription.handle
-            with handle:
-                taken = handle.take_message(FrameAck, True)
-            if taken is None:
-                return
-            self._take(*taken)
-
     def _take(self, data: bytes, info: Mapping[str, Any]) -> None:
         message = deserialize_checked(data, FrameAck, topics.FRAME_ACK)
         if message.participant not in self._names:
-            return
-        if not self._check.accepts(topics.FRAME_ACK, message, message.participant):
             return
         ack = Acknowledgement(
             message.participant,

@@ -250,9 +250,7 @@ RUNS_FREE = (
 )
 
 
-def player_health(
-    player: FramePlayer, phase: RunPhase, speed_factor: float | None, acks_ignored: int = 0
-) -> Health:
+def player_health(player: FramePlayer, phase: RunPhase, speed_factor: float | None) -> Health:
     """Return the health of a run; its `speed_factor` is None in lockstep."""
     summaries = player.summaries()
     message, level = phase.name.lower(), Level.OK
@@ -263,8 +261,6 @@ def player_health(
         faults.insert(0, f'frames come at {factor:.2g} of real time instead of {speed_factor:g}')
     if player.runs_free:
         faults.insert(0, RUNS_FREE)
-    if acks_ignored:
-        faults.append(f'{acks_ignored} acknowledgements without the run token ignored')
     if faults:
         message, level = f'{message}: {"; ".join(faults)}', Level.WARN
     values: dict[str, float | str] = {
@@ -272,7 +268,6 @@ def player_health(
         'real_time_factor': factor,
         'frames_published': player.published,
         'frames_dropped': sum(item.dropped for item in summaries),
-        'acks_ignored': acks_ignored,
     }
     for item in summaries:
         values |= _values(item)
@@ -331,12 +326,7 @@ def run_info_message(source: BridgeSource, settings: BridgeSettings, stamp_ns: i
 
 
 def run_state_message(
-    run_id: str,
-    phase: RunPhase,
-    player: FramePlayer,
-    frames_total: int,
-    text: str,
-    acks_ignored: int,
+    run_id: str, phase: RunPhase, player: FramePlayer, frames_total: int, text: str
 ) -> RunState:
     """Return run_state; `text` says what the run waits for, or why it failed."""
     summaries = player.summaries()
@@ -348,7 +338,6 @@ def run_state_message(
         frames_dropped=sum(item.dropped for item in summaries),
         rate=player.rate_hz,
         message=text,
-        acks_ignored=acks_ignored,
         participants=[_participant_state(item) for item in summaries],
     )
     if player.newest is not None:

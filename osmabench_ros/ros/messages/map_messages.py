@@ -38,7 +38,6 @@ from osmabench_ros.ros.messages.poses import (
     vector_message,
 )
 from osmabench_ros.ros.wire.qos import latched_profile, lossless_profile
-from osmabench_ros.ros.wire.run_token import RunToken
 from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph, SceneNode
 
@@ -246,11 +245,10 @@ def map_to_messages(
 
 
 class MapPublisher:
-    """Publishes maps of one participant, signed with the token of the run if it has one."""
+    """Publishes maps of one participant."""
 
     def __init__(self, node: Node, participant: str) -> None:
         self._participant = participant
-        self._token = RunToken()
         self._map = node.create_publisher(
             SemanticMapMessage, topics.SEMANTIC_MAP, latched_profile()
         )
@@ -268,10 +266,8 @@ class MapPublisher:
     def publish(self, semantic_map: SemanticMap, *, is_final: bool) -> None:
         """Publish a map, the announcement first."""
         announcement, chunks = map_to_messages(semantic_map, self._participant, is_final=is_final)
-        self._token.sign(announcement)
         self._map.publish(announcement)
         for chunk in chunks:
-            self._token.sign(chunk)
             self.chunks.publish(chunk)
         graph = semantic_map.graph
         colors = node_colors(graph, semantic_map.label_set)

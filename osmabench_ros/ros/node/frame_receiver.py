@@ -29,7 +29,6 @@ from osmabench_ros.ros.messages.poses import (
 )
 from osmabench_ros.ros.wire.checked_subscription import create_checked_subscription
 from osmabench_ros.ros.wire.qos import frame_profile, lossless_profile
-from osmabench_ros.ros.wire.run_token import RunToken
 
 MAX_PENDING = 32
 """Incomplete frames that are kept; older ones are given up and counted."""
@@ -207,11 +206,10 @@ UNCOUNTED = 2**32 - 1
 
 
 class Acknowledger:
-    """Publishes `frame_ack` for a participant, signed with the token of the run if it has one."""
+    """Publishes `frame_ack` for a participant."""
 
     def __init__(self, node: Node, participant: str) -> None:
         self._participant = participant
-        self._token = RunToken()
         self._publisher = node.create_publisher(FrameAck, topics.FRAME_ACK, lossless_profile())
 
     def acknowledge(
@@ -230,5 +228,4 @@ class Acknowledger:
             mapped=mapped,
         )
         message.header.stamp = stamp_to_message(stamp_ns)
-        self._token.sign(message)
         self._publisher.publish(message)

@@ -148,10 +148,8 @@ class BridgeSettings(Strict):
     start_paused: bool = setting(False, 'Publish nothing before start_run or step_run.')
     participants: Participants = setting(
         (),
-        'Nodes to wait for: NAME, or NAME:acks if it acknowledges frames; :unsigned '
-        'behind that if it does not know the run token.',
+        'Nodes to wait for: NAME, or NAME:acks if it acknowledges frames.',
     )
-    map_publisher: str = setting('', 'Only node that may publish the map; empty for any.')
 
 
 class MapperSettings(Strict):
@@ -201,15 +199,11 @@ class MapRecorderSettings(Strict):
     keep_intermediate_maps: bool = setting(
         False, 'Also keep maps that are not final, in a folder beside the final map.'
     )
-    signed: bool = setting(True, 'Take only maps with the run token, if this node was given one.')
     chunk_timeout_s: float = setting(
         20.0, 'Longest wait for the next chunk of a map.', 0.1, 86_400
     )
     map_rate_mib_s: float = setting(
         4.0, 'Slowest rate of an announced map, MiB a second.', 1e-6, 1e6
-    )
-    watch_publishers: bool = setting(
-        False, 'End if undeclared nodes publish; a bridge does it otherwise.'
     )
     max_snapshots: int = setting(100, 'Most intermediate maps that are kept.', 2, 100_000)
     exit_when_done: bool = setting(False, 'End with exit code 0 once the final map is written.')

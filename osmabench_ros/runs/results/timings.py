@@ -87,9 +87,8 @@ class Measurements:
     `pacing` and `speed_factor`, stamp seconds per wall second, are as they really were;
     `mapping_s` is what the mapper spent on frames, `final_map_s` the wall time from the last of
     them to its final map, in which a method that runs offline does its work. The speed of one
-    frame is None, an unknown time 0; GPU memory lacks nodes that used none. `ignored` counts
-    messages by topic without the signature of the run token; `runs_at_once` is how many runs may
-    have shared the machine.
+    frame is None, an unknown time 0; GPU memory lacks nodes that used none. `runs_at_once` is how
+    many runs may have shared the machine.
     """
 
     pacing: str
@@ -101,7 +100,6 @@ class Measurements:
     staleness: Staleness | None = None
     speed_factor: float | None = None
     peak_gpu_memory_bytes: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
-    ignored: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     runs_at_once: int = 1
     final_map_s: float | None = None
 
@@ -147,7 +145,6 @@ def timings_of(identity: RunIdentity, measured: Measurements) -> dict[str, Any]:
         'peak_gpu_memory_bytes': dict(sorted(measured.peak_gpu_memory_bytes.items())),
         'mapper_peak_gpu_memory_bytes': measured.mapper_gpu_memory_bytes,
         'runs_at_once': measured.runs_at_once,
-        'messages_ignored': dict(sorted(measured.ignored.items())),
         'participants': [item.to_json() for item in measured.participants],
         'staleness': None if staleness is None else asdict(staleness),
         'records': [
@@ -173,7 +170,6 @@ def read_measurements(file: Path) -> Measurements | None:
             None if stale is None else Staleness(**stale),
             data['speed_factor'],
             data.get('peak_gpu_memory_bytes', {}),
-            data.get('messages_ignored', {}),
             data.get('runs_at_once', 1),
             data.get('final_map_s'),
         )
