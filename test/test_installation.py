@@ -84,6 +84,7 @@ def copy_source(to: Path) -> Path:
     return Path(shutil.copytree(REPOSITORY, to, ignore=made_here))
 
 
+@pytest.mark.full
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_the_command_of_the_readme_builds_a_workspace(tmp_path: Path) -> None:
@@ -120,7 +121,22 @@ def test_the_command_of_the_readme_builds_a_workspace(tmp_path: Path) -> None:
     assert (install / 'share/osmabench_ros/requirements/beside_ros.txt').exists()
     for program in ('lib/osmabench_ros/evaluator_node', 'bin/osmabench'):
         assert os.access(install / program, os.X_OK)
-        assert (install / program).read_text().startswith(f'#!{sys.prefix}/bin/python')
+        assert f'exec\' "{sys.prefix}/bin/python' in (install / program).read_text()
+
+
+def test_a_program_starts_an_interpreter_in_a_folder_of_any_name(tmp_path: Path) -> None:
+    interpreter = tmp_path / 'mein Ordner ü' / 'python'
+    interpreter.parent.mkdir()
+    interpreter.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    program = tmp_path / 'program'
+    template = (REPOSITORY / 'cmake' / 'script.py.in').read_text('utf-8')
+    program.write_text(
+        template.replace('@Python3_EXECUTABLE@', str(interpreter)).replace('@module@', 'cli.entry')
+    )
+    for file in (interpreter, program):
+        file.chmod(0o755)
+    printed = subprocess.check_output([str(program), '--version'], cwd=tmp_path, text=True)
+    assert printed.startswith('osmabench')
 
 
 def test_the_core_works_without_ros(tmp_path: Path) -> None:

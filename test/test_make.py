@@ -9,7 +9,7 @@ import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 SCRIPT = REPOSITORY / 'requirements' / 'install_debian.sh'
-NEEDED = ('bash', 'cat', 'grep', 'ls', 'make', 'mkdir', 'rm', 'sh', 'test', 'touch')
+NEEDED = ('bash', 'cat', 'grep', 'ls', 'make', 'mkdir', 'mktemp', 'rm', 'sh', 'test', 'touch')
 LAST = '${@: -1}'
 
 pytestmark = pytest.mark.skipif(
@@ -28,13 +28,13 @@ class System:
         self.list.write_text('# what is needed\n\ncmake\nwordnet-base\n')
         for name in NEEDED:
             (self.tools / name).symlink_to(str(shutil.which(name)))
-        self._tool('id', f'echo {user}')
-        self._tool('sudo', 'exit 1')
+        self.tool('id', f'echo {user}')
+        self.tool('sudo', 'exit 1')
         if debian:
-            self._tool('dpkg-query', f'[ -e "{self.installed}/{LAST}" ] && echo -n installed')
+            self.tool('dpkg-query', f'[ -e "{self.installed}/{LAST}" ] && echo -n installed')
             self.offer('cmake', 'wordnet-base')
 
-    def _tool(self, name: str, text: str) -> None:
+    def tool(self, name: str, text: str) -> None:
         file = self.tools / name
         file.write_text(f'#!{shutil.which("bash")}\n{text}\n')
         file.chmod(0o755)
@@ -42,12 +42,12 @@ class System:
     def offer(self, *packages: str, online: bool = True) -> None:
         known = f'{"|".join(packages)}) touch "{self.installed}/{LAST}";;'
         update = f'-qq) exit {0 if online else 100};;'
-        self._tool('apt-get', f'case {LAST} in {known} {update} *) exit 100;; esac')
+        self.tool('apt-get', f'case {LAST} in {known} {update} *) exit 100;; esac')
 
-    def run(self, *command: str) -> subprocess.CompletedProcess[str]:
+    def run(self, *command: str, folder: Path = REPOSITORY) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             command,
-            cwd=REPOSITORY,
+            cwd=folder,
             env={'PATH': str(self.tools), 'HOME': os.environ.get('HOME', '/')},
             capture_output=True,
             text=True,
@@ -120,6 +120,33 @@ def test_colcon_does_not_look_into_the_environment(tmp_path: Path) -> None:
     assert ignored.exists()
 
 
+@pytest.mark.parametrize('name', ['ascii', 'with blanks', 'mit Umläuten'])
+def test_messages_are_built_in_a_folder_of_any_name(name: str, tmp_path: Path) -> None:
+    system, clone = System(tmp_path), tmp_path / name
+    site = clone / '.venv' / 'site'
+    for folder in (clone / '.venv' / '.osmabench', clone / '.venv' / 'bin', site):
+        folder.mkdir(parents=True)
+    for made in ('Makefile', 'CMakeLists.txt', 'package.xml', 'pyproject.toml'):
+        shutil.copy(REPOSITORY / made, clone)
+    stamp = clone / '.venv' / '.osmabench' / 'python'
+    stamp.touch()
+    python = clone / '.venv' / 'bin' / 'python'
+    python.write_text(f'#!/bin/sh\necho "{site}"\n')
+    python.chmod(0o755)
+    words = tmp_path / 'words'
+    system.tool('cmake', f'printf "%s\\n" "$CMAKE_PREFIX_PATH" "$@" >> "{words}"')
+    done = system.run('make', '-o', '.venv/.osmabench/python', 'messages', folder=clone)
+    assert done.returncode == 0, done.stderr
+    prefix, *written = words.read_text().splitlines()
+    assert prefix == str(clone / '.venv')
+    assert f'-DCMAKE_INSTALL_PREFIX={prefix}' in written
+    build = Path(written[written.index('-B') + 1])
+    assert written.count(str(build)) == 3, 'configured, built, installed'
+    assert str(build).isascii()
+    assert (build == clone / '.venv' / 'build') == name.isascii()
+    assert (site / 'osmabench_ros_source.pth').read_text() == f'{clone}\n'
+
+
 def test_a_folder_of_the_users_is_no_environment_and_not_removed(tmp_path: Path) -> None:
     system, users = System(tmp_path), tmp_path / 'users'
     users.mkdir()
@@ -151,23 +178,36 @@ def test_an_environment_goes_and_what_a_link_leads_to_stays(tmp_path: Path) -> N
         assert not real.exists()
 
 
-@pytest.mark.parametrize('failing', ['', 'python', 'ruff', 'lint-imports'])
-def test_tests_and_lint_run_beside_each_other_and_each_can_fail(
-    failing: str, tmp_path: Path
-) -> None:
-    system, venv = System(tmp_path), tmp_path / 'venv'
-    for folder in (venv / 'bin', venv / '.osmabench'):
-        folder.mkdir(parents=True)
+def run_target(target: str, folder: Path, failing: str = '') -> subprocess.CompletedProcess[str]:
+    """Run a target of tests in an environment of scripts, one of which may fail."""
+    system, venv = System(folder), folder / 'venv'
+    for place in (venv / 'bin', venv / '.osmabench'):
+        place.mkdir(parents=True)
     for stamp in ('system', 'python', 'messages'):
         (venv / '.osmabench' / stamp).touch()
     for name in ('python', 'ruff', 'mypy', 'lint-imports'):
         program = venv / 'bin' / name
-        program.write_text(f'#!/bin/sh\necho "{name} ran"\nexit {int(name == failing)}\n')
+        program.write_text(f'#!/bin/sh\necho "{name} ran $*"\nexit {int(name == failing)}\n')
         program.chmod(0o755)
-    done = system.run(str(system.tools / 'make'), f'VENV={venv}', 'test')
+    return system.run(str(system.tools / 'make'), f'VENV={venv}', target)
+
+
+@pytest.mark.parametrize('failing', ['', 'python', 'ruff', 'lint-imports'])
+def test_tests_and_lint_run_beside_each_other_and_each_can_fail(
+    failing: str, tmp_path: Path
+) -> None:
+    done = run_target('test', tmp_path, failing)
     assert (done.returncode != 0) == bool(failing), done.stderr
     assert 'python ran' in done.stdout
     assert done.stdout.index('python ran') < done.stdout.index('ruff ran'), 'lint is printed last'
     assert ('lint-imports ran' in done.stdout) == (failing != 'ruff')
     said = {'': '', 'python': 'the tests failed'}.get(failing, 'lint failed')
     assert said in done.stderr
+
+
+@pytest.mark.parametrize(('target', 'leaves_out'), [('test', True), ('test-all', False)])
+def test_two_sizes(target: str, leaves_out: bool, tmp_path: Path) -> None:
+    printed = run_target(target, tmp_path).stdout
+    assert ('-m not full' in printed) == leaves_out
+    assert 'python ran -m pytest' in printed
+    assert 'ruff ran' in printed
