@@ -65,6 +65,7 @@ def differences(found: dict[str, bytes], expected: dict[str, bytes]) -> list[str
     return [name for name in names if found.get(name) != expected.get(name)]
 
 
+@pytest.mark.full
 def test_ctrl_c_ends_tasks_at_work_and_those_that_wait(
     tmp_path: Path, nodes: Nodes, prepared: PreparedScenes
 ) -> None:
@@ -72,13 +73,15 @@ def test_ctrl_c_ends_tasks_at_work_and_those_that_wait(
     prepared.put_into(tmp_path / 'runs', CONFIG)
     command = begin(tmp_path, nodes)
     wait_until(lambda: nodes.is_held_up('a'), 240)
-    busy = nodes.processes('a')
+    started = nodes.processes_of_tasks('a')
+    assert len(started) > 4, 'the nodes of a run and its mapper'
     command.send_signal(signal.SIGINT)
     failure(tmp_path, command, code=130)
-    # A worker whose task has ended may stay, idle.
-    wait_until(lambda: not set(busy) & set(nodes.processes('a')))
+    wait_until(lambda: nodes.is_idle('a'))
+    wait_until(lambda: not any(process.is_running() for process in started))
 
 
+@pytest.mark.full
 def test_what_nodes_and_the_shared_folder_go_through_costs_tries_and_no_result(
     tmp_path: Path, nodes: Nodes, expected: dict[str, bytes]
 ) -> None:
@@ -112,6 +115,7 @@ def test_what_nodes_and_the_shared_folder_go_through_costs_tries_and_no_result(
     assert differences(copy, repeatable(runs / 'small' / run)) == []
 
 
+@pytest.mark.full
 def test_a_node_with_other_sources_is_refused(
     tmp_path: Path, nodes: Nodes, monkeypatch: pytest.MonkeyPatch
 ) -> None:

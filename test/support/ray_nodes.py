@@ -6,14 +6,13 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import psutil
 
 from support.fault_runs import own_mounts, read_until
-from support.small_config import FOREIGN_MAPPER
 
 FIXED = {'object_store_memory': 80 * 2**20, 'memory': 4 * 2**30}
 ON_A_SMALL_DISK = 'mount -t tmpfs -o size=256k tmpfs "$0" && TMPDIR="$0" exec "$@"'
@@ -54,31 +53,38 @@ class Nodes:
 
     def kill_worker(self, name: str) -> None:
         """Kill the process of a node that carries out a run."""
-        [worker] = [item for item in self.processes(name) if '_remote_task' in item.cmdline()[0]]
+        [worker] = self._busy_workers(name)
         worker.kill()
 
     def is_held_up(self, name: str) -> bool:
         logs = self.place(name).glob('.osmabench-partial-*/content/*/*/logs/mapper.log')
         held = any('hanging' in log.read_text() for log in logs)
         # A killed run leaves its log until the next begins.
-        return held and any('on_order' in item.cmdline() for item in self.processes(name))
+        return held and bool(self._busy_workers(name))
 
-    def processes(self, name: str) -> list[psutil.Process]:
-        """Return all that runs for tasks of a node: its variables are passed on."""
+    def processes_of_tasks(self, name: str) -> list[psutil.Process]:
+        """Return the processes that tasks of a node have started."""
+        return [
+            child
+            for worker in self._busy_workers(name)
+            for child in worker.children(recursive=True)
+        ]
+
+    def is_idle(self, name: str) -> bool:
+        return not self._busy_workers(name)
+
+    def _busy_workers(self, name: str) -> list[psutil.Process]:
+        """Return the workers of a node that have a task: Ray shows it as their command."""
         found = []
-        for item in psutil.process_iter():
-            try:
-                words = item.cmdline()
-                ours = words and item.environ().get('TMPDIR') == str(self.place(name))
-                line = ' '.join(words)
-                if ours and (
-                    line.startswith('ray::_')
-                    or 'osmabench' in line
-                    or str(FOREIGN_MAPPER) in words
+        for process in psutil.process_iter():
+            with suppress(psutil.Error):
+                command = process.cmdline()
+                if (
+                    command
+                    and command[0].startswith('ray::_remote_task')
+                    and process.environ().get('TMPDIR') == str(self.place(name))
                 ):
-                    found.append(item)
-            except psutil.Error:
-                continue
+                    found.append(process)
         return found
 
     @contextmanager
