@@ -186,6 +186,7 @@ def test_a_page_is_written_over_an_earlier_one_and_over_nothing_else(
     assert 'My own notes' in file.read_text()
 
 
+@pytest.mark.full
 @pytest.mark.ros
 @pytest.mark.gl
 @pytest.mark.slow

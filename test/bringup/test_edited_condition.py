@@ -10,6 +10,7 @@ from support.small_config import foreign, small_config
 pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow]
 
 
+@pytest.mark.full
 def test_a_run_renders_the_condition_that_it_was_planned_with(tmp_path: Path) -> None:
     file = tmp_path / 'dusk.yaml'
     file.write_text('lighting: {exposure: 0.5}\n')

@@ -138,6 +138,7 @@ def test_the_mapper_of_the_readme_takes_part(
     assert report.passed, report
 
 
+@pytest.mark.full
 def test_a_server_that_fails_makes_a_run_incomplete_and_the_next_run_goes_on_there(
     prepared: PreparedScenes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,6 +17,7 @@ def node(name: str, script: str) -> dict[str, object]:
     return {'name': name, 'command': [sys.executable, str(EXAMPLES / script)]}
 
 
+@pytest.mark.full
 def test_octomap_and_kiss_icp_are_scored_as_processes_of_their_own(
     prepared: PreparedScenes, warm_nodes: Any, tmp_path: Path
 ) -> None:

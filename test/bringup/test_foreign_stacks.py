@@ -81,6 +81,7 @@ def test_a_command_with_a_map_topic_is_scored(run: Run, tmp_path: Path) -> None:
     assert list((tmp_path / 'small').glob('*/logs/method.log'))
 
 
+@pytest.mark.full
 def test_a_node_that_never_acknowledges_is_told_of_the_key(run: Run) -> None:
     silent = {key: value for key, value in cloud_stack().items() if key != 'map_topic'}
     report = run(silent, pacing={'match_timeout_s': 10.0})
@@ -128,6 +129,7 @@ def mapped(out: Path) -> int | None:
     return next(item['mapped'] for item in participants if item['name'] == 'method')
 
 
+@pytest.mark.full
 @pytest.mark.alone
 def test_a_slow_stack_is_waited_for_until_the_last_frame_is_in_its_map(
     run: Run, tmp_path: Path
@@ -141,6 +143,7 @@ def test_a_slow_stack_is_waited_for_until_the_last_frame_is_in_its_map(
     assert mapped(tmp_path) in (FRAMES, None)
 
 
+@pytest.mark.full
 def test_a_map_that_is_cut_off_is_partial_and_fails_the_run(
     run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -17,6 +17,7 @@ from osmabench_ros.runs.evaluate.over_time import ReportOverTime
 pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow]
 
 
+@pytest.mark.full
 def test_a_run_scores_the_maps_it_had_on_the_way(
     prepared: PreparedScenes, warm_nodes: Any, tmp_path: Path
 ) -> None:

@@ -41,6 +41,7 @@ def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     return repeatable(folder / 'runs' / 'small')
 
 
+@pytest.mark.full
 def test_ctrl_c_at_every_stage_loses_nothing(
     tmp_path: Path, uninterrupted: dict[str, bytes]
 ) -> None:
@@ -80,6 +81,7 @@ def test_ctrl_c_at_every_stage_loses_nothing(
     assert half_written(tmp_path) == []
 
 
+@pytest.mark.full
 def test_after_a_killed_evaluator_the_map_is_scored_as_if_nothing_had_been(
     tmp_path: Path, uninterrupted: dict[str, bytes], prepared: PreparedScenes
 ) -> None:
@@ -91,6 +93,7 @@ def test_after_a_killed_evaluator_the_map_is_scored_as_if_nothing_had_been(
     assert repeatable(tmp_path / 'runs' / 'small') == uninterrupted
 
 
+@pytest.mark.full
 def test_a_preparation_that_was_killed_is_done_again(
     tmp_path: Path, uninterrupted: dict[str, bytes]
 ) -> None:
@@ -129,6 +132,7 @@ def test_a_killed_runner_leaves_no_orphan_and_only_one_works_in_a_folder(
     wait_until(lambda: orphans(tmp_path) == [], 10.0)
 
 
+@pytest.mark.full
 def test_a_run_survives_that_its_processes_are_stopped_and_the_clock_is_set_back(
     tmp_path: Path,
     uninterrupted: dict[str, bytes],

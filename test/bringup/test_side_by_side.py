@@ -42,6 +42,7 @@ def processes_of(runner: subprocess.Popen, module: str) -> list[psutil.Process]:
     return found
 
 
+@pytest.mark.full
 def test_side_by_side_and_one_by_one_give_the_same_bytes(tmp_path: Path) -> None:
     config = small_config(
         scenes=[{'reference': 'apartment', 'seed': seed} for seed in (3, 4)],
@@ -72,6 +73,7 @@ def complete_runs(out: Path) -> dict[str, bytes]:
     return {name: data for name, data in files.items() if '/' in name and 'die' not in name}
 
 
+@pytest.mark.full
 def test_realtime_runs_are_alone_and_the_report_says_so(tmp_path: Path) -> None:
     unpaced = {**foreign('none', acks=False), 'name': 'unpaced'}
     config = small_config(
@@ -106,6 +108,7 @@ def test_ctrl_c_ends_all_and_the_rest_is_run_the_next_time(tmp_path: Path) -> No
     assert report.stat().st_mtime_ns == before
 
 
+@pytest.mark.full
 def test_a_killed_runner_leaves_no_process_of_any_job(tmp_path: Path) -> None:
     config = small_config(
         conditions=['baseline', 'nominal'],
@@ -121,6 +124,7 @@ def test_a_killed_runner_leaves_no_process_of_any_job(tmp_path: Path) -> None:
     assert orphans(tmp_path) == []
 
 
+@pytest.mark.full
 def test_a_worker_that_is_killed_fails_its_run_alone(tmp_path: Path) -> None:
     config = small_config(
         mappers=[foreign('on_order'), {'name': 'oracle'}, {'name': 'appearance'}],

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from support.ros_processes import process
+from support.sizes import few
 
 pytestmark = [pytest.mark.ros, pytest.mark.slow, pytest.mark.alone]
 pytest.importorskip('rclpy')
@@ -32,7 +33,7 @@ def look(domain: int) -> list[Finding]:
     return examine_stack(StackNames(), seconds=8.0, domain=domain)  # a busy machine is slow
 
 
-@pytest.fixture(scope='module', params=TIMES)
+@pytest.fixture(scope='module', params=few(TIMES, 'early'))
 def findings(request: pytest.FixtureRequest) -> Iterator[dict[str, list[Finding]]]:
     """What is found of all stacks, all at once: each is in a domain of its own."""
     with ExitStack() as stack:

@@ -34,6 +34,7 @@ def sweep(out: Path, *speeds: float) -> SweepReport:
     )
 
 
+@pytest.mark.full
 @pytest.mark.alone
 def test_a_slow_mapper_is_followed_to_its_limit_and_runs_are_kept(tmp_path: Path) -> None:
     slow = sweep(tmp_path, SLOW)

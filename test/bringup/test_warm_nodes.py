@@ -179,6 +179,7 @@ def matrix(
     return out / 'small'
 
 
+@pytest.mark.full
 @pytest.mark.ros
 @pytest.mark.gl
 @pytest.mark.slow

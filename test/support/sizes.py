@@ -1,0 +1,13 @@
+"""Parameters of tests that are too many for `make test`."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+
+def few(values: Iterable[Any], *kept: Any) -> list[Any]:
+    """Return parameters, all but those that are kept for `make test` marked as `full`."""
+    return [
+        value if value in kept else pytest.param(value, marks=pytest.mark.full) for value in values
+    ]
