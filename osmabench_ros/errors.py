@@ -68,6 +68,10 @@ class SequenceError(OsmabenchError):
     """A recorded sequence or bag cannot be read or written; names the file and frame."""
 
 
+class PointFileError(OsmabenchError):
+    """A PLY or PCD file cannot be read or written; names the file."""
+
+
 class MapError(OsmabenchError):
     """A semantic map is malformed; names the file and the offending element."""
 

@@ -1,37 +1,33 @@
-"""PLY and PCD files of points with any scalar properties, with NumPy alone."""
+"""PLY and PCD files of points with any scalar properties."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from osmabench_ros.base.fence import read_in_fence
 from osmabench_ros.base.limits.reading import opened
-from osmabench_ros.errors import OsmabenchError
+from osmabench_ros.errors import PointFileError
 
 _PCD_TYPES = {'i': 'I', 'u': 'U', 'f': 'F'}
-
-
-class PcdError(OsmabenchError):
-    """PCD has no type for a property, or properties differ in length."""
 
 
 def write_pcd(stream: IO[bytes], columns: Mapping[str, NDArray[Any]]) -> None:
     """Write one point a row as binary PCD 0.7; equal columns give equal bytes.
 
     Columns (N,) are little-endian integers or floats. Red, green and blue of 8 bits become the
-    packed field `rgb` that PCL and Open3D read. Raises PcdError if the columns differ in length
-    or PCD has no type for one.
+    packed field `rgb` that PCL and Open3D read. Raises PointFileError if the columns differ in
+    length or PCD has no type for one.
     """
     columns = _with_packed_colors(columns)
     count = len(next(iter(columns.values())))
     for name, values in columns.items():
         if values.dtype.kind not in _PCD_TYPES or values.shape != (count,):
-            raise PcdError(
+            raise PointFileError(
                 f'PCD field "{name}" is {values.dtype} of shape {values.shape}; '
                 f'give {count} integers or floats'
             )
@@ -68,31 +64,21 @@ def _with_packed_colors(columns: Mapping[str, NDArray[Any]]) -> dict[str, NDArra
     return made
 
 
-_TYPES = {
-    'char': 'i1', 'int8': 'i1', 'uchar': 'u1', 'uint8': 'u1',
-    'short': 'i2', 'int16': 'i2', 'ushort': 'u2', 'uint16': 'u2',
-    'int': 'i4', 'int32': 'i4', 'uint': 'u4', 'uint32': 'u4',
-    'float': 'f4', 'float32': 'f4', 'double': 'f8', 'float64': 'f8',
-}  # fmt: skip
 _NAMES = {
     'i1': 'char', 'u1': 'uchar', 'i2': 'short', 'u2': 'ushort',
     'i4': 'int', 'u4': 'uint', 'f4': 'float', 'f8': 'double',
 }  # fmt: skip
-_ORDERS = {'ascii': '<', 'binary_little_endian': '<', 'binary_big_endian': '>'}
+_TYPES = {name: f'<{kind}' for kind, name in _NAMES.items()}
 _MAX_HEADER_BYTES = 65536
-_MAX_SHOWN = 100
-
-
-class PlyError(OsmabenchError):
-    """A file is no PLY file, is cut off, or has vertices of a kind that cannot be read."""
+_MAX_DIGITS = 18
 
 
 def write_ply(stream: IO[bytes], columns: Mapping[str, NDArray[Any]]) -> None:
     """Write one vertex a row as binary little-endian PLY; equal columns give equal bytes.
 
     Columns (N,) are 8 to 32-bit integers and 32 or 64-bit floats. Open3D and other viewers take
-    x, y, z, red, green, blue and pass over the rest. Raises PlyError if the columns differ in
-    length or PLY has no type for one.
+    x, y, z, red, green, blue and pass over the rest. Raises PointFileError if the columns
+    differ in length or PLY has no type for one.
     """
     count = len(next(iter(columns.values())))
     kinds: list[tuple[str, str]] = []
@@ -100,7 +86,7 @@ def write_ply(stream: IO[bytes], columns: Mapping[str, NDArray[Any]]) -> None:
     for name, values in columns.items():
         kind = values.dtype.str[1:]
         if kind not in _NAMES or values.shape != (count,):
-            raise PlyError(
+            raise PointFileError(
                 f'PLY property "{name}" is {values.dtype} of shape {values.shape}; '
                 f'give {count} integers of at most 32 bits or floats'
             )
@@ -114,111 +100,110 @@ def write_ply(stream: IO[bytes], columns: Mapping[str, NDArray[Any]]) -> None:
 
 
 def read_ply(path: Path) -> dict[str, NDArray[Any]]:
-    """Read the vertices of an ASCII or binary PLY file as columns (N,) in native byte order.
+    """Read the vertices of a PLY file as columns (N,) in native byte order.
 
-    Faces and other elements behind them are passed over. Raises PlyError if the file is no PLY
-    file, is cut off, or its vertices hold lists.
+    A file as `write_ply` writes it is read here, any other in the fence. Raises PointFileError if
+    it is not a PLY file, is cut off, or has no vertices; LimitError if it takes too much.
     """
-    with opened(path, PlyError) as (stream, size):
-        form, elements = read_ply_header(stream, path)
-        count, dtype = _vertices(form, elements, path)
-        if form == 'ascii':
-            rows = _read_ascii(stream, path, count, dtype)
-        else:
-            left = size - stream.tell()
-            if left < count * dtype.itemsize:
-                raise PlyError(
-                    f'{path} is cut off: {count} vertices need {count * dtype.itemsize} bytes, '
-                    f'{left} are there'
-                )
+    with opened(path, PointFileError) as (stream, size):
+        dtype, count = _plain_header(stream)
+        left = size - stream.tell()
+        if dtype is not None and left < count * dtype.itemsize:
+            raise PointFileError(
+                f'{path} is cut off: {count} vertices need {count * dtype.itemsize} bytes, '
+                f'{left} are there'
+            )
+        if dtype is not None:
             rows = np.frombuffer(stream.read(count * dtype.itemsize), dtype, count)
-    return {
-        name: np.ascontiguousarray(rows[name], rows.dtype[name].newbyteorder('='))
-        for name in rows.dtype.names or ()
-    }
+            return {name: np.ascontiguousarray(rows[name]) for name in dtype.names or ()}
+    elements = read_ply_elements(path)
+    if not elements.get('vertex'):
+        raise PointFileError(f'{path} has no vertices')
+    return elements['vertex']
 
 
-@dataclass(frozen=True)
-class PlyElement:
-    """An element of a PLY file; of each property the words of its line, as in the header."""
-
-    name: str
-    count: int
-    properties: list[list[str]]
-
-
-def read_ply_header(stream: IO[bytes], path: Path) -> tuple[str, list[PlyElement]]:
-    """Return format and elements of a PLY file, whose data follow; PlyError if malformed."""
-    if stream.readline(16).strip() != b'ply':
-        raise PlyError(f'{path} is no PLY file: its first line is not "ply"')
-    form, elements = '', list[PlyElement]()
-    while True:
-        line = stream.readline(_MAX_HEADER_BYTES)
-        parts = line.decode('ascii', 'replace').split()
-        if not line or stream.tell() > _MAX_HEADER_BYTES:
-            raise PlyError(f'{path}: the PLY header has no end')
-        if parts[:1] == ['end_header']:
-            return form, elements
-        try:
-            if parts[:1] == ['format']:
-                form = parts[1]
-                _ORDERS[form]
-            elif parts[:1] == ['element']:
-                elements.append(PlyElement(parts[1], int(parts[2]), []))
-                if elements[-1].count > 0 and 'vertex' not in {item.name for item in elements}:
-                    raise PlyError(f'{path}: element "{parts[1]}" stands before the vertices')
-            elif parts[:1] == ['property'] and elements:
-                elements[-1].properties.append(parts)
-        except (IndexError, KeyError, ValueError) as error:
-            raise _unreadable(path, parts) from error
+def _plain_header(stream: IO[bytes]) -> tuple[np.dtype[Any] | None, int]:
+    """Return the type and number of vertices, None if there is more or it is not plain binary."""
+    count, kinds = -1, list[tuple[str, str]]()
+    header, end, _ = stream.read(_MAX_HEADER_BYTES).partition(b'end_header\n')
+    stream.seek(len(header) + len(end))
+    magic, *lines = header.decode('ascii', 'replace').splitlines() or ['']
+    if not end or magic != 'ply' or lines[:1] != ['format binary_little_endian 1.0']:
+        return None, 0
+    for line in lines[1:]:
+        match line.split():
+            case ['comment', *_]:
+                pass
+            case ['element', 'vertex', number] if count < 0 and number.isdecimal():
+                count = int(number[:_MAX_DIGITS])
+            case ['property', kind, name] if count >= 0 and kind in _TYPES:
+                kinds.append((name, _TYPES[kind]))
+            case _:
+                return None, 0
+    distinct = len(dict(kinds)) == len(kinds) > 0
+    return (np.dtype(kinds), count) if distinct else (None, 0)
 
 
-def ply_types(form: str, words: list[str], path: Path) -> tuple[str, tuple[str, ...]]:
-    """Return name and NumPy type of a property; of a list, the types of its length and items."""
+def read_ply_elements(path: Path) -> dict[str, dict[str, NDArray[Any]]]:
+    """Read a PLY file of any origin in the fence.
+
+    Returns
+    -------
+    dict of str to dict of str to ndarray
+        For each element its properties: scalars (N,), lists of one length (N, K), in native byte
+        order. Lists of different lengths are left out.
+
+    Raises
+    ------
+    PointFileError
+        If it is not a PLY file, or is cut off.
+    LimitError
+        If reading it takes too much memory or time.
+    """
+    with opened(path, PointFileError):  # names a missing file
+        pass
+    found: dict[str, dict[str, NDArray[Any]]] = read_in_fence(
+        parse_ply, path, libraries=('trimesh.exchange.ply',)
+    )
+    return found
+
+
+def parse_ply(path: Path) -> dict[str, dict[str, NDArray[Any]]]:
+    """Return the elements of a PLY file, in the fence."""
+    from trimesh.exchange.ply import load_ply
+
     try:
-        kinds, name = (words[2:4], words[4]) if words[1] == 'list' else (words[1:2], words[2])
-        return name, tuple(_ORDERS[form] + _TYPES[kind] for kind in kinds)
-    except (IndexError, KeyError) as error:
-        raise _unreadable(path, words) from error
-
-
-def _unreadable(path: Path, words: list[str]) -> PlyError:
-    return PlyError(f'{path}: cannot read PLY header line "{" ".join(words)[:_MAX_SHOWN]}"')
-
-
-def _vertices(form: str, elements: list[PlyElement], path: Path) -> tuple[int, np.dtype[Any]]:
-    """Return how many vertices there are, and what each one holds."""
-    kinds: list[tuple[str, str]] = []
-    none = PlyElement('vertex', -1, [])
-    vertex = next((item for item in elements if item.name == 'vertex'), none)
-    for words in vertex.properties:
-        name, types = ply_types(form, words, path)
-        if len(types) > 1:
-            raise _unreadable(path, words)
-        kinds.append((name, types[0]))
-    if vertex.count < 0 or not kinds or len({name for name, _ in kinds}) != len(kinds):
-        raise PlyError(f'{path}: the PLY header must declare vertices with distinct properties')
-    return vertex.count, np.dtype(kinds)
-
-
-def _read_ascii(stream: IO[bytes], path: Path, count: int, dtype: np.dtype[Any]) -> NDArray[Any]:
-    lines: list[tuple[bytes, ...]] = []
-    for line in stream:
-        if len(lines) == count:
-            break
-        lines.append(tuple(line.split()))
-    if len(lines) < count:
-        raise PlyError(f'{path} is cut off: {len(lines)} of {count} vertices are there')
-    width = len(dtype.names or ())
-    if any(len(line) != width for line in lines):
-        raise PlyError(f'{path}: a vertex line does not have {width} values')
-    try:
-        table = np.array(lines, np.float64).reshape(count, width)
-    except ValueError as error:
-        raise PlyError(
-            f'{path}: a vertex value is no number: {str(error)[:_MAX_SHOWN]}'
+        with path.open('rb') as stream:
+            loaded = load_ply(stream, fix_texture=False, skip_materials=True)
+        elements = loaded['metadata']['_ply_raw']
+        return {name: element_columns(name, item) for name, item in elements.items()}
+    except MemoryError:
+        raise
+    except Exception as error:  # trimesh raises whatever it meets in damaged data
+        raise PointFileError(
+            f'{path} cannot be read as PLY ({type(error).__name__}: {error}); check that it is '
+            'complete, or export it again'
         ) from error
-    rows = np.empty(count, dtype)
-    for i, name in enumerate(dtype.names or ()):
-        rows[name] = table[:, i]
-    return rows
+
+
+def element_columns(name: str, element: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+    """Return the properties of an element as trimesh reads it; ValueError if rows are missing."""
+    count, data = element['length'], element.get('data', {})
+    fields = getattr(data, 'dtype', None)
+    columns = {}
+    for key, kind in element['properties'].items() if count else ():
+        if key not in (data if fields is None else fields.names):
+            raise ValueError(f'rows of element "{name}" have no {key}')
+        column = data[key]
+        if len(column) != count:
+            raise ValueError(f'{len(column)} of {count} rows of element "{name}" are there')
+        if ',' not in kind:
+            column = column.reshape(count)
+        elif fields is not None:
+            column = column['f1'] if (column['f0'] == column['f1'].shape[1]).all() else None
+        if column is None or column.dtype == object:
+            if ',' not in kind:
+                raise ValueError(f'a row of element "{name}" is incomplete')
+            continue
+        columns[key] = np.ascontiguousarray(column, column.dtype.newbyteorder('='))
+    return columns

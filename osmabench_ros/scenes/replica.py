@@ -7,8 +7,10 @@ floats, are not read.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +18,9 @@ from pydantic import BaseModel, ConfigDict
 
 from osmabench_ros.base.files import sha256_of
 from osmabench_ros.base.limits.documents import read_json
-from osmabench_ros.base.limits.reading import check_free_memory, opened
 from osmabench_ros.base.strict import validated
-from osmabench_ros.errors import ConfigError, SceneError, errors_as
-from osmabench_ros.geometry.point_files import PlyError, ply_types, read_ply, read_ply_header
+from osmabench_ros.errors import ConfigError, PointFileError, SceneError, errors_as
+from osmabench_ros.geometry.point_files import read_ply_elements
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.assets import by_color, submesh
 from osmabench_ros.scenes.ground_truth import sizes_of
@@ -36,7 +37,8 @@ from osmabench_ros.semantics.labels import (
 
 COLORS, SEMANTIC, INFO = 'mesh.ply', 'habitat/mesh_semantic.ply', REPLICA_INFO
 
-_MOST_CORNERS = 64
+_MAX_CORNERS = 64
+CHANNELS = ('red', 'green', 'blue')
 _INDICES = ('vertex_indices', 'vertex_index')
 
 
@@ -119,68 +121,36 @@ def _semantic_mesh(
     path: Path,
 ) -> tuple[NDArray[np.float32], NDArray[np.int32], NDArray[np.int64]]:
     """Return vertices, triangles and the object of each triangle; polygons become fans."""
-    with errors_as(SceneError, 'a scene of Replica', PlyError):
-        columns, (polygons, owners) = read_ply(path), _faces(path)
-    if missing := [axis for axis in ('x', 'y', 'z') if axis not in columns]:
-        raise SceneError(f'{path}: vertices have no {missing[0]}')
-    points = np.column_stack([columns[axis] for axis in ('x', 'y', 'z')]).astype(np.float32)
+    elements = _elements(path)
+    points = _points(elements, path).astype(np.float32)
+    faces = elements.get('face', {})
+    polygons = next((faces[name] for name in _INDICES if name in faces), None)
+    if polygons is None or 'object_id' not in faces:
+        raise SceneError(
+            f'{path}: faces must have a list vertex_indices, all of one length, and an object_id; '
+            'give the habitat/mesh_semantic.ply of Replica'
+        )
+    owners, corners = faces['object_id'].astype(np.int64), polygons.shape[1]
     if not np.isfinite(points).all():
         raise SceneError(f'{path}: coordinates must be finite')
+    if not 3 <= corners <= _MAX_CORNERS:
+        raise SceneError(f'{path}: its faces have {corners} corners')
     if not ((polygons >= 0) & (polygons < len(points))).all() or (owners < 0).any():
         raise SceneError(f'{path}: a face names a vertex that is not there, or an id below 0')
-    count = polygons.shape[1] - 2
-    fans = [polygons[:, [0, i + 1, i + 2]] for i in range(count)]
-    return (
-        points,
-        np.concatenate(fans).astype(np.int32),
-        np.tile(owners.astype(np.int64), count),
-    )
+    fans = [polygons[:, [0, i + 1, i + 2]] for i in range(corners - 2)]
+    return points, np.concatenate(fans).astype(np.int32), np.tile(owners, corners - 2)
 
 
-def _faces(path: Path) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return vertex indices (F, K) and object ids (F,) of the faces of a binary PLY file."""
-    with opened(path, SceneError) as (stream, size):
-        form, elements = read_ply_header(stream, path)
-        named = [item.name for item in elements[:2]] == ['vertex', 'face']
-        if form == 'ascii' or not named or not elements[1].count > 0:
-            raise SceneError(f'{path} must be binary and have vertices and then faces')
-        vertex, face = elements[:2]
-        of_vertex, properties = (
-            [ply_types(form, words, path) for words in item.properties] for item in (vertex, face)
-        )
-        row = np.dtype([(name, types[0]) for name, types in of_vertex])
-        lists = [item for item in properties if item[0] in _INDICES]
-        scalars = [item for item in properties if item not in lists]
-        names = [name for name, _ in scalars]
-        if len(lists) != 1 or 'object_id' not in names or any(len(t) > 1 for _, t in scalars):
-            raise SceneError(
-                f'{path}: faces must have one list, vertex_indices, and an object_id; give the '
-                'habitat/mesh_semantic.ply of Replica'
-            )
-        start = stream.tell() + vertex.count * row.itemsize
-        counter = np.dtype(lists[0][1][0])
-        before = properties[: properties.index(lists[0])]
-        lead = sum(np.dtype(types[0]).itemsize for _, types in before)
-        stream.seek(start + lead)
-        corners = int(np.frombuffer(stream.read(counter.itemsize).ljust(8, b'\0'), counter, 1)[0])
-        fields = [
-            field
-            for name, types in properties
-            for field in (
-                [('corners', counter), ('indices', types[1], (corners,))]
-                if len(types) > 1
-                else [(name, types[0])]
-            )
-        ]
-        dtype = np.dtype(fields)
-        if not 3 <= corners <= _MOST_CORNERS or size - start < face.count * dtype.itemsize:
-            raise SceneError(f'{path} is cut off, or its first face has {corners} corners')
-        check_free_memory(path, face.count * dtype.itemsize)
-        stream.seek(start)
-        rows = np.frombuffer(stream.read(face.count * dtype.itemsize), dtype, face.count)
-    if (rows['corners'] != corners).any():
-        raise SceneError(f'{path}: some faces have {corners} corners and some have not')
-    return rows['indices'].astype(np.int64), rows['object_id'].astype(np.int64)
+def _elements(path: Path) -> dict[str, dict[str, NDArray[Any]]]:
+    with errors_as(SceneError, 'a scene of Replica', PointFileError):
+        return read_ply_elements(path)
+
+
+def _points(elements: Mapping[str, Mapping[str, NDArray[Any]]], path: Path) -> NDArray[Any]:
+    vertices = elements.get('vertex', {})
+    if missing := [axis for axis in 'xyz' if axis not in vertices]:
+        raise SceneError(f'{path}: vertices have no {missing[0]}')
+    return np.column_stack([vertices[axis] for axis in 'xyz'])
 
 
 def _normals(points: NDArray[np.float32], faces: NDArray[np.int32]) -> NDArray[np.float32]:
@@ -198,13 +168,11 @@ def _colors(path: Path, points: NDArray[np.float32]) -> NDArray[np.float64]:
     """Return the colour (N, 3), 0 to 255, of the vertex of the coloured mesh nearest to each."""
     from scipy.spatial import cKDTree
 
-    with errors_as(SceneError, 'a scene of Replica', PlyError):
-        columns = read_ply(path)
-    missing = [name for name in ('x', 'y', 'z', 'red', 'green', 'blue') if name not in columns]
-    if missing:
+    elements = _elements(path)
+    places = _points(elements, path)
+    if missing := [name for name in CHANNELS if name not in elements['vertex']]:
         raise SceneError(f'{path}: vertices have no {missing[0]}')
-    places = np.column_stack([columns[axis] for axis in ('x', 'y', 'z')])
     with errors_as(SceneError, str(path), ValueError):
         _, nearest = cKDTree(places).query(points)
-    colors = np.column_stack([columns[name] for name in ('red', 'green', 'blue')])
+    colors = np.column_stack([elements['vertex'][name] for name in CHANNELS])
     return np.asarray(colors[nearest], np.float64)

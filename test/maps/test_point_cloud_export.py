@@ -1,4 +1,5 @@
 import dataclasses
+import io
 from pathlib import Path
 
 import numpy as np
@@ -6,8 +7,8 @@ import pytest
 from maps.sample_maps import sample_map
 
 from osmabench_ros.base.ledger import LEDGER
-from osmabench_ros.errors import MapError, RunError
-from osmabench_ros.geometry.point_files import PcdError, write_pcd
+from osmabench_ros.errors import MapError, PointFileError, RunError
+from osmabench_ros.geometry.point_files import write_pcd
 from osmabench_ros.maps.export import export_point_cloud
 from osmabench_ros.maps.importer import ImportOptions
 from osmabench_ros.maps.importers.pointcloud import import_map
@@ -82,8 +83,6 @@ def test_an_export_overwrites_nothing_and_needs_points(tmp_path: Path) -> None:
         {'x': np.zeros(2, np.complex64)},
     ],
 )
-def test_columns_that_pcd_cannot_hold_are_refused(
-    tmp_path: Path, columns: dict[str, np.ndarray]
-) -> None:
-    with (tmp_path / 'x.pcd').open('wb') as stream, pytest.raises(PcdError, match='PCD field'):
-        write_pcd(stream, columns)
+def test_columns_that_pcd_cannot_hold_are_refused(columns: dict[str, np.ndarray]) -> None:
+    with pytest.raises(PointFileError, match='PCD field'):
+        write_pcd(io.BytesIO(), columns)
