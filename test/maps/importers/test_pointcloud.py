@@ -93,7 +93,7 @@ def test_labels_that_are_no_whole_numbers_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize('name', ['a.ply', 'a.pcd'])
 def test_a_file_of_something_else_is_named(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(b'hello')
-    with pytest.raises(Exception, match=f'{name} is no') as caught:
+    with pytest.raises(Exception, match=f'{name} (is no|cannot be read as) ') as caught:
         import_map(tmp_path / name, ImportOptions())
     assert type(caught.value).__module__.startswith('osmabench_ros')
 
