@@ -75,7 +75,7 @@ def memory_limit(size_bytes: int) -> int:
 
 def time_limit_s(size_bytes: int) -> float:
     """Return the processor time that reading a file of this size may take."""
-    return limit_factor() * (60 + size_bytes / _MIB)
+    return limit_factor() * (15 + size_bytes / _MIB)
 
 
 def limit_error(path: Path | str, what: str) -> LimitError:

@@ -15,7 +15,7 @@ from osmabench_ros.base.files import written_file
 from osmabench_ros.base.limits.arrays import read_npz
 from osmabench_ros.base.limits.reading import naming_errors
 from osmabench_ros.errors import MetricError, errors_as
-from osmabench_ros.maps.untrusted.unpickling import load_pickle
+from osmabench_ros.maps.pickles import load_pickle
 
 if TYPE_CHECKING:
     import torch

@@ -20,13 +20,12 @@ from osmabench_ros.maps.importers.source_files import (
     unknown_data,
     vector,
 )
+from osmabench_ros.maps.pickles import CLASS, load_pickle
 from osmabench_ros.maps.semantic_map import SemanticMap
-from osmabench_ros.maps.untrusted.pickle_names import Inert
-from osmabench_ros.maps.untrusted.unpickling import load_pickle
 
 METHOD = Method('dualmap', World.Z_UP, {'clip': Encoder('MobileCLIP-S2', 'datacompdr')})
 
-_KNOWN = {'uid', 'pcd_points', 'pcd_colors', 'clip_ft', 'class_id', 'nav_goal'}
+_KNOWN = {CLASS, 'uid', 'pcd_points', 'pcd_colors', 'clip_ft', 'class_id', 'nav_goal'}
 
 
 def import_map(path: Path, options: ImportOptions) -> SemanticMap:
@@ -64,8 +63,7 @@ def _class_names(path: Path) -> tuple[Mapping[int, str], Path | None]:
 
 
 def _state(file: Path) -> Mapping[str, Any]:
-    data = load_pickle(file)
-    state = data.state if isinstance(data, Inert) else data
+    state = load_pickle(file)
     if not isinstance(state, Mapping) or 'pcd_points' not in state:
         raise MapError(f'{file} holds no DualMap object: it has no "pcd_points"')
     return state

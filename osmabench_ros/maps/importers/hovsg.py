@@ -25,8 +25,8 @@ from osmabench_ros.maps.importers.source_files import (
     read_points,
     unknown_data,
 )
+from osmabench_ros.maps.pickles import load_torch
 from osmabench_ros.maps.semantic_map import SemanticMap
-from osmabench_ros.maps.untrusted.unpickling import load_torch
 from osmabench_ros.semantics.scene_graph import NodeKind, RelationType
 
 METHOD = Method(

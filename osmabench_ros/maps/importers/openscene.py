@@ -21,8 +21,8 @@ from osmabench_ros.maps.importers.source_files import (
     read_points,
     the_file,
 )
+from osmabench_ros.maps.pickles import load_torch
 from osmabench_ros.maps.semantic_map import SemanticMap
-from osmabench_ros.maps.untrusted.unpickling import load_torch
 
 METHOD = Method(
     'openscene',

@@ -15,8 +15,8 @@ from osmabench_ros.maps.importer import ImportOptions, World
 from osmabench_ros.maps.importers.assembly import Encoder, Method
 from osmabench_ros.maps.importers.point_maps import mask_map, masks_of_values
 from osmabench_ros.maps.importers.source_files import colors_of, digest_of, plain, the_file
+from osmabench_ros.maps.pickles import load_torch
 from osmabench_ros.maps.semantic_map import SemanticMap
-from osmabench_ros.maps.untrusted.unpickling import load_torch
 
 _PROMPTS = ('This is a photo of a {}',)
 _ENCODERS = {

@@ -17,9 +17,7 @@ from osmabench_ros.errors import MapError
 from osmabench_ros.geometry.point_files import read_ply
 from osmabench_ros.maps.disk.document import CHANNELS, COORDINATES
 from osmabench_ros.maps.importers.assembly import SourceObject
-from osmabench_ros.maps.untrusted.pickle_machine import Name
-from osmabench_ros.maps.untrusted.pickle_names import Inert
-from osmabench_ros.maps.untrusted.unpickling import load_pickle
+from osmabench_ros.maps.pickles import CLASS, load_pickle
 
 MAX_ARRAY = 4096
 """Arrays with more elements are described by type and shape only."""
@@ -35,16 +33,19 @@ def plain(value: Any, depth: int = 0) -> Any:
     if depth >= _MAX_DEPTH:
         return '(nested deeper than is kept)'
     if isinstance(value, np.ndarray):
-        if value.size > MAX_ARRAY:
+        # Without elements it may still have any number of rows.
+        if max(value.size, *value.shape) > MAX_ARRAY:
             return f'({value.dtype} array of shape {value.shape})'
         return plain(value.tolist(), depth + 1)
+    if isinstance(value, dict) and CLASS in value:
+        return _object(value, depth)
     if isinstance(value, dict):
         return {str(key): plain(item, depth + 1) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [plain(item, depth + 1) for item in value]
     if isinstance(value, set | frozenset):
         return sorted((plain(item, depth + 1) for item in value), key=str)
-    return _object(value, depth)
+    return f'({type(value).__name__})'
 
 
 def unknown_data(items: Mapping[str, Any], known: Collection[str]) -> dict[str, dict[str, Any]]:
@@ -63,16 +64,11 @@ def _number(value: Any) -> int | float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def _object(value: Any, depth: int) -> Any:
-    if isinstance(value, Inert):
-        state = value.state if isinstance(value.state, dict) else {}
-        for key in ('_content', '_val'):  # OmegaConf's containers and leaves
-            if key in state:
-                return plain(state[key], depth + 1)
-        if value.name.module == 'pathlib':
-            return '/'.join(str(part) for part in value.arguments).replace('//', '/')
-        return f'({value.name})'
-    return str(value) if isinstance(value, Name) else f'({type(value).__name__})'
+def _object(state: Mapping[str, Any], depth: int) -> Any:
+    for key in ('_content', '_val'):  # OmegaConf's containers and leaves
+        if key in state:
+            return plain(state[key], depth + 1)
+    return f'({state[CLASS]})'
 
 
 def the_file(
@@ -153,14 +149,9 @@ def digest_of(paths: Iterable[Path], root: Path) -> str:
     return digest.hexdigest()
 
 
-def is_image_mask(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bool:
-    """Return whether a key holds masks of detections: gigabytes that are not needed."""
-    return dtype.kind == 'b' and len(shape) == 2
-
-
 def load_object_pickle(path: Path) -> dict[str, Any]:
     """Read a map pickle without its image masks; MapError if it holds no list of objects."""
-    data = load_pickle(path, drop=is_image_mask)
+    data = load_pickle(path, drop_masks=True)
     if isinstance(data, list):  # the pruned map of ConceptGraphs
         data = {'objects': data}
     if not isinstance(data, dict) or not isinstance(data.get('objects'), list):

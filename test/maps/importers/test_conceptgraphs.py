@@ -15,7 +15,7 @@ from maps.importers.method_files import (
     write_pickle,
     z_up,
 )
-from maps.test_unpickling import Calls
+from maps.test_pickles import Calls
 from support.published_data import SCENE_GRAPHS
 
 from osmabench_ros.errors import MapError, UnsafePickleError

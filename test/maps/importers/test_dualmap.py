@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from maps.importers.method_files import CHAIR, CLIP, TABLE
-from maps.test_unpickling import Calls
+from maps.test_pickles import Calls
 
 from osmabench_ros.errors import MapError, UnsafePickleError
 from osmabench_ros.maps.disk.storage import read_map, write_map

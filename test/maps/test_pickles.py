@@ -1,0 +1,350 @@
+"""Pickles and torch files: what is saved comes out, nothing is run, and bombs are one error."""
+
+import builtins
+import collections
+import contextlib
+import gzip
+import io
+import os
+import pathlib
+import pickle
+import sys
+import types
+import typing
+import uuid
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from osmabench_ros.base.fence import VARIABLE
+from osmabench_ros.errors import LimitError, MapError, OsmabenchError, UnsafePickleError
+from osmabench_ros.maps.importer import import_map
+from osmabench_ros.maps.pickles import CLASS, load_pickle, load_torch, read_pickle
+
+torch = pytest.importorskip('torch')
+
+
+class Calls:
+    """Pickles as a call of any function with any arguments."""
+
+    def __init__(self, function: Callable[..., Any], *arguments: Any) -> None:
+        self.call = function, arguments
+
+    def __reduce__(self) -> Any:
+        return self.call
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / 'map.pkl'
+
+
+def loads(path: Path, data: bytes) -> Any:
+    """Read a pickle in this process; `load_pickle` does so in the fence."""
+    path.write_bytes(data)
+    return read_pickle(path, drop_masks=False)
+
+
+PLAIN = {
+    'numbers': [0, -1, 255, 65536, 2**31, -(2**40), 1.5, float('inf'), True, None],
+    'texts': ['', 'a', 'naïve \U0001f600', 'x' * 300, b'', b'bytes', b'y' * 70000],
+    'nested': [{'a': (1, 2, 3, 4)}, (), ((),), {1: {2: []}}],
+    'other': [collections.OrderedDict(a=1), collections.defaultdict(list, a=[1]), {1, 2}],
+    'id': uuid.UUID(int=77),
+}
+
+
+@pytest.mark.parametrize('packed', [False, True])
+@pytest.mark.parametrize('protocol', range(4, pickle.HIGHEST_PROTOCOL + 1))
+def test_plain_data_comes_out_as_it_was(path: Path, protocol: int, packed: bool) -> None:
+    data = pickle.dumps(PLAIN, protocol)
+    path.write_bytes(gzip.compress(data) if packed else data)
+    found = load_pickle(path)
+    assert found == PLAIN
+    assert [type(item) for item in found['other']] == [dict, dict, set]
+
+
+@pytest.mark.parametrize('protocol', range(4))
+@pytest.mark.parametrize('key', ['numbers', 'nested'])
+def test_old_protocols_are_read_too(path: Path, protocol: int, key: str) -> None:
+    assert loads(path, pickle.dumps(PLAIN[key], protocol)) == PLAIN[key]
+
+
+@pytest.mark.parametrize('protocol', range(5))
+def test_arrays_and_scalars_come_out_as_they_were(path: Path, protocol: int) -> None:
+    arrays = [
+        np.arange(6, dtype=np.float64).reshape(2, 3),
+        np.asfortranarray(np.arange(6, dtype=np.int16).reshape(2, 3)),
+        np.arange(4, dtype='>f4'),
+        np.array([True, False]),
+        np.zeros((0, 3), np.float32),
+        np.array(['ab', 'c']),
+        np.array([{'a': 1}, None], object),
+        np.array(5, np.uint8),
+        np.arange(100000, dtype=np.float32),
+    ]
+    found = loads(path, pickle.dumps([*arrays, arrays[2]], protocol))
+    for loaded, array in zip(found, [*arrays, arrays[2]], strict=True):
+        np.testing.assert_array_equal(loaded, array)
+        assert loaded.dtype == array.dtype.newbyteorder('=')
+    scalars = [np.float32(0.5), np.int64(-3), np.bool_(True), np.str_('cup')]
+    assert loads(path, pickle.dumps(scalars, protocol)) == [0.5, -3, True, 'cup']
+
+
+def test_objects_of_other_packages_come_as_their_state(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = types.ModuleType('omegaconf.dictconfig')
+    module.DictConfig = type('DictConfig', (), {'__module__': module.__name__})  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, 'omegaconf', types.ModuleType('omegaconf'))
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    value = module.DictConfig()
+    value.__dict__ |= {'_content': {'voxel': 0.02}, 'kind': typing.Any, '_parent': [value]}
+    path.write_bytes(pickle.dumps({'cfg': value, 'path': pathlib.PurePosixPath('/a/b')}))
+    assert load_pickle(path) == {
+        'cfg': {
+            CLASS: 'omegaconf.dictconfig.DictConfig',
+            '_content': {'voxel': 0.02},
+            'kind': 'typing.Any',
+        },
+        'path': '/a/b',
+    }
+
+
+def test_masks_are_dropped_without_their_memory(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    masks = [np.zeros((4000, 5000), bool) for _ in range(15)]
+    path.write_bytes(gzip.compress(pickle.dumps({'mask': masks, 'points': np.ones((4, 3))}), 1))
+    assert path.stat().st_size < 2**23
+    monkeypatch.setenv(VARIABLE, '0.2')
+    found = load_pickle(path, drop_masks=True)
+    assert found['mask'] == [None] * 15
+    assert found['points'].shape == (4, 3)
+    with pytest.raises(LimitError, match=f'map.pkl .*{VARIABLE}'):
+        load_pickle(path)
+
+
+TENSORS = {
+    **{
+        kind: torch.arange(12).reshape(3, 4).to(getattr(torch, kind))
+        for kind in ('float16', 'float32', 'float64', 'uint8', 'int8', 'int16', 'int32', 'int64',
+                     'bool', 'bfloat16')
+    },
+    'transposed': torch.arange(24.0).reshape(4, 6).T,
+    'strided': torch.arange(24.0).reshape(4, 6)[1:3, ::2],
+    'scalar': torch.tensor(2.5),
+    'empty': torch.zeros(0, 7),
+    'parameter': torch.nn.Parameter(torch.ones(2)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize('form', ['zip', 'legacy', 'pickle'])
+def test_tensors_come_out_as_arrays(path: Path, form: str) -> None:
+    value = {**TENSORS, 'nested': [collections.OrderedDict(a=torch.ones(1)), ('text', 3)]}
+    if form == 'pickle':
+        path.write_bytes(pickle.dumps(value))
+        assert b'_load_from_bytes' in path.read_bytes()
+    else:
+        torch.save(value, path, _use_new_zipfile_serialization=form == 'zip')
+    found = load_pickle(path) if form == 'pickle' else load_torch(path)
+    for name, tensor in TENSORS.items():
+        expected = tensor.detach().float() if name == 'bfloat16' else tensor.detach()
+        np.testing.assert_array_equal(found[name], expected.numpy())
+        assert found[name].dtype == expected.numpy().dtype
+    assert found['nested'] == [{'a': np.ones(1)}, ('text', 3)]
+
+
+@pytest.mark.parametrize('module', ['numpy.core', 'numpy._core'])
+@pytest.mark.parametrize('zip_form', [True, False])
+def test_arrays_that_torch_saved_come_out(path: Path, zip_form: bool, module: str) -> None:
+    masks = (np.random.default_rng(0).random((500, 7)) > 0.5).astype(np.float16)
+    torch.save((masks, np.float64(2)), path, _use_new_zipfile_serialization=zip_form)
+    if not zip_form:
+        data = path.read_bytes().replace(
+            b'numpy._core.multiarray', f'{module}.multiarray'.encode()
+        )
+        path.write_bytes(data)
+    found = load_torch(path)
+    np.testing.assert_array_equal(found[0], masks)
+    assert found[1] == 2
+
+
+@pytest.mark.parametrize('form', ['zip', 'legacy', 'pickle', 'storage', 0, 1, 2, 3, 4, 5])
+@pytest.mark.parametrize('function', [os.system, builtins.eval, builtins.exec, os.popen])
+def test_a_malicious_file_runs_nothing_and_is_named(
+    path: Path, form: str | int, function: Callable[..., Any]
+) -> None:
+    marker = path.with_name('ran')
+    python = f'open({str(marker)!r}, "w").close()'
+    argument = python if function in (eval, exec) else f'touch {marker}'
+    payload = {'x': [1.5], 'y': Calls(function, argument)}
+    if isinstance(form, int):
+        path.write_bytes(pickle.dumps(payload, form))
+    elif form == 'storage':
+        inner = io.BytesIO()
+        torch.save(payload, inner, _use_new_zipfile_serialization=False)
+        path.write_bytes(pickle.dumps(Calls(torch.storage._load_from_bytes, inner.getvalue())))
+    elif form == 'pickle':
+        path.write_bytes(gzip.compress(pickle.dumps(payload)))
+    else:
+        torch.save(payload, path, _use_new_zipfile_serialization=form == 'zip')
+    with pytest.raises(MapError, match=rf'map\.pkl.*{function.__name__}'):
+        load_torch(path) if form in ('zip', 'legacy') else load_pickle(path)
+    assert not marker.exists()
+
+
+def test_the_malicious_pickles_would_run_in_the_plain_unpickler(tmp_path: Path) -> None:
+    marker = tmp_path / 'ran'
+    pickle.loads(pickle.dumps(Calls(os.system, f'touch {marker}')))
+    assert marker.exists()
+
+
+FORBIDDEN = [
+    b'cos\nsystem\n(S"true"\ntR.',
+    b'(cos\nsystem\nS"true"\no.',
+    b'(S"os.system"\nS"true"\no.',
+    b'(S"true"\nios\nsystem\n.',
+    b'S"os.system"\n(S"true"\ntR.',
+    b'\x80\x04\x8c\x02os\x8c\x06system\x93\x8c\x04true\x85R.',
+    b'\x80\x02cnumpy.testing._private.utils\nrunstring\n.',
+    b'\x80\x02cbuiltins\ngetattr\n.',
+    b'\x80\x02c__builtin__\neval\n.',
+    b'\x80\x02comegaconf_evil\nX\n.',
+    b'\x80\x02cpathlib\nos.system\n.',
+    b'\x80\x02ctyping\nre\n.',
+    b'\x80\x02]}b.',
+    b'\x80\x02]]\x81.',
+    b'\x80\x02cnumpy\nndarray\n)R.',
+    b'\x80\x02cnumpy\ndtype\n}b.',
+    pickle.dumps(np.zeros(2, [('a', 'f4')]), 4),
+]
+
+
+@pytest.mark.parametrize('data', FORBIDDEN)
+def test_every_way_to_a_forbidden_name_is_refused(path: Path, data: bytes) -> None:
+    with pytest.raises(UnsafePickleError):
+        loads(path, data)
+
+
+def test_an_array_of_objects_cannot_be_made_from_raw_pointers(path: Path) -> None:
+    array = pickle.dumps(np.zeros(2), 2)
+    forged = array.replace(b'X\x02\x00\x00\x00f8', b'X\x02\x00\x00\x00O8')
+    assert forged != array
+    with pytest.raises(MapError):
+        loads(path, forged)
+
+
+START = b'\x80\x04'
+NESTED = b')' + b'2\x86' * 60
+"""A tuple that holds a tuple twice, and so on, 2^60 in all, in 121 bytes."""
+COLLIDING = b''.join(
+    b'\x8a\x0a' + (i * (2**61 - 1)).to_bytes(10, 'little') + b'N' for i in range(1, 100_000)
+)
+"""Keys of one hash, each with None."""
+BOMBS = {
+    'gzip': lambda: gzip.compress(pickle.dumps(bytes(1 << 28)), 1),
+    'many lists': lambda: gzip.compress(START + b'](' + b']' * (1 << 25) + b'e.', 1),
+    'shared': lambda: START + NESTED + b'.',
+    'shared as a key': lambda: START + b'}' + NESTED + b'K\x01s.',
+    'shared by an array': lambda: pickle.dumps([np.ones(2**17)] * 2000),
+    'itself': lambda: START + b']q\x00h\x00a.',
+    'deep': lambda: START + b']' * 100_000 + b'a' * 99_999 + b'.',
+    'colliding keys': lambda: START + b'}(' + COLLIDING + b'u.',
+    'claimed bytes': lambda: START + b'\x8e' + (1 << 50).to_bytes(8, 'little') + b'abc',
+    'claimed frame': lambda: START + b'\x95' + (1 << 50).to_bytes(8, 'little') + b'abc',
+    'claimed array': lambda: pickle.dumps(np.ones(8)).replace(b'K\x08\x85', b'M\xff\xff\x85'),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize('case', BOMBS)
+def test_a_bomb_is_one_error(path: Path, monkeypatch: pytest.MonkeyPatch, case: str) -> None:
+    path.write_bytes(BOMBS[case]())
+    monkeypatch.setenv(VARIABLE, '0.1')
+    with pytest.raises((MapError, LimitError), match=r'map\.pkl'):
+        load_pickle(path)
+
+
+def test_shared_parts_that_an_importer_keeps_are_refused(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, '0.1')
+    objects = pickle.dumps([{'pcd_np': np.zeros((4, 3)), 'bbox_np': np.zeros((8, 3))}], 4)[2:-1]
+    names = [b'X' + len(name).to_bytes(4, 'little') + name for name in (b'objects', b'cfg')]
+    content = START + b'}(' + names[0] + objects + names[1] + NESTED + b'u.'
+    path = path.with_name('pcd_map.pkl.gz')
+    path.write_bytes(gzip.compress(content))
+    with pytest.raises(OsmabenchError, match='pcd_map'):
+        import_map('conceptgraphs', path)
+
+
+@pytest.mark.parametrize('zip_form', [True, False])
+def test_a_tensor_beyond_its_storage_is_refused(path: Path, zip_form: bool) -> None:
+    torch.save(torch.arange(8.0), path, _use_new_zipfile_serialization=zip_form)
+    data = path.read_bytes()
+    size, larger = b'K\x00K\x08\x85', b'K\x00K\xff\x85'
+    if zip_form:
+        target = io.BytesIO()
+        with zipfile.ZipFile(path) as source, zipfile.ZipFile(target, 'w') as archive:
+            for info in source.infolist():
+                archive.writestr(info.filename, source.read(info).replace(size, larger))
+        path.write_bytes(target.getvalue())
+    else:
+        assert size in data
+        path.write_bytes(data.replace(size, larger))
+    with pytest.raises(MapError, match='beyond its storage'):
+        load_torch(path)
+
+
+def test_a_torch_file_that_unpacks_to_gigabytes_is_one_error(path: Path) -> None:
+    torch.save(torch.zeros(1 << 27), path)
+    with zipfile.ZipFile(path) as source:
+        members = {info.filename: source.read(info) for info in source.infolist()}
+    with zipfile.ZipFile(path, 'w', zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    assert path.stat().st_size < 2**23
+    with pytest.raises((MapError, LimitError), match=r'map\.pkl'):
+        load_torch(path)
+
+
+@pytest.mark.parametrize('load', [load_pickle, load_torch])
+@pytest.mark.parametrize('data', [None, b'', b'hello', b'PK\x03\x04', b'\x80\x02.', b'\x1f\x8b'])
+def test_something_else_is_one_error(path: Path, load: Any, data: bytes | None) -> None:
+    if data is not None:
+        path.write_bytes(data)
+    with pytest.raises(MapError, match=r'map\.pkl'):
+        load(path)
+
+
+def test_damaged_files_load_or_are_one_error(path: Path) -> None:
+    seeds = [pickle.dumps(PLAIN, 4), pickle.dumps({'a': np.arange(9.0), 'b': np.float32(1)}, 2),
+             pickle.dumps([Calls(os.getcwd), {'x': (1, 'y')}], 4)]  # fmt: skip
+    random = np.random.default_rng(0)
+    refused = 0
+    for i in range(1500):
+        data = bytearray(seeds[i % 3])
+        for at in random.integers(0, min(len(data), 600), 3):
+            data[at] = random.integers(0, 256)
+        try:
+            loads(path, bytes(data[: random.integers(len(data) // 2, 2 * len(data))]))
+        except (MapError, MemoryError):
+            refused += 1
+    assert refused > 500
+
+
+@pytest.mark.parametrize('zip_form', [True, False])
+def test_damaged_torch_files_load_or_are_one_error(path: Path, zip_form: bool) -> None:
+    torch.save({'x': torch.arange(50.0)}, path, _use_new_zipfile_serialization=zip_form)
+    whole, random = path.read_bytes(), np.random.default_rng(0)
+    for _ in range(30):
+        data = bytearray(whole)
+        for at in random.integers(0, len(data), 3):
+            data[at] = random.integers(0, 256)
+        path.write_bytes(data)
+        with contextlib.suppress(MapError, LimitError):
+            load_torch(path)
