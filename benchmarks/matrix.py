@@ -1,16 +1,16 @@
 """How well runs side by side use the cores, and what a run costs beside mapping and metrics.
 
     python benchmarks/matrix.py
-    python benchmarks/matrix.py --conditions 2 --skip-fresh
+    python benchmarks/matrix.py --conditions 2
 
 Twelve small runs (an apartment, six conditions, two mappers, 12 frames of 64 x 48 pixels) are made
-by two jobs, with warm nodes and then with new processes for every run. The scene is prepared
-before. Processor time is that of this program and of all processes that it starts:
+one by one and by two jobs. The scene is prepared before. Processor time is that of this program
+and of all processes that it starts:
 
     bound     processor time / 2: no schedule of the same work on two cores is faster
     ratio     bound / wall time; on a machine that others use too it says little, so beside it
     used      processor time / (2 x wall time - what other programs took), for two cores in all
-    overhead  processor time of a run whose nodes are warm, without mapping and metrics
+    overhead  processor time of a run without mapping and metrics
 
 The cost of a further run is the difference between many runs and few of one job, divided by how
 many more they are, so that what is done once (starting, the report) does not count. Mapping and
@@ -47,8 +47,6 @@ CONDITIONS = ('baseline', 'nominal', 'camera', 'daytime', 'flicker', 'camera_hea
 MAPPERS = ('oracle', 'appearance')
 JOBS = 2
 RATIO, OVERHEAD_S = 0.85, 2.5
-MANY = 10_000
-FRESH = f'new, {JOBS} jobs'
 console = Console(width=None if sys.stdout.isatty() else 99)
 
 
@@ -77,7 +75,7 @@ class Cost:
         return self.processor_s / max(JOBS * self.wall_s - self.others_s, self.processor_s)
 
 
-def configuration(conditions: int, runs_each: int) -> MatrixConfig:
+def configuration(conditions: int) -> MatrixConfig:
     """Return small runs; those of a repeat of a condition differ in nothing but its name."""
     data = {
         'name': 'matrix',
@@ -87,7 +85,6 @@ def configuration(conditions: int, runs_each: int) -> MatrixConfig:
         'camera': {'width': 64, 'height': 48},
         'trajectory': {'goals': 2, 'frame_rate_hz': 1.0, 'max_frames': 12},
         'suites': [{'name': 'map_geometry'}],
-        'node_processes': {'runs_each': runs_each},
     }
     return parse_config(data, 'benchmark')
 
@@ -104,9 +101,9 @@ def busy_s() -> float:
     return float(sum(times) - times.idle - times.iowait - times.guest - times.guest_nice)
 
 
-def measured(out: Path, conditions: int, runs_each: int, jobs: int = JOBS) -> Cost:
+def measured(out: Path, conditions: int, jobs: int = JOBS) -> Cost:
     """Run a matrix whose scene is prepared; SystemExit if a run fails."""
-    config = configuration(conditions, runs_each)
+    config = configuration(conditions)
     Preparation().prepare_all(config, out / config.name, silent)
     start_s, own_s, all_s = time.monotonic(), own_processor_s(), busy_s()
     report = run_matrix(config, out, jobs=jobs, progress=silent)
@@ -160,7 +157,7 @@ def metrics_s(plan: RunPlan, folder: Path) -> float:
 
 def work_s(out: Path, conditions: int) -> tuple[float, float]:
     """Return the mean processor time of mapping and of metrics in the runs of a matrix."""
-    config = configuration(conditions, MANY)
+    config = configuration(conditions)
     plans = Preparation().plans(config, out / config.name)
     with tempfile.TemporaryDirectory() as folder:
         # What is imported and compiled at the first call is no work of a run.
@@ -174,7 +171,7 @@ def work_s(out: Path, conditions: int) -> tuple[float, float]:
 def print_costs(costs: dict[str, Cost]) -> None:
     """Print what the matrices took."""
     table = Table(
-        'nodes', 'runs', 'wall, s', 'processor, s', 'others, s', 'bound, s', 'ratio', 'used'
+        'matrix', 'runs', 'wall, s', 'processor, s', 'others, s', 'bound, s', 'ratio', 'used'
     )
     for name, cost in costs.items():
         table.add_row(
@@ -190,7 +187,6 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument('--conditions', type=int, default=6, help='two runs each (default: 6)')
-    parser.add_argument('--skip-fresh', action='store_true', help='only warm nodes')
     parser.add_argument('--ratio', type=float, default=RATIO, help='of the bound (default: 0.85)')
     parser.add_argument('--overhead', type=float, default=OVERHEAD_S, help='s (default: 2.5)')
     arguments = parser.parse_args()
@@ -199,33 +195,24 @@ def main() -> int:
     load = os.getloadavg()[0]
     with tempfile.TemporaryDirectory(prefix='osmabench_matrix_') as name:
         folder = Path(name)
-        few = measured(folder / 'few', 1, MANY, jobs=1)
-        many = measured(folder / 'many', arguments.conditions, MANY, jobs=1)
-        warm = measured(folder / 'warm', arguments.conditions, MANY)
-        costs = {'warm, one job': few, 'warm, one job ': many, f'warm, {JOBS} jobs': warm}
-        if not arguments.skip_fresh:
-            costs[FRESH] = measured(folder / 'fresh', arguments.conditions, 1)
-        mapping, metrics = work_s(folder / 'warm', arguments.conditions)
-    print_costs(costs)
+        few = measured(folder / 'few', 1, jobs=1)
+        many = measured(folder / 'many', arguments.conditions, jobs=1)
+        two = measured(folder / 'several', arguments.conditions)
+        mapping, metrics = work_s(folder / 'several', arguments.conditions)
+    print_costs({'one job': few, 'one job ': many, f'{JOBS} jobs': two})
     whole = further_run_s(many, few)
     overhead = whole - mapping - metrics
     console.print(
-        f'a further run with warm nodes: {whole:.2f} s of processor time, of which mapping '
-        f'{mapping:.2f}, metrics {metrics:.2f}, overhead {overhead:.2f} (at most '
-        f'{arguments.overhead:g}); all that is done once included: '
-        f'{warm.processor_s / warm.runs - mapping - metrics:.2f} s a run'
+        f'a further run: {whole:.2f} s of processor time, of which mapping {mapping:.2f}, metrics '
+        f'{metrics:.2f}, overhead {overhead:.2f} (at most {arguments.overhead:g}); all that is '
+        f'done once included: {two.processor_s / two.runs - mapping - metrics:.2f} s a run'
     )
-    if (fresh := costs.get(FRESH)) is not None:
-        console.print(
-            f'new processes for every run take {fresh.processor_s / warm.processor_s:.2f} times '
-            f'the processor time and {fresh.wall_s / warm.wall_s:.2f} times the time of warm ones'
-        )
     console.print(
-        f'{JOBS} jobs reach {warm.ratio:.0%} of the bound (at least {arguments.ratio:.0%}), and '
-        f'used {warm.used:.0%} of what others left; load average {load:.1f} before, '
+        f'{JOBS} jobs reach {two.ratio:.0%} of the bound (at least {arguments.ratio:.0%}), and '
+        f'used {two.used:.0%} of what others left; load average {load:.1f} before, '
         f'{os.getloadavg()[0]:.1f} after, {os.cpu_count()} cores'
     )
-    return 0 if warm.ratio >= arguments.ratio and overhead < arguments.overhead else 1
+    return 0 if two.ratio >= arguments.ratio and overhead < arguments.overhead else 1
 
 
 if __name__ == '__main__':

@@ -34,7 +34,6 @@ settings.load_profile('repeatable')
 FOLDER_OF_TESTS = Path(__file__).parent
 LONGEST_ID = 40
 FOREIGN_SEGMENTS = pytest.StashKey[set[Path]]()
-RUNS_EACH = 20
 YOUNG_S = 10.0
 """A lock file of Fast DDS that is younger may not be locked yet, though its process lives."""
 
@@ -202,12 +201,12 @@ def prepared(for_all_workers: Path) -> PreparedScenes:
 
 
 @pytest.fixture(scope='session')
-def warm_nodes() -> Iterator[object]:
-    """Processes of our nodes for runs that do not test how these start: imports take seconds."""
+def nodes() -> Iterator[object]:
+    """What starts the nodes of runs, one host for all: its imports take seconds."""
     from osmabench_ros.bringup.runner.node_processes import NodeProcesses
 
-    with contextlib.closing(NodeProcesses(RUNS_EACH)) as nodes:
-        yield nodes
+    with contextlib.closing(NodeProcesses()) as processes:
+        yield processes
 
 
 @pytest.fixture(scope='session')

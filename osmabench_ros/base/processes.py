@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Protocol
 
 import psutil
 
@@ -53,6 +54,20 @@ KILL_GROUP_UNLESS_RELEASED = 'read -r _ || kill -s KILL -- "-$0"'
 """A script that waits for a line, and kills a process group if its input ends without one."""
 
 
+class ChildProcess(Protocol):
+    """What supervision needs of a `subprocess.Popen`."""
+
+    @property
+    def pid(self) -> int:
+        """Number of the process."""
+
+    def poll(self) -> int | None:
+        """Return the exit code, None while it runs."""
+
+    def wait(self, timeout: float) -> int:
+        """Return the exit code; subprocess.TimeoutExpired if it does not end in time."""
+
+
 class SupervisedProcess:
     """A child process in a session of its own, killed with this one, that logs to a file."""
 
@@ -79,9 +94,23 @@ class SupervisedProcess:
         self.peak_memory_bytes = 0
         self.memory_bytes = 0
         """Resident, of the process and all that it started, when it was last polled."""
-        with log_file.open('ab') as log:
+        self._process = self._start(command, environment, directory, pass_fds)
+        self._sampled_s = self._descended_s = 0.0
+        self.disk_was_full = False
+        """Whether the disk of its log was full when it was polled."""
+        self._members = [psutil.Process(self._process.pid)]
+        self._guard = _guard(self._process.pid)
+
+    def _start(
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        directory: Path | None,
+        pass_fds: Sequence[int],
+    ) -> ChildProcess:
+        with self.log_file.open('ab') as log:
             try:
-                self._process = subprocess.Popen(  # noqa: S603 - the user's own configuration
+                return subprocess.Popen(  # noqa: S603 - the user's own configuration
                     list(command),
                     cwd=directory,
                     stdin=subprocess.DEVNULL,
@@ -94,14 +123,9 @@ class SupervisedProcess:
             except OSError as error:
                 place = '' if directory is None else f' in {directory}'
                 raise RunError(
-                    f'cannot start {name} ("{command[0]}"{place}): {error.strerror}; '
+                    f'cannot start {self.name} ("{command[0]}"{place}): {error.strerror}; '
                     'check its command'
                 ) from error
-        self._sampled_s = self._descended_s = 0.0
-        self.disk_was_full = False
-        """Whether the disk of its log was full when it was polled."""
-        self._members = [psutil.Process(self._process.pid)]
-        self._guard = _guard(self._process.pid)
 
     @property
     def pid(self) -> int:

@@ -20,7 +20,7 @@ from osmabench_ros.base.settings import setting
 from osmabench_ros.base.strict import FilePath, PathText, PlainName, Strict, validated
 from osmabench_ros.errors import ConfigError, check_all, suggestion
 from osmabench_ros.geometry.intrinsics import Intrinsics
-from osmabench_ros.runs.mapper_config import EvaluationConfig, NodeProcessesConfig, RecordingConfig
+from osmabench_ros.runs.mapper_config import EvaluationConfig, RecordingConfig
 from osmabench_ros.runs.mapper_config import MapperConfig as MapperConfig
 from osmabench_ros.runs.mapper_config import SweepConfig as SweepConfig
 from osmabench_ros.runs.requirement import Requirement as Requirement
@@ -283,7 +283,6 @@ class MatrixConfig(Strict):
     evaluation: EvaluationConfig = EvaluationConfig()
     recording: RecordingConfig = RecordingConfig()
     sweep: SweepConfig = SweepConfig()
-    node_processes: NodeProcessesConfig = NodeProcessesConfig()
     text_features: dict[str, FilePath] = Field(default_factory=dict)
     """Files for the encoders of open-vocabulary maps; see `text_matching.TextMatching`."""
 

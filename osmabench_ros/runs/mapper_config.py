@@ -35,12 +35,6 @@ class Resources(Strict):
     memory_gib: float | None = setting(None, 'Resident memory of all its processes.', 0.1, 10**5)
 
 
-class NodeProcessesConfig(Strict):
-    """How many runs a process of one of our nodes serves before a new one takes its place."""
-
-    runs_each: int = setting(20, 'Runs; 1: new processes for every run.', 1, 10**6)
-
-
 class RecordingConfig(RecordedTopics):
     """Whether and how the topics of a run are recorded to bag/ in its folder."""
 

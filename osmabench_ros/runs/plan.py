@@ -96,7 +96,7 @@ def config_digest(config: MatrixConfig) -> str:
     data = config.model_dump(
         mode='json',
         exclude_defaults=True,
-        exclude={'sweep': True, 'node_processes': True, 'mappers': {'__all__': {'resources'}}},
+        exclude={'sweep': True, 'mappers': {'__all__': {'resources'}}},
     )
     return sha256_of_data(data)
 

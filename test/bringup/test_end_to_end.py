@@ -33,9 +33,9 @@ def run(out: Path, config: dict = CONFIG, nodes: object = None) -> object:
 
 
 @pytest.fixture(scope='module')
-def first(warm_nodes: object, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, object]:
+def first(nodes: object, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, object]:
     out = tmp_path_factory.mktemp('first')
-    return out / 'small', run(out, nodes=warm_nodes)
+    return out / 'small', run(out, nodes=nodes)
 
 
 def test_a_matrix_ends_in_a_passed_report(first: tuple[Path, object]) -> None:
@@ -100,7 +100,7 @@ def test_results_of_another_configuration_are_not_mixed_in(
 
 
 def test_realtime_maps_with_a_foreign_node(
-    prepared: PreparedScenes, warm_nodes: object, tmp_path: Path
+    prepared: PreparedScenes, nodes: object, tmp_path: Path
 ) -> None:
     config = small_config(
         mappers=[foreign('none', acks=True)],
@@ -110,21 +110,21 @@ def test_realtime_maps_with_a_foreign_node(
         ],
     )
     prepared.put_into(tmp_path, config)
-    report = run(tmp_path, config, warm_nodes)
+    report = run(tmp_path, config, nodes)
     assert report.passed, report
     assert {item.speed_factor for item in report.metrics} == {0.5}
     [file] = (tmp_path / 'small').glob('*.x0-5/timings.json')
     timings = json.loads(file.read_text())
     assert timings['frames'] == 5
     assert timings['speed_factor'] == pytest.approx(0.5, rel=0.1)
-    nodes = {item['name']: item for item in timings['participants']}
-    for item in (nodes['mapper'], nodes['map_recorder']):
+    ends = {item['name']: item for item in timings['participants']}
+    for item in (ends['mapper'], ends['map_recorder']):
         assert (item['published'], item['received'], item['loss']) == (5, 5, 0.0)
     assert timings['staleness']['max_s'] == 4.0
 
 
 def test_the_mapper_of_the_readme_takes_part(
-    prepared: PreparedScenes, warm_nodes: object, tmp_path: Path
+    prepared: PreparedScenes, nodes: object, tmp_path: Path
 ) -> None:
     readme = (Path(__file__).resolve().parents[2] / 'README.md').read_text()
     script = tmp_path / 'my_mapper.py'
@@ -134,7 +134,7 @@ def test_the_mapper_of_the_readme_takes_part(
         requirements=[{'suite': 'map_geometry', 'metric': 'accuracy_m', 'at_most': 0.05}],
     )
     prepared.put_into(tmp_path, config)
-    report = run(tmp_path, config, warm_nodes)
+    report = run(tmp_path, config, nodes)
     assert report.passed, report
 
 

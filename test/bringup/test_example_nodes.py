@@ -19,7 +19,7 @@ def node(name: str, script: str) -> dict[str, object]:
 
 @pytest.mark.full
 def test_octomap_and_kiss_icp_are_scored_as_processes_of_their_own(
-    prepared: PreparedScenes, warm_nodes: Any, tmp_path: Path
+    prepared: PreparedScenes, nodes: Any, tmp_path: Path
 ) -> None:
     for library in ('pyoctomap', 'kiss_icp'):
         pytest.importorskip(library, reason=f'{library} is not installed')
@@ -40,7 +40,7 @@ def test_octomap_and_kiss_icp_are_scored_as_processes_of_their_own(
     )
     prepared.put_into(tmp_path, data)
     config = parse_config(data, 'test')
-    report = run_matrix(config, tmp_path, nodes=warm_nodes, progress=silent)
+    report = run_matrix(config, tmp_path, nodes=nodes, progress=silent)
     assert report.passed, report
     found = {
         (item.mapper, item.metric): item.value for item in report.metrics if not item.class_name

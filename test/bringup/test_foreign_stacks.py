@@ -32,7 +32,7 @@ CHANGES = {
 
 
 @pytest.fixture
-def run(prepared: PreparedScenes, warm_nodes: Any, tmp_path: Path) -> Run:
+def run(prepared: PreparedScenes, nodes: Any, tmp_path: Path) -> Run:
     from osmabench_ros.bringup.runner.matrix_runner import run_matrix
     from osmabench_ros.runs.config import parse_config
 
@@ -41,7 +41,7 @@ def run(prepared: PreparedScenes, warm_nodes: Any, tmp_path: Path) -> Run:
         config = parse_config(data, 'test')
         if ready:
             prepared.put_into(tmp_path, data)
-        return run_matrix(config, tmp_path, nodes=warm_nodes, progress=silent)
+        return run_matrix(config, tmp_path, nodes=nodes, progress=silent)
 
     return run
 

@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow]
 
 @pytest.mark.full
 def test_a_run_scores_the_maps_it_had_on_the_way(
-    prepared: PreparedScenes, warm_nodes: Any, tmp_path: Path
+    prepared: PreparedScenes, nodes: Any, tmp_path: Path
 ) -> None:
     from osmabench_ros.bringup.runner.matrix_runner import run_matrix
 
@@ -29,7 +29,7 @@ def test_a_run_scores_the_maps_it_had_on_the_way(
     # Libraries may add variables of theirs.
     before = {name: os.environ.get(name) for name in isolated_environment(0)}
     matrix = parse_config(config, 'test')
-    report = run_matrix(matrix, tmp_path, nodes=warm_nodes, progress=silent)
+    report = run_matrix(matrix, tmp_path, nodes=nodes, progress=silent)
     assert report.passed, report
     assert {name: os.environ.get(name) for name in before} == before, 'a run changes no variable'
     [file] = (tmp_path / 'small').glob('*/growth.json')

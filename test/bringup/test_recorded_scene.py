@@ -42,13 +42,13 @@ def recorded(scene: dict[str, Any], **changes: Any) -> MatrixConfig:
 
 
 def test_a_mapper_scores_on_the_recording_as_on_the_simulation(
-    scene: dict[str, Any], prepared: PreparedScenes, warm_nodes: Any, tmp_path: Path
+    scene: dict[str, Any], prepared: PreparedScenes, nodes: Any, tmp_path: Path
 ) -> None:
     from osmabench_ros.bringup.runner.matrix_runner import run_matrix
 
     prepared.put_into(tmp_path / 'live', SIMULATED)
     live, played = (
-        run_matrix(config, tmp_path / name, nodes=warm_nodes, progress=quiet)
+        run_matrix(config, tmp_path / name, nodes=nodes, progress=quiet)
         for name, config in (
             ('live', parse_config(SIMULATED, 'test')),
             ('played', recorded(scene)),

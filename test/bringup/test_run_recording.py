@@ -14,7 +14,7 @@ from osmabench_ros.base.progress import silent
 @pytest.mark.gl
 @pytest.mark.slow
 def test_the_bag_of_a_lockstep_run_lacks_nothing(
-    prepared: PreparedScenes, warm_nodes: Any, tmp_path: Path
+    prepared: PreparedScenes, nodes: Any, tmp_path: Path
 ) -> None:
     from osmabench_ros.bringup.runner.matrix_runner import run_matrix
     from osmabench_ros.runs.config import parse_config
@@ -25,7 +25,7 @@ def test_the_bag_of_a_lockstep_run_lacks_nothing(
     data = small_config(recording={'enabled': True})
     config = parse_config(data, 'test')
     prepared.put_into(tmp_path, data)
-    report = run_matrix(config, tmp_path, nodes=warm_nodes, progress=silent)
+    report = run_matrix(config, tmp_path, nodes=nodes, progress=silent)
     assert report.passed, report
     (folder,) = (tmp_path / 'small').glob('*/bag')
     recording = read_report(folder)
@@ -79,7 +79,7 @@ def test_a_bag_that_was_not_finished_fails_the_run_again_and_again(
     # Whatever of the run is done already: no second look lets it pass.
     monkeypatch.setattr(one_run, '_run', lambda plan, *_: done(plan))
     for _ in range(2):
-        report = one_run.run_one(plan, Preparation(), NodeProcesses(1), silent)
+        report = one_run.run_one(plan, Preparation(), NodeProcesses(), silent)
         assert (report.status, 'is not complete' in report.error) == (Status.FAILED, True)
     make_room_for_bag(plan)
     assert not directory.exists()

@@ -26,6 +26,8 @@ from osmabench_ros.ros.wire.qos import latched_profile
 from osmabench_ros.semantics.labels import LabelSet
 
 MISCHIEF = sys.argv[1]
+NODES = ('map_recorder', 'evaluator', 'simulator_bridg')
+"""Names of processes, of which Linux keeps 15 letters."""
 MISCHIEF_FRAME = 2
 SLOW_S = 0.1
 ORDER = os.environ.get('TEST_ORDER', '') if MISCHIEF == 'on_order' else ''
@@ -176,9 +178,7 @@ def upset() -> None:
     with open(os.environ['FAULTS_CLOCK'], 'w') as file:
         file.write('-3600')
     runner = psutil.Process(os.getppid())
-    nodes = [
-        item for item in runner.children() if 'osmabench_ros.nodes' in ' '.join(item.cmdline())
-    ]
+    nodes = [item for item in runner.children() if item.name() in NODES]
     for process in (*nodes, runner):
         process.suspend()
         time.sleep(1.0)
@@ -191,7 +191,7 @@ def upset() -> None:
 def send(node: str, number: signal.Signals) -> None:
     """Signal another node of the run."""
     for process in psutil.Process(os.getppid()).children():
-        if f'osmabench_ros.nodes.{node}_node' in process.cmdline():
+        if process.name() == node[:15]:
             process.send_signal(number)
 
 

@@ -1,23 +1,55 @@
-"""Stands in for the module of a node: does what its arguments say, and prints what it finds."""
+"""Stands in for a node: does what its arguments say, and prints what it finds."""
 
+import json
 import os
 import random
 import signal
 import sys
-import threading
 import time
 import warnings
+from dataclasses import dataclass
+from pathlib import Path
 
-FOUND = ('OSMABENCH_RUN', 'ROS_DOMAIN_ID', 'LEFT_BEHIND')
-hosted = 0
+import numpy as np
+
+from osmabench_ros.bringup.spec.node_spec import NodeSpec
+
+HEAVY = ('scipy', 'torch', 'open3d', 'OpenGL', 'moderngl')
+
+
+@dataclass(frozen=True)
+class ScriptedNode(NodeSpec):
+    """What the runner knows of it."""
+
+    name: str = 'node'
+    words: tuple[str, ...] = ()
+
+    @property
+    def module(self) -> str:
+        """This module."""
+        return 'support.scripted_node'
+
+    def arguments(self, _folder: Path) -> list[str]:
+        """Return what it is to do."""
+        return list(self.words)
 
 
 def main() -> int:
-    global hosted
-    hosted += 1
     words = sys.argv[1:]
-    print(f'process {os.getpid()} hosts node {hosted} in {os.getcwd()}')
-    print({name: os.environ.get(name) for name in FOUND})
+    found = {
+        'pid': os.getpid(),
+        'parent': os.getppid(),
+        'session': os.getsid(0),
+        'group': os.getpgrp(),
+        'directory': os.getcwd(),
+        'program': sys.argv[0],
+        'threads': len(os.listdir('/proc/self/task')),
+        'random': [random.random(), np.random.random()],  # noqa: NPY002
+        'heavy': [name for name in HEAVY if name in sys.modules],
+        'signals': [signal.getsignal(n) is signal.SIG_DFL for n in (15, 17)],
+        'environment': dict(os.environ),
+    }
+    print(json.dumps(found), flush=True)
     warnings.warn('said in every run', stacklevel=1)
     os.environ['LEFT_BEHIND'] = 'by a node'
     os.chdir('/')
@@ -25,18 +57,14 @@ def main() -> int:
         held = random.randbytes(1) * (300 << 20)
         time.sleep(0.5)
         print(len(held))
-    if 'thread' in words:
-        threading.Thread(target=time.sleep, args=(600,)).start()
     if 'abort' in words:
         os.abort()
     if 'raise' in words:
         raise ValueError('not foreseen')
     if 'wait' in words:
-        before = signal.signal(signal.SIGINT, signal.default_int_handler)
-        print('waiting')
+        print('waiting', flush=True)
         try:
             time.sleep(600)
         except KeyboardInterrupt:
-            print('interrupted')
-        signal.signal(signal.SIGINT, before)
+            print('interrupted', flush=True)
     return int(words[0])

@@ -174,9 +174,9 @@ def upload(folder: Path, url: str) -> None:
 
 
 @lru_cache(maxsize=1)
-def _kept(runs_each: int) -> tuple[Preparation, NodeProcesses]:
-    """Return what stays in this process from one task to the next: scenes and warm nodes."""
-    return Preparation(), NodeProcesses(runs_each)
+def _kept() -> tuple[Preparation, NodeProcesses]:
+    """Return what stays in this process from one task to the next: scenes and the node host."""
+    return Preparation(), NodeProcesses()
 
 
 def carry_out(
@@ -193,7 +193,7 @@ def carry_out(
 
 def _carried_out(order: ClusterOrder, reporter: Reporter) -> TaskOutcome:
     plan = order.work.plan
-    preparation, nodes = _kept(plan.config.node_processes.runs_each)
+    preparation, nodes = _kept()
 
     def waiting(action: Callable[[], _Result]) -> _Result:
         return patiently(action, reporter.progress, order.patience_s)

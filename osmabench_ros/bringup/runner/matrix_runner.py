@@ -70,7 +70,7 @@ def run_matrix(
     with ExitStack() as stack:
         stack.enter_context(held(root))
         if nodes is None:
-            nodes = NodeProcesses(config.node_processes.runs_each)
+            nodes = NodeProcesses()
             stack.enter_context(closing(nodes))
         inputs = input_digests(config, preparation.digests(config))
         claim(root, config, inputs, fresh=fresh, part=part)

@@ -1,103 +1,97 @@
-"""The process that hosts nodes of one kind, one after another, each as if the process were new.
+"""The process that forks a new process for each node of ours, after the imports that all need.
 
-What costs time, imports above all, is done once. A node gets a ROS context, and with it a ROS
-domain, parameters and endpoints, of its own: that takes hundredths of a second, and no message
-of one run can reach the next.
+The imports take more than a second of processor time, a fork takes hundredths of one. The host
+is safe to fork: it starts neither ROS, OpenGL nor torch, so no thread of theirs runs in it.
+OpenBLAS ends its threads before a fork, and those of LTTng only wait for a tracer.
 """
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import os
 import signal
 import sys
-import threading
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+import numpy as np
+
+NODES = (
+    'bag_recorder_node',
+    'evaluator_node',
+    'map_adapter_node',
+    'map_recorder_node',
+    'mapper_node',
+    'simulator_bridge_node',
+)
+"""What these modules import later, such as scipy and torch, is not shared."""
+
 
 @dataclass(frozen=True)
-class HostedRun:
-    """What a node needs for a run: its arguments, its whole environment, and its new log."""
+class NodeOrder:
+    """A node to start, with all in which its process differs from the host."""
 
+    name: str
+    module: str
     arguments: tuple[str, ...]
     environment: Mapping[str, str]
+    directory: Path
     log_file: Path
 
-
-@dataclass(frozen=True)
-class HostedEnd:
-    """How a node ended: its exit code, and whether the process may host another."""
-
-    exit_code: int
-    clean: bool
-
-
-def _host(node_main: Callable[[], int], run: HostedRun) -> HostedEnd:
-    os.environ.clear()
-    os.environ.update(run.environment)
-    sys.argv[1:] = run.arguments
-    _log_to(run.log_file)
-    show = warnings.formatwarning
-    with warnings.catch_warnings():  # which also forgets which warnings have been shown
-        code = node_main()
-    warnings.formatwarning = show
-    clean = _forget()
-    _log_to(Path(os.devnull))
-    return HostedEnd(code, clean)
+    def run(self) -> int:
+        """Make this process like a new one, and run the node in it; return its exit code."""
+        os.chdir(self.directory)
+        os.environ.clear()
+        os.environ.update(self.environment)
+        log = os.open(self.log_file, os.O_WRONLY | os.O_APPEND)
+        os.dup2(log, 1)
+        os.dup2(log, 2)
+        os.close(log)
+        Path('/proc/self/comm').write_text(self.name, 'utf-8')  # what ps and top show
+        np.random.seed()  # noqa: NPY002 - `random` does so by itself
+        module = import_module(self.module)
+        sys.argv = [str(module.__file__), *self.arguments]
+        return int(module.main())
 
 
-def _log_to(file: Path) -> None:
-    """Write what this process prints, from C too, to the end of a file."""
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError):  # a full disk; /diagnostics has it all the same
-            stream.flush()
-    handle = os.open(file, os.O_WRONLY | os.O_APPEND)
-    for number in (1, 2):
-        os.dup2(handle, number)
-    os.close(handle)
-
-
-def _forget() -> bool:
-    """Free what a node left; return False if it left a thread, which may still do anything."""
-    gc.collect()
-    if (torch := sys.modules.get('torch')) is not None and torch.cuda.is_initialized():
-        torch.cuda.empty_cache()
-    # Else the peak memory of the next run would hold what this one freed.
-    with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).malloc_trim(0)
-    here = threading.current_thread()
-    return all(item is here or item.daemon for item in threading.enumerate())
-
-
-def _handle_signals(handler: signal.Handlers) -> None:
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, handler)
+def _serve(channel: Connection) -> NodeOrder | None:
+    """Fork for each order; return it in the new process, and None in the host at the end."""
+    with suppress(EOFError, ConnectionError):  # the runner has gone
+        while True:
+            order: NodeOrder = channel.recv()
+            reader, writer = os.pipe()
+            between = os.fork()
+            if between == 0:
+                if os.fork() != 0:
+                    os._exit(0)  # so that the runner, which has asked for orphans, is the parent
+                os.setsid()
+                os.write(writer, str(os.getpid()).encode())
+                os.close(reader)
+                os.close(writer)
+                return order
+            os.close(writer)
+            os.waitpid(between, 0)
+            channel.send(int(os.read(reader, 20)))
+            os.close(reader)
+    return None
 
 
 def main() -> int:
-    """Host the nodes of the module and at the file descriptor that the arguments name."""
-    module, handle = sys.argv[1:]
-    _handle_signals(signal.SIG_IGN)  # a node that runs has its own
-    here = Path.cwd()
-    with Connection(int(handle)) as channel:
-        node_main = import_module(module).main
-        gc.freeze()  # what was imported stays, and need not be looked through after each run
-        # The runner has gone, or needs this process no more.
-        with suppress(EOFError, OSError):
-            while True:
-                end = _host(node_main, channel.recv())
-                os.chdir(here)
-                if not end.clean:
-                    _handle_signals(signal.SIG_DFL)
-                channel.send(end)
-    return 0
+    """Serve the runner at the file descriptor that the argument names."""
+    for name in NODES:
+        import_module(f'osmabench_ros.nodes.{name}')
+    # Python 3.12 warns of any thread at a fork.
+    warnings.filterwarnings('ignore', 'This process .* is multi-threaded', DeprecationWarning)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # who ignores it cannot wait for a child
+    gc.freeze()  # else a collection would copy pages that the processes share
+    with Connection(int(sys.argv[1])) as channel:
+        order = _serve(channel)
+    return 0 if order is None else order.run()
 
 
 if __name__ == '__main__':

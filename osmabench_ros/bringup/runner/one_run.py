@@ -13,7 +13,7 @@ from osmabench_ros.base.owned_folder import remove_ours, remove_what_was_left
 from osmabench_ros.base.processes import AttentiveClock
 from osmabench_ros.base.progress import FRAME_OF, Progress
 from osmabench_ros.base.strict import read_model
-from osmabench_ros.bringup.runner.node_processes import RUN_VARIABLE, NodeProcesses
+from osmabench_ros.bringup.runner.node_processes import HostedProcess, NodeProcesses
 from osmabench_ros.bringup.runner.observer import RunObserver
 from osmabench_ros.bringup.runner.processes import ManagedProcess
 from osmabench_ros.bringup.spec.definition import check_bag, make_room_for_bag, nodes_of_run
@@ -62,10 +62,9 @@ def _run_live(
         isolated = isolated_environment(domain, runs_at_once)
         processes: dict[str, ManagedProcess] = {}
         stack.callback(_stop_all, processes)
-        variables = {**isolated, RUN_VARIABLE: plan.directory.name}
         progress(f'starting nodes in ROS domain {domain}', 0.0)
         for spec in specs:
-            processes[spec.name] = nodes.start(spec, logs, variables)
+            processes[spec.name] = nodes.start(spec, logs, isolated)
         # DDS reads its settings when a participant is made, from this process' environment alone.
         with environment(isolated):
             # While nodes start: what they say before they are brought up is latched.
@@ -73,12 +72,10 @@ def _run_live(
         stack.callback(observer.close)
         run = _LiveRun(plan, specs, processes, observer, progress)
         try:
-            result = run.supervise(runs_at_once)
+            return run.supervise(runs_at_once)
         except ParticipantError as error:
             # To be looked at before they are ended.
             raise ParticipantError(f'{error}{_stopped(processes.values())}') from error
-        nodes.end(processes)
-        return result
 
 
 def _stopped(processes: Iterable[ManagedProcess]) -> str:
@@ -87,6 +84,9 @@ def _stopped(processes: Iterable[ManagedProcess]) -> str:
 
 
 def _stop_all(processes: dict[str, ManagedProcess]) -> None:
+    for process in processes.values():
+        if isinstance(process, HostedProcess):
+            process.interrupt()  # so that they end at the same time
     for process in processes.values():
         process.stop()
 

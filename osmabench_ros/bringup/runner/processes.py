@@ -102,11 +102,6 @@ class ManagedProcess(SupervisedProcess):
         if on_gpu is not None:
             self.peak_gpu_memory_bytes = max(self.peak_gpu_memory_bytes or 0, on_gpu)
 
-    def forget_peaks(self) -> None:
-        """Measure from now on."""
-        self.peak_memory_bytes, self.peak_gpu_memory_bytes = 0, None
-        self.disk_was_full = False
-
     def reason(self) -> str:
         """Return the error that it printed, if any; else as for every process."""
         lines = self.log_file.read_text('utf-8', 'replace').splitlines()

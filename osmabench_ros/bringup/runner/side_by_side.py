@@ -1,7 +1,7 @@
 """Runs side by side: workers, each with a run at a time in a ROS domain of its own.
 
 DDS and signals have one environment and one thread in a process, so each worker is a process; it
-keeps its nodes warm from one run to the next.
+keeps the host of its nodes from one run to the next.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ class Worker(SupervisedProcess):
 
     sample_every_s = 1.0
 
-    def __init__(self, number: int, folder: Path, runs_each: int) -> None:
+    def __init__(self, number: int, folder: Path) -> None:
         self.channel, theirs = Pipe()
         with theirs:
             handle = theirs.fileno()
             super().__init__(
                 f'worker {number}',
-                [sys.executable, '-m', WORKER_MODULE, str(handle), str(runs_each)],
+                [sys.executable, '-m', WORKER_MODULE, str(handle)],
                 folder / f'worker_{number}.log',
                 os.environ,
                 pass_fds=[handle],
@@ -181,7 +181,6 @@ class _SideBySide:
         progress: Progress,
     ) -> None:
         self._jobs, self._capacity, self._folder = jobs, capacity, folder
-        self._runs_each = plans[0].config.node_processes.runs_each
         self._progress = progress
         self._count = len(plans)
         self._waiting = lined_up(plans, jobs)
@@ -235,7 +234,7 @@ class _SideBySide:
     def _new_worker(self) -> Worker:
         self._started += 1
         with signals_held():
-            worker = Worker(self._started, self._folder, self._runs_each)
+            worker = Worker(self._started, self._folder)
             self._workers.append(worker)
         return worker
 
@@ -359,12 +358,11 @@ def carried_out(
 
 def main() -> int:
     """Serve the runner at the file descriptor that the arguments name."""
-    handle, runs_each = map(int, sys.argv[1:])
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupt)
     preparation = Preparation()
     try:
-        with Connection(handle) as channel, closing(NodeProcesses(runs_each)) as nodes:
+        with Connection(int(sys.argv[1])) as channel, closing(NodeProcesses()) as nodes:
             reporter = Reporter(channel.send)
             warnings.showwarning = reporter.warn
             with suppress(EOFError, BrokenPipeError, ConnectionResetError):

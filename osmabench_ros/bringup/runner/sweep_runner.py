@@ -51,7 +51,7 @@ def run_sweep(
     check_run(config, out)
     preparation.check_mappers(config)
     paceless = at_speed(config, 1.0)
-    nodes = NodeProcesses(config.node_processes.runs_each)
+    nodes = NodeProcesses()
     with held(root), closing(nodes):
         claim(root, paceless, input_digests(paceless, preparation.digests(config)), fresh=fresh)
         refuse_foreign_results(root)

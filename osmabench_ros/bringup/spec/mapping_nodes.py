@@ -168,7 +168,6 @@ def _bundled(plan: RunPlan) -> NodeSpec:
         ),
         acks=True,
         tf=tf_settings(mapper),
-        method=mapper.bundled,
     )
 
 

@@ -26,8 +26,6 @@ class NodeSpec:
     If that starts nodes with names of their own and takes no ROS arguments, `is_node` is False,
     and the bridge waits for `participants` by name.
 
-    A process may host a node of ours after another of the same `module` and bundled `method`.
-
     `topics` are those of a stack that have its map and pose, which a bag of the run holds too;
     `tf` is of the node that maps; with `ends_run` its end is the end of the run and its exit code
     the verdict.
@@ -45,11 +43,10 @@ class NodeSpec:
     topics: tuple[str, ...] = ()
     tf: TfSettings = field(default_factory=TfSettings)
     ends_run: bool = False
-    method: str = ''
 
     @property
-    def hosted(self) -> bool:
-        """Whether it may run in a process that has hosted others: it is no program of others."""
+    def ours(self) -> bool:
+        """Whether it is a node of this package, not a program of others."""
         return self.is_node and not self.command
 
     def parameters(self, folder: Path) -> dict[str, str]:

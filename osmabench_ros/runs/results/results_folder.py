@@ -133,9 +133,7 @@ def write_manifest(
     """Write the manifest with the whole configuration, its inputs and the part that is here."""
     data = {
         'config_sha256': config_digest(config),
-        'config': without_home(
-            config.model_dump(mode='json', exclude={'sweep', 'node_processes'})
-        ),
+        'config': without_home(config.model_dump(mode='json', exclude={'sweep'})),
         'inputs': dict(inputs),
         **_part_in(part),
     }

@@ -154,7 +154,7 @@ SCHEMA = 'osmabench.run_manifest/1'
 _WHOLE_MATRIX = frozenset(
     {
         *('name', 'scenes', 'seeds', 'conditions', 'mappers', 'requirements', 'text_features'),
-        *('sweep', 'node_processes'),
+        'sweep',
     }
 )
 

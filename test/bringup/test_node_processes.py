@@ -1,0 +1,247 @@
+"""Nodes that a host forks: each is like a process that was started for it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from support import TESTS
+from support.prepared_scenes import PreparedScenes
+from support.scripted_node import ScriptedNode
+from support.small_config import repeatable, small_config
+from support.waiting import wait_until
+
+from osmabench_ros.base.owned_folder import claim_folder
+from osmabench_ros.bringup.runner.node_processes import HOST_MODULE, NodeProcesses
+from osmabench_ros.bringup.runner.processes import ManagedProcess
+from osmabench_ros.bringup.spec.node_spec import NodeSpec
+from osmabench_ros.errors import RequirementError, RunError
+
+pytestmark = pytest.mark.ros
+
+RUNNER = """
+import os, sys, time
+from pathlib import Path
+from osmabench_ros.bringup.runner.node_processes import NodeProcesses
+from support.scripted_node import ScriptedNode
+NodeProcesses().start(ScriptedNode(words=('0', 'wait')), Path(sys.argv[1]), os.environ)
+time.sleep(600)
+"""
+
+
+IMPORTS = """
+import time, osmabench_ros.nodes.mapper_node
+print('waiting', flush=True)
+time.sleep(600)
+"""
+
+
+class Stage:
+    """A host and the nodes that it has forked, each with a folder of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.nodes = NodeProcesses()
+        self._folder = folder
+        self._started: list[ManagedProcess] = []
+
+    def start(self, *words: str, name: str = 'node', **environment: str) -> ManagedProcess:
+        folder = self._folder / f'run_{len(self._started)}'
+        claim_folder(folder)
+        variables = {
+            **os.environ,
+            'PYTHONPATH': str(TESTS),
+            'PYTHONUNBUFFERED': '1',
+            **environment,
+        }
+        process = self.nodes.start(ScriptedNode(name, words=words), folder, variables)
+        self._started.append(process)
+        if 'wait' in words:
+            wait_until(lambda: 'waiting' in process.log_file.read_text())
+        return process
+
+    def run(self, *words: str, **environment: str) -> tuple[ManagedProcess, dict[str, Any]]:
+        """Run a node to its end; return what it found."""
+        process = self.start(*words, **environment)
+        wait_until(lambda: process.poll() is not None)
+        return process, json.loads(process.log_file.read_text().splitlines()[0])
+
+    def host(self) -> psutil.Process:
+        [found] = [item for item in psutil.Process().children() if is_host(item)]
+        return found
+
+    def close(self) -> None:
+        for process in self._started:
+            process.stop()
+        self.nodes.close()
+
+
+def is_host(process: psutil.Process) -> bool:
+    return process.name().startswith('python') and HOST_MODULE in process.cmdline()
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Stage]:
+    with closing(Stage(tmp_path)) as made:
+        yield made
+
+
+def test_a_node_finds_what_a_new_process_would(
+    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, found = stage.run('0', ROS_DOMAIN_ID='7', ONLY_THE_FIRST='1')
+    monkeypatch.chdir(tmp_path)
+    second, again = stage.run('0', ROS_DOMAIN_ID='8')
+    assert [first.pid, second.pid] == [found['pid'], again['pid']]
+    assert first.pid != second.pid
+    for item in (found, again):
+        assert item['parent'] == os.getpid()
+        assert item['session'] == item['group'] == item['pid']
+        assert (item['threads'], item['heavy']) == (1, [])
+        assert item['program'].endswith('support/scripted_node.py')
+        assert item['signals'] == [True, True]
+        assert 'LEFT_BEHIND' not in item['environment']
+    assert again['directory'] == str(tmp_path) != found['directory']
+    assert found['environment'].pop('ONLY_THE_FIRST') == '1'
+    assert found['environment'].pop('ROS_DOMAIN_ID') == '7'
+    assert again['environment'].pop('ROS_DOMAIN_ID') == '8'
+    assert again['environment'] == found['environment']
+    assert not set(found['random']) & set(again['random'])
+    for process in (first, second):
+        assert process.log_file.read_text().count('UserWarning: said in every run') == 1
+
+
+def test_the_host_takes_part_in_no_ros_domain_and_shares_no_heavy_import(stage: Stage) -> None:
+    stage.start('0', 'wait')
+    host = stage.host()
+    assert host.net_connections() == []
+    assert not [item.path for item in host.memory_maps() if 'torch' in item.path]
+
+
+def test_the_end_of_a_node_is_told_as_of_any_process(stage: Stage) -> None:
+    assert stage.run('0')[0].poll() == 0
+    assert stage.run('0', 'abort')[0].reason().startswith('was killed by SIGABRT; end of ')
+    verdict = RequirementError.exit_code
+    assert stage.run(str(verdict))[0].reason().startswith(f'ended with code {verdict}; end of ')
+    raised, _ = stage.run('0', 'raise')
+    assert raised.poll() == 1
+    assert 'ValueError: not foreseen' in raised.reason()
+
+
+def test_ctrl_c_reaches_a_node_and_not_the_host(stage: Stage) -> None:
+    process, other = stage.start('5', 'wait'), stage.start('0', 'wait')
+    process.interrupt()
+    wait_until(lambda: process.poll() is not None)
+    assert process.poll() == 5
+    assert 'interrupted' in process.log_file.read_text()
+    assert other.poll() is None
+    assert stage.host().is_running()
+
+
+def test_nodes_outlive_a_host_that_dies_and_the_next_gets_a_new_one(stage: Stage) -> None:
+    process, host = stage.start('6', 'wait'), stage.host()
+    host.kill()
+    wait_until(lambda: not is_alive(host.pid))
+    assert stage.run('0')[0].poll() == 0
+    assert stage.host().pid != host.pid
+    assert process.poll() is None
+    process.interrupt()
+    wait_until(lambda: process.poll() == 6)
+
+
+def test_a_killed_node_leaves_the_host_to_the_next(stage: Stage) -> None:
+    process, host = stage.start('0', 'wait'), stage.host()
+    os.kill(process.pid, signal.SIGKILL)
+    wait_until(lambda: process.poll() == -signal.SIGKILL)
+    assert stage.run('0')[0].poll() == 0
+    assert stage.host() == host
+
+
+def test_host_and_nodes_end_with_a_runner_that_is_killed(tmp_path: Path) -> None:
+    claim_folder(tmp_path / 'run')
+    command = [sys.executable, '-c', RUNNER, str(tmp_path / 'run')]
+    paths = os.pathsep.join([str(TESTS), os.environ.get('PYTHONPATH', '')])
+    runner = subprocess.Popen(command, env={**os.environ, 'PYTHONPATH': paths})
+    log = tmp_path / 'run' / 'node.log'
+    wait_until(lambda: log.exists() and 'waiting' in log.read_text())
+    family = psutil.Process(runner.pid).children(recursive=True)
+    assert sum(map(is_host, family)) == 1
+    assert 'node' in [item.name() for item in family]
+    runner.kill()
+    runner.wait()
+    wait_until(lambda: not any(is_alive(item.pid) for item in family))
+
+
+def test_a_host_that_cannot_start_is_told_with_its_log(stage: Stage, tmp_path: Path) -> None:
+    (tmp_path / 'numpy.py').write_text('raise ImportError("half installed")')
+    with pytest.raises(
+        RunError, match=r'the node host ended with code 1; end of (.*\n)*.*half inst'
+    ):
+        stage.start('0', PYTHONPATH=str(tmp_path))
+    assert not any(map(is_host, psutil.Process().children()))
+
+
+def test_memory_counts_as_of_a_new_process(stage: Stage, tmp_path: Path) -> None:
+    large, _ = stage.run('0', 'memory')
+    forked = stage.start('0', 'wait')
+    log = tmp_path / 'new.log'
+    new = ManagedProcess('new', [sys.executable, '-c', IMPORTS], log, os.environ)
+    wait_until(lambda: new.poll() is None and 'waiting' in log.read_text())
+    for process in (forked, new):
+        process.sample_every_s = 0.0
+        process.poll()
+    new.stop()
+    # Pages of libraries that it has not touched yet do not count.
+    assert 0.5 < forked.memory_bytes / new.memory_bytes < 1.1
+    assert large.peak_memory_bytes > forked.peak_memory_bytes + (200 << 20)
+
+
+@pytest.mark.gl
+@pytest.mark.slow
+def test_forked_nodes_give_the_same_bytes_as_new_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prepared: PreparedScenes
+) -> None:
+    from osmabench_ros.base.progress import silent
+    from osmabench_ros.bringup.runner.matrix_runner import run_matrix
+    from osmabench_ros.runs.config import parse_config
+
+    config = small_config(
+        mappers=[{'name': 'appearance'}],
+        suites=[{'name': 'map_geometry'}, {'name': 'exact_questions'}],
+        recording={'enabled': True},
+    )
+    programs: list[str] = []
+    start = ManagedProcess._start
+
+    def noted(self: ManagedProcess, *arguments: Any) -> Any:
+        programs.append(self.name)
+        return start(self, *arguments)
+
+    monkeypatch.setattr(ManagedProcess, '_start', noted)
+    found = []
+    for folder, ours in ((tmp_path / 'forked', True), (tmp_path / 'new', False)):
+        monkeypatch.setattr(NodeSpec, 'ours', ours)
+        prepared.put_into(folder, config)
+        report = run_matrix(parse_config(config, 'test'), folder, progress=silent)
+        assert [item.status.value for item in report.runs] == ['complete'], report
+        # Times of receipt in a bag differ.
+        files = repeatable(folder / 'small').items()
+        found.append({name: data for name, data in files if '/bag/' not in name})
+        assert len(programs) == (0 if ours else 5)
+    assert found[0] == found[1] != {}
+    for log in tmp_path.glob('*/small/*/logs/map_recorder.log'):
+        assert log.read_text().count('wrote ') == 1
+    assert not any(map(is_host, psutil.Process().children()))
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
