@@ -158,7 +158,6 @@ Access = Annotated[
         *('input_price', 'output_price'),
         panel=_PANEL,
         timeout_s='timeout',
-        max_reply_mib='max-reply',
     ),
 ]
 DryRun = Annotated[

@@ -56,35 +56,28 @@ class Account:
         """Set aside what a request may use at most; BudgetExceededError if that is too much."""
         wanted = Usage(estimated_prompt_tokens(request), request.max_output_tokens)
         with self._lock:
-            total = _sum(self._spent, self._reserved, wanted)
-            self._check(total)
-            self._reserved = _sum(self._reserved, wanted)
+            self._check(self._spent + self._reserved + wanted)
+            self._reserved += wanted
             self._requests += 1
         return wanted
 
     def _check(self, total: Usage) -> None:
-        tokens, cost = total.prompt_tokens + total.output_tokens, self.prices.cost(total)
-        if self._max_tokens is not None and tokens > self._max_tokens:
-            raise BudgetExceededError(
-                f'the budget of {self._max_tokens} tokens would be overrun; what was answered is '
-                'kept: raise it and run again to go on',
-                reason=f'the budget of {self._max_tokens} tokens is used up',
-            )
-        if self._max_cost is not None and cost > self._max_cost:
-            raise BudgetExceededError(
-                f'the budget of {self._max_cost:g} would be overrun; what was answered is kept: '
-                'raise it and run again to go on',
-                reason=f'the budget of {self._max_cost:g} is used up',
-            )
+        for most, used, unit in (
+            (self._max_tokens, total.prompt_tokens + total.output_tokens, ' tokens'),
+            (self._max_cost, self.prices.cost(total), ''),
+        ):
+            if most is not None and used > most:
+                raise BudgetExceededError(
+                    f'the budget of {most}{unit} would be overrun; what was answered is kept: '
+                    'raise it and run again to go on',
+                    reason=f'the budget of {most}{unit} is used up',
+                )
 
     def settle(self, reserved: Usage, used: Usage) -> None:
         """Replace a reservation by the actual use."""
         with self._lock:
-            self._reserved = Usage(
-                self._reserved.prompt_tokens - reserved.prompt_tokens,
-                self._reserved.output_tokens - reserved.output_tokens,
-            )
-            self._spent = _sum(self._spent, used)
+            self._reserved += Usage(-reserved.prompt_tokens, -reserved.output_tokens)
+            self._spent += used
 
     def hit(self) -> None:
         """Count a reply that needed no request."""
@@ -103,7 +96,3 @@ class Account:
                 spent.output_tokens,
                 self.prices.cost(spent),
             )
-
-
-def _sum(*parts: Usage) -> Usage:
-    return Usage(sum(p.prompt_tokens for p in parts), sum(p.output_tokens for p in parts))

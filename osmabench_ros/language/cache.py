@@ -14,9 +14,6 @@ from osmabench_ros.language.model import (
     Usage,
     json_object,
 )
-from osmabench_ros.language.options import MOST_REPLY_MIB
-
-_MOST_BYTES = int(2 * MOST_REPLY_MIB * 2**20)
 
 
 class ResponseCache:
@@ -29,7 +26,7 @@ class ResponseCache:
         """Return the reply kept for a request, None if there is none or it is damaged."""
         path = self._path(model, request)
         try:
-            if not path.is_file() or path.stat().st_size > _MOST_BYTES:
+            if not path.is_file():
                 return None
             data = json_object(path.read_bytes())
             usage = Usage(data['prompt_tokens'], data['output_tokens'])

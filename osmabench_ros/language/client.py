@@ -2,41 +2,38 @@
 
 from __future__ import annotations
 
-import random
 import threading
+import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, as_completed
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
-from osmabench_ros.base.configuration import extra
 from osmabench_ros.base.progress import Progress, silent
 from osmabench_ros.errors import (
     BudgetExceededError,
     IncompleteError,
     LanguageModelError,
-    needing,
+    OsmabenchError,
+    OsmabenchWarning,
 )
 from osmabench_ros.language.budget import Account
 from osmabench_ros.language.cache import ResponseCache
 from osmabench_ros.language.model import (
-    AuthenticationError,
     LanguageModel,
     ModelReply,
     ModelRequest,
     RefusalError,
     TransientModelError,
+    UnavailableError,
     Usage,
     estimated_prompt_tokens,
     excerpt,
-    malformed_replies,
+    malformed_reply,
 )
-
-if TYPE_CHECKING:
-    from tenacity import RetryCallState
 
 T = TypeVar('T')
 Parser = Callable[[str], T]
@@ -47,13 +44,18 @@ Parser = Callable[[str], T]
 class RetryPolicy:
     """How failed requests are tried again.
 
-    The wait doubles from the first to the longest, with up to a quarter added at random. A
-    server's Retry-After goes first, within the longest wait.
+    The wait doubles from the first to the longest. A server's Retry-After goes first, within the
+    longest wait.
     """
 
     attempts: int = 6
     first_wait_s: float = 1.0
     longest_wait_s: float = 60.0
+
+    def wait_s(self, number: int, asked_s: float | None) -> float:
+        """Return the wait after attempt `number`, from 0."""
+        wait_s = self.first_wait_s * 2.0**number if asked_s is None else asked_s
+        return min(wait_s, self.longest_wait_s)
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,14 @@ class CostEstimate:
     cost: float
 
 
+MAX_IN_A_ROW = 3
+"""Requests that a server turns away for good before no more are sent."""
+
+
+class NotAskedError(LanguageModelError):
+    """A request was not sent, as the server would turn it away."""
+
+
 class ModelClient:
     """A language model with cache, patience, budget and a limit of requests at a time."""
 
@@ -102,7 +112,9 @@ class ModelClient:
         self._cache = cache
         self._patience = patience or RetryPolicy()
         self._concurrency = concurrency
-        self._breaker = _Breaker()
+        self._turned_away = 0
+        self._given_up: LanguageModelError | None = None
+        self._interrupted = threading.Event()
 
     def ask(self, request: ModelRequest, parse: Parser[T]) -> T:
         """Return the parsed reply to one request.
@@ -119,29 +131,37 @@ class ModelClient:
                 value = self._parsed(kept, parse)
                 self.ledger.hit()
                 return value
-        self._breaker.check()
+        if (last := self._given_up) is not None:
+            raise NotAskedError(f'not asked any more: {last}', reason=last.reason)
         try:
             value = self._asked(request, parse)
-        except LanguageModelError as error:
-            self._breaker.note(error)
+            self._turned_away = 0
+            return value
+        except (TransientModelError, RefusalError, BudgetExceededError):
+            self._turned_away = 0
             raise
-        self._breaker.note(None)
-        return value
+        except LanguageModelError as error:
+            self._turned_away += 1
+            if isinstance(error, UnavailableError) or self._turned_away >= MAX_IN_A_ROW:
+                self._given_up = error
+            raise
 
     def _asked(self, request: ModelRequest, parse: Parser[T]) -> T:
-        with needing('language models need tenacity', extra('language')):
-            from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
-        attempts = Retrying(
-            retry=retry_if_exception_type(TransientModelError),
-            stop=stop_after_attempt(self._patience.attempts),
-            wait=self._wait_s,
-            reraise=True,
-        )
-        value: T = attempts(self._attempt, request, parse, count())
-        return value
+        """Ask until there is a reply that parses; each failure and each wait is shown at once."""
+        for number in count():
+            try:
+                return self._attempt(request, number, parse)
+            except TransientModelError as error:
+                if number + 1 == self._patience.attempts:
+                    raise
+                wait_s = self._patience.wait_s(number, error.retry_after_s)
+                _show(f'{error}; asked again in {wait_s:.2g} s')
+                if self._interrupted.wait(wait_s):
+                    raise
+        raise AssertionError
 
-    def _attempt(self, request: ModelRequest, parse: Parser[T], number: Iterator[int]) -> T:
-        reply = self._generated(replace(request, seed=request.seed + next(number)))
+    def _attempt(self, request: ModelRequest, number: int, parse: Parser[T]) -> T:
+        reply = self._generated(replace(request, seed=request.seed + number))
         try:
             value = self._parsed(reply, parse)
         except RefusalError:
@@ -154,12 +174,16 @@ class ModelClient:
     def _generated(self, attempt: ModelRequest) -> ModelReply:
         reserved, used = self.ledger.reserve(attempt), Usage()
         try:
-            with malformed_replies(self.name, self._model.server):
-                reply = self._model.generate(attempt)
-                used = reply.usage
-                return reply
+            reply = self._model.generate(attempt)
+            used = reply.usage
+            return reply
         except RefusalError as error:
             return ModelReply('', refusal=str(error))
+        except OsmabenchError:
+            raise
+        except Exception as error:  # a third-party model may raise anything
+            what = excerpt(f'{type(error).__name__}: {error}')
+            raise malformed_reply(self._model, what) from None
         finally:
             self.ledger.settle(reserved, used)
 
@@ -178,16 +202,6 @@ class ModelClient:
                 reason='replies outside the schema',
             ) from error
 
-    def _wait_s(self, state: RetryCallState) -> float:
-        patience = self._patience
-        error = state.outcome.exception() if state.outcome is not None else None
-        asked = getattr(error, 'retry_after_s', None)
-        doubled = patience.first_wait_s * 2.0 ** (state.attempt_number - 1)
-        wait = float(asked) if asked is not None else doubled
-        # Spreads clients that were turned away together; nothing that is reported depends on it.
-        jitter = 1.0 + random.random() / 4  # noqa: S311
-        return min(wait * jitter, patience.longest_wait_s)
-
     def ask_all(
         self,
         requests: Sequence[ModelRequest],
@@ -203,28 +217,37 @@ class ModelClient:
         When the budget is used up, requests that are under way finish and are kept, the rest is
         not sent, and their outcome says so.
         """
-        outcomes: list[Parsed[T]] = [Parsed() for _ in requests]
         parsers = [parse] * len(requests) if callable(parse) else parse
-        with ThreadPoolExecutor(self._concurrency) as pool:
-            running = {
-                pool.submit(self._outcome, request, parser): position
-                for position, (request, parser) in enumerate(zip(requests, parsers, strict=True))
-            }
-            try:
-                for done, future in enumerate(as_completed(running), start=1):
-                    outcomes[running[future]] = future.result()
-                    progress(f'{what}: {done} of {len(requests)}', done / len(requests))
-            except BaseException:
-                # Ctrl-C: what is queued must not be sent, what is answered is in the cache.
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
-        return outcomes
+        futures: list[Future[Parsed[T]]] = [Future() for _ in requests]
+        todo = iter(list(zip(futures, requests, parsers, strict=True)))
 
-    def _outcome(self, request: ModelRequest, parse: Parser[T]) -> Parsed[T]:
+        def work() -> None:
+            # The iterator of a list is safe for threads.
+            for future, request, parser in todo:
+                self._fill(future, request, parser)
+
+        for _ in range(min(self._concurrency, len(requests))):
+            # Nothing waits for them at Ctrl-C: all that was answered by then is in the cache.
+            threading.Thread(target=work, daemon=True).start()
         try:
-            return Parsed(value=self.ask(request, parse))
+            for done, future in enumerate(as_completed(futures), start=1):
+                future.result()  # raises errors of our own
+                progress(f'{what}: {done} of {len(requests)}', done / len(requests))
+        except BaseException:
+            self._interrupted.set()
+            raise
+        return [future.result() for future in futures]
+
+    def _fill(self, future: Future[Parsed[T]], request: ModelRequest, parse: Parser[T]) -> None:
+        try:
+            if not self._interrupted.is_set():
+                future.set_result(Parsed(value=self.ask(request, parse)))
         except LanguageModelError as error:
-            return Parsed(error=error)
+            if not isinstance(error, (BudgetExceededError, RefusalError, NotAskedError)):
+                _show(str(error))
+            future.set_result(Parsed(error=error))
+        except BaseException as error:
+            future.set_exception(error)
 
     def estimate(self, requests: Sequence[ModelRequest]) -> CostEstimate:
         """Return what requests would take, without asking."""
@@ -246,33 +269,9 @@ class ModelClient:
         )
 
 
-class _Breaker:
-    """Stops asking a server that turns every request away for good; safe for threads."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._in_a_row = 0
-        self._last: LanguageModelError | None = None
-
-    def note(self, error: LanguageModelError | None) -> None:
-        """Count how a request ended."""
-        passing = (TransientModelError, RefusalError, BudgetExceededError)
-        with self._lock:
-            if error is None or isinstance(error, passing):
-                self._in_a_row = 0
-                return
-            self._in_a_row += MOST_IN_A_ROW if isinstance(error, AuthenticationError) else 1
-            if self._in_a_row >= MOST_IN_A_ROW:
-                self._last = error
-
-    def check(self) -> None:
-        """Raise if no more requests may be sent."""
-        if self._last is not None:
-            raise LanguageModelError(f'not asked any more: {self._last}', reason=self._last.reason)
-
-
-MOST_IN_A_ROW = 3
-"""Requests that a server turns away for good before no more are sent."""
+def _show(text: str) -> None:
+    """Warn at once, also of what was warned of before."""
+    warnings.warn_explicit(text, OsmabenchWarning, __file__, 0)
 
 
 def raise_if_incomplete(

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -33,8 +32,8 @@ class RefusalError(LanguageModelError):
     """The model declined to answer; asking again would not help."""
 
 
-class AuthenticationError(LanguageModelError):
-    """The server does not take the key; it would take it for no other request either."""
+class UnavailableError(LanguageModelError):
+    """The server would take no other request either: nobody listens, or the key is wrong."""
 
 
 @dataclass(frozen=True)
@@ -182,23 +181,19 @@ class Usage:
     prompt_tokens: int = 0
     output_tokens: int = 0
 
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.prompt_tokens + other.prompt_tokens, self.output_tokens + other.output_tokens
+        )
 
-MOST_TOKENS = 10**9
+
+MAX_TOKENS = 10**9
 """No request takes more: a server that says so sends nonsense."""
-
-
-def token_count(value: Any) -> int:
-    """Return the tokens that a server counted, 0 if it did not; ValueError if it is no count."""
-    if value is None:
-        return 0
-    if type(value) is not int or not 0 <= value <= MOST_TOKENS:
-        raise ValueError(f'{str(value)[:40]} is no number of tokens')
-    return value
 
 
 @dataclass(frozen=True)
 class ModelReply:
-    """What came back; ValueError if it is no text or the tokens are no numbers of such.
+    """A reply; ValueError if it is not a text or the tokens are not counts.
 
     Parameters
     ----------
@@ -222,7 +217,8 @@ class ModelReply:
             raise ValueError('a reply is a text')
         (self.text + self.refusal).encode()  # half of a surrogate pair is no text
         for count in (self.usage.prompt_tokens, self.usage.output_tokens):
-            token_count(count)
+            if type(count) is not int or not 0 <= count <= MAX_TOKENS:
+                raise ValueError(f'{str(count)[:40]} is not a number of tokens')
 
 
 class LanguageModel(Protocol):
@@ -284,18 +280,12 @@ def without_secret(text: str, secret: str) -> str:
     return text.replace(secret, '***') if len(secret) >= _SHORTEST_KEY else text
 
 
-@contextmanager
-def malformed_replies(name: str, host: str) -> Iterator[None]:
-    """Turn whatever a reply makes our code or a library raise into a bad reply of one request."""
-    try:
-        yield
-    except OsmabenchError:
-        raise
-    except Exception as error:
-        what = excerpt(f'{type(error).__name__}: {error}')
-        raise TransientModelError(
-            f'{name} sent a malformed reply: {what}', reason=f'malformed replies from {host}'
-        ) from None
+def malformed_reply(model: LanguageModel, what: str) -> TransientModelError:
+    """Return the error of a reply that cannot be read."""
+    return TransientModelError(
+        f'{model.name} sent a malformed reply: {what}',
+        reason=f'malformed replies from {model.server}',
+    )
 
 
 def cut_off(name: str) -> TransientModelError:

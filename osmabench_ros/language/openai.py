@@ -8,7 +8,9 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from osmabench_ros.errors import LanguageModelError
+from osmabench_ros.base.configuration import extra
+from osmabench_ros.errors import LanguageModelError, needing
+from osmabench_ros.language.hosted import HostedModel
 from osmabench_ros.language.model import (
     ImagePart,
     ModelReply,
@@ -19,19 +21,8 @@ from osmabench_ros.language.model import (
     Turn,
     Usage,
     cut_off,
-    excerpt,
-    json_object,
-    malformed_replies,
-    token_count,
 )
-from osmabench_ros.language.options import (
-    OPENAI_SERVER,
-    ServerOptions,
-    checked_address,
-    checked_server_options,
-    without_secrets,
-)
-from osmabench_ros.language.server import Server, error_fields, failure
+from osmabench_ros.language.options import OPENAI_SERVER
 
 KEY_VARIABLE = 'OPENAI_API_KEY'
 
@@ -43,7 +34,7 @@ _SUBSTITUTES: Mapping[str, str | None] = {
 """Parameters that some models take under another name, or not at all: reasoning models mostly."""
 
 
-class OpenAIModel:
+class OpenAIModel(HostedModel):
     """One model of a compatible server, with the options of `ServerOptions`.
 
     `base_url` comes from OPENAI_BASE_URL if not set, else is OpenAI's. The key comes from
@@ -51,43 +42,40 @@ class OpenAIModel:
     """
 
     def __init__(self, *, model: str, options: Mapping[str, Any]) -> None:
-        checked: ServerOptions = checked_server_options('openai', model, options)
-        self.name = f'openai/{model}'
-        self._model = model
-        base = checked_address('openai', checked.base_url)
-        self.server = without_secrets(base)
-        self._url = f'{base.rstrip("/")}/chat/completions'
         key = os.environ.get(KEY_VARIABLE, '').strip()
-        self._server = Server(self.name, key, checked)
-        self._headers = {'Authorization': f'Bearer {key}'} if key else {}
-        self._unsupported: frozenset[str] = frozenset()
+        super().__init__('openai', model, options, key)
         if not key and self.server == OPENAI_SERVER:
             raise LanguageModelError(
                 f'{self.name} needs a key in the environment variable {KEY_VARIABLE}, or a server '
                 'of your own in the option base_url'
             )
+        with needing('models behind the API of OpenAI need openai', extra('language')):
+            import openai
+        self._rejected: type[Exception] = openai.BadRequestError
+        client = openai.AsyncOpenAI(
+            # The library wants a key for servers that need none, too.
+            api_key=key or 'none',
+            base_url=self._base_url,
+            max_retries=0,
+            http_client=self._http,
+        )
+        self._create = client.chat.completions.create
+        self._unsupported: frozenset[str] = frozenset()
 
-    def generate(self, request: ModelRequest) -> ModelReply:
-        """Ask once; see `LanguageModel.generate`.
+    async def ask(self, request: ModelRequest) -> ModelReply:
+        """Ask; a parameter that the server calls unsupported is left out or renamed from then on.
 
-        A parameter that the server calls unsupported is left out or renamed from then on, and
-        the request repeated at once: nothing was generated, or paid for.
+        The request is then repeated at once: nothing was generated, or paid for.
         """
         while True:
-            body = json.dumps(self._payload(request)).encode()
-            reply = self._server.post(self._url, body, self._headers)
-            if reply.status == 200:
-                break
-            rejected = error_fields(reply.content).get('param', '')
-            if (
-                reply.status != 400
-                or rejected not in _SUBSTITUTES
-                or rejected in self._unsupported
-            ):
-                raise failure(self.name, reply)
-            self._unsupported |= {rejected}
-        with malformed_replies(self.name, reply.host):
-            return self._reply(json_object(reply.content), with_tools=bool(request.tools))
+            try:
+                completion = await self._create(**self._payload(request))
+                return self._reply(completion, with_tools=bool(request.tools))
+            except self._rejected as error:
+                parameter = getattr(error, 'param', None) or ''
+                if parameter not in _SUBSTITUTES or parameter in self._unsupported:
+                    raise
+                self._unsupported |= {parameter}
 
     def _payload(self, request: ModelRequest) -> dict[str, Any]:
         content = [*_shown(request.images), {'type': 'text', 'text': request.prompt}]
@@ -105,6 +93,10 @@ class OpenAIModel:
             'max_tokens': request.max_output_tokens,
             'seed': request.seed,
         }
+        for name in self._unsupported:
+            value, substitute = payload.pop(name), _SUBSTITUTES[name]
+            if substitute is not None:
+                payload[substitute] = value
         if request.schema is not None:
             payload['response_format'] = {
                 'type': 'json_schema',
@@ -114,28 +106,22 @@ class OpenAIModel:
             payload['tools'] = [
                 {'type': 'function', 'function': tool.key} for tool in request.tools
             ]
-        return {
-            substitute: value
-            for key, value in payload.items()
-            if (substitute := self._spelt(key)) is not None
-        }
+        return payload
 
-    def _spelt(self, key: str) -> str | None:
-        return _SUBSTITUTES[key] if key in self._unsupported else key
-
-    def _reply(self, data: dict[str, Any], *, with_tools: bool) -> ModelReply:
-        choice = data['choices'][0]
-        message, finish = choice['message'], choice.get('finish_reason')
-        usage = _usage(data.get('usage'))
-        if message.get('refusal') or finish == 'content_filter':
-            raise RefusalError(
-                f'{self.name} declined: {excerpt(str(message.get("refusal") or finish))}'
-            )
+    def _reply(self, completion: Any, *, with_tools: bool) -> ModelReply:
+        choice = completion.choices[0]
+        message, finish = choice.message, choice.finish_reason
+        refusal = getattr(message, 'refusal', None)
+        if refusal or finish == 'content_filter':
+            raise RefusalError(f'{self.name} declined: {self.shown(refusal or finish)}')
         if finish == 'length':
             raise cut_off(self.name)
-        text = _text(message.get('content'))
+        usage = Usage()
+        if (counts := completion.usage) is not None:
+            usage = Usage(counts.prompt_tokens or 0, counts.completion_tokens or 0)
+        text = _text(message.content)
         if with_tools:
-            calls = tuple(_call(*item) for item in enumerate(message.get('tool_calls') or ()))
+            calls = tuple(_call(*item) for item in enumerate(message.tool_calls or ()))
             return ModelReply(ToolReply(text=text, calls=calls).model_dump_json(), usage)
         if not text:
             raise ValueError('it is empty')
@@ -173,13 +159,11 @@ def _messages(turn: Turn) -> list[dict[str, Any]]:
     return messages
 
 
-def _call(place: int, data: dict[str, Any]) -> ToolCall:
-    function = data['function']
-    arguments = function.get('arguments') or '{}'
+def _call(place: int, call: Any) -> ToolCall:
+    arguments = call.function.arguments or '{}'
     # Some servers send the object itself.
     text = arguments if isinstance(arguments, str) else json.dumps(arguments, sort_keys=True)
-    name, number = str(function['name']), str(data.get('id') or f'call_{place}')
-    return ToolCall(name=name, arguments=text, id=number)
+    return ToolCall(name=call.function.name, arguments=text, id=call.id or f'call_{place}')
 
 
 def _text(content: Any) -> str:
@@ -187,9 +171,3 @@ def _text(content: Any) -> str:
     if isinstance(content, list):
         return ''.join(part.get('text') or '' for part in content)
     return content or ''
-
-
-def _usage(usage: Any) -> Usage:
-    """Return the tokens; a server may count them in part, or not at all."""
-    counts = {} if usage is None else usage
-    return Usage(*(token_count(counts.get(key)) for key in ('prompt_tokens', 'completion_tokens')))

@@ -39,12 +39,6 @@ def checked_address(kind: str, base_url: str) -> str:
     return address
 
 
-def host_of(address: str) -> str:
-    """Return scheme, host and port of an address; ValueError if it is none."""
-    parts = urlsplit(address)
-    return f'{parts.scheme}://{parts.netloc.rpartition("@")[2].lower()}'
-
-
 def without_secrets(address: str) -> str:
     """Return an address without user, password, query and fragment, where keys may hide."""
     try:
@@ -55,19 +49,12 @@ def without_secrets(address: str) -> str:
     return urlunsplit((parts.scheme, host, parts.path.rstrip('/'), '', ''))
 
 
-MOST_REPLY_MIB = 256.0
-"""No honest reply is larger."""
-
-
 class ServerOptions(Strict):
     """What may be set about a server; keys are not among it."""
 
     base_url: str = setting('', 'Address of a server of your own.')
     timeout_s: float = Field(
         120.0, gt=0, le=86_400, description='Longest wait for a whole reply, in seconds.'
-    )
-    max_reply_mib: float = Field(
-        8.0, gt=0, le=MOST_REPLY_MIB, description='Largest reply in MiB, unpacked.'
     )
 
 

