@@ -37,10 +37,9 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from osmabench_ros.base.files import Existing, filled_folder
-from osmabench_ros.base.ledger import Entry, Kind, Ledger
+from osmabench_ros.base.files import atomic_directory
+from osmabench_ros.base.owned_folder import Existing, draft_in
 from osmabench_ros.base.progress import silent
-from osmabench_ros.base.scratch import scratch_in
 from osmabench_ros.errors import OsmabenchWarning
 from osmabench_ros.runs.config import parse_config
 from osmabench_ros.runs.evaluate.evaluation import TRUE_TRAJECTORY
@@ -48,7 +47,7 @@ from osmabench_ros.runs.prepare.preparation import Preparation
 from osmabench_ros.runs.results.report_model import RunReport, Status
 
 FILES_EACH = 40
-"""Files and folders of a run in the list of results."""
+"""Files and folders of a run."""
 MATRICES = {'OSMa-Bench, 30 scenes x 5 conditions x 10 methods x 5 seeds': 7_500, 'large': 100_000}
 NODES = (1, 10, 100, 1_000)
 console = Console(width=None if sys.stdout.isatty() else 99)
@@ -61,22 +60,22 @@ def adopting_s(there: int, repeats: int = 20) -> float:
         root.mkdir()
         runs = [f'run_{number}' for number in range(there)]
         files = [f'{run}/file_{number}' for run in runs for number in range(FILES_EACH)]
-        Ledger.create(root, [Entry(run, Kind.FOLDER) for run in runs] + [*map(Entry, files)])
         for run in runs:
             (root / run).mkdir()
+        for file in files:
+            (root / file).touch()
         taken_s = 0.0
-        with scratch_in(root) as incoming:
+        with draft_in(root) as incoming:
             for number in range(repeats):
                 (incoming / str(number)).mkdir()
                 for index in range(FILES_EACH):
                     (incoming / str(number) / f'file_{index}').touch()
                 start_s = time.monotonic()
-                with filled_folder(root / f'new_{number}', Existing.REPLACE) as draft:
-                    draft.rmdir()
-                    (incoming / str(number)).rename(draft)
-                # The first reads the whole list, once for a command.
-                taken_s += time.monotonic() - start_s if number else 0.0
-    return taken_s / (repeats - 1)
+                with atomic_directory(root / f'new_{number}', Existing.MOVE_ASIDE) as draft:
+                    for item in (incoming / str(number)).iterdir():
+                        item.rename(draft / item.name)
+                taken_s += time.monotonic() - start_s
+    return taken_s / repeats
 
 
 def lengths_in(folder: Path) -> np.ndarray:

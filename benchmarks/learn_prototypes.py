@@ -18,7 +18,8 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from osmabench_ros.base.files import check_file, written_file
+from osmabench_ros.base.files import atomic_write
+from osmabench_ros.base.owned_folder import check_file
 from osmabench_ros.base.progress import shown_progress
 from osmabench_ros.cli.main import main
 from osmabench_ros.cli.options import Overwrite
@@ -292,7 +293,7 @@ def write_prototypes(prototypes: Prototypes, path: Path, *, overwrite: bool = Fa
         )
     )
     head = json.dumps(data, sort_keys=True)[:-1]
-    with written_file(path, overwrite=overwrite) as draft:
+    with atomic_write(path, overwrite=overwrite) as draft:
         draft.write_text(f'{head}, "prototypes": [\n{lines}\n]}}\n', encoding='utf-8')
 
 

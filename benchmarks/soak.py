@@ -47,7 +47,8 @@ from scipy.stats import theilslopes
 from osmabench_ros.base import contract
 from osmabench_ros.base import contract as topics
 from osmabench_ros.base.contract import EVALUATOR
-from osmabench_ros.base.files import check_file, written_file
+from osmabench_ros.base.files import atomic_write
+from osmabench_ros.base.owned_folder import check_file
 from osmabench_ros.bringup.runner.foreground import FINISH_S
 from osmabench_ros.bringup.runner.processes import ManagedProcess
 from osmabench_ros.bringup.spec.definition import nodes_of_run
@@ -320,7 +321,7 @@ def printed_verdict(running: Soak, missing: int, limit_mib_h: float) -> bool:
 
 def write_csv(file: Path, series: dict[str, Series]) -> None:
     """Write the peaks of every round."""
-    with written_file(file) as draft, draft.open('w', newline='') as stream:
+    with atomic_write(file) as draft, draft.open('w', newline='') as stream:
         writer = csv.writer(stream)
         writer.writerow(['process', 'hours', 'peak_mib', 'descriptors'])
         for name, item in series.items():

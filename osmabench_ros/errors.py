@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 import shutil
 import sys
 import textwrap
@@ -12,6 +13,8 @@ from contextlib import contextmanager
 from typing import Any
 
 _LONGEST_MESSAGE = 4000
+_LONG_WORD = re.compile(r'(\S{150})\S+(\S{150})')
+"""As of a path that cannot be opened because it is too long."""
 
 
 class OsmabenchError(Exception):
@@ -24,11 +27,12 @@ class OsmabenchError(Exception):
 
     def __str__(self) -> str:
         """Return the message, shortened and without control characters."""
+        whole = _LONG_WORD.sub(lambda word: f'{word[1]}...{word[2]}', super().__str__())
         text = ''.join(
             char if char.isprintable() or char == '\n' else ascii(char)[1:-1]
-            for char in super().__str__()[:_LONGEST_MESSAGE]
+            for char in whole[:_LONGEST_MESSAGE]
         )
-        rest = len(super().__str__()) - _LONGEST_MESSAGE
+        rest = len(whole) - _LONGEST_MESSAGE
         return text if rest <= 0 else f'{text}... (and {rest} characters more)'
 
 

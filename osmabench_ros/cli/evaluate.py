@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from osmabench_ros.base.files import check_file
+from osmabench_ros.base.owned_folder import check_file
 from osmabench_ros.base.progress import shown_progress
 from osmabench_ros.cli.options import RerunFile, with_option_groups
 from osmabench_ros.errors import RequirementError

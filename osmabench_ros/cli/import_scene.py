@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from osmabench_ros.base.files import Existing, check_folder
+from osmabench_ros.base.owned_folder import Existing, check_folder
 from osmabench_ros.base.strict import validated
 from osmabench_ros.cli.options import NewFolder
 from osmabench_ros.scenes.change_kinds import Changes
@@ -16,7 +16,7 @@ from osmabench_ros.scenes.importing import MESH_SUFFIXES, read_class_patterns, r
 from osmabench_ros.scenes.importing import import_scene as import_scene_folder
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.worlds.parts import ColladaUp, WorldOptions
-from osmabench_ros.scenes.writing import CLASSES_FILE, write_habitat_dataset
+from osmabench_ros.scenes.writing import write_habitat_dataset
 
 
 def import_scene(
@@ -63,7 +63,11 @@ def import_scene(
     scene: Annotated[str, typer.Option('--scene', help='Scene of a data set.')] = '',
     seed: Annotated[int, typer.Option('--seed', help='Seed of the apartment.')] = 0,
     overwrite: Annotated[
-        bool, typer.Option('--overwrite', help='Replace a scene folder that is there.')
+        bool,
+        typer.Option(
+            '--overwrite',
+            help='Move an older scene to OUT/previous.',
+        ),
     ] = False,
 ) -> None:
     """Import a scene into a folder of a glTF file and a manifest."""
@@ -109,14 +113,15 @@ def export_scene(
     scene: Annotated[str, typer.Option('--scene', help='Scene of a data set.')] = '',
     seed: Annotated[int, typer.Option('--seed', help='Seed of the apartment.')] = 0,
     overwrite: Annotated[
-        bool, typer.Option('--overwrite', help='Replace a data set that was exported there.')
+        bool,
+        typer.Option('--overwrite', help='Move an older export to OUT/previous.'),
     ] = False,
     changes: Annotated[
         Path | None, typer.Option('--changes', help='YAML: what to change in the scene before.')
     ] = None,
 ) -> None:
     """Export a scene as a Habitat scene data set."""
-    check_folder(out, Existing.REPLACE if overwrite else Existing.REFUSE, CLASSES_FILE)
+    check_folder(out, Existing.MOVE_ASIDE if overwrite else Existing.REFUSE)
     made = validated(Changes, str(changes), str(changes)) if changes else ()
     exported = load_scene(reference, scene=scene, seed=seed, changes=made)
     config = write_habitat_dataset(exported, out, overwrite)

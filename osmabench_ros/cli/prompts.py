@@ -9,8 +9,9 @@ from typing import Annotated
 import typer
 import yaml
 
-from osmabench_ros.base.files import check_folder, filled_folder, write_json, write_text
+from osmabench_ros.base.files import atomic_directory, write_json, write_text
 from osmabench_ros.base.limits.documents import read_json
+from osmabench_ros.base.owned_folder import check_folder
 from osmabench_ros.base.progress import shown_progress
 from osmabench_ros.base.strict import validated
 from osmabench_ros.cli.options import NewFolder, with_option_groups
@@ -55,7 +56,7 @@ def write(
 ) -> None:
     """Write prompts of a regime, filtered, de-duplicated and spread, to prompts.json."""
     client = access.client_of(model)
-    with filled_folder(out) as draft, shown_progress() as progress:
+    with atomic_directory(out) as draft, shown_progress() as progress:
         pool = write_prompts(
             client, regime.value, SentenceEmbedder(), wanted=wanted, raw=raw, seed=seed,
             strict=strict, progress=progress,
@@ -81,7 +82,7 @@ def specify(
 
     client = access.client_of(model)
     texts = validated(dict[str, str], read_json(prompts, ConfigError), str(prompts))
-    with filled_folder(out) as draft:
+    with atomic_directory(out) as draft:
         for name, text in texts.items():
             made = specification_of(client, text, name, sorted(builders()))
             write_text(draft / f'{made.name}.yaml', specification_text(made))
@@ -107,7 +108,7 @@ def questions(
         raise ConfigError(f'{specifications} holds no *.yaml; make them with prompts specify')
     client = access.client_of(model) if model else None
     count = 0
-    with filled_folder(out) as draft:
+    with atomic_directory(out) as draft:
         for wanted in map(read_specification, files):
             name = wanted.name
             if client is None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from osmabench_ros.base.files import check_file
+from osmabench_ros.base.owned_folder import check_file
 from osmabench_ros.base.progress import shown_progress
 from osmabench_ros.cli.options import Overwrite, RerunFile
 from osmabench_ros.errors import ConfigError, RequirementError, RunError, needing
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Out = Annotated[Path, typer.Option(help='Folder that gets a folder of results a configuration.')]
 Fresh = Annotated[
     bool,
-    typer.Option('--fresh', help='Start over, deleting earlier results; what is not ours stays.'),
+    typer.Option('--fresh', help='Start over; earlier results go to previous/ in their folder.'),
 ]
 Jobs = Annotated[
     int | None,

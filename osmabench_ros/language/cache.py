@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from osmabench_ros.base.files import written_file
+from osmabench_ros.base.files import atomic_write
 from osmabench_ros.errors import LanguageModelError, RunError
 from osmabench_ros.language.model import (
     LanguageModel,
@@ -45,7 +45,7 @@ class ResponseCache:
             **({'refusal': reply.refusal} if reply.refusal else {}),
         }
         try:
-            with written_file(path, overwrite=True) as draft:
+            with atomic_write(path, overwrite=True) as draft:
                 draft.write_text(json.dumps(data, ensure_ascii=False, sort_keys=True), 'utf-8')
         except RunError as error:
             if self.get(model, request) is not None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from osmabench_ros.base.files import filled_folder
+from osmabench_ros.base.files import atomic_directory
 from osmabench_ros.errors import MapError
 from osmabench_ros.geometry.point_files import write_pcd, write_ply
 from osmabench_ros.maps.disk.document import CHANNELS, COORDINATES, cloud_of
@@ -34,7 +34,7 @@ def export_openlex3d(semantic_map: SemanticMap, directory: Path) -> int:
     if not space.text_comparable:
         raise MapError(f'features "{space.name}" of {space.model} cannot be compared with text')
     keep = dense.feature_rows >= 0
-    with filled_folder(directory) as folder:
+    with atomic_directory(directory) as folder:
         with (folder / 'point_cloud.pcd').open('wb') as stream:
             seen = (*COORDINATES, *CHANNELS)
             write_pcd(stream, {k: v[keep] for k, v in cloud_of(dense).items() if k in seen})
@@ -63,7 +63,7 @@ def export_point_cloud(semantic_map: SemanticMap, directory: Path, suffix: str) 
             f'the map of {semantic_map.header.provenance.method} has no points; '
             'its nodes and edges are in map.json'
         )
-    with filled_folder(directory) as folder:
+    with atomic_directory(directory) as folder:
         with (folder / f'cloud{suffix}').open('wb') as stream:
             _WRITERS[suffix](stream, _columns(dense))
         if dense.labels is not None and semantic_map.label_set is not None:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from osmabench_ros.base.device import resolve_device, to_tensor
-from osmabench_ros.base.files import written_file
+from osmabench_ros.base.files import atomic_write
 from osmabench_ros.base.limits.arrays import read_npz
 from osmabench_ros.base.limits.reading import naming_errors
 from osmabench_ros.errors import MetricError, errors_as
@@ -184,7 +184,7 @@ def write_confusions(matrices: Mapping[str, ConfusionMatrix], path: Path) -> Non
     arrays: dict[str, Any] = {}
     for scene, item in matrices.items():
         arrays[f'{scene}/matrix'], arrays[f'{scene}/labels'] = item.counts, item.labels
-    with written_file(path) as draft, draft.open('wb') as stream:
+    with atomic_write(path) as draft, draft.open('wb') as stream:
         np.savez_compressed(stream, **arrays)
 
 

@@ -16,7 +16,7 @@ from std_msgs.msg import Header
 
 from osmabench_ros.action import Evaluate
 from osmabench_ros.base import contract as topics
-from osmabench_ros.base.owned_folder import claim_folder, refuse_foreign
+from osmabench_ros.base.owned_folder import Existing, check_folder, claim_folder
 from osmabench_ros.base.progress import Progress
 from osmabench_ros.errors import ConfigError, ContractError, OsmabenchError, RequirementError
 from osmabench_ros.msg import EvaluationReport, RecordedMap, RunInfo
@@ -106,7 +106,7 @@ class Evaluations:
         )
 
         def evaluate(progress: Progress) -> RunReport:
-            # The folder of a goal lies below, and what is made there is listed here.
+            # The folder of a goal is below it.
             claim_folder(self.output_directory)
             if identity is None:
                 return evaluate_map(inputs, chosen, required, replace=True, progress=progress)
@@ -195,7 +195,7 @@ class EvaluatorNode(BenchmarkNode[EvaluatorSettings]):
             self.required('ground_truth_directory'),
             self.required('output_directory'),
         )
-        refuse_foreign([self._evaluations.output_directory], folders=True)
+        check_folder(self._evaluations.output_directory, Existing.MERGE)
         self._publisher = self.create_publisher(
             EvaluationReport, topics.EVALUATION, latched_profile()
         )

@@ -14,9 +14,9 @@ from rclpy.duration import Duration
 from sensor_msgs.msg import Image
 
 from osmabench_ros.base import contract as topics
-from osmabench_ros.base.files import check_folder, written_file
+from osmabench_ros.base.files import atomic_write
 from osmabench_ros.base.image_codec import color_of
-from osmabench_ros.base.owned_folder import claim_folder, refuse_foreign
+from osmabench_ros.base.owned_folder import Existing, check_folder, claim_folder
 from osmabench_ros.errors import ContractError
 from osmabench_ros.maps.disk.storage import SnapshotFolder, move_map, scratch_beside
 from osmabench_ros.maps.importer import TopicOptions
@@ -74,7 +74,7 @@ class FrameSampler:
         if index % every or path.exists():
             return
         claim_folder(self._directory)
-        with written_file(path) as draft:
+        with atomic_write(path) as draft:
             pixels = image_from_message(message, topics.COLOR, color_of)
             Picture.fromarray(pixels).save(draft, 'PNG')
 
@@ -130,7 +130,7 @@ class MapRecorderNode(BenchmarkNode[MapRecorderSettings]):
         self._acks = Acknowledger(self, self.get_name())
         self._recorded = self.create_publisher(RecordedMap, topics.RECORDED_MAP, latched_profile())
         if (frames := self.settings.frames_directory) is not None:
-            refuse_foreign([frames], folders=True)
+            check_folder(frames, Existing.MERGE)
             self._samples = FrameSampler(frames, self.settings.sample_frames)
         self._subscribe(self.settings.pacing.lockstep)
         self.create_timer(WATCH_PERIOD_S, self.guarded(self._look_at_arrival))

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from osmabench_ros.base.files import Existing, filled_folder
+from osmabench_ros.base.files import atomic_directory
+from osmabench_ros.base.owned_folder import MARKER, Existing
 from osmabench_ros.errors import ConfigError, suggestion
 from osmabench_ros.reports.comparison import comparison_view
 from osmabench_ros.reports.content import without_pictures
@@ -124,7 +125,7 @@ def export_matrix(matrix: MatrixOnDisk, out: Path, suites: Sequence[str] = ()) -
             raise ConfigError(
                 f'no run in {matrix.root} has suite "{name}". {suggestion(name, known)}'
             )
-    with filled_folder(out, Existing.REPLACE, REFERENCES) as folder:
+    with atomic_directory(out, Existing.MERGE) as folder:
         tables = {TABLE: headline_paper_table(runs)}
         tables |= {name: suite_paper_table(runs, name) for name in suites or known}
         for name, table in tables.items():
@@ -134,7 +135,8 @@ def export_matrix(matrix: MatrixOnDisk, out: Path, suites: Sequence[str] = ()) -
         (folder / FIGURES).mkdir()
         with figures_in(folder / FIGURES):
             _draw(runs)
-        written = [item.relative_to(folder) for item in folder.rglob('*') if item.is_file()]
+        files = (item for item in folder.rglob('*') if item.is_file() and item.name != MARKER)
+        written = [item.relative_to(folder) for item in files]
     return [out / item for item in sorted(written)]
 
 

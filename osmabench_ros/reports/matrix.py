@@ -11,14 +11,8 @@ from dataclasses import dataclass
 from itertools import groupby, islice
 from pathlib import Path
 
-from osmabench_ros.base.files import (
-    Existing,
-    filled_folder,
-    write_json,
-    write_text,
-    written_file,
-)
-from osmabench_ros.base.owned_folder import remove_ours
+from osmabench_ros.base.files import atomic_directory, atomic_write, write_json, write_text
+from osmabench_ros.base.owned_folder import Existing
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.reports.cells import csv_text
 from osmabench_ros.reports.changed_scenes import with_changed_scenes
@@ -94,7 +88,6 @@ def write_matrix_report(
     write_json(root / 'report.json', report.model_dump(mode='json'))
     write_csv(report, root / 'report.csv')
     write_page(report, plans, root)
-    remove_ours(root / PAGES)
     return report
 
 
@@ -181,10 +174,10 @@ def _write_large_report(
     kept: list[Run] = []
     judged: list[Record] = []
     with ExitStack() as files:
-        folder = files.enter_context(filled_folder(root / PAGES, Existing.REPLACE))
+        folder = files.enter_context(atomic_directory(root / PAGES, Existing.MERGE))
         figures, table = (
             files.enter_context(
-                files.enter_context(written_file(root / f'report.{kind}')).open('w')
+                files.enter_context(atomic_write(root / f'report.{kind}')).open('w')
             )
             for kind in ('json', 'csv')
         )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from osmabench_ros.base.files import read_json
-from osmabench_ros.base.owned_folder import claim_folder, settle
+from osmabench_ros.base.owned_folder import claim_folder
 from osmabench_ros.base.progress import Progress, silent
 from osmabench_ros.errors import ConfigError, RunError, suggestion
 from osmabench_ros.reports.matrix import (
@@ -116,7 +116,7 @@ def rebuild_report(
         planned = _scenes_together(planned) if found else _in_order(planned, config)
         if reference:
             planned = _first(reference, planned)
-        report = write_matrix_report(
+        return write_matrix_report(
             config,
             [plan for _, plan in planned],
             _reports(planned, config, progress),
@@ -128,8 +128,6 @@ def rebuild_report(
                 None if found else _part(matrices, members),
             ),
         )
-        settle(target)
-    return report
 
 
 def _first(mapper: str, planned: list[tuple[_Member, RunPlan]]) -> list[tuple[_Member, RunPlan]]:

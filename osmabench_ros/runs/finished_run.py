@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from osmabench_ros.base.files import read_json, sha256_of, write_json, write_text
-from osmabench_ros.base.ledger import absolute
-from osmabench_ros.base.owned_folder import foreign_in
 from osmabench_ros.base.strict import read_model
 from osmabench_ros.errors import RunError
 from osmabench_ros.runs.evaluate.over_time import GROWTH
@@ -77,6 +75,5 @@ def _changed_sources(plan: RunPlan, report: RunReport) -> Iterator[str]:
 
 
 def _digest(path: Path) -> str:
-    """Return the digest of our files at a path, empty if they are gone."""
-    path = absolute(path)
-    return sha256_of(path, without=foreign_in(path)) if path.exists() else ''
+    """Return the digest of a file or folder, empty if it is gone."""
+    return sha256_of(path) if path.exists() else ''

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from osmabench_ros.base.files import Existing, check_folder
 from osmabench_ros.base.limits.documents import read_json
+from osmabench_ros.base.owned_folder import Existing, check_folder
 from osmabench_ros.errors import ConfigError, SceneError
-from osmabench_ros.scenes.folder import MANIFEST
 from osmabench_ros.scenes.loading import PROCEDURAL, load_scene
 from osmabench_ros.scenes.plausibility import warn_of_implausible_parts
 from osmabench_ros.scenes.scene import Scene
@@ -33,7 +32,7 @@ def import_scene(
 
     `world` is for worlds alone. Raises SceneError for what cannot be read.
     """
-    check_folder(out_directory, Existing.REPLACE if overwrite else Existing.REFUSE, MANIFEST)
+    check_folder(out_directory, Existing.MOVE_ASIDE if overwrite else Existing.REFUSE)
     path = Path(source).expanduser()
     load = _world_loader(path.suffix.lower())
     if load is not None:

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from osmabench_ros.base.color import decoded
-from osmabench_ros.base.files import Existing, filled_folder
+from osmabench_ros.base.files import atomic_directory
+from osmabench_ros.base.owned_folder import Existing
 from osmabench_ros.errors import OsmabenchWarning, SceneError
 from osmabench_ros.geometry.axes import (
     OPENGL_FROM_OPTICAL,
@@ -49,9 +50,9 @@ Without a stage, there are only static objects to walk on.
 
 
 def write_scene_folder(scene: Scene, directory: Path, overwrite: bool = False) -> Path:
-    """Write a scene folder, over another one if asked, and return the path of its manifest."""
-    existing = Existing.REPLACE if overwrite else Existing.REFUSE
-    with filled_folder(directory, existing, MANIFEST) as draft:
+    """Write a scene folder and return the path of its manifest; an older one is moved aside."""
+    existing = Existing.MOVE_ASIDE if overwrite else Existing.REFUSE
+    with atomic_directory(directory, existing) as draft:
         names = _node_names(scene)
         manifest = Manifest.model_validate(_manifest(scene, names))
         groups = [(names[i.instance_id], i.meshes, i.pose.matrix) for i in scene.objects]
@@ -171,8 +172,8 @@ def write_habitat_dataset(scene: Scene, directory: Path, overwrite: bool = False
             'front': [0, 0, -1],
             'semantic_id': _semantic_id(scene, item),
         }
-    existing = Existing.REPLACE if overwrite else Existing.REFUSE
-    with filled_folder(directory, existing, CLASSES_FILE) as draft:
+    existing = Existing.MOVE_ASIDE if overwrite else Existing.REFUSE
+    with atomic_directory(directory, existing) as draft:
         for path, document in documents.items():
             (draft / path).parent.mkdir(parents=True, exist_ok=True)
             text = json.dumps(document, indent=1, allow_nan=False)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from osmabench_ros.base.files import Existing, filled_folder, write_json
+from osmabench_ros.base.files import atomic_directory, write_json
 from osmabench_ros.base.limits.arrays import read_npy
 from osmabench_ros.base.limits.documents import read_json
 from osmabench_ros.base.limits.reading import naming_errors
@@ -240,10 +240,10 @@ def seen_instances(instances: NDArray[np.integer], min_points: int) -> tuple[int
 def write_ground_truth(truth: GroundTruth, directory: Path) -> None:
     """Write ground_truth.json and .npy arrays, the same bytes for equal ground truth.
 
-    The folder appears whole, in place of an older one of ours; labels and instances are int32,
-    points and normals float32. Raises RunError if the folder is not ours or cannot be written.
+    The folder appears whole; labels and instances are int32, points and normals float32. Raises
+    RunError if there is such a folder, or it cannot be written.
     """
-    with filled_folder(directory, Existing.REPLACE, DOCUMENT) as draft:
+    with atomic_directory(directory) as draft:
         for name, array in _arrays(truth).items():
             np.save(draft / name, array, allow_pickle=False)
         write_json(draft / DOCUMENT, _document(truth))

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from numpy.typing import NDArray
 
 from osmabench_ros.base.contract import TYPES
+from osmabench_ros.base.owned_folder import is_blank
 from osmabench_ros.errors import SequenceError, errors_as
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.geometry.intrinsics import Intrinsics
@@ -49,8 +50,8 @@ def fresh_directory(directory: Path) -> None:
     """Make a folder, or raise SequenceError if it is not empty."""
     with errors_as(SequenceError, f'{directory} cannot be made', OSError):
         directory.mkdir(parents=True, exist_ok=True)
-        occupied = any(directory.iterdir())
-    if occupied:
+        blank = is_blank(directory)
+    if not blank:
         raise SequenceError(f'{directory} is not empty; choose another folder or remove it')
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
-from osmabench_ros.base.files import written_file
+from osmabench_ros.base.files import atomic_write
 from osmabench_ros.errors import SimulationError, errors_as
 
 CAPTION_PX = 26
@@ -48,7 +48,7 @@ def save_sheet(sheet: NDArray[np.uint8], path: Path, *, overwrite: bool) -> None
             ValueError,
             remedy='give a path that ends in .png',
         ),
-        written_file(path, overwrite=overwrite) as draft,
+        atomic_write(path, overwrite=overwrite) as draft,
     ):
         Image.fromarray(sheet).save(draft)
 

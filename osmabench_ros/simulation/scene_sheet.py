@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from osmabench_ros.base.files import check_file
+from osmabench_ros.base.owned_folder import check_file
 from osmabench_ros.base.progress import Progress, silent
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose

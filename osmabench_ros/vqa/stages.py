@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from osmabench_ros.base.files import write_json
-from osmabench_ros.base.owned_folder import claim_folder, remove_ours
+from osmabench_ros.base.owned_folder import claim_folder, discard
 from osmabench_ros.base.progress import Progress, silent
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.language.client import CostEstimate, ModelClient
@@ -204,7 +204,7 @@ def report(run: RunFolder, asked: QuestionedMap, *, compat: bool = False) -> lis
     paper's exclusions apply, and what the judge failed on leaves the denominator.
     """
     # Those of an earlier report must not pass for what is found now, or not found.
-    remove_ours(run.folder / SCORES)
+    discard(run.folder / SCORES)
     questions = run.questions()
     verdicts = run.verdicts()
     claim_folder(run.folder)

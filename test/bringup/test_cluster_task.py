@@ -16,9 +16,8 @@ from support.benchmark_scripts import benchmark_script
 from support.small_config import small_config
 
 from osmabench_ros.base.files import sha256_of
-from osmabench_ros.base.ledger import Ledger
+from osmabench_ros.base.owned_folder import DRAFT_PREFIX, claim_folder
 from osmabench_ros.base.progress import silent
-from osmabench_ros.base.scratch import PREFIX
 from osmabench_ros.bringup.runner.side_by_side import WorkOrder
 from osmabench_ros.bringup.spec.isolation import private_domain
 from osmabench_ros.errors import ConfigError, MissingDependencyError, RunError
@@ -39,8 +38,8 @@ with isolation.private_domain():
 KILLED_AT_WORK = """
 import os, signal, sys
 from pathlib import Path
-from osmabench_ros.base.scratch import scratch_in
-with scratch_in(Path(sys.argv[1])) as folder:
+from osmabench_ros.base.owned_folder import draft_in
+with draft_in(Path(sys.argv[1])) as folder:
     (folder / 'map').touch()
     os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -183,7 +182,7 @@ def test_the_next_task_of_a_node_removes_what_a_killed_one_left(
     from osmabench_ros.bringup.runner.cluster_task import ClusterOrder, carry_out, software
 
     disk, root = tmp_path / 'disk', tmp_path / 'small'
-    of_the_user = disk / f'{PREFIX}0123456789abcdef'
+    of_the_user = disk / f'{DRAFT_PREFIX}mine'
     of_the_user.mkdir(parents=True)
     killed = subprocess.run([sys.executable, '-c', KILLED_AT_WORK, str(disk)])
     assert killed.returncode == -signal.SIGKILL
@@ -191,8 +190,7 @@ def test_the_next_task_of_a_node_removes_what_a_killed_one_left(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(tempfile, 'tempdir', str(disk))
     monkeypatch.setattr(warnings, 'showwarning', warnings.showwarning)
-    root.mkdir()
-    Ledger.create(root, [])
+    claim_folder(root)
     [plan] = Preparation().plans(parse_config(small_config(), 'test'), root)
     order = ClusterOrder(
         WorkOrder(plan), tmp_path / 'delivery', tmp_path, software(), {'a file': 'other'}, 1.0, 0.0

@@ -7,7 +7,7 @@ from maps.importers.method_files import write_bbq, write_conceptgraphs
 from maps.sample_maps import sample_map
 from typer.testing import CliRunner
 
-from osmabench_ros.base.ledger import LEDGER
+from osmabench_ros.base.owned_folder import MARKER
 from osmabench_ros.cli.map import app
 from osmabench_ros.errors import ConfigError, MapError
 from osmabench_ros.maps.disk.storage import read_map, write_map
@@ -53,7 +53,7 @@ def test_a_map_is_imported_described_and_exported(tmp_path: Path) -> None:
     )
     assert exported.exit_code == 0
     assert sorted(path.name for path in out.iterdir()) == [
-        LEDGER, 'embeddings.npy', 'index.npy', 'point_cloud.pcd',
+        MARKER, 'embeddings.npy', 'index.npy', 'point_cloud.pcd',
     ]  # fmt: skip
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from maps.sample_maps import sample_map
 
-from osmabench_ros.base.ledger import LEDGER
+from osmabench_ros.base.owned_folder import MARKER
 from osmabench_ros.errors import MapError, PointFileError, RunError
 from osmabench_ros.geometry.point_files import write_pcd
 from osmabench_ros.maps.export import export_point_cloud
@@ -57,7 +57,7 @@ def test_what_a_map_does_not_give_is_absent(tmp_path: Path, suffix: str) -> None
     assert made.colors is None
     assert made.labels is None
     assert made.instances is None
-    assert {path.name for path in (tmp_path / 'out').iterdir()} == {f'cloud{suffix}', LEDGER}
+    assert {path.name for path in (tmp_path / 'out').iterdir()} == {f'cloud{suffix}', MARKER}
 
 
 def test_what_has_no_place_in_a_point_cloud_is_listed(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from rclpy.action import ActionClient
 
 from osmabench_ros.base import contract as topics
 from osmabench_ros.base.files import read_json
-from osmabench_ros.base.ledger import LEDGER
+from osmabench_ros.base.owned_folder import MARKER
 from osmabench_ros.errors import (
     ConfigError,
     MetricError,
@@ -230,7 +230,7 @@ def test_an_evaluation_that_fails_ends_the_node_and_tells_all(
     assert 'does not like this map' in capsys.readouterr().err
     run.stage.spin_until(lambda: bool(run.reports))
     assert 'does not like this map' in run.reports[0].error
-    assert [item.name for item in run.out.iterdir()] == [LEDGER]
+    assert [item.name for item in run.out.iterdir()] == [MARKER]
 
 
 def test_a_goal_gets_feedback_and_a_report_of_its_own(
@@ -286,7 +286,7 @@ def test_a_cancelled_goal_leaves_nothing_and_the_next_one_works(
         Evaluate.Result.ERROR_CANCELLED,
     )
     assert 'was cancelled at "patient' in result.error_msg
-    assert {path.name for path in run.out.rglob('*') if path.is_file()} <= {LEDGER}
+    assert {path.name for path in run.out.rglob('*') if path.is_file()} <= {MARKER}
     patient.may_end.set()
     status, _ = run.goal(map_uri=(run.folder / 'map').as_uri()).end()
     assert status == GoalStatus.STATUS_SUCCEEDED

@@ -19,7 +19,7 @@ from support import SUPPORT
 from support.waiting import wait_until
 
 from osmabench_ros.base import contract as topics
-from osmabench_ros.base.ledger import LEDGER
+from osmabench_ros.base.owned_folder import MARKER
 from osmabench_ros.bringup.spec.isolation import isolated_environment
 from osmabench_ros.ros.wire.qos import latched_profile
 from osmabench_ros.runs.config import SuiteConfig
@@ -62,7 +62,7 @@ def test_an_interrupted_evaluation_ends_and_leaves_nothing(
     process.send_signal(number)
     _, reported = process.communicate(timeout=180)
     assert process.returncode == 130, reported
-    assert [path.name for path in (tmp_path / 'out').iterdir()] == [LEDGER]
+    assert [path.name for path in (tmp_path / 'out').iterdir()] == [MARKER]
 
 
 def test_a_suite_that_hears_nothing_does_not_keep_the_process(
@@ -87,6 +87,6 @@ def test_after_a_kill_the_next_evaluation_is_whole(
     evaluate_map(inputs, [SuiteConfig(name='exact_questions')])
     left = {path.name for path in (tmp_path / 'out').rglob('*')}
     assert left == {
-        LEDGER, REPORT, 'vqa', 'questions.jsonl', 'answers.jsonl', 'verdicts.jsonl',
+        MARKER, REPORT, 'vqa', 'questions.jsonl', 'answers.jsonl', 'verdicts.jsonl',
         'answering.json', 'judging.json',
     }  # fmt: skip

@@ -12,7 +12,7 @@ from runs.plain_room import labelled_map, write_inputs
 from support import scripted_model
 from support.loopback_models import LoopbackModels, Misstep
 
-from osmabench_ros.base.ledger import LEDGER
+from osmabench_ros.base.owned_folder import MARKER
 from osmabench_ros.errors import IncompleteError, RunError
 from osmabench_ros.maps.disk.storage import write_map
 from osmabench_ros.runs.config import SuiteConfig
@@ -86,17 +86,17 @@ def test_an_evaluation_that_is_stopped_leaves_nothing(stage: str, tmp_path: Path
     jobs[0].join(60.0)
     assert jobs[0].cancelled
     assert jobs[0].report is None
-    assert {path.name for path in source.output_directory.rglob('*')} <= {LEDGER}
+    assert {path.name for path in source.output_directory.rglob('*')} <= {MARKER}
 
 
 KILLED = """
 import os, pathlib, signal, sys
-from osmabench_ros.base.files import Existing, filled_folder, write_text
-from osmabench_ros.base.owned_folder import claim_folder
+from osmabench_ros.base.files import atomic_directory, write_text
+from osmabench_ros.base.owned_folder import Existing, claim_folder
 answers = pathlib.Path(sys.argv[1])
 claim_folder(answers.parent)
 write_text(answers / 'written.jsonl', 'of a language model')
-with filled_folder(answers, Existing.MERGE) as draft:
+with atomic_directory(answers, Existing.MERGE) as draft:
     (draft / 'half.jsonl').write_text('half a li')
     os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -107,10 +107,10 @@ def test_what_a_killed_evaluation_left_is_gone_after_the_next(tmp_path: Path) ->
     answers = source.output_directory / 'vqa'
     killed = subprocess.run([sys.executable, '-c', KILLED, str(answers)], check=False)
     assert killed.returncode == -signal.SIGKILL
-    assert list(answers.glob('.*/content/vqa/half.jsonl'))
+    assert list(answers.glob('.*/vqa/half.jsonl'))
     evaluate_run(source, SUITES[:1])
     names = {path.name for path in source.output_directory.rglob('*')}
-    assert names == {LEDGER, 'report.json', 'vqa', 'written.jsonl'}
+    assert names == {MARKER, 'report.json', 'vqa', 'written.jsonl'}
 
 
 def test_an_output_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:

@@ -103,12 +103,6 @@ def test_what_has_changed_is_named_and_counts_no_more(change: str, done: RunPlan
         read_finished(done)
 
 
-def test_what_a_user_puts_into_the_map_changes_nothing(done: RunPlan) -> None:
-    (done.map_directory / 'notes').mkdir()
-    (done.map_directory / 'notes' / 'mine.txt').write_text('mine')
-    assert read_finished(done).run_id == RUN
-
-
 def test_a_report_of_something_else_is_told(done: RunPlan) -> None:
     write_json(done.directory / 'manifest.json', {})
     write_json(done.report_file, {'run_id': RUN})

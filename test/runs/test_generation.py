@@ -14,6 +14,7 @@ from support.small_scenes import room_scene
 from typer.testing import CliRunner
 
 from osmabench_ros.base.files import sha256_of
+from osmabench_ros.base.owned_folder import MARKER
 from osmabench_ros.cli.main import app
 from osmabench_ros.errors import OsmabenchWarning, RunError
 from osmabench_ros.runs.config import MatrixConfig, parse_config
@@ -143,7 +144,7 @@ def test_goes_on_after_an_interruption_without_touching_what_is_complete(
         with pytest.raises(KeyboardInterrupt):
             generate_sequences(configuration(), [OutputFormat.OSMA], tmp_path)
     complete = tmp_path / 'osma' / 'baseline' / NAME
-    assert [path for path in tmp_path.glob('osma/*/*') if path != complete] == []
+    assert [path for path in tmp_path.glob('osma/*/[!.]*') if path != complete] == []
     times = {path: path.stat().st_mtime_ns for path in complete.rglob('*')}
     written = generate_sequences(configuration(), [OutputFormat.OSMA], tmp_path)
     assert [item.kept for item in written] == [True, False]
@@ -198,15 +199,15 @@ def test_ground_truth_of_a_killed_process_is_made_anew_or_kept(
     (made,) = generate_ground_truth(configuration(), tmp_path, preparation=rooms())
     assert made.kept == (moment == 'after')
     assert len(read_ground_truth(made.directory).graph.nodes) > 3
-    assert [path.name for path in shared.iterdir()] == [NAME]
-    names = {'path.json', 'coverage.json', 'ground_truth', 'questions.jsonl', MARK}
+    assert {path.name for path in shared.iterdir()} == {MARKER, NAME}
+    names = {MARKER, 'path.json', 'coverage.json', 'ground_truth', 'questions.jsonl', MARK}
     assert {path.name for path in (shared / NAME).iterdir()} == names
 
 
 KILLED = """
 import os, pathlib, signal, sys
-from osmabench_ros.base.files import filled_folder
-with filled_folder(pathlib.Path(sys.argv[1])) as draft:
+from osmabench_ros.base.files import atomic_directory
+with atomic_directory(pathlib.Path(sys.argv[1])) as draft:
     (draft / 'frame000000.jpg').write_bytes(b'half')
     os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -221,7 +222,7 @@ def test_what_a_killed_process_left_of_a_sequence_is_removed(tmp_path: Path) -> 
     with held(tmp_path), pytest.raises(RunError, match='in use by another osmabench'):
         generate_sequences(configuration(), [OutputFormat.OSMA], tmp_path)
     generate_sequences(configuration(conditions=['baseline']), [OutputFormat.OSMA], tmp_path)
-    assert {path.name for path in folder.iterdir()} == {NAME, '.mine.abc'}
+    assert {path.name for path in folder.iterdir()} == {MARKER, NAME, '.mine.abc'}
 
 
 def test_ground_truth_is_made_once_for_the_same_path(tmp_path: Path) -> None:

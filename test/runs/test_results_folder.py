@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from osmabench_ros.base.files import read_json, write_json
-from osmabench_ros.base.ledger import LEDGER
-from osmabench_ros.base.owned_folder import claim_folder
+from osmabench_ros.base.owned_folder import MARKER, PREVIOUS, claim_folder
 from osmabench_ros.errors import OsmabenchWarning, RunError
 from osmabench_ros.runs.config import MatrixConfig, parse_config
 from osmabench_ros.runs.results.results_folder import MANIFEST, claim, held, undisturbed
@@ -26,9 +25,9 @@ with held(pathlib.Path(sys.argv[1])):
 
 KILLED = """
 import os, pathlib, signal, sys
-from osmabench_ros.base.files import filled_folder, written_file
+from osmabench_ros.base.files import atomic_directory, atomic_write
 root = pathlib.Path(sys.argv[1])
-with filled_folder(root / 'shared') as folder, written_file(root / 'run' / 'x.json') as file:
+with atomic_directory(root / 'shared') as folder, atomic_write(root / 'run' / 'x.json') as file:
     (folder / 'half').write_text('')
     file.write_text('')
     os.kill(os.getpid(), signal.SIGKILL)
@@ -117,30 +116,24 @@ def test_another_configuration_is_refused_and_fresh_starts_over(tmp_path: Path) 
     other = config(camera={'width': 320})
     with pytest.raises(RunError, match='another configuration'):
         claim(tmp_path, other, INPUTS)
-    claim(tmp_path, other, INPUTS, fresh=True)
-    assert sorted(item.name for item in tmp_path.iterdir()) == [LEDGER, MANIFEST]
-
-
-def test_fresh_leaves_what_is_not_ours_and_names_it(tmp_path: Path) -> None:
-    claim(tmp_path, config(), INPUTS)
-    write_json(tmp_path / 'run' / 'report.json', {})
-    for file in (tmp_path / '.env', tmp_path / 'run' / 'diary'):
-        file.write_text('')
-    with pytest.warns(OsmabenchWarning, match=r'\.env, .*run/diary is not ours and stays'):
-        claim(tmp_path, config(), INPUTS, fresh=True)
-    found = sorted(str(item.relative_to(tmp_path)) for item in tmp_path.rglob('*'))
-    assert found == ['.env', LEDGER, MANIFEST, 'run', 'run/diary']
+    (tmp_path / 'notes.txt').write_text('mine')
+    with pytest.warns(OsmabenchWarning, match='earlier results .* were moved to .*/previous/'):
+        claim(tmp_path, other, INPUTS, fresh=True)
+    assert sorted(item.name for item in tmp_path.iterdir()) == [MARKER, MANIFEST, PREVIOUS]
+    [aside] = (tmp_path / PREVIOUS).glob('2*')
+    found = {str(item.relative_to(aside)) for item in aside.rglob('*') if item.is_file()}
+    assert found == {MARKER, MANIFEST, 'notes.txt', 'run/report.json', f'run/{MARKER}'}
 
 
 def test_what_a_killed_process_left_half_written_is_removed(tmp_path: Path) -> None:
     claim(tmp_path, config(), INPUTS)
     killed = subprocess.run([sys.executable, '-c', KILLED, str(tmp_path)], check=False)
     assert killed.returncode == -signal.SIGKILL
-    assert len([*tmp_path.glob('.*'), *tmp_path.glob('run/.*')]) == 3
+    assert len([*tmp_path.glob('.*'), *tmp_path.glob('run/.*')]) == 4
     with held(tmp_path):
         claim(tmp_path, config(), INPUTS)
     found = sorted(str(item.relative_to(tmp_path)) for item in tmp_path.rglob('*'))
-    assert found == [LEDGER, MANIFEST, 'run']
+    assert found == [MARKER, MANIFEST, 'run', f'run/{MARKER}']
 
 
 def test_a_file_system_without_locks_is_told(

@@ -9,7 +9,7 @@ import pytest
 from rosbags.highlevel import AnyReader
 from support.bag_files import BEACON, BEACON_TEXT, beacon, typestore
 
-from osmabench_ros.base.ledger import LEDGER
+from osmabench_ros.base.owned_folder import MARKER
 from osmabench_ros.errors import RunError, SequenceError
 from osmabench_ros.sequences.bags import mcap_recording
 from osmabench_ros.sequences.bags.bag import open_bag
@@ -55,7 +55,7 @@ def test_what_is_written_can_be_read(tmp_path: Path, compression: Compression) -
     with AnyReader([tmp_path / 'bag']) as reader:
         read = [reader.deserialize(data, item.msgtype) for item, _, data in reader.messages()]
     assert [item.words for item in read] == [f'beacon {index}' for index in range(50)]
-    names = {LEDGER, 'bag_0.mcap', 'metadata.yaml'}
+    names = {MARKER, 'bag_0.mcap', 'metadata.yaml'}
     assert {item.name for item in (tmp_path / 'bag').iterdir()} == names
 
 

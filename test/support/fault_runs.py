@@ -11,7 +11,7 @@ import psutil
 import pytest
 import yaml
 
-from osmabench_ros.base.ledger import LEDGER
+from osmabench_ros.base.owned_folder import MARKER
 from support.waiting import wait_until
 
 UNSHARE = ('unshare', '--map-root-user', '--mount')
@@ -63,7 +63,7 @@ def half_written(tmp_path: Path) -> list[Path]:
         Path(folder) / name
         for folder, folders, files in os.walk(tmp_path / 'runs')
         for name in (*folders, *files)
-        if name.startswith('.') and name != LEDGER
+        if name.startswith('.') and name != MARKER
     ]
 
 

@@ -16,9 +16,7 @@ from pathlib import Path
 from runs.plain_room import ground_truth, labelled_map, write_inputs
 
 from osmabench_ros.base.files import write_json
-from osmabench_ros.base.ledger import LEDGER
-from osmabench_ros.base.owned_folder import claim_folder
-from osmabench_ros.base.scratch import PREFIX
+from osmabench_ros.base.owned_folder import DRAFT_PREFIX, MARKER, claim_folder
 from osmabench_ros.errors import OsmabenchError
 from osmabench_ros.maps.disk.storage import SnapshotFolder, scratch_beside, write_files, write_map
 from osmabench_ros.maps.semantic_map import SemanticMap
@@ -88,7 +86,7 @@ STAGES: dict[str, Callable[[Path], None]] = {
 
 
 def content(root: Path) -> dict[str, bytes]:
-    files = (path for path in root.rglob('*') if path.is_file() and path.name != LEDGER)
+    files = (path for path in root.rglob('*') if path.is_file() and path.name != MARKER)
     return {str(path.relative_to(root)): path.read_bytes() for path in files}
 
 
@@ -123,7 +121,7 @@ def complaints(stage: Callable[[Path], None], root: Path, number: int) -> tuple[
         if not error and left != whole:
             found.append(f'{changes}: no error, but {sorted(left)}')
         found += [f'{changes}: {name} is half' for name in left if left[name] != whole.get(name)]
-        found += [f'{changes}: {path} stays' for path in root.rglob(f'{PREFIX}*')]
+        found += [f'{changes}: {path} stays' for path in root.rglob(f'{DRAFT_PREFIX}*')]
         if error:
             stage(root)
         if content(root) != whole:

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from osmabench_ros.base.ledger import LEDGER
+from osmabench_ros.base.owned_folder import MARKER
 
 FOREIGN_MAPPER = Path(__file__).with_name('foreign_mapper.py')
 
@@ -35,6 +35,6 @@ def repeatable(root: Path) -> dict[str, bytes]:
         str(path.relative_to(root)): path.read_bytes()
         for path in sorted(root.rglob('*'))
         if path.is_file()
-        and path.name not in (LEDGER, 'timings.json', 'report.html')
+        and path.name not in (MARKER, 'timings.json', 'report.html')
         and 'logs' not in path.parts
     }

@@ -1,11 +1,10 @@
 """Files of a user, of every kind that a careless clean-up would lose, and what they are."""
 
-import json
 import os
 import subprocess
 from pathlib import Path
 
-from osmabench_ros.base.ledger import HEADER, LEDGER
+from osmabench_ros.base.owned_folder import DRAFT_PREFIX, MARKER, PREVIOUS
 
 
 def fill(folder: Path, elsewhere: Path) -> None:
@@ -18,14 +17,11 @@ def fill(folder: Path, elsewhere: Path) -> None:
         'notes.txt': 'dear',
         'src/.keep': '',
         'src/deep/er/code.py': 'pass',
-        '.osmabench-partial-x/content/half': 'mine',
-        '.osmabench-partial-x/osmabench-partial.json': json.dumps(
-            {'package': 'osmabench_ros', 'folder': '.osmabench-partial-x', 'inode': 1}
-        ),
+        f'{DRAFT_PREFIX}x/half': 'mine',
         '.report.json.abc': '{}',
         '.map.1.partial/map.json': '{}',
         'my.npy': 'array',
-        f'stranger/{LEDGER}': f'{HEADER.decode()}+f"../notes.txt"\n+d"../src"\n',
+        f'stranger/{MARKER}': 'mine',
         'stranger/x': 'x',
     }
     for name, text in texts.items():
@@ -58,6 +54,15 @@ def snapshot(*folders: Path) -> dict[Path, tuple[int, bytes | str | None]]:
 
 
 def lost(before: dict[Path, tuple[int, bytes | str | None]], *folders: Path) -> list[Path]:
-    """Return what is no longer as it was; what came in between does not count."""
+    """Return what is neither as it was nor moved aside; what came in between does not count."""
     after = snapshot(*folders)
-    return [path for path, was in before.items() if after.get(path) != was]
+    kept = {(_before_its_move(path), now) for path, now in after.items()}
+    return [path for path, was in before.items() if (path, was) not in kept]
+
+
+def _before_its_move(path: Path) -> Path:
+    """Return the path that a file in ``previous/<time>`` had."""
+    if PREVIOUS not in path.parts[:-1]:
+        return path
+    number = path.parts.index(PREVIOUS)
+    return Path(*path.parts[:number], *path.parts[number + 2 :])

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import shutil
 from collections import deque
 from dataclasses import replace
 from functools import partialmethod
@@ -15,7 +16,6 @@ from support.furnished_graph import as_map, living_room, seen, vocabulary
 from support.loopback_models import LoopbackModels, Misstep
 from typer.testing import CliRunner
 
-from osmabench_ros.base.owned_folder import remove_ours
 from osmabench_ros.cli.main import app
 from osmabench_ros.errors import IncompleteError, OsmabenchError
 from osmabench_ros.geometry.intrinsics import Intrinsics
@@ -142,14 +142,14 @@ def test_the_commands_find_what_the_suite_of_the_run_found(run_directory, tmp_pa
     recorded = SemanticMap(
         MapHeader(Provenance('captions')), SceneGraph(tuple(nodes), GRAPH.edges)
     )
-    remove_ours(run_directory / 'map')
+    shutil.rmtree(run_directory / 'map')
     write_map(recorded, run_directory / 'map')
     shared = run_directory.parent / 'shared' / 'test.room.5'
     truth = read_ground_truth(shared / 'ground_truth')
     ids = np.array([item.id for item in truth.label_set.classes], np.int32)
     points = np.zeros((len(ids), 3), np.float32)
     surface = LabelledCloud(points, ids, np.arange(len(ids), dtype=np.int32))
-    remove_ours(shared / 'ground_truth')
+    shutil.rmtree(shared / 'ground_truth')
     write_ground_truth(replace(truth, surface=surface), shared / 'ground_truth')
     inputs = EvaluationInputs(
         RunIdentity(SceneKey('test', 'room', 5), 'baseline', 'oracle', 'opengl'),

@@ -15,10 +15,10 @@ from typing import Any
 
 from pydantic import Field
 
-from osmabench_ros.base.files import Existing, filled_folder
+from osmabench_ros.base.files import atomic_directory
+from osmabench_ros.base.owned_folder import Existing, draft_in
 from osmabench_ros.base.processes import signals_held
 from osmabench_ros.base.progress import Progress
-from osmabench_ros.base.scratch import scratch_in
 from osmabench_ros.base.strict import Strict
 from osmabench_ros.bringup.runner.admission import RUN_BYTES, Demand, demand_of
 from osmabench_ros.bringup.runner.cluster_nodes import (
@@ -132,7 +132,7 @@ def run_on_cluster(
     with ExitStack() as stack:
         ray = stack.enter_context(connected(cluster.address))
         check_nodes(ray, plans[0].root, progress)
-        incoming = stack.enter_context(scratch_in(plans[0].root))
+        incoming = stack.enter_context(draft_in(plans[0].root))
         runs = OnCluster(ray, plans, preparation, cluster, incoming, progress)
         stack.callback(runs.end)
         yield runs.run()
@@ -283,13 +283,13 @@ class OnCluster:
             self._finish(item.task, WorkDone(failed(item.task.plan, error)))
 
     def _adopt(self, item: _Try) -> None:
-        """Put what was delivered in its place, listed as ours."""
+        """Move the files that were delivered to their place."""
         plan, delivered = item.task.plan, self._incoming / item.name
         place = plan.shared_directory if item.task.prepares else plan.directory
         delivered.stat()  # or a folder of results that is out of reach would be made anew
-        with filled_folder(place, Existing.REPLACE) as draft:
-            draft.rmdir()
-            delivered.rename(draft)
+        with atomic_directory(place, Existing.MOVE_ASIDE) as draft:
+            for path in delivered.iterdir():
+                path.rename(draft / path.name)
 
     def _finish(self, task: MatrixTask, done: WorkDone) -> None:
         if not task.prepares:

@@ -19,10 +19,9 @@ from urllib.parse import urlsplit
 
 from osmabench_ros.base.configuration import extra, version
 from osmabench_ros.base.files import add_file, sha256_of
-from osmabench_ros.base.ledger import has_ledger
+from osmabench_ros.base.owned_folder import claim_folder, draft_in, is_ours, remove_drafts
 from osmabench_ros.base.processes import FULL_BELOW_BYTES
 from osmabench_ros.base.progress import Progress
-from osmabench_ros.base.scratch import remove_leftovers, scratch_in
 from osmabench_ros.bringup.runner.admission import capacity_here
 from osmabench_ros.bringup.runner.node_processes import NodeProcesses
 from osmabench_ros.bringup.runner.side_by_side import (
@@ -95,7 +94,7 @@ def check_node(root: Path, expected: str) -> None:
         raise NodeFaultError(
             f'it has {software()}, and the command {expected}; install the same everywhere'
         )
-    if not has_ledger(root):
+    if not is_ours(root):
         raise RunError(f'it does not see {root}; choose an --out that all nodes share')
 
 
@@ -209,10 +208,10 @@ def _carried_out(order: ClusterOrder, reporter: Reporter) -> TaskOutcome:
         uploaded(plan.directory)
         return TaskOutcome(done)
     here = Path(tempfile.gettempdir())
-    remove_leftovers([here])
-    with scratch_in(here) as scratch:
+    remove_drafts(here)
+    with draft_in(here) as scratch:
         own = replace(plan, root=scratch / plan.root.name)
-        own.root.mkdir()
+        claim_folder(own.root)
         waiting(lambda: _fetch(plan, own))
         _check_inputs(order, inputs_of(plan, preparation))
         at_once = max(1, int(capacity_here().cpus // order.cpus))

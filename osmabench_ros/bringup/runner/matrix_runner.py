@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
 
-from osmabench_ros.base.owned_folder import refuse_foreign, settle
+from osmabench_ros.base.owned_folder import Existing, check_folder
 from osmabench_ros.base.progress import Progress, share
 from osmabench_ros.bringup.doctor.run_preflight import check_run
 from osmabench_ros.bringup.runner.admission import Capacity, capacity_here, jobs_here
@@ -28,7 +28,7 @@ from osmabench_ros.runs.matrix_on_disk import MatrixOnDisk, RunOnDisk, RunState,
 from osmabench_ros.runs.plan import RunPlan, config_digest
 from osmabench_ros.runs.prepare.preparation import Preparation
 from osmabench_ros.runs.results.report_model import MatrixReport, RunReport, Status
-from osmabench_ros.runs.results.results_folder import claim, held, refuse_foreign_results
+from osmabench_ros.runs.results.results_folder import check_results, claim, held
 from osmabench_ros.runs.shard import Shard, ShardPart, results_root
 
 
@@ -46,17 +46,17 @@ def run_matrix(
     """Run every run of a configuration and write the report of all, which is returned.
 
     Results go to a folder of `out` with the name of the configuration; stages that are done stay
-    done, unless `fresh` deletes them. `jobs` bounds the runs at once, None for as many as cores
-    and memory allow; on a `cluster`, Ray decides. A `shard` is a part of the matrix in a folder
-    of its own. A run that failed is in the report with its error; the others go on. Runs that
-    go one after another take `nodes` that earlier matrices left, and leave theirs there.
+    done, unless `fresh` moves them to ``previous/``. `jobs` bounds the runs at once, None for as
+    many as cores and memory allow; on a `cluster`, Ray decides. A `shard` is a part of the matrix
+    in a folder of its own. A run that failed is in the report with its error; the others go on.
+    Runs that go one after another take `nodes` that earlier matrices left, and leave theirs there.
 
     Raises ConfigError, before any minute is spent, if a name in the configuration is unknown or
     there are more shards than runs; RunError if the folder is in use, cannot be written to, or
     holds results of another configuration or of inputs that changed since.
     """
     root = results_root(config, out.absolute() if cluster else out, shard)
-    refuse_foreign([root], folders=True)
+    check_folder(root, Existing.MERGE)
     preparation = Preparation()
     preparation.check_names(config)
     check_run(config, out, shards=1 if shard is None else shard.count)
@@ -74,13 +74,11 @@ def run_matrix(
             stack.enter_context(closing(nodes))
         inputs = input_digests(config, preparation.digests(config))
         claim(root, config, inputs, fresh=fresh, part=part)
-        refuse_foreign_results(root, plans)
+        check_results(root, plans)
         note_runs(root, plans)
-        report = _run_all(
+        return _run_all(
             config, plans, part, preparation, capacity, jobs, cluster, nodes, progress, fresh=fresh
         )
-        settle(root)
-        return report
 
 
 def _run_all(

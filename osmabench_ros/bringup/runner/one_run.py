@@ -9,7 +9,7 @@ from contextlib import ExitStack, suppress
 
 from osmabench_ros.base.contract import BRIDGE, MAPPER
 from osmabench_ros.base.files import write_json
-from osmabench_ros.base.owned_folder import remove_ours, remove_what_was_left
+from osmabench_ros.base.owned_folder import discard, remove_drafts
 from osmabench_ros.base.processes import AttentiveClock
 from osmabench_ros.base.progress import FRAME_OF, Progress
 from osmabench_ros.base.strict import read_model
@@ -232,7 +232,7 @@ def run_one(
             )
         if report.status is Status.COMPLETE:
             finish_run(plan)
-        remove_ours(plan.directory / FAILURE)
+        discard(plan.directory / FAILURE)
         return report
     except (OsmabenchError, OSError) as error:
         return failed(plan, str(error))
@@ -241,7 +241,7 @@ def run_one(
 def failed(plan: RunPlan, error: str) -> RunReport:
     """Return the report of a run that failed, which is in its folder too."""
     report = RunReport(run_id=plan.identity.run_id, status=Status.FAILED, error=error)
-    remove_what_was_left(plan.directory)  # by nodes that had to be killed
+    remove_drafts(plan.directory, below=True)  # by nodes that had to be killed
     with suppress(RunError):  # on a full disk the first error is the one to report
         write_json(plan.directory / FAILURE, report.model_dump(mode='json'))
     return report
@@ -271,7 +271,7 @@ def _run(
             return evaluate_run(_inputs(plan), list(plan.config.suites), plan.config.requirements)
         return read_model(RunReport, plan.directory / INCOMPLETE)
     make_room_for_bag(plan)
-    remove_ours(plan.directory / INCOMPLETE)
+    discard(plan.directory / INCOMPLETE)
     with ExitStack() as resources:
         work = None
         if plan.mapper.stack:

@@ -11,7 +11,7 @@ from typing import Any
 
 import psutil
 
-from osmabench_ros.base.files import create_file
+from osmabench_ros.base.files import write_text
 from osmabench_ros.base.processes import SupervisedProcess
 from osmabench_ros.bringup.spec.isolation import SegmentsInUse
 from osmabench_ros.ros.node.lifecycle import ERROR_PREFIX
@@ -89,7 +89,7 @@ class ManagedProcess(SupervisedProcess):
         self.peak_gpu_memory_bytes: int | None = None
         self._gpu = GpuMemory()
         self._segments, self._segments_noted_s = SegmentsInUse(), 0.0
-        create_file(log_file).close()
+        write_text(log_file, '')
         super().__init__(name, command, log_file, environment, pass_fds=pass_fds)
 
     def _sample(self, family: Sequence[psutil.Process]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
-from osmabench_ros.base.owned_folder import refuse_foreign, remove_ours
+from osmabench_ros.base.owned_folder import Existing, check_folder, move_aside
 from osmabench_ros.base.progress import Progress
 from osmabench_ros.bringup.doctor.run_preflight import check_run
 from osmabench_ros.bringup.runner.node_processes import NodeProcesses
@@ -18,7 +18,7 @@ from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.inputs import input_digests
 from osmabench_ros.runs.plan import RunPlan, config_digest
 from osmabench_ros.runs.prepare.preparation import Preparation
-from osmabench_ros.runs.results.results_folder import claim, held, refuse_foreign_results
+from osmabench_ros.runs.results.results_folder import check_results, claim, held
 from osmabench_ros.runs.results.timings import TIMINGS, read_measurements
 from osmabench_ros.runs.sweep import (
     SweepPoint,
@@ -40,12 +40,12 @@ def run_sweep(
 ) -> SweepReport:
     """Run every scene, condition and mapper in realtime at several speeds.
 
-    Runs that are done stay done, unless `fresh` deletes them; requirements are left aside. Results
-    go to ``<name>_sweep`` in `out`.
+    Runs that are done stay done, unless `fresh` moves them to ``previous/``; requirements are left
+    aside. Results go to ``<name>_sweep`` in `out`.
     """
     sweep = sweep or config.sweep
     root = sweep_folder(config, out)
-    refuse_foreign([root], folders=True)
+    check_folder(root, Existing.MERGE)
     preparation = Preparation()
     preparation.check_names(config)
     check_run(config, out)
@@ -54,7 +54,7 @@ def run_sweep(
     nodes = NodeProcesses()
     with held(root), closing(nodes):
         claim(root, paceless, input_digests(paceless, preparation.digests(config)), fresh=fresh)
-        refuse_foreign_results(root)
+        check_results(root, ())
         count = len(preparation.plans(paceless, root))
         series = [
             _Series(config, sweep, preparation, nodes, root, number, count, progress).run()
@@ -138,9 +138,9 @@ class _Series:
             self._progress(f'{label}: {text}', (self._number + done) / self._count)
 
         timings = plan.directory / TIMINGS
-        if not timings.exists():
+        if plan.directory.exists() and not timings.exists():
             # It was cut off before it was timed, and a run without timings is useless here.
-            remove_ours(plan.directory)
+            move_aside(plan.directory)
         report = run_one(plan, self._preparation, self._nodes, show)
         point = point_of(speed, report, read_measurements(timings))
         self._points[speed] = point

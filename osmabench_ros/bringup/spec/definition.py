@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from osmabench_ros.base.contract import BAG_RECORDER, BRIDGE, EVALUATOR, MAPPER, RECORDER
-from osmabench_ros.base.owned_folder import move_ours
+from osmabench_ros.base.owned_folder import Existing, check_folder
 from osmabench_ros.bringup.spec.mapping_nodes import STACK_FOLDER, mapping_nodes
 from osmabench_ros.bringup.spec.node_spec import NodeSpec
 from osmabench_ros.errors import ConfigError, RunError, SequenceError
@@ -166,7 +166,8 @@ def make_room_for_bag(plan: RunPlan) -> None:
         for number in count(1):
             aside = directory.with_name(f'{directory.name}_interrupted_{number}')
             if not aside.exists():
-                move_ours(directory, aside)
+                check_folder(directory, Existing.MERGE)
+                directory.rename(aside)
                 return
 
 

@@ -11,8 +11,8 @@ import yaml
 
 from osmabench_ros.base import contract as topics
 from osmabench_ros.base.contract import MAPPER
-from osmabench_ros.base.files import Existing, filled_folder, write_text
-from osmabench_ros.base.owned_folder import claim_folder
+from osmabench_ros.base.files import atomic_directory, write_text
+from osmabench_ros.base.owned_folder import Existing, claim_folder
 from osmabench_ros.bringup.spec.node_spec import METHOD, NodeSpec
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.mappers.live_method import (
@@ -68,10 +68,10 @@ def stack_values(
 
 @contextmanager
 def stack_folder(folder: Path) -> Iterator[Path]:
-    """Yield the working folder of a stack; all files left there are then listed as ours."""
+    """Yield the working folder of a stack; it appears with all files left there."""
     with ExitStack() as resources:
         try:
-            yield resources.enter_context(filled_folder(folder, Existing.REPLACE))
+            yield resources.enter_context(atomic_directory(folder, Existing.MOVE_ASIDE))
         finally:
             resources.close()  # after an error the files may show its cause
 

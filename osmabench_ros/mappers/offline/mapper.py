@@ -10,7 +10,8 @@ from typing import Any
 
 from pydantic import Field
 
-from osmabench_ros.base.files import Existing, check_folder, filled_folder, write_text
+from osmabench_ros.base.files import atomic_directory, write_text
+from osmabench_ros.base.owned_folder import Existing, check_folder
 from osmabench_ros.base.strict import Strict, validated
 from osmabench_ros.errors import ConfigError, MapError, OsmabenchError, RunError, errors_as
 from osmabench_ros.geometry.axes import optical_pose_in_link
@@ -148,7 +149,7 @@ class MethodAdapter:
             raise RunError(f'{self._method.name} has run; it takes no further frames')
         if self._writer is None:
             # The program works in a scratch folder; what it leaves is listed as ours.
-            folder = filled_folder(self._run.work, Existing.MERGE)
+            folder = atomic_directory(self._run.work, Existing.MERGE)
             self._place = self._resources.enter_context(folder)
             self.sequence.parent.mkdir()
             self._writer = self._open_writer(self.sequence, self._method.sequence)

@@ -22,13 +22,18 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from osmabench_ros.base.files import filled_folder
+from osmabench_ros.base.files import atomic_directory
 from osmabench_ros.base.limits.arrays import read_npy
 from osmabench_ros.base.limits.documents import parse_json, read_json
 from osmabench_ros.base.limits.meter import Meter, blocks_of, checked_zip
 from osmabench_ros.base.limits.reading import naming_errors, read_bytes
-from osmabench_ros.base.owned_folder import claim_folder, make_folder, naming, remove_ours
-from osmabench_ros.base.scratch import scratch_in
+from osmabench_ros.base.owned_folder import (
+    claim_folder,
+    discard,
+    draft_in,
+    make_folder,
+    wrap_os_errors,
+)
 from osmabench_ros.base.strict import fault_text
 from osmabench_ros.errors import LimitError, MapError, OsmabenchError
 from osmabench_ros.geometry.point_files import read_ply, write_ply
@@ -174,7 +179,7 @@ def write_map(semantic_map: SemanticMap, directory: Path) -> None:
     Raises MapError, which lists the first faults, if the map has any, RunError if there is
     something in the folder.
     """
-    with filled_folder(directory) as folder:
+    with atomic_directory(directory) as folder:
         write_files(semantic_map, folder)
 
 
@@ -191,16 +196,17 @@ def write_files(semantic_map: SemanticMap, folder: Path) -> None:
 def scratch_beside(directory: Path) -> Iterator[Path]:
     """Yield an empty folder on the disk of `directory`; RunError for what the disk refuses."""
     place = directory if directory.exists() else directory.parent
-    with naming(directory):
+    with wrap_os_errors(directory):
         make_folder(place)
-        with scratch_in(place) as scratch:
+        with draft_in(place) as scratch:
             yield scratch
 
 
 def move_map(files: Path, directory: Path) -> None:
-    """Rename a folder with the files of a checked map; otherwise as `write_map`."""
-    with filled_folder(directory) as folder:
-        files.replace(folder)
+    """Move the files of a checked map into its folder; otherwise as `write_map`."""
+    with atomic_directory(directory) as folder:
+        for file in files.iterdir():
+            file.rename(folder / file.name)
 
 
 def read_map(directory: Path) -> SemanticMap:
@@ -288,7 +294,7 @@ class SnapshotFolder:
     def _thin_out(self) -> None:
         self._stride *= 2
         for number in [number for number in self._kept if number % self._stride]:
-            remove_ours(self._kept.pop(number))
+            discard(self._kept.pop(number))
 
 
 def snapshots_in(directory: Path) -> list[Path]:

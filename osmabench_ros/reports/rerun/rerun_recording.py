@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from osmabench_ros.base.configuration import extra
-from osmabench_ros.base.files import written_file
+from osmabench_ros.base.files import atomic_write
 from osmabench_ros.base.progress import Progress, silent
 from osmabench_ros.errors import needing
 from osmabench_ros.geometry.intrinsics import Intrinsics
@@ -131,7 +131,7 @@ def write_rerun(
 ) -> None:
     """Write a Rerun recording atomically; makes the folder of the file."""
     rerun = require_rerun()
-    with written_file(file, overwrite=overwrite) as draft:
+    with atomic_write(file, overwrite=overwrite) as draft:
         stream = rerun.RecordingStream(APPLICATION, recording_id=view.name)
         stream.save(draft, default_blueprint=layout_of(view))
         _Recording(rerun, stream).log(view, progress)

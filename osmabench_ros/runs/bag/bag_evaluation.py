@@ -8,18 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from osmabench_ros.base.files import (
-    Existing,
-    check_folder,
-    filled_folder,
-    read_json,
-    sha256_of,
-    write_json,
-    write_text,
-)
-from osmabench_ros.base.owned_folder import is_blank
+from osmabench_ros.base.files import atomic_directory, sha256_of, write_json, write_text
+from osmabench_ros.base.owned_folder import Existing, check_folder
 from osmabench_ros.base.progress import Progress, silent
-from osmabench_ros.errors import ConfigError, OsmabenchError, RunError, SequenceError
+from osmabench_ros.errors import ConfigError, RunError, SequenceError
 from osmabench_ros.geometry.similarity import Similarity
 from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory, read_tum, tum_text
 from osmabench_ros.maps.disk.storage import write_map
@@ -31,7 +23,6 @@ from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.metrics.trajectory_records import TrajectoryScore, score_trajectory
 from osmabench_ros.runs.bag.bag_comparison import MAP_FOLDER, BagFigures, MapComparison, compared
 from osmabench_ros.runs.bag.bag_settings import (
-    BAG_SCHEMA,
     REFERENCE_FREE,
     BagReport,
     BagSource,
@@ -119,19 +110,11 @@ TRAJECTORY_FOLDER = 'trajectory'
 
 
 def check_output(directory: Path, *, replace: bool) -> None:
-    """Raise RunError for a folder with anything but an evaluation that may be replaced."""
-    check_folder(directory, Existing.REPLACE)
-    if not directory.exists() or is_blank(directory):
-        return
+    """Raise RunError for a folder that is not ours, or an evaluation that may not be replaced."""
+    check_folder(directory, Existing.MOVE_ASIDE)
     report = directory / REPORT
-    try:
-        is_ours = read_json(report).get('schema_name') == BAG_SCHEMA
-    except (OsmabenchError, AttributeError):
-        is_ours = False
-    if not is_ours:
-        raise RunError(f'{directory} holds something else; choose another --out')
-    if not replace:
-        raise RunError(f'{report} exists; use --force to replace it, or choose another --out')
+    if report.exists() and not replace:
+        raise RunError(f'{report} exists; use --force to move it aside, or choose another --out')
 
 
 def write_poses(score: TrajectoryScore | None, directory: Path) -> None:
@@ -205,7 +188,7 @@ def evaluate_bag(
     with open_bag(source.path, source.msg_paths) as bag:
         progress('looking through the bag', 0.0)
         content = read_content(bag)
-        with filled_folder(output_directory, Existing.REPLACE) as folder:
+        with atomic_directory(output_directory, Existing.MOVE_ASIDE) as folder:
             work = _Work(source, bag, content, folder, progress)
             done = work.evaluation(suites, requirements)
     truth = done.ground_truth_directory

@@ -8,8 +8,8 @@ from pathlib import Path
 from types import MappingProxyType
 
 from osmabench_ros.base.configuration import installed, version
-from osmabench_ros.base.files import Existing, filled_folder, sha256_of, sha256_of_data, write_json
-from osmabench_ros.base.owned_folder import claim_folder, remove_ours
+from osmabench_ros.base.files import atomic_directory, sha256_of, sha256_of_data, write_json
+from osmabench_ros.base.owned_folder import Existing, claim_folder, discard
 from osmabench_ros.base.progress import Progress, StagedProgress, silent
 from osmabench_ros.base.strict import read_model
 from osmabench_ros.errors import ConfigError, IncompleteError, RunError
@@ -158,7 +158,7 @@ def evaluate_loaded(
     failures: dict[str, str] = {}
     claim_folder(inputs.output_directory)
     answers_folder = inputs.output_directory / ANSWERS_FOLDER
-    with filled_folder(answers_folder, Existing.MERGE) as answers:
+    with atomic_directory(answers_folder, Existing.MERGE) as answers:
         context = suite_context(inputs, semantic_map, ground_truth, text, answers, stages)
         folders, known = QuestionFolders(answers), earlier.metrics if earlier else ()
         records = _scored(made, context, inputs.identity, stages, folders, known, failures)
@@ -195,7 +195,7 @@ def _write(directory: Path, report: RunReport, suites: Sequence[SuiteConfig]) ->
         report = report.model_copy(update={'hashes': hashes})
     write_json(directory / written, report.model_dump(mode='json'))
     # An earlier report does not belong to the answers any more.
-    remove_ours(directory / other)
+    discard(directory / other)
 
 
 def incomplete_report(directory: Path) -> RunReport | None:

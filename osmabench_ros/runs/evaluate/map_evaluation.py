@@ -9,7 +9,7 @@ from dataclasses import replace as replace_fields
 import numpy as np
 from numpy.typing import NDArray
 
-from osmabench_ros.base.owned_folder import refuse_foreign
+from osmabench_ros.base.owned_folder import Existing, check_folder
 from osmabench_ros.base.progress import Progress, silent
 from osmabench_ros.errors import OsmabenchWarning, RunError
 from osmabench_ros.geometry.boxes import AxisAlignedBox
@@ -81,7 +81,7 @@ def evaluate_map(
     A map that lies beside the scene is scored with a warning; requirements of other mappers and
     conditions are left out. Raises RunError if a report is there and `replace` is not set.
     """
-    refuse_foreign([inputs.output_directory], folders=True)
+    check_folder(inputs.output_directory, Existing.MERGE)
     report = inputs.output_directory / REPORT
     if report.exists() and not replace:
         raise RunError(f'{report} exists; use --force to replace it, or choose another --out')

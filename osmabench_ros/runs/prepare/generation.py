@@ -11,9 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from osmabench_ros.base.files import filled_folder, sha256_of_data, write_json
+from osmabench_ros.base.files import atomic_directory, sha256_of_data, write_json
 from osmabench_ros.base.limits.documents import read_json
-from osmabench_ros.base.owned_folder import refuse_foreign
+from osmabench_ros.base.owned_folder import Existing, check_folder
 from osmabench_ros.base.progress import Progress, share, silent
 from osmabench_ros.errors import ConfigError, OsmabenchError, RunError
 from osmabench_ros.runs.config import MatrixConfig, SceneConfig
@@ -60,7 +60,7 @@ def generate_sequences(
     that are there are kept. Raises RunError if a folder is not of this configuration, or is in
     use.
     """
-    refuse_foreign([out], folders=True)
+    check_folder(out, Existing.MERGE)
     Preparation().check_names(config)
     if recorded := [str(item.sequence) for item in config.scenes if item.sequence is not None]:
         raise ConfigError(
@@ -149,7 +149,7 @@ def _write(
     try:
         with ExitStack() as stack:
             writers = [
-                _open(form, stack.enter_context(filled_folder(directory)), info)
+                _open(form, stack.enter_context(atomic_directory(directory)), info)
                 for form, directory in folders.items()
             ]
             for index in range(len(source)):
@@ -226,7 +226,7 @@ def _make(
     plan: RunPlan, preparation: Preparation, directory: Path, digest: str, report: Progress
 ) -> None:
     """Make a folder together with its mark; a folder without mark is not ours."""
-    with filled_folder(directory) as temporary:
+    with atomic_directory(directory) as temporary:
         prepared = preparation.prepare(replace(plan, root=temporary), report)
         write_json(prepared / MARK, {'sha256': digest})
         for entry in prepared.iterdir():

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from osmabench_ros.base.extensions import SIMULATORS, load_extension
-from osmabench_ros.base.files import filled_folder, write_json, write_text
-from osmabench_ros.base.owned_folder import refuse_foreign
+from osmabench_ros.base.files import atomic_directory, write_json, write_text
+from osmabench_ros.base.owned_folder import Existing, check_folder
 from osmabench_ros.base.progress import Progress
 from osmabench_ros.errors import ConfigError, RunError, check_all
 from osmabench_ros.geometry.frame import Frame
@@ -185,7 +185,7 @@ class Preparation:
             return directory
         if plan.scene.sequence is not None:
             truth = recorded_truth(plan.scene, self._sequence(plan.scene))
-            with filled_folder(directory) as temporary:
+            with atomic_directory(directory) as temporary:
                 _write_truth(plan, truth, temporary, progress)
             return directory
         progress('planning the path', 0.0)
@@ -197,7 +197,7 @@ class Preparation:
         of_each = f' ({", ".join(shares)} of the storeys, from below)' if shares else ''
         progress(f'the path sees {coverage["share"]:.0%} of what can be seen{of_each}', 0.0)
         truth = _ground_truth(plan, scene, path, progress)
-        with filled_folder(directory) as temporary:
+        with atomic_directory(directory) as temporary:
             write_json(temporary / PATH_FILE, path.to_json())
             write_json(temporary / COVERAGE_FILE, coverage)
             _write_truth(plan, truth, temporary, progress, scene, path)
@@ -218,7 +218,7 @@ class Preparation:
 
     def prepare_all(self, config: MatrixConfig, root: Path, progress: Progress) -> list[Path]:
         """Make the shared folder of every scene of a configuration under a new root."""
-        refuse_foreign([root], folders=True)
+        check_folder(root, Existing.MERGE)
         self.check_names(config)
         folders = {plan.shared_directory: plan for plan in self.plans(config, root)}
         for directory in folders:

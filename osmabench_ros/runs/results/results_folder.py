@@ -4,28 +4,29 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
-from osmabench_ros.base.files import check_file, read_json, write_json
+from osmabench_ros.base.files import read_json, write_json
 from osmabench_ros.base.owned_folder import (
+    MARKER,
+    Existing,
+    check_file,
+    check_folder,
     claim_folder,
-    owner_of,
-    refuse_foreign,
-    refuse_remains,
-    refused,
-    remove_ours,
-    remove_what_was_left,
+    find_root,
+    is_ours,
+    move_aside,
+    remove_drafts,
+    wrap_os_errors,
 )
 from osmabench_ros.errors import OsmabenchWarning, RunError
 from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.runs.inputs import without_home
 from osmabench_ros.runs.plan import RunPlan, config_digest
-from osmabench_ros.runs.results.timings import TIMINGS
 from osmabench_ros.runs.shard import ShardPart
 
 MANIFEST = 'manifest.json'
@@ -45,26 +46,21 @@ def held(root: Path) -> Iterator[None]:
 @contextmanager
 def undisturbed(path: Path) -> Iterator[None]:
     """Lock the folder of results that contains a path, if there is one."""
-    owner = owner_of(path)
-    if owner is None:
+    root = find_root(path)
+    if root is None:
         yield
         return
-    root = owner.root
-    try:
-        handle = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    except OSError as error:
-        raise refused(error, root) from error
-    try:
-        _lock(handle, root)
-        remove_what_was_left(root)
+    with ExitStack() as resources:
+        with wrap_os_errors(root):
+            marker = resources.enter_context((root / MARKER).open('r+'))
+        _lock(marker, root)
+        remove_drafts(root, below=True)
         yield
-    finally:
-        os.close(handle)
 
 
-def _lock(handle: int, root: Path) -> None:
+def _lock(marker: TextIO, root: Path) -> None:
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(marker, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
             raise RunError(
@@ -81,16 +77,13 @@ def _lock(handle: int, root: Path) -> None:
 
 def is_held(root: Path) -> bool:
     """Return whether another process works in a folder of results."""
-    try:
-        handle = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    except OSError as error:
-        raise refused(error, root, 'cannot read') from error
-    try:
-        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError as error:
-        return error.errno in (errno.EWOULDBLOCK, errno.EACCES)
-    finally:
-        os.close(handle)
+    if not is_ours(root):
+        return False
+    with wrap_os_errors(root, 'cannot read'), (root / MARKER).open() as marker:
+        try:
+            fcntl.flock(marker, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError as error:
+            return error.errno in (errno.EWOULDBLOCK, errno.EACCES)
     return False
 
 
@@ -106,7 +99,7 @@ def claim(
     claim_folder(root)
     manifest = root / MANIFEST
     if fresh:
-        remove_ours(root)
+        move_aside(root)
     check_file(manifest)
     if manifest.exists():
         _compare(root, config, inputs, part)
@@ -114,17 +107,14 @@ def claim(
         write_manifest(root, config, inputs, part)
 
 
-def refuse_foreign_results(root: Path, plans: Sequence[RunPlan] = ()) -> None:
-    """Raise RunError if a foreign file is at the path of a result."""
-    refuse_foreign(root / f'report.{suffix}' for suffix in ('json', 'csv', 'html'))
-    refuse_foreign([root / PAGES], folders=True)
+def check_results(root: Path, plans: Sequence[RunPlan]) -> None:
+    """Raise RunError if a folder that is not ours is where one with results goes."""
+    folders = [root / PAGES]
     for plan in plans:
-        folders = (plan.shared_directory.parent, plan.shared_directory, plan.directory)
-        parts = (plan.map_directory, plan.snapshots_directory, plan.directory / 'logs')
-        refuse_foreign((*folders, *parts), folders=True)
-        refuse_remains((plan.shared_directory, plan.map_directory))
-        files = ('report.json', 'figures.json', TIMINGS, MANIFEST)
-        refuse_foreign(plan.directory / name for name in files)
+        folders += [plan.shared_directory.parent, plan.shared_directory]
+        folders += [plan.directory, plan.map_directory]
+    for folder in folders:
+        check_folder(folder, Existing.MERGE)
 
 
 def write_manifest(

@@ -13,6 +13,7 @@ from typing import Any
 
 from osmabench_ros.base.configuration import installed
 from osmabench_ros.base.files import sha256_of, write_json
+from osmabench_ros.base.owned_folder import MARKER
 from osmabench_ros.errors import OsmabenchError
 from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.runs.inputs import (
@@ -219,6 +220,8 @@ def _inputs(plan: RunPlan, scene_digest: str) -> dict[str, str]:
     for name, file in plan.config.text_features.items():
         found[f'text features of {name}'] = sha256_of(file)
     found |= {
-        f'shared {path.name}': sha256_of(path) for path in sorted(plan.shared_directory.iterdir())
+        f'shared {path.name}': sha256_of(path)
+        for path in sorted(plan.shared_directory.iterdir())
+        if path.name != MARKER
     }
     return found

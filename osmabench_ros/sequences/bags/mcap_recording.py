@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import yaml
 
 from osmabench_ros.base.configuration import extra
-from osmabench_ros.base.files import check_folder, write_text
-from osmabench_ros.base.owned_folder import claim_folder, list_files
+from osmabench_ros.base.files import write_text
+from osmabench_ros.base.owned_folder import check_folder, claim_folder
 from osmabench_ros.errors import RunError, SequenceError, needing
 from osmabench_ros.sequences.bags.bag_metadata import METADATA_FILE, FileSummary, metadata_document
 from osmabench_ros.sequences.bags.recording_report import RecordedTopic, RecordingSettings
@@ -153,7 +153,6 @@ class McapRecording:
         check_folder(directory)
         claim_folder(directory)
         try:
-            list_files([directory / RESERVE_FILE])
             self._reserve = DiskReserve(directory / RESERVE_FILE)
         except OSError as error:
             raise SequenceError(
@@ -231,7 +230,6 @@ class McapRecording:
 
     def _new_file(self, log_ns: int) -> McapFile:
         name = f'{self._directory.name}_{len(self.files)}.mcap'
-        list_files([self._directory / name])
         file = GuardedFile(self._directory / name, self._reserve)
         writer = self._mcap.Writer(
             file,

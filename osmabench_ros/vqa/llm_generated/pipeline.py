@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from osmabench_ros.base.files import written_file
+from osmabench_ros.base.files import atomic_write
 from osmabench_ros.base.progress import Progress, share, silent
 from osmabench_ros.base.strict import Strict, validated
 from osmabench_ros.geometry.pose import Pose
@@ -91,7 +91,7 @@ def write_histogram(path: Path, before: Mapping[str, int], after: Mapping[str, i
         axes.set_ylabel('questions that mention the object')
         axes.spines[['top', 'right']].set_visible(False)
         axes.legend(frameon=False)
-        with written_file(path) as draft:
+        with atomic_write(path) as draft:
             figure.savefig(draft, format='svg', metadata={'Date': None})
 
 
