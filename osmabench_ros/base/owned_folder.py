@@ -27,7 +27,7 @@ from pathlib import Path
 
 from osmabench_ros.errors import OsmabenchWarning, RunError
 
-MARKER = '.osmabench'
+MARKER = '.osmabench-results'
 PREVIOUS = 'previous'
 DRAFT_PREFIX = '.osmabench-draft-'
 

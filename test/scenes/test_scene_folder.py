@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import trimesh
 
-from osmabench_ros.base.owned_folder import MARKER
+from osmabench_ros.base.owned_folder import MARKER, PREVIOUS
 from osmabench_ros.errors import RunError, SceneError
 from osmabench_ros.scenes.apartment.generate import generate_apartment
 from osmabench_ros.scenes.ground_truth import ground_truth_graph
@@ -173,7 +173,7 @@ def test_folder_is_not_overwritten_unless_asked(tmp_path):
     with pytest.raises(RunError, match='a exists'):
         write_scene_folder(scene, tmp_path / 'a')
     write_scene_folder(scene, tmp_path / 'a', overwrite=True)
-    names = {MARKER, 'scene.glb', 'scene.json'}
+    names = {MARKER, PREVIOUS, 'scene.glb', 'scene.json'}
     assert {path.name for path in (tmp_path / 'a').iterdir()} == names
     (tmp_path / 'file').write_text('')
     with pytest.raises(RunError, match='cannot write'):

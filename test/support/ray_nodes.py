@@ -57,7 +57,7 @@ class Nodes:
         worker.kill()
 
     def is_held_up(self, name: str) -> bool:
-        logs = self.place(name).glob('.osmabench-partial-*/content/*/*/logs/mapper.log')
+        logs = self.place(name).glob('.osmabench-draft-*/*/*/logs/mapper.log')
         held = any('hanging' in log.read_text() for log in logs)
         # A killed run leaves its log until the next begins.
         return held and bool(self._busy_workers(name))
