@@ -97,8 +97,8 @@ class HostedModel(ABC):
         status, text = response.status_code, response.text
         message = self.shown(_MESSAGE.findall(text)[0] if _MESSAGE.search(text) else text)
         message = f'{self.name} replied with HTTP status {status}: {message or "(empty)"}'
-        reason = f'{status} {response.reason_phrase} from {self.server}'
-        if response.is_redirect:
+        reason = self.shown(f'{status} {response.reason_phrase} from {self.server}')
+        if response.has_redirect_location:
             target = response.headers['Location'].partition('?')[0]
             reason = f'{self.server} redirects to {self.shown(target)}'
             return LanguageModelError(

@@ -110,6 +110,9 @@ PASSING = {
     'a reply without end': (Misstep('length'), 'cut off'),
     'a full server': (status(429), '429 Too Many Requests from http://127'),
     'a broken server': (Misstep('status', 500, body=f'{KEY} \x1b[31m'), '500 Internal Server'),
+    'a key for a reason': (
+        Misstep('raw', raw=f'HTTP/1.1 500 {KEY}\r\n\r\n'.encode()), '500 *** from http://127'
+    ),
     'a busy server': (Misstep('status', 503, body='not even JSON'), '503 Service Unavailable'),
 }  # fmt: skip
 
@@ -153,6 +156,7 @@ FINAL = {
         status(429, details=[{'violations': [{'quotaId': 'RequestsPerDay'}]}]),
         LanguageModelError, 'used up',
     ),
+    'a redirect to nowhere': (status(302), LanguageModelError, 'status 302'),
     'a refusal': (Misstep('refusal'), RefusalError, 'declined'),
 }  # fmt: skip
 
