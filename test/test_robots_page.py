@@ -159,6 +159,7 @@ def test_a_bag_is_scored_by_a_scan_and_by_motion_capture(tmp_path: Path) -> None
     assert 'ape_translation_rmse_m' in POSES.run(tmp_path, more='--suite map_geometry --out poses')
 
 
+@pytest.mark.full
 def test_a_sweep_finds_a_speed(tmp_path: Path) -> None:
     config = small_config(sweep={'speeds': [1.0]})
     (tmp_path / 'my.yaml').write_text(yaml.safe_dump(config))
@@ -184,10 +185,12 @@ def kitchen(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path
 
 
+@pytest.mark.full
 def test_the_ground_truth_is_made_where_the_page_looks_for_it(kitchen: Path) -> None:
     assert (kitchen / ON_ROBOT.text(0).split('ground_truth:=')[1].split()[0]).is_dir()
 
 
+@pytest.mark.full
 @needs_ros2
 def test_a_stack_is_recorded_controlled_and_scored(kitchen: Path, ros_domain: int) -> None:
     stack = [str(SUPPORT / 'cloud_stack.py'), '--ros-args', '-r', '__node:=rtabmap']

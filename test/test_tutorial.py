@@ -40,6 +40,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
     return {**kept, 'PATH': f'{folder}/bin:/usr/bin:/bin', 'HOME': str(tmp_path / 'home')}
 
 
+@pytest.mark.full
 @pytest.mark.slow
 @pytest.mark.ros
 @pytest.mark.gl

@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 from support.fault_runs import COMMAND, failure, half_written, read_until, start, success
+from support.libraries import needs
 from support.prepared_scenes import PreparedScenes
+from support.ray_nodes import Nodes, ray_cluster
 from support.small_config import foreign, repeatable, small_config
 from support.waiting import wait_until
 
@@ -23,11 +25,9 @@ from osmabench_ros.errors import OsmabenchWarning
 from osmabench_ros.runs.config import parse_config
 from osmabench_ros.runs.prepare.preparation import Preparation
 
-pytest.importorskip('ray', reason='the extra "cluster" is not installed')
-
-from support.ray_nodes import Nodes, ray_cluster
-
-pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [
+    pytest.mark.ros, pytest.mark.gl, pytest.mark.slow, pytest.mark.timeout(900), needs('ray'),
+]  # fmt: skip
 
 CONFIG = small_config(
     conditions=['baseline', 'nominal'],

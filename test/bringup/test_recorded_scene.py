@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.libraries import needs
 from support.prepared_scenes import PreparedScenes
 from support.small_config import small_config
 
@@ -17,8 +18,7 @@ from osmabench_ros.runs.prepare.generation import OutputFormat, generate_sequenc
 from osmabench_ros.runs.prepare.preparation import Preparation
 from osmabench_ros.simulation.conditions import Condition
 
-pytest.importorskip('open3d')
-pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow]
+pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow, needs('open3d')]
 
 SUITES = [{'name': 'map_geometry'}, {'name': 'osma_segmentation'}, {'name': 'exact_questions'}]
 SIMULATED = small_config(camera={'width': 160, 'height': 120}, suites=SUITES)

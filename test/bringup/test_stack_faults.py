@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 from support.ros_processes import process
-from support.sizes import few
 
-pytestmark = [pytest.mark.ros, pytest.mark.slow, pytest.mark.alone]
+pytestmark = [pytest.mark.ros, pytest.mark.slow, pytest.mark.alone, pytest.mark.full]
 pytest.importorskip('rclpy')
 
 from osmabench_ros.bringup.doctor.preflight import Finding, Severity
@@ -33,7 +32,7 @@ def look(domain: int) -> list[Finding]:
     return examine_stack(StackNames(), seconds=8.0, domain=domain)  # a busy machine is slow
 
 
-@pytest.fixture(scope='module', params=few(TIMES, 'early'))
+@pytest.fixture(scope='module', params=TIMES)
 def findings(request: pytest.FixtureRequest) -> Iterator[dict[str, list[Finding]]]:
     """What is found of all stacks, all at once: each is in a domain of its own."""
     with ExitStack() as stack:

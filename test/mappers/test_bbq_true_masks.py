@@ -6,13 +6,13 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import pytest
 from mappers.test_true_masks import LABELS, furnished
+from support.libraries import needs
 
 from osmabench_ros.mappers.mapper import make_mapper
 from osmabench_ros.mappers.offline.method import load_method
 
-pytest.importorskip('torch')
+pytestmark = needs('torch')
 
 # What main.py of BBQ does with its networks, and nothing of what it does between them.
 MAIN = """

@@ -1,18 +1,16 @@
 """The script that puts the scene's masks where the networks of HOV-SG would be."""
 
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
-import pytest
 from mappers.test_true_masks import LABELS, furnished
+from support.libraries import needs
 
 from osmabench_ros.mappers.mapper import make_mapper
 
 # To import them here would cost every worker of the tests seconds.
-LACKING = [name for name in ('torch', 'torchmetrics', 'matplotlib') if find_spec(name) is None]
-pytestmark = pytest.mark.skipif(bool(LACKING), reason=f'{", ".join(LACKING)} is not installed')
+pytestmark = needs('torch', 'torchmetrics', 'matplotlib')
 
 # What HOV-SG does with its networks, and nothing of what it does between them.
 PROGRAM = """

@@ -2,8 +2,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from sklearn.cluster import DBSCAN
 from support import box_world
+from support.libraries import Lazy
 
 from osmabench_ros.mappers.open_vocabulary.lifting import (
     NOISE,
@@ -14,6 +14,7 @@ from osmabench_ros.mappers.open_vocabulary.lifting import (
 )
 
 TABLE = 6
+cluster = Lazy('sklearn.cluster')
 
 
 def table_mask(frame):
@@ -30,7 +31,7 @@ def test_clusters_are_those_of_scikit_learn(seed):
     points = np.concatenate([points, rng.uniform(0, 1.5, (80, 3))])
     weights = rng.integers(1, 4, len(points))
     found = dbscan(points, weights, np.zeros(len(points), int), 0.1, 10)
-    reference = DBSCAN(eps=0.1, min_samples=10).fit(points, sample_weight=weights)
+    reference = cluster.DBSCAN(eps=0.1, min_samples=10).fit(points, sample_weight=weights)
     core = reference.core_sample_indices_
     np.testing.assert_array_equal(found == NOISE, reference.labels_ == -1)
     pairs = set(zip(found[core].tolist(), reference.labels_[core].tolist(), strict=True))

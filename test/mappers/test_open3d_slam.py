@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from support import box_world
+from support.libraries import needs
 
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.frame import Frame
@@ -13,7 +14,7 @@ from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.mappers.open3d_slam import Open3dSlamMapper, hold_of
 from osmabench_ros.maps.semantic_map import SemanticMap
 
-pytest.importorskip('open3d')
+pytestmark = needs('open3d')
 
 CAMERA = Intrinsics.from_hfov(160, 120, np.radians(80))
 

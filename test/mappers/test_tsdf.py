@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 from scipy.spatial import cKDTree
 from support import box_world
+from support.libraries import needs
 
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.mappers.tsdf import TsdfMapper
 from osmabench_ros.maps.disk.storage import pack_map
 from osmabench_ros.maps.semantic_map import SemanticMap
 
-pytest.importorskip('open3d')
+pytestmark = needs('open3d')
 
 
 def mapped(frames, **options) -> SemanticMap:

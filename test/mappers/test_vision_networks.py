@@ -5,11 +5,8 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 from PIL import Image
-from support import box_world
-
-pytest.importorskip('transformers', reason='needs osmabench_ros[open_vocabulary]')
-
-from support import tiny_networks
+from support import box_world, tiny_networks
+from support.libraries import needs
 
 from osmabench_ros.errors import ConfigError, MissingDependencyError
 from osmabench_ros.mappers.mapper import make_mapper
@@ -26,6 +23,8 @@ from osmabench_ros.mappers.open_vocabulary.networks import (
 )
 from osmabench_ros.maps.disk.storage import pack_map
 from osmabench_ros.semantics.labels import UNLABELLED
+
+pytestmark = needs('transformers')
 
 LABELS = box_world.LABELS
 

@@ -3,11 +3,11 @@ import sys
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.spatial.distance import cdist
+from support.libraries import Lazy
 
 from osmabench_ros.base.device import has_gpu_driver
 from osmabench_ros.errors import MetricError
@@ -19,6 +19,7 @@ from osmabench_ros.metrics.nearest_neighbours import (
     nearest_by_grid,
 )
 
+torch = Lazy('torch')
 coordinates = hnp.arrays(
     np.float32,
     st.tuples(st.integers(1, 40), st.just(3)),
@@ -133,7 +134,7 @@ def test_coordinates_that_are_not_finite_are_refused_by_name() -> None:
         nearest(np.zeros((2, 2)), np.zeros((2, 3)), device='cpu')
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason='needs a CUDA device')
+@pytest.mark.skipif('not torch.cuda.is_available()', reason='needs a CUDA device')
 def test_cuda_chooses_what_the_cpu_chooses() -> None:
     rng = np.random.default_rng(2)
     references, queries = rng.random((2, 20000, 3)).astype(np.float32)

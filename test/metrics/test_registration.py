@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
-
-pytest.importorskip('open3d', reason='open3d is not installed')
+from support.libraries import needs
 
 from osmabench_ros.errors import MetricError
 from osmabench_ros.geometry.pose import Pose
@@ -30,6 +29,8 @@ def room(seed: int) -> tuple[np.ndarray, np.ndarray]:
     normals = [np.tile(np.array(part[4], float), (part[3], 1)) for part in parts]
     return np.concatenate(points), np.concatenate(normals)
 
+
+pytestmark = needs('open3d')
 
 TRUE, NORMALS = room(0)
 FAR = np.array([40.0, 0, 0])

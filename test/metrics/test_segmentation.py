@@ -2,11 +2,9 @@ import csv
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.metrics import confusion_matrix as sklearn_confusion
-from sklearn.metrics import jaccard_score, recall_score, top_k_accuracy_score
+from support.libraries import Lazy
 from support.published_data import SEGMENTATION
 
 from osmabench_ros.base.owned_folder import claim_folder
@@ -29,6 +27,8 @@ from osmabench_ros.metrics.segmentation import (
     top_k_accuracy,
 )
 from osmabench_ros.semantics.labels import UNLABELLED
+
+torch, sklearn_metrics = Lazy('torch'), Lazy('sklearn.metrics')
 
 CONDITIONS = {
     'replica_cad': ('baseline', 'camera_lights', 'dynamic_lights', 'no_lights', 'velocity'),
@@ -82,7 +82,7 @@ def test_confusion_and_scores_agree_with_scikit_learn(truth: list[int], random: 
     predicted = [random.randint(-1, 6) for _ in truth]  # type: ignore[attr-defined]
     vocabulary = [1, 2, 3, 4, 5, 6, 0]
     ours = confusion_matrix(truth, predicted, vocabulary, device='cpu')
-    theirs = sklearn_confusion(truth, predicted, labels=[*vocabulary, -1])
+    theirs = sklearn_metrics.confusion_matrix(truth, predicted, labels=[*vocabulary, -1])
     np.testing.assert_array_equal(ours.counts, theirs)
     scores = segmentation_scores(ours, ignored=())
     classes = [c for c in range(7) if c in truth]
@@ -90,9 +90,11 @@ def test_confusion_and_scores_agree_with_scikit_learn(truth: list[int], random: 
         assert np.isnan(scores.miou)
         return
     macro = {'labels': classes, 'average': 'macro', 'zero_division': 0}
-    assert scores.miou == pytest.approx(jaccard_score(truth, predicted, **macro))
-    assert scores.macc == pytest.approx(recall_score(truth, predicted, **macro))
-    weighted = jaccard_score(truth, predicted, labels=classes, average='weighted', zero_division=0)
+    assert scores.miou == pytest.approx(sklearn_metrics.jaccard_score(truth, predicted, **macro))
+    assert scores.macc == pytest.approx(sklearn_metrics.recall_score(truth, predicted, **macro))
+    weighted = sklearn_metrics.jaccard_score(
+        truth, predicted, labels=classes, average='weighted', zero_division=0
+    )
     assert scores.fmiou == pytest.approx(weighted)
 
 
@@ -111,7 +113,7 @@ def test_torch_and_numpy_input_count_alike() -> None:
     )
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason='needs a CUDA device')
+@pytest.mark.skipif('not torch.cuda.is_available()', reason='needs a CUDA device')
 def test_cuda_counts_what_the_cpu_counts() -> None:
     truth, predicted = np.random.default_rng(0).integers(0, 99, (2, 100_000))
     cpu, cuda = (
@@ -139,7 +141,9 @@ def test_compat_drops_what_scikit_learn_drops(seed: int) -> None:
     found = compat_confusion(truth, predicted, near, device='cpu')
     kept = ~np.isin(truth, [0, UNLABELLED])
     # The classes 7 and -1, which is one that the label set does not have, are no labels.
-    expected = sklearn_confusion(truth[kept], predicted[near.indices][kept], labels=[3, 4, 9])
+    expected = sklearn_metrics.confusion_matrix(
+        truth[kept], predicted[near.indices][kept], labels=[3, 4, 9]
+    )
     np.testing.assert_array_equal(found.counts[:3, :3], expected)
     assert found.counts.sum() == expected.sum()
 
@@ -205,7 +209,7 @@ def test_top_k_accuracy_agrees_with_scikit_learn() -> None:
     scores, truth = rng.random((200, 7)), rng.integers(0, 7, 200)
     ranked = np.argsort(-scores, axis=1)
     for k in (1, 3):
-        expected = top_k_accuracy_score(truth, scores, k=k, labels=range(7))
+        expected = sklearn_metrics.top_k_accuracy_score(truth, scores, k=k, labels=range(7))
         assert top_k_accuracy(ranked, truth, k) == (pytest.approx(expected), 200)
     assert np.isnan(top_k_accuracy(ranked[:1], np.array([UNLABELLED]), 1)[0])
 

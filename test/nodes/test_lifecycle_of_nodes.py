@@ -119,6 +119,7 @@ def test_a_run_is_reset_and_repeated_by_the_same_processes(
         assert processes[node].wait(timeout=180) == 0
 
 
+@pytest.mark.full
 def test_the_evaluator_comes_and_goes(ros_domain: int, ros_context: Any, tmp_path: Path) -> None:
     audience = Audience(ros_context)
     folders = {'ground_truth_directory': tmp_path / 'truth', 'output_directory': tmp_path / 'out'}

@@ -66,6 +66,7 @@ def test_before_its_final_map_is_recorded_it_ends_the_run(audience: Audience, br
     assert 'node "audience" was started again after 4 frames' in audience.state.message
 
 
+@pytest.mark.full
 def test_one_that_came_back_and_gave_its_map_at_once_ends_the_run(
     audience: Audience, bridge: Any
 ) -> None:
@@ -83,6 +84,7 @@ def test_one_that_came_back_and_gave_its_map_at_once_ends_the_run(
     assert bridge.returncode != 0
 
 
+@pytest.mark.full
 @pytest.mark.parametrize('recorded', [True, False])
 def test_once_it_is_recorded_or_without_a_recorder_it_may_come_back(
     recorded: bool, audience: Audience, bridge: Any

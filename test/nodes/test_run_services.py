@@ -112,6 +112,7 @@ def test_a_sequence_is_stepped_started_and_reset(
         assert set(np.unique(audience.frames[0].semantic)) <= {*LABELS.ids, 65535}
 
 
+@pytest.mark.full
 def test_a_run_waits_counts_and_goes_through_its_lifecycle_twice(
     ros_domain: int, ros_context: Any, sequence: Path
 ) -> None:
@@ -136,6 +137,7 @@ def test_a_run_waits_counts_and_goes_through_its_lifecycle_twice(
             audience.node.destroy_node()
 
 
+@pytest.mark.full
 def test_drops_are_counted_while_the_run_goes_on(
     ros_domain: int, ros_context: Any, sequence: Path
 ) -> None:
@@ -160,8 +162,10 @@ def test_drops_are_counted_while_the_run_goes_on(
     ('parameters', 'reported'),
     [
         ({'scene': 'apartment2'}, 'parameter "scene" describes a simulation'),
-        ({'condition': 'dynamic'}, 'was recorded under "camera"'),
-        ({'sequence': '/nowhere'}, '/nowhere does not exist'),
+        pytest.param(
+            {'condition': 'dynamic'}, 'was recorded under "camera"', marks=pytest.mark.full
+        ),
+        pytest.param({'sequence': '/nowhere'}, '/nowhere does not exist', marks=pytest.mark.full),
     ],
 )
 def test_a_contradiction_ends_the_bridge(

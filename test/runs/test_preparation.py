@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.libraries import needs
 from support.small_scenes import box_object, room_scene
 
 from osmabench_ros.base.files import read_json, sha256_of
@@ -26,8 +27,7 @@ from osmabench_ros.simulation.frame_source import FIRST_STAMP_NS
 from osmabench_ros.simulation.robot_path import RobotPath
 from osmabench_ros.simulation.strategies import Strategy
 
-pytest.importorskip('open3d')
-pytestmark = pytest.mark.gl
+pytestmark = [pytest.mark.gl, needs('open3d')]
 
 POINTS = [[-2.0, -1.0], [-2.0, 1.0], [2.0, 1.5]]
 

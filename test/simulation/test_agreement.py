@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
+from support.libraries import needs
 from support.small_scenes import CAMERA, camera_at, room_scene
 
 from osmabench_ros.errors import SimulationError
@@ -25,8 +26,7 @@ from osmabench_ros.simulation.opengl.simulator import OpenGLSimulator
 from osmabench_ros.simulation.robot_path import Motion, RobotPath
 from osmabench_ros.simulation.trajectory import sample_trajectory
 
-pytest.importorskip('open3d')
-pytestmark = pytest.mark.gl
+pytestmark = [pytest.mark.gl, needs('open3d')]
 
 POSES = (camera_at(-2.5, 0.6, 1.4, -0.2), camera_at(-1.0, -1.2, 1.0, 0.7))
 PATH = RobotPath(np.array([[-2.5, 0.6, -0.2], [-1.5, 0.4, -0.2]]), np.array([0]), 0.0)

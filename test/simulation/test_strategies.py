@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from support.libraries import needs
 from support.small_scenes import CAMERA, box_object, camera_at, room_scene
 
 from osmabench_ros.base.configuration import config_path
@@ -12,7 +13,7 @@ from osmabench_ros.simulation.robot_path import Motion, plan_path
 from osmabench_ros.simulation.strategies import Lookouts, Strategy, plan_with_strategy, short_tour
 from osmabench_ros.simulation.trajectory import CameraMount, sample_trajectory
 
-pytest.importorskip('open3d')
+pytestmark = needs('open3d')
 
 HEIGHT_M = 1.2
 

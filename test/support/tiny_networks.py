@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import torch
-import transformers as hf
+from support.libraries import Lazy
+
+torch, hf = Lazy('torch'), Lazy('transformers')
 
 WORDS = ['cup', 'floor', 'shelf', 'sofa', 'table', 'wall', 'an', 'image', 'of', '.', 'a']
 _TEXT = {

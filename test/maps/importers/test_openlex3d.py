@@ -11,6 +11,7 @@ from maps.importers.method_files import (
     write_conceptgraphs,
 )
 from maps.sample_maps import sample_map
+from support.libraries import Lazy, needs
 
 from osmabench_ros.errors import MapError, RunError
 from osmabench_ros.maps.disk.storage import read_map, write_map
@@ -20,7 +21,8 @@ from osmabench_ros.maps.importers.bbq import import_map as import_bbq
 from osmabench_ros.maps.importers.conceptgraphs import import_map as import_conceptgraphs
 from osmabench_ros.maps.importers.openlex3d import import_map
 
-open3d = pytest.importorskip('open3d')
+pytestmark = needs('open3d')
+open3d = Lazy('open3d')
 INDEX = np.repeat([2, -1, 0, 1], 10)
 
 

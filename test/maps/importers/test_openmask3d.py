@@ -3,13 +3,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 from maps.importers.method_files import CHAIR, CLIP, CUP, gray, write_cloud
+from support.libraries import Lazy, needs
 
 from osmabench_ros.errors import MapError
 from osmabench_ros.maps.disk.storage import read_map, write_map
 from osmabench_ros.maps.importer import ImportOptions
 from osmabench_ros.maps.importers.openmask3d import import_map
 
-torch = pytest.importorskip('torch')
+pytestmark = needs('torch')
+torch = Lazy('torch')
 POINTS = np.concatenate([CHAIR, CUP])
 DEFAULT = ImportOptions()
 

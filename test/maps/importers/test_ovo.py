@@ -3,13 +3,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 from maps.importers.method_files import CHAIR, CLIP
+from support.libraries import Lazy, needs
 
 from osmabench_ros.errors import MapError
 from osmabench_ros.maps.disk.storage import read_map, write_map
 from osmabench_ros.maps.importer import ImportOptions
 from osmabench_ros.maps.importers.ovo import import_map
 
-torch = pytest.importorskip('torch')
+pytestmark = needs('torch')
+torch = Lazy('torch')
 OWNERS = np.repeat([-1, 4, 9, 4], 10)
 
 
@@ -77,14 +79,15 @@ def test_an_encoder_can_be_named(tmp_path: Path) -> None:
         ({'map_params': 3}, 'does not hold "map_params"'),
         ({'map_params': {'obj_ids': 1}}, 'the tensor "xyz"'),
         (
-            {'map_params': {'xyz': torch.ones(3, 3), 'obj_ids': torch.ones(2)}},
+            {'map_params': lambda: {'xyz': torch.ones(3, 3), 'obj_ids': torch.ones(2)}},
             r'"xyz" is \(3, 3\)',
         ),
     ],
 )
 def test_malformed_files_are_named(tmp_path: Path, changes: dict, message: str) -> None:
+    made = {name: value() if callable(value) else value for name, value in changes.items()}
     with pytest.raises(MapError, match=message):
-        import_map(write(tmp_path, **changes), ImportOptions())
+        import_map(write(tmp_path, **made), ImportOptions())
 
 
 def test_a_wrong_folder_names_the_file_expected(tmp_path: Path) -> None:
