@@ -114,6 +114,7 @@ def export_matrix(matrix: MatrixOnDisk, out: Path, suites: Sequence[str] = ()) -
     """Write tables, figures and references of the runs of a folder that have figures.
 
     Tables are of the headline figures and of all `suites`, by default of every one that was run.
+    They replace files of the same names of an earlier export; others stay.
     Raises ConfigError if a suite was not run, or no run has figures yet.
     """
     runs = read_runs(matrix)

@@ -12,7 +12,7 @@ from itertools import groupby, islice
 from pathlib import Path
 
 from osmabench_ros.base.files import atomic_directory, atomic_write, write_json, write_text
-from osmabench_ros.base.owned_folder import Existing
+from osmabench_ros.base.owned_folder import Existing, discard
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.reports.cells import csv_text
 from osmabench_ros.reports.changed_scenes import with_changed_scenes
@@ -88,6 +88,8 @@ def write_matrix_report(
     write_json(root / 'report.json', report.model_dump(mode='json'))
     write_csv(report, root / 'report.csv')
     write_page(report, plans, root)
+    for page in (root / PAGES).glob('*.html'):
+        discard(page)
     return report
 
 

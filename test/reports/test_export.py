@@ -111,5 +111,5 @@ def test_a_suite_that_was_not_run_is_refused(left: MatrixOnDisk, tmp_path: Path)
     }
     (tmp_path / 'out' / 'mine.txt').write_text('mine')
     export_matrix(left, tmp_path / 'out', ['osma_segmentation'])
-    assert not (tmp_path / 'out' / 'exact_questions.tex').exists()
+    assert (tmp_path / 'out' / 'osma_segmentation.tex').exists()
     assert (tmp_path / 'out' / 'mine.txt').read_text() == 'mine'
