@@ -92,6 +92,7 @@ def read_in_fence(
     *,
     libraries: Sequence[str] = (),
     more_bytes: int = 0,
+    max_seconds: float = math.inf,
     **arguments: Any,
 ) -> Any:
     """Call a function on a file or folder in a limited child process, and return its result.
@@ -107,6 +108,8 @@ def read_in_fence(
         Modules that the server imports once for all files; a missing one is left to `function`.
     more_bytes : int
         Size of other files that are read with it, such as textures.
+    max_seconds : float
+        Processor time where a file of any size takes less than usual, before the user's factor.
     **arguments
         Values that JSON can hold.
 
@@ -123,7 +126,7 @@ def read_in_fence(
     """
     path = path.absolute()
     size = _size_of(path) + more_bytes
-    seconds = time_limit_s(size)
+    seconds = min(time_limit_s(size), limit_factor() * max_seconds)
     request = {
         'module': function.__module__,
         'function': function.__name__,

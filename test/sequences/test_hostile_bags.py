@@ -1,7 +1,10 @@
-"""Bags made to harm: one clear error or a fault that is named, within the limits, and no more."""
+"""Bags made to harm: one clear error, or named damage, within bounded memory and time."""
 
+import resource
 import sqlite3
 import struct
+import subprocess
+import sys
 import warnings
 from collections.abc import Callable
 from contextlib import closing
@@ -15,13 +18,12 @@ import zstandard
 from mcap.data_stream import RecordBuilder
 from mcap.records import Channel, Chunk, ChunkIndex, Footer, Header, Message, Schema, Statistics
 from rosbags.rosbag2 import StoragePlugin
-from support.bag_files import NUMBERS, typestore, write_bag
+from support.bag_files import write_bag
 
-from osmabench_ros.base.limits.allowance import Allowance, limited_to
+from osmabench_ros.base.fence import VARIABLE
 from osmabench_ros.errors import LimitError, OsmabenchError, OsmabenchWarning, SequenceError
 from osmabench_ros.sequences.bags.bag import open_bag
 
-SMALL = Allowance(memory_mib=8, seconds=1)
 STRING = 'std_msgs/msg/String'
 TEXT = b'\0\1\0\0\6\0\0\0hello\0'
 
@@ -105,6 +107,20 @@ def write_mcap(
     return path
 
 
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    return write_bag(tmp_path / 'bag', StoragePlugin.SQLITE3, count=5)
+
+
+def change(folder: Path, *statements: str) -> Path:
+    file = next(folder.glob('*.db3'))
+    with closing(sqlite3.connect(file)) as connection:
+        for statement in statements:
+            connection.execute(statement)
+        connection.commit()
+    return file
+
+
 BOTH = pytest.mark.parametrize('summary', [True, False], ids=['indexed', 'streamed'])
 
 
@@ -120,53 +136,88 @@ def test_honest_chunks_are_read(tmp_path: Path, compression: str, summary: bool)
     assert cut_off == ''
 
 
-@BOTH
-@pytest.mark.parametrize('compression', ['zstd', 'lz4'])
-@pytest.mark.parametrize('claimed', [None, 100], ids=['true size', 'false size'])
-def test_a_small_chunk_that_becomes_large_is_not_unpacked(
-    tmp_path: Path, compression: str, claimed: int | None, summary: bool
+READ = """
+import sys
+from osmabench_ros.errors import OsmabenchError
+from osmabench_ros.sequences.bags.bag import open_bag
+from pathlib import Path
+for path in sys.argv[1:]:
+    try:
+        with open_bag(Path(path)) as bag:
+            for item in bag.messages():
+                item.deserialise()
+            print(bag.cut_off)
+    except OsmabenchError as error:
+        print(error)
+"""
+GIB = 2**30
+
+
+def test_bombs_end_in_one_error_within_20_seconds_and_2_gib(
+    tmp_path: Path, database: Path
 ) -> None:
-    content = built(message(data=TEXT + bytes(40 * 2**20)))
-    file = write_mcap(
-        tmp_path / 'a.mcap', schema(), channel(), chunk(content, compression, claimed),
-        summary=summary,
+    zeros, tiny = bytes(GIB), built(message(data=b'')) * 3_000_000
+    computed = 'data AS (zeroblob(1000000000))'
+    bombs = {'row': database, 'file': tmp_path / 'file.mcap.zstd'}
+    change(
+        database, 'DROP TABLE messages',
+        f'CREATE TABLE messages (id INTEGER PRIMARY KEY, topic_id, timestamp, {computed})',
+        'INSERT INTO messages (topic_id, timestamp) VALUES (1, 1)',
     )  # fmt: skip
-    assert file.stat().st_size < 200_000
-    with limited_to(SMALL):
-        if claimed is None:
-            with pytest.raises(LimitError, match=r'a\.mcap: a chunk claims.*memory_ratio'):
-                read(file)
-        else:
-            assert 'does not unpack to the 100 bytes' in _fault(file)
+    bombs['file'].write_bytes(zstandard.ZstdCompressor().compress(zeros))
+    for name, item in {
+        'zstd': chunk(zeros, 'zstd'),
+        'lz4': chunk(zeros, 'lz4'),
+        'false': chunk(zeros, 'zstd', 100),
+        'tiny': chunk(tiny, 'zstd'),
+    }.items():
+        for summary in (True, False)[: 1 if name == 'tiny' else 2]:
+            file = tmp_path / f'{name}{summary}.mcap'
+            bombs[file.stem] = write_mcap(file, schema(), channel(), item, summary=summary)
+    del zeros, tiny, item
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run(
+        [sys.executable, '-c', READ, *map(str, bombs.values())],
+        capture_output=True, text=True, check=True, timeout=300,
+    )  # fmt: skip
+    answers = dict(zip(bombs, done.stdout.splitlines(), strict=True))
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert after.ru_utime - before.ru_utime < 20
+    assert after.ru_maxrss * 1024 < 2 * GIB
+    assert 'is damaged or not a bag: "messages" is not a plain table' in answers['row']
+    assert 'unpacks to far more than its size' in answers['file']
+    assert 'a chunk that claims 1073741824 bytes' in answers['zstdTrue']
+    assert answers['zstdTrue'] == answers['zstdFalse'].replace('zstdFalse', 'zstdTrue')
+    assert VARIABLE in answers['lz4True']
+    assert 'does not unpack to the 100 bytes' in answers['falseFalse']
+    assert 'fills the memory with messages of one time' in answers['tinyTrue']
 
 
-def _fault(file: Path) -> str:
-    """Return what a bag without usable messages says."""
-    messages, cut_off = read(file)
-    assert messages == []
-    return cut_off
+@pytest.fixture
+def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Allow 8 MiB, and 0.5 times the size of a file."""
+    monkeypatch.setenv(VARIABLE, str(8 / 512))
 
 
-@BOTH
-def test_many_tiny_messages_in_a_chunk_take_no_memory(tmp_path: Path, summary: bool) -> None:
-    content = built(message(data=b'')) * 100_000
-    file = write_mcap(
-        tmp_path / 'a.mcap', schema(), channel(), chunk(content, 'zstd'), summary=summary
-    )
-    with limited_to(SMALL), open_bag(file) as bag:
-        if summary:
-            with pytest.raises(LimitError, match='fill the memory'):
-                list(bag.messages())
-        else:
-            assert sum(1 for _ in bag.messages()) == 100_000
-
-
+@pytest.mark.usefixtures('small_limits')
 def test_chunks_of_one_time_are_not_all_kept(tmp_path: Path) -> None:
     content = built(message(data=TEXT + bytes(3 * 2**20)))
     chunks = [chunk(content, 'zstd') for _ in range(5)]
     file = write_mcap(tmp_path / 'a.mcap', schema(), channel(), *chunks)
-    with limited_to(SMALL), pytest.raises(LimitError, match='chunks of one time'):
+    with pytest.raises(LimitError, match=rf'a\.mcap has a chunk that claims.*{VARIABLE}'):
         read(file)
+
+
+@pytest.mark.usefixtures('small_limits')
+@pytest.mark.parametrize('sized', [True, False])
+def test_compressed_messages_that_become_large(database: Path, sized: bool) -> None:
+    compressor = zstandard.ZstdCompressor(write_content_size=sized)
+    with closing(sqlite3.connect(next(database.glob('*.db3')))) as connection:
+        bomb = compressor.compress(TEXT + bytes(40 * 2**20))
+        connection.execute('UPDATE messages SET data = ?', (bomb,))
+        connection.commit()
+    with pytest.raises(OsmabenchError, match='topic'):
+        read(database)
 
 
 def test_an_index_that_names_a_chunk_again_is_not_followed(tmp_path: Path) -> None:
@@ -174,13 +225,6 @@ def test_an_index_that_names_a_chunk_again_is_not_followed(tmp_path: Path) -> No
         tmp_path / 'a.mcap', schema(), channel(), chunk(built(message())), repeat=1000
     )
     assert len(read(file)[0]) == 1
-
-
-def test_time_spent_on_a_bag_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = write_mcap(tmp_path / 'a.mcap', schema(), channel(), chunk(built(message())))
-    limits = limited_to(Allowance(seconds=1e-9, seconds_per_mib=1e-9))
-    with limits, pytest.raises(LimitError, match=r'a\.mcap: reading it takes over.*seconds'):
-        read(file)
 
 
 def _cut(offset: int, replacement: bytes) -> Callable[[bytes], bytes]:
@@ -294,46 +338,13 @@ def test_a_bad_definition_costs_its_own_topic(tmp_path: Path, text: str) -> None
         tmp_path / 'a.mcap', schema(), channel(), schema(2, name, text), channel(2, '/bad'),
         chunk(built(message(), message(data=TEXT, number=2))), channel_count=2,
     )  # fmt: skip
-    with limited_to(Allowance(memory_mib=300, seconds=1)), open_bag(file) as bag:
+    with open_bag(file) as bag:
         good, bad = sorted(bag.messages(), key=lambda item: item.topic == '/bad')
         assert good.deserialise().data == 'hello'
         assert bag.types.stamp_ns(bad.data, name) in (None, 6)
         bag.types.type_hash(name)
         with pytest.raises(SequenceError, match='"/bad"'):
             bad.deserialise()
-
-
-@pytest.mark.parametrize(
-    ('name', 'text'),
-    [
-        ('std_msgs/msg/Header', 'int32 nonsense\n'),
-        ('9evil', 'int32 a\n'),
-        ('', 'int32 a\n'),
-        ('a/b/c/../d', 'int32 a\n'),
-        ("x/msg/Y': 0} or __import__('os').abort() #", 'int32 a\n'),
-        ('x' * 5000, 'int32 a\n'),
-        (STRING, '!! no definition'),
-    ],
-)
-def test_odd_types_and_redefined_ones_cost_their_own_topic(
-    tmp_path: Path, name: str, text: str
-) -> None:
-    pose = 'geometry_msgs/msg/PoseStamped'
-    file = write_mcap(
-        tmp_path / 'a.mcap', schema(1, pose, ''), channel(), schema(2, name, text),
-        channel(2, '/odd'), chunk(built(message(data=_pose()), message(number=2))),
-        channel_count=2,
-    )  # fmt: skip
-    with warnings.catch_warnings(), open_bag(file) as bag:
-        warnings.simplefilter('ignore', OsmabenchWarning)
-        found = {item.topic: item for item in bag.messages()}
-        assert bag.types.type_hash('geometry_msgs/msg/PoseStamped')
-        for item in found.values():
-            if item.topic == '/odd' or not item.message_type:
-                try:
-                    item.deserialise()
-                except SequenceError as error:
-                    assert 'topic' in str(error)  # noqa: PT017 - its definition may be used
 
 
 def test_a_standard_type_that_another_topic_redefines_is_read(tmp_path: Path) -> None:
@@ -349,7 +360,7 @@ def test_a_standard_type_that_another_topic_redefines_is_read(tmp_path: Path) ->
 
 def test_a_definition_that_cannot_be_read_is_replaced_with_a_warning(tmp_path: Path) -> None:
     file = write_mcap(tmp_path / 'a.mcap', schema(text='!!'), channel(), chunk(built(message())))
-    with pytest.warns(OsmabenchWarning, match=r'definition of std_msgs/msg/String .* that of the'):
+    with pytest.warns(OsmabenchWarning, match=r'definition of std_msgs/msg/String .* the one of'):
         assert read(file)[0][0][2].data == 'hello'
 
 
@@ -368,33 +379,6 @@ def test_definitions_that_are_only_odd_are_read(tmp_path: Path, text: str, data:
         chunk(built(message(data=data))),
     )  # fmt: skip
     assert len(read(file)[0]) == 1
-
-
-def _pose() -> bytes:
-    types = typestore().types
-    stamp = types['builtin_interfaces/msg/Time'](1, 2)
-    pose = types['geometry_msgs/msg/PoseStamped'](
-        types['std_msgs/msg/Header'](stamp, 'map'),
-        types['geometry_msgs/msg/Pose'](
-            types['geometry_msgs/msg/Point'](0.0, 0.0, 0.0),
-            types['geometry_msgs/msg/Quaternion'](0.0, 0.0, 0.0, 1.0),
-        ),
-    )
-    return bytes(typestore().serialize_cdr(pose, 'geometry_msgs/msg/PoseStamped'))
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> Path:
-    return write_bag(tmp_path / 'bag', StoragePlugin.SQLITE3, count=5)
-
-
-def change(folder: Path, *statements: str) -> Path:
-    file = next(folder.glob('*.db3'))
-    with closing(sqlite3.connect(file)) as connection:
-        for statement in statements:
-            connection.execute(statement)
-        connection.commit()
-    return file
 
 
 ENDLESS = (
@@ -420,130 +404,29 @@ ENDLESS = (
     ],
     ids=['view', 'view in capitals', 'topics', 'computed', 'virtual', 'missing', 'columns'],
 )  # fmt: skip
-def test_tables_that_are_no_tables_are_refused(
+def test_views_and_computed_columns_are_refused(
     database: Path, statements: tuple[str, ...]
 ) -> None:
     change(database, *statements)
-    with limited_to(SMALL), pytest.raises(SequenceError, match=r'bag\.db3 holds no list'):
+    with pytest.raises(SequenceError, match=r'bag\.db3 is damaged or not a bag'):
         read(database)
-
-
-def test_definitions_in_a_view_are_left_out(database: Path) -> None:
-    change(
-        database, 'DROP TABLE message_definitions',
-        'CREATE VIEW message_definitions AS WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT '
-        "n + 1 FROM r) SELECT 'a' || n AS topic_type, 'x' AS encoded_message_definition FROM r",
-    )  # fmt: skip
-    with open_bag(database) as bag:
-        assert len(list(bag.messages([NUMBERS]))) == 5
 
 
 @pytest.mark.parametrize(
-    ('statement', 'count'),
+    'statement',
     [
-        ("UPDATE messages SET timestamp = 'soon' WHERE id = 1", 14),
-        ('UPDATE messages SET timestamp = -1 WHERE id = 1', 14),
-        ("UPDATE messages SET timestamp = 1e999, topic_id = x'00' WHERE id = 1", 14),
-        ("UPDATE messages SET data = 'text' WHERE id = 1", 14),
-        ("UPDATE messages SET topic_id = 'one' WHERE id = 1", 14),
-        ("UPDATE topics SET name = x'ff' WHERE id = 1", 10),
-        ('UPDATE topics SET type = 5.5 WHERE id = 1', 15),
-        ("UPDATE topics SET offered_qos_profiles = x'ff'", 15),
-        ("UPDATE topics SET name = CAST(x'ff41' AS TEXT) WHERE id = 1", 15),
+        "UPDATE messages SET timestamp = 'soon' WHERE id = 1",
+        'UPDATE messages SET timestamp = -1 WHERE id = 1',
+        "UPDATE messages SET data = 'text' WHERE id = 1",
+        "UPDATE messages SET topic_id = 'one' WHERE id = 1",
+        "UPDATE topics SET name = x'ff' WHERE id = 1",
+        "UPDATE topics SET name = CAST(x'ff41' AS TEXT) WHERE id = 1",
     ],
 )
-def test_rows_with_other_types_are_left_out_and_named(
-    database: Path, statement: str, count: int
-) -> None:
+def test_rows_with_other_types_are_damage(database: Path, statement: str) -> None:
     change(database, statement)
-    with open_bag(database) as bag:
-        assert len(list(bag.messages())) == count
-        if count < 15:
-            assert 'does not hold' in bag.cut_off
-
-
-def test_null_where_numbers_should_be(tmp_path: Path) -> None:
-    folder = write_bag(tmp_path / 'bag', StoragePlugin.SQLITE3, count=3)
-    change(
-        folder, 'CREATE TABLE other (id INTEGER PRIMARY KEY, topic_id, timestamp, data)',
-        'INSERT INTO other SELECT * FROM messages', 'DROP TABLE messages',
-        'ALTER TABLE other RENAME TO messages',
-        'INSERT INTO messages VALUES (100, NULL, NULL, NULL), (101, 1, 5, NULL)',
-    )  # fmt: skip
-    messages, cut_off = read(folder)
-    assert len(messages) == 9
-    assert '"messages" does not hold numbers and bytes' in cut_off
-
-
-def test_triggers_and_attached_files_do_nothing(database: Path, tmp_path: Path) -> None:
-    other = tmp_path / 'other.db'
-    other.write_bytes(b'')
-    file = change(
-        database, 'CREATE TRIGGER t AFTER INSERT ON messages BEGIN DELETE FROM messages; END',
-        "CREATE TABLE evil AS SELECT 'ATTACH' AS a",
-    )  # fmt: skip
-    before = file.read_bytes()
-    assert len(read(database)[0]) == 15
-    assert file.read_bytes() == before
-    assert [item.name for item in database.iterdir()] != []
-    assert other.read_bytes() == b''
-
-
-def test_a_table_whose_pages_lead_in_circles_ends(tmp_path: Path) -> None:
-    folder = write_bag(tmp_path / 'bag', StoragePlugin.SQLITE3, count=400, payload=300)
-    file = next(folder.glob('*.db3'))
-    with closing(sqlite3.connect(file)) as connection:
-        root = connection.execute(
-            "SELECT rootpage FROM sqlite_master WHERE name = 'messages'"
-        ).fetchone()[0]
-        size = connection.execute('PRAGMA page_size').fetchone()[0]
-    data = bytearray(file.read_bytes())
-    page = memoryview(data)[(root - 1) * size : root * size]
-    assert page[0] == 5  # an interior page: each cell names a child
-    count = struct.unpack_from('>H', page, 3)[0]
-    for i in range(count):
-        cell = struct.unpack_from('>H', page, 12 + 2 * i)[0]
-        page[cell : cell + 4] = page[8:12]  # all the same child
-    file.write_bytes(data)
-    try:
-        with limited_to(SMALL):
-            messages, _ = read(folder)
-    except SequenceError:
-        return
-    assert sum(1 for _ in messages) <= 1200
-
-
-def test_a_blob_that_claims_more_than_the_file_is_damage(database: Path) -> None:
-    file = next(database.glob('*.db3'))
-    data = file.read_bytes()
-    # The header of a row: its type code for the data says how long it is.
-    marker = b'\0\1\0\0'
-    file.write_bytes(data.replace(marker, b'\xff\xff\xff\xff', 3))
-    try:
+    with pytest.raises(SequenceError, match=r'bag\.db3 is damaged.*"ros2 bag reindex"'):
         read(database)
-    except OsmabenchError as error:
-        assert 'topic' in str(error) or 'bag.db3' in str(error)  # noqa: PT017
-
-
-@pytest.mark.parametrize('storage', [StoragePlugin.MCAP, StoragePlugin.SQLITE3])
-def test_compressed_messages_that_become_large(tmp_path: Path, storage: StoragePlugin) -> None:
-    folder = write_bag(tmp_path / 'bag', StoragePlugin.SQLITE3, count=1)
-    compressor = zstandard.ZstdCompressor(write_content_size=storage is StoragePlugin.MCAP)
-    bomb = compressor.compress(TEXT + bytes(40 * 2**20))
-    file = next(folder.glob('*.db3'))
-    with closing(sqlite3.connect(file)) as connection:
-        connection.execute('UPDATE messages SET data = ?', (bomb,))
-        connection.commit()
-    with limited_to(SMALL), pytest.raises(OsmabenchError, match='topic'):
-        read(folder)
-
-
-def test_a_compressed_file_that_becomes_large(tmp_path: Path) -> None:
-    file = tmp_path / 'a.mcap.zstd'
-    file.write_bytes(zstandard.ZstdCompressor().compress(bytes(40 * 2**20)))
-    limits = limited_to(SMALL)
-    with limits, pytest.raises(LimitError, match=r'a\.mcap\.zstd: it unpacks.*memory_ratio'):
-        read(file)
 
 
 @pytest.mark.parametrize(
@@ -605,16 +488,6 @@ def test_damaged_bags_give_one_error_or_less(tmp_path: Path, storage: StoragePlu
     assert outcomes == {'read', 'refused'}
 
 
-@pytest.mark.parametrize('storage', [StoragePlugin.MCAP, StoragePlugin.SQLITE3])
-def test_profiles_of_many_topics_take_no_more_time_than_the_file_may(
-    tmp_path: Path, storage: StoragePlugin
-) -> None:
-    folder = write_bag(tmp_path / 'bag', storage, count=1)
-    limits = limited_to(Allowance(seconds=1e-6, seconds_per_mib=1e-6))
-    with limits, pytest.raises(LimitError, match='limit seconds'):
-        read(folder)
-
-
 NAMES = b'\x00\x01\x00\x00' + struct.pack('<I', 2) + b'\2\0\0\0a\0\0\0\2\0\0\0b\0'
 
 
@@ -622,18 +495,22 @@ NAMES = b'\x00\x01\x00\x00' + struct.pack('<I', 2) + b'\2\0\0\0a\0\0\0\2\0\0\0b\
     ('text', 'data', 'fault'),
     [
         ('string[] names\n', NAMES, ''),
-        ('string[] names\n', NAMES[:4] + struct.pack('<I', 2**32 - 1) + NAMES[8:], 'elements'),
+        (
+            'string[] names\n',
+            NAMES[:4] + struct.pack('<I', 2**32 - 1) + NAMES[8:],
+            'sequence length',
+        ),
         ('string[] names\n', NAMES[:8] + struct.pack('<I', 2**31) + NAMES[12:], 'bytes'),
         (
             'string[] names\n',
             NAMES[:4] + struct.pack('<I', 600_000) + bytes(2_400_000),
-            'may have',
+            'sequence length',
         ),
         ('string[3] names\n', NAMES[:4] + NAMES[8:], 'bytes'),
-        ('std_msgs/Empty[] e\n', NAMES[:4] + struct.pack('<I', 2**32 - 1), 'elements'),
+        ('std_msgs/Empty[] e\n', NAMES[:4] + struct.pack('<I', 2**32 - 1), 'sequence length'),
         ('float64[] n\n', NAMES[:4] + struct.pack('<I', 2**32 - 1) + bytes(12), '"/text"'),
-        ('string[] names\n', b'\0\7\0\0' + NAMES[4:], 'no plain CDR'),
-        ('string[] names\n', b'', 'no plain CDR'),
+        ('string[] names\n', b'\0\7\0\0' + NAMES[4:], 'CDR encapsulation'),
+        ('string[] names\n', b'', 'CDR encapsulation'),
     ],
 )
 def test_lengths_in_messages_are_checked_before_they_are_believed(

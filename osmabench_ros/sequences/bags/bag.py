@@ -11,17 +11,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from osmabench_ros.base.configuration import extra
+from osmabench_ros.errors import needing
 from osmabench_ros.sequences.bags.bag_metadata import files_of
 from osmabench_ros.sequences.bags.bag_storage import (
+    MAX_LOG_NS,
     ZSTD_SUFFIX,
     BagTopic,
     Storage,
     unpack_file,
-    unpacked,
+    unpack_message,
 )
 from osmabench_ros.sequences.bags.bag_types import BagTypes
-from osmabench_ros.sequences.bags.mcap_storage import open_mcap
-from osmabench_ros.sequences.bags.sqlite_storage import open_sqlite
+from osmabench_ros.sequences.bags.sqlite_storage import SqliteFile, copy_with_log, has_log
 
 MAX_REPEATED = 200
 """Messages of one topic that a recorder may write again at a split."""
@@ -103,13 +105,15 @@ class Bag(AbstractContextManager['Bag']):
         They are of some topics, by absolute names, or all, from the log time `start_ns` on and
         before `stop_ns`. A latched message that the recorder wrote again at a split comes once.
         Memory is bounded by the largest chunks of the bag. Raises SequenceError for a damaged
-        compressed message.
+        SQLite file or compressed message.
         """
         latched = {item.topic for item in self.connections if item.latched}
         repeats = {topic: _Repeats() for topic in latched}
         for storage in self._storages:
-            for stored in storage.messages(topics, start_ns, stop_ns):
-                data = unpacked(stored.data, stored.topic)
+            for stored in storage.messages(
+                topics, start_ns or 0, MAX_LOG_NS if stop_ns is None else stop_ns
+            ):
+                data = unpack_message(stored.data, stored.topic)
                 if stored.topic in repeats and repeats[stored.topic].is_repeat(data):
                     continue
                 yield BagMessage(
@@ -157,15 +161,12 @@ def open_bag(path: Path, msg_paths: Sequence[Path] = ()) -> Bag:
     MissingDependencyError without rosbags or mcap.
     """
     files, distribution, faults = files_of(path)
-    resources = ExitStack()
-    storages: list[Storage] = []
-    try:
+    with ExitStack() as resources:
+        storages: list[Storage] = []
         for file in files:
-            file, fault = _plain(file, resources)
+            file, fault = _prepared(file, resources)
             faults += [fault] if fault else []
-            storage: Storage = open_sqlite(file) if file.suffix == '.db3' else open_mcap(file)
-            resources.callback(storage.close)
-            storages.append(storage)
+            storages.append(_open_file(file))
         definitions = {
             item.message_type: item.definition
             for storage in storages
@@ -173,19 +174,27 @@ def open_bag(path: Path, msg_paths: Sequence[Path] = ()) -> Bag:
             if item.definition
         }
         types = BagTypes(definitions, msg_paths, distribution)
-    except BaseException:
-        resources.close()
-        raise
-    return Bag(path, storages, types, faults, resources)
+        return Bag(path, storages, types, faults, resources.pop_all())
 
 
-def _plain(path: Path, resources: ExitStack) -> tuple[Path, str]:
-    """Return the file, unpacked if it is compressed, and the fault of unpacking."""
-    if path.suffix != ZSTD_SUFFIX:
+def _prepared(path: Path, resources: ExitStack) -> tuple[Path, str]:
+    """Return the file, or a copy that can be read as it is, and what was wrong with it."""
+    packed = path.suffix == ZSTD_SUFFIX
+    if not packed and not has_log(path):
         return path, ''
-    folder = resources.enter_context(tempfile.TemporaryDirectory(prefix='osmabench_bag_'))
-    target = Path(folder) / path.name.removesuffix(ZSTD_SUFFIX)
+    folder = Path(resources.enter_context(tempfile.TemporaryDirectory(prefix='osmabench_bag_')))
+    if not packed:
+        return copy_with_log(path, folder), f'{path.name} was not closed by its recorder'
+    target = folder / path.name.removesuffix(ZSTD_SUFFIX)
     return target, unpack_file(path, target)
+
+
+def _open_file(path: Path) -> Storage:
+    if path.suffix == '.db3':
+        return SqliteFile(path)
+    with needing('bags need mcap', extra('bags')):
+        from osmabench_ros.sequences.bags.mcap_storage import McapFile
+    return McapFile(path)
 
 
 def _merged(storages: Sequence[Storage]) -> tuple[BagTopic, ...]:

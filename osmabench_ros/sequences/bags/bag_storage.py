@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from osmabench_ros.base.configuration import extra
-from osmabench_ros.base.limits.allowance import allowance, exceeded
+from osmabench_ros.base.fence import limit_error, memory_limit
 from osmabench_ros.base.limits.documents import parse_yaml
-from osmabench_ros.base.limits.meter import Stopwatch
 from osmabench_ros.errors import OsmabenchError, SequenceError, errors_as, needing
 
 INFINITE = {'sec': 9223372036, 'nsec': 854775807}
 """How rosbag2 writes a deadline, lifespan or lease that never ends."""
 
-MAX_TEXT = 2**15
-"""Characters of profiles as a bag holds them; those of a publisher take some hundred."""
+MAX_LOG_NS = 2**63 - 1
+MAX_TEXT, MAX_TEXTS = 2**15, 2**22
+"""Characters of the profiles of a topic, and of a file; a publisher takes some hundred."""
 
 _Choice = TypeVar('_Choice', bound=Enum)
 
@@ -82,6 +82,13 @@ class OfferedQos:
         }
 
 
+def parse_profiles(path: Path, texts: Sequence[Any]) -> list[tuple[OfferedQos, ...]]:
+    """Read the profiles of the topics of a file; LimitError if they are too long."""
+    if sum(len(text) for text in set(texts) if isinstance(text, str)) > MAX_TEXTS:
+        raise limit_error(path, 'describes the quality of service of its topics at great length')
+    return [parse_offered_qos(text) for text in texts]
+
+
 def parse_offered_qos(entries: Any) -> tuple[OfferedQos, ...]:
     """Read `offered_qos_profiles` (YAML or list, names or rmw's numbers) except odd entries."""
     if isinstance(entries, str):
@@ -127,20 +134,18 @@ MAGIC = b'\x28\xb5\x2f\xfd'
 BLOCK_BYTES = 2**20
 
 
-def unpacked(data: bytes, topic: str) -> bytes:
+def unpack_message(data: bytes, topic: str) -> bytes:
     """Return a message as published; SequenceError if it is damaged, LimitError if too large."""
     if data[:4] != MAGIC:
         return data
     zstandard = _zstandard()
+    limit = memory_limit(len(data))
     with errors_as(
         SequenceError, f'topic "{topic}": a compressed message is damaged', zstandard.ZstdError
     ):
-        limit = allowance().memory_bytes(len(data))
         size = zstandard.frame_content_size(data)
         if size > limit:
-            raise exceeded(
-                f'topic "{topic}"', f'a compressed message claims {size} bytes', 'memory_ratio'
-            )
+            raise limit_error(f'topic "{topic}"', f'has a compressed message of {size} bytes')
         unknown = limit if size < 0 else 0
         return bytes(zstandard.ZstdDecompressor().decompress(data, max_output_size=unknown))
 
@@ -148,29 +153,21 @@ def unpacked(data: bytes, topic: str) -> bytes:
 def unpack_file(source: Path, target: Path) -> str:
     """Unpack a file as far as possible; return why it ended early, empty if it did not."""
     zstandard = _zstandard()
-    size_bytes = source.stat().st_size
-    limit = allowance().memory_bytes(size_bytes)
-    watch = Stopwatch(source, size_bytes)
+    left = memory_limit(source.stat().st_size)
+    remedy = 'free disk space, or set TMPDIR to another disk'
     with source.open('rb') as packed, target.open('wb') as plain:
         reader = zstandard.ZstdDecompressor().stream_reader(packed, read_across_frames=True)
-        while True:
-            try:
-                with watch.running():
-                    block = reader.read(BLOCK_BYTES)
-            except zstandard.ZstdError as error:
-                return f'{source.name}: {error}'
-            if not block:
-                return ''
-            limit -= len(block)
-            if limit < 0:
-                raise exceeded(source, 'it unpacks to far more than its size', 'memory_ratio')
-            try:
-                plain.write(block)
-            except OSError as error:
-                raise SequenceError(
-                    f'{source} cannot be unpacked to {target.parent}: {error.strerror}; free '
-                    'disk space, or set TMPDIR to another disk'
-                ) from error
+        try:
+            while block := reader.read(BLOCK_BYTES):
+                left -= len(block)
+                if left < 0:
+                    raise limit_error(source, 'unpacks to far more than its size')
+                with errors_as(SequenceError, f'{source} cannot be unpacked to {target.parent}',
+                               OSError, remedy=remedy):  # fmt: skip
+                    plain.write(block)
+        except zstandard.ZstdError as error:
+            return f'{source.name}: {error}'
+    return ''
 
 
 def _zstandard() -> Any:
@@ -221,9 +218,6 @@ class Storage(Protocol):
         """Why the file could not be read to its end so far, empty if it could."""
 
     def messages(
-        self, topics: Collection[str] | None, start_ns: int | None, stop_ns: int | None
+        self, topics: Collection[str] | None, start_ns: int, stop_ns: int
     ) -> Iterator[StoredMessage]:
         """Yield messages of some topics, or all, at or after one time and before another."""
-
-    def close(self) -> None:
-        """Close the file."""

@@ -1,318 +1,309 @@
-"""MCAP files of a bag, read by their index, or sequentially without one."""
+"""MCAP files of a bag: by their index, or without one up to where the data end."""
 
 from __future__ import annotations
 
 import heapq
+import io
+import struct
+import zlib
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from osmabench_ros.base.limits.allowance import allowance, exceeded
-from osmabench_ros.base.limits.meter import Stopwatch
-from osmabench_ros.errors import LimitError, SequenceError
-from osmabench_ros.sequences.bags.bag_storage import BagTopic, StoredMessage, parse_offered_qos
-from osmabench_ros.sequences.bags.mcap_records import (
-    CHANNEL,
-    CHUNK,
-    CHUNK_INDEX,
+import lz4.frame
+import zstandard
+from mcap.data_stream import ReadDataStream
+from mcap.exceptions import McapError
+from mcap.opcode import Opcode
+from mcap.records import Channel, Chunk, ChunkIndex, Footer, Message, Schema, Statistics
+from mcap.stream_reader import StreamReader
+
+from osmabench_ros.base.fence import limit_error, memory_limit
+from osmabench_ros.errors import SequenceError
+from osmabench_ros.sequences.bags.bag_storage import (
     MAX_LOG_NS,
-    MESSAGE,
-    SCHEMA,
-    STATISTICS,
-    McapRecords,
-    Message,
-    memory_of,
-    message_of,
+    BagTopic,
+    StoredMessage,
+    parse_profiles,
 )
 
+MAGIC = b'\x89MCAP0\r\n'
+_ERRORS = (McapError, ValueError, OverflowError, MemoryError, struct.error, OSError)
+"""What mcap raises for damaged files."""
 _DEFINITIONS = ('ros2msg', 'ros2idl', 'omgidl')
-MOST_NAMED = 3
-"""Damaged places that are named one by one."""
-_Span = tuple[int | None, int | None]
+_MAX_NAMED = 3
+"""Damaged chunks that are named one by one."""
+_RECORD, _MESSAGE = struct.Struct('<BQ'), struct.Struct('<HIQQ')
+_FOOTER_BYTES = _RECORD.size + 20 + len(MAGIC)
+_IN_CHUNKS = (Opcode.SCHEMA, Opcode.CHANNEL, Opcode.MESSAGE)
+_MESSAGE_OBJECT_BYTES = 200
+"""About what a message takes in memory in addition to its data."""
+_UNPACKED_RATIO = 8
+"""Size of all unpacked chunks of a file by the memory that it may take at once."""
+
+RawMessage = tuple[int, int, bytes]
+"""Channel, log time and data."""
 
 
-class _Topics:
-    """The schemas and channels of a file."""
+class McapFile:
+    """An MCAP file, in the order of log times if it has an index, else as it was written."""
 
-    def __init__(self) -> None:
+    def __init__(self, path: Path) -> None:
+        with path.open('rb') as stream:
+            if stream.read(len(MAGIC)) != MAGIC:
+                raise SequenceError(f'{path} is empty or not an MCAP file')
+        self._path, self._size_bytes = path, path.stat().st_size
         self._schemas: dict[int, Any] = {}
-        self.channels: dict[int, Any] = {}
-        self.seen: set[int] = set()
-
-    def take(self, kind: int, record: Any) -> None:
-        """Remember a schema or a channel."""
-        if kind == SCHEMA:
-            self._schemas[record.id] = record
-        elif kind == CHANNEL:
-            self.seen.add(record.id)
-            if record.schema_id in self._schemas:
-                self.channels[record.id] = record
-
-    def message(self, channel: int, log_ns: int, data: bytes) -> StoredMessage:
-        """Return a message of a channel."""
-        found = self.channels[channel]
-        name = self._schemas[found.schema_id].name
-        return StoredMessage(found.topic, name, log_ns, data)
-
-    def counted(
-        self, path: Path, size_bytes: int, counts: Mapping[int, int]
-    ) -> tuple[BagTopic, ...]:
-        """Return the topics of all channels, within the time limit of the file."""
-        watch, found = Stopwatch(path, size_bytes), []
-        for channel in self.channels:
-            with watch.running():
-                found.append(self._topic(channel, counts.get(channel, 0)))
-        return tuple(found)
-
-    def _topic(self, channel: int, count: int) -> BagTopic:
-        found = self.channels[channel]
-        schema = self._schemas[found.schema_id]
-        text = schema.data.decode(errors='replace') if schema.encoding in _DEFINITIONS else ''
-        qos = parse_offered_qos(found.metadata.get('offered_qos_profiles', ''))
-        return BagTopic(found.topic, schema.name, count, qos, text)
-
-
-class _Damage:
-    """The places of a file that could not be read, each once."""
-
-    def __init__(self, path: Path) -> None:
-        self._name = path.name
-        self._places: dict[int, str] = {}
-
-    def note(self, place: int, reason: Exception, when: str = '') -> None:
-        """Remember the chunk at a byte."""
-        self._places[place] = f'the chunk at byte {place}{when} ({reason})'
-
-    @property
-    def text(self) -> str:
-        """Description of the damage, empty if there is none."""
-        found = [text for _, text in sorted(self._places.items())]
-        more = f' and {len(found) - MOST_NAMED} more' if len(found) > MOST_NAMED else ''
-        named = ', '.join(found[:MOST_NAMED])
-        return f'{self._name} is damaged: {named}{more}' if found else ''
-
-
-class IndexedMcap:
-    """A complete file in the order of log times; ValueError without a plausible index."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._damage = _Damage(path)
-        self._topics = _Topics()
-        self._records = McapRecords(path)
-        try:
-            self._chunks, statistics = self._summary()
-        except BaseException:
-            self._records.close()
-            raise
-        counts = statistics.channel_message_counts
-        self.topics = self._topics.counted(path, self._records.size_bytes, counts)
+        self._channels: dict[int, Any] = {}
+        self._chunks: list[Any] = []
+        self._damaged: dict[int, str] = {}
+        self._end = ''
         self.span_ns: tuple[int, int] | None = None
-        if statistics.message_count:
-            self.span_ns = (statistics.message_start_time, statistics.message_end_time)
+        try:
+            counts = self._read_index()
+        except _ERRORS:
+            counts = self._scan()
+        self.topics = self._make_topics(counts)
 
     @property
     def cut_off(self) -> str:
         """What could not be read so far, empty if nothing."""
-        return self._damage.text
-
-    def _summary(self) -> tuple[list[Any], Any]:
-        chunks, statistics = [], None
-        for kind, record in self._records.read(self._records.summary_start()):
-            self._topics.take(kind, record)
-            if kind == CHUNK_INDEX:
-                chunks.append(record)
-            elif kind == STATISTICS:
-                statistics = record
-        if statistics is None or statistics.message_end_time > MAX_LOG_NS:
-            raise ValueError('it has no statistics')
-        if statistics.channel_count > len(self._topics.seen) or (
-            statistics.message_count and not chunks
-        ):
-            raise ValueError('its summary does not name all topics and chunks')
-        end = 0
-        for chunk in sorted(chunks, key=lambda item: item.chunk_start_offset):
-            # Otherwise one chunk could be unpacked any number of times.
-            if chunk.chunk_start_offset < end or not chunk.chunk_length:
-                raise ValueError('chunks overlap')
-            end = chunk.chunk_start_offset + chunk.chunk_length
-        return chunks, statistics
+        damaged = [text for _, text in sorted(self._damaged.items())]
+        more = f' and {len(damaged) - _MAX_NAMED} more' if len(damaged) > _MAX_NAMED else ''
+        named = f'{self._path.name} is damaged: {", ".join(damaged[:_MAX_NAMED])}{more}'
+        return '; '.join(filter(None, (named if damaged else '', self._end)))
 
     def messages(
-        self, topics: Collection[str] | None, start_ns: int | None, stop_ns: int | None
+        self, topics: Collection[str] | None, start_ns: int, stop_ns: int
     ) -> Iterator[StoredMessage]:
         """Yield messages; damaged chunks are left out, and `cut_off` says so."""
-        channels = {
-            number
-            for number, channel in self._topics.channels.items()
+        names = {
+            number: (channel.topic, self._schemas[channel.schema_id].name)
+            for number, channel in self._channels.items()
             if topics is None or channel.topic in topics
         }
+        raw = self._in_order(names, start_ns, stop_ns) if self._chunks else self._as_written()
+        for channel, log_ns, data in raw:
+            if channel in names and start_ns <= log_ns < stop_ns:
+                yield StoredMessage(*names[channel], log_ns, data)
+
+    def _records(self, stream: Any, *, skip_magic: bool = True) -> Iterator[Any]:
+        limit = self._size_bytes
+        yield from StreamReader(stream, skip_magic, True, record_size_limit=limit).records
+
+    def _read_index(self) -> Mapping[int, int]:
+        """Take topics and chunks from the index, and return counts; an error without one."""
+        statistics, chunks, channels = None, {}, 0
+        with self._path.open('rb') as stream:
+            stream.seek(-_FOOTER_BYTES, io.SEEK_END)
+            (footer,) = self._records(stream)
+            stream.seek(footer.summary_start or self._size_bytes)
+            for record in self._records(stream):
+                self._take(record)
+                if isinstance(record, Statistics):
+                    statistics = record
+                elif isinstance(record, ChunkIndex):
+                    chunks[record.chunk_start_offset] = record
+                channels += isinstance(record, Channel)
+        if statistics is None:
+            raise ValueError('it has no statistics')
+        starts = [item.message_start_time for item in chunks.values()]
+        _check_time(max(statistics.message_end_time, *starts, 0))
+        if statistics.channel_count > channels or (statistics.message_count and not chunks):
+            raise ValueError('its summary does not name all topics and chunks')
+        self._chunks = sorted(chunks.values(), key=lambda item: item.message_start_time)
+        if statistics.message_count:
+            self.span_ns = statistics.message_start_time, statistics.message_end_time
+        counts: dict[int, int] = statistics.channel_message_counts
+        return counts
+
+    def _scan(self) -> Mapping[int, int]:
+        """Take topics and counts from the messages themselves."""
+        counts: Counter[int] = Counter()
+        for channel, log_ns, _ in self._as_written():
+            if channel in self._channels:
+                counts[channel] += 1
+                first_ns, last_ns = self.span_ns or (log_ns, log_ns)
+                self.span_ns = min(first_ns, log_ns), max(last_ns, log_ns)
+        return counts
+
+    def _take(self, record: Any) -> None:
+        """Remember a schema, or a channel that has one."""
+        if isinstance(record, Schema):
+            self._schemas.setdefault(record.id, record)
+        elif isinstance(record, Channel) and record.schema_id in self._schemas:
+            self._channels.setdefault(record.id, record)
+
+    def _make_topics(self, counts: Mapping[int, int]) -> tuple[BagTopic, ...]:
+        channels = self._channels.values()
+        texts = [item.metadata.get('offered_qos_profiles', '') for item in channels]
+        topics = []
+        for channel, qos in zip(channels, parse_profiles(self._path, texts), strict=True):
+            schema = self._schemas[channel.schema_id]
+            text = schema.data.decode(errors='replace') if schema.encoding in _DEFINITIONS else ''
+            count = counts.get(channel.id, 0)
+            topics.append(BagTopic(channel.topic, schema.name, count, qos, text))
+        return tuple(topics)
+
+    def _as_written(self) -> Iterator[RawMessage]:
+        """Yield the messages of all topics up to the end of the data."""
+        place, limits = 0, _Limits(self._path, self._size_bytes)
+        with self._path.open('rb') as stream:
+            try:
+                for record in self._records(stream, skip_magic=False):
+                    self._take(record)
+                    if isinstance(record, Message):
+                        _check_time(record.log_time)
+                        yield record.channel_id, record.log_time, record.data
+                    elif isinstance(record, Chunk):
+                        try:
+                            yield from self._in_chunk(limits.unpack(record))
+                        except _ERRORS as error:
+                            self._damaged[place] = f'the chunk at byte {place} ({error})'
+                    elif isinstance(record, Footer):
+                        return
+                    place = stream.tell()
+            except _ERRORS as error:
+                reason = str(error) or 'the rest is missing'
+                self._end = f'{self._path.name}: it is cut off at byte {place} ({reason})'
+
+    def _in_chunk(self, content: bytes) -> Iterator[RawMessage]:
+        for kind, start, end in _records_of(content):
+            if kind == Opcode.MESSAGE:
+                channel, log_ns = _message_head(content, start, end)
+                yield channel, log_ns, content[start + _MESSAGE.size : end]
+                continue
+            known, parser = (
+                (self._schemas, Schema) if kind == Opcode.SCHEMA else (self._channels, Channel)
+            )
+            if int.from_bytes(content[start : start + 2], 'little') not in known:
+                self._take(parser.read(ReadDataStream(io.BytesIO(content[start:end]))))
+
+    def _in_order(
+        self, channels: Collection[int], start_ns: int, stop_ns: int
+    ) -> Iterator[RawMessage]:
+        """Yield messages of some channels by log time."""
         chunks = [
             chunk
-            for chunk in sorted(self._chunks, key=lambda item: item.message_start_time)
-            if not (
-                chunk.message_index_offsets and channels.isdisjoint(chunk.message_index_offsets)
+            for chunk in self._chunks
+            if chunk.message_start_time < stop_ns
+            and chunk.message_end_time >= start_ns
+            and not (
+                chunk.message_index_offsets
+                and chunk.message_index_offsets.keys().isdisjoint(channels)
             )
-            and (stop_ns is None or chunk.message_start_time < stop_ns)
-            and (start_ns is None or chunk.message_end_time >= start_ns)
         ]
-        reading = _ChunkReading(self._records, channels, (start_ns, stop_ns), self._note)
-        for log_ns, _, place, end, channel, content in heapq.merge(*map(reading.of, chunks)):
-            if content is not None:
-                yield self._topics.message(channel, log_ns, bytes(content[place:end]))
+        limits = _Limits(self._path, self._size_bytes)
+        with self._path.open('rb') as stream:
+            parts = (self._sorted(stream, chunk, channels, limits) for chunk in chunks)
+            for log_ns, _, start, end, channel, content in heapq.merge(*parts):
+                if end:
+                    yield channel, log_ns, content[start:end]
 
-    def _note(self, chunk: Any, reason: Exception) -> None:
-        first_ns = (self.span_ns or (0, 0))[0]
-        start_s, end_s = (
-            (time_ns - first_ns) / 1e9
-            for time_ns in (chunk.message_start_time, chunk.message_end_time)
-        )
-        when = f', {start_s:.2f} to {end_s:.2f} s after its first message'
-        self._damage.note(chunk.chunk_start_offset, reason, when)
-
-    def close(self) -> None:
-        """Close the file."""
-        self._records.close()
-
-
-class _ChunkReading:
-    """One pass through the chunks of a file, with bounded memory and time."""
-
-    def __init__(
-        self,
-        records: McapRecords,
-        channels: set[int],
-        span: _Span,
-        on_damage: Callable[[Any, Exception], None],
-    ) -> None:
-        self._records, self._channels, self._on_damage = records, channels, on_damage
-        self._start_ns, self._stop_ns = span
-        self._watch = Stopwatch(records.path, records.size_bytes)
-        self._left = allowance().memory_bytes(records.size_bytes)
-
-    def of(
-        self, index: Any
-    ) -> Iterator[tuple[int, int, int, int, int, bytes | memoryview | None]]:
-        """Yield the messages of a chunk by time, after a mark before the chunk is read."""
-        start = index.chunk_start_offset
-        yield index.message_start_time, start, -1, 0, 0, None
+    def _sorted(
+        self, stream: Any, index: Any, channels: Collection[int], limits: _Limits
+    ) -> Iterator[tuple[int, int, int, int, int, bytes]]:
+        """Yield a mark, after which the chunk is read, and its messages by log time."""
+        place = index.chunk_start_offset
+        yield index.message_start_time, place, 0, 0, 0, b''
+        found: list[tuple[int, int, int, int, int]] = []
         try:
-            with self._watch.running():
-                content = self._records.unpacked(self._records.chunk_at(start))
-                messages = self._messages(content)
-        except (ValueError, OSError) as error:
-            self._on_damage(index, error)
-            return
-        taken = memory_of(content, messages)
-        self._left -= taken
-        for log_ns, place, channel, end in messages:
-            yield log_ns, start, place, end, channel, content
-        self._left += taken
-
-    def _messages(self, content: bytes | memoryview) -> list[Message]:
-        found: list[Message] = []
-        self._check(content, found)
-        for kind, message in self._records.records_of(content):
-            if kind == MESSAGE and message[2] in self._channels:
-                late = self._stop_ns is not None and message[0] >= self._stop_ns
-                early = self._start_ns is not None and message[0] < self._start_ns
-                if not early and not late:
-                    found.append(message)
-                    self._check(content, found)
-        return sorted(found)
-
-    def _check(self, content: bytes | memoryview, messages: list[Message]) -> None:
-        if memory_of(content, messages) > self._left:
-            raise exceeded(
-                self._records.path,
-                'the messages of its chunks of one time fill the memory',
-                'memory_ratio',
+            stream.seek(place)
+            content = limits.unpack(next(self._records(stream)))
+            for kind, start, end in _records_of(content):
+                if kind == Opcode.MESSAGE:
+                    channel, log_ns = _message_head(content, start, end)
+                    if channel in channels:
+                        found.append((log_ns, place, start + _MESSAGE.size, end, channel))
+                        limits.check(len(content), len(found))
+        except (*_ERRORS, AttributeError) as error:  # the last if it is not a chunk
+            first_ns = (self.span_ns or (0, 0))[0]
+            start_s, end_s = (
+                (time_ns - first_ns) / 1e9
+                for time_ns in (index.message_start_time, index.message_end_time)
             )
-
-
-class StreamedMcap:
-    """A file without index, in the order of writing; SequenceError if it is no MCAP file."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._damage = _Damage(path)
-        self._cut = ''
-        self._topics = _Topics()
-        self._recognised = False
-        counts: Counter[int] = Counter()
-        self.span_ns: tuple[int, int] | None = None
-        for channel, log_ns, _ in self._messages():
-            counts[channel] += 1
-            first_ns, last_ns = self.span_ns or (log_ns, log_ns)
-            self.span_ns = min(first_ns, log_ns), max(last_ns, log_ns)
-        if not self._recognised:
-            raise SequenceError(f'{path} is empty or no MCAP file ({self.cut_off})')
-        self.topics = self._topics.counted(path, path.stat().st_size, counts)
-
-    @property
-    def cut_off(self) -> str:
-        """What could not be read, empty if nothing."""
-        return '; '.join(filter(None, (self._damage.text, self._cut)))
-
-    def messages(
-        self, topics: Collection[str] | None, start_ns: int | None, stop_ns: int | None
-    ) -> Iterator[StoredMessage]:
-        """Yield messages up to the end of the data; damaged chunks are left out."""
-        for channel, log_ns, data in self._messages():
-            if topics is not None and self._topics.channels[channel].topic not in topics:
-                continue
-            early = start_ns is not None and log_ns < start_ns
-            late = stop_ns is not None and log_ns >= stop_ns
-            if not early and not late:
-                yield self._topics.message(channel, log_ns, data)
-
-    def close(self) -> None:
-        """Do nothing; the file is open only while it is read."""
-
-    def _messages(self) -> Iterator[tuple[int, int, bytes]]:
-        """Yield channel, log time and data up to the end of the data."""
-        try:
-            records = McapRecords(self._path)
-        except (ValueError, OSError) as error:
-            self._cut = f'{self._path.name}: {error}'
+            self._damaged[place] = (
+                f'the chunk at byte {place}, {start_s:.2f} to {end_s:.2f} s after its first '
+                f'message ({error})'
+            )
             return
-        watch = Stopwatch(self._path, records.size_bytes)
-        try:
-            for kind, record in records.read():
-                self._recognised = True
-                self._topics.take(kind, record)
-                if kind == MESSAGE:
-                    channel, log_ns, data = message_of(record)
-                    if channel in self._topics.channels:
-                        yield channel, log_ns, data
-                elif kind == CHUNK:
-                    try:
-                        with watch.running():
-                            content = records.unpacked(record)
-                        yield from self._in_chunk(records, content)
-                    except ValueError as error:
-                        self._damage.note(records.place, error)
-        except (ValueError, OSError) as error:
-            self._cut = f'{self._path.name}: {error}'
-        finally:
-            records.close()
-
-    def _in_chunk(
-        self, records: McapRecords, content: bytes | memoryview
-    ) -> Iterator[tuple[int, int, bytes]]:
-        for kind, record in records.records_of(content):
-            self._topics.take(kind, record)
-            if kind == MESSAGE and record[2] in self._topics.channels:
-                log_ns, place, channel, end = record
-                yield channel, log_ns, bytes(content[place:end])
+        taken = limits.check(len(content), len(found))
+        limits.left_bytes -= taken
+        for message in sorted(found):
+            yield *message, content
+        limits.left_bytes += taken
 
 
-def open_mcap(path: Path) -> IndexedMcap | StreamedMcap:
-    """Open a file by its index, or without if it has no usable one."""
+class _Limits:
+    """What one pass through a file may still unpack, at once and in total."""
+
+    def __init__(self, path: Path, size_bytes: int) -> None:
+        self._path = path
+        self.left_bytes = memory_limit(size_bytes)
+        self._total_bytes = _UNPACKED_RATIO * self.left_bytes
+
+    def unpack(self, chunk: Any) -> bytes:
+        """Return the content of a chunk; LimitError if it claims to be too large."""
+        size = chunk.uncompressed_size
+        self._total_bytes -= size
+        if size > self.left_bytes or self._total_bytes < 0:
+            raise limit_error(self._path, f'has a chunk that claims {size} bytes')
+        if chunk.compression not in _UNPACKERS:
+            raise ValueError(f'compression "{chunk.compression}" is unknown')
+        content: bytes = _UNPACKERS[chunk.compression](chunk.data, size)
+        if len(content) != size:
+            raise ValueError(f'it does not unpack to the {size} bytes that it claims')
+        if chunk.uncompressed_crc not in (0, zlib.crc32(content)):
+            raise ValueError('its checksum is wrong')
+        return content
+
+    def check(self, content_bytes: int, count: int) -> int:
+        """Return the memory of a chunk and messages of it; LimitError if it is too much."""
+        taken = content_bytes + _MESSAGE_OBJECT_BYTES * count
+        if taken > self.left_bytes:
+            raise limit_error(self._path, 'fills the memory with messages of one time')
+        return taken
+
+
+def _records_of(content: bytes) -> Iterator[tuple[int, int, int]]:
+    """Yield kind, start and end of the records of a chunk; mcap would not check their lengths."""
+    end = 0
+    while end < len(content):
+        kind, length = _RECORD.unpack_from(content, end)
+        start, end = end + _RECORD.size, end + _RECORD.size + length
+        if end > len(content) or kind not in _IN_CHUNKS:
+            raise ValueError(f'a record of kind {kind} has {length} bytes')
+        yield kind, start, end
+
+
+def _message_head(content: bytes, start: int, end: int) -> tuple[int, int]:
+    """Return channel and log time of a message."""
+    channel, _, log_ns, _ = _MESSAGE.unpack_from(content, start)
+    if start + _MESSAGE.size > end:
+        raise ValueError(f'a message has {end - start} bytes')
+    _check_time(log_ns)
+    return channel, log_ns
+
+
+def _check_time(log_ns: int) -> None:
+    if log_ns > MAX_LOG_NS:
+        raise ValueError(f'a message has log time {log_ns}')
+
+
+def _unpack_zstd(data: bytes, size: int) -> bytes:
     try:
-        return IndexedMcap(path)
-    except LimitError:
-        raise
-    except (ValueError, OSError):
-        return StreamedMcap(path)
+        with zstandard.ZstdDecompressor().stream_reader(data, read_across_frames=True) as reader:
+            return bytes(reader.read(size + 1))
+    except zstandard.ZstdError as error:
+        raise ValueError(error) from error
+
+
+def _unpack_lz4(data: bytes, size: int) -> bytes:
+    try:
+        return bytes(lz4.frame.LZ4FrameDecompressor().decompress(data, size + 1))
+    except (RuntimeError, EOFError) as error:
+        raise ValueError(error) from error
+
+
+_UNPACKERS = {'': lambda data, _: data, 'zstd': _unpack_zstd, 'lz4': _unpack_lz4}
