@@ -71,7 +71,6 @@ def test_everything_of_a_run_is_in_the_bag(ros_domain: int, tmp_path: Path) -> N
     counts = {item['topic']: item for item in report['topics']}
     for name in topics.FRAME_TOPICS:
         assert (counts[f'/{name}']['written'], counts[f'/{name}']['frames_missed']) == (20, 0)
-    assert not (folder / '.reserve').exists()
 
     # A foreign reader agrees, with the types that are embedded; it checks their hashes too.
     with AnyReader([folder]) as reader:
@@ -200,7 +199,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(['umount', str(folder)], check=True)
 
 
-def test_a_full_disk_ends_the_recorder_and_leaves_a_whole_bag(
+def test_a_full_disk_ends_the_recorder_and_leaves_what_was_written(
     ros_domain: int, small_disk: Path
 ) -> None:
     folder = small_disk / 'bag'
@@ -210,12 +209,12 @@ def test_a_full_disk_ends_the_recorder_and_leaves_a_whole_bag(
     with process(ros_domain, *arguments) as recorder, process(ros_domain, TALKER, *numbers):
         _, errors = recorder.communicate(timeout=90)
     assert recorder.returncode == 1
-    assert 'cannot be written any further: no space left' in errors
+    assert 'cannot be written any further: No space left' in errors
     report = json.loads((folder / 'recording.json').read_text())
     assert not report['complete']
-    assert 'no space left' in report['error']
+    assert 'No space left' in report['error']
     with open_bag(folder) as bag:
-        assert bag.cut_off == ''
+        assert 'is cut off at byte' in bag.cut_off
         kept = {item.topic: item.message_count for item in bag.connections}
     assert kept == {item['topic']: item['written'] for item in report['topics'] if item['written']}
     assert kept[f'/{topics.COLOR}'] > 20

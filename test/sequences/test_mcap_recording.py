@@ -1,17 +1,24 @@
 """The writer of recordings, without ROS."""
 
-import errno
 import os
+import re
+import resource
 import threading
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+import yaml
 from rosbags.highlevel import AnyReader
+from rosbags.interfaces import Nodetype
+from support import recorded_messages
 from support.bag_files import BEACON, BEACON_TEXT, beacon, typestore
 
+from osmabench_ros.base.contract import CONTRACT
 from osmabench_ros.base.owned_folder import MARKER
 from osmabench_ros.errors import RunError, SequenceError
-from osmabench_ros.sequences.bags import mcap_recording
 from osmabench_ros.sequences.bags.bag import open_bag
 from osmabench_ros.sequences.bags.bag_storage import Durability, OfferedQos
 from osmabench_ros.sequences.bags.mcap_recording import BackgroundWriter, McapRecording
@@ -45,16 +52,48 @@ def noise(index: int, size: int = 300_000) -> bytes:
     return serialized(index) + os.urandom(size)
 
 
+STORE = recorded_messages.typestore()
+CONTRACT_TYPES = {f'/{item.name.lstrip("/")}': item.message_type for item in CONTRACT}
+
+
+def filled(kind: Any, number: int = 1) -> Any:
+    """Return a value of a type, every part of which differs from its default."""
+    node, content = kind
+    if node == Nodetype.NAME:
+        fields = STORE.fielddefs[content][1]
+        return STORE.types[content](*(filled(item, i) for i, (_, item) in enumerate(fields, 1)))
+    if node == Nodetype.BASE:
+        return {'string': f'text {number}', 'bool': True}.get(content[0], number % 100)
+    inner, count = content
+    values = [filled(inner, index + 1) for index in range(count or 2)]
+    if inner[0] == Nodetype.NAME or inner[1][0] == 'string':
+        return values
+    name = inner[1][0]
+    return np.array(values, {'byte': 'uint8', 'char': 'uint8'}.get(name, name))
+
+
 @pytest.mark.parametrize('compression', list(Compression))
-def test_what_is_written_can_be_read(tmp_path: Path, compression: Compression) -> None:
+def test_every_message_type_of_the_contract_comes_back(
+    tmp_path: Path, compression: Compression
+) -> None:
     made = recording(tmp_path / 'bag', compression=compression, distribution='jazzy')
-    for index in range(50):
-        made.write(BULK, 1000 + index, 500 + index, serialized(index))
+    sent = {}
+    for number, (topic, kind) in enumerate(CONTRACT_TYPES.items()):
+        text, _ = STORE.generate_msgdef(kind, ros_version=2)
+        fields = re.sub(r'(?m)^.*\w=.*\n', '', text)  # rosbags writes empty constants wrongly
+        made.add_topic(RecordedTopic(topic, kind, fields))
+        sent[topic] = bytes(STORE.serialize_cdr(filled((Nodetype.NAME, kind)), kind))
+        made.write(topic, 1000 + number, 1, sent[topic])
     made.close()
     made.close()
+    with open_bag(tmp_path / 'bag') as bag:
+        assert (bag.message_count, bag.cut_off) == (len(sent), '')
+        for item in bag.messages():
+            assert item.data == sent[item.topic]
+            read = item.deserialise()
+            assert bytes(STORE.serialize_cdr(read, item.message_type)) == item.data
     with AnyReader([tmp_path / 'bag']) as reader:
-        read = [reader.deserialize(data, item.msgtype) for item, _, data in reader.messages()]
-    assert [item.words for item in read] == [f'beacon {index}' for index in range(50)]
+        assert {item.topic for item, _, _ in reader.messages()} == set(sent)
     names = {MARKER, 'bag_0.mcap', 'metadata.yaml'}
     assert {item.name for item in (tmp_path / 'bag').iterdir()} == names
 
@@ -81,56 +120,41 @@ def test_an_empty_recording_is_a_bag(tmp_path: Path) -> None:
         assert (bag.message_count, bag.cut_off) == (0, '')
 
 
-class FullDisk:
-    """os.write on a disk of a given size."""
-
-    def __init__(self, folder: Path, size: int) -> None:
-        self._folder, self._size = folder, size
-        self._write = os.write
-
-    def __call__(self, descriptor: int, data: memoryview) -> int:
-        used = sum(file.stat().st_size for file in self._folder.iterdir())
-        if used + len(data) > self._size:
-            raise OSError(errno.ENOSPC, 'No space left on device')
-        return self._write(descriptor, data)
-
-
 @pytest.fixture
-def full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / 'bag'
-    monkeypatch.setattr(mcap_recording.os, 'write', FullDisk(folder, 30 * 2**20))
-    return folder
+def full_disk(tmp_path: Path) -> Iterator[Path]:
+    """A folder in which no file grows beyond 30 MiB, as on a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (30 * 2**20, before[1]))
+    yield tmp_path / 'bag'
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def test_on_a_full_disk_all_that_was_taken_is_kept_and_indexed(full_disk: Path) -> None:
-    made = recording(full_disk)
-    taken: list[int] = []
-
-    def write_until_full() -> None:
-        for index in range(1000):
-            taken.append(index)
-            made.write(BULK, index, 1, noise(index))
-
-    with pytest.raises(SequenceError, match='cannot be written any further: no space left'):
-        write_until_full()
-    made.close()
-    with open_bag(full_disk) as bag:
-        # The message at which the disk was full is in the reserve.
-        assert [item.log_ns for item in bag.messages([BULK])] == taken
-        assert bag.cut_off == ''
-    assert len(taken) > 30
-
-
-def test_a_full_disk_ends_the_background_writer_with_its_reason(full_disk: Path) -> None:
+def test_a_full_disk_ends_the_recording_and_what_was_written_can_be_read(full_disk: Path) -> None:
     made = recording(full_disk)
     writer = BackgroundWriter(made, 2**22, wait_when_full=True)
-    taken = sum(writer.put(BULK, 1000 + index, 1, noise(index)) for index in range(100))
-    with pytest.raises(SequenceError, match='no space left'):
+    taken = sum(writer.put(BULK, 1000 + index, 1, noise(index)) for index in range(150))
+    with pytest.raises(SequenceError, match='cannot be written any further: File too large'):
         writer.close()
     with open_bag(full_disk) as bag:
-        kept = bag.message_count
-    assert 30 < kept <= taken
-    assert kept + writer.dropped[BULK] == 100
+        kept = [item.log_ns for item in bag.messages([BULK])]
+        assert bag.message_count == len(kept) == made.counts[BULK]
+        assert 'bag_0.mcap: it is cut off at byte' in bag.cut_off
+    assert kept == [1000 + index for index in range(len(kept))]
+    assert 30 < len(kept) <= taken
+    assert len(kept) + writer.dropped[BULK] == 150
+    metadata = yaml.safe_load((full_disk / 'metadata.yaml').read_text())
+    assert metadata['rosbag2_bagfile_information']['message_count'] == len(kept)
+
+
+def test_a_killed_recorder_leaves_all_but_the_last_second(tmp_path: Path) -> None:
+    made = recording(tmp_path / 'bag')
+    for index in range(5):
+        made.write(BULK, index, 1, serialized(index))
+        if index == 2:
+            made.flush()
+    with open_bag(tmp_path / 'bag') as bag:
+        assert [item.log_ns for item in bag.messages()] == [0, 1, 2]
+        assert 'bag_0.mcap: it is cut off at byte' in bag.cut_off
 
 
 def test_a_slow_disk_is_waited_for_or_what_it_cannot_take_is_counted(

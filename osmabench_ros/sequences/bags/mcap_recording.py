@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import threading
 import time
 from collections import Counter, deque
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,124 +21,88 @@ from osmabench_ros.errors import RunError, SequenceError, needing
 from osmabench_ros.sequences.bags.bag_metadata import METADATA_FILE, FileSummary, metadata_document
 from osmabench_ros.sequences.bags.recording_report import RecordedTopic, RecordingSettings
 
-FULL = (errno.ENOSPC, errno.EDQUOT)
-RESERVE_BYTES = 16 * 2**20
+CHUNK_BYTES = 4 * 2**20
+"""About one frame; what is lost at most if the recorder is killed."""
+LIBRARY = 'osmabench_ros'
 
 
-class DiskReserve:
-    """Disk space reserved in a file, to finish other files; OSError if there is not enough."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self.used = False
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
-        try:
-            os.posix_fallocate(descriptor, 0, RESERVE_BYTES)
-        except OSError:
-            self.release()
-            raise
-        finally:
-            os.close(descriptor)
-
-    def use(self) -> bool:
-        """Free the space; false if it was freed before."""
-        if self.used:
-            return False
-        self.used = True
-        self.release()
-        return True
-
-    def release(self) -> None:
-        """Give the space back."""
-        with contextlib.suppress(OSError):
-            self._path.unlink()
-
-
-class GuardedFile:
-    """A new file that goes on for a while on its recording's reserve when the disk is full."""
-
-    def __init__(self, path: Path, reserve: DiskReserve) -> None:
-        self.path = path
-        self._reserve = reserve
-        self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
-        self._position = 0
-
-    def write(self, data: bytes | bytearray | memoryview) -> int:
-        """Write all data; OSError if the reserve is used up too, or the disk fails."""
-        rest = memoryview(data)
-        while rest:
-            try:
-                written = os.write(self._descriptor, rest)
-            except OSError as error:
-                if error.errno in FULL and self._reserve.use():
-                    continue
-                raise
-            self._position += written
-            rest = rest[written:]
-        return len(data)
-
-    def tell(self) -> int:
-        """Return how many bytes were written."""
-        return self._position
-
-    def flush(self) -> None:
-        """Do nothing; every write goes to the kernel."""
-
-    def close(self) -> None:
-        """Close the file; harmless a second time."""
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
-
-
-@dataclass
 class McapFile:
-    """A file being written, with its channels and schemas so far; its writer is started."""
+    """A file being written; a disk that fails raises an OSError."""
 
-    file: GuardedFile
-    writer: Any
-    summary: FileSummary
-    channels: dict[str, int] = field(default_factory=dict)
-    schemas: dict[str, int] = field(default_factory=dict)
-    pending_bytes: int = 0
-    written_bytes: int = 0
+    def __init__(self, path: Path, start_ns: int, compression: Any) -> None:
+        from mcap.writer import Writer
+
+        self.summary = FileSummary(path.name, start_ns, start_ns)
+        self.unwritten: Counter[str] = Counter()
+        """Messages that are only in memory, repeated ones aside."""
+        self._unwritten_bytes = 0
+        self._channels: dict[str, int] = {}
+        self._schemas: dict[str, int] = {}
+        self._file = path.open('xb')
+        self._writer = Writer(self._file, chunk_size=CHUNK_BYTES, compression=compression)
+        self._writer.start(profile='ros2', library=LIBRARY)
+        self.written_bytes = self._file.tell()
 
     @property
     def size_bytes(self) -> int:
         """Estimated size once the current chunk is written."""
-        if self.file.tell() != self.written_bytes:
-            self.written_bytes, self.pending_bytes = self.file.tell(), 0
-        return self.written_bytes + self.pending_bytes
+        return self.written_bytes + self._unwritten_bytes
 
-    def put(self, topic: RecordedTopic, log_ns: int, publish_ns: int, data: bytes) -> None:
-        """Write a message; a disk that fails raises an OSError."""
-        channel = self.channels.get(topic.topic)
-        if channel is None:
-            channel = self.channels[topic.topic] = self._channel(topic)
-        self.writer.add_message(channel, log_ns, data, publish_ns)
-        self.pending_bytes += len(data)
+    def put(
+        self,
+        topic: RecordedTopic,
+        log_ns: int,
+        publish_ns: int,
+        data: bytes,
+        *,
+        repeated: bool = False,
+    ) -> None:
+        """Write a message, with its definition if it is the first of its topic."""
+        self.unwritten[topic.topic] += not repeated
+        if topic.topic not in self._channels:
+            self._channels[topic.topic] = self._register(topic)
+        self._unwritten_bytes += len(data)
         self.summary.count(topic.topic, log_ns)
+        self._writer.add_message(self._channels[topic.topic], log_ns, data, publish_ns)
+        if self._file.tell() != self.written_bytes:
+            self.flush()
 
-    def _channel(self, topic: RecordedTopic) -> int:
+    def flush(self) -> None:
+        """Write the current chunk, so that a kill loses nothing older."""
+        self._writer.flush()
+        self.written_bytes, self._unwritten_bytes = self._file.tell(), 0
+        self.unwritten.clear()
+
+    def finish(self, metadata: Mapping[str, Any]) -> None:
+        """Write the last chunk and the index, and close the file."""
+        self.flush()
+        self._writer.add_metadata('rosbag2', {'serialized_metadata': yaml.safe_dump(metadata)})
+        self._writer.finish()
+        self.summary.size_bytes = self._file.tell()
+        self._file.close()
+
+    def abandon(self) -> None:
+        """Close a file that cannot be written, at the end of its last whole chunk."""
+        self.summary.counts -= self.unwritten
+        self.summary.size_bytes = self.written_bytes
+        with contextlib.suppress(OSError):
+            self._file.close()
+        with contextlib.suppress(OSError):
+            os.truncate(self._file.name, self.written_bytes)
+
+    def _register(self, topic: RecordedTopic) -> int:
         kind = topic.message_type
-        if kind not in self.schemas:
-            self.schemas[kind] = self.writer.register_schema(
-                kind, 'ros2msg', topic.definition.encode()
-            )
+        if kind not in self._schemas:
+            text = topic.definition.encode()
+            self._schemas[kind] = self._writer.register_schema(kind, 'ros2msg', text)
         metadata = {
             'offered_qos_profiles': yaml.safe_dump([item.to_metadata() for item in topic.qos]),
             'topic_type_hash': topic.type_hash,
         }
-        number: int = self.writer.register_channel(
-            topic.topic, 'cdr', self.schemas[kind], metadata
+        number: int = self._writer.register_channel(
+            topic.topic, 'cdr', self._schemas[kind], metadata
         )
         return number
-
-
-CHUNK_BYTES = 4 * 2**20
-"""About one frame; what is lost at most if the recorder is killed."""
-LIBRARY = 'osmabench_ros'
-RESERVE_FILE = '.reserve'
 
 
 class McapRecording:
@@ -147,69 +111,57 @@ class McapRecording:
     def __init__(
         self, directory: Path, settings: RecordingSettings, distribution: str = ''
     ) -> None:
-        self._mcap = _mcap_writer()
+        with needing('recording needs mcap and zstandard', extra('bags')):
+            import zstandard  # noqa: F401 - mcap needs it for its default compression
+            from mcap.writer import CompressionType
+        self._compression = CompressionType[settings.compression.name]
         self._directory, self._settings = directory, settings
         self._distribution = distribution
         check_folder(directory)
         claim_folder(directory)
-        try:
-            self._reserve = DiskReserve(directory / RESERVE_FILE)
-        except OSError as error:
-            raise SequenceError(
-                f'{directory} cannot be recorded to: {error.strerror}; free disk space or record '
-                'to another folder'
-            ) from error
         self._topics: dict[str, RecordedTopic] = {}
         # Publish time and data of the last messages of latched topics.
         self._latched: dict[str, deque[tuple[int, bytes]]] = {}
-        self.counts: dict[str, int] = {}
+        self.counts: Counter[str] = Counter()
+        self.lost: Counter[str] = Counter()
+        """Messages of the chunk at which the disk failed."""
         self.files: list[FileSummary] = []
         self._current: McapFile | None = None
 
     @property
     def bytes_written(self) -> int:
         """Size of all files on disk."""
-        current = self._current.file.tell() if self._current else 0
+        current = self._current.written_bytes if self._current else 0
         return sum(item.size_bytes for item in self.files) + current
 
     def add_topic(self, topic: RecordedTopic) -> None:
         """Announce a topic, or update it if publishers with other QoS appear."""
         self._topics[topic.topic] = topic
-        self.counts.setdefault(topic.topic, 0)
         if topic.repeat and topic.topic not in self._latched:
             self._latched[topic.topic] = deque(maxlen=topic.repeat)
 
     def write(self, topic: str, log_ns: int, publish_ns: int, data: bytes) -> None:
         """Write a message of an announced topic; SequenceError if the disk is full or fails."""
-        try:
-            self._file_for(log_ns).put(self._topics[topic], log_ns, publish_ns, data)
-        except OSError as error:
-            raise self._disk_error(error.strerror or str(error)) from error
+        with self._naming_disk():
+            current = self._file_for(log_ns)
+            self.counts[topic] += 1
+            current.put(self._topics[topic], log_ns, publish_ns, data)
         if topic in self._latched:
             self._latched[topic].append((publish_ns, data))
-        self.counts[topic] += 1
-        if self._reserve.used:
-            raise self._disk_error('no space left on the disk')
 
     def flush(self) -> None:
         """Write the current chunk, so that a kill loses nothing older; raises as `write`."""
-        if self._current is None or not hasattr(self._current.writer, 'flush'):
-            return  # mcap before 1.3 has none
-        try:
-            self._current.writer.flush()
-        except OSError as error:
-            raise self._disk_error(error.strerror or str(error)) from error
+        if self._current is not None:
+            with self._naming_disk():
+                self._current.flush()
 
     def close(self) -> None:
         """Finish the file and metadata.yaml; idempotent; SequenceError if the disk is full."""
-        self._reserve.use()
-        try:
+        with self._naming_disk():
             if self._current is None and not self.files:
                 self._current = self._new_file(0)  # a bag without messages is a bag
             self._finish_file()
             self._write_metadata()
-        except OSError as error:
-            raise self._disk_error(error.strerror or str(error)) from error
 
     def _file_for(self, log_ns: int) -> McapFile:
         if self._current is not None and self._is_full(self._current, log_ns):
@@ -219,7 +171,7 @@ class McapRecording:
             self._current = self._new_file(log_ns)
             for topic, latched in self._latched.items():
                 for publish_ns, data in latched:
-                    self._current.put(self._topics[topic], log_ns, publish_ns, data)
+                    self._current.put(self._topics[topic], log_ns, publish_ns, data, repeated=True)
         return self._current
 
     def _is_full(self, current: McapFile, log_ns: int) -> bool:
@@ -229,50 +181,40 @@ class McapRecording:
         return too_large or 0 < settings.max_file_s * 1e9 <= span_ns
 
     def _new_file(self, log_ns: int) -> McapFile:
-        name = f'{self._directory.name}_{len(self.files)}.mcap'
-        file = GuardedFile(self._directory / name, self._reserve)
-        writer = self._mcap.Writer(
-            file,
-            chunk_size=CHUNK_BYTES,
-            compression=self._mcap.CompressionType[self._settings.compression.name],
-        )
-        writer.start(profile='ros2', library=LIBRARY)
-        return McapFile(file, writer, FileSummary(name, log_ns, log_ns))
+        path = self._directory / f'{self._directory.name}_{len(self.files)}.mcap'
+        return McapFile(path, log_ns, self._compression)
 
     def _finish_file(self) -> None:
-        current, self._current = self._current, None
-        if current is None:
-            return
-        self.files.append(current.summary)
-        try:
-            own = metadata_document(
-                [current.summary], list(self._topics.values()), self._distribution
-            )
-            current.writer.add_metadata('rosbag2', {'serialized_metadata': yaml.safe_dump(own)})
-            current.writer.finish()
-        finally:
-            current.summary.size_bytes = current.file.tell()
-            current.file.close()
+        if self._current is not None:
+            summary = self._current.summary
+            self._current.finish(self._metadata([summary]))
+            self.files.append(summary)
+            self._current = None
+
+    def _metadata(self, files: Sequence[FileSummary]) -> dict[str, Any]:
+        return metadata_document(files, list(self._topics.values()), self._distribution)
 
     def _write_metadata(self) -> None:
-        document = metadata_document(self.files, list(self._topics.values()), self._distribution)
+        text = yaml.safe_dump(self._metadata(self.files), sort_keys=False)
+        write_text(self._directory / METADATA_FILE, text)
+
+    @contextmanager
+    def _naming_disk(self) -> Iterator[None]:
+        """Keep what is on the disk when it fails, and say why nothing more is written."""
         try:
-            write_text(self._directory / METADATA_FILE, yaml.safe_dump(document, sort_keys=False))
-        except RunError as error:
-            raise self._disk_error(str(error)) from error
-
-    def _disk_error(self, reason: str) -> SequenceError:
-        return SequenceError(
-            f'{self._directory} cannot be written any further: {reason}; what was recorded until '
-            'now is kept. Free disk space, or record to another disk'
-        )
-
-
-def _mcap_writer() -> Any:
-    with needing('recording needs mcap and zstandard', extra('bags')):
-        import mcap.writer
-        import zstandard  # noqa: F401 - mcap needs it for its default compression
-    return mcap.writer
+            yield
+        except (OSError, RunError) as error:
+            current, self._current = self._current, None
+            if current is not None:
+                current.abandon()
+                self.files.append(current.summary)
+                self.counts.subtract(current.unwritten)
+                self.lost.update(current.unwritten)
+            reason = error.strerror if isinstance(error, OSError) else error
+            raise SequenceError(
+                f'{self._directory} cannot be written any further: {reason}; what was '
+                'recorded until now is kept. Free disk space, or record to another disk'
+            ) from error
 
 
 FLUSH_PERIOD_S = 1.0
@@ -358,6 +300,7 @@ class BackgroundWriter:
                 self._recording.close()
             except SequenceError as error:
                 self._fail(error)
+            self.dropped.update(self._recording.lost)
 
     def _fail(self, error: SequenceError) -> None:
         with self._changed:
