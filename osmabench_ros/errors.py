@@ -17,6 +17,17 @@ _LONG_WORD = re.compile(r'(\S{150})\S+(\S{150})')
 """As of a path that cannot be opened because it is too long."""
 
 
+def make_printable(text: str) -> str:
+    """Return a text that may quote a file, shortened and without control characters."""
+    whole = _LONG_WORD.sub(lambda word: f'{word[1]}...{word[2]}', text)
+    printable = ''.join(
+        char if char.isprintable() or char == '\n' else ascii(char)[1:-1]
+        for char in whole[:_LONGEST_MESSAGE]
+    )
+    rest = len(whole) - _LONGEST_MESSAGE
+    return printable if rest <= 0 else f'{printable}... (and {rest} characters more)'
+
+
 class OsmabenchError(Exception):
     """Base of every error this package raises on purpose.
 
@@ -27,13 +38,7 @@ class OsmabenchError(Exception):
 
     def __str__(self) -> str:
         """Return the message, shortened and without control characters."""
-        whole = _LONG_WORD.sub(lambda word: f'{word[1]}...{word[2]}', super().__str__())
-        text = ''.join(
-            char if char.isprintable() or char == '\n' else ascii(char)[1:-1]
-            for char in whole[:_LONGEST_MESSAGE]
-        )
-        rest = len(whole) - _LONGEST_MESSAGE
-        return text if rest <= 0 else f'{text}... (and {rest} characters more)'
+        return make_printable(super().__str__())
 
 
 class OsmabenchWarning(UserWarning):
@@ -227,7 +232,7 @@ def show_warnings_as_lines() -> None:
         line: str | None = None,
     ) -> str:
         if issubclass(category, OsmabenchWarning):
-            text = f'warning: {message}'
+            text = make_printable(f'warning: {message}')
             if sys.stderr.isatty():
                 width = shutil.get_terminal_size().columns
                 text = textwrap.fill(

@@ -24,6 +24,17 @@ def test_a_message_cannot_steer_the_terminal_or_fill_it() -> None:
     assert str(ConfigError(f'{path} is missing')) == f'{path[:150]}...{path[-150:]} is missing'
 
 
+def test_a_warning_cannot_steer_the_terminal() -> None:
+    code = (
+        'import warnings\n'
+        'from osmabench_ros.errors import OsmabenchWarning, show_warnings_as_lines\n'
+        'show_warnings_as_lines()\n'
+        'warnings.warn("file \\x1b[2J.png", OsmabenchWarning)\n'
+    )
+    process = subprocess.run([sys.executable, '-c', code], capture_output=True, check=True)
+    assert process.stderr == b'warning: file \\x1b[2J.png\n'
+
+
 def test_errors_that_are_named_become_ours_and_others_pass() -> None:
     named = errors_as(ConfigError, 'a.yaml', KeyError, TypeError, remedy='write b', shown=repr)
     with pytest.raises(ConfigError, match=r"^a\.yaml: KeyError\('b'\); write b$") as caught, named:

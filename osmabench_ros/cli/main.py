@@ -20,9 +20,8 @@ from rich.markup import escape
 from typer.core import TyperCommand, TyperGroup
 
 from osmabench_ros.base.configuration import version
-from osmabench_ros.base.limits.reading import shown
 from osmabench_ros.base.progress import noticed
-from osmabench_ros.errors import OsmabenchError, show_warnings_as_lines
+from osmabench_ros.errors import OsmabenchError, make_printable, show_warnings_as_lines
 
 
 class DeferredCommand(TyperCommand):
@@ -166,8 +165,9 @@ def main(command: typer.Typer = app) -> NoReturn:
         sys.exit(error.exit_code)
     except OSError as error:
         # Of a path that the system cannot even look up, or a disk that is full or gone.
-        where = '' if error.filename is None else f'{shown(str(error.filename))}: '
-        console.print(f'[bold red]error:[/] {escape(where + (error.strerror or str(error)))}')
+        where = '' if error.filename is None else f'{error.filename}: '
+        text = make_printable(where + (error.strerror or str(error)))
+        console.print(f'[bold red]error:[/] {escape(text)}', highlight=False)
         sys.exit(OsmabenchError.exit_code)
     except InterruptedBySignalError:
         console.print('interrupted; what was finished is kept, run again to resume')
