@@ -60,6 +60,26 @@ def plain_shell(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     return monkeypatch
 
 
+def test_a_lock_that_another_user_made_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Debian sets fs.protected_regular: none creates a file anew that another has in /tmp."""
+    theirs, real = tmp_path / '20', os.open
+    theirs.touch()
+
+    def protected_open(path: Path, flags: int, *mode: int) -> int:
+        if flags & os.O_CREAT and path == theirs:
+            raise PermissionError(path)
+        return real(path, flags, *mode)
+
+    monkeypatch.setattr(os, 'open', protected_open)
+    for path in (theirs, tmp_path / '21'):
+        held = isolation.lock(path)
+        assert held is not None
+        assert isolation.lock(path) is None
+        os.close(held)
+
+
 def test_an_environment_lasts_as_long_as_its_block(plain_shell: pytest.MonkeyPatch) -> None:
     plain_shell.setenv('PATH', '/usr/bin')
     plain_shell.setenv('ROS_DOMAIN_ID', '7')

@@ -202,6 +202,7 @@ def test_memory_counts_as_of_a_new_process(stage: Stage, tmp_path: Path) -> None
     assert large.peak_memory_bytes > forked.peak_memory_bytes + (200 << 20)
 
 
+@pytest.mark.full
 @pytest.mark.gl
 @pytest.mark.slow
 def test_forked_nodes_give_the_same_bytes_as_new_ones(

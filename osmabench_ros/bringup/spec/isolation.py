@@ -131,8 +131,12 @@ def lock_folder() -> Path:
 
 def lock(path: Path) -> int | None:
     """Take a lock and return its descriptor; None if held or not to be opened; follows no link."""
+    flags = os.O_RDWR | os.O_NOFOLLOW
     try:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+        try:
+            handle = os.open(path, flags)  # Linux lets nobody create the file of another user anew
+        except FileNotFoundError:
+            handle = os.open(path, flags | os.O_CREAT, 0o666)
     except OSError:
         return None
     try:
