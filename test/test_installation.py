@@ -127,7 +127,7 @@ def test_the_command_of_the_readme_builds_a_workspace(tmp_path: Path) -> None:
 def test_a_program_starts_an_interpreter_in_a_folder_of_any_name(tmp_path: Path) -> None:
     interpreter = tmp_path / 'mein Ordner ü' / 'python'
     interpreter.parent.mkdir()
-    interpreter.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    interpreter.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
     program = tmp_path / 'program'
     template = (REPOSITORY / 'cmake' / 'script.py.in').read_text('utf-8')
     program.write_text(

@@ -24,7 +24,7 @@ def python(tmp_path: Path) -> str:
     library.mkdir()
     (library / 'habitat_sim.py').write_text("__version__ = '0.3.9'\nprint('loud library')\n")
     script = tmp_path / 'python_with_habitat'
-    script.write_text(f'#!/bin/sh\nPYTHONPATH={library} exec {sys.executable} "$@"\n')
+    script.write_text(f'#!/bin/sh\nPYTHONPATH="{library}" exec "{sys.executable}" "$@"\n')
     script.chmod(0o755)
     return str(script)
 
