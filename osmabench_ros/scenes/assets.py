@@ -7,7 +7,8 @@ import io
 import logging
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -18,20 +19,20 @@ from numpy.typing import NDArray
 
 from osmabench_ros.base.color import encoded
 from osmabench_ros.base.configuration import extra
-from osmabench_ros.base.limits.allowance import allowance, exceeded
-from osmabench_ros.base.limits.meter import memory_headroom
-from osmabench_ros.base.limits.reading import read_bytes
+from osmabench_ros.base.fence import read_in_fence
+from osmabench_ros.base.limits.reading import opened
 from osmabench_ros.errors import MissingDependencyError, OsmabenchError, SceneError
 from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT
+from osmabench_ros.geometry.point_files import element_columns
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.scenes.asset_check import (
+from osmabench_ros.scenes.asset_files import IMAGE_SUFFIXES, NEARBY, TextureSearch, files_near
+from osmabench_ros.scenes.mesh_images import (
     GLTF_SUFFIXES,
-    check_named,
+    allow_known_formats_only,
+    check_gltf,
+    check_image,
     check_textures,
-    checked_gltf,
-    warn_of_unread,
 )
-from osmabench_ros.scenes.asset_files import NEARBY, TextureSearch, files_near
 from osmabench_ros.scenes.scene import Material, Mesh
 
 Made = TypeVar('Made')
@@ -44,7 +45,9 @@ MESH_SUFFIXES = ('.glb', '.gltf', '.obj', '.ply', '.stl', '.dae', '.off')
 X_UP = np.array([[0.0, -1.0, 0.0], [0.0, 0.0, -1.0], [1.0, 0.0, 0.0]])
 """Rotation that takes Collada's X_UP (x up, -y right, z towards the viewer) to z up."""
 
-_LONGEST_COUNT = 20
+_LIBRARIES = ('numpy', 'PIL.Image', 'trimesh')
+_TEXTURE_FOLDERS = ('.', '..', 'textures', '../textures', '../materials/textures')
+_GROUP_BYTES = 2**25
 
 COLOR_LEVELS = 6
 """Vertex colours are quantised to so many levels a channel, one material a colour."""
@@ -66,42 +69,129 @@ class AssetNode:
     meshes: tuple[Mesh, ...]
 
 
-def load_nodes(
-    path: Path, *, textures: TextureSearch = NEARBY, in_child: bool = False
-) -> tuple[AssetNode, ...]:
-    """Read a mesh file node by node, here if `in_child`; SceneError if broken, or LimitError.
+def load_nodes(path: Path, *, textures: TextureSearch = NEARBY) -> tuple[AssetNode, ...]:
+    """Read a mesh file node by node in the fence; SceneError if broken, or LimitError.
 
     `textures` says what is done about those that are not near it.
     """
-    if not in_child and _is_for_child(path):
-        from osmabench_ros.scenes.limited_assets import nodes_in_child
+    roots = [str(item.absolute()) for item in textures.folders]
+    found = _read_in_fence(read_nodes, path, roots=roots, grey_if_missing=textures.grey_if_missing)
+    return tuple(
+        AssetNode(tuple(item['names']), tuple(map(mesh_of_plain, item['meshes'])))
+        for item in found
+    )
 
-        return nodes_in_child(path, textures)
+
+def load_many_meshes(paths: Sequence[Path]) -> dict[Path, tuple[Mesh, ...]]:
+    """Read mesh files together, in a tenth of the time; files with errors are left out."""
+    found: dict[Path, tuple[Mesh, ...]] = {}
+    for group in _groups(paths):
+        with suppress(OsmabenchError):
+            others = [str(path.absolute()) for path in group[1:]]
+            more = sum(path.stat().st_size for path in group[1:])
+            read = _read_in_fence(read_many, group[0], more_bytes=more, others=others)
+            for path, nodes in zip(group, read, strict=True):
+                meshes = [mesh_of_plain(mesh) for node in nodes for mesh in node['meshes']]
+                found |= {path: tuple(meshes)} if meshes else {}
+    return found
+
+
+def _groups(paths: Sequence[Path]) -> Iterator[list[Path]]:
+    group: list[Path] = []
+    size = 0
+    for path in paths:
+        size += path.stat().st_size
+        if group and size > _GROUP_BYTES:
+            yield group
+            group, size = [], path.stat().st_size
+        group.append(path)
+    if group:
+        yield group
+
+
+def painted_meshes(path: Path) -> list[tuple[Mesh, NDArray[np.uint8] | None]]:
+    """Read meshes whose colours are codes: exact vertex colours (V, 3), None with a texture."""
+    return [(mesh_of_plain(mesh), colors) for mesh, colors in _read_in_fence(read_painted, path)]
+
+
+def _read_in_fence(
+    function: Callable[..., Any], path: Path, more_bytes: int = 0, **arguments: Any
+) -> Any:
+    with opened(path, SceneError):  # names a missing file
+        pass
+    if path.suffix.lower() == '.dae' and importlib.util.find_spec('collada') is None:
+        raise MissingDependencyError(f'{path}: Collada files need pycollada; {extra("scenes")}')
+    more_bytes += _texture_bytes(path.parent)
+    return read_in_fence(function, path, libraries=_LIBRARIES, more_bytes=more_bytes, **arguments)
+
+
+def _texture_bytes(folder: Path) -> int:
+    """Return the size of the images and buffers near a mesh, which are read with it."""
+    found = {
+        os.path.realpath(entry.path): entry.stat().st_size
+        for place in _TEXTURE_FOLDERS
+        if (folder / place).is_dir()
+        for entry in os.scandir(folder / place)
+        if entry.name.lower().endswith((*IMAGE_SUFFIXES, '.bin')) and entry.is_file()
+    }
+    return sum(found.values())
+
+
+def plain_mesh(mesh: Mesh) -> dict[str, Any]:
+    """Return a mesh as the fence passes it on."""
+    return vars(mesh) | {'material': vars(mesh.material)}
+
+
+def mesh_of_plain(found: Mapping[str, Any]) -> Mesh:
+    """Undo `plain_mesh`."""
+    plain = found['material']
+    material = Material(**{**plain, 'base_color': tuple(plain['base_color'])})
+    return Mesh(**(dict(found) | {'material': material}))
+
+
+def read_many(path: Path, others: Sequence[str]) -> list[list[dict[str, Any]]]:
+    """Read the nodes of mesh files, none of one with errors, in the fence."""
+    found: list[list[dict[str, Any]]] = []
+    for item in (path, *map(Path, others)):
+        found.append([])
+        with suppress(OsmabenchError):
+            found[-1] = read_nodes(item)
+    return found
+
+
+def read_nodes(
+    path: Path, roots: Sequence[str] = (), grey_if_missing: bool = False
+) -> list[dict[str, Any]]:
+    """Read the nodes of a mesh file, in the fence."""
     # Collada's colours are sRGB, those of glTF linear; trimesh passes both on as they are.
     linear = path.suffix.lower() != '.dae'
-    return tuple(
-        _read(
-            path, lambda names, geometry: AssetNode(names, meshes_of(geometry, linear)), textures
-        )
-    )
+
+    def plain_node(names: tuple[str, ...], geometry: Any) -> dict[str, Any]:
+        meshes = [plain_mesh(mesh) for mesh in meshes_of(geometry, linear)]
+        return {'names': list(names), 'meshes': meshes}
+
+    return _read(path, plain_node, TextureSearch(tuple(map(Path, roots)), grey_if_missing))
+
+
+def read_painted(path: Path) -> list[tuple[dict[str, Any], NDArray[np.uint8] | None]]:
+    """Read meshes whose colours are codes, in the fence."""
+    groups = _read(path, lambda _, geometry: _painted(geometry))
+    return [(plain_mesh(mesh), colors) for group in groups for mesh, colors in group]
 
 
 def _read(
     path: Path, make: Callable[[tuple[str, ...], Any], Made], textures: TextureSearch = NEARBY
 ) -> list[Made]:
     """Read a mesh file and make something of the names and the geometry of each node."""
-    data, made = read_bytes(path, SceneError), []
-    try:
-        with memory_headroom(allowance().memory_bytes(len(data))):
-            for names, geometry in _geometries(path, data, textures):
-                try:
-                    made.append(make(names, geometry))
-                except (OsmabenchError, MemoryError):
-                    raise
-                except Exception as error:  # decoders of images raise whatever they meet
-                    raise SceneError(f'{path}: node "{names[0]}" is malformed: {error}') from error
-    except MemoryError as error:
-        raise exceeded(path, 'takes too much memory', 'memory_mib') from error
+    made = []
+    allow_known_formats_only()
+    for names, geometry in _geometries(path, path.read_bytes(), textures):
+        try:
+            made.append(make(names, geometry))
+        except (OsmabenchError, MemoryError):
+            raise
+        except Exception as error:  # decoders of images raise whatever they meet
+            raise SceneError(f'{path}: node "{names[0]}" is malformed: {error}') from error
     return made
 
 
@@ -113,13 +203,10 @@ def _geometries(
     kind = path.suffix.lower()
     if kind not in MESH_SUFFIXES:
         raise SceneError(f'{path} is no mesh file that is read: {", ".join(MESH_SUFFIXES)}')
-    if kind == '.ply':
-        _check_ply_counts(path, data)
     logging.getLogger('trimesh').setLevel(logging.CRITICAL)
-    is_gltf = kind in GLTF_SUFFIXES
-    check = _unchecked if is_gltf else partial(check_named, path)
-    files = files_near(path, check, textures)
-    gltf = checked_gltf(path, data, files) if is_gltf else None
+    files = files_near(path, partial(_check_file, path), textures)
+    if kind in GLTF_SUFFIXES:
+        check_gltf(path, data, files)
     frame = _collada_frame(path, data) if kind == '.dae' else np.eye(4)
     try:
         loaded = trimesh.load(
@@ -130,7 +217,7 @@ def _geometries(
             matrix, geometry_name = loaded.graph[name]
             geometry = loaded.geometry[geometry_name]
             if isinstance(geometry, trimesh.Trimesh) and len(geometry.faces):
-                _check_faces(geometry)
+                _check_complete(geometry)
                 names = _with_ancestors(str(name), loaded.graph.transforms.parents)
                 nodes.append((names, _transformed(geometry, frame @ matrix)))
     except (OsmabenchError, MemoryError):
@@ -142,36 +229,29 @@ def _geometries(
             'check that it is complete, or export it again'
         ) from error
     check_textures(path, files)
-    if gltf is not None:
-        warn_of_unread(path, gltf)
     return nodes
 
 
-def _check_ply_counts(path: Path, data: bytes) -> None:
-    """Refuse a file that claims more elements than it has bytes, before anything is allocated."""
-    header = data[: max(0, data.find(b'end_header'))]
-    for name, count in re.findall(rb'element\s+(\w+)\s+(\d+)', header):
-        if len(count) > _LONGEST_COUNT or int(count) > len(data):
-            raise SceneError(
-                f'{path} claims {count[:_LONGEST_COUNT].decode()} elements "{name.decode()}", '
-                f'but has {len(data)} bytes; export it again'
-            )
+def _check_file(path: Path, name: str, data: bytes) -> None:
+    """Refuse a broken file that a mesh file names; glTF's are checked with the file."""
+    if path.suffix.lower() not in GLTF_SUFFIXES and not name.lower().endswith('.mtl'):
+        check_image(path, name, data)
 
 
-def _unchecked(name: str, data: bytes) -> None:
-    """Take what `checked_gltf` looks at."""
-
-
-def _check_faces(geometry: Any) -> None:
-    """Refuse indices that lead elsewhere; negative ones count from the end in Python."""
+def _check_complete(geometry: Any) -> None:
+    """Refuse missing rows of PLY, and indices that negative numbers count from the end."""
+    for name, element in geometry.metadata.get('_ply_raw', {}).items():
+        element_columns(name, element)
     if not 0 <= geometry.faces.min() <= geometry.faces.max() < len(geometry.vertices):
         raise ValueError('a triangle has a vertex that is not there')
 
 
 def _collada_frame(path: Path, text: bytes) -> NDArray[np.float64]:
     """Return the map from a Collada file's own units and axes, which it names, to z-up metres."""
-    if importlib.util.find_spec('collada') is None:
-        raise MissingDependencyError(f'{path}: Collada files need pycollada; {extra("scenes")}')
+    if b'<!DOCTYPE' in text or b'<!ENTITY' in text or b'\0' in text:
+        raise SceneError(
+            f'{path} has a document type or is no UTF-8 text; export it as plain Collada'
+        )
     frame = np.eye(4)
     unit = re.search(rb'<unit\b[^>]*\bmeter\s*=\s*["\']([0-9.eE+-]+)', text)
     frame[:3, :3] = collada_axes(text) * (float(unit[1]) if unit else 1.0)
@@ -189,32 +269,11 @@ def axes_of(path: Path) -> NDArray[np.float64]:
     return WORLD_FROM_HABITAT if path.suffix.lower() in GLTF_SUFFIXES else np.eye(3)
 
 
-def painted_meshes(
-    path: Path, *, in_child: bool = False
-) -> list[tuple[Mesh, NDArray[np.uint8] | None]]:
-    """Read meshes whose colours are codes: exact vertex colours (V, 3), None with a texture."""
-    if not in_child and _is_for_child(path):
-        from osmabench_ros.scenes.limited_assets import painted_in_child
-
-        return painted_in_child(path)
-    groups = _read(path, lambda _, geometry: _painted(geometry))
-    return [item for group in groups for item in group]
-
-
 def _painted(geometry: Any) -> list[tuple[Mesh, NDArray[np.uint8] | None]]:
     if getattr(geometry.visual, 'kind', None) == 'vertex':
         colors = np.asarray(geometry.visual.vertex_colors, np.uint8)[:, :3]
         return [(_bare_mesh(geometry), colors)]
     return [(mesh, None) for mesh in meshes_of(geometry)]
-
-
-def _is_for_child(path: Path) -> bool:
-    from osmabench_ros.scenes.limited_assets import SUFFIXES
-
-    # A missing file or library is named here.
-    suffix = path.suffix.lower()
-    readable = suffix != '.dae' or importlib.util.find_spec('collada') is not None
-    return suffix in SUFFIXES and readable and os.path.isfile(path)
 
 
 def _with_ancestors(name: str, parents: Mapping[str, str]) -> tuple[str, ...]:

@@ -198,6 +198,7 @@ class _SceneReader:
         labels: LabelSet,
         rooms: tuple[Room, ...],
     ) -> list[SceneObject]:
+        self.templates.read_meshes(str(item.get('template_name', '')) for item in rigid)
         seen: Counter[str] = Counter()
         objects = []
         entries = [(self._rigid, 'objects', item) for item in rigid]

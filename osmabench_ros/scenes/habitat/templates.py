@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from osmabench_ros.errors import SceneError, errors_as
 from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT, object_pose_from_habitat
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.asset_files import file_within, resolved
-from osmabench_ros.scenes.assets import linearly_mapped, load_meshes
+from osmabench_ros.scenes.assets import linearly_mapped, load_many_meshes, load_meshes
 from osmabench_ros.scenes.habitat.dataset import NAME_TOKEN, HabitatDataset
 from osmabench_ros.scenes.scene import Mesh
 from osmabench_ros.scenes.scene_files import number, rotation_of, vector
@@ -52,6 +53,7 @@ class Templates:
     def __init__(self, dataset: HabitatDataset) -> None:
         self.dataset = dataset
         self._known: dict[tuple[bool, str], Template] = {}
+        self._meshes: dict[Path, tuple[Mesh, ...]] = {}
         self._digest = hashlib.sha256()
 
     @property
@@ -64,6 +66,16 @@ class Templates:
         with errors_as(SceneError, str(wanted_by), SceneError):
             self._digest.update(read_bytes(path, SceneError))
 
+    def read_meshes(self, names: Iterable[str]) -> None:
+        """Read the meshes of object templates together; files with errors are left to `read`."""
+        assets: dict[Path, None] = {}
+        for name in filter(None, names):
+            config, folder = self.dataset.template('objects', name)
+            with suppress(SceneError):
+                file = self.dataset.file(folder, str(config.get('render_asset')), name)
+                assets |= {file: None} if file.is_file() else {}
+        self._meshes = load_many_meshes(list(assets))
+
     def read(self, name: str, where: str, is_stage: bool = False) -> Template:
         """Return a template by name; SceneError, which begins with `where`, if it is broken."""
         if (is_stage, name) not in self._known:
@@ -72,7 +84,7 @@ class Templates:
                 raise SceneError(f'{where}: template "{name}" has no "render_asset"')
             asset = self.dataset.file(folder, str(config['render_asset']), where)
             with errors_as(SceneError, str(where), SceneError):
-                meshes = load_meshes(asset)
+                meshes = self._meshes.pop(asset, ()) or load_meshes(asset)
             self.count(asset, folder)
             root = self.dataset.path.parent
             found = Template(config, folder, meshes, _frame(config, where), root)

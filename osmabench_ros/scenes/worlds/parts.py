@@ -17,9 +17,9 @@ from numpy.typing import ArrayLike
 from osmabench_ros.errors import MissingFileError, SceneError
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.scenes.assets import mesh_of_plain
 from osmabench_ros.scenes.ground_truth import sizes_of
 from osmabench_ros.scenes.lights import Light, LightKind
-from osmabench_ros.scenes.limited_assets import mesh_of_plain
 from osmabench_ros.scenes.primitives import plane
 from osmabench_ros.scenes.scene import Mesh, Scene, SceneObject
 from osmabench_ros.semantics.labels import (

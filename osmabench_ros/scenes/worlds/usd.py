@@ -20,9 +20,8 @@ from osmabench_ros.base.limits.reading import naming_errors, read_bytes, shown
 from osmabench_ros.errors import MissingDependencyError, OsmabenchWarning, SceneError
 from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT
 from osmabench_ros.scenes.asset_files import leads_into
-from osmabench_ros.scenes.assets import linearly_mapped, submesh
+from osmabench_ros.scenes.assets import linearly_mapped, plain_mesh, submesh
 from osmabench_ros.scenes.lights import LightKind
-from osmabench_ros.scenes.limited_assets import plain_mesh
 from osmabench_ros.scenes.scene import Mesh, Scene
 from osmabench_ros.scenes.worlds.parts import (
     DEFAULT_OPTIONS,

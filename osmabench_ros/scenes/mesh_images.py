@@ -1,0 +1,137 @@
+"""Checks the images of mesh files, because trimesh passes over broken ones without a word."""
+
+from __future__ import annotations
+
+import base64
+import json
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from osmabench_ros.base.limits.images import FORMATS, undecoded_image
+from osmabench_ros.base.limits.reading import shown
+from osmabench_ros.errors import LimitError, MissingFileError, OsmabenchWarning, SceneError
+from osmabench_ros.scenes.asset_files import IMAGE_SUFFIXES
+
+GLTF_SUFFIXES = ('.glb', '.gltf')
+
+COMPRESSED_MAGIC = (b'\xabKTX 20\xbb', b'sB')
+"""First bytes of KTX 2 and Basis, formats for graphics cards, which are not decoded here."""
+
+COMPRESSED_TYPES = ('image/ktx2', 'image/basis', 'image/x-basis')
+
+_GLB_HEADER, _CHUNK_HEADER = 12, 8
+
+
+def allow_known_formats_only() -> None:
+    """Let Pillow decode known formats only in this process; it runs Ghostscript on PostScript."""
+    from PIL import Image
+
+    Image.init()
+    Image.ID[:] = [name for name in Image.ID if name in FORMATS]
+
+
+def check_image(path: Path, name: str, data: bytes, mime_type: str = '') -> None:
+    """Raise a SceneError for a broken image of a mesh file; KTX 2 and Basis are not checked."""
+    if data.startswith(COMPRESSED_MAGIC):
+        return
+    try:
+        if data and mime_type in COMPRESSED_TYPES:
+            raise ValueError(f'its type is {mime_type}, but its content is not')
+        image = undecoded_image(data, 'it', SceneError)
+        if image.format == 'PNG':
+            image.verify()  # its checksums find as much damage as decoding, much faster
+        else:
+            image.draft('RGB', (1, 1))  # a JPEG is read to its end, but not drawn in full
+            image.load()
+    except LimitError:
+        raise
+    except Exception as error:  # decoders raise whatever they meet in damaged data
+        raise SceneError(
+            f'{path}: texture "{name}" cannot be decoded: {error}; replace it by a complete PNG '
+            'or JPEG, or take it out of the file'
+        ) from error
+
+
+def check_textures(path: Path, files: Any) -> None:
+    """Raise a SceneError, with the name, for a missing or broken texture of a mesh file."""
+    if gone := [name for name in files.missing if name.lower().endswith(IMAGE_SUFFIXES)]:
+        raise missing_texture(path, gone[0])
+    if files.faults:
+        raise files.faults[0]
+
+
+def missing_texture(path: Path, name: str) -> MissingFileError:
+    """Return the error of a texture that is nowhere."""
+    return MissingFileError(
+        f'{path} names the texture {shown(name)}, which is not near it; put it there, or take it '
+        'out of the file'
+    )
+
+
+def check_gltf(path: Path, data: bytes, files: Any) -> None:
+    """Check the images of a glTF file, and warn of images and skins that are not read."""
+    try:
+        header, binary = _parts(data)
+        images = list(_images(header, binary, files.get))
+        skinned = [
+            str(node.get('name', number))
+            for number, node in enumerate(header.get('nodes', ()))
+            if 'skin' in node and 'mesh' in node
+        ]
+    except FileNotFoundError:
+        raise missing_texture(path, files.missing[-1]) from None
+    except Exception as error:  # anything may be anywhere in a damaged document
+        raise SceneError(
+            f'{path}: {type(error).__name__}: {error}; export the file again'
+        ) from error
+    for image in images:
+        check_image(path, *image)
+    if any(content.startswith(COMPRESSED_MAGIC) for _, content, _ in images):
+        _warn(
+            f'{path}: textures in Basis or KTX 2 format are not decoded; they are grey in the '
+            'simulator "opengl". Use a file with PNG or JPEG, or the simulator "habitat"'
+        )
+    if skinned:
+        more = f' (and {len(skinned) - 1} more)' if len(skinned) > 1 else ''
+        _warn(
+            f'{path}: node "{skinned[0]}"{more} has a skin, which is not read; it stands in its '
+            'bind pose. Apply the pose to the mesh before the export'
+        )
+
+
+def _parts(data: bytes) -> tuple[dict[str, Any], bytes]:
+    """Return the JSON of a glTF or GLB file, and the data that a GLB holds."""
+    if data[:4] != b'glTF':
+        return json.loads(data), b''
+    start = _GLB_HEADER + _CHUNK_HEADER
+    end = start + int.from_bytes(data[_GLB_HEADER : _GLB_HEADER + 4], 'little')
+    return json.loads(data[start:end]), data[end + _CHUNK_HEADER :]
+
+
+def _images(
+    header: Mapping[str, Any], binary: bytes, read: Callable[[str], bytes]
+) -> Iterator[tuple[str, bytes, str]]:
+    """Yield the name, content and type of each image."""
+
+    def content(uri: str) -> bytes:
+        if not uri.startswith('data:'):
+            return read(uri)
+        return base64.b64decode(uri.partition(',')[2], validate=True)
+
+    for number, image in enumerate(header.get('images', ())):
+        uri, name = image.get('uri', ''), str(image.get('name') or number)
+        if uri:
+            data = content(uri)
+            name = name if uri.startswith('data:') else uri
+        else:
+            view = header['bufferViews'][image['bufferView']]
+            source = header['buffers'][view['buffer']].get('uri')
+            start, length = view.get('byteOffset', 0), view['byteLength']
+            data = (binary if source is None else content(source))[start : start + length]
+        yield name, data, str(image.get('mimeType', ''))
+
+
+def _warn(text: str) -> None:
+    warnings.warn(text, OsmabenchWarning, stacklevel=2)
