@@ -3,8 +3,7 @@
 #
 #   sbatch --nodes=4 slurm.sh my_config.yaml --out /shared/runs
 #
-# Arguments are those of osmabench run; with --array=1-20, each task of the array is a shard. What a
-# time limit cuts off goes on with the same command.
+# Arguments are those of osmabench run. What a time limit cuts off goes on with the same command.
 #SBATCH --job-name=osmabench
 #SBATCH --ntasks-per-node=1
 #SBATCH --exclusive
@@ -26,5 +25,4 @@ others=$((SLURM_JOB_NUM_NODES - 1))
 if ((others)); then
     srun --nodes=$others --ntasks=$others --exclude="$head" "${start[@]}" --address "$address" &
 fi
-shard=${SLURM_ARRAY_TASK_ID:+--shard=$SLURM_ARRAY_TASK_ID/$SLURM_ARRAY_TASK_COUNT}
-osmabench run "$@" ${shard:+"$shard"} --cluster "$address"
+osmabench run "$@" --cluster "$address"

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 Folders = Annotated[
     list[Path], typer.Argument(metavar='OUT...', help='Folders of runs, or folders of those.')
 ]
+Folder = Annotated[Path, typer.Argument(metavar='OUT', help='Folder of the runs of a matrix.')]
 AsJson = Annotated[bool, typer.Option('--json', help='Print JSON for programs.')]
 
 STYLES = {
@@ -56,6 +57,14 @@ def _matrices(folders: list[Path]) -> list[MatrixOnDisk]:
     return list(found.values())
 
 
+def _matrix(folder: Path) -> MatrixOnDisk:
+    matrices = _matrices([folder])
+    if len(matrices) > 1:
+        names = ', '.join(item.root.name for item in matrices)
+        raise RunError(f'{folder} holds several matrices; name the folder of one of {names}')
+    return matrices[0]
+
+
 def _counts(runs: list[RunOnDisk]) -> dict[str, int]:
     counted = Counter(run.state.value for run in runs)
     return {state: counted[state] for state in STYLES}
@@ -87,19 +96,11 @@ def _print(matrix: MatrixOnDisk, runs: list[RunOnDisk]) -> None:
 
 
 def report(
-    folders: Folders,
+    folder: Folder,
     out: Annotated[
         Path | None,
-        typer.Option(help='Folder of the report; by default that of the runs, if it is one.'),
+        typer.Option(help='Folder of the report; by default that of the runs.'),
     ] = None,
-    allow_different: Annotated[
-        bool,
-        typer.Option(
-            '--allow-different',
-            help='Take folders of different configurations, inputs or versions; mappers then '
-            'bear the names of their folders.',
-        ),
-    ] = False,
     reference: Annotated[
         str,
         typer.Option(
@@ -107,7 +108,7 @@ def report(
         ),
     ] = '',
 ) -> None:
-    """Build the report again, also of a part of the runs, or of several folders together.
+    """Build the report again, also of a part of the runs.
 
     Nothing is run or scored. Exits as osmabench run does; runs without figures count as failed.
     """
@@ -115,25 +116,17 @@ def report(
     from osmabench_ros.reports.rebuilding import rebuild_report
     from osmabench_ros.reports.terminal import print_report
 
-    matrices = _matrices(folders)
+    matrix = _matrix(folder)
     with shown_progress() as progress:
-        made = rebuild_report(
-            matrices,
-            out,
-            allow_different=allow_different,
-            reference=reference,
-            progress=progress,
-        )
-    # Of folders that differ none is judged.
-    requirements = () if allow_different else matrices[0].config.requirements
-    print_report(made, out or matrices[0].root, requirements=requirements)
+        made = rebuild_report(matrix, out, reference=reference, progress=progress)
+    print_report(made, out or matrix.root, requirements=matrix.config.requirements)
     exit_with_verdict(made)
     if not made.passed:
         raise RunError('not every run has figures yet; osmabench status says which')
 
 
 def export(
-    folder: Annotated[Path, typer.Argument(metavar='OUT', help='Folder of the runs of a matrix.')],
+    folder: Folder,
     to: Annotated[Path, typer.Option(help='Folder of the files.')] = Path('export'),
     suites: Annotated[
         list[str] | None,
@@ -149,9 +142,5 @@ def export(
     from osmabench_ros.reports.export import export_matrix
 
     check_folder(to, Existing.MERGE)
-    matrices = _matrices([folder])
-    if len(matrices) > 1:
-        names = ', '.join(item.root.name for item in matrices)
-        raise RunError(f'{folder} holds several matrices; name the folder of one of {names}')
-    for file in export_matrix(matrices[0], to, suites or ()):
+    for file in export_matrix(_matrix(folder), to, suites or ()):
         typer.echo(file)

@@ -17,7 +17,6 @@ from osmabench_ros.errors import ConfigError, RequirementError, RunError, needin
 if TYPE_CHECKING:
     from osmabench_ros.runs.config import MatrixConfig
     from osmabench_ros.runs.results.report_model import MatrixReport
-    from osmabench_ros.runs.shard import Shard
 
 Out = Annotated[Path, typer.Option(help='Folder that gets a folder of results a configuration.')]
 Fresh = Annotated[
@@ -36,13 +35,6 @@ def run(
     fresh: Fresh = False,
     rerun: RerunFile = None,
     overwrite: Overwrite = False,
-    shard: Annotated[
-        str,
-        typer.Option(
-            metavar='I/N',
-            help='Run one of N parts, into OUT/NAME.shard-I-of-N; parts may run at once.',
-        ),
-    ] = '',
     jobs: Jobs = None,
     cluster: Annotated[
         str,
@@ -72,15 +64,13 @@ def run(
     completed and every threshold under `requirements:` holds.
     """
     from osmabench_ros.runs.config import load_config, with_scene
-    from osmabench_ros.runs.shard import Shard
 
     settings = load_config(config)
     settings = with_scene(settings, scene, 0) if scene else settings
-    part = Shard.of_text(shard) if shard else None
     if dry_run:
         from osmabench_ros.runs.dry_run import expected_work
 
-        for line in expected_work(settings, out, part):
+        for line in expected_work(settings, out):
             typer.echo(line)
         return
     if cluster and jobs is not None:
@@ -88,7 +78,7 @@ def run(
     if upload and not cluster:
         raise ConfigError('--upload is for runs on a --cluster')
     nodes = {'address': cluster, 'tries': tries, 'upload': upload} if cluster else None
-    _run(settings, out, fresh, rerun, overwrite, jobs, part, nodes)
+    _run(settings, out, fresh, rerun, overwrite, jobs, nodes)
 
 
 def demo(
@@ -122,7 +112,6 @@ def _run(
     rerun: Path | None,
     overwrite: bool,
     jobs: int | None,
-    shard: Shard | None = None,
     nodes: Mapping[str, Any] | None = None,
 ) -> None:
     with needs_ros():
@@ -131,18 +120,16 @@ def _run(
     from osmabench_ros.reports.rerun.rerun_export import record_runs
     from osmabench_ros.reports.terminal import print_report
     from osmabench_ros.runs.results.report_model import Status
-    from osmabench_ros.runs.shard import results_root
 
     if rerun is not None:
         check_file(rerun, overwrite=overwrite)
-    root = results_root(config, out, shard)
+    root = out / config.name
     with shown_progress() as progress:
         report = run_matrix(
             config,
             out,
             fresh=fresh,
             jobs=jobs,
-            shard=shard,
             cluster=None if nodes is None else Cluster(**nodes),
             progress=progress,
         )

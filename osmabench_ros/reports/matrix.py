@@ -30,13 +30,11 @@ from osmabench_ros.runs.results.report_model import (
     Record,
     RunReport,
     Status,
-    for_part,
     partial_fault,
     unmet,
 )
 from osmabench_ros.runs.results.results_folder import PAGES
 from osmabench_ros.runs.run_warnings import noted_warnings
-from osmabench_ros.runs.shard import ShardPart
 from osmabench_ros.vqa.scores import common_accuracies
 
 _MOST_NAMED = 3
@@ -54,14 +52,12 @@ def write_csv(report: MatrixReport, path: Path) -> Path:
 class Origin:
     """What a report that is built again has to say about where it is from.
 
-    The digest of the configuration as it was run, the runs that have no report yet, notes, and
-    the part of the matrix that the report is of.
+    The digest of the configuration as it was run, the runs that have no report yet, and notes.
     """
 
     config_digest: str
     unfinished: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    part: ShardPart | None = None
 
 
 def write_matrix_report(
@@ -137,20 +133,16 @@ def _matrix_report(
     judged: Sequence[Record],
     origin: Origin,
 ) -> MatrixReport:
-    required = config.requirements
-    if origin.part is not None:
-        required = for_part(required, plans)
     may_be_partial = {plan.identity.run_id for plan in plans if plan.mapper.allow_partial}
     partial = [run.run_id for run in runs if not run.map_complete]
     failed = (
         *(partial_fault(run_id) for run_id in partial if run_id not in may_be_partial),
-        *unmet(required, tuple(judged)),
+        *unmet(config.requirements, tuple(judged)),
     )
     complete = all(run.status is Status.COMPLETE for run in runs)
     return MatrixReport(
         name=config.name,
         passed=complete and not failed and not origin.unfinished,
-        part=origin.part,
         runs=tuple(runs),
         failed_requirements=failed,
         versions=versions(),

@@ -130,8 +130,7 @@ def print_report(
     for warning in report.warnings[:MOST_LISTED]:
         console.print(f'[yellow]warning:[/] {escape(warning)}', highlight=False, soft_wrap=True)
     verdict = f'[{"green" if report.passed else "red"}]{report.verdict(requirements)}[/]'
-    part = f' ({report.part.description})' if report.part else ''
-    console.print(f'{report.name}{part}: {verdict}')
+    console.print(f'{report.name}: {verdict}')
     page = escape(str(directory / 'report.html'))
     console.print(f'[dim]{page}[/]', highlight=False, soft_wrap=True)
 

@@ -11,7 +11,6 @@ from osmabench_ros.runs.evaluate.evaluation import made_suites
 from osmabench_ros.runs.expected_power import expected_power
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.prepare.preparation import Preparation
-from osmabench_ros.runs.shard import Shard, results_root
 from osmabench_ros.suites.hypo3d.suite import hypo3d_options
 from osmabench_ros.suites.suite import models_asked_by
 
@@ -19,19 +18,16 @@ MAPPED_BESIDE = 'hypo3d maps changed scenes beside these runs, which are chosen 
 
 
 @nothing_asked()
-def expected_work(config: MatrixConfig, out: Path, shard: Shard | None = None) -> list[str]:
+def expected_work(config: MatrixConfig, out: Path) -> list[str]:
     """Return the planned work, a line each; loads the scenes, writes nothing."""
     preparation = Preparation()
     preparation.check_names(config)
     preparation.check_mappers(config)
-    plans, part = preparation.plans(config, results_root(config, out, shard)), []
+    plans = preparation.plans(config, out / config.name)
     power = expected_power(plan.identity for plan in plans)
-    if shard is not None:
-        part = [shard.part(plans).description]
-        plans = shard.plans(plans)
     beside = hypo3d_options(config.suites)
     later = [MAPPED_BESIDE] if beside and (beside.remap or beside.live_maps_every) else []
-    return [*part, *(_of_run(plan) for plan in plans), *later, *_of_models(config, plans), *power]
+    return [*map(_of_run, plans), *later, *_of_models(config, plans), *power]
 
 
 def _of_run(plan: RunPlan) -> str:

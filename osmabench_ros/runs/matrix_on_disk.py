@@ -23,7 +23,6 @@ from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.results.report_model import RunReport
 from osmabench_ros.runs.results.results_folder import MANIFEST, is_held
 from osmabench_ros.runs.run_on_disk import PlansOfRuns, is_run_name
-from osmabench_ros.runs.shard import ShardPart
 
 FAILURE = 'failure.json'
 """Of a run that failed: its report, with the error."""
@@ -94,12 +93,6 @@ class MatrixOnDisk:
     def inputs(self) -> Mapping[str, str]:
         """Digests of what the results depend on besides the configuration."""
         return self._manifest.get('inputs') or {}
-
-    @cached_property
-    def part(self) -> ShardPart | None:
-        """The part of the matrix that the folder is for, None for the whole."""
-        given = self._manifest.get('part')
-        return None if given is None else validated(ShardPart, given, str(self.root / MANIFEST))
 
     @cached_property
     def run_ids(self) -> tuple[str, ...]:

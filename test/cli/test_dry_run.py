@@ -45,18 +45,6 @@ def test_it_says_what_so_many_scenes_or_paths_can_show(tmp_path: Path) -> None:
     assert dry_run(tmp_path, scenes=scenes)[-1] == 'no language model is asked'
 
 
-def test_it_lists_the_runs_of_a_shard(tmp_path: Path) -> None:
-    seeds = {'path': [1, 2], 'method': [1, 2]}
-    lines = dry_run(tmp_path, '--shard', '2/2', seeds=seeds)
-    assert lines[:3] == [
-        'part 2/2 of the matrix: 2 of 4 runs',
-        'apartment.seed_3.baseline.oracle.opengl.3-p2-m1: to do',
-        'apartment.seed_3.baseline.oracle.opengl.3-p2-m2: to do',
-    ]
-    with pytest.raises(ConfigError, match='has 4 runs, and no more parts'):
-        dry_run(tmp_path, '--shard', '2/5', seeds=seeds)
-
-
 @pytest.mark.parametrize('model', ['openai:m', 'gemini:m'])
 def test_it_needs_no_key(tmp_path: Path, model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ('OPENAI_API_KEY', 'GEMINI_API_KEY', 'GOOGLE_API_KEY', 'OPENAI_BASE_URL'):

@@ -10,7 +10,7 @@ from osmabench_ros.reports.matrix import write_matrix_report
 from osmabench_ros.runs.matrix_on_disk import FAILURE, MatrixOnDisk, note_runs
 from osmabench_ros.runs.plan import config_digest, plan_runs
 from osmabench_ros.runs.results.report_model import Status
-from osmabench_ros.simulation.conditions import load_condition
+from osmabench_ros.runs.results.run_manifest import config_of_run
 
 INPUTS = {'version of osmabench_ros': '1', f'scene {SCENE_KEY}': 'a'}
 
@@ -30,13 +30,7 @@ def left_by_a_command(matrix: Matrix, root: Path) -> MatrixOnDisk:
     for plan, report in zip(plans, matrix.report.runs, strict=True):
         if report.status is Status.FAILED:
             write_json(plan.directory / FAILURE, report.model_dump(mode='json'))
-        with_versions(plan.directory, numpy='2.0')
+        data = {'dataset': 'boxes', 'scene': 'room', 'config': config_of_run(plan)}
+        write_json(plan.directory / 'manifest.json', {**data, 'versions': {'numpy': '2.0'}})
     write_matrix_report(settings, plans, matrix.report.runs, root)
     return MatrixOnDisk(root)
-
-
-def with_versions(run: Path, **versions: str) -> None:
-    """Write the manifest of a run that was scored with some versions."""
-    condition = load_condition(run.name.split('.')[2]).model_dump(mode='json')
-    data = {'dataset': 'boxes', 'scene': 'room', 'config': {'condition': condition}}
-    write_json(run / 'manifest.json', {**data, 'versions': versions})

@@ -39,7 +39,7 @@ def large(matrix: Matrix, tmp_path_factory: pytest.TempPathFactory) -> MatrixOnD
         patch.setattr('osmabench_ros.reports.rebuilding.MOST_ON_ONE_PAGE', 5)
         patch.setattr(reports, 'RUNS_A_PAGE', 2)
         patch.setattr(paged, 'RUNS_A_PAGE', 2)
-        rebuild_report([MatrixOnDisk(found.root)])
+        rebuild_report(MatrixOnDisk(found.root))
     return MatrixOnDisk(found.root)
 
 
@@ -139,6 +139,6 @@ def test_a_threshold_on_a_class_is_judged_all_the_same(large: MatrixOnDisk) -> N
 
 def test_a_report_on_one_page_leaves_no_other_pages(large: MatrixOnDisk, tmp_path: Path) -> None:
     (large.root / PAGES / 'notes.txt').write_text('mine')
-    rebuild_report([large])
+    rebuild_report(large)
     assert [item.name for item in (large.root / PAGES).glob('[!.]*')] == ['notes.txt']
     assert 'id="headline-table"' in (large.root / 'report.html').read_text()

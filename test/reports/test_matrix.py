@@ -8,13 +8,11 @@ from rich.console import Console
 
 from osmabench_ros.base.files import write_json
 from osmabench_ros.base.owned_folder import claim_folder
-from osmabench_ros.reports.matrix import Origin, write_matrix_report
+from osmabench_ros.reports.matrix import write_matrix_report
 from osmabench_ros.reports.terminal import print_report
 from osmabench_ros.runs.config import Requirement
-from osmabench_ros.runs.plan import config_digest
 from osmabench_ros.runs.results.report_model import MatrixReport, Status
 from osmabench_ros.runs.results.results_folder import PAGES
-from osmabench_ros.runs.shard import ShardPart
 
 
 def test_json_csv_and_page_lie_side_by_side(written: MatrixReport, matrix: Matrix):
@@ -56,35 +54,6 @@ def test_thresholds_of_time_are_held_against_the_timings_of_the_runs(matrix: Mat
     assert failures('no_such', at_least=0) == (
         f'timing no_such >= 0 mapper {identity.mapper}: no such metric was computed',
     )
-
-
-def test_the_report_of_a_part_says_so_and_judges_its_own_runs(matrix: Matrix, tmp_path):
-    root = shutil.copytree(matrix.root, tmp_path / 'matrix')
-    plans = [dataclasses.replace(plan, root=root) for plan in matrix.plans]
-    here = [plan for plan in plans if plan.identity.mapper == 'oracle']
-    ids = tuple(plan.identity.run_id for plan in here)
-    runs = [run for run in matrix.report.runs if run.run_id in ids]
-    figure = {'suite': 'osma_segmentation', 'mode': 'strict', 'metric': 'macc', 'at_least': 0.1}
-    required = tuple(Requirement(**figure, mapper=name) for name in ('oracle', 'noisy_oracle'))
-    settings = config().model_copy(update={'requirements': required})
-    here = [dataclasses.replace(plan, config=settings) for plan in here]
-    part = ShardPart(shard='1/2', runs=ids, of=len(plans))
-
-    whole = write_matrix_report(settings, here, runs, root)
-    assert whole.part is None
-    assert len(whole.failed_requirements) == 1, 'of a mapper that was not run'
-    report = write_matrix_report(
-        settings, here, runs, root, Origin(config_digest(settings), part=part)
-    )
-    assert report.failed_requirements == ()
-    text = f'part 1/2 of the matrix: {len(ids)} of {len(plans)} runs'
-    assert json.loads((root / 'report.json').read_text())['part']['runs'] == list(ids)
-    page = (root / 'report.html').read_text()
-    assert text in page
-    assert '1 of 1 requirements hold' in page
-    console = Console(file=io.StringIO(), width=80)
-    print_report(report, root, console)
-    assert f'({text})' in console.file.getvalue()
 
 
 def test_warnings_of_runs_are_on_the_page_and_in_the_terminal(matrix: Matrix, tmp_path):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import math
 import os
 import resource
 import shutil
@@ -54,9 +53,9 @@ OPEN_FILES = 256
 MODEL_KEYS = {'gemini': GEMINI_KEYS, 'openai': (OPENAI_KEY,)}
 
 
-def check_run(config: MatrixConfig, out: Path, *, shards: int = 1) -> None:
+def check_run(config: MatrixConfig, out: Path) -> None:
     """Refuse a configuration that cannot run here, and name all that is missing; warn of less."""
-    findings = examine_run(config, out, shards=shards)
+    findings = examine_run(config, out)
     failed = [item for item in findings if item.level is Severity.FAILED]
     if failed:
         reasons = '; '.join(f'{item.part}: {item.detail} ({item.remedy})' for item in failed)
@@ -70,8 +69,8 @@ def check_run(config: MatrixConfig, out: Path, *, shards: int = 1) -> None:
             warnings.warn(text, OsmabenchWarning, stacklevel=2)
 
 
-def examine_run(config: MatrixConfig, out: Path, *, shards: int = 1) -> list[Finding]:
-    """Check everything that a run of a configuration, or one of its shards, needs, in a moment."""
+def examine_run(config: MatrixConfig, out: Path) -> list[Finding]:
+    """Check everything that a run of a configuration needs, in a moment."""
     looks: list[Callable[[], list[Finding]]] = [
         _modules,
         lambda: _simulator(config),
@@ -79,7 +78,7 @@ def examine_run(config: MatrixConfig, out: Path, *, shards: int = 1) -> list[Fin
         lambda: _scenes(config),
         lambda: _files(config),
         lambda: _model_keys(config),
-        lambda: _disk(config, out, shards),
+        lambda: _disk(config, out),
         _domain,
         lambda: _shared_memory(config),
         _open_files,
@@ -219,13 +218,11 @@ def _may_need_no_key(model: str, base_url: str) -> bool:
     return model.startswith('openai:') and server_address('openai', base_url) != OPENAI_SERVER
 
 
-def _disk(config: MatrixConfig, out: Path, shards: int) -> list[Finding]:
+def _disk(config: MatrixConfig, out: Path) -> list[Finding]:
     paths = len(config.seeded_scenes)
     repetitions = max(1, len(config.seeds.method))
     runs = paths * len(config.conditions) * len(config.mappers) * repetitions
-    # The largest shard.
-    scenes, runs = (math.ceil(count / shards) for count in (paths, runs))
-    needed = scenes * SCENE_BYTES + runs * RUN_BYTES
+    needed = paths * SCENE_BYTES + runs * RUN_BYTES
     folder = nearest_folder(out / config.name)
     free = shutil.disk_usage(folder).free
     detail = f'{free // MIB} MiB free at {folder}, {runs} runs take about {needed // MIB} MiB'

@@ -29,7 +29,6 @@ from osmabench_ros.runs.plan import RunPlan, config_digest
 from osmabench_ros.runs.prepare.preparation import Preparation
 from osmabench_ros.runs.results.report_model import MatrixReport, RunReport, Status
 from osmabench_ros.runs.results.results_folder import check_results, claim, held
-from osmabench_ros.runs.shard import Shard, ShardPart, results_root
 
 
 def run_matrix(
@@ -38,7 +37,6 @@ def run_matrix(
     *,
     fresh: bool = False,
     jobs: int | None = 1,
-    shard: Shard | None = None,
     cluster: Cluster | None = None,
     nodes: NodeProcesses | None = None,
     progress: Progress,
@@ -47,44 +45,41 @@ def run_matrix(
 
     Results go to a folder of `out` with the name of the configuration; stages that are done stay
     done, unless `fresh` moves them to ``previous/``. `jobs` bounds the runs at once, None for as
-    many as cores and memory allow; on a `cluster`, Ray decides. A `shard` is a part of the matrix
-    in a folder of its own. A run that failed is in the report with its error; the others go on.
-    Runs that go one after another take `nodes` that earlier matrices left, and leave theirs there.
+    many as cores and memory allow; on a `cluster`, Ray decides. A run that failed is in the report
+    with its error; the others go on. Runs that go one after another take `nodes` that earlier
+    matrices left, and leave theirs there.
 
-    Raises ConfigError, before any minute is spent, if a name in the configuration is unknown or
-    there are more shards than runs; RunError if the folder is in use, cannot be written to, or
+    Raises ConfigError, before any minute is spent, if a name in the configuration is unknown;
+    RunError if the folder is in use, cannot be written to, or
     holds results of another configuration or of inputs that changed since.
     """
-    root = results_root(config, out.absolute() if cluster else out, shard)
+    root = (out.absolute() if cluster else out) / config.name
     check_folder(root, Existing.MERGE)
     preparation = Preparation()
     preparation.check_names(config)
-    check_run(config, out, shards=1 if shard is None else shard.count)
+    check_run(config, out)
     preparation.check_mappers(config)
     capacity = capacity_here()
     if cluster is None:
         capacity.check(config)
     plans = preparation.plans(config, root)
-    part = None if shard is None else shard.part(plans)
-    plans = plans if shard is None else shard.plans(plans)
     with ExitStack() as stack:
         stack.enter_context(held(root))
         if nodes is None:
             nodes = NodeProcesses()
             stack.enter_context(closing(nodes))
         inputs = input_digests(config, preparation.digests(config))
-        claim(root, config, inputs, fresh=fresh, part=part)
+        claim(root, config, inputs, fresh=fresh)
         check_results(root, plans)
         note_runs(root, plans)
         return _run_all(
-            config, plans, part, preparation, capacity, jobs, cluster, nodes, progress, fresh=fresh
+            config, plans, preparation, capacity, jobs, cluster, nodes, progress, fresh=fresh
         )
 
 
 def _run_all(
     config: MatrixConfig,
     plans: list[RunPlan],
-    part: ShardPart | None,
     preparation: Preparation,
     capacity: Capacity,
     jobs: int | None,
@@ -105,7 +100,7 @@ def _run_all(
         missing = _run_beside(plans, jobs, cluster, nodes, progress, fresh=fresh)
         progress('writing the report', 1.0)
         try:
-            origin = Origin(config_digest(config), missing, part=part)
+            origin = Origin(config_digest(config), missing)
             reports = _with_figures(config, plans, ended)
             return write_matrix_report(config, plans, reports, plans[0].root, origin)
         except OsmabenchError as error:

@@ -50,7 +50,7 @@ from osmabench_ros.reports.question_data import Dialogue, paired_interval
 from osmabench_ros.reports.report_run import Run, baseline_condition, joined
 from osmabench_ros.runs.evaluate.over_time import judged_records
 from osmabench_ros.runs.plan import RunPlan
-from osmabench_ros.runs.results.report_model import MatrixReport, for_part
+from osmabench_ros.runs.results.report_model import MatrixReport
 
 PAGE = 'report.html'
 TEMPLATES = Path(__file__).parent / 'templates'
@@ -106,7 +106,6 @@ def write_page(report: MatrixReport, plans: Sequence[RunPlan], root: Path) -> Pa
 
 def _requirements(report: MatrixReport, plans: Sequence[RunPlan]) -> list[RequirementRow]:
     required = plans[0].config.requirements if plans else ()
-    required = required if report.part is None else for_part(required, plans)
     return requirement_rows(judged_records(plans, report.runs, required), required)
 
 

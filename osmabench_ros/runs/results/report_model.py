@@ -12,8 +12,6 @@ from osmabench_ros.maps.semantic_map import MapHeader
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.runs.config import Requirement
 from osmabench_ros.runs.identity import RunIdentity
-from osmabench_ros.runs.plan import RunPlan
-from osmabench_ros.runs.shard import ShardPart
 
 RUN_SCHEMA = 'osmabench.run_report/1'
 MATRIX_SCHEMA = 'osmabench.report/1'
@@ -94,8 +92,6 @@ class MatrixReport(Strict):
     schema_name: str = MATRIX_SCHEMA
     name: str
     passed: bool
-    part: ShardPart | None = None
-    """Which runs these are, if not all of the matrix."""
     runs: tuple[RunReport, ...]
     failed_requirements: tuple[str, ...] = ()
     versions: dict[str, str] = Field(default_factory=dict)
@@ -156,15 +152,6 @@ def for_run(
         item
         for item in requirements
         if item.mapper in (None, identity.mapper) and item.condition in (None, identity.condition)
-    )
-
-
-def for_part(
-    requirements: tuple[Requirement, ...], plans: Sequence[RunPlan]
-) -> tuple[Requirement, ...]:
-    """Return the requirements that some run of a part can meet; others are for other parts."""
-    return tuple(
-        item for item in requirements if any(for_run((item,), plan.identity) for plan in plans)
     )
 
 

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 from osmabench_ros.base.files import read_json, write_json
 from osmabench_ros.base.owned_folder import (
@@ -27,7 +27,6 @@ from osmabench_ros.errors import OsmabenchWarning, RunError
 from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.runs.inputs import without_home
 from osmabench_ros.runs.plan import RunPlan, config_digest
-from osmabench_ros.runs.shard import ShardPart
 
 MANIFEST = 'manifest.json'
 PAGES = 'report_pages'
@@ -93,18 +92,17 @@ def claim(
     inputs: Mapping[str, str],
     *,
     fresh: bool = False,
-    part: ShardPart | None = None,
 ) -> None:
-    """Check that a locked folder has only results of this configuration, inputs and part."""
+    """Check that a locked folder has only results of this configuration, and inputs."""
     claim_folder(root)
     manifest = root / MANIFEST
     if fresh:
         move_aside(root)
     check_file(manifest)
     if manifest.exists():
-        _compare(root, config, inputs, part)
+        _compare(root, config, inputs)
     else:
-        write_manifest(root, config, inputs, part)
+        write_manifest(root, config, inputs)
 
 
 def check_results(root: Path, plans: Sequence[RunPlan]) -> None:
@@ -117,35 +115,21 @@ def check_results(root: Path, plans: Sequence[RunPlan]) -> None:
         check_folder(folder, Existing.MERGE)
 
 
-def write_manifest(
-    root: Path, config: MatrixConfig, inputs: Mapping[str, str], part: ShardPart | None = None
-) -> None:
-    """Write the manifest with the whole configuration, its inputs and the part that is here."""
+def write_manifest(root: Path, config: MatrixConfig, inputs: Mapping[str, str]) -> None:
+    """Write the manifest with the whole configuration and its inputs."""
     data = {
         'config_sha256': config_digest(config),
         'config': without_home(config.model_dump(mode='json', exclude={'sweep'})),
         'inputs': dict(inputs),
-        **_part_in(part),
     }
     write_json(root / MANIFEST, data)
 
 
-def _part_in(part: ShardPart | None) -> dict[str, Any]:
-    return {} if part is None else {'part': part.model_dump(mode='json')}
-
-
-def _compare(
-    root: Path, config: MatrixConfig, inputs: Mapping[str, str], part: ShardPart | None
-) -> None:
+def _compare(root: Path, config: MatrixConfig, inputs: Mapping[str, str]) -> None:
     before = read_json(root / MANIFEST)
     if before.get('config_sha256') != config_digest(config):
         raise RunError(
             f'{root} holds results of another configuration of that name; '
-            'start over with --fresh, or choose another --out'
-        )
-    if before.get('part') != _part_in(part).get('part'):
-        raise RunError(
-            f'{root} holds other runs of that configuration: it is another part, or was renamed; '
             'start over with --fresh, or choose another --out'
         )
     earlier = before.get('inputs')

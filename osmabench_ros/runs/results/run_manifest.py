@@ -181,7 +181,7 @@ def run_manifest(plan: RunPlan, scene_digest: str, warnings: Sequence[str] = ())
         'seeds': _seeds(plan),
         'warnings': list(warnings),
         'config_sha256': config_digest(plan.config),
-        'config': without_home(_config(plan)),
+        'config': config_of_run(plan),
         'inputs': _inputs(plan, scene_digest),
         'versions': package_versions(),
         'commit': commit_of(),
@@ -198,17 +198,18 @@ def _seeds(plan: RunPlan) -> dict[str, int]:
     return {'scene': scene.seed, PATH_SEED: scene.path_seed, 'mapper': plan.method_seed}
 
 
-def _config(plan: RunPlan) -> dict[str, Any]:
+def config_of_run(plan: RunPlan) -> dict[str, Any]:
     """Return the part of the configuration that concerns the run."""
     config: MatrixConfig = plan.config
     requirements = for_run(config.requirements, plan.identity)
-    return {
+    found: dict[str, Any] = {
         **config.model_dump(mode='json', exclude=set(_WHOLE_MATRIX)),
         'scene': plan.scene.model_dump(mode='json'),
         'condition': plan.condition.model_dump(mode='json'),
         'mapper': plan.mapper.model_dump(mode='json'),
         'requirements': [item.model_dump(mode='json') for item in requirements],
     }
+    return dict(without_home(found))
 
 
 def _inputs(plan: RunPlan, scene_digest: str) -> dict[str, str]:
