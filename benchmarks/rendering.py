@@ -130,8 +130,7 @@ def print_renderings(scene: Scene, poses: Sequence[Pose], lamps: int) -> None:
     both = {item: OpenGLSimulator(scene, camera(SIZES[0]), rendering=item) for item in Rendering}
     for item in (*Rendering,) * ROUNDS:
         both[item].set_lighting(lighting)
-        chosen = poses[: max(1, len(poses) // 5)] if item is Rendering.FINE else poses
-        rates[item].append(frames_per_second(both[item], chosen))
+        rates[item].append(frames_per_second(both[item], poses))
     for simulator in both.values():
         simulator.close()
     table = Table(title=f'renderings, {lamps} lights with shadows, 640 x 480')

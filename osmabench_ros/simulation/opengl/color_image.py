@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import replace
 from typing import Any
 
@@ -14,20 +13,16 @@ from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.lights import Lighting
 from osmabench_ros.simulation.opengl.geometry import SceneGeometry
 from osmabench_ros.simulation.opengl.passes import (
-    FRAMEBUFFER_SRGB,
     EdgesPass,
     GeometryPass,
     LightingPass,
     LightVariant,
-    SampledLook,
 )
 from osmabench_ros.simulation.opengl.rendering import (
-    LOOKS,
     ExposureMode,
     Rendering,
     RenderingOptions,
     automatic_gain,
-    look_offsets,
 )
 from osmabench_ros.simulation.opengl.textures import SRGB8_ALPHA8, SurfaceImages, read_color
 
@@ -73,8 +68,8 @@ def _is_plain(lighting: Lighting) -> bool:
     return dark and lighting.ambient * lighting.exposure == 1.0
 
 
-class FilmImage(CompatImage, ABC):
-    """The image with the tone curve of a film, which asks in several places what a pixel shows."""
+class StandardImage(CompatImage):
+    """The image with the tone curve of a film, and a mean of the surfaces at edges."""
 
     def __init__(
         self, drawing: Drawing, lighting_pass: LightingPass, exposure: ExposureMode
@@ -84,6 +79,11 @@ class FilmImage(CompatImage, ABC):
         self._lit = context.texture(self._size, 4, dtype='f2')
         self._linear = context.framebuffer([self._lit])
         self._meter = _Meter(context, self._size) if exposure is ExposureMode.AUTOMATIC else None
+        self._covering = context.texture(self._size, 1, samples=PLACES, dtype='f2')
+        self._depth = context.depth_renderbuffer(self._size, samples=PLACES)
+        self._places = context.framebuffer([self._covering], self._depth)
+        self._coverage_pass = GeometryPass(*drawing, coverage=True)
+        self._edges_pass = EdgesPass(context)
 
     def render(self, surfaces: SurfaceImages, camera_pose: Pose, lighting: Lighting) -> None:
         """Fill the image; textures as they are have neither curve nor shading."""
@@ -93,89 +93,25 @@ class FilmImage(CompatImage, ABC):
         plain = _is_plain(lighting)
         if self._meter is not None and not plain:
             lighting = self._meter.exposed(self._lighting_pass, surfaces, camera_pose, lighting)
-        self._fill(surfaces, camera_pose, lighting, tone=not plain)
+        self._lighting_pass.render(
+            surfaces, self._linear, camera_pose, lighting, LightVariant(tone=not plain)
+        )
+        self._coverage_pass.render(self._places, camera_pose)
+        self._edges_pass.render(self._covering, surfaces.normal, self._lit, self._image)
 
     def copies_albedo(self, lighting: Lighting) -> bool:
         """Return whether the image under this light would be a copy of the surface colours."""
         return lighting.compat and super().copies_albedo(lighting)
 
-    @abstractmethod
-    def _fill(
-        self, surfaces: SurfaceImages, camera_pose: Pose, lighting: Lighting, /, *, tone: bool
-    ) -> None: ...
-
     def release(self) -> None:
         """Free images and programs."""
         if self._meter is not None:
             self._meter.release()
-        for item in (self._linear, self._lit):
-            item.release()
-        super().release()
-
-
-class StandardImage(FilmImage):
-    """One sample a pixel, and at edges the share that each surface has of it."""
-
-    def __init__(
-        self, drawing: Drawing, lighting_pass: LightingPass, exposure: ExposureMode
-    ) -> None:
-        super().__init__(drawing, lighting_pass, exposure)
-        context = drawing[0]
-        self._covering = context.texture(self._size, 1, samples=PLACES, dtype='f2')
-        self._depth = context.depth_renderbuffer(self._size, samples=PLACES)
-        self._places = context.framebuffer([self._covering], self._depth)
-        self._coverage_pass = GeometryPass(*drawing, coverage=True)
-        self._edges_pass = EdgesPass(context)
-
-    def _fill(
-        self, surfaces: SurfaceImages, camera_pose: Pose, lighting: Lighting, /, *, tone: bool
-    ) -> None:
-        self._lighting_pass.render(
-            surfaces, self._linear, camera_pose, lighting, LightVariant(tone)
-        )
-        self._coverage_pass.render(self._places, camera_pose)
-        self._edges_pass.render(self._covering, surfaces.normal, self._lit, self._image)
-
-    def release(self) -> None:
-        """Free images and programs."""
         for item in (
             *(self._edges_pass, self._coverage_pass),
-            *(self._places, self._depth, self._covering),
+            *(self._places, self._depth, self._covering, self._linear, self._lit),
         ):
             item.release()
-        super().release()
-
-
-class FineImage(FilmImage):
-    """The mean of many looks, each from another place in the pixels and of the lights."""
-
-    def __init__(
-        self,
-        drawing: Drawing,
-        lighting_pass: LightingPass,
-        exposure: ExposureMode,
-    ) -> None:
-        super().__init__(drawing, lighting_pass, exposure)
-        self._geometry_pass = GeometryPass(*drawing, glossy=True)
-        self._surfaces = SurfaceImages(self._context, *self._size, glossy=True)
-
-    def _fill(
-        self, _surfaces: SurfaceImages, camera_pose: Pose, lighting: Lighting, /, *, tone: bool
-    ) -> None:
-        variant = LightVariant(tone, LOOKS if tone else 1)
-        for number, (x, y) in enumerate(look_offsets().tolist()):
-            look = SampledLook((x, y), number)
-            self._geometry_pass.render(self._surfaces.all, camera_pose, look)
-            self._lighting_pass.render(
-                self._surfaces, self._linear, camera_pose, lighting, variant, look
-            )
-        self._context.enable_direct(FRAMEBUFFER_SRGB)
-        self._context.copy_framebuffer(self._image, self._linear)
-
-    def release(self) -> None:
-        """Free images and programs."""
-        self._geometry_pass.release()
-        self._surfaces.release()
         super().release()
 
 
@@ -216,6 +152,4 @@ def make_color_image(
     """Make the image of a rendering, in the current context."""
     if options.rendering is Rendering.COMPAT:
         return CompatImage(drawing[0], drawing[2], lighting_pass)
-    if options.rendering is Rendering.STANDARD:
-        return StandardImage(drawing, lighting_pass, options.exposure)
-    return FineImage(drawing, lighting_pass, options.exposure)
+    return StandardImage(drawing, lighting_pass, options.exposure)

@@ -32,7 +32,6 @@ MESH_CONSTANTS = np.dtype(
         ('color', 'f4', (3,)),
         ('object_number', 'f4'),
         ('mesh', 'f4'),
-        ('gloss', 'f4', (2,)),
     ],
     align=False,
 )
@@ -53,21 +52,16 @@ class SceneGeometry:
     def __init__(self, context: Any, scene: Scene, *, flat_without_normals: bool = False) -> None:
         self._context = context
         self._textures = TextureStore(context)
-        self._surfaces = TextureStore(context, linear=True)
         placed = [
             _Placed(with_flat_normals(mesh) if flat_without_normals else mesh, row)
             for row, item in enumerate(scene.objects)
             for mesh in item.meshes
             if len(mesh.faces)
         ]
-        materials = [item.mesh.material for item in placed]
-        textures = self._textures.add(item.texture for item in materials)
-        surfaces = self._surfaces.add(item.surface for item in materials)
-        pairs = sorted({*zip(textures, surfaces, strict=True)})
-        numbers = [pairs.index(pair) for pair in zip(textures, surfaces, strict=True)]
-        order = np.argsort(numbers, kind='stable')
+        textures = self._textures.add(item.mesh.material.texture for item in placed)
+        order = np.argsort(textures, kind='stable')
         self._placed = [placed[i] for i in order]
-        self._pairs, self._pair_of = pairs, np.array(numbers, np.int64)[order]
+        self._texture_of = np.array(textures, np.int64)[order]
         self._object_row = np.array([item.object_row for item in self._placed], np.int64)
         self._local_boxes = [AxisAlignedBox.around(item.mesh.vertices) for item in self._placed]
         self._commands = draw_commands([item.mesh for item in self._placed])
@@ -102,7 +96,6 @@ class SceneGeometry:
                     ('in_pose_z', 4),
                     ('in_color_and_id', 4),
                     ('in_mesh', 1),
-                    ('in_gloss', 2),
                 ),
                 ' /i',
             ),
@@ -127,18 +120,16 @@ class SceneGeometry:
 
     def draw_textured(self, vertex_array: Any, chosen: NDArray[np.int64]) -> None:
         """Draw the chosen meshes, nearest first saves shading, one indirect call a texture."""
-        chosen = chosen[np.argsort(self._pair_of[chosen], kind='stable')]
+        chosen = chosen[np.argsort(self._texture_of[chosen], kind='stable')]
         if not len(chosen):  # the camera sees nothing
             self.triangles_drawn = 0
             return
         self.triangles_drawn = int(self._commands['index_count'][chosen].sum()) // 3
         self._draw_buffer.write(self._commands[chosen].tobytes())
-        pairs = self._pair_of[chosen]
-        starts = np.flatnonzero(np.diff(pairs, prepend=-1))
+        textures = self._texture_of[chosen]
+        starts = np.flatnonzero(np.diff(textures, prepend=-1))
         for first, end in zip(starts, [*starts[1:], len(chosen)], strict=True):
-            texture, surface = self._pairs[pairs[first]]
-            self._textures[texture].use(0)
-            self._surfaces[surface].use(1)
+            self._textures[int(textures[first])].use(0)
             vertex_array.render_indirect(
                 self._draw_buffer, count=int(end - first), first=int(first)
             )
@@ -154,7 +145,6 @@ class SceneGeometry:
         for buffer in (self._vertices, self._indices, self._instances, self._draw_buffer):
             buffer.release()
         self._textures.release()
-        self._surfaces.release()
 
     def _upload(self) -> None:
         context, meshes = self._context, [item.mesh for item in self._placed]
@@ -204,6 +194,4 @@ def mesh_constants(placed: Sequence[_Placed]) -> NDArray[np.void]:
     constants['color'] = decoded(colors.astype(np.float64))
     constants['object_number'] = [item.object_row + 1 for item in placed]
     constants['mesh'] = np.arange(len(placed))
-    materials = [item.mesh.material for item in placed]
-    constants['gloss'] = np.reshape([(m.metallic, m.roughness) for m in materials], (-1, 2))
     return constants

@@ -1,25 +1,19 @@
 #version 430 core
-// Surface of the nearest triangle of each pixel: colour, distance, identity, normal and face, and
-// if GLOSSY metallic and roughness.
+// Surface of the nearest triangle of each pixel: colour, distance, identity, normal and face.
 
 in vec3 world_position;
 in vec3 world_normal;
 in vec2 uv;
 in float camera_z;
 flat in vec4 color_and_id;
-flat in vec2 gloss_factors;
 flat in float face;
 
 uniform sampler2D surface;
-uniform sampler2D gloss_map;
 uniform vec3 camera_position;
 
 layout(location = 0) out vec4 albedo;
 layout(location = 1) out vec2 depth_and_id;
 layout(location = 2) out vec4 normal;
-#if GLOSSY
-layout(location = 3) out vec2 gloss;
-#endif
 
 void main() {
     albedo = vec4(color_and_id.rgb * texture(surface, uv).rgb, 1.0);
@@ -30,7 +24,4 @@ void main() {
     flat_normal *= sign(dot(flat_normal, camera_position - world_position));
     vec3 smooth_normal = normalize(world_normal);
     normal = vec4(dot(smooth_normal, flat_normal) < 0.0 ? -smooth_normal : smooth_normal, face);
-#if GLOSSY
-    gloss = gloss_factors * texture(gloss_map, uv).bg;
-#endif
 }

@@ -6,13 +6,12 @@ in vec3 in_normal;
 in vec2 in_uv;
 
 // One draw is one mesh of one object: rows of its pose, then linear colour and instance number,
-// its number, and how it shines.
+// and its number.
 in vec4 in_pose_x;
 in vec4 in_pose_y;
 in vec4 in_pose_z;
 in vec4 in_color_and_id;
 in float in_mesh;
-in vec2 in_gloss;  // metallic and roughness
 
 uniform mat4 camera_from_world;
 uniform mat4 clip_from_camera;
@@ -22,7 +21,6 @@ out vec3 world_normal;
 out vec2 uv;
 out float camera_z;
 flat out vec4 color_and_id;
-flat out vec2 gloss_factors;
 flat out float face;  // a number of mesh and direction, as half floats hold it; 0 is no surface
 
 void main() {
@@ -32,7 +30,6 @@ void main() {
                         dot(in_pose_z.xyz, in_normal));
     uv = in_uv;
     color_and_id = in_color_and_id;
-    gloss_factors = in_gloss;
     uvec3 way = uvec3(ivec3(round(world_normal * 16.0)));
     uint mixed = uint(in_mesh) * 73856093u ^ way.x * 19349663u ^ way.y * 83492791u ^ way.z * 9973u;
     face = float(1u + mixed % 2047u);

@@ -25,7 +25,6 @@ from osmabench_ros.simulation.opengl.projection import (
     camera_projection,
     distance_to_boxes,
     frustum_planes,
-    sample_projection,
 )
 from osmabench_ros.simulation.opengl.shadows import ShadowAtlas
 from osmabench_ros.simulation.opengl.textures import SurfaceImages
@@ -33,24 +32,6 @@ from osmabench_ros.simulation.simulator import MAX_LIGHTS
 
 FRAMEBUFFER_SRGB = 0x8DB9
 SHADOW_UNIT = 3
-GLOSS_UNIT = 4
-
-OCCLUSION_M = 0.4
-"""What is nearer than this darkens corners in ambient light."""
-
-PENUMBRA_M = 0.03
-"""Half the width of a soft edge of a shadow."""
-
-
-@dataclass(frozen=True)
-class SampledLook:
-    """One of the looks whose mean is an image, and its pixels (x, y) from the middles."""
-
-    offset: tuple[float, float] = (0.0, 0.0)
-    number: int = 0
-
-
-ONE_LOOK = SampledLook()
 
 
 @dataclass(frozen=True)
@@ -58,7 +39,6 @@ class LightVariant:
     """What a program of the lighting pass is compiled for; see its shader."""
 
     tone: bool = False
-    looks: int = 1
     stride: int = 1
 
 
@@ -66,10 +46,7 @@ PLAIN = LightVariant()
 
 
 class GeometryPass:
-    """Draws what the camera sees into surface images, or `coverage` of several places a pixel.
-
-    With `glossy` the surface images have gloss too.
-    """
+    """Draws what the camera sees into surface images, or `coverage` of several places a pixel."""
 
     def __init__(
         self,
@@ -79,7 +56,6 @@ class GeometryPass:
         range_m: tuple[float, float],
         *,
         coverage: bool = False,
-        glossy: bool = False,
     ) -> None:
         self._context = context
         self._geometry = geometry
@@ -88,25 +64,22 @@ class GeometryPass:
             vertex_shader=shader_source('geometry_vertex.glsl'),
             fragment_shader=shader_source('coverage_fragment.glsl')
             if coverage
-            else shader_source('geometry_fragment.glsl', GLOSSY=int(glossy)),
+            else shader_source('geometry_fragment.glsl'),
         )
-        _set(self._program, 'gloss_map', 1)
         self._vertex_array = geometry.vertex_array(self._program)
-        self._size = intrinsics.width, intrinsics.height
         self._projection = camera_projection(intrinsics, *range_m)
 
-    def render(self, images: Any, camera_pose: Pose, look: SampledLook = ONE_LOOK) -> None:
+    def render(self, images: Any, camera_pose: Pose) -> None:
         """Fill the images of a framebuffer."""
         camera_from_world = camera_pose.inverse().matrix
-        projection = sample_projection(self._projection, self._size, look.offset)
         self._program['camera_from_world'].write(_columns(camera_from_world))
-        self._program['clip_from_camera'].write(_columns(projection))
+        self._program['clip_from_camera'].write(_columns(self._projection))
         _set(self._program, 'camera_position', tuple(camera_pose.translation))
         images.use()
         images.clear()
         self._context.enable_only(self._context.DEPTH_TEST)
         self._context.enable_direct(FRAMEBUFFER_SRGB)
-        visible = self._nearest_first(projection @ camera_from_world, camera_pose)
+        visible = self._nearest_first(self._projection @ camera_from_world, camera_pose)
         self._draw(self._vertex_array, visible)
 
     def release(self) -> None:
@@ -168,28 +141,24 @@ class LightingPass:
         camera_pose: Pose,
         lighting: Lighting,
         variant: LightVariant = PLAIN,
-        look: SampledLook = ONE_LOOK,
     ) -> None:
-        """Fill a framebuffer from surface images; a look is blended with those before it."""
+        """Fill a framebuffer from surface images."""
         lights = sorted_lights(lighting, camera_pose)
         casting = lights.shadowed + lights.shadowed_directional
         self._context.enable_only(self._context.DEPTH_TEST)
         rows = self._shadows.rows(casting) if casting else []
         self._block.write(light_block(lights.all, rows).tobytes())
         program, vertex_array = self._program(variant, bool(casting))
-        self._set_camera(program, camera_pose, look)
+        self._set_camera(program, camera_pose)
         self._set_lights(program, lights, lighting)
         if casting:
             self._set_shadows(program, lights)
         for unit, texture in enumerate((surfaces.albedo, surfaces.depth_and_id, surfaces.normal)):
             texture.use(unit)
-        if variant.looks > 1 and surfaces.gloss is not None:
-            surfaces.gloss.use(GLOSS_UNIT)
         self._block.bind_to_uniform_block(0)
         image.use()
         context = self._context
-        context.enable_only(context.BLEND if look.number else context.NOTHING)
-        context.blend_func = context.SRC_ALPHA, context.ONE_MINUS_SRC_ALPHA
+        context.enable_only(context.NOTHING)
         context.enable_direct(FRAMEBUFFER_SRGB)
         vertex_array.render(context.TRIANGLES, 3)
 
@@ -214,26 +183,19 @@ class LightingPass:
                 'lighting_fragment.glsl',
                 SHADOWED=int(shadowed),
                 TONE=int(variant.tone),
-                FINE=int(variant.looks > 1),
-                LOOKS=variant.looks,
                 STRIDE=variant.stride,
                 MAX_LIGHTS=MAX_LIGHTS,
                 MAX_DIRECTIONAL=MAX_SHADOWED_DIRECTIONAL,
-                OCCLUSION_M=OCCLUSION_M,
-                PENUMBRA_M=PENUMBRA_M,
             ),
         )
-        for unit, name in enumerate(('albedo', 'depth_and_id', 'normal', 'shadow_atlas', 'gloss')):
+        for unit, name in enumerate(('albedo', 'depth_and_id', 'normal', 'shadow_atlas')):
             _set(program, name, unit)
         return program
 
-    def _set_camera(self, program: Any, camera_pose: Pose, look: SampledLook) -> None:
-        _set(program, 'look', look.number)
-        # Each look has its share of the mean of those so far.
-        _set(program, 'weight', 1.0 / (look.number + 1))
-        camera, (right, down) = self._intrinsics, look.offset
-        principal = camera.cx - right, camera.cy - down
-        _set(program, 'principal_and_focal', (*principal, camera.fx, camera.fy))
+    def _set_camera(self, program: Any, camera_pose: Pose) -> None:
+        camera = self._intrinsics
+        focal = camera.fx, camera.fy
+        _set(program, 'principal_and_focal', (camera.cx, camera.cy, *focal))
         program['world_from_camera'].write(_columns(camera_pose.rotation))
         program['camera_position'] = tuple(camera_pose.translation)
 

@@ -55,16 +55,6 @@ def camera_projection(intrinsics: Intrinsics, near_m: float, far_m: float) -> ND
     )
 
 
-def sample_projection(
-    projection: NDArray[np.float64], size: tuple[int, int], offset: tuple[float, float]
-) -> NDArray[np.float64]:
-    """Return the projection (4, 4) that has places (x, y) pixels beside the middles in these."""
-    shifted = projection.copy()
-    for row in range(2):
-        shifted[row] -= 2 * offset[row] / size[row] * projection[3]
-    return shifted
-
-
 def cube_projection(
     face: int, position: NDArray[np.float64], near_m: float, far_m: float
 ) -> NDArray[np.float64]:

@@ -1,4 +1,4 @@
-"""How pictures are made from linear light: samples a pixel, tone curve, exposure."""
+"""How images are made from linear light: edges, tone curve, exposure."""
 
 from __future__ import annotations
 
@@ -16,13 +16,11 @@ class Rendering(str, Enum):
 
     COMPAT takes one sample a pixel and clips what is brighter than white. STANDARD knows in four
     places of a pixel which surface covers it, shades meshes without normals flat, and has the tone
-    curve of a film. FINE is the mean of sixteen looks and has ambient occlusion and soft edges of
-    shadows too. Depth, classes, instances and surface colours are the same in all.
+    curve of a film. Depth, classes, instances and surface colours are the same in both.
     """
 
     COMPAT = 'compat'
     STANDARD = 'standard'
-    FINE = 'fine'
 
 
 class ExposureMode(str, Enum):
@@ -41,7 +39,7 @@ class RenderingOptions(Strict):
     @model_validator(mode='after')
     def _exposure_is_possible(self) -> RenderingOptions:
         if self.rendering is Rendering.COMPAT and self.exposure is not ExposureMode.FIXED:
-            raise ValueError('the rendering compat has a fixed exposure; choose standard or fine')
+            raise ValueError('the rendering compat has a fixed exposure; choose standard')
         return self
 
     @property
@@ -50,16 +48,6 @@ class RenderingOptions(Strict):
         if self.rendering is Rendering.COMPAT:
             return ''
         return f', {self.rendering.value} rendering, {self.exposure.value} exposure'
-
-
-LOOKS = 16
-"""Of FINE, on a grid in the pixel."""
-
-
-def look_offsets() -> NDArray[np.float64]:
-    """Return the places of the looks, (16, 2) pixels from the middle of a pixel."""
-    steps = (np.arange(4) - 1.5) / 4
-    return np.stack(np.meshgrid(steps, steps), axis=-1).reshape(LOOKS, 2)
 
 
 MIDDLE_GREY = 0.18

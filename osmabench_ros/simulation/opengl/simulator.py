@@ -33,7 +33,7 @@ class OpenGLSimulator:
     """Renders colour, depth, classes and instances of a scene in one pass over its triangles.
 
     Implements `Simulator`. The lights are those of the scene until `set_lighting`. Surfaces are
-    two-sided, and diffuse but in the rendering `fine`; light falls off with the square of the
+    two-sided and diffuse; light falls off with the square of the
     distance and is blocked by every object. Frames of the same input are bit-identical on one
     machine. `near_m` and `far_m` are the range of z that is seen; depth is +inf beyond.
     `rendering` and `exposure` name a `Rendering` and an `ExposureMode`. Raises

@@ -17,14 +17,10 @@ LARGEST_TEXELS = 1024
 
 
 class TextureStore:
-    """One device texture, in the current context, for every distinct image of the materials.
+    """One device texture, in the current context, for every distinct image of the materials."""
 
-    Images are sRGB unless they are `linear`.
-    """
-
-    def __init__(self, context: Any, *, linear: bool = False) -> None:
+    def __init__(self, context: Any) -> None:
         self._context = context
-        self._format = {} if linear else {'internal_format': SRGB8_ALPHA8}
         white = np.full((1, 1, 3), 255, np.uint8)
         self._textures = [self._upload(white)]
         self._by_identity: dict[int, int] = {}
@@ -54,7 +50,9 @@ class TextureStore:
         height, width = image.shape[:2]
         opaque = np.full((height, width, 4), 255, np.uint8)
         opaque[..., :3] = image
-        texture = self._context.texture((width, height), 4, opaque.tobytes(), **self._format)
+        texture = self._context.texture(
+            (width, height), 4, opaque.tobytes(), internal_format=SRGB8_ALPHA8
+        )
         texture.build_mipmaps()  # no anisotropy: llvmpipe may not come back from it
         return texture
 
@@ -72,20 +70,16 @@ def shrunk(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
 class SurfaceImages:
     """What the geometry pass finds in each pixel: colour, depth and object number, normal.
 
-    The colour is that of the surface, black without one. If they are of `glossy` surfaces, `gloss`
-    has metallic and roughness.
+    The colour is that of the surface, black without one.
     """
 
-    def __init__(self, context: Any, width: int, height: int, *, glossy: bool = False) -> None:
+    def __init__(self, context: Any, width: int, height: int) -> None:
         size = (width, height)
         self.albedo = context.texture(size, 4, internal_format=SRGB8_ALPHA8)
         self.depth_and_id = context.texture(size, 2, dtype='f4')
         self.normal = context.texture(size, 4, dtype='f2')
-        self.gloss = context.texture(size, 2) if glossy else None
         self.depth_buffer = context.depth_renderbuffer(size)
         self.images = [self.albedo, self.depth_and_id, self.normal]
-        if self.gloss is not None:
-            self.images.append(self.gloss)
         self.all = context.framebuffer(self.images, self.depth_buffer)
 
     def read_depth_and_number(self) -> tuple[NDArray[np.float32], NDArray[np.int32]]:

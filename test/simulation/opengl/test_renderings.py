@@ -1,4 +1,4 @@
-"""What the renderings `standard` and `fine` change in colour images, and what they leave."""
+"""What the rendering `standard` changes in colour images, and what it leaves."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -15,7 +15,6 @@ from support.small_scenes import (
     box_object,
     camera_at,
     room_scene,
-    stripes,
 )
 
 from osmabench_ros.base.color import decoded, encoded
@@ -34,7 +33,6 @@ from osmabench_ros.simulation.schedule import Moment
 
 VIEW = camera_at(-2.5, 0.6, 1.4, -0.2)
 LAMP = Lighting((Light('ceiling', position=(0.0, 0.3, 2.3), intensity=3.0),), ambient=0.1)
-BETTER = ('standard', 'fine')
 
 pytestmark = pytest.mark.gl
 
@@ -66,20 +64,16 @@ def hable(x: NDArray[np.float64]) -> NDArray[np.float64]:
     return ((x * (a * x + c * b) + d * e) / (x * (a * x + b) + d * f)) - e / f
 
 
-@pytest.mark.parametrize('rendering', BETTER)
-def test_all_but_colour_is_the_same_to_the_bit(make: Maker, rendering: str) -> None:
+def test_all_but_colour_is_the_same_to_the_bit(make: Maker) -> None:
     before = make(room_scene()).render(VIEW)
-    seen = make(room_scene(), rendering=rendering).render(VIEW)
+    seen = make(room_scene(), rendering='standard').render(VIEW)
     for name in ('depth_m', 'semantic', 'instance', 'albedo'):
         np.testing.assert_array_equal(getattr(seen, name), getattr(before, name))
     assert (seen.color != before.color).any(axis=-1).mean() > 0.3
 
 
-@pytest.mark.parametrize('rendering', BETTER)
-def test_compat_light_makes_the_picture_of_the_rendering_compat(
-    make: Maker, rendering: str
-) -> None:
-    simulators = make(room_scene()), make(room_scene(), rendering=rendering)
+def test_compat_light_makes_the_picture_of_the_rendering_compat(make: Maker) -> None:
+    simulators = make(room_scene()), make(room_scene(), rendering='standard')
     for lighting in (LAMP, Lighting.unlit()):
         for simulator in simulators:
             simulator.set_lighting(replace(lighting, compat=True))
@@ -97,7 +91,7 @@ def test_conditions_of_osma_benchs_code_keep_compat_light() -> None:
 def test_edges_are_close_to_a_picture_of_sixteen_times_as_many_pixels(make: Maker) -> None:
     large = Intrinsics(640, 480, CAMERA.fx * 4, CAMERA.fy * 4, 319.5, 239.5)
     quality = {}
-    for rendering in ('compat', *BETTER):
+    for rendering in ('compat', 'standard'):
         seen, fine = (make(room_scene(), c, rendering=rendering) for c in (CAMERA, large))
         for simulator in (seen, fine):
             simulator.set_lighting(LAMP)
@@ -108,8 +102,6 @@ def test_edges_are_close_to_a_picture_of_sixteen_times_as_many_pixels(make: Make
         error = (found.color / 255.0 - encoded(cells.mean(axis=(1, 3))))[edge]
         quality[rendering] = -10 * np.log10(np.mean(error**2))
     assert quality['standard'] > quality['compat'] + 4
-    assert quality['fine'] > 35
-    assert quality['fine'] > quality['standard']
 
 
 def test_no_colour_at_an_edge_is_outside_those_of_its_surfaces(make: Maker) -> None:
@@ -134,9 +126,8 @@ def test_no_colour_at_an_edge_is_outside_those_of_its_surfaces(make: Maker) -> N
     np.testing.assert_array_equal(seen.color[inner], seen.albedo[inner])
 
 
-@pytest.mark.parametrize('rendering', BETTER)
-def test_the_tone_curve_is_the_published_one(make: Maker, rendering: str) -> None:
-    simulator = make(grey_wall(1.0), rendering=rendering)
+def test_the_tone_curve_is_the_published_one(make: Maker) -> None:
+    simulator = make(grey_wall(1.0), rendering='standard')
     levels = np.array([0.02, 0.1, 0.18, 0.5, 0.99, 1.5, 3.0, 5.0])
     found = []
     for level in levels:
@@ -206,116 +197,6 @@ def test_a_mesh_without_normals_has_flat_faces_unless_compat(make: Maker) -> Non
     assert grades['standard'] < 10
 
 
-def test_fine_darkens_corners_in_ambient_light(make: Maker) -> None:
-    shares = {}
-    for rendering in BETTER:
-        simulator = make(room_scene(), rendering=rendering)
-        simulator.set_lighting(Lighting(ambient=0.5))
-        seen = simulator.render(camera_at(-1.5, 0.0, 1.2, 0.0))
-        wall = seen.instance == 2
-        depth_m = np.where(wall, seen.depth_m, 0.0).astype(np.float32)
-        points = camera_at(-1.5, 0.0, 1.2, 0.0).transform(CAMERA.back_project(depth_m))
-        aside_m = np.abs(points[..., 1])
-        light = decoded(seen.color[..., 0] / 255.0)
-        corner = light[wall & (aside_m > 1.85) & (aside_m < 1.95)].mean()
-        shares[rendering] = corner / light[wall & (aside_m < 1.0) & (points[..., 2] > 1.3)].mean()
-    assert shares['standard'] == pytest.approx(1.0, abs=0.01)
-    assert 0.3 < shares['fine'] < 0.93
-
-
-def test_fine_softens_the_edges_of_shadows(make: Maker) -> None:
-    penumbra = {}
-    for rendering in BETTER:
-        simulator = make(room_scene(), rendering=rendering)
-        lamp = Light('a', position=(0.0, 0.3, 1.2), intensity=3.0)
-        dark = Lighting((lamp,))
-        simulator.set_lighting(dark)
-        shaded = simulator.render(camera_at(2.2, 1.8, 1.9, -np.pi / 2 - 0.4)).color
-        simulator.set_lighting(replace(dark, shadows=False))
-        seen = simulator.render(camera_at(2.2, 1.8, 1.9, -np.pi / 2 - 0.4))
-        share = decoded(shaded / 255.0) / np.maximum(decoded(seen.color / 255.0), 1e-3)
-        ids = seen.instance
-        inner = ndimage.maximum_filter(ids, 5) == ndimage.minimum_filter(ids, 5)
-        share = share[..., 0][inner]
-        assert (share < 0.05).mean() > 0.005
-        penumbra[rendering] = int(((share > 0.1) & (share < 0.9)).sum())
-    assert penumbra['fine'] > 1.5 * penumbra['standard']
-
-
-GOLD = (0.9, 0.6, 0.2)
-
-
-def wall_of(material: Material) -> Scene:
-    """`grey_wall` of another material."""
-    (wall,) = grey_wall().objects
-    mesh = replace(wall.meshes[0], material=material)
-    return Scene('test', 'wall', LABELS, (replace(wall, meshes=(mesh,)),), ambient=0.0)
-
-
-def cook_torrance(
-    base: NDArray[np.float64], metallic: float, roughness: float, cosines: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return what a white light sends back, with Smith's shadowing by its lambdas.
-
-    The cosines (4, ...) are those of light, view and half vector with the normal, and of view and
-    half vector. From Walter et al. 2007 and Heitz 2014, where glTF writes one quotient.
-    """
-    light, view, half, across = cosines
-    alpha = roughness**2
-    tangent = 1 / half**2 - 1
-    distribution = alpha**2 / (np.pi * half**4 * (alpha**2 + tangent) ** 2)
-    lambdas = [(np.sqrt(1 + alpha**2 * (1 / c**2 - 1)) - 1) / 2 for c in (light, view)]
-    shadowing = 1 / (1 + lambdas[0] + lambdas[1])
-    schlick = (1 - across) ** 5
-    facing = 0.04 * (1 - metallic) + base * metallic
-    fresnel = facing + (1 - facing) * schlick[..., None]
-    shine = np.pi * distribution * shadowing / (4 * light * view)
-    matt = (1 - metallic) * base * (1 - 0.04 - 0.96 * schlick)[..., None]
-    return (matt + fresnel * shine[..., None]) * light[..., None]
-
-
-@pytest.mark.parametrize(('metallic', 'roughness'), [(0.0, 0.3), (1.0, 0.4), (0.0, 1.0), (1, 1)])
-def test_fine_shines_as_gltf_asks_for(make: Maker, metallic: float, roughness: float) -> None:
-    simulator = make(wall_of(Material(GOLD, None, metallic, roughness)), rendering='fine')
-    lamp, eye = np.array([0.5, 0.8, 0.4]), np.zeros(3)
-    simulator.set_lighting(Lighting((Light('a', position=tuple(lamp.tolist()), intensity=2.0),)))
-    seen = simulator.render(camera_at(0, 0, 0))
-    points = camera_at(0, 0, 0).transform(CAMERA.back_project(seen.depth_m))
-    normal = np.array([-1.0, 0.0, 0.0])
-    distance_m = np.linalg.norm(lamp - points, axis=-1)
-    to_lamp, to_eye = (
-        (place - points) / np.linalg.norm(place - points, axis=-1, keepdims=True)
-        for place in (lamp, eye)
-    )
-    half = to_lamp + to_eye
-    half /= np.linalg.norm(half, axis=-1, keepdims=True)
-    cosines = np.stack([to_lamp @ normal, to_eye @ normal, half @ normal, (half * to_eye).sum(-1)])
-    base = decoded(np.array(GOLD))
-    linear = 2 * cook_torrance(base, metallic, roughness, cosines) / distance_m[..., None] ** 2
-    expected = 255 * encoded(np.clip(hable(1.7583 * linear) / hable(np.array(11.2)), 0, 1))
-    np.testing.assert_allclose(seen.color, expected, atol=2.0)
-
-
-def test_fine_reads_metal_from_the_map_of_a_material(make: Maker) -> None:
-    surface = stripes(np.repeat(np.array([[0, 80, 0], [0, 80, 255]], np.uint8), 32, axis=0))
-    simulator = make(wall_of(Material(GOLD, metallic=1.0, surface=surface)), rendering='fine')
-    plain = [
-        make(wall_of(Material(GOLD, None, metallic, 80 / 255)), rendering='fine')
-        for metallic in (0.0, 1.0)
-    ]
-    lighting = Lighting((Light('a', position=(0, 0, 0), intensity=3.0),), ambient=0.3)
-    pictures = []
-    for item in (simulator, *plain):
-        item.set_lighting(lighting)
-        pictures.append(item.render(camera_at(0, 0, 0)).color.astype(int))
-    found, matt, metal = pictures
-    assert np.abs(matt - metal).max() > 40
-    near = [np.abs(found - other).max(axis=-1) <= 2 for other in (matt, metal)]
-    assert all(share.mean() > 0.2 for share in near)
-    low, high = np.minimum(matt, metal) - 2, np.maximum(matt, metal) + 2
-    assert ((low <= found) & (found <= high)).all()
-
-
 @pytest.mark.parametrize('options', [{'rendering': 'film'}, {'exposure': 'automatic'}])
 def test_unknown_renderings_are_refused_with_those_there_are(options: dict[str, str]) -> None:
     with pytest.raises(ConfigError, match=r'simulator\.options.*(compat|standard)'):
@@ -324,8 +205,8 @@ def test_unknown_renderings_are_refused_with_those_there_are(options: dict[str, 
 
 def test_the_description_names_what_is_not_compat(make: Maker) -> None:
     assert 'rendering' not in make(room_scene()).description
-    assert make(room_scene(), rendering='fine').description.endswith(
-        ', fine rendering, fixed exposure'
+    assert make(room_scene(), rendering='standard').description.endswith(
+        ', standard rendering, fixed exposure'
     )
 
 
