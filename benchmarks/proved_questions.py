@@ -1,7 +1,6 @@
 """Proves generated questions a second time, from the meshes of the scene and not from its graph.
 
 python benchmarks/proved_questions.py [--seeds 10] [--count 60] [--suites exact space3d ...]
-                                      [--reference two_storey_apartment]
 
 Apartments are seen from random places, and what is asked about them is answered again by
 `mesh_answers`; for Hypo3D the told change is made to the meshes first. Questions about views

@@ -8,7 +8,7 @@ from pathlib import Path
 from osmabench_ros.base.limits.documents import read_json
 from osmabench_ros.base.owned_folder import Existing, check_folder
 from osmabench_ros.errors import ConfigError, SceneError
-from osmabench_ros.scenes.loading import PROCEDURAL, load_scene
+from osmabench_ros.scenes.loading import APARTMENT, load_scene
 from osmabench_ros.scenes.plausibility import warn_of_implausible_parts
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.scenes.worlds.parts import DEFAULT_OPTIONS, ColladaUp, WorldOptions
@@ -79,7 +79,7 @@ def read_known_classes(name_or_path: str) -> tuple[str, ...]:
 
     The file holds a list of names, or an object whose "classes" are names or have a "name".
     """
-    if name_or_path == PROCEDURAL[0]:
+    if name_or_path == APARTMENT:
         from osmabench_ros.scenes.apartment.generate import APARTMENT_LABELS
 
         return tuple(item.name for item in APARTMENT_LABELS.classes)

@@ -15,7 +15,8 @@ from osmabench_ros.scenes.plausibility import warn_of_implausible_parts
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.scenes.specification import read_specification
 
-PROCEDURAL = ('apartment', 'two_storey_apartment')
+APARTMENT = 'apartment'
+"""The reference of the procedural scene."""
 MANIFEST = 'scene.json'
 REPLICA_INFO = 'habitat/info_semantic.json'
 SPECIFIED = ('.yaml', '.yml')
@@ -29,7 +30,7 @@ def load_scene(
     Parameters
     ----------
     reference : str
-        'apartment' or 'two_storey_apartment' for a procedural one, the path of a Habitat
+        'apartment' for the procedural one, the path of a Habitat
         `*.scene_dataset_config.json`, that of a scene folder with a `scene.json`, the folder
         of a scene of Replica, or a YAML file with the specification of an apartment, by path
         or by its name below `config/specifications`.
@@ -48,8 +49,8 @@ def load_scene(
     """
     if changes:
         return changed_scene(load_scene(reference, scene=scene, seed=seed), changes)
-    if reference in PROCEDURAL:
-        return _apartment(reference, scene, seed)
+    if reference == APARTMENT:
+        return _apartment(scene, seed)
     path = scene_path(reference)
     if path.suffix in SPECIFIED:
         from osmabench_ros.scenes.apartment.specified import specified_apartment
@@ -62,7 +63,7 @@ def load_scene(
 
 
 def scene_path(reference: str) -> Path:
-    """Return the path of a scene that is not procedural; nothing need be there.
+    """Return the path of a scene other than the apartment; nothing need be there.
 
     What lies at the path goes before a specification of the package that has the name.
     """
@@ -88,7 +89,7 @@ def _from_files(path: Path, reference: str, scene: str) -> Scene:
     folders = [f'<folder with {name}>' for name in (MANIFEST, REPLICA_INFO)]
     named = described_names('specifications')
     known = [
-        *PROCEDURAL,
+        APARTMENT,
         *named,
         '<path>.scene_dataset_config.json',
         '<specification>.yaml',
@@ -99,18 +100,16 @@ def _from_files(path: Path, reference: str, scene: str) -> Scene:
 
 
 @lru_cache(maxsize=1)
-def _apartment(reference: str, scene: str, seed: int) -> Scene:
+def _apartment(scene: str, seed: int) -> Scene:
     """Return an apartment, which depends on no file: that of the last run, if it is the same."""
     from osmabench_ros.scenes.apartment.generate import generate_apartment
-    from osmabench_ros.scenes.apartment.two_storeys import generate_two_storeys
 
     if scene not in ('', f'seed_{seed}'):
         raise SceneError(
-            f'the {reference} of seed {seed} is called "seed_{seed}", not "{scene}"; '
+            f'the apartment of seed {seed} is called "seed_{seed}", not "{scene}"; '
             'leave the scene empty, or choose another seed'
         )
-    made = generate_apartment if reference == PROCEDURAL[0] else generate_two_storeys
-    return made(seed).scene
+    return generate_apartment(seed).scene
 
 
 def _named(loaded: Scene, path: Path, scene: str) -> Scene:

@@ -5,12 +5,10 @@ import pytest
 from scipy import ndimage
 
 from osmabench_ros.errors import SceneError
-from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.scenes.apartment.body import Body
 from osmabench_ros.scenes.apartment.finishes import plain
 from osmabench_ros.scenes.apartment.generate import APARTMENT_LABELS, generate_apartment
 from osmabench_ros.scenes.apartment.layout import WALL_M
-from osmabench_ros.scenes.apartment.two_storeys import generate_two_storeys
 from osmabench_ros.scenes.ground_truth import ground_truth_graph
 from osmabench_ros.scenes.visibility import sample_surface
 from osmabench_ros.semantics.scene_graph import NodeKind, RelationType
@@ -20,10 +18,8 @@ CELL_M = 0.05
 ROBOT_RADIUS_M = 0.2
 
 
-@pytest.fixture(scope='module', params=[*SEEDS, 'two storeys'], ids=lambda value: f'seed{value}')
+@pytest.fixture(scope='module', params=SEEDS, ids=lambda value: f'seed{value}')
 def apartment(request):
-    if request.param == 'two storeys':
-        return generate_two_storeys(1)
     return generate_apartment(request.param)
 
 
@@ -65,7 +61,7 @@ def test_has_rooms_objects_and_classes_enough(apartment):
     assert len(classes) >= 30
     assert {'wall', 'floor', 'ceiling', 'door', 'door frame', 'window'} <= classes
     triangles = sum(len(mesh.faces) for item in scene.objects for mesh in item.meshes)
-    assert 20_000 <= triangles / len(apartment.storeys) <= 60_000
+    assert 20_000 <= triangles <= 60_000
 
 
 def test_meshes_are_well_formed(apartment):
@@ -132,25 +128,24 @@ def test_things_on_one_support_do_not_interpenetrate(apartment):
 
 
 def test_doorways_are_wide_enough_and_free(apartment):
-    for storey in apartment.storeys:
-        reached = set()
-        for doorway in storey.plan.doorways:
-            assert doorway.passage_m >= 0.9
-            reached |= set(doorway.rooms)
-            across = np.array([doorway.along[1], doorway.along[0]])
-            half = doorway.along * doorway.passage_m / 2 + across * (WALL_M / 2 + 0.6)
-            low, high = doorway.center - half, doorway.center + half
-            for item in apartment.scene.objects:
-                points = item.world_vertices - np.array([0, 0, storey.base_m])
-                tall = (points[:, 2] > 0.03) & (points[:, 2] < 1.95)
-                inside = ((points[:, :2] > low + 1e-3) & (points[:, :2] < high - 1e-3)).all(axis=1)
-                assert not (tall & inside).any(), item.name
-        assert reached == set(range(len(storey.plan.rooms)))
+    reached = set()
+    for doorway in apartment.plan.doorways:
+        assert doorway.passage_m >= 0.9
+        reached |= set(doorway.rooms)
+        across = np.array([doorway.along[1], doorway.along[0]])
+        half = doorway.along * doorway.passage_m / 2 + across * (WALL_M / 2 + 0.6)
+        low, high = doorway.center - half, doorway.center + half
+        for item in apartment.scene.objects:
+            points = item.world_vertices
+            tall = (points[:, 2] > 0.03) & (points[:, 2] < 1.95)
+            inside = ((points[:, :2] > low + 1e-3) & (points[:, :2] < high - 1e-3)).all(axis=1)
+            assert not (tall & inside).any(), item.name
+    assert reached == set(range(len(apartment.plan.rooms)))
 
 
-def free_floor(scene, points, floor_m):
+def free_floor(scene, points):
     """Return free cells and the grid's origin, from points on the meshes alone."""
-    points = points[(points[:, 2] > floor_m + 0.05) & (points[:, 2] < floor_m + 1.5)]
+    points = points[(points[:, 2] > 0.05) & (points[:, 2] < 1.5)]
     low = scene.box.minimum[:2]
     shape = np.ceil(scene.box.size[:2] / CELL_M).astype(int) + 1
     taken = np.zeros(shape, bool)
@@ -161,18 +156,17 @@ def free_floor(scene, points, floor_m):
 def test_a_robot_reaches_every_room(apartment):
     scene = apartment.scene
     points = sample_surface(scene, 1500.0, seed=7).points
-    for storey in apartment.storeys:
-        free, low = free_floor(scene, points, storey.base_m)
-        regions, _ = ndimage.label(free)
-        shares = []
-        for room in storey.plan.rooms:
-            start = ((room.inner_low - low) / CELL_M).astype(int) + 1
-            stop = ((room.inner_high - low) / CELL_M).astype(int)
-            part = regions[start[0] : stop[0], start[1] : stop[1]]
-            counts = np.bincount(part[part > 0], minlength=regions.max() + 1)
-            shares.append(counts * CELL_M**2)
-        one_region = np.min(shares, axis=0).max()
-        assert one_region > 0.5, 'square metres of the least reachable room'
+    free, low = free_floor(scene, points)
+    regions, _ = ndimage.label(free)
+    shares = []
+    for room in apartment.plan.rooms:
+        start = ((room.inner_low - low) / CELL_M).astype(int) + 1
+        stop = ((room.inner_high - low) / CELL_M).astype(int)
+        part = regions[start[0] : stop[0], start[1] : stop[1]]
+        counts = np.bincount(part[part > 0], minlength=regions.max() + 1)
+        shares.append(counts * CELL_M**2)
+    one_region = np.min(shares, axis=0).max()
+    assert one_region > 0.5, 'square metres of the least reachable room'
 
 
 def test_lights_shine_in_every_room_and_outside_their_lamps(apartment):
@@ -181,8 +175,7 @@ def test_lights_shine_in_every_room_and_outside_their_lamps(apartment):
         lamps = [light for light in scene.lights if light.lamp and light.room_id == room.id]
         fills = [light for light in scene.lights if not light.lamp and light.room_id == room.id]
         assert lamps
-        # The middle of the lower part of a stairwell is inside the stairs.
-        assert fills or room.name == 'stairwell'
+        assert fills
         assert sum(light.intensity for light in fills) < 0.2 * lamps[0].intensity
         for light in lamps + fills:
             assert room.box.contains(np.array(light.position))
@@ -192,7 +185,6 @@ def test_lights_shine_in_every_room_and_outside_their_lamps(apartment):
 
 def test_graph_says_what_was_built(apartment, graph):
     scene, edges = apartment.scene, {}
-    floors_m = [storey.base_m for storey in apartment.storeys]
     for edge in graph.edges:
         edges.setdefault(edge.source, {}).setdefault(edge.type, []).append(edge.target)
     for item in things(scene):
@@ -203,7 +195,7 @@ def test_graph_says_what_was_built(apartment, graph):
             assert own['under'] == [built[1]], item.name
         elif built is not None:
             assert rests == [(built[0].value, built[1])], item.name
-        elif any(0 <= item.box.minimum[2] + 1e-6 - z < 0.02 for z in floors_m):
+        elif 0 <= item.box.minimum[2] + 1e-6 < 0.02:
             assert [scene.class_name(scene.by_instance[t]) for _, t in rests] == ['floor']
         else:
             assert not rests, item.name
@@ -233,39 +225,9 @@ def test_label_set_is_the_same_for_every_seed_and_used():
     assert len(used) > 0.9 * len(APARTMENT_LABELS.classes)
 
 
-def test_stairs_lead_from_floor_to_floor_through_a_hole_with_a_railing():
-    made = generate_two_storeys(1)
-    scene, (_, upper) = made.scene, made.storeys
-    by_class = {}
-    for item in scene.objects:
-        by_class.setdefault(scene.class_name(item), []).append(item.box)
-    (stairs,), rise_m = by_class['stairs'], upper.base_m
-    heights = np.unique(np.concatenate([[0.0, rise_m], stair_heights(scene)]).round(4))
-    assert np.diff(heights) == pytest.approx(rise_m / 16, abs=1e-3)
-    assert rise_m / 16 < 0.19
-    over = [
-        box
-        for box in (*by_class['floor'], *by_class['ceiling'])
-        if box.intersection_volume(AxisAlignedBox(stairs.minimum, [*stairs.maximum[:2], 9])) > 1e-6
-    ]
-    assert {round(float(box.maximum[2]), 2) for box in over} == {
-        round(rise_m + upper.plan.height_m + 0.1, 2)
-    }
-    tops = sorted(float(box.maximum[2]) for box in by_class['railing'])
-    assert tops == pytest.approx([rise_m + 0.95, rise_m + 0.95], abs=0.2)
-
-
-def stair_heights(scene):
-    """Return the heights of the faces of the stairs that look up."""
-    (stairs,) = (item for item in scene.objects if scene.class_name(item) == 'stairs')
-    normals = np.concatenate([mesh.normals for mesh in stairs.meshes])
-    return stairs.world_vertices[normals[:, 2] > 0.9, 2]
-
-
 def test_negative_seed_is_refused():
-    for generate in (generate_apartment, generate_two_storeys):
-        with pytest.raises(SceneError, match='0 or more, not -1'):
-            generate(-1)
+    with pytest.raises(SceneError, match='0 or more, not -1'):
+        generate_apartment(-1)
 
 
 def test_piece_is_centred_and_stands_on_the_ground():

@@ -1,7 +1,7 @@
 """What every planner's paths must keep to; none of it knows who plans."""
 
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -9,7 +9,7 @@ import pytest
 from scipy.spatial import cKDTree
 from support.small_config import small_config
 from support.small_house import load_small_house
-from support.small_scenes import STOREY_M, ramp_house, room_scene
+from support.small_scenes import STOREY_M, ramp_house, room_scene, stair_house
 
 from osmabench_ros.errors import MissingDependencyError
 from osmabench_ros.runs.config import MatrixConfig, Planner
@@ -32,13 +32,12 @@ PLANNERS = [planner for planner in Planner if planner is not Planner.OSMA_BENCH]
 """OSMa-Bench's own planner promises none of this; test_habitat_path.py holds it to its code."""
 
 
-@pytest.fixture(scope='module', params=['room', 'ramp_house', 'two_storeys', 'small_house'])
+@pytest.fixture(scope='module', params=['room', 'ramp_house', 'stair_house', 'small_house'])
 def scene(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Scene:
-    two_storeys = partial(load_scene, 'two_storey_apartment', seed=1)
     known: dict[str, Callable[[], Scene]] = {
         'room': room_scene,
         'ramp_house': ramp_house,
-        'two_storeys': two_storeys,
+        'stair_house': stair_house,
     }
     built = known.get(request.param)
     if built is not None:

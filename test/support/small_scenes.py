@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,6 +92,8 @@ def stripes(colors: NDArray[np.uint8], height: int = 4) -> NDArray[np.uint8]:
 STOREY_M, RAMP_RUN_M = 2.8, 8.0
 """Height and length in plan of the ramp of `ramp_house`, which begins at x = 1."""
 
+STEPS = 16
+
 
 def ramp_house() -> Scene:
     """Return two floors of 10 m x 6 m, z = 0 and STOREY_M, and a ramp where y > 4.7.
@@ -117,6 +120,19 @@ def ramp_house() -> Scene:
         box_object(7, 'floor', (0, 0, high + 2.5), (10, 6, high + 2.6)),
     )
     return Scene('test', 'ramp_house', LABELS, objects, lights=())
+
+
+def stair_house() -> Scene:
+    """Return `ramp_house` with sixteen steps in place of its ramp."""
+    house, rise_m, run_m = ramp_house(), STOREY_M / STEPS, RAMP_RUN_M / STEPS
+    steps = [
+        box_object(
+            10 + i, 'floor', (1 + i * run_m, 4.7, 0), (1 + (i + 1) * run_m, 6, (i + 1) * rise_m)
+        )
+        for i in range(STEPS)
+    ]
+    rest = [item for item in house.objects if item.name != 'ramp']
+    return replace(house, name='stair_house', objects=(*rest, *steps))
 
 
 def ramp_house_grounds_m(x: float, y: float) -> tuple[float, float]:

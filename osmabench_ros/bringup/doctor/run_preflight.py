@@ -40,7 +40,7 @@ from osmabench_ros.language.openai import KEY_VARIABLE as OPENAI_KEY
 from osmabench_ros.language.options import OPENAI_SERVER, server_address
 from osmabench_ros.mappers.live_method import LiveMethod, load_live_method
 from osmabench_ros.runs.config import MapperConfig, MatrixConfig
-from osmabench_ros.scenes.loading import PROCEDURAL, scene_path
+from osmabench_ros.scenes.loading import APARTMENT, scene_path
 
 MIB = 2**20
 SCENE_BYTES, RUN_BYTES = 100 * MIB, 50 * MIB
@@ -180,7 +180,7 @@ def _has_package(package: str) -> bool:
 
 def _scenes(config: MatrixConfig) -> list[Finding]:
     references = dict.fromkeys(scene.reference for scene in config.scenes)
-    return [examine_scene_files(scene_path(item)) for item in references if item not in PROCEDURAL]
+    return [examine_scene_files(scene_path(item)) for item in references if item != APARTMENT]
 
 
 def _files(config: MatrixConfig) -> list[Finding]:

@@ -42,7 +42,7 @@ from osmabench_ros.runs.prepare.shared_path import (
 from osmabench_ros.runs.requirement import check_for_runs
 from osmabench_ros.runs.results.results_folder import held
 from osmabench_ros.scenes.lights import Lighting
-from osmabench_ros.scenes.loading import PROCEDURAL
+from osmabench_ros.scenes.loading import APARTMENT
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.sequences.ground_truth import (
@@ -109,7 +109,7 @@ class Preparation:
     def _check_there(self, item: SceneConfig, config: MatrixConfig) -> None:
         if item.sequence is not None:
             check_recorded_condition(item, self._sequence(item), config.conditions)
-        elif item.reference not in PROCEDURAL and not Path(item.reference).expanduser().exists():
+        elif item.reference != APARTMENT and not Path(item.reference).expanduser().exists():
             self._key(item)
 
     def check_mappers(self, config: MatrixConfig) -> None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from osmabench_ros.errors import SceneError
 from osmabench_ros.geometry.boxes import AxisAlignedBox
-from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.apartment.finishes import Style
 from osmabench_ros.scenes.apartment.furnisher import Furnisher, NoSpaceError, Placed
 from osmabench_ros.scenes.apartment.layout import FloorPlan, RoomPlan, draw_plan
@@ -51,16 +50,15 @@ FILL_INTENSITY = 0.18
 _INTENSITY = {'ceiling lamp': 3.2, 'floor lamp': 1.4}
 
 
-def room_lights(storeys: Sequence[Storey], rooms: tuple[Room, ...]) -> tuple[Light, ...]:
+def room_lights(placed: Sequence[Placed], rooms: tuple[Room, ...]) -> tuple[Light, ...]:
     """Return the lamps' lights, just outside their shades, then one fill light a room."""
     lights = []
-    for item, base_m in ((item, storey.base_m) for storey in storeys for item in storey.placed):
+    for item in placed:
         kind = item.piece.class_name
         if kind not in _INTENSITY:
             continue
         room = next(room for room in rooms if room.id == item.room_id)
         x, y, z = (float(value) for value in item.pose.translation)
-        z += base_m
         hangs = kind == 'ceiling lamp'
         z += -BELOW_CEILING_LAMP_M if hangs else item.piece.size[2] + ABOVE_SHADE_M
         lights.append(
@@ -99,37 +97,21 @@ ATTEMPTS = 20
 
 
 @dataclass(frozen=True, eq=False)
-class Storey:
-    """A furnished floor plan; `placed` is as if its floor were at z = 0 and not at `base_m`."""
-
-    plan: FloorPlan
-    placed: list[Placed]
-    base_m: float = 0.0
-
-
-@dataclass(frozen=True, eq=False)
 class Apartment:
-    """A generated scene, its storeys, and by instance id how and by what a thing is carried."""
+    """A generated scene, its floor plan, and by instance id how and by what a thing is carried."""
 
     scene: Scene
-    storeys: tuple[Storey, ...]
+    plan: FloorPlan
     carriers: Mapping[int, tuple[RelationType, int]]
 
 
 def generate_apartment(seed: int) -> Apartment:
     """Generate the apartment of a seed, always the same one; SceneError if it is negative."""
-    return drawn_until_it_fits(seed, _drawn)
-
-
-def drawn_until_it_fits(
-    seed: int, draw: Callable[[int, np.random.Generator], Apartment]
-) -> Apartment:
-    """Draw an apartment again until its furniture has room, the same for every seed."""
     if seed < 0:
         raise SceneError(f'the seed of an apartment must be 0 or more, not {seed}')
     for attempt in range(ATTEMPTS):
         try:
-            return draw(seed, np.random.default_rng([seed, attempt]))
+            return _drawn(seed, np.random.default_rng([seed, attempt]))
         except NoSpaceError:
             continue
     raise SceneError(f'no apartment fits its furniture for seed {seed}; choose another seed')
@@ -142,7 +124,7 @@ def _drawn(seed: int, rng: np.random.Generator) -> Apartment:
     for room, space in zip(plan.rooms, spaces, strict=True):
         placed += room_shell(room, plan.height_m, style)
         placed += room_furniture(room, space, style)
-    return assembled('apartment', seed, VERSION, (Storey(plan, placed),), APARTMENT_LABELS)
+    return assembled(seed, plan, placed)
 
 
 def room_furniture(room: RoomPlan, space: RoomSpace, style: Style) -> list[Placed]:
@@ -157,48 +139,43 @@ def room_furniture(room: RoomPlan, space: RoomSpace, style: Style) -> list[Place
     raise NoSpaceError
 
 
-def assembled(
-    dataset: str, seed: int, version: int, storeys: tuple[Storey, ...], labels: LabelSet
-) -> Apartment:
-    """Return the apartment of furnished storeys."""
-    every = [(item, storey.base_m) for storey in storeys for item in storey.placed]
-    order = {id(item): i + 1 for i, (item, _) in enumerate(every)}
+def assembled(seed: int, plan: FloorPlan, placed: Sequence[Placed]) -> Apartment:
+    """Return the apartment of a furnished floor plan."""
+    order = {id(item): i + 1 for i, item in enumerate(placed)}
     count: Counter[str] = Counter()
     objects = []
-    for item, base_m in every:
+    for item in placed:
         count[item.piece.class_name] += 1
         number = count[item.piece.class_name]
-        objects.append(_scene_object(item, base_m, order[id(item)], number, labels))
+        objects.append(_scene_object(item, order[id(item)], number))
     carriers = {
         order[id(item)]: (item.relation, order[id(item.carrier)])
-        for item, _ in every
+        for item in placed
         if item.carrier is not None and item.relation is not None
     }
-    rooms = _rooms(storeys)
-    digest = hashlib.sha256(f'osmabench {dataset} {version} seed {seed}'.encode()).hexdigest()
+    rooms = _rooms(plan)
+    digest = hashlib.sha256(f'osmabench apartment {VERSION} seed {seed}'.encode()).hexdigest()
     scene = Scene(
-        dataset,
+        'apartment',
         f'seed_{seed}',
-        labels,
+        APARTMENT_LABELS,
         tuple(objects),
         rooms,
-        room_lights(storeys, rooms),
+        room_lights(placed, rooms),
         ambient=0.12,
         source_sha256=digest,
     )
-    return Apartment(scene, storeys, carriers)
+    return Apartment(scene, plan, carriers)
 
 
-def _scene_object(
-    item: Placed, base_m: float, instance_id: int, number: int, labels: LabelSet
-) -> SceneObject:
+def _scene_object(item: Placed, instance_id: int, number: int) -> SceneObject:
     width, depth, height = (round(value, 3) for value in item.piece.size)
     return SceneObject(
         instance_id,
         f'{item.piece.class_name.replace(" ", "_")}_{number:02d}',
-        labels.id_of(item.piece.class_name),
+        APARTMENT_LABELS.id_of(item.piece.class_name),
         item.piece.meshes,
-        Pose(item.pose.rotation, item.pose.translation + np.array([0.0, 0.0, base_m])),
+        item.pose,
         {
             'color': item.piece.color,
             'material': item.piece.material,
@@ -210,15 +187,14 @@ def _scene_object(
     )
 
 
-def _rooms(storeys: Sequence[Storey]) -> tuple[Room, ...]:
+def _rooms(plan: FloorPlan) -> tuple[Room, ...]:
     """Return all rooms; a second bedroom is called so."""
     count: Counter[str] = Counter()
     rooms = []
-    for storey in storeys:
-        for plan in storey.plan.rooms:
-            count[plan.label] += 1
-            name = plan.label if count[plan.label] == 1 else f'{plan.label} {count[plan.label]}'
-            low = np.array([*plan.inner_low, storey.base_m])
-            high = np.array([*plan.inner_high, storey.base_m + storey.plan.height_m])
-            rooms.append(Room(plan.id, name, plan.label, AxisAlignedBox(low, high)))
+    for room in plan.rooms:
+        count[room.label] += 1
+        name = room.label if count[room.label] == 1 else f'{room.label} {count[room.label]}'
+        low = np.array([*room.inner_low, 0.0])
+        high = np.array([*room.inner_high, plan.height_m])
+        rooms.append(Room(room.id, name, room.label, AxisAlignedBox(low, high)))
     return tuple(rooms)

@@ -156,22 +156,16 @@ def draw_plan(rng: np.random.Generator) -> FloorPlan:
     """Draw a floor plan whose rooms are all reachable through doorways."""
     variant = _VARIANTS[int(rng.integers(len(_VARIANTS)))]
     height = round(float(rng.uniform(*HEIGHT_M)), 2)
-    return opened_plan(_rooms(variant, rng), height, rng)
-
-
-def opened_plan(
-    rooms: list[RoomPlan], height_m: float, rng: np.random.Generator, entrance: bool = True
-) -> FloorPlan:
-    """Draw doorways, windows and, on the ground, the entrance of rooms."""
+    rooms = _rooms(variant, rng)
     middle = next(room for room in rooms if room.low[0] == 0 and _spans(room, rooms))
-    return _opened(rooms, _doorways(rooms, rng), height_m, middle if entrance else None, rng)
+    return _opened(rooms, _doorways(rooms, rng), height, middle, rng)
 
 
 def _opened(
     rooms: list[RoomPlan],
     doorways: list[Doorway],
     height_m: float,
-    entrance: RoomPlan | None,
+    entrance: RoomPlan,
     rng: np.random.Generator,
 ) -> FloorPlan:
     """Cut doorways into the walls of rooms, then draw an entrance to one, and windows."""
@@ -180,8 +174,7 @@ def _opened(
     for doorway in doorways:
         for index in doorway.rooms:
             _cut_passage(rooms[index], doorway)
-    if entrance is not None:
-        _cut_entrance(entrance, rng)
+    _cut_entrance(entrance, rng)
     _cut_windows(rooms, rng)
     return FloorPlan(tuple(rooms), tuple(doorways), height_m)
 
@@ -215,7 +208,7 @@ def _rooms(variant: _Strips, rng: np.random.Generator) -> list[RoomPlan]:
     south = np.concatenate([[0.0], np.cumsum(depths)])
     found = []
     for row, y_low, y_high in zip(rows, south[:-1], south[1:], strict=True):
-        edges = strip_edges([width for _, width in row], total, rng)
+        edges = _strip_edges([width for _, width in row], total, rng)
         found += [
             (label, (x_low, y_low), (x_high, y_high))
             for (label, _), x_low, x_high in zip(row, edges[:-1], edges[1:], strict=True)
@@ -226,7 +219,7 @@ def _rooms(variant: _Strips, rng: np.random.Generator) -> list[RoomPlan]:
     ]
 
 
-def strip_edges(
+def _strip_edges(
     least_m: Sequence[float], total_m: float, rng: np.random.Generator
 ) -> NDArray[np.float64]:
     """Draw where rooms of these least widths begin and end along a strip, from 0."""
@@ -325,7 +318,7 @@ def _cut_entrance(room: RoomPlan, rng: np.random.Generator) -> None:
 
 def _cut_windows(rooms: list[RoomPlan], rng: np.random.Generator) -> None:
     for room in rooms:
-        wanted = {'hallway': 0, 'stairwell': 0, 'bathroom': 1}.get(room.label, 2)
+        wanted = {'hallway': 0, 'bathroom': 1}.get(room.label, 2)
         free = [side for side in room.sides if side.outside and not side.openings]
         for side in sorted(free, key=lambda item: -item.length_m)[:wanted]:
             longest = 0.9 if room.label == 'bathroom' else min(1.8, side.length_m - 1.2)

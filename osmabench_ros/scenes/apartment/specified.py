@@ -15,12 +15,7 @@ from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.apartment.body import Piece
 from osmabench_ros.scenes.apartment.finishes import COLORS, Style
 from osmabench_ros.scenes.apartment.furnisher import Furnisher, Placed
-from osmabench_ros.scenes.apartment.generate import (
-    APARTMENT_LABELS,
-    VERSION,
-    Storey,
-    assembled,
-)
+from osmabench_ros.scenes.apartment.generate import assembled
 from osmabench_ros.scenes.apartment.layout import draw_row
 from osmabench_ros.scenes.apartment.pieces import bathroom as bath
 from osmabench_ros.scenes.apartment.pieces import decoration as deco
@@ -163,8 +158,7 @@ def _attempt(
     for room, space, wanted in zip(plan.rooms, spaces, specification.rooms, strict=True):
         placed += room_shell(room, plan.height_m, style)
         placed += _Room(wanted, Furnisher(space, style)).furnished()
-    storeys = (Storey(plan, placed),)
-    scene = assembled('apartment', seed, VERSION, storeys, APARTMENT_LABELS).scene
+    scene = assembled(seed, plan, placed).scene
     document = specification.model_dump_json(by_alias=True)
     return replace(
         scene,

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
-from numpy.typing import NDArray
 
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.apartment.finishes import Finish, Style
@@ -46,36 +43,18 @@ def wall_finish(label: str, style: Style) -> Finish:
     return style.finish(('white', 'cream', 'light gray', 'light blue'), 'plaster', 'plaster', 1.5)
 
 
-Rectangle = tuple[NDArray[np.float64], NDArray[np.float64]]
-"""Corners (2,) of least and greatest x and y."""
-
-
-def room_shell(
-    plan: RoomPlan,
-    height_m: float,
-    style: Style,
-    *,
-    floor: Rectangle | None = None,
-    ceiling: Rectangle | None = None,
-    wall_tops_m: Sequence[float] = (),
-) -> list[Placed]:
-    """Return floor, ceiling, walls and windows of one room.
-
-    Floor and ceiling cover all of it, and walls end at the ceiling, unless others are given; tops
-    are those of its sides.
-    """
-    whole = plan.low, plan.high
+def room_shell(plan: RoomPlan, height_m: float, style: Style) -> list[Placed]:
+    """Return floor, ceiling, walls and windows of one room."""
     tiles = floor_finish(plan.label, style)
     white = style.finish(('white',), 'plaster', 'plaster', 1.5)
     placed = [
-        _slab(plan, 'floor', floor or whole, -building.SLAB_M, tiles),
-        _slab(plan, 'ceiling', ceiling or whole, height_m, white),
+        _slab(plan, 'floor', -building.SLAB_M, tiles),
+        _slab(plan, 'ceiling', height_m, white),
     ]
     finish = wall_finish(plan.label, style)
-    tops = wall_tops_m or [height_m] * len(plan.sides)
-    for side, top_m in zip(plan.sides, tops, strict=True):
+    for side in plan.sides:
         overhang = WALL_M / 2 if side.along[0] else 0.0
-        wall = building.wall(side.length_m, overhang, top_m, side.openings, finish)
+        wall = building.wall(side.length_m, overhang, height_m, side.openings, finish)
         middle = side.point(side.length_m / 2, -WALL_M / 4)
         placed.append(Placed(wall, Pose.from_yaw(side.yaw_rad, (*middle, 0.0)), plan.id))
         for opening in side.openings:
@@ -86,12 +65,9 @@ def room_shell(
     return placed
 
 
-def _slab(
-    plan: RoomPlan, class_name: str, area: Rectangle, bottom_m: float, finish: Finish
-) -> Placed:
-    low, high = area
-    width, depth = high - low
-    x, y = (high + low) / 2
+def _slab(plan: RoomPlan, class_name: str, bottom_m: float, finish: Finish) -> Placed:
+    width, depth = plan.high - plan.low
+    x, y = (plan.high + plan.low) / 2
     piece = building.slab(class_name, width, depth, finish)
     return Placed(piece, Pose.from_yaw(0, (x, y, bottom_m)), plan.id)
 
