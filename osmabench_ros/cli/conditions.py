@@ -51,18 +51,20 @@ def preview(
     frames: Annotated[int, typer.Option(min=1, max=50, help='Frames of each condition.')] = 3,
     overwrite: Overwrite = False,
 ) -> None:
-    """Render frames in which each condition acts most into one contact sheet.
+    """Render frames of a path under each condition into one image.
 
-    They are spread over a path through three goals, or more where more frames are asked for.
+    The path leads through three goals, or more where more frames are asked for.
     """
+    from osmabench_ros.scenes.loading import load_scene
     from osmabench_ros.simulation.conditions import list_conditions, load_condition
-    from osmabench_ros.simulation.preview import PreviewSettings, write_contact_sheet
+    from osmabench_ros.simulation.views import condition_views, write_views
 
-    settings = PreviewSettings(
-        scene.reference, scene.scene, scene.seed, simulator.name, frames, max(3, frames // 2)
-    )
     chosen = [load_condition(name) for name in names or list_conditions()]
     with shown_progress() as progress:
-        shown = write_contact_sheet(chosen, output, settings, progress, overwrite=overwrite)
+        loaded = load_scene(scene.reference, scene=scene.scene, seed=scene.seed)
+        views = condition_views(
+            loaded, chosen, simulator.name, frames=frames, seed=scene.seed, progress=progress
+        )
+        write_views(views, output, overwrite=overwrite)
     Console().print(f'wrote {output}')
-    Console().print(shown.lamps_in_words)
+    Console().print(loaded.lamps_in_words)

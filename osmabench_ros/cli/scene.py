@@ -7,17 +7,16 @@ from typing import Annotated
 
 import typer
 
-from osmabench_ros.base.progress import shown_progress
 from osmabench_ros.base.settings import Named
 from osmabench_ros.cli.options import Overwrite, with_option_groups
 from osmabench_ros.runs.config import SceneConfig
 
-app = typer.Typer(help='Check a scene, and show its things with their ids.', no_args_is_help=True)
+app = typer.Typer(help='Check a scene, and show its objects with their ids.', no_args_is_help=True)
 
 
 @app.callback()
 def scenes() -> None:
-    """Check a scene, and show its things with their ids."""
+    """Check a scene, and show its objects with their ids."""
 
 
 @app.command()
@@ -32,17 +31,16 @@ def check(
     ),
     overwrite: Overwrite = False,
 ) -> None:
-    """Say what is doubtful about a scene, and draw all of its things with their ids.
+    """Say what is doubtful about a scene, and draw it from above with the ids of its objects.
 
     What a building would not have, such as another unit or axis, is a warning.
     """
     from osmabench_ros.scenes.contact import doubtful_things
     from osmabench_ros.scenes.loading import load_scene
-    from osmabench_ros.simulation.scene_sheet import write_scene_sheet
+    from osmabench_ros.simulation.views import storey_views, write_views
 
     loaded = load_scene(reference, scene=scene.scene, seed=scene.seed)
-    with shown_progress() as progress:
-        write_scene_sheet(loaded, output, progress, overwrite=overwrite)
+    write_views(storey_views(loaded), output, overwrite=overwrite)
     typer.echo(
         f'{loaded.dataset} {loaded.name}: {len(loaded.objects)} objects of '
         f'{len({item.class_id for item in loaded.objects})} classes, {len(loaded.rooms)} rooms, '

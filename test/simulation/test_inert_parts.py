@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import re
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,6 @@ from support.small_scenes import CAMERA, room_scene
 
 from osmabench_ros.errors import OsmabenchWarning
 from osmabench_ros.scenes.scene import Scene
-from osmabench_ros.simulation import preview
 from osmabench_ros.simulation.conditions import Condition, load_condition, parse_condition
 from osmabench_ros.simulation.frame_source import SimulatedFrames
 from osmabench_ros.simulation.ineffective_settings import inert_parts
@@ -114,13 +112,3 @@ def test_lights_that_are_not_there() -> None:
     assert 'no light it selects is in a room; add rooms' in reported
     # All lights are meant, and there is none to switch off.
     assert found('camera', 5.0, dataclasses.replace(scene, lights=())) == []
-
-
-@pytest.mark.gl
-def test_preview_tells_it_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        'osmabench_ros.simulation.preview.load_scene', lambda *_, **__: room_scene()
-    )
-    settings = preview.PreviewSettings(frames=1, goals=1, width=32, height=24)
-    with pytest.warns(OsmabenchWarning, match='part of condition "dynamic" .* does not act'):
-        preview.write_contact_sheet([load_condition('dynamic')], tmp_path / 'sheet.png', settings)

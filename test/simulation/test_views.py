@@ -10,24 +10,21 @@ from osmabench_ros.cli.conditions import app
 from osmabench_ros.errors import ConfigError, SimulationError
 from osmabench_ros.scenes.writing import write_habitat_dataset
 from osmabench_ros.simulation.conditions import list_conditions, load_condition
-from osmabench_ros.simulation.contact_sheet import CAPTION_PX
-from osmabench_ros.simulation.preview import PreviewSettings, write_contact_sheet
+from osmabench_ros.simulation.views import CAPTION_PX, condition_views, write_views
 
 
 @pytest.fixture(scope='module')
-def settings(tmp_path_factory: pytest.TempPathFactory) -> PreviewSettings:
+def reference(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp('room')
     config = write_habitat_dataset(room_scene(), folder)
     # A setup as others write it does not say which lights are lamps.
     setup = folder / 'lights' / 'lights.lighting_config.json'
     setup.write_text(setup.read_text().replace('"lamp": true', '"theirs": true'))
-    return PreviewSettings(str(config), seed=1, frames=2, goals=2, width=80, height=60)
+    return str(config)
 
 
 @pytest.mark.gl
-def test_a_sheet_has_a_row_a_condition_and_a_column_a_view(
-    settings: PreviewSettings, tmp_path: Path
-) -> None:
+def test_a_sheet_has_a_row_a_condition_and_a_column_a_view(tmp_path: Path) -> None:
     moving = tmp_path / 'moving.yaml'
     moving.write_text(
         'moving_objects:\n'
@@ -35,12 +32,15 @@ def test_a_sheet_has_a_row_a_condition_and_a_column_a_view(
     )
     names = ['baseline', str(moving), 'baseline', 'nominal']
     steps: list[float] = []
-    write_contact_sheet(
+    views = condition_views(
+        room_scene(),
         [load_condition(name) for name in names],
-        tmp_path / 'a.png',
-        settings,
-        lambda _, done: steps.append(done),
+        frames=2,
+        seed=1,
+        size_px=(80, 60),
+        progress=lambda _, done: steps.append(done),
     )
+    write_views(views, tmp_path / 'a.png')
     sheet = np.asarray(Image.open(tmp_path / 'a.png'))
     row = CAPTION_PX + 60
     assert sheet.shape == (4 * row, 160, 3)
@@ -52,28 +52,9 @@ def test_a_sheet_has_a_row_a_condition_and_a_column_a_view(
     assert steps == [0.0, 0.25, 0.5, 0.75]
 
 
-@pytest.mark.gl
-def test_it_shows_the_frames_in_which_a_condition_acts(
-    settings: PreviewSettings, tmp_path: Path
-) -> None:
-    dark = tmp_path / 'dark.yaml'
-    until = '{alive: [{segments: [0, 0.7]}]}'
-    dark.write_text(f'lighting: {{ambient: {until}, scene_lights: [{{schedule: {until}}}]}}')
-    shown = [load_condition(name) for name in ('baseline', str(dark))]
-    write_contact_sheet(shown, tmp_path / 'a.png', settings)
-    sheet = np.asarray(Image.open(tmp_path / 'a.png')).astype(int)
-    row = CAPTION_PX + 60
-    plain, acting = (sheet[i * row + CAPTION_PX : (i + 1) * row - 20, :80] for i in range(2))
-    # The light goes out after the middle of the first of two columns.
-    assert acting.mean() < 0.1 * plain.mean()
-
-
-@pytest.mark.gl
-def test_an_image_that_cannot_be_written_is_named(
-    settings: PreviewSettings, tmp_path: Path
-) -> None:
+def test_an_image_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     with pytest.raises(SimulationError, match=r'a\.unknown'):
-        write_contact_sheet([load_condition('nominal')], tmp_path / 'a.unknown', settings)
+        write_views([('a', np.zeros((4, 40, 3), np.uint8))], tmp_path / 'a.unknown')
     assert list(tmp_path.iterdir()) == []
 
 
@@ -92,14 +73,14 @@ def test_the_command_refuses_an_unknown_condition() -> None:
 
 @pytest.mark.gl
 def test_the_preview_tells_which_lights_are_lamps_and_reads_a_condition_once(
-    settings: PreviewSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    reference: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[str] = []
     monkeypatch.setattr(
         'osmabench_ros.simulation.conditions.load_condition',
         lambda name: read.append(name) or load_condition(name),
     )
-    arguments = ['preview', 'nominal', 'camera', '--scene', settings.reference, '--frames', '2']
+    arguments = ['preview', 'nominal', 'camera', '--scene', reference, '--frames', '2']
     result = CliRunner().invoke(app, [*arguments, '-o', str(tmp_path / 'a.png')])
     assert result.exit_code == 0, result.output
     assert (

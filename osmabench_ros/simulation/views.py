@@ -1,0 +1,134 @@
+"""Shows a scene from above with the ids of its objects, or conditions along a path."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageDraw, ImageFont
+
+from osmabench_ros.base.files import atomic_write
+from osmabench_ros.base.owned_folder import check_file
+from osmabench_ros.base.progress import Progress, silent
+from osmabench_ros.errors import SimulationError, errors_as
+from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.scenes.ground_truth import is_structure
+from osmabench_ros.scenes.lights import Light, Lighting, LightKind
+from osmabench_ros.scenes.scene import Scene
+from osmabench_ros.scenes.visibility import sample_surface
+from osmabench_ros.semantics.storeys import storey_heights, storey_of
+from osmabench_ros.simulation.conditioned_camera import ConditionedCamera
+from osmabench_ros.simulation.conditions import Condition
+from osmabench_ros.simulation.navigation import NavigationMap
+from osmabench_ros.simulation.opengl.simulator import OpenGLSimulator
+from osmabench_ros.simulation.robot_path import plan_path
+from osmabench_ros.simulation.simulator import make_simulator
+from osmabench_ros.simulation.trajectory import CameraMount, sample_trajectory
+
+WIDTH_PX, CAPTION_PX = 1280, 26
+CUT_M = 2.0
+"""Above a floor; what is higher is cut away in the view from above."""
+_HFOV_RAD, _FRAME_RATE_HZ = math.radians(40), 25.0
+_SUN = Light(
+    'sun', LightKind.DIRECTIONAL, direction=(0.4, 0.6, 1.0), intensity=0.8, attached_to_camera=True
+)
+View = tuple[str, NDArray[np.uint8]]
+"""A caption and the image below it."""
+_Label = tuple[float, float, str]
+"""Pixels x and y of the upper left corner, and a text."""
+
+
+def write_views(views: Iterable[View], path: Path, *, overwrite: bool = False) -> None:
+    """Write views below each other; SimulationError if the file's name is not that of an image."""
+    check_file(path, overwrite=overwrite)
+    parts = []
+    for caption, image in views:
+        strip = np.full((CAPTION_PX, image.shape[1], 3), 24, np.uint8)
+        parts += [_labelled(strip, [(6, 5, caption)]), image]
+    where, remedy = f'cannot write {path}', 'give a path that ends in .png'
+    with (
+        errors_as(SimulationError, where, ValueError, remedy=remedy),
+        written_file(path, overwrite=overwrite) as draft,
+    ):
+        Image.fromarray(np.concatenate(parts)).save(draft)
+
+
+def storey_views(scene: Scene) -> Iterator[View]:
+    """Yield each storey below its cut from above, x to the right, with the ids of its objects."""
+    found = storey_heights(sample_surface(scene, 100.0, seed=0).points)
+    storeys_m = found if len(found) > 1 else (float(scene.box.minimum[2]),)
+    (width_m, depth_m, height_m), (x, y, _) = scene.box.size.tolist(), scene.box.center.tolist()
+    height = int(np.clip(WIDTH_PX * depth_m / max(width_m, 1e-3), 200, 2 * WIDTH_PX))
+    above_m = 0.52 * max(width_m, depth_m * WIDTH_PX / height) / math.tan(_HFOV_RAD / 2)
+    camera = Intrinsics.from_hfov(WIDTH_PX, height, _HFOV_RAD)
+    for number, floor_m in enumerate(storeys_m):
+        cut_m = min(floor_m + CUT_M, float(scene.box.maximum[2]))
+        pose = Pose(np.diag([1.0, -1.0, -1.0]), np.array([x, y, cut_m + above_m]))
+        far_m = above_m + height_m + 1.0
+        with closing(OpenGLSimulator(scene, camera, near_m=above_m, far_m=far_m)) as simulator:
+            simulator.set_lighting(Lighting((_SUN,), ambient=0.3, shadows=False))
+            image = simulator.render(pose).color
+        shown = [
+            item
+            for item in scene.objects
+            if not is_structure(scene, item)
+            and item.box.minimum[2] < cut_m
+            and storey_of(item.box.minimum[2], storeys_m) == number
+        ]
+        centers = np.array([item.box.center for item in shown]).reshape(-1, 3)
+        pixels = camera.project(pose.inverse().transform(centers)) - [6.5, 8.0]
+        labels = [
+            (u, v, str(item.instance_id))
+            for item, (u, v) in zip(shown, pixels.tolist(), strict=True)
+        ]
+        caption = f'{scene.dataset} {scene.name}, storey {number} at {floor_m:.2f} m'
+        yield caption, _labelled(image, labels)
+
+
+def condition_views(
+    scene: Scene,
+    conditions: Sequence[Condition],
+    simulator_name: str = 'opengl',
+    *,
+    frames: int = 3,
+    seed: int = 0,
+    size_px: tuple[int, int] = (320, 240),
+    progress: Progress = silent,
+) -> Iterator[View]:
+    """Yield evenly spread frames of one path through a scene, under each condition in turn."""
+    camera = Intrinsics.from_hfov(*size_px, math.pi / 2)
+    navigation = NavigationMap.of_scene(scene, radius_m=0.2, height_m=1.5)
+    path = plan_path(navigation, goals=max(3, frames // 2), seed=seed)
+    with closing(make_simulator(simulator_name, scene, camera, {})) as simulator:
+        for number, condition in enumerate(conditions):
+            progress(condition.name, number / len(conditions))
+            motion = condition.motion_at(_FRAME_RATE_HZ)
+            trajectory = sample_trajectory(path, motion, _FRAME_RATE_HZ, CameraMount())
+            conditioned = ConditionedCamera(
+                scene,
+                simulator,
+                condition,
+                trajectory,
+                seed,
+                lambda other: make_simulator(simulator_name, other, camera, {}),
+            )
+            images = []
+            for place in (np.arange(frames) + 0.5) / frames * len(trajectory.frames):
+                time_s = trajectory.frames[int(place)].time_s
+                image = conditioned.take(int(place))[0].color
+                images.append(_labelled(image, [(6, image.shape[0] - 20, f'{time_s:.0f} s')]))
+            conditioned.restore()
+            yield f'{condition.name}: {condition.description}', np.concatenate(images, axis=1)
+
+
+def _labelled(image: NDArray[np.uint8], labels: Sequence[_Label]) -> NDArray[np.uint8]:
+    drawn = Image.fromarray(image)
+    font, drawing = ImageFont.load_default(size=13), ImageDraw.Draw(drawn)
+    for x, y, text in labels:
+        drawing.text((x, y), text, fill='white', font=font, stroke_width=2, stroke_fill='black')
+    return np.asarray(drawn)
