@@ -154,9 +154,6 @@ class _Grid:
 
 
 QUERIES_PER_CHUNK = 1_000_000
-_SORT_CELL_M = 0.25
-_FIRST_CANDIDATES = 9
-"""One more than the corners of a cell of a lattice, all equally near to its middle."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,34 +197,11 @@ def checked_points(points: NDArray[np.floating], what: str) -> NDArray[np.floati
     return points
 
 
-def coherent_order(points: NDArray[np.floating]) -> NDArray[np.intp]:
-    """Return an order of points that keeps those of one cell together.
-
-    Tree queries in this order find their branches in the processor's cache.
-    """
-    keys = np.zeros(len(points), np.int64)
-    for axis in range(3) if len(points) else ():
-        values = points[:, axis]
-        cells = ((values - values.min()) / _SORT_CELL_M).astype(np.int32)
-        keys *= int(cells.max()) + 1
-        keys += cells
-    return np.argsort(keys)
-
-
 def distinct_rows(points: NDArray[np.floating]) -> NDArray[np.int64] | None:
     """Return the first row of every place that holds points, ascending; None if all differ."""
-    bits = np.ascontiguousarray(points, np.float32).view(np.uint32).astype(np.uint64)
-    keys = bits[:, 0] * np.uint64(0x9E3779B97F4A7C15) ^ bits[:, 1] * np.uint64(0xC2B2AE3D27D4EB4F)
-    keys ^= bits[:, 2] * np.uint64(0x165667B19E3779F9)
-    order = np.argsort(keys)
-    ordered = keys[order]
-    if (ordered[1:] != ordered[:-1]).all():
-        return None
+    order = np.lexsort(points.T)
     same = (points[order[1:]] == points[order[:-1]]).all(axis=1)
-    if not same.any():
-        return None
-    starts = np.concatenate([[0], np.flatnonzero(~same) + 1])
-    return np.sort(np.minimum.reduceat(order, starts))
+    return np.sort(order[np.append(True, ~same)]) if same.any() else None
 
 
 class NeighbourIndex:
@@ -300,11 +274,10 @@ class NeighbourIndex:
         indices = np.full(len(queries), -1, np.int64)
         distances = np.full(len(queries), np.inf, np.float32)
         if len(self):
-            order = coherent_order(queries)
             for start in range(0, len(queries), QUERIES_PER_CHUNK):
-                rows = order[start : start + QUERIES_PER_CHUNK]
-                indices[rows], distances[rows] = self._search(queries[rows], max_distance_m)
-                progress('nearest neighbours', (start + len(rows)) / len(queries))
+                part = slice(start, start + QUERIES_PER_CHUNK)
+                indices[part], distances[part] = self._search(queries[part], max_distance_m)
+                progress('nearest neighbours', min(part.stop / len(queries), 1.0))
         return Neighbours(indices, distances)
 
     def _search(
@@ -327,14 +300,8 @@ class NeighbourIndex:
         far, near = self._tree.query(queries, k=2, distance_upper_bound=bound, workers=-1)
         rows = np.where(near[:, 0] == len(self._references), -1, near[:, 0]).astype(np.int64)
         tied = np.flatnonzero(np.isfinite(far[:, 1]) & (far[:, 1] <= far[:, 0] * TIE))
-        candidates = _FIRST_CANDIDATES
-        while len(tied):
-            candidates = min(candidates, len(self._references))
-            away, found = self._tree.query(queries[tied], k=candidates, workers=-1)
-            among = away <= away[:, :1] * TIE
-            rows[tied] = np.where(among, found, len(self._references)).min(axis=1)
-            tied = tied[among[:, -1] & (candidates < len(self._references))]
-            candidates *= 4
+        balls = self._tree.query_ball_point(queries[tied], far[tied, 0] * TIE, workers=-1)
+        rows[tied] = [min(ball) for ball in balls]
         return rows, far[:, 0].astype(np.float32)
 
     def _search_grid(

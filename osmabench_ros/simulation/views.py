@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -14,11 +15,11 @@ from PIL import Image, ImageDraw, ImageFont
 from osmabench_ros.base.files import atomic_write
 from osmabench_ros.base.owned_folder import check_file
 from osmabench_ros.base.progress import Progress, silent
-from osmabench_ros.errors import SimulationError, errors_as
+from osmabench_ros.errors import SimulationError
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.ground_truth import is_structure
-from osmabench_ros.scenes.lights import Light, Lighting, LightKind
+from osmabench_ros.scenes.lights import Lighting
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.scenes.visibility import sample_surface
 from osmabench_ros.semantics.storeys import storey_heights, storey_of
@@ -34,9 +35,6 @@ WIDTH_PX, CAPTION_PX = 1280, 26
 CUT_M = 2.0
 """Above a floor; what is higher is cut away in the view from above."""
 _HFOV_RAD, _FRAME_RATE_HZ = math.radians(40), 25.0
-_SUN = Light(
-    'sun', LightKind.DIRECTIONAL, direction=(0.4, 0.6, 1.0), intensity=0.8, attached_to_camera=True
-)
 View = tuple[str, NDArray[np.uint8]]
 """A caption and the image below it."""
 _Label = tuple[float, float, str]
@@ -44,17 +42,15 @@ _Label = tuple[float, float, str]
 
 
 def write_views(views: Iterable[View], path: Path, *, overwrite: bool = False) -> None:
-    """Write views below each other; SimulationError if the file's name is not that of an image."""
+    """Write views below each other; SimulationError unless the path ends in .png."""
+    if path.suffix.lower() != '.png':
+        raise SimulationError(f'cannot write {path}; give a path that ends in .png')
     check_file(path, overwrite=overwrite)
     parts = []
     for caption, image in views:
         strip = np.full((CAPTION_PX, image.shape[1], 3), 24, np.uint8)
         parts += [_labelled(strip, [(6, 5, caption)]), image]
-    where, remedy = f'cannot write {path}', 'give a path that ends in .png'
-    with (
-        errors_as(SimulationError, where, ValueError, remedy=remedy),
-        written_file(path, overwrite=overwrite) as draft,
-    ):
+    with written_file(path, overwrite=overwrite) as draft:
         Image.fromarray(np.concatenate(parts)).save(draft)
 
 
@@ -68,24 +64,18 @@ def storey_views(scene: Scene) -> Iterator[View]:
     camera = Intrinsics.from_hfov(WIDTH_PX, height, _HFOV_RAD)
     for number, floor_m in enumerate(storeys_m):
         cut_m = min(floor_m + CUT_M, float(scene.box.maximum[2]))
-        pose = Pose(np.diag([1.0, -1.0, -1.0]), np.array([x, y, cut_m + above_m]))
+        pose = Pose(np.diag([1.0, -1, -1]), np.array([x, y, cut_m + above_m]))
         far_m = above_m + height_m + 1.0
         with closing(OpenGLSimulator(scene, camera, near_m=above_m, far_m=far_m)) as simulator:
-            simulator.set_lighting(Lighting((_SUN,), ambient=0.3, shadows=False))
+            simulator.set_lighting(Lighting.unlit())
             image = simulator.render(pose).color
-        shown = [
-            item
-            for item in scene.objects
-            if not is_structure(scene, item)
-            and item.box.minimum[2] < cut_m
-            and storey_of(item.box.minimum[2], storeys_m) == number
-        ]
-        centers = np.array([item.box.center for item in shown]).reshape(-1, 3)
-        pixels = camera.project(pose.inverse().transform(centers)) - [6.5, 8.0]
-        labels = [
-            (u, v, str(item.instance_id))
-            for item, (u, v) in zip(shown, pixels.tolist(), strict=True)
-        ]
+        labels = []
+        for item in scene.objects:
+            low_m = float(item.box.minimum[2])
+            here = low_m < cut_m and storey_of(low_m, storeys_m) == number
+            if here and not is_structure(scene, item):
+                u, v = camera.project(pose.inverse().transform(item.box.center[None]))[0].tolist()
+                labels.append((u - 6.5, v - 8.0, str(item.instance_id)))
         caption = f'{scene.dataset} {scene.name}, storey {number} at {floor_m:.2f} m'
         yield caption, _labelled(image, labels)
 
@@ -104,19 +94,13 @@ def condition_views(
     camera = Intrinsics.from_hfov(*size_px, math.pi / 2)
     navigation = NavigationMap.of_scene(scene, radius_m=0.2, height_m=1.5)
     path = plan_path(navigation, goals=max(3, frames // 2), seed=seed)
-    with closing(make_simulator(simulator_name, scene, camera, {})) as simulator:
+    opened = partial(make_simulator, simulator_name, intrinsics=camera, options={})
+    with closing(opened(scene)) as simulator:
         for number, condition in enumerate(conditions):
             progress(condition.name, number / len(conditions))
             motion = condition.motion_at(_FRAME_RATE_HZ)
             trajectory = sample_trajectory(path, motion, _FRAME_RATE_HZ, CameraMount())
-            conditioned = ConditionedCamera(
-                scene,
-                simulator,
-                condition,
-                trajectory,
-                seed,
-                lambda other: make_simulator(simulator_name, other, camera, {}),
-            )
+            conditioned = ConditionedCamera(scene, simulator, condition, trajectory, seed, opened)
             images = []
             for place in (np.arange(frames) + 0.5) / frames * len(trajectory.frames):
                 time_s = trajectory.frames[int(place)].time_s
