@@ -50,7 +50,7 @@ def write_views(views: Iterable[View], path: Path, *, overwrite: bool = False) -
     for caption, image in views:
         strip = np.full((CAPTION_PX, image.shape[1], 3), 24, np.uint8)
         parts += [_labelled(strip, [(6, 5, caption)]), image]
-    with written_file(path, overwrite=overwrite) as draft:
+    with atomic_write(path, overwrite=overwrite) as draft:
         Image.fromarray(np.concatenate(parts)).save(draft)
 
 
