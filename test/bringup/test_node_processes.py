@@ -49,6 +49,7 @@ class Stage:
     def __init__(self, folder: Path) -> None:
         self.nodes = NodeProcesses()
         self._folder = folder
+        self._others = set(hosts())
         self._started: list[ManagedProcess] = []
 
     def start(self, *words: str, name: str = 'node', **environment: str) -> ManagedProcess:
@@ -73,8 +74,12 @@ class Stage:
         return process, json.loads(process.log_file.read_text().splitlines()[0])
 
     def host(self) -> psutil.Process:
-        [found] = [item for item in psutil.Process().children() if is_host(item)]
+        [found] = self.hosts()
         return found
+
+    def hosts(self) -> list[psutil.Process]:
+        """Return the hosts that began after this stage: those of a session may go on."""
+        return [item for item in hosts() if item not in self._others]
 
     def close(self) -> None:
         for process in self._started:
@@ -84,6 +89,10 @@ class Stage:
 
 def is_host(process: psutil.Process) -> bool:
     return process.name().startswith('python') and HOST_MODULE in process.cmdline()
+
+
+def hosts() -> list[psutil.Process]:
+    return [item for item in psutil.Process().children() if is_host(item)]
 
 
 @pytest.fixture
@@ -184,7 +193,7 @@ def test_a_host_that_cannot_start_is_told_with_its_log(stage: Stage, tmp_path: P
         RunError, match=r'the node host ended with code 1; end of (.*\n)*.*half inst'
     ):
         stage.start('0', PYTHONPATH=str(tmp_path))
-    assert not any(map(is_host, psutil.Process().children()))
+    assert stage.hosts() == []
 
 
 def test_memory_counts_as_of_a_new_process(stage: Stage, tmp_path: Path) -> None:
@@ -218,6 +227,7 @@ def test_forked_nodes_give_the_same_bytes_as_new_ones(
         recording={'enabled': True},
     )
     programs: list[str] = []
+    before = hosts()
     start = ManagedProcess._start
 
     def noted(self: ManagedProcess, *arguments: Any) -> Any:
@@ -238,7 +248,7 @@ def test_forked_nodes_give_the_same_bytes_as_new_ones(
     assert found[0] == found[1] != {}
     for log in tmp_path.glob('*/small/*/logs/map_recorder.log'):
         assert log.read_text().count('wrote ') == 1
-    assert not any(map(is_host, psutil.Process().children()))
+    assert hosts() == before
 
 
 def is_alive(pid: int) -> bool:
