@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from osmabench_ros.base.limits.allowance import allowance
+from osmabench_ros.base.limits.documents import document_limit
 from osmabench_ros.base.limits.reading import read_bytes
 from osmabench_ros.errors import SequenceError, errors_as
 from osmabench_ros.geometry.pose import Pose
@@ -135,7 +135,7 @@ def read_tum(path: Path) -> StampedTrajectory:
 
     Raises SequenceError, which names the file, if it cannot be read or a row is malformed.
     """
-    data = read_bytes(path, SequenceError, allowance().document_bytes(), 'document_mib')
+    data = read_bytes(path, SequenceError, document_limit())
     what = f'{path} is not a trajectory (a TUM file of 8 numbers per line, or BAG:TOPIC)'
     with errors_as(SequenceError, what, ValueError), warnings.catch_warnings():
         warnings.simplefilter('ignore')  # of no lines and of overflows, which are errors below

@@ -12,7 +12,7 @@ from typing import Any
 from pydantic_core import from_json
 
 from osmabench_ros.base.files import read_json, write_json
-from osmabench_ros.base.limits.allowance import allowance
+from osmabench_ros.base.limits.documents import document_limit
 from osmabench_ros.base.limits.reading import read_bytes
 from osmabench_ros.base.strict import Strict, read_model, validated
 from osmabench_ros.errors import RunError, errors_as
@@ -176,7 +176,7 @@ class MatrixOnDisk:
 
 def _report_without_classes(file: Path, classes: Collection[tuple[str, str, str]]) -> RunReport:
     """Return a report of ours with some of the figures of single classes."""
-    text = read_bytes(file, RunError, allowance().document_bytes(), 'document_mib')
+    text = read_bytes(file, RunError, document_limit())
     with errors_as(RunError, f'{file} is malformed', ValueError, KeyError, TypeError, shown=repr):
         # Values hardly repeat, and looking for those that do takes a third of the time.
         data = from_json(text, allow_inf_nan=False, cache_strings='keys')

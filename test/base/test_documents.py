@@ -11,8 +11,7 @@ import pytest
 import yaml
 
 from osmabench_ros.base.configuration import config_path
-from osmabench_ros.base.limits import yaml_events
-from osmabench_ros.base.limits.allowance import Allowance, limited_to
+from osmabench_ros.base.fence import VARIABLE
 from osmabench_ros.base.limits.documents import (
     parse_json,
     parse_yaml,
@@ -32,40 +31,29 @@ YAML = {
     'key twice': ('a: 1\nb: 2\na: 3\n', 'line 3, column 1: key "a" is there twice'),
     'nested key twice': ('a:\n  b: 1\n  b: 1', 'line 3, column 3: key "b" is there twice'),
     'equal keys': ('1: a\n0x1: b', 'line 2, column 1: key "1" is there twice'),
-    'list as key': ('? [a]\n: 1', 'a key must be a text or a whole number'),
-    'mapping as key': ('{{a: 1}: 2}', 'a key must be a text or a whole number'),
-    'fraction as key': ('1.5: a', 'a key must be a text or a whole number'),
-    'date as key': ('2026-01-01: a', 'a key must be a text or a whole number'),
-    'colliding keys': (f'{2**61 - 1}: a', 'a key must be a text or a whole number'),
-    '400 digits': ('a: ' + '9' * 400, r'line 1, column 4: the number 9+\.\.\. \(400 characters\)'),
-    '5,000 digits': ('a: ' + '9' * 5000, r'the number 9+\.\.\. \(5000 characters\) is too long'),
+    'list as key': ('? [a]\n: 1', 'unhashable key'),
+    'mapping as key': ('{{a: 1}: 2}', 'unhashable key'),
     '65 bits': (f'a: {2**64}', 'has more than 64 bits'),
-    'sexagesimal': ('a: 1' + ':59' * 1000, 'is too long'),
-    'sexagesimal fraction': ('a: 1' + ':59' * 200 + '.5', 'is too long'),
+    'NUL escaped': ('a: "x\\0"', 'holds the character NUL'),
     'infinite': ('a: .inf', 'line 1, column 4: the number .inf is not finite'),
     'no number': ('a: .nan', 'is not finite'),
     'overflowing': ('a: 1.0e+999', 'is not finite'),
-    'tagged overflowing': ('a: !!float 1e999', 'is not finite'),
-    'month 13': ('a: 2026-13-45', '"2026-13-45" is no timestamp'),
-    'no date': ('a: !!timestamp tomorrow', '"tomorrow" is no timestamp'),
-    'no bool': ('a: !!bool maybe', '"maybe" is no bool'),
-    'no int': ('a: !!int ""', '"" is no int'),
-    'no base64': ('a: !!binary ä', 'is no binary'),
-    'code': ('a: !!python/object/apply:os.system [ls]', 'tag "tag:yaml.org,2002:python/obj.*read'),
-    'code as text': ('a: !!python/name:os.system', 'tag .* is not read'),
-    'unknown tag': ('a: !mine {}', 'tag "!mine" is not read'),
-    'set': ('a: !!set {b}', 'tag .* is not read'),
+    'month 13': ('a: 2026-13-45', 'a malformed value: month must be'),
+    'no date': ('a: !!timestamp tomorrow', 'a malformed value'),
+    'no bool': ('a: !!bool maybe', 'a malformed value'),
+    'no int': ('a: !!int ""', 'a malformed value'),
+    'code': ('a: !!python/object/apply:os.system [ls]', 'constructor for the tag .*python/obj'),
+    'code as text': ('a: !!python/name:os.system', 'constructor for the tag'),
+    'unknown tag': ('a: !mine {}', "constructor for the tag '!mine'"),
     'alias of itself': ('a: &a [1, *a]', 'alias "a" contains itself'),
     'mapping of itself': ('&a {b: *a}', 'alias "a" contains itself'),
     'key of itself': ('&a {*a : 1}', 'alias "a" contains itself'),
-    'no anchor': ('a: *b', 'no anchor "b"'),
-    'merges': ('{<<: {a: 1}, <<: {b: 1}}', 'key "<<" is there twice'),
-    'merge of a text': ('<<: a', '"<<" needs a mapping'),
-    'two documents': ('a: 1\n---\nb: 1', 'line 2, column 1: a second document'),
+    'no anchor': ('a: *b', 'undefined alias'),
+    'merge of a text': ('<<: a', 'expected a mapping'),
+    'two documents': ('a: 1\n---\nb: 1', 'line 2, column 1: .*another document'),
     'NUL': ('a: \0', 'line 1: holds the character NUL'),
-    'NUL escaped': ('a: "x\\0"', 'cannot be encoded, or NUL'),
     'half a character': ('a: "\\ud800"', 'line 1'),
-    'bell': ('a: 1\nb: \x07', r"line 2: holds the character '\\x07'"),
+    'bell': ('a: 1\nb: \x07', 'control characters are not allowed'),
     'Latin-1': (b'a: f\xfcr\n', r'line 1: is not UTF-8 text \(byte 0xfc\)'),
     'UTF-16': ('a: 1'.encode('utf-16'), 'is not UTF-8 text'),
     'UTF-16 without mark': ('a: 1'.encode('utf-16-le'), 'holds the character NUL'),
@@ -74,20 +62,20 @@ YAML = {
 JSON = {
     'syntax': ('{"a": 1,\n "b" 2}', 'line 2, column 6: is not JSON'),
     'empty': ('', 'line 1, column 1: is not JSON'),
-    'key twice': ('{"a": 1,\n"b": 2,\n"a": 3}', 'line 3: key "a" is there twice'),
-    'nested key twice': ('{"a": 1, "b": [{"a": 1,\n"\\u0061": 2}]}', 'line 2: key "a" is'),
+    'key twice': ('{"a": 1,\n"b": 2,\n"a": 3}', 'key "a" is there twice'),
+    'nested key twice': ('{"a": 1, "b": [{"a": 1,\n"\\u0061": 2}]}', 'key "a" is'),
     '65 bits': (f'[{2**64}]', 'the number 18446744073709551616 has more than 64 bits'),
-    '400 digits': (f'[-{"9" * 400}]', r'\(401 characters\) has more than 64 bits'),
-    '5,000 digits': (f'[{"9" * 5000}]', r'\(5000 characters\) has more than 64 bits'),
+    '400 digits': (f'[-{"9" * 400}]', 'has more than 64 bits'),
+    '5,000 digits': (f'[{"9" * 5000}]', 'has more than 64 bits'),
     'overflowing': ('[1e999]', 'the number 1e999 is not finite'),
     'overflowing E': ('[-1.5E+0999]', 'is not finite'),
     'overflowing digits': (f'[{"9" * 400}.5]', 'is not finite'),
-    'no number': ('{"NaN": 1,\n"a": NaN}', 'line 2: the number NaN is not finite'),
+    'no number': ('{"NaN": 1,\n"a": NaN}', 'the number NaN is not finite'),
     'infinite': ('[-Infinity]', 'the number -Infinity is not finite'),
     'NUL': ('["\0"]', 'NUL'),
-    'NUL escaped': ('[\n"a\\u0000"]', r'line 2: \\u0000 is no character'),
-    'half a character': (r'["\ud800"]', 'is no character'),
-    'second half': (r'["\\\uDC00"]', 'is no character'),
+    'NUL escaped': ('[\n"a\\u0000"]', r'line 2: \\u0000 is not a character'),
+    'half a character': (r'["\ud800"]', 'is not a character'),
+    'second half': (r'["\\\uDC00"]', 'is not a character'),
     'Latin-1': (b'["\xfc"]', r'is not UTF-8 text \(byte 0xfc\)'),
     'UTF-16': ('[1]'.encode('utf-16'), 'is not UTF-8'),
     'UTF-32': ('[1]'.encode('utf-32-be'), 'NUL'),
@@ -121,13 +109,6 @@ def one_line(text: str) -> bool:
     return '\n' not in text and len(text) < 1000
 
 
-@pytest.fixture(params=['CSafeLoader', 'SafeLoader'])
-def loader(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Read with libyaml, and as where PyYAML was built without it."""
-    monkeypatch.setattr(yaml_events, '_LOADER', getattr(yaml, request.param, yaml.SafeLoader))
-
-
-@pytest.mark.usefixtures('loader')
 @pytest.mark.parametrize('name', YAML)
 def test_wrong_yaml_is_one_line_with_its_place(name: str) -> None:
     text, expected = YAML[name]
@@ -157,7 +138,7 @@ def test_wrong_xml_is_one_line(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize('parse', [parse_json, parse_yaml])
 @pytest.mark.parametrize('name', DEEP)
 def test_what_is_nested_too_deep_passes_a_limit(name: str, parse: Any) -> None:
-    with pytest.raises(LimitError, match='nested deeper than 64 levels.*depth'):
+    with pytest.raises(LimitError, match='nested deeper than 64 levels'):
         parse(DEEP[name], 'a', ConfigError)
 
 
@@ -174,42 +155,36 @@ def test_xml_that_is_nested_too_deep_passes_a_limit(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize('read', [read_json, read_yaml, read_xml])
-def test_what_is_too_large_passes_a_limit(tmp_path: Path, read: Any) -> None:
+def test_a_file_that_is_too_large_passes_a_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read: Any
+) -> None:
+    monkeypatch.setenv(VARIABLE, '0.000004')
     path = tmp_path / 'a'
     path.write_text('[' + ' ' * 1100 + ']')
     with (
-        limited_to(Allowance(document_mib=0.001)),
-        pytest.raises(LimitError, match='has 1102 bytes.*document_mib'),
+        pytest.raises(LimitError, match=f'has 1102 bytes.*{VARIABLE}'),
     ):
         read(path, ConfigError)
 
 
-def test_a_text_that_is_too_large_passes_a_limit() -> None:
-    with limited_to(Allowance(document_mib=0.001)):
-        for parse in (parse_json, parse_yaml):
-            with pytest.raises(LimitError, match='parameter "options": has 1102 bytes'):
-                parse('[' + ' ' * 1100 + ']', 'parameter "options"', ConfigError)
+def test_a_text_that_is_too_large_passes_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, '0.000004')
+    for parse in (parse_json, parse_yaml):
+        with pytest.raises(LimitError, match='parameter "options" has 1102 bytes'):
+            parse('[' + ' ' * 1100 + ']', 'parameter "options"', ConfigError)
 
 
 @pytest.mark.parametrize('text', [LAUGHS, LAUGHS.replace('[', '{k: [').replace(']', ']}')])
 def test_aliases_that_multiply_pass_a_limit(text: str) -> None:
-    with pytest.raises(LimitError, match=r'line \d+, column \d+: has aliases that repeat more'):
+    with pytest.raises(LimitError, match='aliases'):
         parse_yaml(text, 'a', ConfigError)
 
 
 def test_merges_that_multiply_pass_a_limit() -> None:
     text = 'a0: &a0 {' + ', '.join(f'k{index}: 1' for index in range(1000)) + '}\n'
     text += ''.join(f'b{index}: {{<<: *a0}}\n' for index in range(2000))
-    with pytest.raises(LimitError, match='aliases that repeat'):
+    with pytest.raises(LimitError, match='aliases'):
         parse_yaml(text, 'a', ConfigError)
-
-
-def test_a_limit_of_time_holds() -> None:
-    with (
-        limited_to(Allowance(seconds=1e-9, seconds_per_mib=1e-9)),
-        pytest.raises(LimitError, match='seconds'),
-    ):
-        parse_yaml('- a\n' * 10_000, 'a', ConfigError)
 
 
 HONEST = [
@@ -222,7 +197,6 @@ HONEST = [
 ]  # fmt: skip
 
 
-@pytest.mark.usefixtures('loader')
 @pytest.mark.parametrize('text', HONEST)
 def test_honest_yaml_is_read_as_pyyaml_reads_it(text: str) -> None:
     expected = yaml.safe_load(text) if text != "'<<': 1" else {'<<': 1}

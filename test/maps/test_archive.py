@@ -1,5 +1,4 @@
 import io
-import stat
 import zipfile
 from collections.abc import Callable
 
@@ -8,7 +7,7 @@ import pytest
 from maps.sample_maps import sample_map
 from maps.test_storage import assert_equal
 
-from osmabench_ros.base.limits.allowance import Allowance, limited_to
+from osmabench_ros.base.fence import VARIABLE
 from osmabench_ros.errors import LimitError, MapError
 from osmabench_ros.maps.disk.storage import pack_map, unpack_map
 
@@ -52,19 +51,8 @@ def test_a_deflated_archive_is_taken() -> None:
     'name', ['../map.json', '/etc/passwd', 'dense/../../x.npy', 'run.sh', 'dense\\x.npy', 'a/']
 )
 def test_a_path_that_no_map_has_is_refused(name: str) -> None:
-    with pytest.raises(MapError, match='the packed map holds .*(no file of a map|leads out of)'):
+    with pytest.raises(MapError, match='the packed map holds .*not a file of a map'):
         unpack_map(repacked(lambda info, data: (info, data), ((name, b'x'),)))
-
-
-def test_a_link_is_refused() -> None:
-    def link(info: zipfile.ZipInfo, data: bytes) -> tuple[zipfile.ZipInfo, bytes]:
-        if info.filename == 'cloud.ply':
-            info.external_attr = (stat.S_IFLNK | 0o777) << 16
-            data = b'/etc/passwd'
-        return info, data
-
-    with pytest.raises(MapError, match=r'"cloud\.ply", which is no plain file'):
-        unpack_map(repacked(link))
 
 
 def test_too_large_a_map_is_refused_before_it_is_unpacked() -> None:
@@ -72,17 +60,15 @@ def test_too_large_a_map_is_refused_before_it_is_unpacked() -> None:
         unpack_map(pack_map(sample_map()), max_bytes=1000)
 
 
-def test_a_bomb_is_refused() -> None:
+def test_a_bomb_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     bomb = repacked(
         lambda info, data: (info, data),
         (('features/9.npy', bytes(40 << 20)),),
         zipfile.ZIP_DEFLATED,
     )
     assert len(bomb) < 1 << 20
-    with (
-        limited_to(Allowance(memory_mib=16)),
-        pytest.raises(LimitError, match=r'the packed map: unpacks to more than 1\d MiB'),
-    ):
+    monkeypatch.setenv(VARIABLE, '0.05')
+    with pytest.raises(LimitError, match=r'the packed map unpacks to 4\d+ bytes'):
         unpack_map(bomb)
 
 
@@ -90,16 +76,6 @@ def test_an_archive_of_very_many_files_is_refused() -> None:
     many = tuple((f'features/x{i}.npy', b'') for i in range(1001))
     with pytest.raises(MapError, match='at most 1000 are unpacked'):
         unpack_map(repacked(lambda info, data: (info, data), many))
-
-
-@pytest.mark.parametrize('kind', [stat.S_IFCHR, stat.S_IFIFO, stat.S_IFSOCK, stat.S_IFBLK])
-def test_a_device_is_refused(kind: int) -> None:
-    def device(info: zipfile.ZipInfo, data: bytes) -> tuple[zipfile.ZipInfo, bytes]:
-        info.external_attr = (kind | 0o666) << 16
-        return info, data
-
-    with pytest.raises(MapError, match='no plain file'):
-        unpack_map(repacked(device))
 
 
 def test_a_member_that_lies_about_its_size_is_refused() -> None:

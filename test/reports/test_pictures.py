@@ -33,5 +33,5 @@ def test_photos_shrink_to_the_width_and_never_grow(tmp_path):
 def test_a_file_that_is_no_image_is_named(tmp_path):
     path = tmp_path / '000000.png'
     path.write_text('text')
-    with pytest.raises(RunError, match=r'000000\.png is no image'):
+    with pytest.raises(RunError, match=r'000000\.png is not an image'):
         photo_uri(path, 40)

@@ -35,8 +35,8 @@ def warnings_are_errors() -> None:
     [
         (PNG[: len(PNG) // 2], '[Tt]runcated'),
         (JPEG[: len(JPEG) // 2], '[Tt]runcated'),
-        (b'<html>404 not found</html>', 'it is no image'),
-        (bytes(500), 'it is no image'),
+        (b'<html>404 not found</html>', 'it is not an image'),
+        (bytes(500), 'it is not an image'),
         (b'', 'it is empty'),
         (PNG[:100] + bytes(200) + PNG[300:], ''),
     ],
@@ -158,7 +158,8 @@ def test_import_of_a_gazebo_world(tmp_path: Path) -> None:
         app, ['import-scene', str(tmp_path / 'w.sdf'), '--out', str(tmp_path / 'out')]
     )
     assert isinstance(result.exception, SceneError)
-    assert 'crate.glb: texture "planks" cannot be decoded: it is no image' in str(result.exception)
+    text = str(result.exception)
+    assert 'crate.glb: texture "planks" cannot be decoded: it is not an image' in text
 
 
 def test_whole_images_of_a_box_are_accepted(tmp_path: Path) -> None:

@@ -97,7 +97,7 @@ def test_missing_files_foreign_answers_and_broken_pictures_are_named(folder, tmp
     with pytest.raises(QuestionError, match=r'other\.json: answer 17 has no question'):
         folder.answers(tmp_path / 'other.json')
     (folder.path / 'img/q2.png').write_bytes(b'no picture')
-    with pytest.raises(QuestionError, match=r'q2\.png is no image'):
+    with pytest.raises(QuestionError, match=r'q2\.png is not an image'):
         folder.image('2')
     (folder.path / 'img/q2.png').unlink()
     with pytest.raises(QuestionError, match=r'q2\.png'):

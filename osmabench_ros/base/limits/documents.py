@@ -1,35 +1,43 @@
-"""The one reader of YAML, JSON and XML: bounded in size, depth and repetition.
-
-Strings hold no NUL and only characters that can be encoded, numbers are finite and of 64 bits, no
-key is there twice: what no format of ours needs, and few readers are prepared for.
-"""
+"""The one reader of YAML, JSON and XML: bounded in size, depth and repetition, no key twice."""
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
+import zlib
 from collections import Counter
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 from xml.etree import ElementTree
 
-from osmabench_ros.base.limits.allowance import allowance, exceeded
-from osmabench_ros.base.limits.reading import read_bytes, shown
+import yaml
+from defusedxml import DefusedXmlException
+from defusedxml.ElementTree import DefusedXMLParser
+
+from osmabench_ros.base.fence import limit_error, limit_factor
+from osmabench_ros.base.limits.reading import opened, read_bytes, shown
 from osmabench_ros.errors import OsmabenchError
 
-WHOLE_NUMBERS = range(1 - 2**64, 2**64)
-"""What a sign and 64 bits can hold."""
+MAX_DEPTH = 64
+MAX_ALIASES = 1000
+MAX_REPEATED = 100_000
+"""Values of a YAML file that aliases may repeat."""
 
-_DIGITS = bytes.maketrans(b'123456789E', b'000000000e')
-_TWENTY = b'0' * 20
-_LONGEST_NUMBER = 100
-_LONG = re.compile(_TWENTY + b'0*')
+_MAX_MIB = 256
+_GZIP_MAGIC = b'\x1f\x8b'
+_WHOLE_NUMBERS = range(1 - 2**64, 2**64)
+_LARGE_NUMBER = re.compile(rb'[eE]\+?[0-9]{3}|(?<![.0-9])[0-9]{20}')
 _LISTS_ALONE = bytes.maketrans(b'{}', b'[]')
 _NO_STRUCTURE = bytes(set(range(256)) - set(b'[]{}"'))
-_JSON_TOKEN = re.compile(r'"((?:[^"\\]|\\.)*)"(\s*:)?|[{}]')
 _ODD_ESCAPE = re.compile(
     rb'\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F]|(\\u(?:0000|[dD][89a-fA-F]))|\\.', re.DOTALL
 )
+
+
+def document_limit() -> int:
+    """Return the size (bytes) up to which texts are read."""
+    return int(limit_factor() * _MAX_MIB * 2**20)
 
 
 def read_text(path: Path | str, error: type[OsmabenchError]) -> str:
@@ -50,15 +58,32 @@ def read_json(path: Path | str, error: type[OsmabenchError]) -> Any:
 def read_xml(path: Path | str, error: type[OsmabenchError]) -> ElementTree.Element:
     """Read the root element of an XML file; raises `error`, or LimitError if too large."""
     data, source = _document(path, error), shown(path)
-    parser = ElementTree.XMLParser(target=_Elements(source, error))  # noqa: S314 - bounded
+    parser = DefusedXMLParser(target=_Elements(source), forbid_dtd=True)
     try:
         parser.feed(data)
         root: ElementTree.Element = parser.close()
-    except ElementTree.ParseError as fault:
+    except DefusedXmlException as fault:
+        raise error(
+            f'{source} declares a document type, where XML entities are defined; remove it'
+        ) from fault
+    except (ElementTree.ParseError, ValueError, LookupError) as fault:  # also of encodings
         raise error(f'{source} is not valid XML: {fault}') from fault
-    except (ValueError, LookupError) as fault:  # of encodings
-        raise error(f'{source} is not valid XML: {fault}; save it as UTF-8') from fault
     return root
+
+
+def read_unpacked(path: Path, error: type[OsmabenchError]) -> bytes:
+    """Read a text, maybe gzip; raises `error` if it is damaged, LimitError if too large."""
+    with opened(path, error) as (file, _):
+        packed = file.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
+        file.seek(0)
+        stream: Any = gzip.GzipFile(fileobj=file) if packed else file
+        try:
+            data: bytes = stream.read(document_limit() + 1)
+        except (EOFError, zlib.error, gzip.BadGzipFile) as fault:
+            raise error(f'{path} is damaged: {fault}; copy it again') from fault
+    if len(data) > document_limit():
+        raise limit_error(path, f'unpacks to more than {document_limit()} bytes')
+    return data
 
 
 def parse_json(text: str | bytes, source: Path | str, error: type[OsmabenchError]) -> Any:
@@ -69,33 +94,45 @@ def parse_json(text: str | bytes, source: Path | str, error: type[OsmabenchError
     escapes = _ODD_ESCAPE.finditer(data) if b'\\u' in data else ()
     if odd := next((found for found in escapes if found[1]), None):
         line = data.count(b'\n', 0, odd.start()) + 1
-        raise error(f'{where}, line {line}: {odd[1].decode()} is no character; take it out')
+        raise error(f'{where}, line {line}: {odd[1].decode()} is not a character; take it out')
     # Hooks for each number would double the time.
-    hooks: dict[str, Any] = {'parse_int': _whole_number, 'parse_float': _finite_number}
-    if not _has_large_numbers(data):
-        hooks = {}
+    hooks: dict[str, Any] = {}
+    if _LARGE_NUMBER.search(data):
+        hooks = {'parse_int': _whole_number, 'parse_float': _finite_number}
     try:
         return json.loads(
             decoded, object_pairs_hook=_unique, parse_constant=_finite_number, **hooks
         )
-    except _RepeatedKeyError as fault:
-        line = _line_of_repeated(decoded)
-        raise error(f'{where}, line {line}: {_twice(fault.key)}') from fault
     except json.JSONDecodeError as fault:
         raise error(
             f'{where}, line {fault.lineno}, column {fault.colno}: is not JSON: {fault.msg}'
         ) from fault
-    except _NumberError as fault:
-        line = _line_of(fault.number, decoded)
-        raise error(f'{where}, line {line}: {fault}') from fault
+    except ValueError as fault:
+        raise error(f'{where}: {fault}') from fault
 
 
 def parse_yaml(text: str | bytes, source: Path | str, error: type[OsmabenchError]) -> Any:
     """Return the content of a YAML text; raises as `parse_json`, also for bad aliases."""
-    from osmabench_ros.base.limits.yaml_events import YamlReader
-
     data, where = _bounded(text, source, error), shown(source)
-    return YamlReader(_decoded(data, where, error), where, error).content()
+    decoded = _decoded(data, where, error)
+    try:
+        _check_yaml(decoded, where)
+        return yaml.load(decoded, _Loader)  # noqa: S506 - a safe loader
+    except yaml.YAMLError as fault:
+        mark = getattr(fault, 'problem_mark', None) or getattr(fault, 'context_mark', None)
+        place = f', line {mark.line + 1}, column {mark.column + 1}' if mark else ''
+        reason = getattr(fault, 'problem', None) or ' '.join(str(fault).split())
+        if not isinstance(fault, yaml.constructor.ConstructorError):
+            reason = f'is not YAML: {reason}'
+        raise error(f'{where}{place}: {shown(reason)}') from fault
+    except (
+        ValueError,
+        TypeError,
+        LookupError,
+        AttributeError,
+        OverflowError,
+    ) as fault:  # of conversions
+        raise error(f'{where}: holds a malformed value: {shown(str(fault))}') from fault
 
 
 def parse_mapping(text: str, source: str, error: type[OsmabenchError]) -> dict[str, Any]:
@@ -108,7 +145,7 @@ def parse_mapping(text: str, source: str, error: type[OsmabenchError]) -> dict[s
 
 
 def _document(path: Path | str, error: type[OsmabenchError]) -> bytes:
-    return read_bytes(path, error, allowance().document_bytes(), 'document_mib')
+    return read_bytes(path, error, document_limit())
 
 
 def _bounded(text: str | bytes, source: Path | str, error: type[OsmabenchError]) -> bytes:
@@ -116,8 +153,8 @@ def _bounded(text: str | bytes, source: Path | str, error: type[OsmabenchError])
         data = text.encode() if isinstance(text, str) else text
     except UnicodeEncodeError as fault:
         raise error(f'{shown(source)} holds characters without an encoding') from fault
-    if len(data) > allowance().document_bytes():
-        raise exceeded(shown(source), f'has {len(data)} bytes', 'document_mib')
+    if len(data) > document_limit():
+        raise limit_error(shown(source), f'has {len(data)} bytes')
     return data
 
 
@@ -136,117 +173,135 @@ def _decoded(data: bytes, where: str, error: type[OsmabenchError]) -> str:
     return text
 
 
-class _NumberError(Exception):
-    def __init__(self, number: str, fault: str) -> None:
-        super().__init__(f'the number {shown_number(number)} {fault}')
-        self.number = number
-
-
-class _RepeatedKeyError(Exception):
-    def __init__(self, key: str) -> None:
-        super().__init__(key)
-        self.key = key
-
-
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise _RepeatedKeyError(Counter(key for key, _ in pairs).most_common(1)[0][0])
+        key = Counter(key for key, _ in pairs).most_common(1)[0][0]
+        raise ValueError(f'key "{shown(key)}" is there twice; leave one out')
     return found
-
-
-def _twice(key: str) -> str:
-    return f'key "{shown(key)}" is there twice; leave one out'
-
-
-def _line_of(number: str, text: str) -> int:
-    """Return the line of a number in a JSON text, ignoring the content of strings."""
-    tokens = re.finditer(rf'"(?:[^"\\]|\\.)*"|{re.escape(number)}', text)
-    start = next((token.start() for token in tokens if token[0] == number), 0)
-    return text.count('\n', 0, start) + 1
-
-
-def _line_of_repeated(text: str) -> int:
-    """Return the line where a key of a JSON text is repeated."""
-    objects: list[set[str]] = []
-    for token in _JSON_TOKEN.finditer(text):
-        if token[0] == '{':
-            objects.append(set())
-        elif token[0] == '}':
-            objects.pop()
-        elif token[2]:
-            key = json.loads(f'"{token[1]}"')
-            if key in objects[-1]:
-                return text.count('\n', 0, token.start()) + 1
-            objects[-1].add(key)
-    return 1
 
 
 def _check_json_depth(data: bytes, where: str) -> None:
     """Refuse a text that is nested too deep, before it is parsed."""
-    depth = allowance().depth
     bare = data.replace(b'\\\\', b'').replace(b'\\"', b'') if b'\\' in data else data
     # Most strings hold no brackets, so that their quotes meet and go at once.
     quoted = bare.translate(_LISTS_ALONE, _NO_STRUCTURE).replace(b'""', b'')
     brackets = re.sub(rb'"[^"]*"', b'', quoted)
     levels = 0
-    while levels <= depth and b'[]' in brackets:
+    while levels <= MAX_DEPTH and b'[]' in brackets:
         brackets = brackets.replace(b'[]', b'')
         levels += 1
-    # What is left otherwise was never closed, or opened; the parser says where.
-    if max(levels, brackets.count(b'[')) > depth:
-        raise exceeded(where, f'is nested deeper than {depth} levels', 'depth')
+    # The other brackets were never closed, or never opened; the parser says where.
+    if max(levels, brackets.count(b'[')) > MAX_DEPTH:
+        raise _deep(where)
 
 
-def _has_large_numbers(data: bytes) -> bool:
-    """Return whether a number may have more than 64 bits or be infinite."""
-    digits = data.translate(_DIGITS)
-    if b'e000' in digits or b'e+000' in digits:
-        return True
-    return any(
-        digits[max(0, found.start() - 1) : found.start()] != b'.'
-        for found in _LONG.finditer(digits)
-    )
+def _deep(where: str) -> OsmabenchError:
+    return limit_error(where, f'is nested deeper than {MAX_DEPTH} levels')
 
 
 def _whole_number(text: str) -> int:
     # Longer texts take time that grows with the square of their length.
-    if len(text) > _LONGEST_NUMBER or int(text) not in WHOLE_NUMBERS:
-        raise _NumberError(text, 'has more than 64 bits')
+    if len(text) > 100 or int(text) not in _WHOLE_NUMBERS:
+        raise ValueError(f'the number {text:.40} has more than 64 bits')
     return int(text)
 
 
 def _finite_number(text: str) -> float:
     number = float(text)
     if not abs(number) < float('inf'):
-        raise _NumberError(text, 'is not finite')
+        raise ValueError(f'the number {text:.40} is not finite')
     return number
 
 
-def shown_number(text: str) -> str:
-    """Return a number as errors show it."""
-    return text if len(text) <= 40 else f'{text[:20]}... ({len(text)} characters)'
+_SafeLoader: Any = getattr(yaml, 'CSafeLoader', yaml.SafeLoader)
+
+
+class _Loader(_SafeLoader):  # type: ignore[misc]
+    """Refuses keys that are there twice, and numbers that are not finite."""
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+        """Return the mapping of a node."""
+        seen = set()
+        for item, _ in node.value:
+            is_merge = item.tag == 'tag:yaml.org,2002:merge'
+            key = None if is_merge else self.construct_object(item, deep=True)
+            if isinstance(key, str | int | float):
+                if key in seen:
+                    text = f'key "{shown(str(key))}" is there twice; leave one out'
+                    raise _yaml_error(text, item)
+                seen.add(key)
+        return super().construct_mapping(node, deep)
+
+    def construct_yaml_int(self, node: Any) -> int:
+        """Return the whole number of a node."""
+        number: int = super().construct_yaml_int(node)
+        if number not in _WHOLE_NUMBERS:
+            raise _yaml_error(f'the number {node.value:.40} has more than 64 bits', node)
+        return number
+
+    def construct_yaml_float(self, node: Any) -> float:
+        """Return the number of a node."""
+        number: float = super().construct_yaml_float(node)
+        if not abs(number) < float('inf'):
+            raise _yaml_error(f'the number {node.value:.40} is not finite', node)
+        return number
+
+
+_Loader.add_constructor('tag:yaml.org,2002:int', _Loader.construct_yaml_int)
+_Loader.add_constructor('tag:yaml.org,2002:float', _Loader.construct_yaml_float)
+
+
+def _yaml_error(text: str, node: Any) -> yaml.YAMLError:
+    return yaml.constructor.ConstructorError(None, None, text, node.start_mark)
+
+
+def _check_yaml(text: str, where: str) -> None:
+    """Refuse depth, of which the parser would die, and aliases that multiply."""
+    sizes: dict[str, int] = {}
+    unfinished: list[tuple[str | None, int]] = []
+    nodes = aliases = repeated = 0
+    events: Any = yaml.parse(text, Loader=_Loader)
+    for event in events:
+        if isinstance(event, yaml.CollectionStartEvent):
+            unfinished.append((event.anchor, nodes))
+        elif isinstance(event, yaml.CollectionEndEvent):
+            anchor, before = unfinished.pop()
+            sizes[anchor or ''] = nodes - before
+        elif isinstance(event, yaml.ScalarEvent):
+            sizes[event.anchor or ''] = 1
+            if '\0' in event.value:
+                raise _yaml_error('a text holds the character NUL', event)
+        elif isinstance(event, yaml.AliasEvent):
+            alias: Any = event
+            if any(alias.anchor == anchor for anchor, _ in unfinished):
+                text = f'the alias "{shown(alias.anchor)}" contains itself'
+                raise _yaml_error(text, alias)
+            aliases += 1
+            repeated += sizes.get(alias.anchor, 0)
+            nodes += sizes.get(alias.anchor, 0)
+        nodes += 1
+        if len(unfinished) > MAX_DEPTH:
+            raise _deep(f'{where}, line {event.start_mark.line + 1}:')
+        if aliases > MAX_ALIASES or repeated > MAX_REPEATED:
+            line = f'{where}, line {event.start_mark.line + 1}:'
+            raise limit_error(
+                line, f'has more than {MAX_ALIASES} aliases, or they repeat too much'
+            )
 
 
 class _Elements(ElementTree.TreeBuilder):
-    """Builds the elements of an XML file; refuses document types and depth."""
+    """Builds the elements of an XML file up to a depth."""
 
-    def __init__(self, source: str, error: type[OsmabenchError]) -> None:
+    def __init__(self, source: str) -> None:
         super().__init__()
-        self._source, self._error, self._depth = source, error, 0
-
-    def doctype(self, *_: Any) -> NoReturn:
-        """Refuse document types: their entities can make a small file take all memory."""
-        raise self._error(
-            f'{self._source} declares a document type, where XML entities are defined; remove it'
-        )
+        self._source, self._depth = source, 0
 
     def start(self, tag: Any, attrs: Any) -> ElementTree.Element:
         """Begin an element."""
         self._depth += 1
-        if self._depth > allowance().depth:
-            text = f'is nested deeper than {allowance().depth} levels'
-            raise exceeded(self._source, text, 'depth')
+        if self._depth > MAX_DEPTH:
+            raise _deep(self._source)
         return super().start(tag, attrs)
 
     def end(self, tag: Any) -> ElementTree.Element:

@@ -1,4 +1,4 @@
-"""The one reader of untrusted pictures: known formats only, and sizes that fit in memory."""
+"""The one reader of untrusted images: known formats only, and sizes that fit in memory."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from osmabench_ros.base.limits.allowance import allowance, exceeded
+from osmabench_ros.base.fence import limit_error, memory_limit
 from osmabench_ros.base.limits.reading import read_bytes, shown
 from osmabench_ros.errors import OsmabenchError
 
@@ -20,7 +20,7 @@ _BYTES_PER_PIXEL = 4
 
 
 def read_image(path: Path | str, error: type[OsmabenchError]) -> Image.Image:
-    """Read the first frame of an untrusted picture file; see `decoded_image`."""
+    """Read the first frame of an untrusted image file; see `decoded_image`."""
     return decoded_image(read_bytes(path, error), path, error)
 
 
@@ -30,7 +30,7 @@ def decoded_image(
     error: type[OsmabenchError],
     formats: tuple[str, ...] = FORMATS,
 ) -> Image.Image:
-    """Return a picture of one of the formats (Pillow's names); raises `error` or LimitError."""
+    """Return an image of one of the formats (Pillow's names); raises `error` or LimitError."""
     picture = undecoded_image(data, source, error, formats)
     try:
         picture.load()
@@ -45,7 +45,7 @@ def undecoded_image(
     error: type[OsmabenchError],
     formats: tuple[str, ...] = FORMATS,
 ) -> Image.Image:
-    """Open a picture and check its size without reading its pixels; as `decoded_image`."""
+    """Open an image and check its size without reading its pixels; as `decoded_image`."""
     from PIL import Image, UnidentifiedImageError
 
     if not data:
@@ -54,17 +54,18 @@ def undecoded_image(
         picture = Image.open(io.BytesIO(data), formats=formats)
     except UnidentifiedImageError as fault:
         names = ', '.join(formats)
-        raise error(f'{shown(source)} is no image of a format that is read ({names})') from fault
+        raise error(
+            f'{shown(source)} is not an image of a format that is read ({names})'
+        ) from fault
     except Image.DecompressionBombError as fault:
-        raise exceeded(shown(source), _text(fault), 'memory_mib') from fault
+        raise limit_error(shown(source), f'is an image too large: {_text(fault)}') from fault
     except Exception as fault:  # as above
         raise error(f'{shown(source)} is broken: {_text(fault)}') from fault
     needed = picture.width * picture.height * _BYTES_PER_PIXEL
-    if needed > allowance().memory_bytes(len(data)):
-        text = f'has {picture.width} x {picture.height} pixels'
-        raise exceeded(shown(source), text, 'memory_mib')
+    if needed > memory_limit(len(data)):
+        raise limit_error(shown(source), f'has {picture.width} x {picture.height} pixels')
     if not needed:
-        raise error(f'{shown(source)} is a picture without pixels')
+        raise error(f'{shown(source)} is an image without pixels')
     return picture
 
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from osmabench_ros.base.limits.allowance import exceeded
+from osmabench_ros.base.fence import limit_error
 from osmabench_ros.errors import LimitError, OsmabenchError
 
 _MAX_SHOWN = 200
@@ -98,12 +98,12 @@ def opened(path: Path | str, error: type[OsmabenchError]) -> Iterator[tuple[IO[b
 
 
 def read_bytes(
-    path: Path | str, error: type[OsmabenchError], max_bytes: int | None = None, limit: str = ''
+    path: Path | str, error: type[OsmabenchError], max_bytes: int | None = None
 ) -> bytes:
     """Read a file; raises `error` if it is no ordinary one, LimitError beyond `max_bytes`."""
     with opened(path, error) as (file, size):
         if max_bytes is not None and size > max_bytes:
-            raise exceeded(shown(path), f'has {size} bytes', limit)
+            raise limit_error(shown(path), f'has {size} bytes')
         check_free_memory(path, size)
         data = file.read(size)
         if file.read(1):

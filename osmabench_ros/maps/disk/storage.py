@@ -9,6 +9,7 @@ import contextlib
 import io
 import json
 import re
+import shutil
 import stat
 import tempfile
 import zipfile
@@ -22,10 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
+from osmabench_ros.base.fence import limit_error, memory_limit
 from osmabench_ros.base.files import atomic_directory
 from osmabench_ros.base.limits.arrays import read_npy
 from osmabench_ros.base.limits.documents import parse_json, read_json
-from osmabench_ros.base.limits.meter import Meter, blocks_of, checked_zip
 from osmabench_ros.base.limits.reading import naming_errors, read_bytes
 from osmabench_ros.base.owned_folder import (
     claim_folder,
@@ -338,16 +339,15 @@ def unpack_map(
     anything but files of a map, unpacks to more than `max_bytes`, or the map has faults;
     LimitError if it takes more memory or time than its size allows; OSError if the disk is full.
     """
-    meter = Meter(_WHAT, len(packed))
     with contextlib.ExitStack() as stack:
         place = folder or Path(
             stack.enter_context(tempfile.TemporaryDirectory(prefix='osmabench_map_'))
         )
         try:
-            with checked_zip(io.BytesIO(packed), meter) as archive:
-                _check(archive.infolist(), max_bytes)
+            with zipfile.ZipFile(io.BytesIO(packed)) as archive:
+                _check(archive.infolist(), max_bytes, memory_limit(len(packed)))
                 for info in archive.infolist():
-                    _extract(archive, info, place, meter)
+                    _extract(archive, info, place)
         except MapError as error:
             raise MapError(f'{_WHAT} {error}') from error
         except LimitError:
@@ -359,20 +359,29 @@ def unpack_map(
         return read_map(place)
 
 
-def _check(infos: list[zipfile.ZipInfo], max_bytes: int) -> None:
+def _check(infos: list[zipfile.ZipInfo], max_bytes: int, max_memory: int) -> None:
     if len(infos) > MAX_FILES:
         raise MapError(f'has {len(infos)} files; at most {MAX_FILES} are unpacked')
+    if len({info.filename for info in infos}) < len(infos):
+        raise MapError('is malformed: it holds a file twice')
+    # No member gives more than the directory says: zipfile stops there.
     total = sum(info.file_size for info in infos)
     if total > max_bytes:
         raise MapError(f'unpacks to {total} bytes; at most {max_bytes} are allowed')
+    if total > max_memory:
+        raise limit_error(_WHAT, f'unpacks to {total} bytes')
     for info in infos:
         if not _NAME.fullmatch(info.filename):
-            raise MapError(f'holds "{info.filename[:80]}", which is no file of a map')
+            raise MapError(f'holds "{info.filename[:80]}", which is not a file of a map')
+        if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            # zipfile unpacks the others in pieces of any size.
+            raise MapError(f'holds "{info.filename}" in a compression other than deflate')
 
 
-def _extract(archive: zipfile.ZipFile, info: zipfile.ZipInfo, folder: Path, meter: Meter) -> None:
+def _extract(archive: zipfile.ZipFile, info: zipfile.ZipInfo, folder: Path) -> None:
     path = folder / info.filename
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open('wb') as target:
-        for block in blocks_of(archive, info, meter):
-            target.write(block)
+    with archive.open(info) as source, path.open('wb') as target:
+        shutil.copyfileobj(source, target)
+    if path.stat().st_size != info.file_size:
+        raise MapError(f'is malformed: "{info.filename}" has another size than declared')
