@@ -32,7 +32,7 @@ from rich.console import Console
 from rich.table import Table
 
 from osmabench_ros.base.device import resolve_device
-from osmabench_ros.base.limits.documents import read_json
+from osmabench_ros.base.documents import read_json
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.geometry.pose import Pose

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from osmabench_ros.base.limits.documents import read_json, read_yaml
+from osmabench_ros.base.documents import read_json, read_yaml
 from osmabench_ros.base.strict import Strict, validated
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.mappers.offline.method import load_method, variables_of

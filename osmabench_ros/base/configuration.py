@@ -11,7 +11,7 @@ from importlib.metadata import version as installed_version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from osmabench_ros.base.limits.documents import read_yaml
+from osmabench_ros.base.documents import read_yaml
 from osmabench_ros.errors import ConfigError, suggestion
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from osmabench_ros.base.limits import documents
+from osmabench_ros.base import documents
 from osmabench_ros.base.owned_folder import (
     MARKER,
     Existing,

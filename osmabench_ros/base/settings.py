@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field, GetCoreSchemaHandler, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, core_schema, to_jsonable_python
 
-from osmabench_ros.base.limits.documents import parse_yaml
+from osmabench_ros.base.documents import parse_yaml
 from osmabench_ros.base.strict import fault_text
 from osmabench_ros.errors import ConfigError, suggestion
 

@@ -20,7 +20,7 @@ from pydantic import (
 from pydantic.fields import FieldInfo
 
 from osmabench_ros.base.files import read_json
-from osmabench_ros.base.limits.reading import shown
+from osmabench_ros.base.reading import shown
 from osmabench_ros.errors import ConfigError, OsmabenchError, RunError, suggestion
 
 Model = TypeVar('Model')

@@ -12,7 +12,7 @@ import numpy as np
 import typer
 
 from osmabench_ros.base.contract import WORLD_FRAME
-from osmabench_ros.base.limits.documents import read_text
+from osmabench_ros.base.documents import read_text
 from osmabench_ros.base.owned_folder import check_folder
 from osmabench_ros.cli.options import NewFolder
 from osmabench_ros.errors import ConfigError, errors_as

@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 import yaml
 
+from osmabench_ros.base.documents import read_json
 from osmabench_ros.base.files import atomic_directory, write_json, write_text
-from osmabench_ros.base.limits.documents import read_json
 from osmabench_ros.base.owned_folder import check_folder
 from osmabench_ros.base.progress import shown_progress
 from osmabench_ros.base.strict import validated

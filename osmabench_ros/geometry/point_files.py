@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from osmabench_ros.base.fence import read_in_fence
-from osmabench_ros.base.limits.reading import opened
+from osmabench_ros.base.reading import opened
 from osmabench_ros.errors import PointFileError
 
 _PCD_TYPES = {'i': 'I', 'u': 'U', 'f': 'F'}

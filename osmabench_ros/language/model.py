@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from pydantic import BaseModel, ConfigDict
 
-from osmabench_ros.base.limits.documents import parse_json
+from osmabench_ros.base.documents import parse_json
 from osmabench_ros.errors import LanguageModelError, OsmabenchError
 
 _LONGEST_EXCERPT = 300

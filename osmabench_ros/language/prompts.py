@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from osmabench_ros.base.configuration import config_path
-from osmabench_ros.base.limits.documents import parse_yaml
+from osmabench_ros.base.documents import parse_yaml
 from osmabench_ros.errors import ConfigError, errors_as
 
 _KEYS = ('version', 'system', 'prompt')

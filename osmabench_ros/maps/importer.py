@@ -8,7 +8,7 @@ from typing import Protocol, cast
 
 from osmabench_ros.base.contract import WORLD_FRAME
 from osmabench_ros.base.extensions import MAP_IMPORTERS, extension_names, load_extension
-from osmabench_ros.base.limits.reading import naming_errors
+from osmabench_ros.base.reading import naming_errors
 from osmabench_ros.errors import MapError
 from osmabench_ros.geometry.axes import World as World
 from osmabench_ros.geometry.pose import Pose

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from osmabench_ros.base.documents import read_json
 from osmabench_ros.base.files import write_text
-from osmabench_ros.base.limits.documents import read_json
 from osmabench_ros.errors import MetricError
 
 EXCLUDED_SYNONYMS = ('wall', 'floor', 'ceiling', 'doorframe', 'ledge', 'windowledge')

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from osmabench_ros.base.limits.documents import read_yaml
+from osmabench_ros.base.documents import read_yaml
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.runs.config import MatrixConfig, parse_config
 from osmabench_ros.runs.evaluate.evaluation import TRUE_TRAJECTORY

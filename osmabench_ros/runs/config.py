@@ -13,9 +13,9 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator, model_validator
 
 from osmabench_ros.base.configuration import config_path
+from osmabench_ros.base.documents import read_yaml
 from osmabench_ros.base.extensions import MAPPERS, SIMULATORS, SUITES, load_extension
-from osmabench_ros.base.limits.documents import read_yaml
-from osmabench_ros.base.limits.reading import shown
+from osmabench_ros.base.reading import shown
 from osmabench_ros.base.settings import setting
 from osmabench_ros.base.strict import FilePath, PathText, PlainName, Strict, validated
 from osmabench_ros.errors import ConfigError, check_all, suggestion

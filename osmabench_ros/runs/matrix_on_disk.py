@@ -11,9 +11,9 @@ from typing import Any
 
 from pydantic_core import from_json
 
+from osmabench_ros.base.documents import document_limit
 from osmabench_ros.base.files import read_json, write_json
-from osmabench_ros.base.limits.documents import document_limit
-from osmabench_ros.base.limits.reading import read_bytes
+from osmabench_ros.base.reading import read_bytes
 from osmabench_ros.base.strict import Strict, read_model, validated
 from osmabench_ros.errors import RunError, errors_as
 from osmabench_ros.runs.config import MatrixConfig, parse_config

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from osmabench_ros.base.limits.reading import read_bytes, shown
+from osmabench_ros.base.reading import read_bytes, shown
 from osmabench_ros.errors import OsmabenchError, SceneError
 
 IMAGE_SUFFIXES = ('.png', '.jpg', '.jpeg', '.bmp', '.tga', '.tif', '.tiff', '.gif', '.webp')

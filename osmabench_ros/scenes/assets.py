@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from osmabench_ros.base.color import encoded
 from osmabench_ros.base.configuration import extra
 from osmabench_ros.base.fence import read_in_fence
-from osmabench_ros.base.limits.reading import opened
+from osmabench_ros.base.reading import opened
 from osmabench_ros.errors import MissingDependencyError, OsmabenchError, SceneError
 from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT
 from osmabench_ros.geometry.point_files import element_columns

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from osmabench_ros.base.limits.documents import read_yaml
+from osmabench_ros.base.documents import read_yaml
 from osmabench_ros.base.strict import FilePath, Strict
 from osmabench_ros.errors import ConfigError, suggestion
 from osmabench_ros.semantics.labels import COLOR_EXAMPLES

@@ -16,8 +16,8 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
-from osmabench_ros.base.limits.documents import read_json
-from osmabench_ros.base.limits.reading import read_bytes
+from osmabench_ros.base.documents import read_json
+from osmabench_ros.base.reading import read_bytes
 from osmabench_ros.base.strict import Strict, validated
 from osmabench_ros.errors import ConfigError, SceneError, errors_as, suggestion
 from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT

@@ -7,7 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from osmabench_ros.base.configuration import config_path, described_names
-from osmabench_ros.base.limits.reading import naming_errors
+from osmabench_ros.base.reading import naming_errors
 from osmabench_ros.errors import SceneError, suggestion
 from osmabench_ros.scenes.change_kinds import Change
 from osmabench_ros.scenes.changes import changed_scene

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from osmabench_ros.base.limits.images import FORMATS, undecoded_image
-from osmabench_ros.base.limits.reading import shown
+from osmabench_ros.base.images import FORMATS, undecoded_image
+from osmabench_ros.base.reading import shown
 from osmabench_ros.errors import LimitError, MissingFileError, OsmabenchWarning, SceneError
 from osmabench_ros.scenes.asset_files import IMAGE_SUFFIXES
 

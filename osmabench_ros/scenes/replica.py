@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
+from osmabench_ros.base.documents import read_json
 from osmabench_ros.base.files import sha256_of
-from osmabench_ros.base.limits.documents import read_json
 from osmabench_ros.base.strict import validated
 from osmabench_ros.errors import ConfigError, PointFileError, SceneError, errors_as
 from osmabench_ros.geometry.point_files import read_ply_elements

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import numpy as np
 from numpy.typing import NDArray
 
-from osmabench_ros.base.limits.documents import read_json
+from osmabench_ros.base.documents import read_json
 from osmabench_ros.errors import SceneError, errors_as, suggestion
 from osmabench_ros.geometry.pose import Pose
 

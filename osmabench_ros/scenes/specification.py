@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from osmabench_ros.base.limits.documents import read_yaml
+from osmabench_ros.base.documents import read_yaml
 from osmabench_ros.base.strict import PlainName, Strict, validated
 from osmabench_ros.errors import SceneError, suggestion
 from osmabench_ros.geometry.boxes import AxisAlignedBox

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from osmabench_ros.base import contract
-from osmabench_ros.base.limits.reading import naming_errors
+from osmabench_ros.base.reading import naming_errors
 from osmabench_ros.errors import SequenceError
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.geometry.intrinsics import Intrinsics

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from PIL import Image
 from pydantic import Field
 
-from osmabench_ros.base.limits.documents import read_json, read_text, read_yaml
-from osmabench_ros.base.limits.images import read_image
+from osmabench_ros.base.documents import read_json, read_text, read_yaml
+from osmabench_ros.base.images import read_image
 from osmabench_ros.base.strict import Strict
 from osmabench_ros.errors import ConfigError, OsmabenchError, SequenceError, errors_as
 from osmabench_ros.geometry.axes import World

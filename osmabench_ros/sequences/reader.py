@@ -10,7 +10,7 @@ from typing import Protocol
 
 import numpy as np
 
-from osmabench_ros.base.limits.reading import naming_errors
+from osmabench_ros.base.reading import naming_errors
 from osmabench_ros.errors import SequenceError
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.geometry.intrinsics import Intrinsics

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from osmabench_ros.base.contract import CAMERA_POSE, COLOR, DEPTH, DEPTH_INFO, INSTANCE, SEMANTIC
-from osmabench_ros.base.limits.documents import parse_yaml, read_yaml
-from osmabench_ros.base.limits.reading import shown
+from osmabench_ros.base.documents import parse_yaml, read_yaml
+from osmabench_ros.base.reading import shown
 from osmabench_ros.base.strict import FilePath, Strict, validated
 from osmabench_ros.errors import ConfigError
 

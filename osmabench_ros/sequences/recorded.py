@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from osmabench_ros.base.limits.reading import naming_errors
+from osmabench_ros.base.reading import naming_errors
 from osmabench_ros.errors import ConfigError, SequenceError
 from osmabench_ros.geometry.axes import optical_pose_in_link
 from osmabench_ros.geometry.frame import Frame

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import Field, field_validator
 
 from osmabench_ros.base.configuration import config_path, described_names
-from osmabench_ros.base.limits.documents import parse_json, read_yaml
+from osmabench_ros.base.documents import parse_json, read_yaml
 from osmabench_ros.base.strict import FolderName, Strict, validated
 from osmabench_ros.errors import ConfigError, suggestion
 from osmabench_ros.scenes.change_kinds import Changes

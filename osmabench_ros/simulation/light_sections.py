@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import Field, field_validator, model_validator
 
 from osmabench_ros.base.configuration import described
-from osmabench_ros.base.limits.documents import read_json
+from osmabench_ros.base.documents import read_json
 from osmabench_ros.base.strict import Strict, validated
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.axes import OPENGL_FROM_OPTICAL, points_from_habitat

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from osmabench_ros.base.limits.documents import read_json
+from osmabench_ros.base.documents import read_json
 from osmabench_ros.errors import SimulationError
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.simulation.navigation import Navigation

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from osmabench_ros.base.limits.documents import read_json, read_text
+from osmabench_ros.base.documents import read_json, read_text
 from osmabench_ros.errors import MetricError
 from osmabench_ros.maps.semantic_map import FeatureSpace, SemanticMap
 from osmabench_ros.metrics.geometry import voxel_keys

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from osmabench_ros.base.limits.documents import parse_json, read_unpacked
+from osmabench_ros.base.documents import parse_json, read_unpacked
 from osmabench_ros.errors import QuestionError, errors_as
 from osmabench_ros.vqa.judging.reading import as_number, plain
 from osmabench_ros.vqa.question_files import ANSWERS, QUESTIONS, VERDICTS, read_records

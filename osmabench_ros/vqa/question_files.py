@@ -10,8 +10,8 @@ from typing import Any, TypeVar, cast
 
 from pydantic import TypeAdapter, ValidationError
 
+from osmabench_ros.base.documents import read_unpacked
 from osmabench_ros.base.files import write_text
-from osmabench_ros.base.limits.documents import read_unpacked
 from osmabench_ros.base.strict import first_fault
 from osmabench_ros.errors import IncompleteError, QuestionError, errors_as
 from osmabench_ros.language.client import raise_if_incomplete

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from osmabench_ros.base.limits.documents import read_json
-from osmabench_ros.base.limits.reading import read_bytes
+from osmabench_ros.base.documents import read_json
+from osmabench_ros.base.reading import read_bytes
 from osmabench_ros.errors import QuestionError
 from osmabench_ros.language.model import ImagePart
 from osmabench_ros.maps.disk.storage import read_map

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from osmabench_ros.base.arrays import read_npy, read_npz
 from osmabench_ros.base.fence import VARIABLE
-from osmabench_ros.base.limits.arrays import read_npy, read_npz
 from osmabench_ros.errors import LimitError, MapError
 
 ARRAYS = [

@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
+from osmabench_ros.base.documents import read_unpacked
 from osmabench_ros.base.fence import VARIABLE
-from osmabench_ros.base.limits.documents import read_unpacked
 from osmabench_ros.errors import LimitError, QuestionError
 
 

@@ -11,14 +11,14 @@ import pytest
 import yaml
 
 from osmabench_ros.base.configuration import config_path
-from osmabench_ros.base.fence import VARIABLE
-from osmabench_ros.base.limits.documents import (
+from osmabench_ros.base.documents import (
     parse_json,
     parse_yaml,
     read_json,
     read_xml,
     read_yaml,
 )
+from osmabench_ros.base.fence import VARIABLE
 from osmabench_ros.errors import ConfigError, LimitError
 
 LAUGHS = 'a0: &a0 [x, x]\n' + ''.join(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from osmabench_ros.base.limits.reading import opened, read_bytes, shown
+from osmabench_ros.base.reading import opened, read_bytes, shown
 from osmabench_ros.errors import LimitError, SceneError
 
 

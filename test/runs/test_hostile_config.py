@@ -201,7 +201,7 @@ def test_the_name_of_a_condition_leads_nowhere(tmp_path: Path, name: str) -> Non
 
 @pytest.mark.parametrize('file', ['../x', '/etc/x', 'a/../../x', '', 'a' * 300])
 def test_files_of_a_method_stay_in_its_folder(tmp_path: Path, file: str) -> None:
-    from osmabench_ros.base.limits.documents import read_yaml
+    from osmabench_ros.base.documents import read_yaml
 
     method = sorted(config_path('methods').glob('*.yaml'))[0]
     data = read_yaml(method, ConfigError)

@@ -18,8 +18,8 @@ from itertools import chain
 from pathlib import Path
 
 from osmabench_ros.base.configuration import extra, requirements_file, unmet_requirements
+from osmabench_ros.base.documents import read_json, read_text
 from osmabench_ros.base.files import add_file
-from osmabench_ros.base.limits.documents import read_json, read_text
 from osmabench_ros.errors import MissingDependencyError, OsmabenchError, SceneError
 from osmabench_ros.scenes.asset_files import leads_into
 from osmabench_ros.scenes.loading import MANIFEST, REPLICA_INFO, SPECIFIED

@@ -25,7 +25,7 @@ from pydantic import BaseModel
 
 from launch import LaunchContext
 from osmabench_ros.base import processes
-from osmabench_ros.base.limits.documents import parse_mapping
+from osmabench_ros.base.documents import parse_mapping
 from osmabench_ros.base.settings import Model, settings_of, with_settings
 from osmabench_ros.bringup.launching.argument_names import check_argument_names
 from osmabench_ros.bringup.launching.launch_domain import domain_actions

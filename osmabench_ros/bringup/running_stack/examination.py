@@ -13,7 +13,7 @@ from sensor_msgs.msg import CameraInfo, Image, PointCloud2
 from osmabench_ros.base import contract as topics
 from osmabench_ros.base.configuration import config_path, described_names
 from osmabench_ros.base.contract import CONTRACT, TF, TF_STATIC, ContractTopic, Delivery
-from osmabench_ros.base.limits.documents import read_yaml
+from osmabench_ros.base.documents import read_yaml
 from osmabench_ros.base.progress import Progress, silent
 from osmabench_ros.bringup.doctor.preflight import Finding, Severity, failed, ok, warned
 from osmabench_ros.bringup.running_stack.camera import (

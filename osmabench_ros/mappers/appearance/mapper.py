@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from osmabench_ros.base.configuration import config_path
-from osmabench_ros.base.limits.documents import read_json
+from osmabench_ros.base.documents import read_json
 from osmabench_ros.base.strict import validated
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.frame import Frame

@@ -23,11 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
+from osmabench_ros.base.arrays import read_npy
+from osmabench_ros.base.documents import parse_json, read_json
 from osmabench_ros.base.fence import limit_error, memory_limit
 from osmabench_ros.base.files import atomic_directory
-from osmabench_ros.base.limits.arrays import read_npy
-from osmabench_ros.base.limits.documents import parse_json, read_json
-from osmabench_ros.base.limits.reading import naming_errors, read_bytes
 from osmabench_ros.base.owned_folder import (
     claim_folder,
     discard,
@@ -35,6 +34,7 @@ from osmabench_ros.base.owned_folder import (
     make_folder,
     wrap_os_errors,
 )
+from osmabench_ros.base.reading import naming_errors, read_bytes
 from osmabench_ros.base.strict import fault_text
 from osmabench_ros.errors import LimitError, MapError, OsmabenchError
 from osmabench_ros.geometry.point_files import read_ply, write_ply

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from osmabench_ros.base.limits.documents import read_text
+from osmabench_ros.base.documents import read_text
 from osmabench_ros.errors import MapError
 from osmabench_ros.maps.importer import ImportOptions, World
 from osmabench_ros.maps.importers.assembly import Encoder, Method, SourceObject, assemble

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from osmabench_ros.base.configuration import extra
 from osmabench_ros.base.fence import parse_in_fence, read_in_fence
-from osmabench_ros.base.limits.reading import read_bytes
+from osmabench_ros.base.reading import read_bytes
 from osmabench_ros.errors import LimitError, MapError, MissingDependencyError, errors_as
 from osmabench_ros.maps.importer import ImportOptions, World
 from osmabench_ros.maps.importers.assembly import (

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from osmabench_ros.base import documents
 from osmabench_ros.base.files import add_file
-from osmabench_ros.base.limits import documents
 from osmabench_ros.errors import MapError
 from osmabench_ros.geometry.point_files import read_ply
 from osmabench_ros.maps.disk.document import CHANNELS, COORDINATES

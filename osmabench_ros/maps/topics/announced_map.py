@@ -14,7 +14,7 @@ import numpy as np
 import psutil
 
 from osmabench_ros.base.contract import SEMANTIC_MAP, SEMANTIC_MAP_CHUNK
-from osmabench_ros.base.limits.documents import parse_json
+from osmabench_ros.base.documents import parse_json
 from osmabench_ros.errors import ContractError, MapError, OsmabenchError, errors_as
 from osmabench_ros.geometry.boxes import AxisAlignedBox, OrientedBox
 from osmabench_ros.maps.disk.storage import unpack_map, write_files

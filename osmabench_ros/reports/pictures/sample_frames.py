@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from osmabench_ros.base.limits.images import read_image
+from osmabench_ros.base.images import read_image
 from osmabench_ros.errors import RunError
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose

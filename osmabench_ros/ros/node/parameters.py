@@ -11,7 +11,7 @@ from rclpy.exceptions import InvalidParameterTypeException, InvalidParameterValu
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
-from osmabench_ros.base.limits.documents import read_json
+from osmabench_ros.base.documents import read_json
 from osmabench_ros.base.settings import Model, Setting, settings_of, with_settings
 from osmabench_ros.base.strict import validated
 from osmabench_ros.errors import ConfigError, suggestion

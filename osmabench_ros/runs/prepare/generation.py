@@ -11,8 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from osmabench_ros.base.documents import read_json
 from osmabench_ros.base.files import atomic_directory, sha256_of_data, write_json
-from osmabench_ros.base.limits.documents import read_json
 from osmabench_ros.base.owned_folder import Existing, check_folder
 from osmabench_ros.base.progress import Progress, share, silent
 from osmabench_ros.errors import ConfigError, OsmabenchError, RunError

@@ -11,7 +11,7 @@ from xml.etree.ElementTree import Element
 import numpy as np
 from numpy.typing import NDArray
 
-from osmabench_ros.base.limits.documents import read_xml
+from osmabench_ros.base.documents import read_xml
 from osmabench_ros.errors import SceneError
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.asset_files import file_within

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from osmabench_ros.base.limits.documents import read_text
-from osmabench_ros.base.limits.reading import naming_errors, shown
+from osmabench_ros.base.documents import read_text
+from osmabench_ros.base.reading import naming_errors, shown
 from osmabench_ros.errors import ConfigError, SceneError, errors_as
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.scenes.assets import painted_meshes, submesh

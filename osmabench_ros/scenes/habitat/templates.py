@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from osmabench_ros.base.limits.reading import read_bytes
+from osmabench_ros.base.reading import read_bytes
 from osmabench_ros.errors import SceneError, errors_as
 from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT, object_pose_from_habitat
 from osmabench_ros.geometry.pose import Pose

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from xml.etree.ElementTree import Element
 
-from osmabench_ros.base.limits.documents import read_xml
-from osmabench_ros.base.limits.reading import naming_errors, read_bytes, shown
+from osmabench_ros.base.documents import read_xml
+from osmabench_ros.base.reading import naming_errors, read_bytes, shown
 from osmabench_ros.errors import MissingFileError, OsmabenchWarning, SceneError
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.assets import moved

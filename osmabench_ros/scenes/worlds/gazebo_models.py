@@ -12,9 +12,9 @@ from xml.etree.ElementTree import Element, SubElement
 import numpy as np
 from numpy.typing import NDArray
 
-from osmabench_ros.base.limits.documents import read_xml
-from osmabench_ros.base.limits.images import read_image
-from osmabench_ros.base.limits.reading import read_bytes, shown
+from osmabench_ros.base.documents import read_xml
+from osmabench_ros.base.images import read_image
+from osmabench_ros.base.reading import read_bytes, shown
 from osmabench_ros.errors import MissingFileError, OsmabenchWarning, SceneError, suggestion
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.asset_files import TextureSearch, leads_into, picture_below, resolved

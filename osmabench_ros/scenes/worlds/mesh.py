@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from osmabench_ros.base.limits.reading import naming_errors, read_bytes
+from osmabench_ros.base.reading import naming_errors, read_bytes
 from osmabench_ros.errors import SceneError
 from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT
 from osmabench_ros.scenes.assets import centred, linearly_mapped, load_nodes

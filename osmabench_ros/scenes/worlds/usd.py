@@ -16,7 +16,7 @@ import numpy as np
 
 from osmabench_ros.base.configuration import extra
 from osmabench_ros.base.fence import read_in_fence
-from osmabench_ros.base.limits.reading import naming_errors, read_bytes, shown
+from osmabench_ros.base.reading import naming_errors, read_bytes, shown
 from osmabench_ros.errors import MissingDependencyError, OsmabenchWarning, SceneError
 from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT
 from osmabench_ros.scenes.asset_files import leads_into

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from osmabench_ros.base.color import encoded
-from osmabench_ros.base.limits.images import undecoded_image
-from osmabench_ros.base.limits.reading import read_bytes, shown
+from osmabench_ros.base.images import undecoded_image
+from osmabench_ros.base.reading import read_bytes, shown
 from osmabench_ros.errors import SceneError
 from osmabench_ros.scenes.assets import NEUTRAL
 from osmabench_ros.scenes.scene import Material

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from osmabench_ros.base.limits.documents import read_yaml
+from osmabench_ros.base.documents import read_yaml
 from osmabench_ros.errors import OsmabenchError, SequenceError
 from osmabench_ros.sequences.bags.bag_storage import ZSTD_SUFFIX
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from osmabench_ros.base.configuration import extra
+from osmabench_ros.base.documents import parse_yaml
 from osmabench_ros.base.fence import limit_error, memory_limit
-from osmabench_ros.base.limits.documents import parse_yaml
 from osmabench_ros.errors import OsmabenchError, SequenceError, errors_as, needing
 
 INFINITE = {'sec': 9223372036, 'nsec': 854775807}

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import AfterValidator
 
+from osmabench_ros.base.documents import read_json
 from osmabench_ros.base.files import write_text
-from osmabench_ros.base.limits.documents import read_json
 from osmabench_ros.base.settings import setting
 from osmabench_ros.base.strict import FilePath, Strict
 from osmabench_ros.errors import SequenceError

@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import Field
 
-from osmabench_ros.base.limits.documents import parse_json, read_text
+from osmabench_ros.base.documents import parse_json, read_text
 from osmabench_ros.base.strict import validated
 from osmabench_ros.errors import OsmabenchError, QuestionError
 from osmabench_ros.metrics.record import Mode

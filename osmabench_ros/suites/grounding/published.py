@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from osmabench_ros.base.limits.documents import read_json, read_text
+from osmabench_ros.base.documents import read_json, read_text
 from osmabench_ros.base.strict import validated
 from osmabench_ros.errors import QuestionError
 from osmabench_ros.geometry.boxes import AxisAlignedBox

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from osmabench_ros.base.limits.documents import read_json
+from osmabench_ros.base.documents import read_json
 from osmabench_ros.base.strict import validated
 from osmabench_ros.errors import QuestionError
 from osmabench_ros.language.embedding import TextEmbedder

@@ -9,8 +9,8 @@ from typing import Any
 
 from pydantic import Field
 
+from osmabench_ros.base.documents import read_json
 from osmabench_ros.base.files import write_json
-from osmabench_ros.base.limits.documents import read_json
 from osmabench_ros.base.strict import validated
 from osmabench_ros.errors import QuestionError
 from osmabench_ros.vqa.exact.prompt_ground_truth import SUITE

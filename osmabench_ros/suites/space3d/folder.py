@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from osmabench_ros.base.limits.documents import read_json, read_text
-from osmabench_ros.base.limits.images import undecoded_image
-from osmabench_ros.base.limits.reading import read_bytes
+from osmabench_ros.base.documents import read_json, read_text
+from osmabench_ros.base.images import undecoded_image
+from osmabench_ros.base.reading import read_bytes
 from osmabench_ros.base.strict import Strict, validated
 from osmabench_ros.errors import QuestionError
 from osmabench_ros.geometry.boxes import AxisAlignedBox

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from osmabench_ros.base.limits.images import read_image
+from osmabench_ros.base.images import read_image
 from osmabench_ros.errors import QuestionError
 from osmabench_ros.geometry.axes import optical_pose_in_link
 from osmabench_ros.geometry.intrinsics import Intrinsics

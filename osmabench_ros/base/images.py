@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from osmabench_ros.base.fence import limit_error, memory_limit
-from osmabench_ros.base.limits.reading import read_bytes, shown
+from osmabench_ros.base.reading import read_bytes, shown
 from osmabench_ros.errors import OsmabenchError
 
 if TYPE_CHECKING:

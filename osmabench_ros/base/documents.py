@@ -16,7 +16,7 @@ from defusedxml import DefusedXmlException
 from defusedxml.ElementTree import DefusedXMLParser
 
 from osmabench_ros.base.fence import limit_error, limit_factor
-from osmabench_ros.base.limits.reading import opened, read_bytes, shown
+from osmabench_ros.base.reading import opened, read_bytes, shown
 from osmabench_ros.errors import OsmabenchError
 
 MAX_DEPTH = 64

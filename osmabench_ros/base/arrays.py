@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from osmabench_ros.base.fence import read_in_fence
-from osmabench_ros.base.limits.reading import check_free_memory, opened, shown
+from osmabench_ros.base.reading import check_free_memory, opened, shown
 from osmabench_ros.errors import OsmabenchError
 
 _MAX_EMPTY_ROWS = 2**16

@@ -1,1 +1,0 @@
-"""Reading of untrusted files within limits of memory, time and file access."""
