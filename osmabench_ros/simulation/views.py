@@ -43,9 +43,9 @@ _Label = tuple[float, float, str]
 
 def write_views(views: Iterable[View], path: Path, *, overwrite: bool = False) -> None:
     """Write views below each other; SimulationError unless the path ends in .png."""
-    if path.suffix.lower() != '.png':
-        raise SimulationError(f'cannot write {path}; give a path that ends in .png')
     check_file(path, overwrite=overwrite)
+    if path.suffix.lower() != '.png':
+        raise SimulationError(f'cannot write {path}; choose another path that ends in .png')
     parts = []
     for caption, image in views:
         strip = np.full((CAPTION_PX, image.shape[1], 3), 24, np.uint8)

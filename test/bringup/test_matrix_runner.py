@@ -82,7 +82,5 @@ def test_no_report_stays_in_memory_until_that_of_all_is_written(
     monkeypatch.setattr(matrix_runner, 'write_matrix_report', write)
     config, capacity = plans[0].config, Capacity(2.0, 2**33)
     with pytest.raises(RunError, match=r'the disk is full\. Before that: .*seed_1.*: it broke'):
-        matrix_runner._run_all(
-            config, plans, None, None, capacity, 1, None, None, silent, fresh=False
-        )
+        matrix_runner._run_all(config, plans, None, capacity, 1, None, None, silent, fresh=False)
     assert figures == [[0.25], [], [0.25], [0.25]]

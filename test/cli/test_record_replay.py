@@ -103,7 +103,7 @@ def test_record_until_ctrl_c_then_replay(ros_domain: int, tmp_path: Path) -> Non
         (['record', '--out', 'bag', '--exclude', '('], 'is no regular expression'),
         (['record', '--out', 'bag', '--split-size', 'lots'], 'is no size'),
         (['replay', 'absent'], 'absent does not exist; name a folder of a bag'),
-        (['replay', 'text.mcap'], 'text.mcap is empty or no MCAP file'),
+        (['replay', 'text.mcap'], 'text.mcap is empty or not an MCAP file'),
     ],
 )
 def test_mistakes_are_told_before_a_node_is_started(

@@ -257,5 +257,5 @@ def test_a_report_that_cannot_be_written_ends_the_recorder_with_the_reason(
         stage.spin_until(lambda: stage.node.exit_code is not None)
         assert stage.node.exit_code == 1
         (folder / 'recording.json').rmdir()
-    assert f'{folder / "recording.json"} is a folder' in capsys.readouterr().err
+    assert f'{folder / "recording.json"} is not a file' in capsys.readouterr().err
     assert json.loads((folder / 'recording.json').read_text())['complete']

@@ -26,7 +26,7 @@ CHUNK_BYTES = 4 * 2**20
 LIBRARY = 'osmabench_ros'
 
 
-class McapFile:
+class RecordingFile:
     """A file being written; a disk that fails raises an OSError."""
 
     def __init__(self, path: Path, start_ns: int, compression: Any) -> None:
@@ -126,7 +126,7 @@ class McapRecording:
         self.lost: Counter[str] = Counter()
         """Messages of the chunk at which the disk failed."""
         self.files: list[FileSummary] = []
-        self._current: McapFile | None = None
+        self._current: RecordingFile | None = None
 
     @property
     def bytes_written(self) -> int:
@@ -163,7 +163,7 @@ class McapRecording:
             self._finish_file()
             self._write_metadata()
 
-    def _file_for(self, log_ns: int) -> McapFile:
+    def _file_for(self, log_ns: int) -> RecordingFile:
         if self._current is not None and self._is_full(self._current, log_ns):
             self._finish_file()
             self._write_metadata()
@@ -174,15 +174,15 @@ class McapRecording:
                     self._current.put(self._topics[topic], log_ns, publish_ns, data, repeated=True)
         return self._current
 
-    def _is_full(self, current: McapFile, log_ns: int) -> bool:
+    def _is_full(self, current: RecordingFile, log_ns: int) -> bool:
         settings = self._settings
         too_large = 0 < settings.max_file_bytes <= current.size_bytes
         span_ns = log_ns - current.summary.start_ns
         return too_large or 0 < settings.max_file_s * 1e9 <= span_ns
 
-    def _new_file(self, log_ns: int) -> McapFile:
+    def _new_file(self, log_ns: int) -> RecordingFile:
         path = self._directory / f'{self._directory.name}_{len(self.files)}.mcap'
-        return McapFile(path, log_ns, self._compression)
+        return RecordingFile(path, log_ns, self._compression)
 
     def _finish_file(self) -> None:
         if self._current is not None:
