@@ -11,7 +11,6 @@ from importlib.metadata import version as installed_version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from osmabench_ros.base.documents import read_yaml
 from osmabench_ros.errors import ConfigError, suggestion
 
 if TYPE_CHECKING:
@@ -68,6 +67,9 @@ def described(name_or_path: str, *folder: str) -> tuple[Any, str]:
                 f'{suggestion(name_or_path, known)}'
             )
         path = config_path(*folder, f'{name_or_path}.yaml')
+    # Help and errors of arguments shall not wait for the parsers.
+    from osmabench_ros.base.documents import read_yaml
+
     return read_yaml(path, ConfigError), str(path)
 
 

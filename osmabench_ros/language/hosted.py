@@ -50,7 +50,13 @@ class HostedModel(ABC):
         self._base_url = checked_address(kind, checked.base_url)
         self.server = without_secrets(self._base_url)
         # A time-out of the library begins again with every byte; `generate` limits the whole.
-        self._http = http_library().AsyncClient(follow_redirects=False, timeout=None)
+        library = http_library()
+        # A connection that is kept may be closed by the server just when the next request comes.
+        self._http = library.AsyncClient(
+            follow_redirects=False,
+            timeout=None,
+            limits=library.Limits(max_keepalive_connections=0),
+        )
 
     @abstractmethod
     async def ask(self, request: ModelRequest) -> ModelReply:

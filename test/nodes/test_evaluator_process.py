@@ -50,7 +50,11 @@ def started(kind: str, folder: Path, domain: int, context: Any) -> subprocess.Po
     node = Node('recorder', context=context)
     publisher = node.create_publisher(RecordedMap, topics.RECORDED_MAP, latched_profile())
     publisher.publish(RecordedMap(uri=(folder / 'map').as_uri(), is_final=True))
-    wait_until(lambda: list(folder.glob('out/.*/vqa/begun.txt')))
+    try:
+        wait_until(lambda: list(folder.glob('out/.*/vqa/begun.txt')))
+    except AssertionError:
+        process.kill()
+        raise
     return process
 
 

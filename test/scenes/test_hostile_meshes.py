@@ -120,8 +120,8 @@ def picture(kind: str, size: tuple[int, int]) -> bytes:
     ('content', 'error', 'expected'),
     [
         (bomb(), LimitError, 'pixels'),
-        (picture('EPS', (2, 2)), SceneError, 'no image of a format that is read'),
-        (picture('PCX', (2, 2)), SceneError, 'no image of a format that is read'),
+        (picture('EPS', (2, 2)), SceneError, 'not an image of a format that is read'),
+        (picture('PCX', (2, 2)), SceneError, 'not an image of a format that is read'),
     ],
 )
 def test_a_texture_that_is_a_bomb_or_a_program_is_refused(
