@@ -16,7 +16,6 @@ from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.simulation.agreement import LoadingSimulator, check_agreement
 from osmabench_ros.simulation.conditioned_camera import ConditionedCamera, OpenSimulator
 from osmabench_ros.simulation.conditions import Condition
-from osmabench_ros.simulation.ineffective_settings import warn_of_inert_parts
 from osmabench_ros.simulation.simulator import Simulator
 from osmabench_ros.simulation.trajectory import Trajectory
 
@@ -94,7 +93,7 @@ PROBED_FRAMES = 4
 
 
 class SimulatedFrames:
-    """Renders a scene along a trajectory under a condition; warns of what does not act.
+    """Renders a scene along a trajectory under a condition.
 
     A simulator that loads the scene's files itself is first compared with the scene; raises as
     `check_agreement`.
@@ -113,7 +112,6 @@ class SimulatedFrames:
         self._simulator = simulator
         self._trajectory = trajectory
         self.condition = condition
-        warn_of_inert_parts(condition, scene, trajectory)
         if isinstance(simulator, LoadingSimulator):
             numbers = np.linspace(0, len(trajectory) - 1, PROBED_FRAMES).astype(int)
             poses = trajectory.camera_poses

@@ -59,11 +59,11 @@ def test_thresholds_of_time_are_held_against_the_timings_of_the_runs(matrix: Mat
 def test_warnings_of_runs_are_on_the_page_and_in_the_terminal(matrix: Matrix, tmp_path):
     root = shutil.copytree(matrix.root, tmp_path / 'matrix')
     plans = [dataclasses.replace(plan, root=root) for plan in matrix.plans]
-    reported = 'part of condition "dynamic" on scene <a>/[b] does not act'
+    reported = 'condition "dynamic" changes nothing on scene <a>[b]'
     write_json(plans[0].directory / 'manifest.json', {'warnings': [reported]})
     report = write_matrix_report(config(), plans, matrix.report.runs, root)
     assert json.loads((root / 'report.json').read_text())['warnings'] == [reported]
-    assert '&lt;a&gt;/[b] does not act</p>' in (root / 'report.html').read_text()
+    assert 'changes nothing on scene &lt;a&gt;[b]</p>' in (root / 'report.html').read_text()
     console = Console(file=io.StringIO(), width=80)
     print_report(report, root, console)
     assert f'warning: {reported}' in console.file.getvalue()

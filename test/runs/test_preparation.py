@@ -14,7 +14,7 @@ from support.small_scenes import box_object, room_scene
 
 from osmabench_ros.base.files import read_json, sha256_of
 from osmabench_ros.base.progress import silent
-from osmabench_ros.errors import ConfigError, SimulationError
+from osmabench_ros.errors import ConfigError, OsmabenchWarning, SimulationError
 from osmabench_ros.geometry.stamped_trajectory import read_tum
 from osmabench_ros.runs.config import MatrixConfig, SceneConfig, parse_config
 from osmabench_ros.runs.evaluate.evaluation import TRUE_TRAJECTORY
@@ -79,12 +79,23 @@ def test_the_strategy_decides_the_path_and_coverage_is_recorded(tmp_path: Path) 
     assert share(folders[Strategy.COVERAGE]) > share(folders[Strategy.FOLLOW]) > 0.0
 
 
-@pytest.mark.parametrize(('frames', 'acts'), [(3, False), (40, True)])
-def test_a_condition_that_does_not_act_on_the_path_is_told(
-    tmp_path: Path, frames: int, acts: bool
+@pytest.mark.parametrize(
+    ('name', 'frames', 'acts'),
+    [
+        ('dynamic', 3, False),
+        ('dynamic', 40, True),
+        ('dimming', 3, False),
+        ('rearranged', 3, False),
+        ('compat_dynamic', 3, False),
+        ('flicker', 3, True),
+        ('baseline', 3, True),
+    ],
+)
+def test_a_condition_that_changes_nothing_on_the_path_is_warned_of(
+    tmp_path: Path, name: str, frames: int, acts: bool
 ) -> None:
     changes = {'goal_points': POINTS, 'max_frames': frames}
-    config = configuration(**changes).model_copy(update={'conditions': ('dynamic',)})
+    config = configuration(**changes).model_copy(update={'conditions': (name,)})
     rooms = Preparation(divided_room)
     plan = rooms.plans(config, tmp_path)[0]
     rooms.prepare(plan, silent)
@@ -93,7 +104,21 @@ def test_a_condition_that_does_not_act_on_the_path_is_told(
         reported = run_warnings(plan, rooms)
     assert [str(item.message) for item in caught] == list(reported)
     assert bool(reported) != acts
-    assert acts or 'condition "dynamic" on scene test/room does not act' in reported[0]
+    assert acts or f'condition "{name}" changes nothing on scene' in reported[0]
+
+
+def test_a_rule_that_selects_no_light_is_warned_of(tmp_path: Path) -> None:
+    def without_lamps(item: SceneConfig) -> Scene:
+        scene = divided_room(item)
+        fill = tuple(dataclasses.replace(light, lamp=False) for light in scene.lights)
+        return dataclasses.replace(scene, lights=fill)
+
+    config = configuration(goal_points=POINTS).model_copy(update={'conditions': ('dynamic',)})
+    rooms = Preparation(without_lamps)
+    plan = rooms.plans(config, tmp_path)[0]
+    rooms.prepare(plan, silent)
+    with pytest.warns(OsmabenchWarning, match='scene_lights.0 selects no light of scene test/'):
+        run_warnings(plan, rooms)
 
 
 def test_lamps_that_a_rule_has_chosen_are_told_where_they_matter(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from support.small_scenes import CAMERA, room_scene
 
-from osmabench_ros.errors import ConfigError, OsmabenchWarning, SimulationError
+from osmabench_ros.errors import ConfigError, SimulationError
 from osmabench_ros.scenes.changes import changed_scene
 from osmabench_ros.simulation.conditioned_camera import ConditionedCamera
 from osmabench_ros.simulation.conditions import Condition, parse_condition
@@ -83,10 +83,3 @@ def test_what_cannot_be_changed_is_said_before_anything_is_rendered():
         ConditionedCamera(room_scene(), None, given, along(given))
     with pytest.raises(ConfigError, match='changes'):
         condition([], [1, None])
-
-
-@pytest.mark.gl
-def test_a_change_after_the_end_of_the_path_is_warned_of():
-    with pytest.warns(OsmabenchWarning, match='scene_change changes only after 9'):
-        source, _ = shown(condition(GONE, [9, None]))
-    source.close()
