@@ -8,7 +8,7 @@ import shutil
 import sys
 import textwrap
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -199,22 +199,19 @@ def check_all(looks: Iterable[Callable[[], object]]) -> None:
 def suggestion(wrong: str, choices: Iterable[str]) -> str:
     """Return the tail of an error message: the nearest choice, and all of them.
 
-    Parameters
-    ----------
-    wrong : str
-        What the user wrote.
-    choices : iterable of str
-        What would have been accepted.
-
-    Returns
-    -------
-    str
-        For example ``'Did you mean "camera"? Choose from: baseline, camera.'``
+    For example ``'Did you mean "camera"? Choose from: baseline, camera.'``
     """
     known = sorted(choices)
     near = difflib.get_close_matches(wrong, known, n=1)
     hint = f'Did you mean "{near[0]}"? ' if near else ''
     return f'{hint}Choose from: {", ".join(known) or "(nothing is registered)"}.'
+
+
+def choose(name: str, among: Collection[str], kind: type[Exception], problem: str) -> str:
+    """Return a name that is among some; else raise `kind` with the problem and a suggestion."""
+    if name not in among:
+        raise kind(f'{problem}. {suggestion(name, among)}')
+    return name
 
 
 def show_warnings_as_lines() -> None:

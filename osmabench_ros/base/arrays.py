@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from osmabench_ros.base.fence import read_in_fence
-from osmabench_ros.base.reading import check_free_memory, opened, shown
+from osmabench_ros.base.reading import check_free_memory, opened
 from osmabench_ros.errors import OsmabenchError
 
 _MAX_EMPTY_ROWS = 2**16
@@ -28,7 +28,7 @@ def read_npy(path: Path | str, error: type[OsmabenchError]) -> NDArray[Any]:
             raise
         except Exception as fault:  # NumPy parses the header with ast, which raises many kinds
             raise error(
-                f'{shown(path)} cannot be read as .npy: {fault!s:.300}; save it again as an '
+                f'{path} cannot be read as .npy: {fault!s:.300}; save it again as an '
                 'array of numbers'
             ) from fault
 
@@ -62,7 +62,7 @@ def read_npz(
     with opened(path, error):
         found = read_in_fence(load_npz, path, names=None if names is None else list(names))
     if isinstance(found, str):
-        raise error(f'{shown(path)} cannot be read as .npz: {found}; save it again')
+        raise error(f'{path} cannot be read as .npz: {found}; save it again')
     arrays: dict[str, NDArray[Any]] = found
     return arrays
 

@@ -11,7 +11,7 @@ from importlib.metadata import version as installed_version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from osmabench_ros.errors import ConfigError, suggestion
+from osmabench_ros.errors import ConfigError, choose
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
@@ -60,12 +60,8 @@ def described(name_or_path: str, *folder: str) -> tuple[Any, str]:
     """Read a YAML file, by path or by name below `config/`; return its data and its path."""
     path = Path(name_or_path)
     if path.suffix != '.yaml':
-        known = described_names(*folder)
-        if name_or_path not in known:
-            raise ConfigError(
-                f'there is no config/{"/".join(folder)}/{name_or_path}.yaml. '
-                f'{suggestion(name_or_path, known)}'
-            )
+        problem = f'there is no config/{"/".join(folder)}/{name_or_path}.yaml'
+        choose(name_or_path, described_names(*folder), ConfigError, problem)
         path = config_path(*folder, f'{name_or_path}.yaml')
     # Help and errors of arguments shall not wait for the parsers.
     from osmabench_ros.base.documents import read_yaml

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 import re
 import zlib
 from collections import Counter
@@ -16,7 +17,7 @@ from defusedxml import DefusedXmlException
 from defusedxml.ElementTree import DefusedXMLParser
 
 from osmabench_ros.base.fence import limit_error, limit_factor
-from osmabench_ros.base.reading import opened, read_bytes, shown
+from osmabench_ros.base.reading import opened, read_bytes
 from osmabench_ros.errors import OsmabenchError
 
 MAX_DEPTH = 64
@@ -42,7 +43,7 @@ def document_limit() -> int:
 
 def read_text(path: Path | str, error: type[OsmabenchError]) -> str:
     """Read an untrusted text file: UTF-8, without NUL, within the size limit of documents."""
-    return _decoded(_document(path, error), shown(path), error)
+    return _checked(_document(path, error), path, error)[1]
 
 
 def read_yaml(path: Path | str, error: type[OsmabenchError]) -> Any:
@@ -57,17 +58,16 @@ def read_json(path: Path | str, error: type[OsmabenchError]) -> Any:
 
 def read_xml(path: Path | str, error: type[OsmabenchError]) -> ElementTree.Element:
     """Read the root element of an XML file; raises `error`, or LimitError if too large."""
-    data, source = _document(path, error), shown(path)
-    parser = DefusedXMLParser(target=_Elements(source), forbid_dtd=True)
+    parser = DefusedXMLParser(target=_Elements(path), forbid_dtd=True)
     try:
-        parser.feed(data)
+        parser.feed(_document(path, error))
         root: ElementTree.Element = parser.close()
     except DefusedXmlException as fault:
         raise error(
-            f'{source} declares a document type, where XML entities are defined; remove it'
+            f'{path} declares a document type, where XML entities are defined; remove it'
         ) from fault
     except (ElementTree.ParseError, ValueError, LookupError) as fault:  # also of encodings
-        raise error(f'{source} is not valid XML: {fault}') from fault
+        raise error(f'{path} is not valid XML: {fault}') from fault
     return root
 
 
@@ -88,13 +88,12 @@ def read_unpacked(path: Path, error: type[OsmabenchError]) -> bytes:
 
 def parse_json(text: str | bytes, source: Path | str, error: type[OsmabenchError]) -> Any:
     """Return the content of a JSON text; raises `error`, which names `source`, or LimitError."""
-    data, where = _bounded(text, source, error), shown(source)
-    decoded = _decoded(data, where, error)
-    _check_json_depth(data, where)
+    data, decoded = _checked(text, source, error)
+    _check_json_depth(data, source)
     escapes = _ODD_ESCAPE.finditer(data) if b'\\u' in data else ()
     if odd := next((found for found in escapes if found[1]), None):
         line = data.count(b'\n', 0, odd.start()) + 1
-        raise error(f'{where}, line {line}: {odd[1].decode()} is not a character; take it out')
+        raise error(f'{source}, line {line}: {odd[1].decode()} is not a character; take it out')
     # Hooks for each number would double the time.
     hooks: dict[str, Any] = {}
     if _LARGE_NUMBER.search(data):
@@ -105,18 +104,17 @@ def parse_json(text: str | bytes, source: Path | str, error: type[OsmabenchError
         )
     except json.JSONDecodeError as fault:
         raise error(
-            f'{where}, line {fault.lineno}, column {fault.colno}: is not JSON: {fault.msg}'
+            f'{source}, line {fault.lineno}, column {fault.colno}: is not JSON: {fault.msg}'
         ) from fault
     except ValueError as fault:
-        raise error(f'{where}: {fault}') from fault
+        raise error(f'{source}: {fault}') from fault
 
 
 def parse_yaml(text: str | bytes, source: Path | str, error: type[OsmabenchError]) -> Any:
     """Return the content of a YAML text; raises as `parse_json`, also for bad aliases."""
-    data, where = _bounded(text, source, error), shown(source)
-    decoded = _decoded(data, where, error)
+    _, decoded = _checked(text, source, error)
     try:
-        _check_yaml(decoded, where)
+        _check_yaml(decoded, source)
         return yaml.load(decoded, _Loader)  # noqa: S506 - a safe loader
     except yaml.YAMLError as fault:
         mark = getattr(fault, 'problem_mark', None) or getattr(fault, 'context_mark', None)
@@ -124,15 +122,10 @@ def parse_yaml(text: str | bytes, source: Path | str, error: type[OsmabenchError
         reason = getattr(fault, 'problem', None) or ' '.join(str(fault).split())
         if not isinstance(fault, yaml.constructor.ConstructorError):
             reason = f'is not YAML: {reason}'
-        raise error(f'{where}{place}: {shown(reason)}') from fault
-    except (
-        ValueError,
-        TypeError,
-        LookupError,
-        AttributeError,
-        OverflowError,
-    ) as fault:  # of conversions
-        raise error(f'{where}: holds a malformed value: {shown(str(fault))}') from fault
+        raise error(f'{source}{place}: {reason}') from fault
+    except (ValueError, TypeError, LookupError, AttributeError, OverflowError) as fault:
+        # Conversions of values, such as dates, raise all of these.
+        raise error(f'{source}: holds a malformed value: {fault}') from fault
 
 
 def parse_mapping(text: str, source: str, error: type[OsmabenchError]) -> dict[str, Any]:
@@ -140,7 +133,7 @@ def parse_mapping(text: str, source: str, error: type[OsmabenchError]) -> dict[s
     data = parse_yaml(text, source, error)
     data = {} if data is None else data
     if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):
-        raise error(f'{shown(source)} must be a YAML mapping of names, such as {{voxel_m: 0.05}}')
+        raise error(f'{source} must be a YAML mapping of names, such as {{voxel_m: 0.05}}')
     return data
 
 
@@ -148,40 +141,39 @@ def _document(path: Path | str, error: type[OsmabenchError]) -> bytes:
     return read_bytes(path, error, document_limit())
 
 
-def _bounded(text: str | bytes, source: Path | str, error: type[OsmabenchError]) -> bytes:
+def _checked(
+    content: str | bytes, source: Path | str, error: type[OsmabenchError]
+) -> tuple[bytes, str]:
+    """Return a document as UTF-8 and as text, if it is not too large and is text."""
     try:
-        data = text.encode() if isinstance(text, str) else text
+        data = content.encode() if isinstance(content, str) else content
     except UnicodeEncodeError as fault:
-        raise error(f'{shown(source)} holds characters without an encoding') from fault
+        raise error(f'{source} holds characters without an encoding') from fault
     if len(data) > document_limit():
-        raise limit_error(shown(source), f'has {len(data)} bytes')
-    return data
-
-
-def _decoded(data: bytes, where: str, error: type[OsmabenchError]) -> str:
+        raise limit_error(source, f'has {len(data)} bytes')
     try:
         text = data.decode('utf-8-sig')
     except UnicodeDecodeError as fault:
         line = data.count(b'\n', 0, fault.start) + 1
         raise error(
-            f'{where}, line {line}: is not UTF-8 text (byte {data[fault.start]:#04x}); '
+            f'{source}, line {line}: is not UTF-8 text (byte {data[fault.start]:#04x}); '
             'save it as UTF-8'
         ) from fault
     if '\0' in text:
         line = text.count('\n', 0, text.index('\0')) + 1
-        raise error(f'{where}, line {line}: holds the character NUL; is it text, and UTF-8?')
-    return text
+        raise error(f'{source}, line {line}: holds the character NUL; is it text, and UTF-8?')
+    return data, text
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         key = Counter(key for key, _ in pairs).most_common(1)[0][0]
-        raise ValueError(f'key "{shown(key)}" is there twice; leave one out')
+        raise ValueError(f'key "{key}" is there twice; leave one out')
     return found
 
 
-def _check_json_depth(data: bytes, where: str) -> None:
+def _check_json_depth(data: bytes, source: Path | str) -> None:
     """Refuse a text that is nested too deep, before it is parsed."""
     bare = data.replace(b'\\\\', b'').replace(b'\\"', b'') if b'\\' in data else data
     # Most strings hold no brackets, so that their quotes meet and go at once.
@@ -193,11 +185,11 @@ def _check_json_depth(data: bytes, where: str) -> None:
         levels += 1
     # The other brackets were never closed, or never opened; the parser says where.
     if max(levels, brackets.count(b'[')) > MAX_DEPTH:
-        raise _deep(where)
+        raise _deep(source)
 
 
-def _deep(where: str) -> OsmabenchError:
-    return limit_error(where, f'is nested deeper than {MAX_DEPTH} levels')
+def _deep(source: Path | str) -> OsmabenchError:
+    return limit_error(source, f'is nested deeper than {MAX_DEPTH} levels')
 
 
 def _whole_number(text: str) -> int:
@@ -208,10 +200,9 @@ def _whole_number(text: str) -> int:
 
 
 def _finite_number(text: str) -> float:
-    number = float(text)
-    if not abs(number) < float('inf'):
+    if not math.isfinite(float(text)):
         raise ValueError(f'the number {text:.40} is not finite')
-    return number
+    return float(text)
 
 
 _SafeLoader: Any = getattr(yaml, 'CSafeLoader', yaml.SafeLoader)
@@ -228,7 +219,7 @@ class _Loader(_SafeLoader):  # type: ignore[misc]
             key = None if is_merge else self.construct_object(item, deep=True)
             if isinstance(key, str | int | float):
                 if key in seen:
-                    text = f'key "{shown(str(key))}" is there twice; leave one out'
+                    text = f'key "{key}" is there twice; leave one out'
                     raise _yaml_error(text, item)
                 seen.add(key)
         return super().construct_mapping(node, deep)
@@ -243,7 +234,7 @@ class _Loader(_SafeLoader):  # type: ignore[misc]
     def construct_yaml_float(self, node: Any) -> float:
         """Return the number of a node."""
         number: float = super().construct_yaml_float(node)
-        if not abs(number) < float('inf'):
+        if not math.isfinite(number):
             raise _yaml_error(f'the number {node.value:.40} is not finite', node)
         return number
 
@@ -256,35 +247,34 @@ def _yaml_error(text: str, node: Any) -> yaml.YAMLError:
     return yaml.constructor.ConstructorError(None, None, text, node.start_mark)
 
 
-def _check_yaml(text: str, where: str) -> None:
+def _check_yaml(text: str, source: Path | str) -> None:
     """Refuse depth, of which the parser would die, and aliases that multiply."""
-    sizes: dict[str, int] = {}
+    sizes: dict[str | None, int] = {}
     unfinished: list[tuple[str | None, int]] = []
     nodes = aliases = repeated = 0
     events: Any = yaml.parse(text, Loader=_Loader)
     for event in events:
+        nodes += 1
         if isinstance(event, yaml.CollectionStartEvent):
             unfinished.append((event.anchor, nodes))
         elif isinstance(event, yaml.CollectionEndEvent):
             anchor, before = unfinished.pop()
-            sizes[anchor or ''] = nodes - before
+            sizes[anchor] = nodes - before
         elif isinstance(event, yaml.ScalarEvent):
-            sizes[event.anchor or ''] = 1
+            sizes[event.anchor] = 1
             if '\0' in event.value:
                 raise _yaml_error('a text holds the character NUL', event)
         elif isinstance(event, yaml.AliasEvent):
-            alias: Any = event
-            if any(alias.anchor == anchor for anchor, _ in unfinished):
-                text = f'the alias "{shown(alias.anchor)}" contains itself'
-                raise _yaml_error(text, alias)
+            if event.anchor not in sizes:
+                problem = f'the alias "{event.anchor}" contains itself, or is undefined'
+                raise _yaml_error(problem, event)
             aliases += 1
-            repeated += sizes.get(alias.anchor, 0)
-            nodes += sizes.get(alias.anchor, 0)
-        nodes += 1
+            repeated += sizes[event.anchor]
+            nodes += sizes[event.anchor]
+        line = f'{source}, line {event.start_mark.line + 1}:'
         if len(unfinished) > MAX_DEPTH:
-            raise _deep(f'{where}, line {event.start_mark.line + 1}:')
+            raise _deep(line)
         if aliases > MAX_ALIASES or repeated > MAX_REPEATED:
-            line = f'{where}, line {event.start_mark.line + 1}:'
             raise limit_error(
                 line, f'has more than {MAX_ALIASES} aliases, or they repeat too much'
             )
@@ -293,7 +283,7 @@ def _check_yaml(text: str, where: str) -> None:
 class _Elements(ElementTree.TreeBuilder):
     """Builds the elements of an XML file up to a depth."""
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: Path | str) -> None:
         super().__init__()
         self._source, self._depth = source, 0
 

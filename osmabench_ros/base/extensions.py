@@ -8,7 +8,7 @@ from functools import lru_cache
 from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from typing import Any
 
-from osmabench_ros.errors import ConfigError, suggestion
+from osmabench_ros.errors import ConfigError, choose
 
 SIMULATORS = 'osmabench.simulators'
 MAP_IMPORTERS = 'osmabench.map_importers'
@@ -38,11 +38,8 @@ def extension_names(group: str) -> list[str]:
 def load_extension(group: str, name: str) -> Any:
     """Return what an entry point names; ConfigError if there is none, or it cannot be imported."""
     registered, kind = _registered(group), KINDS[group]
-    if name not in registered:
-        raise ConfigError(
-            f'there is no {kind} "{name}" in the entry points of group "{group}". '
-            f'{suggestion(name, registered)}'
-        )
+    problem = f'there is no {kind} "{name}" in the entry points of group "{group}"'
+    choose(name, registered, ConfigError, problem)
     try:
         return registered[name].load()
     except (ImportError, AttributeError) as error:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from osmabench_ros.base.fence import limit_error, memory_limit
-from osmabench_ros.base.reading import read_bytes, shown
+from osmabench_ros.base.reading import read_bytes
 from osmabench_ros.errors import OsmabenchError
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def decoded_image(
     try:
         picture.load()
     except Exception as fault:  # decoders raise whatever they meet in damaged data
-        raise error(f'{shown(source)} is broken: {_text(fault)}') from fault
+        raise error(f'{source} is broken: {_text(fault)}') from fault
     return picture
 
 
@@ -49,23 +49,21 @@ def undecoded_image(
     from PIL import Image, UnidentifiedImageError
 
     if not data:
-        raise error(f'{shown(source)} is empty')
+        raise error(f'{source} is empty')
     try:
         picture = Image.open(io.BytesIO(data), formats=formats)
     except UnidentifiedImageError as fault:
         names = ', '.join(formats)
-        raise error(
-            f'{shown(source)} is not an image of a format that is read ({names})'
-        ) from fault
+        raise error(f'{source} is not an image of a format that is read ({names})') from fault
     except Image.DecompressionBombError as fault:
-        raise limit_error(shown(source), f'is an image too large: {_text(fault)}') from fault
+        raise limit_error(source, f'is an image too large: {_text(fault)}') from fault
     except Exception as fault:  # as above
-        raise error(f'{shown(source)} is broken: {_text(fault)}') from fault
+        raise error(f'{source} is broken: {_text(fault)}') from fault
     needed = picture.width * picture.height * _BYTES_PER_PIXEL
     if needed > memory_limit(len(data)):
-        raise limit_error(shown(source), f'has {picture.width} x {picture.height} pixels')
+        raise limit_error(source, f'has {picture.width} x {picture.height} pixels')
     if not needed:
-        raise error(f'{shown(source)} is an image without pixels')
+        raise error(f'{source} is an image without pixels')
     return picture
 
 

@@ -16,7 +16,7 @@ from pydantic_core import CoreSchema, core_schema, to_jsonable_python
 
 from osmabench_ros.base.documents import parse_yaml
 from osmabench_ros.base.strict import fault_text
-from osmabench_ros.errors import ConfigError, suggestion
+from osmabench_ros.errors import ConfigError, choose
 
 Model = TypeVar('Model', bound=BaseModel)
 
@@ -54,9 +54,7 @@ class OneOf:
         return core_schema.no_info_after_validator_function(self._checked, handler(source))
 
     def _checked(self, text: str) -> str:
-        if text not in self.choices:
-            raise ValueError(f'"{text}" is unknown. {suggestion(text, self.choices)}')
-        return text
+        return choose(text, self.choices, ValueError, f'"{text}" is unknown')
 
 
 @dataclass(frozen=True)

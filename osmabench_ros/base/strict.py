@@ -20,7 +20,6 @@ from pydantic import (
 from pydantic.fields import FieldInfo
 
 from osmabench_ros.base.files import read_json
-from osmabench_ros.base.reading import shown
 from osmabench_ros.errors import ConfigError, OsmabenchError, RunError, suggestion
 
 Model = TypeVar('Model')
@@ -58,7 +57,7 @@ class Strict(BaseModel):
 def _unknown(model: type[BaseModel], data: Mapping[Any, Any], keys: list[Any]) -> list[str]:
     """Return the faults of data with unknown keys: those, and what is wrong with the others."""
     fields = _fields_of(model)
-    faults = [f'unknown key "{shown(str(key))}". {suggestion(str(key), fields)}' for key in keys]
+    faults = [f'unknown key "{key}". {suggestion(str(key), fields)}' for key in keys]
     known = {key: value for key, value in data.items() if key not in keys}
     try:
         model.model_validate(known)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from osmabench_ros.errors import MetricError, suggestion
+from osmabench_ros.errors import MetricError, choose
 from osmabench_ros.metrics.power import Spread, spread_of
 from osmabench_ros.metrics.statistics import (
     SCENES,
@@ -124,9 +124,7 @@ def compare_with_reference(
     MetricError
         If the reference is not among the keys.
     """
-    if reference not in figures:
-        hint = suggestion(reference, figures)
-        raise MetricError(f'there is no "{reference}" to compare with. {hint}')
+    choose(reference, figures, MetricError, f'there is no "{reference}" to compare with')
     level = nested_level(place for item in figures.values() for place in item)
     if level is not None:
         unit = NESTED[level]

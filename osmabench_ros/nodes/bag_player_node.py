@@ -12,7 +12,7 @@ from rclpy.publisher import Publisher
 from rosgraph_msgs.msg import Clock
 
 from osmabench_ros.base import contract as topics
-from osmabench_ros.errors import ConfigError, ContractError, suggestion
+from osmabench_ros.errors import ConfigError, ContractError, choose
 from osmabench_ros.msg import RunState
 from osmabench_ros.ros.messages.message_definitions import hash_of, message_class
 from osmabench_ros.ros.messages.poses import stamp_to_message
@@ -67,8 +67,7 @@ class BagPublishers:
         present = bag.connections_by_topic
         names = [self._node.resolve_topic_name(name, only_expand=True) for name in chosen]
         for name in names:
-            if name not in present:
-                raise ConfigError(f'{bag.path} has no topic "{name}". {suggestion(name, present)}')
+            choose(name, present, ConfigError, f'{bag.path} has no topic "{name}"')
         return [present[name] for name in names or sorted(present)]
 
     def _add(self, bag: Bag, item: BagTopic) -> None:

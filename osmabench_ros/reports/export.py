@@ -8,7 +8,7 @@ from pathlib import Path
 
 from osmabench_ros.base.files import atomic_directory
 from osmabench_ros.base.owned_folder import MARKER, Existing
-from osmabench_ros.errors import ConfigError, suggestion
+from osmabench_ros.errors import ConfigError, choose
 from osmabench_ros.reports.comparison import comparison_view
 from osmabench_ros.reports.content import without_pictures
 from osmabench_ros.reports.headline import NOT_APPLICABLE, Headline, table_headlines
@@ -122,10 +122,7 @@ def export_matrix(matrix: MatrixOnDisk, out: Path, suites: Sequence[str] = ()) -
         raise ConfigError(f'no run in {matrix.root} has figures yet; osmabench status says why')
     known = distinct(record.suite for run in runs for record in run.report.metrics)
     for name in suites:
-        if name not in known:
-            raise ConfigError(
-                f'no run in {matrix.root} has suite "{name}". {suggestion(name, known)}'
-            )
+        choose(name, known, ConfigError, f'no run in {matrix.root} has suite "{name}"')
     with atomic_directory(out, Existing.MERGE) as folder:
         tables = {TABLE: headline_paper_table(runs)}
         tables |= {name: suite_paper_table(runs, name) for name in suites or known}

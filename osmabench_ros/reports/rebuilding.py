@@ -9,7 +9,7 @@ from pathlib import Path
 from osmabench_ros.base.files import read_json
 from osmabench_ros.base.owned_folder import claim_folder
 from osmabench_ros.base.progress import Progress, silent
-from osmabench_ros.errors import ConfigError, RunError, suggestion
+from osmabench_ros.errors import ConfigError, RunError, choose
 from osmabench_ros.reports.matrix import (
     MOST_ON_ONE_PAGE,
     Origin,
@@ -95,8 +95,7 @@ def _check_configuration(plan: RunPlan) -> None:
 
 def _first(mapper: str, planned: list[Planned]) -> list[Planned]:
     names = [plan.identity.mapper for _, plan in planned]
-    if mapper not in names:
-        raise ConfigError(f'no run is of mapper "{mapper}". {suggestion(mapper, set(names))}')
+    choose(mapper, set(names), ConfigError, f'no run is of mapper "{mapper}"')
     return sorted(planned, key=lambda item: item[1].identity.mapper != mapper)
 
 

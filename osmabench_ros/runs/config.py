@@ -15,10 +15,9 @@ from pydantic import Field, field_validator, model_validator
 from osmabench_ros.base.configuration import config_path
 from osmabench_ros.base.documents import read_yaml
 from osmabench_ros.base.extensions import MAPPERS, SIMULATORS, SUITES, load_extension
-from osmabench_ros.base.reading import shown
 from osmabench_ros.base.settings import setting
 from osmabench_ros.base.strict import FilePath, PathText, PlainName, Strict, validated
-from osmabench_ros.errors import ConfigError, check_all, suggestion
+from osmabench_ros.errors import ConfigError, check_all, choose, suggestion
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.runs.mapper_config import EvaluationConfig, RecordingConfig
 from osmabench_ros.runs.mapper_config import MapperConfig as MapperConfig
@@ -380,7 +379,7 @@ def load_config(name_or_path: str) -> MatrixConfig:
     # A folder of that name, such as one of results, is no configuration.
     if not path.suffix and (not os.path.exists(path) or os.path.isdir(path)):
         path = _bundled(name_or_path)
-    data, source = read_yaml(path, ConfigError), shown(path)
+    data, source = read_yaml(path, ConfigError), str(path)
     try:
         return parse_config(data, source)
     except ConfigError as error:
@@ -429,12 +428,8 @@ def _listed(given: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
 
 def _bundled(name: str) -> Path:
     names = {path.stem: path for path in config_path('demo.yaml').parent.glob('*.yaml')}
-    if name not in names:
-        raise ConfigError(
-            f'there is neither a file nor a bundled configuration "{name}". '
-            f'{suggestion(name, names)}'
-        )
-    return names[name]
+    problem = f'there is neither a file nor a bundled configuration "{name}"'
+    return names[choose(name, names, ConfigError, problem)]
 
 
 def with_scene(config: MatrixConfig, reference: str, seed: int) -> MatrixConfig:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from osmabench_ros.base.reading import read_bytes, shown
+from osmabench_ros.base.reading import read_bytes
 from osmabench_ros.errors import OsmabenchError, SceneError
 
 IMAGE_SUFFIXES = ('.png', '.jpg', '.jpeg', '.bmp', '.tga', '.tif', '.tiff', '.gif', '.webp')
@@ -67,7 +67,7 @@ def files_near(
                     self._contents[name] = _grey()
                 elif path is None:
                     self.missing.append(name)
-                    raise FileNotFoundError(f'{shown(key)} is not near {mesh}')
+                    raise FileNotFoundError(f'{key} is not near {mesh}')
                 else:
                     self._contents[name] = self._checked(name, path)
             return self._contents[name]
@@ -172,10 +172,10 @@ def file_within(root: Path, name: str, base: Path, where: str) -> Path:
     """Return the path of a file within `root` that another names; may raise SceneError."""
     path = base / name
     if resolved(path) is None:
-        raise SceneError(f'{where}: {shown(path)} does not exist; check the path that names it')
+        raise SceneError(f'{where}: {path} does not exist; check the path that names it')
     if Path(name).is_absolute() or not leads_into([root], path):
         raise SceneError(
-            f'{where} names {shown(name)}, which is outside of {root}; put the file there and '
+            f'{where} names {name}, which is outside of {root}; put the file there and '
             'name it by a relative path, or name the folder that a link leads to in '
             f'{LINKED_FOLDERS}'
         )

@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from osmabench_ros.base.documents import read_yaml
 from osmabench_ros.base.strict import FilePath, Strict
-from osmabench_ros.errors import ConfigError, suggestion
+from osmabench_ros.errors import ConfigError, choose
 from osmabench_ros.semantics.labels import COLOR_EXAMPLES
 
 
@@ -98,10 +98,9 @@ class Recolor(Strict):
     def _one_look(self) -> Recolor:
         if bool(self.like) == bool(self.color):
             raise ValueError('say how it looks: give "color" or "like"')
-        if self.color and self.color not in COLOR_EXAMPLES:
-            raise ValueError(
-                f'"{self.color}" is no known colour. {suggestion(self.color, COLOR_EXAMPLES)}'
-            )
+        if self.color:
+            problem = f'"{self.color}" is not a known colour'
+            choose(self.color, COLOR_EXAMPLES, ValueError, problem)
         return self
 
 

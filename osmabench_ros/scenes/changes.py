@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from pydantic import TypeAdapter
 
-from osmabench_ros.errors import SceneError, suggestion
+from osmabench_ros.errors import SceneError, choose, suggestion
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.assets import axes_of, centred, linearly_mapped, load_meshes
 from osmabench_ros.scenes.change_kinds import (
@@ -155,9 +155,8 @@ class _Place:
             like = self.movable(change.like)
             return replace(like, instance_id=self.fresh_id(), name=name, room_id=None)
         known = self.scene.label_set.by_name
-        if change.label not in known:
-            hint = suggestion(change.label, known)
-            raise SceneError(f'{self.where}: the scene has no class "{change.label}". {hint}')
+        problem = f'{self.where}: the scene has no class "{change.label}"'
+        choose(change.label, known, SceneError, problem)
         loaded = load_meshes(change.file.expanduser())
         axes = axes_of(change.file)
         meshes, _ = centred([linearly_mapped(mesh, axes) for mesh in loaded])
@@ -300,8 +299,8 @@ def _switch(at: _Place, change: Switch) -> Scene:
     things = [item for item in at.scene.objects if item.name == change.lamp]
     if not named and not things:
         known = [light.name for light in at.scene.lights if light.lamp]
-        hint = suggestion(change.lamp, known)
-        raise SceneError(f'{at.where}: there is no lamp or light "{change.lamp}". {hint}')
+        problem = f'{at.where}: there is no lamp or light "{change.lamp}"'
+        choose(change.lamp, known, SceneError, problem)
     lights = named or [light for item in things for light in lights_of(at.scene, item)]
     if not lights:
         raise SceneError(f'{at.where}: no light of the scene belongs to "{change.lamp}"')

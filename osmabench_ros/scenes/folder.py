@@ -19,7 +19,7 @@ from pydantic import Field
 from osmabench_ros.base.documents import read_json
 from osmabench_ros.base.reading import read_bytes
 from osmabench_ros.base.strict import Strict, validated
-from osmabench_ros.errors import ConfigError, SceneError, errors_as, suggestion
+from osmabench_ros.errors import ConfigError, SceneError, choose, errors_as, suggestion
 from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.scenes.asset_files import file_within
@@ -204,8 +204,8 @@ def _object(
     instance_id: int,
     where: str,
 ) -> SceneObject:
-    if entry.room and entry.room not in rooms:
-        raise SceneError(f'{where}: no room "{entry.room}". {suggestion(entry.room, rooms)}')
+    if entry.room:
+        choose(entry.room, rooms, SceneError, f'{where}: no room "{entry.room}"')
     class_id = labels.id_of(entry.class_name) if entry.class_name else UNLABELLED
     if entry.class_name and class_id == UNLABELLED:
         choices = [item.name for item in labels.classes]
@@ -218,8 +218,8 @@ def _object(
 
 
 def _light(item: ManifestLight, rooms: Mapping[str, Room], path: Path) -> Light:
-    if item.room and item.room not in rooms:
-        hint = suggestion(item.room, rooms)
-        raise SceneError(f'{path}: lights: "{item.name}": no room "{item.room}". {hint}')
+    if item.room:
+        problem = f'{path}: lights: "{item.name}": no room "{item.room}"'
+        choose(item.room, rooms, SceneError, problem)
     room_id = rooms[item.room].id if item.room else None
     return Light(**item.model_dump(exclude={'room'}), room_id=room_id)

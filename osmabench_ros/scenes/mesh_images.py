@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from osmabench_ros.base.images import FORMATS, undecoded_image
-from osmabench_ros.base.reading import shown
 from osmabench_ros.errors import LimitError, MissingFileError, OsmabenchWarning, SceneError
 from osmabench_ros.scenes.asset_files import IMAGE_SUFFIXES
 
@@ -65,7 +64,7 @@ def check_textures(path: Path, files: Any) -> None:
 def missing_texture(path: Path, name: str) -> MissingFileError:
     """Return the error of a texture that is nowhere."""
     return MissingFileError(
-        f'{path} names the texture {shown(name)}, which is not near it; put it there, or take it '
+        f'{path} names the texture {name}, which is not near it; put it there, or take it '
         'out of the file'
     )
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from osmabench_ros.base.documents import read_json
-from osmabench_ros.errors import SceneError, errors_as, suggestion
+from osmabench_ros.errors import SceneError, choose, errors_as
 from osmabench_ros.geometry.pose import Pose
 
 
@@ -114,9 +114,8 @@ class FrameScope:
         while relative_to not in ('', 'world', '__model__'):
             if relative_to in seen:
                 raise SceneError(f'{self.where}: frames {", ".join(seen)} refer to each other')
-            if relative_to not in self.entries:
-                hint = suggestion(relative_to, self.entries)
-                raise SceneError(f'{self.where}: no frame "{relative_to}". {hint}')
+            problem = f'{self.where}: no frame "{relative_to}"'
+            choose(relative_to, self.entries, SceneError, problem)
             seen.append(relative_to)
             parent, relative_to = self.entries[relative_to]
             pose = parent @ pose

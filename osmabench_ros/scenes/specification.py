@@ -15,7 +15,7 @@ from pydantic import Field, model_validator
 
 from osmabench_ros.base.documents import read_yaml
 from osmabench_ros.base.strict import PlainName, Strict, validated
-from osmabench_ros.errors import SceneError, suggestion
+from osmabench_ros.errors import SceneError, choose
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.semantics.labels import normalised_name
 from osmabench_ros.semantics.scene_graph import NodeKind, RelationType, SceneGraph, SceneNode
@@ -111,8 +111,7 @@ class RoomSpecification(Strict):
             raise ValueError('two groups of objects have one name; give "name" to one of them')
         for item in self.relations:
             for name in (item.subject, *item.object):
-                if name not in names:
-                    raise ValueError(f'no object is called "{name}". {suggestion(name, names)}')
+                choose(name, names, ValueError, f'no object is called "{name}"')
             if item.subject in item.object and self.group(item.subject).count < 2:
                 raise ValueError(f'"{item.sentence}": a thing is not related to itself')
         return self

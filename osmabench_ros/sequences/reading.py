@@ -12,7 +12,6 @@ from pydantic import Field
 
 from osmabench_ros.base.contract import CAMERA_POSE, COLOR, DEPTH, DEPTH_INFO, INSTANCE, SEMANTIC
 from osmabench_ros.base.documents import parse_yaml, read_yaml
-from osmabench_ros.base.reading import shown
 from osmabench_ros.base.strict import FilePath, Strict, validated
 from osmabench_ros.errors import ConfigError
 
@@ -119,7 +118,7 @@ def reading_from_text(text: str) -> SequenceReading:
     source, folder = 'sequence_topics', Path()
     data: Any = parse_yaml(text, source, ConfigError) if text.strip() else {}
     if isinstance(data, str):
-        source, folder = f'{source} {shown(data)}', Path(data).parent
+        source, folder = f'{source} {data}', Path(data).parent
         data = read_yaml(data, ConfigError)
     reading = validated(SequenceReading, data, source)
     paths = tuple(folder / path for path in reading.msg_paths)

@@ -13,7 +13,7 @@ from pydantic import Field, field_validator
 from osmabench_ros.base.configuration import config_path, described_names
 from osmabench_ros.base.documents import parse_json, read_yaml
 from osmabench_ros.base.strict import FolderName, Strict, validated
-from osmabench_ros.errors import ConfigError, suggestion
+from osmabench_ros.errors import ConfigError, choose
 from osmabench_ros.scenes.change_kinds import Changes
 from osmabench_ros.simulation.effects.color import MotionBlur
 from osmabench_ros.simulation.effects.effect import AnyEffect, Effect
@@ -144,12 +144,10 @@ def load_condition(name_or_path: str) -> Condition:
         return parse_condition(path.stem, {'lighting': {'setup': str(path)}}, name_or_path)
     if name_or_path.endswith(FILE_ENDS):
         path = Path(name_or_path)
-    elif name_or_path in list_conditions():
-        path = config_path('conditions', f'{name_or_path}.yaml')
     else:
-        raise ConfigError(
-            f'unknown condition "{name_or_path}". {suggestion(name_or_path, list_conditions())}'
-        )
+        problem = f'unknown condition "{name_or_path}"'
+        choose(name_or_path, list_conditions(), ConfigError, problem)
+        path = config_path('conditions', f'{name_or_path}.yaml')
     return parse_condition(path.stem, read_yaml(path, ConfigError), str(path))
 
 
@@ -176,11 +174,8 @@ def _extended(data: Mapping[str, Any], source: str, seen: tuple[str, ...]) -> di
     base = str(own.pop('extends'))
     if base in seen:
         raise ConfigError(f'condition {source}: extends is circular: {" > ".join(seen)}')
-    if base not in list_conditions():
-        raise ConfigError(
-            f'condition {source}: extends: unknown condition "{base}". '
-            f'{suggestion(base, list_conditions())}'
-        )
+    problem = f'condition {source}: extends: unknown condition "{base}"'
+    choose(base, list_conditions(), ConfigError, problem)
     path = config_path('conditions', f'{base}.yaml')
     return _merged(_extended(read_yaml(path, ConfigError) or {}, str(path), (*seen, base)), own)
 

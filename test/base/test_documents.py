@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +47,7 @@ YAML = {
     'alias of itself': ('a: &a [1, *a]', 'alias "a" contains itself'),
     'mapping of itself': ('&a {b: *a}', 'alias "a" contains itself'),
     'key of itself': ('&a {*a : 1}', 'alias "a" contains itself'),
-    'no anchor': ('a: *b', 'undefined alias'),
+    'no anchor': ('a: *b', 'is undefined'),
     'merge of a text': ('<<: a', 'expected a mapping'),
     'two documents': ('a: 1\n---\nb: 1', 'line 2, column 1: .*another document'),
     'NUL': ('a: \0', 'line 1: holds the character NUL'),
@@ -243,6 +242,6 @@ def test_xml_is_read(tmp_path: Path) -> None:
 
 
 def test_the_place_is_named_even_if_it_is_absurdly_long() -> None:
-    with pytest.raises(ConfigError, match=re.escape('(a path of 5000 characters)')) as caught:
+    with pytest.raises(ConfigError, match=r'xxx\.\.\.xxx') as caught:
         parse_json('{', 'x' * 5000, ConfigError)
     assert one_line(str(caught.value))

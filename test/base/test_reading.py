@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from osmabench_ros.base.reading import opened, read_bytes, shown
+from osmabench_ros.base.reading import opened, read_bytes
 from osmabench_ros.errors import LimitError, SceneError
 
 
@@ -36,22 +36,22 @@ def a_socket(folder: Path) -> Path:
 
 PATHS: dict[str, tuple[Callable[[Path], Path | str], str]] = {
     'missing': (lambda folder: folder / 'missing', 'missing does not exist'),
-    'folder': (lambda folder: folder, 'is a folder; give an ordinary file'),
-    'pipe': (a_pipe, 'is a pipe'),
+    'folder': (lambda folder: folder, 'is a folder; give a readable file'),
+    'pipe': (a_pipe, 'is not an ordinary file'),
     'socket': (a_socket, 'cannot be read'),
-    '/dev/zero': (lambda _: Path('/dev/zero'), '/dev/zero is a device'),
+    '/dev/zero': (lambda _: Path('/dev/zero'), 'is not an ordinary file'),
     '/dev/tty': (lambda _: Path('/dev/tty'), '/dev/tty'),
-    '/dev/stdin': (lambda _: Path('/dev/null'), 'is a device'),
+    '/dev/stdin': (lambda _: Path('/dev/null'), 'is not an ordinary file'),
     '/proc/self/mem': (lambda _: Path('/proc/self/mem'), '/proc/self/mem'),
     '/proc/self/status': (lambda _: Path('/proc/self/status'), 'holds more than its 0 bytes'),
     'loop': (a_loop, 'one cannot be read: Too many levels of symbolic links'),
-    'NUL': (lambda folder: folder / 'a\0b', r'a\\x00b is no path'),
-    '5,000 characters': (lambda folder: folder / ('a/' * 2500), r'\(a path of \d+ characters\)'),
+    'NUL': (lambda folder: folder / 'a\0b', 'not a path: embedded null byte'),
+    '5,000 characters': (lambda folder: folder / ('a/' * 2500), r'\.\.\.'),
     'long name': (lambda folder: folder / ('a' * 300), 'File name too long'),
     'below a file': (lambda folder: file_in(folder) / 'a', 'Not a directory'),
-    'surrogate': (lambda folder: f'{folder}/\ud800', 'characters without an encoding'),
+    'surrogate': (lambda folder: f'{folder}/\ud800', 'not a path: .* surrogates not allowed'),
     'bytes of no encoding': (lambda folder: f'{folder}/\udcff', 'does not exist'),
-    'two lines': (lambda folder: folder / 'a\nb\x1b[2J', r'a\\nb\\x1b\[2J does not exist'),
+    'control characters': (lambda folder: folder / 'a\x1b[2J', r'a\\x1b\[2J does not exist'),
     'empty': (lambda _: '', 'does not exist'),
 }
 
@@ -114,7 +114,3 @@ def test_faults_of_reading_in_the_block_are_one_line(tmp_path: Path) -> None:
         fail(OSError(5, 'Input/output error'))
     with pytest.raises(LimitError, match='file does not fit into the memory'):
         fail(MemoryError())
-
-
-def test_a_path_is_shown_as_it_is_if_it_can_be() -> None:
-    assert shown(Path('/tmp/ä b.yaml')) == '/tmp/ä b.yaml'

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from osmabench_ros.bringup.spec.node_spec import PACKAGE
-from osmabench_ros.errors import ConfigError, suggestion
+from osmabench_ros.errors import ConfigError, choose
 
 OF_LAUNCH = frozenset(
     ('emulate_tty', 'launch-prefix', 'launch-prefix-filter', 'sigkill_timeout', 'sigterm_timeout')
@@ -21,11 +21,9 @@ def check_argument_names(arguments: Sequence[str], declared: Sequence[str], file
         return
     for argument in arguments:
         name = argument.partition(':=')[0]
-        if name not in OF_LAUNCH and name not in declared:
-            raise ConfigError(
-                f'{Path(file).name} has no argument "{name}" ({argument}). '
-                f'{suggestion(name, declared)}'
-            )
+        if name not in OF_LAUNCH:
+            problem = f'{Path(file).name} has no argument "{name}" ({argument})'
+            choose(name, declared, ConfigError, problem)
 
 
 def _commanded(file: Path) -> bool:

@@ -14,7 +14,7 @@ from osmabench_ros.base.files import write_text
 from osmabench_ros.base.owned_folder import check_folder, claim_folder
 from osmabench_ros.base.progress import Progress
 from osmabench_ros.bringup.doctor.run_preflight import check_run
-from osmabench_ros.errors import ConfigError, suggestion
+from osmabench_ros.errors import ConfigError, choose
 from osmabench_ros.mappers.live_method import live_method_names
 from osmabench_ros.mappers.mapper import mapper_names
 from osmabench_ros.runs.config import load_config, parse_config
@@ -86,9 +86,7 @@ def _mapper(name: str, variables: Mapping[str, str]) -> dict[str, Any]:
     if name in mapper_names():
         return {'name': name}
     stacks = live_method_names()
-    if Path(name).suffix != '.yaml' and name not in stacks:
-        raise ConfigError(
-            f'mapper:={name} is no mapper, no stack in config/methods/live and no .yaml file of a '
-            f'stack. {suggestion(name, [*mapper_names(), *stacks])}'
-        )
+    if Path(name).suffix != '.yaml':
+        problem = 'is no mapper, no stack in config/methods/live and no .yaml file of a stack'
+        choose(name, [*mapper_names(), *stacks], ConfigError, f'mapper:={name} {problem}')
     return {'name': Path(name).stem, 'stack': name, 'variables': dict(variables)}

@@ -40,7 +40,7 @@ from osmabench_ros.bringup.running_stack.run_topics import (
     examine_maps,
 )
 from osmabench_ros.bringup.running_stack.stack_observation import StackObservation, observe
-from osmabench_ros.errors import ConfigError, ContractError, suggestion
+from osmabench_ros.errors import ConfigError, ContractError, choose
 from osmabench_ros.msg import LabelInfo, RunInfo, RunState, SemanticMap
 from osmabench_ros.ros.messages.images import label_set_from_message
 from osmabench_ros.ros.node.frame_receiver import camera_pose_from_message
@@ -61,12 +61,8 @@ class StackNames:
 def names_of_robot(file: Path) -> StackNames:
     """Read the topics of a stack from a YAML file, or a name in config/methods/live."""
     if not file.suffix and not file.exists():
-        known = described_names('methods', 'live')
-        if str(file) not in known:
-            raise ConfigError(
-                f'robot "{file}" is neither a file nor a name in config/methods/live. '
-                f'{suggestion(str(file), known)}'
-            )
+        problem = f'robot "{file}" is neither a file nor a name in config/methods/live'
+        choose(str(file), described_names('methods', 'live'), ConfigError, problem)
         file = config_path('methods', 'live', f'{file}.yaml')
     data = read_yaml(file, ConfigError)
     if not isinstance(data, dict) or not isinstance(data.get('topics', {}), dict):

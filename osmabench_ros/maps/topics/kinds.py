@@ -18,8 +18,8 @@ from osmabench_ros.errors import (
     MapError,
     OsmabenchError,
     SequenceError,
+    choose,
     errors_as,
-    suggestion,
 )
 from osmabench_ros.maps.importer import ImportOptions, TopicOptions
 from osmabench_ros.maps.importers.hydra import METHOD, import_payload
@@ -127,8 +127,7 @@ def choose_map_topic(types: Mapping[str, str], wanted: str = '') -> str:
 
 def _named(types: Mapping[str, str], wanted: str) -> str:
     topic = f'/{wanted.lstrip("/")}'
-    if topic not in types:
-        raise ConfigError(f'the bag has no messages on "{topic}". {suggestion(topic, types)}')
+    choose(topic, types, ConfigError, f'the bag has no messages on "{topic}"')
     if types[topic] not in MAP_TYPES:
         raise ConfigError(
             f'topic "{topic}" holds {types[topic]}, which is no map; '

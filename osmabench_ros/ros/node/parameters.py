@@ -14,7 +14,7 @@ from rclpy.parameter import Parameter
 from osmabench_ros.base.documents import read_json
 from osmabench_ros.base.settings import Model, Setting, settings_of, with_settings
 from osmabench_ros.base.strict import validated
-from osmabench_ros.errors import ConfigError, suggestion
+from osmabench_ros.errors import ConfigError, choose
 
 BUILT_IN = ('use_sim_time', 'start_type_description_service')
 """Parameters that rclpy declares by itself, and the prefixes of its own overrides."""
@@ -84,8 +84,8 @@ def _of(node: Node) -> str:
 def _refuse_unknown(node: Node, known: set[str]) -> None:
     # ROS ignores undeclared overrides silently; the overrides have no public accessor.
     for name in node._parameter_overrides:
-        if name not in known and name not in BUILT_IN and not name.startswith('qos_overrides.'):
-            raise ConfigError(f'{_of(node)}unknown parameter "{name}". {suggestion(name, known)}')
+        if name not in BUILT_IN and not name.startswith('qos_overrides.'):
+            choose(name, known, ConfigError, f'{_of(node)}unknown parameter "{name}"')
 
 
 def _declare_one(node: Node, setting: Setting, default: Any) -> Any:
@@ -98,8 +98,8 @@ def _declare_one(node: Node, setting: Setting, default: Any) -> Any:
         raise ConfigError(
             f'{where} must lie in {setting.minimum} to {setting.maximum}: {error}'
         ) from error
-    if setting.choices and value not in setting.choices:
-        raise ConfigError(f'{where} is "{value}". {suggestion(str(value), setting.choices)}')
+    if setting.choices:
+        choose(value, setting.choices, ConfigError, f'{where} is "{value}"')
     return value
 
 

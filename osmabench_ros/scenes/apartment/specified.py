@@ -10,7 +10,7 @@ from functools import cache
 
 import numpy as np
 
-from osmabench_ros.errors import SceneError, suggestion
+from osmabench_ros.errors import SceneError, choose
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.apartment.body import Piece
 from osmabench_ros.scenes.apartment.finishes import COLORS, Style
@@ -135,16 +135,11 @@ def _check_classes(specification: SceneSpecification, where: str) -> None:
     for room in specification.rooms:
         for group in room.objects:
             label, place = normalised_name(group.label), f'{where}: the {room.label}'
-            if label not in builders():
-                raise SceneError(
-                    f'{place} cannot have "{group.label}", which the apartment does not know. '
-                    f'{suggestion(label, builders())}'
-                )
-            if group.color and group.color not in COLORS:
-                raise SceneError(
-                    f'{place} cannot hold that every {group.called} is {group.color}. '
-                    f'{suggestion(group.color, COLORS)}'
-                )
+            problem = f'cannot have "{group.label}", which the apartment does not know'
+            choose(label, builders(), SceneError, f'{place} {problem}')
+            if group.color:
+                problem = f'cannot hold that every {group.called} is {group.color}'
+                choose(group.color, COLORS, SceneError, f'{place} {problem}')
 
 
 def _attempt(

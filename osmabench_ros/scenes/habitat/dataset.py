@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from osmabench_ros.errors import SceneError, suggestion
+from osmabench_ros.errors import SceneError, choose, suggestion
 from osmabench_ros.scenes.asset_files import file_within
 from osmabench_ros.scenes.scene_files import read_object
 
@@ -153,8 +153,7 @@ class HabitatDataset:
             key = next(iter(known))
         if not key or key in ('no_lights', 'none'):
             return None
-        if key not in known:
-            raise SceneError(f'{self.path} has no light setup "{name}". {suggestion(key, known)}')
+        choose(key, known, SceneError, f'{self.path} has no light setup "{name}"')
         if key in configured:
             return configured[key][0], self.path
         return {**self.defaults('light_setups'), **read_object(files[key])}, files[key]
@@ -167,11 +166,8 @@ class HabitatDataset:
         key = _last(name)
         if not key:
             return next(iter(files.values())) if len(files) == 1 else None
-        if key not in files:
-            raise SceneError(
-                f'{self.path} has no semantic scene descriptor "{name}". {suggestion(key, files)}'
-            )
-        return files[key]
+        problem = f'{self.path} has no semantic scene descriptor "{name}"'
+        return files[choose(key, files, SceneError, problem)]
 
     def _descriptors(self) -> dict[str, Path]:
         section = self.data.get('semantic_scene_descriptor_instances', {})

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from osmabench_ros.errors import SceneError, suggestion
+from osmabench_ros.errors import SceneError, choose
 from osmabench_ros.geometry.axes import (
     WORLD_FROM_HABITAT,
     object_pose_from_habitat,
@@ -61,13 +61,8 @@ def read_lights(data: Mapping[str, Any], source: str) -> tuple[Light, ...]:
 def _light(name: str, item: Mapping[str, Any], scales: tuple[float, ...], where: str) -> Light:
     # As in Habitat-Sim, a light without a type is directional if it has a direction alone.
     inferred = 'directional' if 'direction' in item and 'position' not in item else 'point'
-    try:
-        kind = LightKind(str(item.get('type', inferred)).lower())
-    except ValueError:
-        choices = [kind.value for kind in LightKind]
-        raise SceneError(
-            f'{where} has type "{item["type"]}". {suggestion(str(item["type"]), choices)}'
-        ) from None
+    shape, kinds = str(item.get('type', inferred)), [kind.value for kind in LightKind]
+    kind = LightKind(choose(shape.lower(), kinds, SceneError, f'{where} has type "{shape}"'))
     intensity = number(item, 'intensity', 1.0, where)
     cone = item.get('spot', {})
     on_camera = item.get('position_model', 'global') == 'camera'

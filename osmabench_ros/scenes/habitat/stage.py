@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from osmabench_ros.base.documents import read_text
-from osmabench_ros.base.reading import naming_errors, shown
+from osmabench_ros.base.reading import naming_errors
 from osmabench_ros.errors import ConfigError, SceneError, errors_as
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.scenes.assets import painted_meshes, submesh
@@ -173,7 +173,7 @@ def _annotation(row: Sequence[str], where: str) -> Annotation:
         instance, color, name, region = (part.strip() for part in row)
         found = Annotation(int(instance), int(color, 16), normalised_name(name), int(region))
     except ValueError:
-        line = shown(','.join(row))
+        line = ','.join(row)
         raise SceneError(f'{where}: "{line}" is not id,RRGGBB,"name",region') from None
     if found.id < 1 or not 0 <= found.color <= 0xFFFFFF:
         raise SceneError(f'{where}: ids begin at 1, colours are six hexadecimal digits')

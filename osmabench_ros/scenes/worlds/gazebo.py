@@ -9,7 +9,7 @@ from pathlib import Path
 from xml.etree.ElementTree import Element
 
 from osmabench_ros.base.documents import read_xml
-from osmabench_ros.base.reading import naming_errors, read_bytes, shown
+from osmabench_ros.base.reading import naming_errors, read_bytes
 from osmabench_ros.errors import MissingFileError, OsmabenchWarning, SceneError
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.assets import moved
@@ -196,7 +196,7 @@ def _up_axis_acts(wanted: ColladaUp, root: Element, path: Path) -> bool:
         parts = tuple(int(part) for part in version.split('.'))
     except ValueError:
         raise SceneError(
-            f'{path}: <sdf version="{shown(version)}"> is no version; correct it, or say what '
+            f'{path}: <sdf version="{version}"> is no version; correct it, or say what '
             'up_axis of Collada files does with --collada-up'
         ) from None
     return parts > LAST_OF_CLASSIC

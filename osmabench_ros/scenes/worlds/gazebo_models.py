@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from osmabench_ros.base.documents import read_xml
 from osmabench_ros.base.images import read_image
-from osmabench_ros.base.reading import read_bytes, shown
-from osmabench_ros.errors import MissingFileError, OsmabenchWarning, SceneError, suggestion
+from osmabench_ros.base.reading import read_bytes
+from osmabench_ros.errors import MissingFileError, OsmabenchWarning, SceneError, choose
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.asset_files import TextureSearch, leads_into, picture_below, resolved
 from osmabench_ros.scenes.assets import (
@@ -59,15 +59,15 @@ class ModelFinder:
             candidates = [folder / rest for folder in self.folders]
         else:
             raise MissingFileError(
-                f'{where}: {shown(uri)} is not on this machine in a folder of models; '
+                f'{where}: {uri} is not on this machine in a folder of models; '
                 'download the model into one and name it by model://'
             )
         for path in (*candidates, *(_in_any_case(item) for item in candidates)):
             if path is not None and resolved(path) is not None:
-                return self._within(path, rest, f'{where}: {shown(uri)}')
+                return self._within(path, rest, f'{where}: {uri}')
         searched = ', '.join(str(folder) for folder in dict.fromkeys(self.folders))
         raise MissingFileError(
-            f'{where}: {shown(uri)} is in none of {searched}; name its folder with --models'
+            f'{where}: {uri} is in none of {searched}; name its folder with --models'
         )
 
     def texture(self, uri: str, base: Path, where: str) -> Path:
@@ -96,7 +96,7 @@ class ModelFinder:
                 _listed(config), key=lambda item: _version(item[0]), reverse=True
             ):
                 if name and resolved(folder / name) is not None:
-                    return self._within(folder / name, name, f'{where}: {shown(name)}')
+                    return self._within(folder / name, name, f'{where}: {name}')
         if (folder / 'model.sdf').is_file():
             return self._within(folder / 'model.sdf', 'model.sdf', where)
         raise MissingFileError(f'{where}: {folder} holds no model.sdf; the model is incomplete')
@@ -137,11 +137,8 @@ def read_light(element: Element, pose: Pose, where: str) -> Light:
     name = element.get('name', 'light')
     where = f'{where}: light "{name}"'
     shape = element.get('type', 'point')
-    if shape not in {kind.value for kind in LightKind}:
-        raise SceneError(
-            f'{where}: type "{shape}". {suggestion(shape, [k.value for k in LightKind])}'
-        )
-    kind = LightKind(shape)
+    kinds = [kind.value for kind in LightKind]
+    kind = LightKind(choose(shape, kinds, SceneError, f'{where}: type "{shape}"'))
     cone = numbers(element.find('spot/outer_angle'), 1, (math.pi / 2,), where)
     return attenuated_light(
         name,

@@ -16,7 +16,7 @@ import numpy as np
 
 from osmabench_ros.base.configuration import extra
 from osmabench_ros.base.fence import read_in_fence
-from osmabench_ros.base.reading import naming_errors, read_bytes, shown
+from osmabench_ros.base.reading import naming_errors, read_bytes
 from osmabench_ros.errors import MissingDependencyError, OsmabenchWarning, SceneError
 from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT
 from osmabench_ros.scenes.asset_files import leads_into
@@ -71,7 +71,7 @@ def plain_stage(path: Path) -> dict[str, Any]:
         stage = Usd.Stage.Open(str(path)) if layers else None
     except Tf.ErrorException as error:
         text = ' '.join(str(error).split())
-        raise SceneError(f'{path} is no whole USD file: {shown(text)}') from error
+        raise SceneError(f'{path} is no whole USD file: {text}') from error
     if stage is None:
         raise SceneError(f'{path} is no USD file; export it again')
     named = [
@@ -83,8 +83,8 @@ def plain_stage(path: Path) -> dict[str, Any]:
         # Of a file in an archive, the archive.
         place = Path(str(used).partition('[')[0])
         if place.exists() and not leads_into([path.parent], place):
-            raise SceneError(f'{path}: {shown(used)} is outside of its folder; put it there')
-    missing = [f'{shown(name)} is not there' for name in unresolved if not name.endswith('.mdl')]
+            raise SceneError(f'{path}: {used} is outside of its folder; put it there')
+    missing = [f'{name} is not there' for name in unresolved if not name.endswith('.mdl')]
     reader = _StageReader(stage, path)
     return {'parts': reader.parts(), 'lights': list(reader.lights()), 'missing': missing}
 

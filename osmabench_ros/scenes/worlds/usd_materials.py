@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from osmabench_ros.base.color import encoded
 from osmabench_ros.base.images import undecoded_image
-from osmabench_ros.base.reading import read_bytes, shown
+from osmabench_ros.base.reading import read_bytes
 from osmabench_ros.errors import SceneError
 from osmabench_ros.scenes.assets import NEUTRAL
 from osmabench_ros.scenes.scene import Material
@@ -72,7 +72,7 @@ class Materials:
         place = asset.resolvedPath if asset else ''
         if not place:
             return NEUTRAL
-        what = f'{self._path}: texture {shown(asset.path)}'
+        what = f'{self._path}: texture {asset.path}'
         archive, _, inner = place.rstrip(']').partition('[')
         data = read_bytes(Path(archive), SceneError)
         if inner:

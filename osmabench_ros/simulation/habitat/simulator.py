@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from osmabench_ros.errors import ConfigError, MissingDependencyError, SimulationError, suggestion
+from osmabench_ros.errors import ConfigError, MissingDependencyError, SimulationError, choose
 from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT, camera_pose_to_habitat
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
@@ -121,8 +121,8 @@ class HabitatSimulator:
         load_timeout_s: float = 600.0,
     ) -> None:
         _check_camera(intrinsics, near_m, far_m)
-        if shading and shading not in SHADINGS:
-            raise ConfigError(f'unknown shading "{shading}". {suggestion(shading, SHADINGS)}')
+        if shading:
+            choose(shading, SHADINGS, ConfigError, f'unknown shading "{shading}"')
         self._scene = scene
         self._intrinsics, self._range_m = intrinsics, (near_m, far_m)
         self._asked = shading, ambient_occlusion
