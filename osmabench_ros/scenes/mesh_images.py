@@ -20,6 +20,9 @@ COMPRESSED_MAGIC = (b'\xabKTX 20\xbb', b'sB')
 
 COMPRESSED_TYPES = ('image/ktx2', 'image/basis', 'image/x-basis')
 
+MAX_NODE_DEPTH = 100
+"""Levels of nodes in a glTF file; the time to place one grows with the square of its level."""
+
 _GLB_HEADER, _CHUNK_HEADER = 12, 8
 
 
@@ -44,8 +47,8 @@ def check_image(path: Path, name: str, data: bytes, mime_type: str = '') -> None
         else:
             image.draft('RGB', (1, 1))  # a JPEG is read to its end, but not drawn in full
             image.load()
-    except LimitError:
-        raise
+    except LimitError as error:
+        raise LimitError(f'{path}: texture "{name}": {error}') from error
     except Exception as error:  # decoders raise whatever they meet in damaged data
         raise SceneError(
             f'{path}: texture "{name}" cannot be decoded: {error}; replace it by a complete PNG '
@@ -70,9 +73,11 @@ def missing_texture(path: Path, name: str) -> MissingFileError:
 
 
 def check_gltf(path: Path, data: bytes, files: Any) -> None:
-    """Check the images of a glTF file, and warn of images and skins that are not read."""
+    """Check nodes and images of a glTF file, and warn of images and skins that are not read."""
     try:
         header, binary = _parts(data)
+        _check_depth(header)
+        _check_textures_of_materials(header)
         images = list(_images(header, binary, files.get))
         skinned = [
             str(node.get('name', number))
@@ -107,6 +112,40 @@ def _parts(data: bytes) -> tuple[dict[str, Any], bytes]:
     start = _GLB_HEADER + _CHUNK_HEADER
     end = start + int.from_bytes(data[_GLB_HEADER : _GLB_HEADER + 4], 'little')
     return json.loads(data[start:end]), data[end + _CHUNK_HEADER :]
+
+
+def _check_depth(header: Mapping[str, Any]) -> None:
+    nodes = header.get('nodes', ())
+    level = set(range(len(nodes)))
+    for _ in range(MAX_NODE_DEPTH):
+        level = {child for index in level for child in nodes[index].get('children', ())}
+    if level:
+        raise ValueError(f'its nodes have more than {MAX_NODE_DEPTH} levels, or form a circle')
+
+
+def _check_textures_of_materials(header: Mapping[str, Any]) -> None:
+    """Refuse indices of textures and images that are not there; trimesh passes over them."""
+    textures, images = header.get('textures', ()), header.get('images', ())
+    for number, texture in enumerate(textures):
+        for item in (texture, *texture.get('extensions', {}).values()):
+            if 'source' in item and item['source'] not in range(len(images)):
+                raise ValueError(
+                    f'texture {number} names image {item["source"]} of {len(images)} (from 0 on)'
+                )
+    for number, material in enumerate(header.get('materials', ())):
+        for index in _texture_indices(material):
+            if index not in range(len(textures)):
+                raise ValueError(
+                    f'material {number} names texture {index} of {len(textures)} (from 0 on)'
+                )
+
+
+def _texture_indices(material: Mapping[str, Any]) -> Iterator[Any]:
+    for key, value in material.items():
+        if key.endswith('Texture'):
+            yield value['index']
+        elif isinstance(value, dict):
+            yield from _texture_indices(value)
 
 
 def _images(

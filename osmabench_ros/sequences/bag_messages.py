@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import io
 import struct
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 
 from osmabench_ros.base.configuration import extra
 from osmabench_ros.base.contract import (
@@ -35,47 +33,34 @@ from osmabench_ros.base.image_codec import (
     image_fields,
     instances_of,
 )
+from osmabench_ros.base.images import decoded_image
 from osmabench_ros.errors import SequenceError, needing
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.sequences.pose_topics import valid_pose
 
-MAX_PIXELS = 2**26
 _DEPTH_HEADER = struct.Struct('<iff')
-"""Before the picture of compressed_depth_image_transport: its format, and two numbers."""
+"""Before the image of compressed_depth_image_transport: its format, and two numbers."""
 _PNG = b'\x89PNG\r\n\x1a\n'
 
 
-@dataclass(frozen=True, eq=False)
-class UnpackedImage:
-    """The fields of a sensor_msgs/Image with the same pixels."""
-
-    header: Any
-    height: int
-    width: int
-    encoding: str
-    is_bigendian: int
-    step: int
-    data: NDArray[np.uint8]
-
-
-def unpacked_image(message: Any) -> UnpackedImage:
-    """Decode a CompressedImage of image_transport's plugins.
+def unpack_image(message: Any) -> SimpleNamespace:
+    """Return a CompressedImage of image_transport's plugins with the fields of an Image.
 
     Colour becomes rgb8. Depth keeps its encoding: 16UC1 in millimetres, or 32FC1 in metres, which
-    the plugin keeps as inverse depth. Raises ValueError if the format is unknown, or the picture
-    damaged or too large.
+    the plugin keeps as inverse depth. Raises SequenceError if the format is unknown or the image
+    damaged, LimitError if it is too large.
     """
     encoding, _, rest = (part.strip() for part in message.format.partition(';'))
     data = bytes(message.data)
     if 'compressedDepth' in message.format:
         return _depth(message.header, encoding, rest, data)
-    pixels = _picture(data, message.format)
+    pixels = _decode(data, message.format)
     if pixels.dtype != np.uint8:
         return _image(message.header, pixels, '16UC1')
     if encoding in ('8UC1', '32SC1', '16UC1', 'mono16', '32FC1'):
-        raise ValueError(f'format "{message.format}" holds pixels of 8 bits')
+        raise SequenceError(f'format "{message.format}" holds pixels of 8 bits')
     color = np.repeat(pixels[..., None], 3, axis=2) if pixels.ndim == 2 else pixels
     # OpenCV writes its first channel as blue, whatever it is.
     if rest.rpartition(' ')[2] in ('rgb8', 'rgba8'):
@@ -83,17 +68,17 @@ def unpacked_image(message: Any) -> UnpackedImage:
     return _image(message.header, color, 'rgb8')
 
 
-def _depth(header: Any, encoding: str, rest: str, data: bytes) -> UnpackedImage:
+def _depth(header: Any, encoding: str, rest: str, data: bytes) -> SimpleNamespace:
     place = _DEPTH_HEADER.size
     if data[place : place + len(_PNG)] != _PNG:
-        raise ValueError(
+        raise SequenceError(
             f'format "{encoding}; {rest}" is not PNG; record depth with compressedDepth.format '
             'png, or plain'
         )
     _, scale, offset = _DEPTH_HEADER.unpack_from(data)
-    pixels = _picture(data[place:], rest)
+    pixels = _decode(data[place:], rest)
     if pixels.dtype != np.uint16 or pixels.ndim != 2:
-        raise ValueError(f'depth has {pixels.dtype} pixels, expected one channel of 16 bits')
+        raise SequenceError(f'depth has {pixels.dtype} pixels, expected one channel of 16 bits')
     if encoding != '32FC1':
         return _image(header, pixels, '16UC1')
     with np.errstate(divide='ignore'):
@@ -101,24 +86,16 @@ def _depth(header: Any, encoding: str, rest: str, data: bytes) -> UnpackedImage:
     return _image(header, np.where(pixels == 0, np.float32(np.nan), depth_m), '32FC1')
 
 
-def _picture(data: bytes, form: str) -> NDArray[Any]:
+def _decode(data: bytes, form: str) -> NDArray[Any]:
     """Return pixels: (height, width) of 16 bits or 8, or (height, width, 3) of 8 bits, RGB."""
-    try:
-        with warnings.catch_warnings():
-            # Its size is checked here.
-            warnings.simplefilter('ignore', Image.DecompressionBombWarning)
-            picture = Image.open(io.BytesIO(data), formats=('JPEG', 'PNG'))
-        if picture.width * picture.height > MAX_PIXELS:
-            raise ValueError(f'{picture.width} x {picture.height} pixels are too many')
-        if picture.mode.startswith('I'):
-            return np.asarray(picture).astype(np.uint16)
-        return np.asarray(picture if picture.mode == 'L' else picture.convert('RGB'), np.uint8)
-    except Exception as error:  # decoders raise whatever they meet in damaged data
-        raise ValueError(f'format "{form}" is no JPEG or PNG picture: {error}') from error
+    image = decoded_image(data, f'format "{form}"', SequenceError, ('JPEG', 'PNG'))
+    if image.mode.startswith('I'):
+        return np.asarray(image).astype(np.uint16)
+    return np.asarray(image if image.mode == 'L' else image.convert('RGB'), np.uint8)
 
 
-def _image(header: Any, pixels: NDArray[Any], encoding: str) -> UnpackedImage:
-    return UnpackedImage(header, **image_fields(pixels, encoding))
+def _image(header: Any, pixels: NDArray[Any], encoding: str) -> SimpleNamespace:
+    return SimpleNamespace(header=header, **image_fields(pixels, encoding))
 
 
 PARTS = (COLOR, DEPTH, SEMANTIC, INSTANCE, COLOR_INFO, DEPTH_INFO, CAMERA_POSE)
@@ -194,7 +171,7 @@ class Codec:
         kind = types.get(topic, TYPES[topic])
         try:
             message = self.typestore.deserialize_cdr(data[topic], kind)
-            return convert(unpacked_image(message) if kind == COMPRESSED_IMAGE else message)
+            return convert(unpack_image(message) if kind == COMPRESSED_IMAGE else message)
         except Exception as error:  # rosbags meets malformed data with errors of many kinds
             raise SequenceError(
                 f'topic "{topic}" of the bag: {str(error) or type(error).__name__}'

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from osmabench_ros.base.arrays import read_npy, read_npz
-from osmabench_ros.base.fence import VARIABLE
 from osmabench_ros.errors import LimitError, MapError
 
 ARRAYS = [
@@ -33,29 +32,15 @@ def npy(shape: str, descr: str = "'<f4'", data: bytes = b'', version: int = 1) -
 
 HOSTILE = {
     'claims more than it holds': npy('(600000000, 3)'),
-    'claims less': npy('(1,)', data=bytes(8)),
     'negative': npy('(-1, -4)', data=bytes(16)),
-    'negative and empty': npy('(0, -1)'),
-    'more than any machine': npy(f'({10**30},)'),
-    'empty and of many rows': npy('(10000000000, 0)'),
     'empty and too large': npy(f'(0, {10**30})'),
     'of nothing': npy(f'({10**12},)', "'|V0'"),
-    'texts of nothing': npy(f'({10**12},)', "'<U0'"),
-    '4,000 axes': npy('(' + '1,' * 4000 + ')', data=bytes(4)),
-    '400 digits': npy(f'({"9" * 400},)'),
-    '5,000 digits': npy(f'({"9" * 5000},)'),
     'objects': npy('(1,)', "'|O'", bytes(8)),
     'objects in a field': npy('(1,)', "[('a', '|O')]", bytes(8)),
-    'array in the type': npy('(1,)', "('<f4', (3,))", bytes(12)),
     'type unknown': npy('(1,)', "'9evil'", bytes(4)),
-    'type nested': npy('(1,)', '[' * 190 + ']' * 190, bytes(4)),
     'header nested': npy('(' * 3000),
-    'header of signs': npy('-' * 9000 + '1'),
-    'header that never comes': b'\x93NUMPY\x02\x00\xff\xff\xff\xff{',
-    'version 9': npy('(1,)', data=bytes(4), version=9),
     'empty file': b'',
     'pickle': b'\x80\x04.',
-    'archive': b'PK\x05\x06' + bytes(18),
 }
 
 
@@ -103,14 +88,6 @@ def array_bytes(count: int) -> bytes:
     return stream.getvalue()
 
 
-def test_a_bomb_is_one_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    data = array_bytes(2 * 10**8)
-    path = archive_of(tmp_path / 'a.npz', data, compression=zipfile.ZIP_DEFLATED)
-    monkeypatch.setenv(VARIABLE, '0.2')
-    with pytest.raises(LimitError, match=rf'a\.npz.*{VARIABLE}'):
-        read_npz(path, MapError)
-
-
 def test_a_directory_that_lies_gives_no_more_than_it_says(tmp_path: Path) -> None:
     data = array_bytes(10**6)
     path = archive_of(tmp_path / 'a.npz', data, compression=zipfile.ZIP_DEFLATED)
@@ -143,16 +120,3 @@ def test_what_is_no_archive_is_refused(tmp_path: Path, data: bytes) -> None:
     path.write_bytes(data)
     with pytest.raises(MapError, match=r'a\.npz'):
         read_npz(path, MapError)
-
-
-def test_a_sparse_file_larger_than_memory_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / 'a.npy'
-    header = npy(f'({2**41},)')
-    with path.open('wb') as file:
-        file.write(header)
-        try:
-            file.truncate(len(header) + 2**43)
-        except OSError:
-            pytest.skip('this file system has no files of 8 TiB')
-    with pytest.raises(LimitError, match='needs 8192.0 GiB of memory'):
-        read_npy(path, MapError)

@@ -20,87 +20,38 @@ from osmabench_ros.base.documents import (
 from osmabench_ros.base.fence import VARIABLE
 from osmabench_ros.errors import ConfigError, LimitError
 
-LAUGHS = 'a0: &a0 [x, x]\n' + ''.join(
-    f'a{level}: &a{level} [{", ".join([f"*a{level - 1}"] * 9)}]\n' for level in range(1, 10)
-)
-
 YAML = {
     'syntax': ('a: [1,\nb: 2', r'line \d+, column \d+: is not YAML: '),
-    'tab': ('a:\n\tb: 1', r'line 2, column 1: is not YAML'),
     'key twice': ('a: 1\nb: 2\na: 3\n', 'line 3, column 1: key "a" is there twice'),
     'nested key twice': ('a:\n  b: 1\n  b: 1', 'line 3, column 3: key "b" is there twice'),
-    'equal keys': ('1: a\n0x1: b', 'line 2, column 1: key "1" is there twice'),
     'list as key': ('? [a]\n: 1', 'unhashable key'),
-    'mapping as key': ('{{a: 1}: 2}', 'unhashable key'),
     '65 bits': (f'a: {2**64}', 'has more than 64 bits'),
-    'NUL escaped': ('a: "x\\0"', 'holds the character NUL'),
     'infinite': ('a: .inf', 'line 1, column 4: the number .inf is not finite'),
-    'no number': ('a: .nan', 'is not finite'),
-    'overflowing': ('a: 1.0e+999', 'is not finite'),
     'month 13': ('a: 2026-13-45', 'a malformed value: month must be'),
-    'no date': ('a: !!timestamp tomorrow', 'a malformed value'),
-    'no bool': ('a: !!bool maybe', 'a malformed value'),
-    'no int': ('a: !!int ""', 'a malformed value'),
     'code': ('a: !!python/object/apply:os.system [ls]', 'constructor for the tag .*python/obj'),
-    'code as text': ('a: !!python/name:os.system', 'constructor for the tag'),
-    'unknown tag': ('a: !mine {}', "constructor for the tag '!mine'"),
     'alias of itself': ('a: &a [1, *a]', 'alias "a" contains itself'),
-    'mapping of itself': ('&a {b: *a}', 'alias "a" contains itself'),
-    'key of itself': ('&a {*a : 1}', 'alias "a" contains itself'),
-    'no anchor': ('a: *b', 'is undefined'),
-    'merge of a text': ('<<: a', 'expected a mapping'),
     'two documents': ('a: 1\n---\nb: 1', 'line 2, column 1: .*another document'),
     'NUL': ('a: \0', 'line 1: holds the character NUL'),
-    'half a character': ('a: "\\ud800"', 'line 1'),
-    'bell': ('a: 1\nb: \x07', 'control characters are not allowed'),
     'Latin-1': (b'a: f\xfcr\n', r'line 1: is not UTF-8 text \(byte 0xfc\)'),
-    'UTF-16': ('a: 1'.encode('utf-16'), 'is not UTF-8 text'),
-    'UTF-16 without mark': ('a: 1'.encode('utf-16-le'), 'holds the character NUL'),
 }
 
 JSON = {
     'syntax': ('{"a": 1,\n "b" 2}', 'line 2, column 6: is not JSON'),
-    'empty': ('', 'line 1, column 1: is not JSON'),
     'key twice': ('{"a": 1,\n"b": 2,\n"a": 3}', 'key "a" is there twice'),
     'nested key twice': ('{"a": 1, "b": [{"a": 1,\n"\\u0061": 2}]}', 'key "a" is'),
     '65 bits': (f'[{2**64}]', 'the number 18446744073709551616 has more than 64 bits'),
-    '400 digits': (f'[-{"9" * 400}]', 'has more than 64 bits'),
-    '5,000 digits': (f'[{"9" * 5000}]', 'has more than 64 bits'),
     'overflowing': ('[1e999]', 'the number 1e999 is not finite'),
-    'overflowing E': ('[-1.5E+0999]', 'is not finite'),
-    'overflowing digits': (f'[{"9" * 400}.5]', 'is not finite'),
     'no number': ('{"NaN": 1,\n"a": NaN}', 'the number NaN is not finite'),
-    'infinite': ('[-Infinity]', 'the number -Infinity is not finite'),
     'NUL': ('["\0"]', 'NUL'),
-    'NUL escaped': ('[\n"a\\u0000"]', r'line 2: \\u0000 is not a character'),
     'half a character': (r'["\ud800"]', 'is not a character'),
-    'second half': (r'["\\\uDC00"]', 'is not a character'),
     'Latin-1': (b'["\xfc"]', r'is not UTF-8 text \(byte 0xfc\)'),
-    'UTF-16': ('[1]'.encode('utf-16'), 'is not UTF-8'),
-    'UTF-32': ('[1]'.encode('utf-32-be'), 'NUL'),
-    'unclosed': ('[' * 60, 'is not JSON'),
-    'tab in a text': ('["\t"]', 'is not JSON: Invalid control character'),
 }
 
-DEEP = {
-    'lists': '[' * 100_000,
-    'closed lists': '[' * 100_000 + ']' * 100_000,
-    'mappings': '{"a":' * 100_000,
-    'closed mappings': '{"a":' * 100_000 + '1' + '}' * 100_000,
-    'both': '[{"a":' * 50_000 + '1' + '}]' * 50_000,
-    'mixed with text': '["]]]]\\"",' * 1000 + '1' + ']' * 1000,
-}
 
 XML = {
     'syntax': (b'<a><b></a>', 'is not valid XML'),
-    'empty': (b'', 'is not valid XML'),
     'entity': (b'<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>', 'entities'),
-    'entity in UTF-16': (
-        '<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>'.encode('utf-16'), 'entities'
-    ),
     'entity elsewhere': (b'<!DOCTYPE a SYSTEM "file:///etc/passwd"><a/>', 'entities'),
-    'encoding': (b'<?xml version="1.0" encoding="evil"?><a/>', 'is not valid XML'),
-    'NUL': (b'<a>\0</a>', 'is not valid XML'),
 }  # fmt: skip
 
 
@@ -134,25 +85,6 @@ def test_wrong_xml_is_one_line(tmp_path: Path, name: str) -> None:
     assert one_line(str(caught.value))
 
 
-@pytest.mark.parametrize('parse', [parse_json, parse_yaml])
-@pytest.mark.parametrize('name', DEEP)
-def test_what_is_nested_too_deep_passes_a_limit(name: str, parse: Any) -> None:
-    with pytest.raises(LimitError, match='nested deeper than 64 levels'):
-        parse(DEEP[name], 'a', ConfigError)
-
-
-def test_yaml_blocks_that_are_nested_too_deep_pass_a_limit() -> None:
-    with pytest.raises(LimitError, match='nested deeper'):
-        parse_yaml('- ' * 10_000 + 'a', 'a', ConfigError)
-
-
-def test_xml_that_is_nested_too_deep_passes_a_limit(tmp_path: Path) -> None:
-    path = tmp_path / 'a.xml'
-    path.write_bytes(b'<a>' * 100_000)
-    with pytest.raises(LimitError, match='nested deeper than 64 levels'):
-        read_xml(path, ConfigError)
-
-
 @pytest.mark.parametrize('read', [read_json, read_yaml, read_xml])
 def test_a_file_that_is_too_large_passes_a_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read: Any
@@ -164,26 +96,6 @@ def test_a_file_that_is_too_large_passes_a_limit(
         pytest.raises(LimitError, match=f'has 1102 bytes.*{VARIABLE}'),
     ):
         read(path, ConfigError)
-
-
-def test_a_text_that_is_too_large_passes_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(VARIABLE, '0.000004')
-    for parse in (parse_json, parse_yaml):
-        with pytest.raises(LimitError, match='parameter "options" has 1102 bytes'):
-            parse('[' + ' ' * 1100 + ']', 'parameter "options"', ConfigError)
-
-
-@pytest.mark.parametrize('text', [LAUGHS, LAUGHS.replace('[', '{k: [').replace(']', ']}')])
-def test_aliases_that_multiply_pass_a_limit(text: str) -> None:
-    with pytest.raises(LimitError, match='aliases'):
-        parse_yaml(text, 'a', ConfigError)
-
-
-def test_merges_that_multiply_pass_a_limit() -> None:
-    text = 'a0: &a0 {' + ', '.join(f'k{index}: 1' for index in range(1000)) + '}\n'
-    text += ''.join(f'b{index}: {{<<: *a0}}\n' for index in range(2000))
-    with pytest.raises(LimitError, match='aliases'):
-        parse_yaml(text, 'a', ConfigError)
 
 
 HONEST = [

@@ -2,13 +2,11 @@ import io
 import zipfile
 from collections.abc import Callable
 
-import numpy as np
 import pytest
 from maps.sample_maps import sample_map
 from maps.test_storage import assert_equal
 
-from osmabench_ros.base.fence import VARIABLE
-from osmabench_ros.errors import LimitError, MapError
+from osmabench_ros.errors import MapError
 from osmabench_ros.maps.disk.storage import pack_map, unpack_map
 
 
@@ -60,18 +58,6 @@ def test_too_large_a_map_is_refused_before_it_is_unpacked() -> None:
         unpack_map(pack_map(sample_map()), max_bytes=1000)
 
 
-def test_a_bomb_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    bomb = repacked(
-        lambda info, data: (info, data),
-        (('features/9.npy', bytes(40 << 20)),),
-        zipfile.ZIP_DEFLATED,
-    )
-    assert len(bomb) < 1 << 20
-    monkeypatch.setenv(VARIABLE, '0.05')
-    with pytest.raises(LimitError, match=r'the packed map unpacks to 4\d+ bytes'):
-        unpack_map(bomb)
-
-
 def test_an_archive_of_very_many_files_is_refused() -> None:
     many = tuple((f'features/x{i}.npy', b'') for i in range(1001))
     with pytest.raises(MapError, match='at most 1000 are unpacked'):
@@ -103,26 +89,3 @@ def test_a_member_twice_is_refused() -> None:
 def test_a_cut_off_archive_is_refused(cut: int) -> None:
     with pytest.raises(MapError, match='no readable zip archive'):
         unpack_map(pack_map(sample_map())[:cut])
-
-
-def test_damaged_contents_load_or_raise_a_map_error() -> None:
-    random = np.random.default_rng(4)
-    with zipfile.ZipFile(io.BytesIO(pack_map(sample_map()))) as archive:
-        members = {name: archive.read(name) for name in archive.namelist()}
-    refused = 0
-    for _ in range(150):
-        name = sorted(members)[random.integers(len(members))]
-        data = bytearray(members[name])
-        at = random.integers(len(data))
-        data[at : at + random.integers(3)] = random.integers(
-            0, 256, random.integers(1, 4)
-        ).tolist()
-        target = io.BytesIO()
-        with zipfile.ZipFile(target, 'w') as archive:
-            for other, content in {**members, name: bytes(data)}.items():
-                archive.writestr(other, content)
-        try:
-            unpack_map(target.getvalue())
-        except MapError:
-            refused += 1
-    assert refused > 100

@@ -6,7 +6,6 @@ import base64
 import io
 import json
 import struct
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ import pytest
 from PIL import Image
 from scenes.gltf_files import encoded_image, write_glb, write_gltf
 
-from osmabench_ros.errors import LimitError, OsmabenchError, SceneError
+from osmabench_ros.errors import OsmabenchError, SceneError
 from osmabench_ros.scenes.assets import load_meshes
 from osmabench_ros.scenes.loading import load_scene
 
@@ -38,31 +37,21 @@ def put(*path: Any) -> Change:
     return change
 
 
-def repeat(key: str, item: dict[str, Any], count: int) -> Change:
-    def change(document: dict[str, Any]) -> None:
-        document[key] = [*document.get(key, []), *[item] * count]
-
-    return change
-
-
 PRIMITIVE = ('meshes', 0, 'primitives', 0)
 CHANGES: dict[str, tuple[Change, type[OsmabenchError], str]] = {
     '600 million points': (put('accessors', 0, 'count', 600_000_000), SceneError, 'as a mesh'),
-    '600 million zeros': (
-        repeat('accessors', {'componentType': 5126, 'type': 'VEC3', 'count': 600_000_000}, 1),
-        LimitError, 'MiB of memory',
-    ),
-    'count is text': (put('accessors', 0, 'count', '3'), SceneError, 'as a mesh'),
-    'view before': (put('bufferViews', 0, 'byteOffset', -36), SceneError, 'as a mesh'),
     'indices 99': (put(*PRIMITIVE, 'indices', 99), SceneError, 'as a mesh'),
     'nodes are numbers': (put('nodes', [1]), SceneError, 'export the file again'),
     'buffer elsewhere': (put('buffers', 0, 'uri', '/etc/passwd'), SceneError, 'passwd'),
     'buffer above': (put('buffers', 0, 'uri', '../../../etc/passwd'), SceneError, 'passwd'),
-    'buffer on the net': (put('buffers', 0, 'uri', 'http://127.0.0.1:9/x'), SceneError, 'http'),
-    'buffer of the system': (put('buffers', 0, 'uri', 'file:///proc/self/mem'), SceneError, 'mem'),
-    'image elsewhere': (put('images', 0, 'uri', '/etc/passwd'), SceneError, '/etc/passwd'),
-    'image with NUL': (put('images', 0, 'uri', 'a%00b.png'), SceneError, 'near it'),
     'image of 5,000 characters': (put('images', 0, 'uri', 'a' * 5000), SceneError, 'near it'),
+    'image -1': (put('textures', 0, 'source', -1), SceneError, 'texture 0 names image -1 of 1'),
+    'image 2 of 1': (put('textures', 0, 'source', 2), SceneError, 'names image 2 of 1'),
+    'texture -1': (
+        put('materials', 0, 'pbrMetallicRoughness', {'baseColorTexture': {'index': -1}}),
+        SceneError, 'material 0 names texture -1 of 1',
+    ),
+    'circle of nodes': (put('nodes', 0, 'children', [0]), SceneError, 'form a circle'),
 }  # fmt: skip
 
 
@@ -94,21 +83,6 @@ def test_a_glb_of_other_parts_is_refused(
         load_meshes(path)
 
 
-def bomb() -> bytes:
-    """Return the head of a PNG of 50,000 x 50,000 pixels."""
-    size = struct.pack('>II5B', 50_000, 50_000, 8, 2, 0, 0, 0)
-    check = struct.pack('>I', zlib.crc32(b'IHDR' + size))
-    return (
-        b'\x89PNG\r\n\x1a\n'
-        + struct.pack('>I', len(size))
-        + b'IHDR'
-        + size
-        + check
-        + bytes(4)
-        + b'IDAT'
-    )
-
-
 def picture(kind: str, size: tuple[int, int]) -> bytes:
     stream = io.BytesIO()
     Image.new('RGB', size).save(stream, kind)
@@ -116,24 +90,14 @@ def picture(kind: str, size: tuple[int, int]) -> bytes:
 
 
 @pytest.mark.parametrize('suffix', ['glb', 'obj'])
-@pytest.mark.parametrize(
-    ('content', 'error', 'expected'),
-    [
-        (bomb(), LimitError, 'pixels'),
-        (picture('EPS', (2, 2)), SceneError, 'not an image of a format that is read'),
-        (picture('PCX', (2, 2)), SceneError, 'not an image of a format that is read'),
-    ],
-)
-def test_a_texture_that_is_a_bomb_or_a_program_is_refused(
-    tmp_path: Path, suffix: str, content: bytes, error: type[OsmabenchError], expected: str
-) -> None:
-    path = tmp_path / f'a.{suffix}'
+def test_a_texture_that_is_a_program_is_refused(tmp_path: Path, suffix: str) -> None:
+    path, content = tmp_path / f'a.{suffix}', picture('EPS', (2, 2))
     if suffix == 'glb':
         write_glb(path, content)
     else:
         (tmp_path / 'wood').write_bytes(content)
         write_obj(path, 'map_Kd wood')
-    with pytest.raises(error, match=expected):
+    with pytest.raises(SceneError, match='not an image of a format that is read'):
         load_meshes(path)
 
 
@@ -207,19 +171,12 @@ end_header
 
 MESHES = {
     'faces.obj': 'v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 30',
-    'flat.obj': 'v 0 0\nv 1 0\nv 0 1\nf 1 2 3',
-    'before.obj': 'v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 -30',
     'faces.ply': PLY.format(vertices=3, faces=1, last=77),
-    'before.ply': PLY.format(vertices=3, faces=1, last=-2),
     'many.ply': PLY.format(vertices=6 * 10**8, faces=1, last=2),
     'many_faces.ply': PLY.format(vertices=3, faces=10**15, last=2),
-    'faces.off': 'OFF\n3 1 0\n0 0 0\n1 0 0\n0 1 0\n3 0 1 9\n',
     'many.stl': 'x' * 80 + '\xff' * 4,
-    'text.stl': 'solid a\nfacet',
-    'empty.obj': '',
     'empty.glb': '',
     'archive.zip': 'PK\x03\x04',
-    'no_suffix': 'v 0 0 0',
 }
 
 

@@ -10,7 +10,8 @@ import pytest
 from PIL import Image
 
 from osmabench_ros.base.image_codec import color_of
-from osmabench_ros.sequences.bag_messages import MAX_PIXELS, unpacked_image
+from osmabench_ros.errors import LimitError, SequenceError
+from osmabench_ros.sequences.bag_messages import unpack_image
 
 COLOR = np.zeros((16, 24, 3), np.uint8)
 COLOR[:, :12] = (200, 40, 20)
@@ -40,13 +41,13 @@ def encoded(pixels: np.ndarray, kind: str, **options: int) -> bytes:
 )
 def test_colour_is_what_was_seen(form: str, kind: str, written: np.ndarray) -> None:
     options = {'quality': 95, 'subsampling': 0} if kind == 'JPEG' else {}
-    image = unpacked_image(message(form, encoded(written, kind, **options)))
+    image = unpack_image(message(form, encoded(written, kind, **options)))
     assert (image.header, image.encoding, image.step) == ('the header', 'rgb8', 72)
     np.testing.assert_allclose(color_of(image), COLOR, atol=0 if kind == 'PNG' else 12)
 
 
 def test_grey_pictures_are_grey() -> None:
-    image = unpacked_image(message('mono8; png compressed ', encoded(COLOR[..., 0], 'PNG')))
+    image = unpack_image(message('mono8; png compressed ', encoded(COLOR[..., 0], 'PNG')))
     np.testing.assert_array_equal(color_of(image)[..., 2], COLOR[..., 0])
 
 
@@ -56,7 +57,7 @@ def test_depth_in_millimetres_is_exact(plugin: str) -> None:
     if plugin == 'compressedDepth':
         data = struct.pack('<iff', 0, 0.0, 0.0) + data
     form = '16UC1; compressedDepth png' if 'D' in plugin else '16UC1; png compressed '
-    image = unpacked_image(message(form, data))
+    image = unpack_image(message(form, data))
     assert image.encoding == '16UC1'
     np.testing.assert_array_equal(image.data.view('<u2').reshape(16, 24), DEPTH_MM)
 
@@ -69,7 +70,7 @@ def test_inverse_depth_becomes_metres_and_zero_stays_unknown() -> None:
     inverse = (scale / depth_m + offset).astype(np.uint16)
     inverse[0, 0] = 0
     data = struct.pack('<iff', 0, scale, offset) + encoded(inverse, 'PNG')
-    image = unpacked_image(message('32FC1; compressedDepth png', data))
+    image = unpack_image(message('32FC1; compressedDepth png', data))
     found = image.data.view('<f4').reshape(16, 24)
     assert np.isnan(found[0, 0])
     np.testing.assert_allclose(found.ravel()[1:], depth_m.ravel()[1:], atol=0.01)
@@ -79,21 +80,20 @@ def test_inverse_depth_becomes_metres_and_zero_stays_unknown() -> None:
     ('form', 'data', 'reason'),
     [
         ('16UC1; compressedDepth rvl', bytes(40), 'is not PNG; record depth'),
-        ('rgb8; jpeg compressed bgr8', b'nothing of a picture', 'no JPEG or PNG'),
-        ('rgb8; jpeg compressed bgr8', encoded(COLOR, 'JPEG')[:200], 'no JPEG or PNG'),
+        ('rgb8; jpeg compressed bgr8', b'no image', 'is not an image of a format'),
+        ('rgb8; jpeg compressed bgr8', encoded(COLOR, 'JPEG')[:200], 'is broken'),
         ('16UC1; png compressed ', encoded(COLOR[..., 0], 'PNG'), 'pixels of 8 bits'),
         ('16UC1; compressedDepth png', bytes(12) + encoded(COLOR, 'PNG'), 'one channel of 16'),
     ],
 )
 def test_what_cannot_be_unpacked_says_why(form: str, data: bytes, reason: str) -> None:
-    with pytest.raises(ValueError, match=reason):
-        unpacked_image(message(form, data))
+    with pytest.raises(SequenceError, match=reason):
+        unpack_image(message(form, data))
 
 
-def test_a_picture_that_claims_to_be_huge_is_not_unpacked() -> None:
+def test_an_image_that_claims_to_be_huge_is_not_unpacked() -> None:
     data = bytearray(encoded(COLOR, 'PNG'))
-    data[16:24] = struct.pack('>II', 2**14, MAX_PIXELS // 2**14 + 1)
-    checksum = zlib.crc32(data[12:29])
-    data[29:33] = struct.pack('>I', checksum)
-    with pytest.raises(ValueError, match='are too many'):
-        unpacked_image(message('png', bytes(data)))
+    data[16:24] = struct.pack('>II', 2**14, 2**15)
+    data[29:33] = struct.pack('>I', zlib.crc32(data[12:29]))
+    with pytest.raises(LimitError, match='pixels'):
+        unpack_image(message('png', bytes(data)))

@@ -29,7 +29,7 @@ from maps.importers.method_files import (
 from osmabench_ros.errors import OsmabenchError
 from osmabench_ros.maps.importer import ImportOptions, import_map
 
-DAMAGES = 60
+DAMAGES = 20
 
 
 def conceptfusion(folder: Path) -> None:
