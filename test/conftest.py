@@ -13,7 +13,7 @@ from shutil import which
 import pytest
 from hypothesis import settings
 from support import SUPPORT
-from support.prepared_scenes import PreparedScenes
+from support.world.runs import PreparedScenes
 
 from osmabench_ros.bringup.spec.isolation import (
     FOLDER,

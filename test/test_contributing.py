@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import setuptools
 import yaml
-from support.box_world import LABELS, frames
-from support.small_scenes import CAMERA, camera_at, room_scene
+from support.world.box_room import LABELS, frames
+from support.world.scenes import CAMERA, camera_at, room_scene
 
 from osmabench_ros.base.extensions import KINDS, extension_names
 from osmabench_ros.errors import ConfigError

@@ -8,7 +8,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 from scipy.spatial import cKDTree
-from support import box_world
+from support.world import box_room
 
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.geometry.intrinsics import Intrinsics
@@ -33,9 +33,9 @@ def example(name: str) -> ModuleType:
 def frames() -> list[Frame]:
     """A drive of 3 cm and a turn of about one degree a frame."""
     return [
-        box_world.render(
-            box_world.ROOM,
-            box_world.look((-1.5 + 0.03 * index, -1.2, 1.3), (1.0, 0.8 + 0.06 * index, 0.4)),
+        box_room.render(
+            box_room.ROOM,
+            box_room.look((-1.5 + 0.03 * index, -1.2, 1.3), (1.0, 0.8 + 0.06 * index, 0.4)),
             CAMERA, index,
         )
         for index in range(16)

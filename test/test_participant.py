@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.recorded_frames import FRAMES, MOUNT
 from support.waiting import Spinner
+from support.world.frames import FRAMES, MOUNT
 
 pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')

@@ -15,8 +15,8 @@ import yaml
 from scipy import stats
 from support.benchmark_scripts import benchmark_script
 from support.published_data import SEGMENTATION
-from support.small_config import small_config
 from support.waiting import wait_until
+from support.world.runs import small_config
 
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.runs.config import load_config

@@ -15,13 +15,13 @@ from pathlib import Path
 import pytest
 import yaml
 from cli.test_evaluate_bag import write_scan
-from runs.plain_room import cloud as true_cloud
-from runs.plain_room import labelled_map
-from runs.recorded_room import cloud, labels, true_poses, write_room
 from support import SUPPORT, TESTS
-from support.recorded_messages import odometry
 from support.ros_processes import listening, process
-from support.small_config import small_config
+from support.world.bags import odometry
+from support.world.maps import cloud as true_cloud
+from support.world.maps import labelled_map
+from support.world.recorded_room import cloud, labels, true_poses, write_room
+from support.world.runs import small_config
 
 from osmabench_ros.bringup.spec.isolation import isolated_environment
 

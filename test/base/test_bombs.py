@@ -21,8 +21,8 @@ import zstandard
 from PIL import Image
 from rosbags.rosbag2 import StoragePlugin
 from scenes.gltf_files import write_glb, write_gltf
-from support.bag_files import write_bag
 from support.mcap_files import built, channel, chunk, message, schema, write_mcap
+from support.world.bags import write_bag
 
 MAX_PROCESSOR_S = 25
 """20 for the file, and some for the imports of a library on a slow machine."""

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.small_config import small_config
+from support.world.runs import small_config
 
 from osmabench_ros.bringup.runner import admission
 from osmabench_ros.bringup.runner.admission import (

@@ -12,10 +12,9 @@ from typing import Any
 import pytest
 from support.fault_runs import COMMAND, failure, half_written, read_until, start, success
 from support.libraries import needs
-from support.prepared_scenes import PreparedScenes
 from support.ray_nodes import Nodes, ray_cluster
-from support.small_config import foreign, repeatable, small_config
 from support.waiting import wait_until
+from support.world.runs import PreparedScenes, foreign, repeatable, small_config
 
 from osmabench_ros.bringup.runner import cluster_task
 from osmabench_ros.bringup.runner.cluster import Cluster, OnCluster

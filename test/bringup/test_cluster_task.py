@@ -13,7 +13,7 @@ from unittest.mock import MagicMock
 
 import pytest
 from support.benchmark_scripts import benchmark_script
-from support.small_config import small_config
+from support.world.runs import small_config
 
 from osmabench_ros.base.files import sha256_of
 from osmabench_ros.base.owned_folder import DRAFT_PREFIX, claim_folder

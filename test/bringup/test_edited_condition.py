@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from support.fault_runs import read_until, start, success
-from support.small_config import foreign, small_config
+from support.world.runs import foreign, small_config
 
 pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow]
 

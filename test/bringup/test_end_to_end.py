@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from support import scripted_model
 from support.loopback_models import LoopbackModels, Misstep
-from support.prepared_scenes import PreparedScenes
-from support.small_config import foreign, repeatable, small_config
+from support.world.runs import PreparedScenes, foreign, repeatable, small_config
 
 pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow]
 

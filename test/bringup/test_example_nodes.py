@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.prepared_scenes import PreparedScenes
-from support.small_config import small_config
+from support.world.runs import PreparedScenes, small_config
 
 pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow]
 

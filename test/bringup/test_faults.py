@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 from support.fault_runs import COMMAND, failure, own_mounts, run_directory, start, success
-from support.prepared_scenes import PreparedScenes
 from support.sizes import few
-from support.small_config import foreign, repeatable, small_config
+from support.world.runs import PreparedScenes, foreign, repeatable, small_config
 
 from osmabench_ros.base.owned_folder import claim_folder
 

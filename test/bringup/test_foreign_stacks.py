@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 import yaml
 from support import SUPPORT
-from support.prepared_scenes import PreparedScenes
-from support.small_config import small_config
+from support.world.runs import PreparedScenes, small_config
 
 from osmabench_ros.base.progress import silent
 from osmabench_ros.simulation.frame_source import FIRST_STAMP_NS

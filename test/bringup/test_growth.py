@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.prepared_scenes import PreparedScenes
-from support.small_config import small_config
+from support.world.runs import PreparedScenes, small_config
 
 from osmabench_ros.base.files import read_json
 from osmabench_ros.base.progress import silent

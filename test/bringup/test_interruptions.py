@@ -19,9 +19,8 @@ from support.fault_runs import (
     start,
     success,
 )
-from support.prepared_scenes import PreparedScenes
-from support.small_config import FOREIGN_MAPPER, foreign, repeatable, small_config
 from support.waiting import wait_until
+from support.world.runs import FOREIGN_MAPPER, PreparedScenes, foreign, repeatable, small_config
 
 pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow]
 

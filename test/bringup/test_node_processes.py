@@ -13,10 +13,9 @@ from typing import Any
 import psutil
 import pytest
 from support import TESTS
-from support.prepared_scenes import PreparedScenes
 from support.scripted_node import ScriptedNode
-from support.small_config import repeatable, small_config
 from support.waiting import wait_until
+from support.world.runs import PreparedScenes, repeatable, small_config
 
 from osmabench_ros.base.owned_folder import claim_folder
 from osmabench_ros.bringup.runner.node_processes import HOST_MODULE, NodeProcesses

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.libraries import needs
-from support.prepared_scenes import PreparedScenes
-from support.small_config import small_config
+from support.world.runs import PreparedScenes, small_config
 
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.stamped_trajectory import read_tum

@@ -4,8 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from runs.plain_room import labelled_map
-from support.small_config import small_config
+from support.world.maps import labelled_map
+from support.world.runs import small_config
 
 from osmabench_ros.base.files import write_json
 from osmabench_ros.base.owned_folder import claim_folder

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.small_config import small_config
+from support.world.runs import small_config
 
 pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')

@@ -9,8 +9,8 @@ from typing import Any
 import psutil
 import pytest
 from support.fault_runs import COMMAND, failure, mapper_says, orphans, start, success
-from support.small_config import foreign, repeatable, small_config
 from support.waiting import wait_until
+from support.world.runs import foreign, repeatable, small_config
 
 pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow]
 

@@ -16,7 +16,7 @@ pytest.importorskip('rclpy')
 
 import rclpy
 from rclpy.node import Node
-from support.recorded_messages import make, write_messages
+from support.world.bags import make, write_messages
 
 from osmabench_ros.base import contract as topics
 from osmabench_ros.base.configuration import config_path

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from support.small_config import foreign, small_config
+from support.world.runs import foreign, small_config
 
 from osmabench_ros.base.progress import silent
 from osmabench_ros.runs.config import SweepConfig, parse_config

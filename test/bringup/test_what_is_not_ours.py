@@ -13,10 +13,9 @@ from support.fault_runs import (
     start,
     success,
 )
-from support.prepared_scenes import PreparedScenes
-from support.small_config import foreign, repeatable, small_config
 from support.users_files import fill, lost, snapshot
 from support.waiting import wait_until
+from support.world.runs import PreparedScenes, foreign, repeatable, small_config
 
 from osmabench_ros.base.owned_folder import PREVIOUS
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 from support.loopback_models import LoopbackModels
-from support.small_config import small_config
+from support.world.runs import small_config
 from typer.testing import CliRunner
 
 from osmabench_ros.cli.main import app

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 from click.testing import Result
-from runs.plain_room import featured_map, labelled_map, write_inputs, write_text_features
+from support.world.maps import featured_map, labelled_map, write_inputs, write_text_features
 from typer.testing import CliRunner
 
 from osmabench_ros.base.files import sha256_of

@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import Result
-from runs.plain_room import cloud as true_cloud
-from runs.plain_room import ground_truth, labelled_map
-from runs.recorded_room import (
+from support.world.bags import make, odometry, write_messages
+from support.world.maps import cloud as true_cloud
+from support.world.maps import ground_truth, labelled_map
+from support.world.recorded_room import (
     START_NS,
     WORLD_TO_MAP,
     cloud,
@@ -24,7 +25,6 @@ from runs.recorded_room import (
     true_poses,
     write_room,
 )
-from support.recorded_messages import make, odometry, write_messages
 from typer.testing import CliRunner
 
 from osmabench_ros.cli.main import app
@@ -321,7 +321,7 @@ def test_options_of_bags_are_refused_without_one(truth: Path, tmp_path: Path) ->
 
 
 def test_tf_that_is_no_tree_is_named(truth: Path, tmp_path: Path) -> None:
-    from support.recorded_messages import tf, transform
+    from support.world.bags import tf, transform
 
     other = '/tf_static', START_NS + 1, tf(transform('odom', 'map', WORLD_TO_MAP))
     bag = write_room(tmp_path / 'bag', cloud(map_in_own_frame()), labels(), frames(), other)

@@ -4,7 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from maps.importers.method_files import write_bbq, write_conceptgraphs
-from maps.sample_maps import sample_map
+from support.world.maps import sample_map
 from typer.testing import CliRunner
 
 from osmabench_ros.base.owned_folder import MARKER

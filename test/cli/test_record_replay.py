@@ -121,8 +121,8 @@ def test_mistakes_are_told_before_a_node_is_started(
 def test_enter_plays_one_frame_of_a_bag_that_is_stepped(ros_domain: int, tmp_path: Path) -> None:
     import pty
 
-    from support.recorded_frames import FRAMES, INFO
     from support.ros_processes import listening, process
+    from support.world.frames import FRAMES, INFO
 
     from osmabench_ros.sequences.writer import BagWriter
 

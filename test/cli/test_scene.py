@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from support.small_scenes import ramp_house, room_scene
+from support.world.scenes import ramp_house, room_scene
 from typer.testing import CliRunner
 
 from osmabench_ros.cli.main import app

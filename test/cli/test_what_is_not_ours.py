@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 import typer
-from maps.sample_maps import sample_map
 from support.benchmark_scripts import benchmark_script
-from support.space3d_folders import made_folder
 from support.users_files import fill, lost, snapshot
+from support.world.maps import sample_map
+from support.world.scenes import write_space3d_folder
 
 from osmabench_ros.base import files
 from osmabench_ros.base.owned_folder import claim_folder
@@ -111,7 +111,7 @@ def inputs(tmp_path: Path) -> Path:
     (folder / 'prompts.json').write_text('{"room": "A room with 1 bed."}')
     (folder / 'a.world').write_text(WORLD)
     (folder / 'a.tum').write_text(POSES)
-    made_folder(folder / 'rooms')
+    write_space3d_folder(folder / 'rooms')
     write_map(sample_map(), folder / 'map')
     config = parse_config(small, 'test').model_dump(mode='json')
     files.write_json(folder / 'runs' / 'manifest.json', {'config': config})

@@ -3,8 +3,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.spatial import cKDTree
-from support import box_world
 from support.benchmark_scripts import benchmark_script
+from support.world import box_room
 
 from osmabench_ros.base.configuration import config_path
 from osmabench_ros.errors import ConfigError
@@ -43,14 +43,14 @@ def shifted(boxes):
 
 @pytest.fixture(scope='module')
 def frames():
-    return box_world.frames()
+    return box_room.frames()
 
 
 @pytest.fixture(scope='module')
 def prototypes(tmp_path_factory):
     path = tmp_path_factory.mktemp('learnt') / 'prototypes.json'
     sample = learning.training_sample(
-        box_world.frames(shifted(box_world.ROOM)), box_world.LABELS, SurveyOptions(stride=1)
+        box_room.frames(shifted(box_room.ROOM)), box_room.LABELS, SurveyOptions(stride=1)
     )
     learnt = learning.learn_prototypes(
         [sample], per_class=3, seed=0, provenance={'room': 'shifted'}
@@ -59,7 +59,7 @@ def prototypes(tmp_path_factory):
     return path
 
 
-def mapped(frames, prototypes, label_set=box_world.LABELS, **options):
+def mapped(frames, prototypes, label_set=box_room.LABELS, **options):
     mapper = AppearanceMapper(
         label_set=label_set,
         seed=0,
@@ -71,7 +71,7 @@ def mapped(frames, prototypes, label_set=box_world.LABELS, **options):
 
 
 def accuracy(semantic_map, frames):
-    truth = box_world.visible_cloud(frames)
+    truth = box_room.visible_cloud(frames)
     _, nearest = cKDTree(semantic_map.dense.points).query(truth.points[::7])
     return float((semantic_map.dense.labels[nearest] == truth.labels[::7]).mean())
 
@@ -90,7 +90,7 @@ def test_ground_truth_plays_no_part(frames, prototypes):
 
 
 def test_it_suffers_from_light(frames, prototypes):
-    lit = box_world.frames(light=headlight)
+    lit = box_room.frames(light=headlight)
     assert accuracy(mapped(lit, prototypes), lit) < accuracy(mapped(frames, prototypes), frames)
 
 

@@ -1,5 +1,5 @@
 import pytest
-from support.recorded_frames import FRAMES, LABELS
+from support.world.frames import FRAMES, LABELS
 
 from osmabench_ros.mappers.mapper import make_mapper
 from osmabench_ros.maps.disk.storage import pack_map

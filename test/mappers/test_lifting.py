@@ -2,8 +2,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from support import box_world
 from support.libraries import Lazy
+from support.world import box_room
 
 from osmabench_ros.mappers.open_vocabulary.lifting import (
     NOISE,
@@ -53,9 +53,9 @@ def test_groups_do_not_mix():
 
 
 def test_a_cloud_lies_on_the_object_and_keeps_what_is_known_of_it():
-    [frame] = [box_world.frames()[0]]
+    [frame] = [box_room.frames()[0]]
     [fragment] = lift(frame, table_mask(frame), LiftingOptions())
-    box = box_world.ROOM[TABLE - 1]
+    box = box_room.ROOM[TABLE - 1]
     assert (fragment.cells.points >= np.array(box.low) - 0.01).all()
     assert (fragment.cells.points <= np.array(box.high) + 0.01).all()
     assert (fragment.name, round(fragment.confidence, 3)) == ('table', 0.7)
@@ -63,7 +63,7 @@ def test_a_cloud_lies_on_the_object_and_keeps_what_is_known_of_it():
 
 
 def test_what_a_mask_takes_of_the_background_is_left_out():
-    [frame] = [box_world.frames()[0]]
+    [frame] = [box_room.frames()[0]]
     detections = table_mask(frame)
     wide = np.zeros_like(detections.masks)
     wide[0, :, :] = frame.instance == TABLE
@@ -76,7 +76,7 @@ def test_what_a_mask_takes_of_the_background_is_left_out():
 
 
 def test_small_far_and_empty_masks_are_left_out():
-    [frame] = [box_world.frames()[0]]
+    [frame] = [box_room.frames()[0]]
     detections = table_mask(frame)
     assert lift(frame, detections, LiftingOptions())
     assert not lift(frame, detections, LiftingOptions(min_mask_pixels=100_000))

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 from scipy.spatial import cKDTree
-from support import box_world
+from support.world import box_room
 
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.mappers.noisy_oracle import NoiseModel, NoiseOptions, NoisyOracleMapper
@@ -21,12 +21,12 @@ SILENT = {
 
 @pytest.fixture(scope='module')
 def frames():
-    return box_world.frames(size=(80, 60))
+    return box_room.frames(size=(80, 60))
 
 
 def mapped(frames, seed=0, **options):
     mapper = NoisyOracleMapper(
-        label_set=box_world.LABELS,
+        label_set=box_room.LABELS,
         seed=seed,
         options={**SILENT, 'voxel_m': 0.05, 'rooms': False, **options},
     )
@@ -36,14 +36,14 @@ def mapped(frames, seed=0, **options):
 
 
 def accuracy(frames, seed=0, **options):
-    truth = box_world.visible_cloud(frames)
+    truth = box_room.visible_cloud(frames)
     dense = mapped(frames, seed, **options).dense
     distance, nearest = cKDTree(dense.points).query(truth.points)
     return float(((dense.labels[nearest] == truth.labels) & (distance < 0.1)).mean())
 
 
 def model(**options):
-    return NoiseModel(NoiseOptions(**{**SILENT, **options}), box_world.LABELS, 0)
+    return NoiseModel(NoiseOptions(**{**SILENT, **options}), box_room.LABELS, 0)
 
 
 def test_without_noise_frames_are_untouched(frames):
@@ -83,7 +83,7 @@ def test_errors_of_less_noise_are_kept_by_more(frames):
 
 def test_a_confused_object_stays_confused_and_structure_stays_structure():
     noise = model(label_confusion=1.0)
-    floor, wall, cup = (box_world.LABELS.id_of(name) for name in ('floor', 'wall', 'cup'))
+    floor, wall, cup = (box_room.LABELS.id_of(name) for name in ('floor', 'wall', 'cup'))
     assert {noise.detect(1, floor, frame).class_id for frame in range(9)} == {wall}
     assert len({noise.detect(5, cup, frame).class_id for frame in range(9)}) == 1
     assert noise.detect(5, cup, 0).class_id not in (cup, floor, wall)

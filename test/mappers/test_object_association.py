@@ -2,10 +2,9 @@
 
 import numpy as np
 import pytest
-from support import box_world
-from support.box_world import Box
+from support.world import box_room
+from support.world.box_room import Box
 
-from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.mappers.fusion import FusedCells, VoxelFusion
 from osmabench_ros.mappers.open_vocabulary.association import (
     AssociationOptions,
@@ -21,12 +20,12 @@ from osmabench_ros.mappers.open_vocabulary.lifting import (
 from osmabench_ros.mappers.open_vocabulary.mapper import map_of_objects
 from osmabench_ros.mappers.oracle import OracleMapper
 from osmabench_ros.maps.semantic_map import FeatureSpace, MapHeader, Provenance
-from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph, SceneNode, ScoredLabel
+from osmabench_ros.semantics.scene_graph import NodeKind
 from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.suites.instances import InstancesSuite
 from osmabench_ros.suites.suite import SuiteContext
 
-LABELS = box_world.LABELS
+LABELS = box_room.LABELS
 DIMENSIONS = 64
 TEXT = np.linalg.qr(np.random.default_rng(7).normal(size=(DIMENSIONS, DIMENSIONS)))[0][
     : len(LABELS.classes)
@@ -45,7 +44,7 @@ def furnished_room() -> tuple[Box, ...]:
         Box((x, 2.5, 0), (x + 0.7, 2.95, 1.2), 'shelf', (90, 60, 30)) for x in (1.0, 1.72, -1.9)
     ]
     sofa = Box((-0.9, -2.9, 0), (0.9, -2.2, 0.6), 'sofa', (90, 30, 90))
-    return (*box_world.ROOM, *cups, *shelves, sofa)
+    return (*box_room.ROOM, *cups, *shelves, sofa)
 
 
 @pytest.fixture(scope='module')
@@ -55,32 +54,12 @@ def room():
 
 @pytest.fixture(scope='module')
 def frames(room):
-    return box_world.frames(room, count=20, size=(320, 240))
+    return box_room.frames(room, count=20, size=(320, 240))
 
 
 @pytest.fixture(scope='module')
 def truth(room, frames) -> GroundTruth:
-    cloud = box_world.visible_cloud(frames[::4])
-    nodes = tuple(
-        SceneNode(
-            number,
-            NodeKind.BACKGROUND if box.label in ('floor', 'wall') else NodeKind.OBJECT,
-            (ScoredLabel(box.label, 1.0, LABELS.id_of(box.label)),),
-            box=AxisAlignedBox(box.low, box.high),
-        )
-        for number, box in enumerate(room, start=1)
-    )
-    return GroundTruth(
-        'test',
-        'boxes',
-        LABELS,
-        SceneGraph(nodes),
-        cloud,
-        cloud.select(np.zeros(len(cloud), bool)),
-        tuple(frame.camera_pose for frame in frames),
-        frames[0].intrinsics,
-        tuple(np.setdiff1d(cloud.instances, [0]).tolist()),
-    )
+    return box_room.ground_truth(frames, room, box_room.visible_cloud(frames[::4]))
 
 
 def found_in(frame, rng, missing=0.0, split=0.0) -> Detections:

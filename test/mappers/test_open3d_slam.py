@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from support import box_world
 from support.libraries import needs
+from support.world import box_room
 
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.frame import Frame
@@ -25,9 +25,7 @@ def drive(count: int) -> list[Frame]:
     for index in range(count):
         place = (-1.5 + 0.06 * index, -1.2, 1.3)
         target = (1.0, 0.8 + 0.12 * index, 0.4)
-        frames.append(
-            box_world.render(box_world.ROOM, box_world.look(place, target), CAMERA, index)
-        )
+        frames.append(box_room.render(box_room.ROOM, box_room.look(place, target), CAMERA, index))
     return frames
 
 
@@ -37,7 +35,7 @@ def frames() -> list[Frame]:
 
 
 def mapped(frames: list[Frame], **options: float) -> SemanticMap:
-    mapper = Open3dSlamMapper(label_set=box_world.LABELS, seed=0, options=options)
+    mapper = Open3dSlamMapper(label_set=box_room.LABELS, seed=0, options=options)
     for frame in frames:
         mapper.integrate(frame)
     return mapper.semantic_map(final=True)
@@ -78,9 +76,9 @@ def test_blind_frames_keep_the_last_pose_and_are_counted(frames):
 
 
 def test_a_jump_is_a_loss_and_the_map_goes_on_from_the_last_pose(frames):
-    away = box_world.look((2.0, 2.0, 1.3), (2.9, -2.5, 1.0))
+    away = box_room.look((2.0, 2.0, 1.3), (2.9, -2.5, 1.0))
     other = [
-        box_world.render(box_world.ROOM, away, CAMERA, index)
+        box_room.render(box_room.ROOM, away, CAMERA, index)
         for index in range(len(frames), len(frames) + 8)
     ]
     found = mapped([*frames, *other], max_step_m=0.2, max_turn_deg=20.0)
@@ -90,10 +88,10 @@ def test_a_jump_is_a_loss_and_the_map_goes_on_from_the_last_pose(frames):
 
 
 def test_a_single_wall_does_not_hold_the_camera(frames):
-    wall = box_world.look((0.0, -2.0, 1.25), (0.0, -3.0, 1.25))
-    assert hold_of(box_world.render(box_world.ROOM, wall, CAMERA), 6.0) < 1e-6
-    corner = box_world.look((0.0, 0.0, 1.8), (2.9, 2.9, 0.0))
-    assert hold_of(box_world.render(box_world.ROOM, corner, CAMERA), 6.0) > 0.002
+    wall = box_room.look((0.0, -2.0, 1.25), (0.0, -3.0, 1.25))
+    assert hold_of(box_room.render(box_room.ROOM, wall, CAMERA), 6.0) < 1e-6
+    corner = box_room.look((0.0, 0.0, 1.8), (2.9, 2.9, 0.0))
+    assert hold_of(box_room.render(box_room.ROOM, corner, CAMERA), 6.0) > 0.002
     blind = replace(frames[0], depth_m=np.full_like(frames[0].depth_m, np.nan))
     assert hold_of(blind, 6.0) == 0.0
 
@@ -106,9 +104,9 @@ def test_before_a_wall_its_pattern_tells_the_way():
         return np.repeat(np.clip(128 + waves, 0, 255)[:, None], 3, axis=1).astype(np.uint8)
 
     views = [
-        box_world.render(
-            box_world.ROOM,
-            box_world.look((0.02 * index, -2.0, 1.25), (0.02 * index, -3.0, 1.25)),
+        box_room.render(
+            box_room.ROOM,
+            box_room.look((0.02 * index, -2.0, 1.25), (0.02 * index, -3.0, 1.25)),
             CAMERA, index, painted,
         )
         for index in range(8)
@@ -120,9 +118,9 @@ def test_a_turn_on_which_the_camera_slides_is_noticed():
     """By 12 degrees a frame; nothing else tells, for every frame fits the one before."""
     turns = np.radians(20 + 12 * np.arange(8))
     views = [
-        box_world.render(
-            box_world.ROOM,
-            box_world.look((0.0, -0.5, 1.3), (np.cos(turn), np.sin(turn) - 0.5, 1.0)),
+        box_room.render(
+            box_room.ROOM,
+            box_room.look((0.0, -0.5, 1.3), (np.cos(turn), np.sin(turn) - 0.5, 1.0)),
             CAMERA, index,
         )
         for index, turn in enumerate(turns)

@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.spatial import cKDTree
-from support import box_world
+from support.world import box_room
 
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.mappers.oracle import OracleMapper
@@ -14,7 +14,7 @@ from osmabench_ros.semantics.scene_graph import NodeKind
 
 
 def mapped(frames, **options):
-    mapper = OracleMapper(label_set=box_world.LABELS, seed=0, options=options)
+    mapper = OracleMapper(label_set=box_room.LABELS, seed=0, options=options)
     for frame in frames:
         mapper.integrate(frame)
     return mapper.semantic_map(final=True)
@@ -22,7 +22,7 @@ def mapped(frames, **options):
 
 @pytest.fixture(scope='module')
 def frames():
-    return box_world.frames()
+    return box_room.frames()
 
 
 @pytest.fixture(scope='module')
@@ -31,7 +31,7 @@ def semantic_map(frames):
 
 
 def test_what_was_seen_gets_its_true_label_and_instance(frames, semantic_map):
-    truth = box_world.visible_cloud(frames)
+    truth = box_room.visible_cloud(frames)
     distance, nearest = cKDTree(semantic_map.dense.points).query(truth.points)
     assert distance.max() < 0.04 * np.sqrt(3)
     correct = semantic_map.dense.labels[nearest] == truth.labels
@@ -42,7 +42,7 @@ def test_what_was_seen_gets_its_true_label_and_instance(frames, semantic_map):
 
 def test_map_points_lie_on_the_surface(semantic_map):
     points, instances = semantic_map.dense.points, semantic_map.dense.instances
-    for i, box in enumerate(box_world.ROOM):
+    for i, box in enumerate(box_room.ROOM):
         own = points[instances == i + 1]
         low, high = np.array(box.low), np.array(box.high)
         assert ((own > low - 1e-3) & (own < high + 1e-3)).all()
@@ -52,7 +52,7 @@ def test_nodes_carry_class_kind_color_and_instance_id(semantic_map):
     nodes = semantic_map.graph.by_id
     assert sorted(nodes) == [*range(1, 10), FIRST_ROOM_ID]
     assert [nodes[i].label for i in (1, 2, 6, 7)] == ['floor', 'wall', 'table', 'cup']
-    assert nodes[7].class_id == box_world.LABELS.id_of('cup')
+    assert nodes[7].class_id == box_room.LABELS.id_of('cup')
     assert nodes[1].kind is NodeKind.BACKGROUND
     assert nodes[7].kind is NodeKind.OBJECT
     colors = [nodes[i].attributes['color'] for i in range(7, 10)]
@@ -110,7 +110,7 @@ def test_no_frames_give_an_empty_map():
 
 
 def test_a_map_asked_for_early_is_not_complete(frames):
-    mapper = OracleMapper(label_set=box_world.LABELS, seed=0, options={})
+    mapper = OracleMapper(label_set=box_room.LABELS, seed=0, options={})
     mapper.integrate(frames[0])
     early = mapper.semantic_map(final=False)
     assert not early.header.complete
@@ -119,13 +119,13 @@ def test_a_map_asked_for_early_is_not_complete(frames):
 
 
 def test_a_frame_without_ground_truth_is_refused(frames):
-    mapper = OracleMapper(label_set=box_world.LABELS, seed=0, options={})
+    mapper = OracleMapper(label_set=box_room.LABELS, seed=0, options={})
     with pytest.raises(ConfigError, match='frame 0 has no semantic or no instance'):
         mapper.integrate(replace(frames[0], semantic=None))
 
 
 def test_a_label_outside_the_label_set_is_named(frames):
-    mapper = OracleMapper(label_set=box_world.LABELS, seed=0, options={})
+    mapper = OracleMapper(label_set=box_room.LABELS, seed=0, options={})
     wrong = np.full_like(frames[3].semantic, 77)
     with pytest.raises(ConfigError, match=r'frame 3: label ids \[77\].*"boxes"'):
         mapper.integrate(replace(frames[3], semantic=wrong))
@@ -150,12 +150,12 @@ def test_colours_without_light_are_those_of_the_surfaces(frames):
 
 def test_a_thing_in_front_of_a_higher_back_stands_on_its_seat():
     """The top of a sofa's box is its back, and what lies on the seat hides what it lies on."""
-    back = box_world.Box((-2.9, -1.0, 0.6), (-2.7, 1.0, 1.1), 'sofa', (38, 82, 173))
-    cup = box_world.Box((-2.4, -0.2, 0.6), (-2.2, 0.0, 0.8), 'cup', (194, 33, 31))
-    world = (*box_world.ROOM[:6], box_world.ROOM[7], back, cup)
+    back = box_room.Box((-2.9, -1.0, 0.6), (-2.7, 1.0, 1.1), 'sofa', (38, 82, 173))
+    cup = box_room.Box((-2.4, -0.2, 0.6), (-2.2, 0.0, 0.8), 'cup', (194, 33, 31))
+    world = (*box_room.ROOM[:6], box_room.ROOM[7], back, cup)
     sequence = [
         replace(frame, instance=np.where(frame.instance == 8, 7, frame.instance))
-        for frame in box_world.frames(world)
+        for frame in box_room.frames(world)
     ]
     edges = {(e.source, e.type, e.target) for e in mapped(sequence).graph.edges}
     assert (9, 'on', 7) in edges

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from support import box_world
+from support.world import box_room
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.mappers.oracle import OracleMapper
@@ -107,8 +107,8 @@ def test_the_objects_of_a_room_tell_its_purpose():
 
 
 def test_nodes_get_their_room_as_parent():
-    mapper = OracleMapper(label_set=box_world.LABELS, seed=0, options={})
-    for frame in box_world.frames(size=(80, 60)):
+    mapper = OracleMapper(label_set=box_room.LABELS, seed=0, options={})
+    for frame in box_room.frames(size=(80, 60)):
         mapper.integrate(frame)
     graph = mapper.semantic_map(final=True).graph
     rooms = list(graph.of_kind(NodeKind.ROOM))

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.spatial import cKDTree
-from support import box_world
 from support.libraries import needs
+from support.world import box_room
 
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.mappers.tsdf import TsdfMapper
@@ -17,7 +17,7 @@ pytestmark = needs('open3d')
 
 
 def mapped(frames, **options) -> SemanticMap:
-    mapper = TsdfMapper(label_set=box_world.LABELS, seed=0, options=options)
+    mapper = TsdfMapper(label_set=box_room.LABELS, seed=0, options=options)
     for frame in frames:
         mapper.integrate(frame)
     return mapper.semantic_map(final=True)
@@ -25,7 +25,7 @@ def mapped(frames, **options) -> SemanticMap:
 
 @pytest.fixture(scope='module')
 def frames():
-    return box_world.frames()
+    return box_room.frames()
 
 
 @pytest.fixture(scope='module')
@@ -36,7 +36,7 @@ def dense(frames):
 def to_surface(points):
     """Return the distance of each point to the nearest face of a box."""
     found = np.full(len(points), np.inf)
-    for box in box_world.ROOM:
+    for box in box_room.ROOM:
         beyond = np.maximum(np.subtract(box.low, points), np.subtract(points, box.high))
         outside = np.linalg.norm(np.maximum(beyond, 0.0), axis=1)
         found = np.minimum(found, np.where(outside > 0, outside, -beyond.max(axis=1)))
@@ -57,10 +57,10 @@ def test_a_floor_seen_at_a_low_angle_does_not_sink(dense):
 
 
 def test_what_was_seen_is_there_in_its_color(frames, dense):
-    truth = box_world.visible_cloud(frames)
+    truth = box_room.visible_cloud(frames)
     distance, nearest = cKDTree(dense.points).query(truth.points)
     assert np.quantile(distance, 0.9) < 0.02
-    true = np.array([box.color for box in box_world.ROOM])[truth.instances - 1]
+    true = np.array([box.color for box in box_room.ROOM])[truth.instances - 1]
     same = np.abs(dense.colors[nearest].astype(int) - true).max(axis=1) < 8
     assert same[distance < 0.02].mean() > 0.95
 

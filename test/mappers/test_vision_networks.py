@@ -5,8 +5,9 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 from PIL import Image
-from support import box_world, tiny_networks
+from support import tiny_networks
 from support.libraries import needs
+from support.world import box_room
 
 from osmabench_ros.errors import ConfigError, MissingDependencyError
 from osmabench_ros.mappers.mapper import make_mapper
@@ -26,12 +27,12 @@ from osmabench_ros.semantics.labels import UNLABELLED
 
 pytestmark = needs('transformers')
 
-LABELS = box_world.LABELS
+LABELS = box_room.LABELS
 
 
 @pytest.fixture(scope='module')
 def frames():
-    return box_world.frames(count=4, size=(80, 60))
+    return box_room.frames(count=4, size=(80, 60))
 
 
 @pytest.fixture(scope='module')

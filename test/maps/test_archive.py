@@ -3,8 +3,8 @@ import zipfile
 from collections.abc import Callable
 
 import pytest
-from maps.sample_maps import sample_map
 from maps.test_storage import assert_equal
+from support.world.maps import sample_map
 
 from osmabench_ros.errors import MapError
 from osmabench_ros.maps.disk.storage import pack_map, unpack_map

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from maps.importers.method_files import CHAIR, conceptgraphs_object, write_cloud, write_pickle
-from maps.sample_maps import sample_map
+from support.world.maps import sample_map
 
 from osmabench_ros.errors import MapError, OsmabenchError
 from osmabench_ros.maps.disk import document

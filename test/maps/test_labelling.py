@@ -4,7 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from maps.importers.method_files import write_bbq, write_openscene
-from maps.sample_maps import sample_map
+from support.world.maps import sample_map
 
 from osmabench_ros.errors import MapError
 from osmabench_ros.maps.disk.storage import read_map, write_map

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from maps.sample_maps import sample_map
+from support.world.maps import sample_map
 
 from osmabench_ros.base.owned_folder import MARKER
 from osmabench_ros.errors import MapError, PointFileError, RunError

@@ -3,7 +3,7 @@ import struct
 
 import numpy as np
 import pytest
-from maps.sample_maps import sample_map
+from support.world.maps import sample_map
 
 from osmabench_ros.errors import ContractError
 from osmabench_ros.maps.message_content import (

@@ -3,8 +3,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from runs.plain_room import labelled_map
 from support.faulty_stages import keep_map
+from support.world.maps import labelled_map
 
 from osmabench_ros.maps.disk.storage import SnapshotFolder, snapshots_in
 from osmabench_ros.maps.semantic_map import SemanticMap

@@ -6,7 +6,7 @@ from typing import Any
 import jsonschema
 import numpy as np
 import pytest
-from maps.sample_maps import sample_map
+from support.world.maps import sample_map
 
 from osmabench_ros.base.configuration import config_path
 from osmabench_ros.geometry.point_files import read_ply, write_ply

@@ -14,7 +14,6 @@ pytestmark = pytest.mark.ros
 
 from rosbags.rosbag2 import StoragePlugin
 from support import SUPPORT
-from support.bag_files import BEACONS, POSES, write_bag
 from support.ros_processes import (
     interrupt,
     listening,
@@ -22,6 +21,7 @@ from support.ros_processes import (
     process,
     wait_until_recorded,
 )
+from support.world.bags import BEACONS, POSES, write_bag
 
 from osmabench_ros.base import contract as topics
 from osmabench_ros.bringup.spec.isolation import private_domain

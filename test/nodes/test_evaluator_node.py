@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from runs.plain_room import labelled_map, write_inputs
+from support.world.maps import labelled_map, write_inputs
 
 pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')

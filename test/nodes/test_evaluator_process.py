@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from runs.plain_room import labelled_map, write_inputs
+from support.world.maps import labelled_map, write_inputs
 
 pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')

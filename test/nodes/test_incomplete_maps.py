@@ -14,8 +14,8 @@ from nodes.node_stage import Stage, on_stage
 from osmabench_ros.msg import RunState, SemanticMapChunk
 from osmabench_ros.msg import SemanticMap as SemanticMapMessage
 from rclpy.node import Node
-from runs.plain_room import labelled_map
 from support.bridge_process import Audience, bridge_process, write_sequence
+from support.world.maps import labelled_map
 
 from osmabench_ros.base import contract as topics
 from osmabench_ros.nodes.map_recorder_node import MapRecorderNode

@@ -17,8 +17,8 @@ import numpy as np
 from lifecycle_msgs.msg import Transition
 from osmabench_ros.msg import RecordedMap, RunState
 from support.bridge_process import Audience, write_sequence
-from support.recorded_frames import FRAMES
 from support.waiting import wait_until
+from support.world.frames import FRAMES
 
 from osmabench_ros.base import contract as topics
 from osmabench_ros.bringup.spec.isolation import isolated_environment

@@ -16,10 +16,10 @@ from osmabench_ros.msg import LabelInfo, RunInfo, RunState, SemanticMapChunk
 from osmabench_ros.msg import SemanticMap as SemanticMapMessage
 from osmabench_ros.srv import ControlRun
 from rclpy.qos import QoSProfile, ReliabilityPolicy
-from runs.plain_room import LABELS, labelled_map
 from sensor_msgs.msg import PointCloud2
 from std_msgs.msg import Header
 from std_srvs.srv import Trigger
+from support.world.maps import LABELS, labelled_map
 
 from osmabench_ros.base import contract as topics
 from osmabench_ros.base.contract import (

@@ -22,7 +22,7 @@ from osmabench_ros.msg import (
     SemanticMapChunk,
 )
 from osmabench_ros.msg import SemanticMap as SemanticMapMessage
-from runs.plain_room import LABELS, labelled_map
+from support.world.maps import LABELS, labelled_map
 
 from osmabench_ros.base import contract as topics
 from osmabench_ros.base.files import sha256_of

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.recorded_frames import FRAMES as RECORDED
-from support.recorded_frames import LABELS, MOUNT
+from support.world.frames import FRAMES as RECORDED
+from support.world.frames import LABELS, MOUNT
 
 pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')

@@ -17,9 +17,9 @@ from pydantic import BaseModel
 from rcl_interfaces.srv import SetParameters
 from rclpy.parameter import Parameter
 from sensor_msgs.msg import PointCloud2
-from support.bag_files import write_bag
 from support.bridge_process import write_sequence
-from support.recorded_frames import FRAMES
+from support.world.bags import write_bag
+from support.world.frames import FRAMES
 
 from osmabench_ros.base import contract as topics
 from osmabench_ros.nodes.bag_player_node import BagPlayerNode

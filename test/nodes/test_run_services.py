@@ -14,7 +14,7 @@ from lifecycle_msgs.msg import Transition
 from osmabench_ros.msg import RunState
 from osmabench_ros.srv import ControlRun
 from support.bridge_process import Audience, bridge_process, write_sequence
-from support.recorded_frames import FRAMES, LABELS
+from support.world.frames import FRAMES, LABELS
 
 from osmabench_ros.base import contract
 from osmabench_ros.nodes.simulator_bridge.frame_player import RUNS_FREE

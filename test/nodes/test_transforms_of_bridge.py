@@ -16,7 +16,7 @@ from lifecycle_msgs.msg import Transition
 from osmabench_ros.msg import RunState
 from rclpy.time import Time
 from support.bridge_process import Audience, bridge_process, write_sequence
-from support.recorded_frames import FRAMES, MOUNT
+from support.world.frames import FRAMES, MOUNT
 from tf2_ros import Buffer, TransformBroadcaster, TransformListener
 
 from osmabench_ros.geometry.pose import Pose

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from reports.synthetic_matrix import Matrix, config, write_matrix
+from support.world.matrix import Matrix, config, write_matrix
 
 from osmabench_ros.reports.matrix import write_matrix_report
 from osmabench_ros.runs.results.report_model import MatrixReport

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from reports.synthetic_matrix import Matrix
-from support.recorded_frames import FRAMES, INFO
+from support.world.frames import FRAMES, INFO
+from support.world.matrix import Matrix
 
 from osmabench_ros.reports import camera_track
 from osmabench_ros.reports.camera_track import track_of_run, tracked

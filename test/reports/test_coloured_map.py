@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import numpy as np
 from reports.test_outcomes import POINTS, SOFA, TABLE, context
-from support.box_world import LABELS
+from support.world.box_room import LABELS
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap

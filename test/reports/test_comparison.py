@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from reports.synthetic_matrix import Matrix
+from support.world.matrix import Matrix
 
 from osmabench_ros.metrics.power import smallest_difference
 from osmabench_ros.metrics.statistics import jackknife_interval

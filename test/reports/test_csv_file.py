@@ -1,6 +1,6 @@
 import csv
 
-from reports.synthetic_matrix import Matrix
+from support.world.matrix import Matrix
 
 from osmabench_ros.reports.matrix import write_csv
 from osmabench_ros.runs.results.report_model import MatrixReport, Record, RunReport

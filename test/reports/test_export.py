@@ -5,8 +5,7 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import pytest
-from reports.runs_on_disk import left_by_a_command
-from reports.synthetic_matrix import Matrix
+from support.world.matrix import Matrix, left_by_a_command
 from typer.testing import CliRunner
 
 from osmabench_ros.cli.main import app

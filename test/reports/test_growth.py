@@ -5,9 +5,10 @@ import shutil
 from pathlib import Path
 
 import pytest
-from reports.synthetic_matrix import SCENE_KEY, Matrix, config
-from support import box_world, scripted_model
+from support import scripted_model
 from support.loopback_models import LoopbackModels
+from support.world import box_room
+from support.world.matrix import SCENE_KEY, Matrix, config
 
 from osmabench_ros.base.progress import silent
 from osmabench_ros.mappers.mapper import make_mapper
@@ -35,7 +36,7 @@ def scored(plan: RunPlan) -> ReportOverTime:
         list(plan.config.suites),
         plan.snapshots_directory,
         silent,
-        first_stamp_ns=box_world.frames(count=1, size=(80, 60))[0].stamp_ns,
+        first_stamp_ns=box_room.frames(count=1, size=(80, 60))[0].stamp_ns,
     )
 
 
@@ -50,7 +51,7 @@ def plan(matrix: Matrix, tmp_path_factory: pytest.TempPathFactory) -> RunPlan:
     mapper = make_mapper(
         plan.mapper.name, label_set=truth.label_set, seed=0, options=plan.mapper.options
     )
-    for number, frame in enumerate(box_world.frames(count=12, size=(80, 60)), start=1):
+    for number, frame in enumerate(box_room.frames(count=12, size=(80, 60)), start=1):
         mapper.integrate(frame)
         if number % 3 == 0:
             folder = plan.snapshots_directory / f'{frame.stamp_ns:019d}'

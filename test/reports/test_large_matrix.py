@@ -7,8 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from reports.runs_on_disk import left_by_a_command
-from reports.synthetic_matrix import HOSTILE, Matrix
+from support.world.matrix import HOSTILE, Matrix, left_by_a_command
 
 from osmabench_ros.base.files import write_json
 from osmabench_ros.errors import RunError

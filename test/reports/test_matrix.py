@@ -3,8 +3,8 @@ import io
 import json
 import shutil
 
-from reports.synthetic_matrix import Matrix, config
 from rich.console import Console
+from support.world.matrix import Matrix, config
 
 from osmabench_ros.base.files import write_json
 from osmabench_ros.base.owned_folder import claim_folder

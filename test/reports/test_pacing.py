@@ -5,8 +5,8 @@ import re
 from pathlib import Path
 
 import pytest
-from reports.synthetic_matrix import Matrix
 from rich.console import Console
+from support.world.matrix import Matrix
 
 from osmabench_ros.errors import RunError
 from osmabench_ros.reports.pacing import pacing_view

@@ -1,3 +1,4 @@
+import json
 import pickle
 import re
 import shutil
@@ -10,7 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from reports.synthetic_matrix import HOSTILE, Matrix, embedded_questions
+from support.world.matrix import HOSTILE, Matrix
 
 from osmabench_ros.base.owned_folder import claim_folder
 from osmabench_ros.reports import content
@@ -67,7 +68,8 @@ def test_no_text_from_outside_becomes_markup(html: str, elements):
     assert not any(attributes.get('id') == 'injected' for _, attributes in elements)
     assert not any('onerror' in attributes for _, attributes in elements)
     assert [tag for tag, _ in elements].count('script') == 4
-    data = embedded_questions(html)
+    start = html.index('id="question-data">') + len('id="question-data">')
+    data = json.loads(html[start : html.index('</script>', start)])
     question = data['scenes'][data['runs'][0]['scene']]['questions'][-1]
     assert question['answer'] == HOSTILE
     assert data['runs'][0]['nodes']['999']['name'] == HOSTILE[:80]

@@ -7,7 +7,7 @@ from importlib.metadata import entry_points
 
 import pytest
 from matplotlib.figure import Figure
-from reports.synthetic_matrix import HOSTILE, Matrix
+from support.world.matrix import HOSTILE, Matrix
 
 from osmabench_ros.reports.headline import HEADLINES
 from osmabench_ros.reports.plots import condition_plots

@@ -1,7 +1,7 @@
 """Tables of other protocols' questions: what a run has stands there, what it lacks is a dash."""
 
 import pytest
-from reports.synthetic_matrix import Matrix
+from support.world.matrix import Matrix
 
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.reports.page.page import page_environment

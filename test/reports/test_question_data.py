@@ -1,7 +1,7 @@
 from dataclasses import replace
 
 import pytest
-from reports.synthetic_matrix import HOSTILE, SOFA, Matrix
+from support.world.matrix import HOSTILE, SOFA, Matrix
 
 from osmabench_ros.base.owned_folder import claim_folder
 from osmabench_ros.geometry.boxes import AxisAlignedBox

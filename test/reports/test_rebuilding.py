@@ -5,8 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from reports.runs_on_disk import left_by_a_command
-from reports.synthetic_matrix import Matrix
+from support.world.matrix import Matrix, left_by_a_command
 
 from osmabench_ros.base.files import write_json
 from osmabench_ros.errors import ConfigError, RunError

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from reports.synthetic_matrix import Matrix
+from support.world.matrix import Matrix
 from typer.testing import CliRunner
 
 from osmabench_ros.cli.main import app

@@ -1,7 +1,7 @@
 from dataclasses import replace
 
 import pytest
-from reports.synthetic_matrix import Matrix
+from support.world.matrix import Matrix
 
 from osmabench_ros.reports.headline import HEADLINES
 from osmabench_ros.reports.report_run import (

@@ -3,7 +3,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from reports.synthetic_matrix import Matrix
+from support.world.matrix import Matrix
 
 from osmabench_ros.base.files import write_json
 from osmabench_ros.reports.headline import table_headlines

@@ -6,8 +6,8 @@ import zlib
 
 import numpy as np
 import pytest
-from reports.synthetic_matrix import Matrix
 from scipy.spatial import cKDTree
+from support.world.matrix import Matrix
 
 from osmabench_ros.reports.page.figure_tables import confusion_tables
 from osmabench_ros.reports.pictures.view_3d import LARGEST_CLOUD, thinned, three_js

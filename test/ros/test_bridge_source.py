@@ -2,7 +2,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.recorded_frames import FRAMES, INFO, LABELS
+from support.world.frames import FRAMES, INFO, LABELS
 
 pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')

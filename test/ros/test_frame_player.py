@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 import pytest
-from support.recorded_frames import FRAMES
+from support.world.frames import FRAMES
 
 from osmabench_ros.errors import ParticipantError
 from osmabench_ros.nodes.simulator_bridge.ack_listener import Acknowledgement

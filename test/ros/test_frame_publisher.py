@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
-from support.recorded_frames import FRAMES, MOUNT
 from support.waiting import wait_until
+from support.world.frames import FRAMES, MOUNT
 
 pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 from rosbags.rosbag2 import StoragePlugin
-from runs.plain_room import cloud, labelled_map, write_inputs
-from runs.recorded_room import START_NS, labels, own_map, write_room
-from support.recorded_messages import FOREIGN, S, header, make, point_cloud, write_messages
+from support.world.bags import FOREIGN, S, header, make, point_cloud, write_messages
+from support.world.maps import cloud, labelled_map, write_inputs
+from support.world.recorded_room import START_NS, labels, own_map, write_room
 
 from osmabench_ros.errors import SequenceError
 from osmabench_ros.maps.semantic_map import DenseMap

@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from runs.plain_room import labelled_map, write_inputs
 from support import scripted_model
 from support.loopback_models import LoopbackModels, Misstep
+from support.world.maps import labelled_map, write_inputs
 
 from osmabench_ros.base.owned_folder import MARKER
 from osmabench_ros.errors import IncompleteError, RunError

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from runs.plain_room import ground_truth, labelled_map
+from support.world.maps import ground_truth, labelled_map
 
 from osmabench_ros.base.files import write_json, write_text
 from osmabench_ros.base.owned_folder import claim_folder

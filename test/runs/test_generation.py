@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.small_scenes import room_scene
+from support.world.scenes import room_scene
 from typer.testing import CliRunner
 
 from osmabench_ros.base.files import sha256_of
@@ -48,7 +48,7 @@ ALL = list(OutputFormat)
 KILLED_WRITER = """
 import os, signal, sys
 from pathlib import Path
-from support.small_scenes import room_scene
+from support.world.scenes import room_scene
 from osmabench_ros.runs.prepare.preparation import Preparation
 from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.runs.prepare.generation import MARK, generate_ground_truth

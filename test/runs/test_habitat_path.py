@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import trimesh
 from scenes.habitat_files import write_dataset, write_json
-from support.small_scenes import room_scene
+from support.world.scenes import room_scene
 
 from osmabench_ros.errors import ConfigError, MissingDependencyError, SimulationError
 from osmabench_ros.geometry.axes import points_from_habitat

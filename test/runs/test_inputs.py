@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.small_scenes import box_object, room_scene
+from support.world.scenes import box_object, room_scene
 
 from osmabench_ros.runs.config import MatrixConfig, parse_config
 from osmabench_ros.runs.identity import SceneKey

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from runs.plain_room import (
+from support.world.maps import (
     captioned_map,
     featured_map,
     labelled_map,

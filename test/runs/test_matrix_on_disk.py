@@ -3,8 +3,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from reports.runs_on_disk import left_by_a_command
-from reports.synthetic_matrix import write_matrix
+from support.world.matrix import left_by_a_command, write_matrix
 from typer.testing import CliRunner
 
 from osmabench_ros.base.files import write_json

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.libraries import needs
-from support.small_scenes import box_object, room_scene
+from support.world.scenes import box_object, room_scene
 
 from osmabench_ros.base.files import read_json, sha256_of
 from osmabench_ros.base.progress import silent

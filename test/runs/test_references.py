@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from runs.plain_room import LABELS, cloud, ground_truth
+from support.world.maps import LABELS, cloud, ground_truth
 
 from osmabench_ros.errors import ConfigError, SceneError
 from osmabench_ros.geometry.intrinsics import Intrinsics

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.small_scenes import room_scene
+from support.world.scenes import room_scene
 
 from osmabench_ros.errors import ConfigError, OsmabenchWarning, SequenceError
 from osmabench_ros.runs.config import MatrixConfig, parse_config

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.small_scenes import room_scene
+from support.world.scenes import room_scene
 
 from osmabench_ros.base.files import read_json, sha256_of, write_json
 from osmabench_ros.base.progress import silent

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from runs.plain_room import captioned_map, featured_map, labelled_map, write_text_features
+from support.world.maps import captioned_map, featured_map, labelled_map, write_text_features
 
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.language.embedding import SentenceEmbedder

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import yaml
 from pydantic import TypeAdapter
-from support.small_config import small_config
-from support.small_scenes import CAMERA, LABELS, box_object, camera_at, room_scene
+from support.world.runs import small_config
+from support.world.scenes import CAMERA, LABELS, box_object, camera_at, room_scene
 
 from osmabench_ros.base.strict import validated
 from osmabench_ros.bringup.spec.definition import bridge_settings

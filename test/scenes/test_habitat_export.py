@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from support.small_scenes import CAMERA, box_object, camera_at, room_scene
+from support.world.scenes import CAMERA, box_object, camera_at, room_scene
 
 from osmabench_ros.errors import OsmabenchWarning, RunError, SceneError
 from osmabench_ros.geometry.boxes import AxisAlignedBox

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import trimesh
 from scenes.habitat_files import textured_box, write_dataset, write_json
-from support.small_house import load_small_house
+from support.world.scenes import load_small_house
 
 from osmabench_ros.errors import SceneError
 from osmabench_ros.scenes.ground_truth import ground_truth_graph

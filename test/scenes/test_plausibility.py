@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
-from support.small_house import load_small_house
-from support.small_scenes import room_scene
+from support.world.scenes import load_small_house, room_scene
 
 from osmabench_ros.errors import OsmabenchWarning
 from osmabench_ros.geometry.pose import Pose

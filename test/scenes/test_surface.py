@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from support.small_scenes import LABELS, box_object
+from support.world.scenes import LABELS, box_object
 
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.scene import Mesh, Scene, SceneObject

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 from rosbags.rosbag2 import CompressionMode, StoragePlugin
-from support.bag_files import (
+from support.world.bags import (
     BEACON,
     BEACON_TEXT,
     BEACONS,
@@ -16,7 +17,6 @@ from support.bag_files import (
     POSES,
     START_NS,
     STEP_NS,
-    split_in_two,
     write_bag,
 )
 
@@ -33,6 +33,17 @@ def definition_file(folder: Path) -> Path:
     file.parent.mkdir(parents=True)
     file.write_text(BEACON_TEXT)
     return file
+
+
+def split_in_two(folder: Path, second: Path) -> None:
+    """Put the file of another bag behind that of the first."""
+    suffix = next(file for file in folder.iterdir() if file.suffix in ('.mcap', '.db3')).suffix
+    name = f'{folder.name}_later{suffix}'
+    next(second.glob(f'*{suffix}')).rename(folder / name)
+    file = folder / 'metadata.yaml'
+    document = yaml.safe_load(file.read_text())
+    document['rosbag2_bagfile_information']['relative_file_paths'].append(name)
+    file.write_text(yaml.safe_dump(document))
 
 
 def numbers(path: Path) -> list[str]:

@@ -7,7 +7,7 @@ import pytest
 from mcap.reader import make_reader
 from mcap.writer import CompressionType
 from mcap.writer import Writer as McapWriter
-from support.recorded_frames import CAMERA, FRAMES, INFO, LABELS
+from support.world.frames import CAMERA, FRAMES, INFO, LABELS
 
 from osmabench_ros.base import contract as topics
 from osmabench_ros.base.files import sha256_of

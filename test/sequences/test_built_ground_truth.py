@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.small_scenes import CAMERA, box_object, camera_at, room_scene
+from support.world.scenes import CAMERA, box_object, camera_at, room_scene
 
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 from rosbags.rosbag2 import StoragePlugin, Writer
 from rosbags.typesys import Stores, get_typestore
-from support.recorded_frames import FRAMES, MOUNT
+from support.world.frames import FRAMES, MOUNT
 
 from osmabench_ros.base.contract import CAMERA_FRAME, CAMERA_POSE, COLOR, DEPTH, DEPTH_INFO, TYPES
 from osmabench_ros.errors import ConfigError, SequenceError

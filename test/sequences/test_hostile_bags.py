@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 import zstandard
 from rosbags.rosbag2 import StoragePlugin
-from support.bag_files import write_bag
 from support.mcap_files import TEXT, built, channel, chunk, message, schema, write_mcap
+from support.world.bags import write_bag
 
 from osmabench_ros.base.fence import VARIABLE
 from osmabench_ros.errors import LimitError, OsmabenchError, OsmabenchWarning, SequenceError

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.recorded_frames import FRAMES
+from support.world.frames import FRAMES
 
 from osmabench_ros.base.contract import COLOR, DEPTH, DEPTH_INFO, TYPES
 from osmabench_ros.errors import SequenceError

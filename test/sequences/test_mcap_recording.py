@@ -13,8 +13,7 @@ import pytest
 import yaml
 from rosbags.highlevel import AnyReader
 from rosbags.interfaces import Nodetype
-from support import recorded_messages
-from support.bag_files import BEACON, BEACON_TEXT, beacon, typestore
+from support.world.bags import BEACON, BEACON_TEXT, beacon, typestore
 
 from osmabench_ros.base.contract import CONTRACT
 from osmabench_ros.base.owned_folder import MARKER
@@ -52,7 +51,7 @@ def noise(index: int, size: int = 300_000) -> bytes:
     return serialized(index) + os.urandom(size)
 
 
-STORE = recorded_messages.typestore()
+STORE = typestore()
 CONTRACT_TYPES = {f'/{item.name.lstrip("/")}': item.message_type for item in CONTRACT}
 
 

@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 from rosbags.rosbag2 import StoragePlugin
-from support.bag_files import BEACONS, NUMBERS, POSES, START_NS, STEP_NS, write_bag
-from support.recorded_frames import FRAMES, INFO
+from support.world.bags import BEACONS, NUMBERS, POSES, START_NS, STEP_NS, write_bag
+from support.world.frames import FRAMES, INFO
 
 from osmabench_ros.base.contract import CAMERA_POSE, COLOR
 from osmabench_ros.errors import ConfigError

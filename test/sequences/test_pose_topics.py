@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.recorded_messages import (
+from support.world.bags import (
     S,
     header,
     make,

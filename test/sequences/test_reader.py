@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from support.recorded_frames import CAMERA, FRAMES, INFO, LABELS
+from support.world.frames import CAMERA, FRAMES, INFO, LABELS
 
 from osmabench_ros.errors import SequenceError
 from osmabench_ros.sequences.layout import OSMA, SCANNET, SequenceFormat

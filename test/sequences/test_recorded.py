@@ -2,7 +2,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.recorded_frames import FRAMES, INFO, MOUNT
+from support.world.frames import FRAMES, INFO, MOUNT
 
 from osmabench_ros.errors import SequenceError
 from osmabench_ros.geometry.axes import optical_pose_in_link

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import yaml
 from PIL import Image
-from support.recorded_frames import CAMERA, FRAMES, INFO, START_NS, STEP_NS
+from support.world.frames import CAMERA, FRAMES, INFO, START_NS, STEP_NS
 
 from osmabench_ros.base.files import sha256_of
 from osmabench_ros.errors import SequenceError

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 from support.libraries import needs
-from support.small_scenes import CAMERA, camera_at, room_scene
+from support.world.scenes import CAMERA, camera_at, room_scene
 
 from osmabench_ros.errors import SimulationError
 from osmabench_ros.geometry.intrinsics import Intrinsics

@@ -13,8 +13,7 @@ import pytest
 from numpy.typing import NDArray
 from pydantic import TypeAdapter
 from scenes.test_changes import door_scene
-from support.small_house import load_small_house
-from support.small_scenes import CAMERA, box_object, camera_at, room_scene, stripes
+from support.world.scenes import CAMERA, box_object, camera_at, load_small_house, room_scene
 
 from osmabench_ros.base.extensions import SIMULATORS, extension_names
 from osmabench_ros.errors import MissingDependencyError, SimulationError
@@ -59,7 +58,7 @@ def started(name: str, scene: Scene, camera: Intrinsics) -> Simulator:
 @pytest.fixture(scope='module')
 def scene(tmp_path_factory: pytest.TempPathFactory) -> Scene:
     folder = tmp_path_factory.mktemp('room')
-    wall = Material((1.0, 1.0, 1.0), np.repeat(stripes(STRIPES, 1), 64, axis=1))
+    wall = Material((1.0, 1.0, 1.0), np.repeat(STRIPES[None], 64, axis=1))
     return load_scene(str(write_habitat_dataset(room_scene(wall=wall), folder)))
 
 

@@ -2,7 +2,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
-from support.small_scenes import CAMERA, room_scene
+from support.world.scenes import CAMERA, room_scene
 
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.simulation.conditions import Condition, load_condition, parse_condition

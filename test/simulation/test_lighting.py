@@ -2,7 +2,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from support.small_scenes import room_scene
+from support.world.scenes import room_scene
 
 from osmabench_ros.errors import SimulationError
 from osmabench_ros.geometry.boxes import AxisAlignedBox

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from support.small_scenes import box_object, room_scene
+from support.world.scenes import box_object, room_scene
 
 from osmabench_ros.errors import ConfigError, SimulationError
 from osmabench_ros.simulation.conditions import parse_condition

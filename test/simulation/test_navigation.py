@@ -2,7 +2,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from support.small_scenes import LABELS, box_object, room_scene
+from support.world.scenes import LABELS, box_object, room_scene
 
 from osmabench_ros.errors import SimulationError
 from osmabench_ros.scenes.loading import load_scene

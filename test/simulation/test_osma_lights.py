@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from support.small_scenes import room_scene
+from support.world.scenes import room_scene
 
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.axes import points_to_habitat

@@ -7,9 +7,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from scipy.spatial import cKDTree
-from support.small_config import small_config
-from support.small_house import load_small_house
-from support.small_scenes import STOREY_M, ramp_house, room_scene, stair_house
+from support.world.runs import small_config
+from support.world.scenes import STOREY_M, load_small_house, ramp_house, room_scene, stair_house
 
 from osmabench_ros.errors import MissingDependencyError
 from osmabench_ros.runs.config import MatrixConfig, Planner

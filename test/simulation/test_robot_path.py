@@ -3,7 +3,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.small_scenes import room_scene
+from support.world.scenes import room_scene
 
 from osmabench_ros.errors import SimulationError
 from osmabench_ros.simulation.conditions import load_condition

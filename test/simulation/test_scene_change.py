@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from support.small_scenes import CAMERA, room_scene
+from support.world.scenes import CAMERA, room_scene
 
 from osmabench_ros.errors import ConfigError, SimulationError
 from osmabench_ros.scenes.changes import changed_scene

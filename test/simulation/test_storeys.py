@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from support.small_config import small_config
-from support.small_scenes import (
+from support.world.runs import small_config
+from support.world.scenes import (
     LABELS,
+    RAMP_RUN_M,
     STOREY_M,
     box_object,
     ramp_house,
-    ramp_house_grounds_m,
     room_scene,
 )
 
@@ -48,9 +48,16 @@ def eyes(path: RobotPath) -> NDArray[np.float64]:
     return np.array([frame.camera_pose.translation for frame in frames])
 
 
+def heights_m(x: float, y: float) -> tuple[float, float]:
+    """Return the heights of both surfaces of the house at a place, the lower one first."""
+    if y > 4.7:
+        return 0.0, float(np.clip((x - 1) / RAMP_RUN_M, 0, 1)) * STOREY_M
+    return 0.0, STOREY_M
+
+
 def off_m(points: NDArray[np.float64], above_m: float) -> NDArray[np.float64]:
     """Return how far points are from a height above the nearer of the surfaces there."""
-    grounds = np.array([ramp_house_grounds_m(x, y) for x, y, _ in points.tolist()])
+    grounds = np.array([heights_m(x, y) for x, y, _ in points.tolist()])
     # At the side of the ramp, where the ground has a step, a path is between both.
     beside = np.abs(points[:, 1] - 4.7) < 0.04
     return np.asarray(np.abs(points[:, 2:] - above_m - grounds).min(axis=1)[~beside])
@@ -200,7 +207,7 @@ def test_the_configuration_chooses_a_storey(house: Scene) -> None:
 
 def test_a_recorded_trajectory_keeps_its_heights(house: Scene, tmp_path: Path) -> None:
     x = np.linspace(0.5, 9.5, 40)
-    z = [ramp_house_grounds_m(value, 5.4)[1] for value in x]
+    z = [heights_m(value, 5.4)[1] for value in x]
     rows = [f'{i} {a} 5.4 {b} 0 0 0 1' for i, (a, b) in enumerate(zip(x, z, strict=True))]
     file = tmp_path / 'ramp.tum'
     file.write_text('\n'.join(rows) + '\n')
@@ -223,7 +230,7 @@ class Mesh:
             corners = [(0.5, 5.4, 0.05), (9.5, 5.4, STOREY_M + 0.05)]
             return {'distance_m': 9.5, 'points': [[a, c, -b] for a, b, c in corners]}
         x = np.arange(0.5, 9.5, 0.06)
-        rise = [round((ramp_house_grounds_m(a, 5.4)[1] + 0.05) / 0.05) * 0.05 for a in x]
+        rise = [round((heights_m(a, 5.4)[1] + 0.05) / 0.05) * 0.05 for a in x]
         return [[a, b, -5.4, 0.0] for a, b in zip(x, rise, strict=True)]
 
 

@@ -5,10 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from support.world.graphs import ground_truth_of, nodes_of
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox
-from osmabench_ros.geometry.intrinsics import Intrinsics
-from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.maps.semantic_map import DenseMap, MapHeader, Provenance, SemanticMap
 from osmabench_ros.semantics.cloud import LabelledCloud
 from osmabench_ros.semantics.labels import LabelSet
@@ -28,7 +27,7 @@ PLANES = {
     'table': (2, (1.0, 1.0, 0.8), (2.0, 1.0)),
     'chair': (3, (3.2, 3.2, 0.5), (0.5, 0.5)),
 }
-POINTS_PER_M2 = 400.0
+POINTS_PER_M2 = 400.0  # as ground truth has it by default
 
 
 def plane(name: str, seed: int) -> LabelledCloud:
@@ -49,17 +48,12 @@ def joined(clouds: list[LabelledCloud]) -> LabelledCloud:
 
 
 def scene_graph() -> SceneGraph:
-    nodes = [
-        SceneNode(
-            instance,
-            NodeKind.BACKGROUND if name == 'floor' else NodeKind.OBJECT,
-            (ScoredLabel(name, 1.0, LABELS.id_of(name)),),
-            attributes={'color': 'brown'},
-            box=AxisAlignedBox(corner, np.add(corner, [*size, 0.02])),
-            parent=9,
-        )
-        for name, (instance, corner, size) in PLANES.items()
-    ]
+    boxes = (
+        (name, corner, np.add(corner, [*size, 0.02])) for name, (_, corner, size) in PLANES.items()
+    )
+    nodes = (
+        replace(node, attributes={'color': 'brown'}, parent=9) for node in nodes_of(boxes, LABELS)
+    )
     room = SceneNode(
         9, NodeKind.ROOM, (ScoredLabel('kitchen'),), box=AxisAlignedBox([0, 0, -0.1], [4, 4, 3])
     )
@@ -70,19 +64,8 @@ def scene_graph() -> SceneGraph:
 @pytest.fixture(scope='session')
 def ground_truth() -> GroundTruth:
     surface = joined([plane(name, seed) for seed, name in enumerate(PLANES)])
-    return GroundTruth(
-        'test',
-        'room',
-        LABELS,
-        scene_graph(),
-        surface,
-        surface.select(np.zeros(len(surface), bool)),
-        (Pose.identity(),),
-        Intrinsics.from_hfov(8, 6, 1.5),
-        (1, 2, 3),
-        surface,
-        points_per_m2=POINTS_PER_M2,
-    )
+    return ground_truth_of(scene_graph(), surface, label_set=LABELS, fused=surface,
+                           seen_instances=(1, 2, 3))  # fmt: skip
 
 
 def map_of(cloud: LabelledCloud) -> SemanticMap:

@@ -1,15 +1,12 @@
 """What a faultless method maps beside what the truth calls seen must cost it nothing."""
 
-import numpy as np
 import pytest
-from support import box_world
-from support.box_world import ROOM
+from support.world import box_room
+from support.world.box_room import ROOM
 
-from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.mappers.oracle import OracleMapper
 from osmabench_ros.metrics.record import MetricRecord
-from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph, SceneNode, ScoredLabel
-from osmabench_ros.sequences.ground_truth import GroundTruth
+from osmabench_ros.semantics.scene_graph import NodeKind
 from osmabench_ros.suites.instances import InstancesSuite
 from osmabench_ros.suites.scene_graph import SceneGraphSuite
 from osmabench_ros.suites.suite import SuiteContext
@@ -20,33 +17,14 @@ CUP = next(number for number, box in enumerate(ROOM, start=1) if box.label == 'c
 @pytest.fixture(scope='module')
 def context() -> SuiteContext:
     """The map of an oracle, and a truth that holds the cup for too small to be resolved."""
-    frames = box_world.frames()
-    mapper = OracleMapper(label_set=box_world.LABELS, seed=0, options={})
+    frames = box_room.frames()
+    mapper = OracleMapper(label_set=box_room.LABELS, seed=0, options={})
     for frame in frames:
         mapper.integrate(frame)
-    cloud = box_world.visible_cloud(frames)
+    cloud = box_room.visible_cloud(frames)
     is_cup = cloud.instances == CUP
-    nodes = tuple(
-        SceneNode(
-            number,
-            NodeKind.BACKGROUND if box.label in ('floor', 'wall') else NodeKind.OBJECT,
-            (ScoredLabel(box.label, 1.0, box_world.LABELS.id_of(box.label)),),
-            box=AxisAlignedBox(box.low, box.high),
-        )
-        for number, box in enumerate(ROOM, start=1)
-    )
-    seen = tuple(np.setdiff1d(cloud.instances, [0, CUP]).tolist())
-    poses = tuple(frame.camera_pose for frame in frames)
-    truth = GroundTruth(
-        'test',
-        'boxes',
-        box_world.LABELS,
-        SceneGraph(nodes),
-        cloud.select(~is_cup),
-        cloud.select(is_cup),
-        poses,
-        frames[0].intrinsics,
-        seen,
+    truth = box_room.ground_truth(
+        frames, surface=cloud.select(~is_cup), unseen=cloud.select(is_cup)
     )
     return SuiteContext('boxes', mapper.semantic_map(final=True), truth, device='cpu')
 

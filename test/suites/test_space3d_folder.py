@@ -1,42 +1,47 @@
+import io
 import json
 import math
 
 import numpy as np
 import pytest
+from PIL import Image
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import dijkstra
-from support.space3d_folders import (
-    ANSWERS,
-    DETECTIONS,
-    DOOR_POSTS,
-    QUESTIONS,
-    REFERENCES,
-    TRIANGLES,
-    VERTICES,
-    made_folder,
-    picture,
-)
+from support.world.scenes import write_space3d_folder
 
 from osmabench_ros.errors import OsmabenchError, QuestionError
 from osmabench_ros.semantics.scene_graph import NodeKind
-from osmabench_ros.suites.space3d.folder import SceneFolder, parse_navmesh
+from osmabench_ros.suites.space3d.folder import (
+    ReferenceAnswer,
+    SceneFolder,
+    ShownAnswer,
+    parse_navmesh,
+)
 from osmabench_ros.suites.space3d.navmesh import TriangleNavigation
+
+DOOR_POSTS = ((4.0, 1.0), (4.2, 1.0))
+"""Corners that a path between the upper parts of both rooms bends around."""
 
 
 @pytest.fixture
 def folder(tmp_path):
-    return SceneFolder(made_folder(tmp_path / 'two_rooms'))
+    return SceneFolder(write_space3d_folder(tmp_path / 'two_rooms'))
 
 
 def test_a_folder_reads_back_as_it_was_written(folder):
     assert folder.scene == 'two_rooms'
-    assert folder.questions == QUESTIONS
-    assert folder.references == REFERENCES
-    assert folder.answers() == ANSWERS
-    assert folder.image('2') == picture()
+    assert folder.questions['1'] == 'How many chairs are there in the room?'
+    assert folder.answers()['1'] == 'There are 5 chairs.'
+    image = ShownAnswer(
+        image_path='data/two_rooms/img/q2.png', example_answer='They face each other.'
+    )
+    assert folder.references['2'] == ReferenceAnswer(answer=image, prompt='Decide by the image.')
+    assert folder.references['3'].answer == '7.903 m'
+    assert Image.open(io.BytesIO(folder.image('2'))).getpixel((0, 0)) == (200, 30, 30)
     vertices, triangles = parse_navmesh((folder.path / 'misc/navmesh.txt').read_text(), 'n')
-    np.testing.assert_array_equal(vertices, VERTICES)
-    np.testing.assert_array_equal(triangles, TRIANGLES)
+    assert (len(vertices), len(triangles)) == (12, 8)
+    np.testing.assert_allclose(vertices[8], (4.2, 1, 0))
+    assert triangles[2].tolist() == [2, 3, 4]
 
 
 def test_detections_make_a_graph_with_rooms_and_relations(folder):
@@ -54,15 +59,12 @@ def test_detections_make_a_graph_with_rooms_and_relations(folder):
 
 
 def test_objects_beside_the_rooms_are_assigned_by_their_centres(folder):
-    flat = {
-        name: {key: room[key] for key in ('center', 'sizes')} for name, room in DETECTIONS.items()
-    }
-    flat['objects'] = {
-        **DETECTIONS['living room']['objects'],
-        **DETECTIONS['bedroom']['objects'],
-        '9': {'class_name': 'tree', 'center': [20, 0, 0], 'sizes': [1, 1, 1]},
-    }
-    (folder.path / 'misc/detections.json').write_text(json.dumps(flat))
+    file = folder.path / 'misc/detections.json'
+    rooms = json.loads(file.read_text())
+    objects = {'9': {'class_name': 'tree', 'center': [20, 0, 0], 'sizes': [1, 1, 1]}}
+    for room in rooms.values():
+        objects.update(room.pop('objects'))
+    file.write_text(json.dumps({**rooms, 'objects': objects}))
     assert folder.detections.room_of == {0: 'living room', 4: 'living room', 7: 'bedroom'}
 
 
@@ -170,8 +172,8 @@ def test_ways_on_small_triangles_are_those_of_a_visibility_graph_but_for_two_per
         assert true_m - 1e-6 <= found_m <= 1.02 * true_m
 
 
-def test_there_is_no_way_between_parts_that_do_not_touch():
-    apart = VERTICES.copy()
+def test_there_is_no_way_between_parts_that_do_not_touch(folder):
+    apart, triangles = parse_navmesh((folder.path / 'misc/navmesh.txt').read_text(), 'n')
     apart[7:] += (1.0, 0, 0)
-    navigation = TriangleNavigation(apart, np.delete(TRIANGLES, [3, 4], axis=0))
+    navigation = TriangleNavigation(apart, np.delete(triangles, [3, 4], axis=0))
     assert navigation.distance_m((1, 1, 0), (8, 1, 0)) == math.inf

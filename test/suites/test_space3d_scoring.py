@@ -6,7 +6,7 @@ import json
 
 import pytest
 from support.loopback_models import LoopbackModels, Misstep
-from support.space3d_folders import ANSWERS, made_folder
+from support.world.scenes import write_space3d_folder
 from typer.testing import CliRunner
 
 from osmabench_ros.cli.main import app
@@ -126,7 +126,7 @@ def compat(folder, server, tmp_path, kind='openai'):
 
 @pytest.mark.parametrize('kind', ['openai', 'gemini'])
 def test_in_compat_models_judge_all_and_see_the_image(kind, models, tmp_path):
-    folder = made_folder(tmp_path / 'two_rooms')
+    folder = write_space3d_folder(tmp_path / 'two_rooms')
     row = compat(folder, models, tmp_path, kind)
     assert (row['right'], row['questions'], row['by_judge']) == ('2', '3', '3')
     assert float(row['accuracy']) == pytest.approx(2 / 3)
@@ -142,7 +142,7 @@ def test_in_compat_models_judge_all_and_see_the_image(kind, models, tmp_path):
 
 
 def test_an_interrupted_compat_run_goes_on_and_asks_nothing_twice(models, tmp_path):
-    folder = made_folder(tmp_path / 'two_rooms')
+    folder = write_space3d_folder(tmp_path / 'two_rooms')
     models.missteps.extend([Misstep('status', 403)])
     with pytest.raises(LanguageModelError, match='HTTP status 403'):
         compat(folder, models, tmp_path)
@@ -159,7 +159,7 @@ def test_an_interrupted_compat_run_goes_on_and_asks_nothing_twice(models, tmp_pa
 
 
 def test_what_is_not_answered_is_wrong_and_what_is_no_json_is_an_error(models, tmp_path):
-    folder = made_folder(tmp_path / 'two_rooms', {'1': 'Six.', '3': '8 m'})
+    folder = write_space3d_folder(tmp_path / 'two_rooms', {'1': 'Six.', '3': '8 m'})
     models.reply = lambda prompt: '{"result":\n "1"}' if 'Six' in prompt else accept(prompt)
     row = compat(folder, models, tmp_path)
     assert (row['right'], row['unanswered'], row['errors']) == ('1', '1', '1')
@@ -169,7 +169,7 @@ def test_what_is_not_answered_is_wrong_and_what_is_no_json_is_an_error(models, t
 
 
 def test_strict_grades_by_rule_first_and_counts_judged_answers_apart(models, tmp_path):
-    folder = made_folder(tmp_path / 'two_rooms')
+    folder = write_space3d_folder(tmp_path / 'two_rooms')
     alone = score(folder, '--out', tmp_path / 'alone')
     assert (alone['right'], alone['by_rule'], alone['undecided']) == ('1', '2', '1')
     assert (alone['accuracy'], float(alone['accuracy_of_all'])) == ('0.5', pytest.approx(1 / 3))
@@ -185,13 +185,13 @@ def test_strict_grades_by_rule_first_and_counts_judged_answers_apart(models, tmp
 
 
 def test_compat_without_a_judge_and_answers_of_another_scene_are_refused(tmp_path):
-    folder = made_folder(tmp_path / 'two_rooms')
+    folder = write_space3d_folder(tmp_path / 'two_rooms')
     with pytest.raises(ConfigError, match='--judge'):
         score(folder, '--mode', 'compat', '--out', tmp_path / 'out')
     with pytest.raises(ConfigError, match='one scene folder'):
         score(folder, folder, '--answers', folder / 'answers.json', '--out', tmp_path / 'out')
     with pytest.raises(ConfigError, match='one name'):
         score(folder, folder, '--out', tmp_path / 'out')
-    (folder / 'answers.json').write_text(json.dumps({**ANSWERS, '9': 'x'}))
+    (folder / 'answers.json').write_text('{"9": "x"}')
     with pytest.raises(QuestionError, match='answer 9 has no question'):
         score(folder, '--out', tmp_path / 'out')

@@ -5,17 +5,14 @@ import math
 
 import numpy as np
 import pytest
-from support.furnished_graph import thing
+from support.world.graphs import ground_truth_of, thing
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox
-from osmabench_ros.geometry.intrinsics import Intrinsics
-from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.maps.semantic_map import DenseMap, MapHeader, Provenance, SemanticMap
 from osmabench_ros.semantics.cloud import LabelledCloud
 from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.semantics.relations import derive_relations
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph, SceneNode, ScoredLabel
-from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.suites.space3d.suite import SPACE3D
 from osmabench_ros.suites.suite import SuiteContext, make_suite
 from osmabench_ros.vqa.answering.rule import RuleAnswerer
@@ -82,10 +79,9 @@ def truth():
     names = {node.label for node in graph.nodes if node.kind is not NodeKind.ROOM}
     labels = LabelSet.from_names('t', names, structure=('floor',))
     objects = [node.id for node in graph.nodes if node.kind is not NodeKind.ROOM]
-    return GroundTruth(
-        't', 'flat', labels, graph, cloud(surface(graph)), cloud(np.zeros((0, 3), np.float32)),
-        (Pose.identity(),), Intrinsics.from_hfov(64, 48, 1.5), tuple(objects),
-    )  # fmt: skip
+    return ground_truth_of(
+        graph, cloud(surface(graph)), scene='flat', label_set=labels, seen_instances=tuple(objects)
+    )
 
 
 def perfect_map(truth):

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.world.graphs import ground_truth_of
 
-from osmabench_ros.geometry.intrinsics import Intrinsics
-from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.maps.semantic_map import (
     DenseMap,
     FeatureSpace,
@@ -137,19 +136,7 @@ def room() -> tuple[GroundTruth, LabelledCloud]:
 
     corner = sample_surface(scene, 10, 0).points.min(axis=0)
     surface = part(400.0, 0)
-    nothing = surface.select(np.zeros(len(surface), bool))
-    truth = GroundTruth(
-        'apartment',
-        'room',
-        scene.label_set,
-        SceneGraph(),
-        surface,
-        nothing,
-        (Pose.identity(),),
-        Intrinsics.from_hfov(8, 6, 1.5),
-        (),
-        points_per_m2=400.0,
-    )
+    truth = ground_truth_of(SceneGraph(), surface, label_set=scene.label_set)
     return truth, part(4000.0, 9)
 
 

@@ -24,8 +24,8 @@ from osmabench_ros.ros.wire.matched_client import LifecycleClient, MatchedClient
 from osmabench_ros.ros.wire.qos import clock_profile, latched_profile
 from osmabench_ros.sequences.layout import OSMA
 from osmabench_ros.sequences.writer import open_writer
-from support.recorded_frames import FRAMES, INFO
 from support.waiting import Spinner
+from support.world.frames import FRAMES, INFO
 
 BRIDGE = 'simulator_bridge'
 

@@ -47,11 +47,16 @@ def own_mounts() -> tuple[str, ...]:
 
 
 def orphans(tmp_path: Path) -> list[str]:
-    """Return processes that still work for a run below a folder."""
+    """Return processes that still work for a run below a folder.
+
+    Programs have the folder in their command; nodes forked from the host write a log in it.
+    """
     found = []
-    for process in psutil.process_iter(['cmdline', 'status']):
-        line = ' '.join(process.info['cmdline'] or [])
-        if str(tmp_path) in line and process.info['status'] != psutil.STATUS_ZOMBIE:
+    for process in psutil.process_iter(['cmdline', 'status', 'open_files'], ad_value=()):
+        line = ' '.join(process.info['cmdline'] or ())
+        files = [file.path for file in process.info['open_files'] or ()]
+        ended = process.info['status'] == psutil.STATUS_ZOMBIE or process.pid == os.getpid()
+        if not ended and any(str(tmp_path) in text for text in (line, *files)):
             found.append(line)
     return found
 

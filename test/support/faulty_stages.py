@@ -13,8 +13,6 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from runs.plain_room import ground_truth, labelled_map, write_inputs
-
 from osmabench_ros.base.files import write_json
 from osmabench_ros.base.owned_folder import DRAFT_PREFIX, MARKER, claim_folder
 from osmabench_ros.errors import OsmabenchError
@@ -30,6 +28,7 @@ from osmabench_ros.runs.results.results_folder import claim, held
 from osmabench_ros.sequences.ground_truth import write_ground_truth
 from osmabench_ros.vqa.exact.generation import questions_about
 from osmabench_ros.vqa.question_files import write_records
+from support.world.maps import ground_truth, labelled_map, write_inputs
 
 CONFIG = parse_config(
     {

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from PIL import Image
 from support import scripted_model
-from support.furnished_graph import as_map, living_room, seen, thing, vocabulary
 from support.loopback_models import LoopbackModels
+from support.world.graphs import as_map, ground_truth_of, living_room, seen, thing, vocabulary
 
 from osmabench_ros.base.extensions import ANSWERERS, extension_names
 from osmabench_ros.errors import ConfigError, QuestionError
@@ -22,9 +22,7 @@ from osmabench_ros.language.cache import ResponseCache
 from osmabench_ros.language.client import ModelClient
 from osmabench_ros.language.settings import make_language_model
 from osmabench_ros.maps.semantic_map import DenseMap
-from osmabench_ros.semantics.cloud import LabelledCloud
 from osmabench_ros.semantics.scene_graph import SceneGraph
-from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.suites.suite import SuiteContext, make_suite
 from osmabench_ros.vqa.answering.answerer import AnsweringMaterial, make_answerer, parsed_reference
 from osmabench_ros.vqa.answering.baselines import most_frequent, question_only
@@ -77,19 +75,9 @@ def distribution(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, 'path', [str(tmp_path), *sys.path])
 
 
-def ground_truth():
-    nothing = LabelledCloud(
-        np.zeros((0, 3), np.float32), np.zeros(0, np.int32), np.zeros(0, np.int32)
-    )
-    return GroundTruth(
-        'test', 'room', vocabulary(GRAPH), GRAPH, nothing, nothing, (),
-        Intrinsics.from_hfov(64, 48, 1.5), tuple(sorted(seen(GRAPH))),
-    )  # fmt: skip
-
-
 def context(**more):
     semantic_map = as_map(GRAPH, vocabulary(GRAPH))
-    return SuiteContext('room', semantic_map, ground_truth(), seed=3, **more)
+    return SuiteContext('room', semantic_map, ground_truth_of(GRAPH), seed=3, **more)
 
 
 @pytest.mark.usefixtures('distribution')

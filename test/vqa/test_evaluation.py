@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from support.furnished_graph import as_map, large_graph, living_room, seen, vocabulary
+from support.world.graphs import as_map, large_graph, living_room, seen, vocabulary
 
 from osmabench_ros.semantics.scene_graph import SceneGraph
 from osmabench_ros.vqa.answering.baselines import (

@@ -5,14 +5,20 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from support.furnished_graph import as_map, large_graph, living_room, seen, thing, vocabulary
+from support.world.graphs import (
+    as_map,
+    ground_truth_of,
+    large_graph,
+    living_room,
+    seen,
+    thing,
+    vocabulary,
+)
 
 from osmabench_ros.errors import QuestionError
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.maps.semantic_map import DenseMap
-from osmabench_ros.semantics.cloud import LabelledCloud
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneEdge, SceneGraph
-from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.vqa.answering.rule import RuleAnswerer
 from osmabench_ros.vqa.english import MATERIALS
 from osmabench_ros.vqa.exact.generation import (
@@ -92,10 +98,7 @@ def test_another_word_for_what_is_there_is_never_asked_for_as_absent():
 def test_a_scene_of_few_objects_gets_few_questions():
     kept = [node for node in living_room().nodes if node.kind is NodeKind.OBJECT][:8]
     graph = SceneGraph(tuple(kept))
-    nothing = LabelledCloud(np.zeros((0, 3), np.float32), *np.zeros((2, 0), np.int32))
-    ids = tuple(sorted(node.id for node in kept))
-    truth = GroundTruth('d', 's', vocabulary(graph), graph, nothing, nothing, (), None, ids)
-    asked = questions_about(truth, scene='s', seed=0)
+    asked = questions_about(ground_truth_of(graph), scene='s', seed=0)
     assert 20 < len(asked) <= 40
     counts = Counter(item.category for item in asked)
     share = len(asked) // len(ALL_CATEGORIES)

@@ -3,36 +3,21 @@
 import json
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from support import scripted_model
-from support.furnished_graph import as_map, living_room, seen, vocabulary
 from support.loopback_models import LoopbackModels
+from support.world.graphs import as_map, ground_truth_of, living_room, seen, vocabulary
 
 from osmabench_ros.base.owned_folder import claim_folder
 from osmabench_ros.errors import ConfigError, LanguageModelError
-from osmabench_ros.geometry.intrinsics import Intrinsics
-from osmabench_ros.semantics.cloud import LabelledCloud
-from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.suites.suite import SuiteContext, make_suite
 from osmabench_ros.vqa.answering.baselines import ground_truth_map
 from osmabench_ros.vqa.question_files import read_records
 from osmabench_ros.vqa.questions import Answer, Question, Verdict
 
 
-def ground_truth():
-    nothing = LabelledCloud(
-        np.zeros((0, 3), np.float32), np.zeros(0, np.int32), np.zeros(0, np.int32)
-    )
-    graph = living_room()
-    return GroundTruth(
-        'test', 'room', vocabulary(graph), graph, nothing, nothing, (),
-        Intrinsics.from_hfov(64, 48, 1.5), tuple(sorted(seen(graph))),
-    )  # fmt: skip
-
-
 def context(semantic_map, **more):
-    return SuiteContext('room', semantic_map, ground_truth(), seed=3, **more)
+    return SuiteContext('room', semantic_map, ground_truth_of(living_room()), seed=3, **more)
 
 
 def test_a_perfect_map_scores_the_ceiling_and_leaves_its_files(tmp_path):
@@ -51,7 +36,7 @@ def test_a_perfect_map_scores_the_ceiling_and_leaves_its_files(tmp_path):
 def test_fair_ceilings_are_those_of_visible_parts_with_and_without_materials(unseen, best):
     graph = living_room()
     parts = ground_truth_map(graph, seen(graph), without=unseen).graph
-    truth = replace(ground_truth(), visible_graph=parts)
+    truth = replace(ground_truth_of(living_room()), visible_graph=parts)
     suite = make_suite('exact_questions', {'count': 80})
     questions = suite.questions(context(as_map(graph)))
     here = context(as_map(graph, vocabulary(graph)), questions=questions)

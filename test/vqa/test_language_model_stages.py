@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from support import scripted_model
-from support.furnished_graph import as_map, large_graph, living_room, seen, thing
 from support.loopback_models import LoopbackModels, Misstep
+from support.world.graphs import as_map, large_graph, living_room, seen, thing
 
 from osmabench_ros.errors import ConfigError, IncompleteError
 from osmabench_ros.geometry.pose import Pose

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from support.furnished_graph import as_map, large_graph, living_room, seen, thing, vocabulary
+from support.world.graphs import as_map, large_graph, living_room, seen, thing, vocabulary
 
 from osmabench_ros.semantics.scene_graph import SceneEdge, SceneGraph, ScoredLabel
 from osmabench_ros.vqa.answering.rule import RuleAnswerer

@@ -12,13 +12,12 @@ import numpy as np
 import pytest
 from PIL import Image
 from support import scripted_model
-from support.furnished_graph import as_map, living_room, seen, vocabulary
 from support.loopback_models import LoopbackModels, Misstep
+from support.world.graphs import as_map, ground_truth_of, living_room, vocabulary
 from typer.testing import CliRunner
 
 from osmabench_ros.cli.main import app
 from osmabench_ros.errors import IncompleteError, OsmabenchError
-from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.language.client import RetryPolicy
 from osmabench_ros.language.embedding import SentenceEmbedder
@@ -32,7 +31,7 @@ from osmabench_ros.runs.evaluate.questioned_map import questioned_map
 from osmabench_ros.runs.identity import RunIdentity, SceneKey
 from osmabench_ros.semantics.cloud import LabelledCloud
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph
-from osmabench_ros.sequences.ground_truth import GroundTruth, read_ground_truth, write_ground_truth
+from osmabench_ros.sequences.ground_truth import read_ground_truth, write_ground_truth
 from osmabench_ros.vqa import stages
 from osmabench_ros.vqa.llm_generated.pipeline import category_requests
 from osmabench_ros.vqa.question_files import read_records, write_records
@@ -46,13 +45,7 @@ KEY = 'sk-secret-0123456789'
 @pytest.fixture
 def run_directory(tmp_path):
     run = tmp_path / 'matrix' / 'test.room.baseline.oracle.opengl.5'
-    nothing = LabelledCloud(
-        np.zeros((0, 3), np.float32), np.zeros(0, np.int32), np.zeros(0, np.int32)
-    )
-    truth = GroundTruth(
-        'test', 'room', vocabulary(GRAPH), GRAPH, nothing, nothing, (Pose.identity(),) * 3,
-        Intrinsics.from_hfov(64, 48, 1.5), tuple(sorted(seen(GRAPH))),
-    )  # fmt: skip
+    truth = ground_truth_of(GRAPH, camera_poses=(Pose.identity(),) * 3)
     write_ground_truth(truth, tmp_path / 'matrix' / 'shared' / 'test.room.5' / 'ground_truth')
     write_map(as_map(GRAPH, vocabulary(GRAPH)), run / 'map')
     (run / 'frames').mkdir()

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from support.furnished_graph import as_map, living_room, thing, vocabulary
 from support.loopback_models import LoopbackModels, Misstep
+from support.world.graphs import as_map, living_room, thing, vocabulary
 
 from osmabench_ros.errors import ConfigError, IncompleteError
 from osmabench_ros.language.budget import Account

@@ -2,14 +2,12 @@
 
 import numpy as np
 import pytest
-from support.furnished_graph import living_room, seen, thing
+from support.world.graphs import ground_truth_of, living_room, seen, thing
 
-from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.semantics.cloud import LabelledCloud
 from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneEdge, SceneGraph
-from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.vqa.exact.generation import (
     candidates,
     generate_questions,
@@ -80,10 +78,9 @@ def test_glimpsed_is_what_shows_a_point_and_what_stands_on_or_in_something_seen(
     instances = np.array([1, 2, 4], np.int32)
     cloud = LabelledCloud(np.zeros((3, 3), np.float32), np.zeros(3, np.int32), instances)
     labels = LabelSet.from_names('t', {n.label for n in graph.nodes}, structure=('floor',))
-    truth = GroundTruth(
-        't', 's', labels, graph, cloud, cloud, (Pose.identity(),),
-        Intrinsics.from_hfov(64, 48, 1.5), (1, 2, 900),
-    )  # fmt: skip
+    truth = ground_truth_of(
+        graph, cloud, unseen=cloud, label_set=labels, seen_instances=(1, 2, 900)
+    )
     asked = [parsed(q.text) for q in questions_about(truth, scene='s', seed=0)]
     assert asked
     assert not [q for q in asked if q.kind in (QueryKind.RELATED_TO, QueryKind.SUPPORTED_BY)]
@@ -249,13 +246,12 @@ def test_glimpsed_is_what_shows_from_afar_and_not_what_a_wall_hides(wall_x, glim
         parts.append((_plane(wall_x, 12, 4), 900))
     points = np.concatenate([part for part, _ in parts])
     ids = np.concatenate([np.full(len(part), number, np.int32) for part, number in parts])
-    none = LabelledCloud(points[:0], ids[:0], ids[:0])
     # The camera stands at the origin, a metre high, and looks along x.
     ahead = Pose(np.array([[0, 0, 1], [-1, 0, 0], [0, -1, 0]], float), np.array([0, 0, 1.0]))
     graph = graph_of(*nodes)
     labels = LabelSet.from_names('t', {n.label for n in graph.nodes}, structure=('floor',))
-    truth = GroundTruth(
-        't', 's', labels, graph, none, LabelledCloud(points, np.zeros_like(ids), ids), (ahead,),
-        Intrinsics.from_hfov(64, 48, 1.5), (900,),
-    )  # fmt: skip
+    unseen = LabelledCloud(points, np.zeros_like(ids), ids)
+    truth = ground_truth_of(
+        graph, label_set=labels, unseen=unseen, camera_poses=(ahead,), seen_instances=(900,)
+    )
     assert glimpsed_instances(truth) == glimpsed

@@ -10,8 +10,8 @@ from maps.importers.method_files import (
     write_cloud,
     write_conceptgraphs,
 )
-from maps.sample_maps import sample_map
 from support.libraries import Lazy, needs
+from support.world.maps import sample_map
 
 from osmabench_ros.errors import MapError, RunError
 from osmabench_ros.maps.disk.storage import read_map, write_map

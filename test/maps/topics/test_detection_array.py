@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from support.recorded_messages import header, make, pose_message, xyz
+from support.world.bags import header, make, pose_message, xyz
 
 from osmabench_ros.errors import ContractError
 from osmabench_ros.geometry.pose import Pose

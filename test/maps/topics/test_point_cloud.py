@@ -2,7 +2,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from support.recorded_messages import make, point_cloud
+from support.world.bags import make, point_cloud
 
 from osmabench_ros.errors import ContractError
 from osmabench_ros.maps.importer import TopicOptions

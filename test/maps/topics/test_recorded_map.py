@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from rosbags.rosbag2 import StoragePlugin
-from support.recorded_messages import (
+from support.world.bags import (
     S,
     header,
     make,

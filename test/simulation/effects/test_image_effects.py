@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from support.small_scenes import CAMERA
+from support.world.scenes import CAMERA
 
 from osmabench_ros.base.color import decoded_image, encoded_image
 from osmabench_ros.errors import ConfigError

@@ -3,7 +3,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from support.small_house import load_small_house
+from support.world.scenes import load_small_house
 
 from osmabench_ros.errors import MissingDependencyError
 from osmabench_ros.geometry.intrinsics import Intrinsics

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scenes.test_habitat_annotations import paint_vertices, room, write_scene
-from support.small_scenes import camera_at
+from support.world.scenes import camera_at
 
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.scenes.lights import Light, Lighting

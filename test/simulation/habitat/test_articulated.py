@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import trimesh
-from support.small_scenes import camera_at, room_scene
+from support.world.scenes import camera_at, room_scene
 
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.scenes.lights import Light, Lighting

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scenes.habitat_files import textured_box, write_dataset, write_json
-from support.small_scenes import CAMERA, camera_at
+from support.world.scenes import CAMERA, camera_at
 
 from osmabench_ros.errors import SimulationError
 from osmabench_ros.geometry.axes import camera_pose_to_habitat, points_to_habitat

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scenes.gltf_files import encoded_image, write_glb
-from support.small_scenes import CAMERA, camera_at, room_scene
+from support.world.scenes import CAMERA, camera_at, room_scene
 
 from osmabench_ros.bringup.doctor.preflight import Severity, _habitat
 from osmabench_ros.errors import (

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from support.small_scenes import LABELS, box_object
+from support.world.scenes import LABELS, box_object
 
 from osmabench_ros.errors import SimulationError
 from osmabench_ros.scenes.scene import Scene, SceneObject

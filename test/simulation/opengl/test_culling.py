@@ -1,7 +1,7 @@
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.small_scenes import CAMERA, camera_at
+from support.world.scenes import CAMERA, camera_at
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.simulation.opengl.projection import (

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy import ndimage
-from support.small_config import small_config
-from support.small_scenes import (
+from support.world.runs import small_config
+from support.world.scenes import (
     CAMERA,
     LABELS,
     box_mesh,

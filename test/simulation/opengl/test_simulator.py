@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from support.small_scenes import CAMERA, LABELS, box_object, camera_at, room_scene
+from support.world.scenes import CAMERA, LABELS, box_object, camera_at, room_scene
 
 from osmabench_ros.errors import MissingDependencyError, SimulationError
 from osmabench_ros.geometry.intrinsics import Intrinsics

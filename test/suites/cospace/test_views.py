@@ -10,9 +10,8 @@ from functools import cache
 import numpy as np
 import pytest
 from PIL import Image
-from support.furnished_room import furnished_room
 from support.loopback_models import LoopbackModels
-from support.small_scenes import camera_at
+from support.world.scenes import camera_at, furnished_room
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.geometry.intrinsics import Intrinsics

@@ -4,14 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from support.furnished_room import LABELS, furnished_room, truth_of_room
-from support.small_scenes import CAMERA, box_mesh
+from support.world.scenes import CAMERA, colored_box, furnished_room, truth_of_room
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox
-from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.maps.semantic_map import FeatureSpace
-from osmabench_ros.scenes.scene import Material, SceneObject
-from osmabench_ros.semantics.labels import COLOR_EXAMPLES
 from osmabench_ros.sequences.ground_truth import build_ground_truth
 from osmabench_ros.suites.grounding.answering import RuleOfExpressions, located
 from osmabench_ros.suites.grounding.expressions import (
@@ -34,20 +30,11 @@ STOOLS = (
 )
 
 
-def box_of(color, low, high, number):
-    rgb = tuple(value / 255 for value in COLOR_EXAMPLES[color])
-    low, high = np.array(low, float), np.array(high, float)
-    mesh = box_mesh((high - low).tolist(), Material(rgb))
-    pose = Pose(np.eye(3), (low + high) / 2)
-    kind = LABELS.id_of('stool')
-    return SceneObject(number, f'stool_{number}', kind, (mesh,), pose, {'color': color})
-
-
 @pytest.fixture(scope='module')
 def truth():
     """A room with four stools, all unlike."""
     room = furnished_room()
-    more = [box_of(*item, number) for number, item in enumerate(STOOLS, start=20)]
+    more = [colored_box(number, 'stool', *item) for number, item in enumerate(STOOLS, start=20)]
     scene = replace(room, objects=(*room.objects, *more))
     return build_ground_truth(scene, truth_of_room().camera_poses, CAMERA)
 
@@ -125,7 +112,7 @@ def test_targets_are_proved_from_the_boxes_of_the_scene(truth, questions):
     room = furnished_room()
     boxes = {item.instance_id: item.box for item in room.objects}
     names = {item.instance_id: room.class_name(item) for item in room.objects}
-    more = {n: box_of(*item, n) for n, item in enumerate(STOOLS, start=20)}
+    more = {n: colored_box(n, 'stool', *item) for n, item in enumerate(STOOLS, start=20)}
     boxes |= {n: item.box for n, item in more.items()}
     stools = [key for key in boxes if names.get(key, 'stool') == 'stool']
     assert len({item.provenance['target'] for item in questions}) >= 10

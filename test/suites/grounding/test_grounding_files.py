@@ -5,7 +5,7 @@ import json
 
 import numpy as np
 import pytest
-from support.furnished_room import truth_of_room
+from support.world.scenes import truth_of_room
 from typer.testing import CliRunner
 
 from osmabench_ros.cli.score import app

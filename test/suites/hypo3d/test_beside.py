@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from support.furnished_room import furnished_room, truth_of_room
 from support.loopback_models import LoopbackModels
-from support.small_config import small_config
+from support.world.runs import small_config
+from support.world.scenes import furnished_room, truth_of_room
 
 from osmabench_ros.base.files import write_json
 from osmabench_ros.base.progress import silent

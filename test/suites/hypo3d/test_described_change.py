@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from pydantic import TypeAdapter
-from support.furnished_room import furnished_room
+from support.world.scenes import furnished_room
 
 from osmabench_ros.scenes.change_kinds import Changes, ChangeType
 from osmabench_ros.scenes.changes import changed_scene

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from support.furnished_room import furnished_room
+from support.world.scenes import furnished_room
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.scenes.ground_truth import ground_truth_graph

@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 import pytest
-from support.furnished_room import furnished_room, truth_of_room
-from support.small_config import small_config
+from support.world.runs import small_config
+from support.world.scenes import furnished_room, truth_of_room
 
 from osmabench_ros.base.progress import silent
 from osmabench_ros.maps.semantic_map import SemanticMap

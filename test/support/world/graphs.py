@@ -1,11 +1,17 @@
-"""Scene graphs for the tests of question answering: a furnished room of any size, made by hand."""
+"""Scene graphs made by hand, their maps and their ground truth."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox
+from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.maps.semantic_map import MapHeader, Provenance, SemanticMap
+from osmabench_ros.semantics.cloud import LabelledCloud
 from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.semantics.scene_graph import (
     NodeKind,
@@ -14,9 +20,7 @@ from osmabench_ros.semantics.scene_graph import (
     SceneNode,
     ScoredLabel,
 )
-
-COLORS = ('red', 'blue', 'green', 'yellow', 'black', 'white', 'brown', 'purple')
-MATERIALS = ('wood', 'metal', 'glass', 'plastic', 'leather', 'stone')
+from osmabench_ros.sequences.ground_truth import GroundTruth
 
 
 def thing(
@@ -72,17 +76,18 @@ def living_room() -> SceneGraph:
 
 def large_graph(objects: int, labels: int, seed: int = 0) -> SceneGraph:
     """Return a hall of tables with things on them."""
+    colors = ('red', 'blue', 'green', 'yellow', 'black', 'white', 'brown', 'purple')
+    materials = ('wood', 'metal', 'glass', 'plastic', 'leather', 'stone')
     rng = np.random.default_rng(seed)
-    names = [f'{word}{number}' for number in range(labels) for word in ('gadget',)]
     nodes = [thing(1, 'floor', (0, 0, -0.1), (60, 60, 0.1), kind=NodeKind.BACKGROUND)]
     edges = []
     for number in range(objects):
         node_id = number + 2
         x, y = (float(v) for v in rng.uniform(0, 58, 2))
         size = tuple(float(v) for v in rng.uniform(0.2, 1.8, 3))
-        label = names[int(rng.integers(labels))]
-        color = COLORS[int(rng.integers(len(COLORS)))]
-        material = MATERIALS[int(rng.integers(len(MATERIALS)))]
+        label = f'gadget{rng.integers(labels)}'
+        color = colors[rng.integers(len(colors))]
+        material = materials[rng.integers(len(materials))]
         stands_on = nodes[-1] if number % 3 == 2 else None
         low = (x, y, 0.0)
         if stands_on is not None and stands_on.box is not None:
@@ -106,3 +111,37 @@ def vocabulary(graph: SceneGraph, *others: str) -> LabelSet:
 def as_map(graph: SceneGraph, label_set: LabelSet | None = None) -> SemanticMap:
     """Return a map that holds nothing but a graph."""
     return SemanticMap(MapHeader(Provenance('test')), graph, label_set=label_set)
+
+
+def nodes_of(
+    boxes: Iterable[tuple[str, Sequence[float], Sequence[float]]], label_set: LabelSet
+) -> tuple[SceneNode, ...]:
+    """Return nodes numbered from 1 of labels and corners; floor and wall are background."""
+    return tuple(
+        SceneNode(
+            number,
+            NodeKind.BACKGROUND if label in ('floor', 'wall') else NodeKind.OBJECT,
+            (ScoredLabel(label, 1.0, label_set.id_of(label)),),
+            box=AxisAlignedBox(low, high),
+        )
+        for number, (label, low, high) in enumerate(boxes, start=1)
+    )
+
+
+def ground_truth_of(
+    graph: SceneGraph, surface: LabelledCloud | None = None, **changes: Any
+) -> GroundTruth:
+    """Return ground truth of a graph, all of it seen, and of a surface, by default of none."""
+    if surface is None:
+        none = np.zeros(0, np.int32)
+        surface = LabelledCloud(np.zeros((0, 3), np.float32), none, none)
+    values = {
+        'dataset': 'test',
+        'scene': 'room',
+        'label_set': changes.get('label_set') or vocabulary(graph),
+        'unseen': surface.select(np.zeros(len(surface), bool)),
+        'camera_poses': (Pose.identity(),),
+        'intrinsics': Intrinsics.from_hfov(64, 48, 1.5),
+        'seen_instances': tuple(sorted(seen(graph))),
+    }
+    return GroundTruth(graph=graph, surface=surface, **{**values, **changes})

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
+import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from PIL import Image
-from support import box_world
 
 from osmabench_ros.base.files import write_json
 from osmabench_ros.base.owned_folder import claim_folder, make_folder
@@ -17,19 +16,23 @@ from osmabench_ros.mappers.mapper import make_mapper
 from osmabench_ros.maps.disk.storage import write_map
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.metrics.message_timing import Staleness
+from osmabench_ros.reports.matrix import write_matrix_report
 from osmabench_ros.runs.config import MatrixConfig, parse_config
 from osmabench_ros.runs.evaluate.evaluation import EvaluationInputs, evaluate_run, versions
 from osmabench_ros.runs.identity import SceneKey
+from osmabench_ros.runs.matrix_on_disk import FAILURE, MatrixOnDisk, note_runs
 from osmabench_ros.runs.plan import RunPlan, config_digest, plan_runs
 from osmabench_ros.runs.prepare.preparation import GROUND_TRUTH_FOLDER, QUESTIONS_FILE
 from osmabench_ros.runs.prepare.shared_path import PATH_FILE
 from osmabench_ros.runs.results.report_model import MatrixReport, RunReport, Status, unmet
+from osmabench_ros.runs.results.run_manifest import config_of_run
 from osmabench_ros.runs.results.timings import TIMINGS, Measurements, Participation, timings_of
-from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph, SceneNode, ScoredLabel
+from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode
 from osmabench_ros.sequences.ground_truth import GroundTruth, seen_instances, write_ground_truth
 from osmabench_ros.simulation.robot_path import RobotPath
 from osmabench_ros.vqa.question_files import read_records, write_records
 from osmabench_ros.vqa.questions import Answer, AnswerType, Evidence, Question
+from support.world import box_room
 
 HOSTILE = '</script><img src=x onerror="window.hacked=true"><b id="injected">'
 """Text that would run, were it taken for markup anywhere."""
@@ -49,21 +52,15 @@ class Matrix:
 
 def config() -> MatrixConfig:
     """Return the configuration: two lights, a perfect and a flawed mapper and one that dies."""
+    voxels = {'voxel_m': 0.05, 'border_voxel_m': 0.05}
     return parse_config(
         {
             'name': 'boxes',
             'scenes': [{'reference': 'boxes'}],
             'conditions': ['baseline', 'camera'],
             'mappers': [
-                {'name': 'oracle', 'options': {'voxel_m': 0.05, 'border_voxel_m': 0.05}},
-                {
-                    'name': 'noisy_oracle',
-                    'options': {
-                        'voxel_m': 0.05,
-                        'border_voxel_m': 0.05,
-                        'frame_label_confusion': 0.6,
-                    },
-                },
+                {'name': 'oracle', 'options': voxels},
+                {'name': 'noisy_oracle', 'options': {**voxels, 'frame_label_confusion': 0.6}},
                 {'name': 'broken', 'command': ['false']},
             ],
             'suites': [{'name': 'osma_segmentation'}, {'name': 'exact_questions'}],
@@ -88,8 +85,15 @@ def write_matrix(root: Path) -> Matrix:
     claim_folder(root)
     write_json(root / 'manifest.json', {'config': settings.model_dump(mode='json')})
     plans = plan_runs(settings, {settings.scenes[0]: SCENE_KEY}, root)
-    frames = box_world.frames(count=12, size=(80, 60))
-    truth = _ground_truth(frames)
+    frames = box_room.frames(count=12, size=(80, 60))
+    surface = box_room.visible_cloud(frames)
+    truth = box_room.ground_truth(
+        frames,
+        dataset=SCENE_KEY.dataset,
+        scene=SCENE_KEY.scene,
+        fused=surface,
+        seen_instances=seen_instances(surface.instances, 5),
+    )
     _write_shared(plans[0].shared_directory, truth)
     reports = [_run(plan, frames, truth) for plan in plans]
     records = tuple(record for report in reports for record in report.metrics)
@@ -102,31 +106,6 @@ def write_matrix(root: Path) -> Matrix:
         hashes={'config': config_digest(settings)},
     )
     return Matrix(report, plans, root)
-
-
-def _ground_truth(frames) -> GroundTruth:
-    surface = box_world.visible_cloud(frames)
-    nodes = [
-        SceneNode(
-            number,
-            NodeKind.BACKGROUND if box.label in ('floor', 'wall') else NodeKind.OBJECT,
-            (ScoredLabel(box.label, 1.0, box_world.LABELS.id_of(box.label)),),
-            box=AxisAlignedBox(box.low, box.high),
-        )
-        for number, box in enumerate(box_world.ROOM, start=1)
-    ]
-    return GroundTruth(
-        SCENE_KEY.dataset,
-        SCENE_KEY.scene,
-        box_world.LABELS,
-        SceneGraph(tuple(nodes)),
-        surface,
-        surface.select(np.zeros(len(surface), bool)),
-        tuple(frame.camera_pose for frame in frames),
-        frames[0].intrinsics,
-        seen_instances(surface.instances, 5),
-        surface,
-    )
 
 
 def questions() -> list[Question]:
@@ -221,7 +200,22 @@ def _make_answers_hostile(path: Path) -> None:
     write_records(path, [*answers[:-1], last])
 
 
-def embedded_questions(html: str) -> dict:
-    """Return the data of the browser of questions of a page."""
-    start = html.index('id="question-data">') + len('id="question-data">')
-    return json.loads(html[start : html.index('</script>', start)])
+def left_by_a_command(matrix: Matrix, root: Path) -> MatrixOnDisk:
+    """Return a copy of a matrix with runs.json, manifests, failures and a report."""
+    shutil.copytree(matrix.root, root)
+    manifest = {
+        'config': config().model_dump(mode='json'),
+        'config_sha256': config_digest(config()),
+        'inputs': {'version of osmabench_ros': '1', f'scene {SCENE_KEY}': 'a'},
+    }
+    write_json(root / 'manifest.json', manifest)
+    settings = MatrixOnDisk(root).config
+    plans = plan_runs(settings, {settings.scenes[0]: SCENE_KEY}, root)
+    note_runs(root, plans)
+    for plan, report in zip(plans, matrix.report.runs, strict=True):
+        if report.status is Status.FAILED:
+            write_json(plan.directory / FAILURE, report.model_dump(mode='json'))
+        data = {'dataset': 'boxes', 'scene': 'room', 'config': config_of_run(plan)}
+        write_json(plan.directory / 'manifest.json', {**data, 'versions': {'numpy': '2.0'}})
+    write_matrix_report(settings, plans, matrix.report.runs, root)
+    return MatrixOnDisk(root)

@@ -1,4 +1,4 @@
-"""A floor with a table and a chair on it: ground truth, and maps that know it in several ways."""
+"""Maps of a plain room that know it in several ways, its ground truth, and a map of every part."""
 
 from __future__ import annotations
 
@@ -8,21 +8,29 @@ from pathlib import Path
 
 import numpy as np
 
-from osmabench_ros.geometry.boxes import AxisAlignedBox
-from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.boxes import AxisAlignedBox, OrientedBox
 from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
 from osmabench_ros.maps.disk.storage import write_map
 from osmabench_ros.maps.semantic_map import (
     DenseMap,
     FeatureSpace,
     MapHeader,
+    Membership,
     Provenance,
     SemanticMap,
 )
 from osmabench_ros.semantics.cloud import LabelledCloud
-from osmabench_ros.semantics.labels import LabelSet
-from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph, SceneNode, ScoredLabel
+from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
+from osmabench_ros.semantics.scene_graph import (
+    NodeKind,
+    SceneEdge,
+    SceneGraph,
+    SceneNode,
+    ScoredLabel,
+)
 from osmabench_ros.sequences.ground_truth import GroundTruth, write_ground_truth
+from support.world.graphs import ground_truth_of, nodes_of
 
 NAMES = ('chair', 'floor', 'table')
 LABELS = LabelSet.from_names('room', NAMES, structure=['floor'])
@@ -45,31 +53,16 @@ def cloud() -> LabelledCloud:
 
 
 def nodes() -> tuple[SceneNode, ...]:
-    return tuple(
-        SceneNode(
-            number,
-            NodeKind.BACKGROUND if name == 'floor' else NodeKind.OBJECT,
-            (ScoredLabel(name, 1.0, number),),
-            box=AxisAlignedBox(CORNERS[name], np.add(CORNERS[name], [1, 1, 0.1])),
-        )
-        for number, name in enumerate(NAMES, start=1)
+    """Return the surfaces as nodes."""
+    return nodes_of(
+        ((name, CORNERS[name], np.add(CORNERS[name], [1, 1, 0.1])) for name in NAMES), LABELS
     )
 
 
 def ground_truth() -> GroundTruth:
-    seen = cloud()
-    return GroundTruth(
-        'test',
-        'room',
-        LABELS,
-        SceneGraph(nodes()),
-        seen,
-        seen.select(np.zeros(len(seen), bool)),
-        (Pose.identity(),),
-        Intrinsics.from_hfov(8, 6, 1.5),
-        (1, 2, 3),
-        seen,
-        points_per_m2=100.0,
+    """Return the ground truth of the room, all of it seen."""
+    return ground_truth_of(
+        SceneGraph(nodes()), cloud(), label_set=LABELS, fused=cloud(), points_per_m2=100.0
     )
 
 
@@ -118,3 +111,56 @@ def write_inputs(directory: Path, semantic_map: SemanticMap) -> tuple[Path, Path
     write_map(semantic_map, directory / 'map')
     write_ground_truth(ground_truth(), directory / 'ground_truth')
     return directory / 'map', directory / 'ground_truth'
+
+
+def sample_map(points: int = 6) -> SemanticMap:
+    """Return a map of a cup on a table in a kitchen, with every part there is."""
+    random = np.random.default_rng(3)
+    box = AxisAlignedBox([0.0, 0.0, 0.0], [1.0, 2.0, 0.8])
+    nodes = (
+        SceneNode(
+            4,
+            labels=(ScoredLabel('table', 0.75, 2), ScoredLabel('desk')),
+            captions=('a wooden table, naïve',),
+            attributes={'color': 'brown', 'height_m': 0.8, 'movable': True},
+            box=box,
+            oriented_box=OrientedBox(Pose.from_yaw(0.3, box.center), box.size),
+            parent=9,
+            source_id='uuid-4',
+            feature_row=0,
+            feature_space='clip',
+            observations=12,
+        ),
+        SceneNode(7, labels=(ScoredLabel('cup', class_id=1),), parent=9),
+        SceneNode(9, NodeKind.ROOM, labels=(ScoredLabel('kitchen'),)),
+    )
+    edges = (SceneEdge(7, 4, 'on', 'stands on', 0.5), SceneEdge(4, 7, 'under'))
+    vectors = random.normal(size=(2, 5)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    dense = DenseMap(
+        points=random.normal(size=(points, 3)).astype(np.float32),
+        colors=random.integers(0, 256, (points, 3)).astype(np.uint8),
+        labels=np.resize(np.array([1, 2, UNLABELLED], np.int32), points),
+        instances=np.resize(np.array([7, 4, 0], np.int32), points),
+        scores=np.resize(np.array([0.5, 1.0, np.nan], np.float32), points),
+        feature_rows=np.resize(np.array([0, 1, -1], np.int32), points),
+        feature_space='clip',
+        valid=np.resize(np.array([True, True, False]), points),
+        membership=Membership(
+            np.array([4, 7], np.int32), np.array([0, 3, 5]), np.array([0, 1, 2, 2, 3])
+        ),
+    )
+    provenance = Provenance(
+        'sample', '1.2', {'clip': 'ViT-H-14'}, 'apartment', 'baseline', 12, 'ab' * 32
+    )
+    return SemanticMap(
+        MapHeader(provenance, stamp_ns=123456789, complete=False),
+        SceneGraph(nodes, edges),
+        dense,
+        LabelSet.from_names('small', ['cup', 'table', 'wall'], structure=['wall']),
+        {'clip': FeatureSpace('clip', vectors, 'ViT-H-14', 'laion2b', True, True, ('a {}',))},
+        {'cfg': {'voxel_m': 0.02, 'tags': ['a', None]}},
+        StampedTrajectory.from_poses(
+            [(5, Pose.identity()), (123456789, Pose.from_yaw(0.25, (1.0, 0.5, 0.0)))], 'world'
+        ),
+    )

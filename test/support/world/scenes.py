@@ -1,23 +1,52 @@
-"""Small scenes with surfaces at known places, for tests."""
+"""Scenes with surfaces at known places."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import math
+import shutil
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache
+from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
+import pytest
 
 from osmabench_ros.geometry.axes import optical_pose_in_link
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.lights import Light
+from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.scene import Material, Mesh, Scene, SceneObject
-from osmabench_ros.semantics.labels import LabelSet
+from osmabench_ros.semantics.labels import COLOR_EXAMPLES, LabelSet
+from osmabench_ros.sequences.ground_truth import GroundTruth, build_ground_truth
+from support import TESTS
 
 LABELS = LabelSet.from_names('test', ['ball', 'box', 'floor', 'wall'], structure=['floor', 'wall'])
 
 CAMERA = Intrinsics.from_hfov(160, 120, 1.4)
+
+FURNISHED = (
+    ('floor', 'brown', (-4, -3, -0.1), (4, 3, 0)),
+    ('wall', 'white', (4, -3, 0), (4.1, 3, 2.5)),
+    ('wall', 'white', (-4.1, -3, 0), (-4, 3, 2.5)),
+    ('wall', 'white', (-4, 3, 0), (4, 3.1, 2.5)),
+    ('wall', 'white', (-4, -3.1, 0), (4, -3, 2.5)),
+    ('bed', 'blue', (2.4, -0.7, 0), (3.9, 0.7, 0.5)),
+    ('sofa', 'red', (-3.9, -0.9, 0), (-3.1, 0.9, 0.8)),
+    ('desk', 'brown', (-0.6, 2.2, 0), (0.6, 2.9, 0.75)),
+    ('shelf', 'white', (-0.4, -2.9, 0), (0.4, -2.5, 1.2)),
+    ('chair', 'green', (0.8, 1.0, 0), (1.2, 1.4, 0.8)),
+    ('stool', 'yellow', (-1.6, -1.4, 0), (-1.25, -1.05, 0.45)),
+    ('plant', 'green', (-2.4, 1.6, 0), (-2.1, 1.9, 0.7)),
+    ('vase', 'purple', (0.2, 2.4, 0.75), (0.35, 2.55, 1.0)),
+    ('lamp', 'black', (2.0, 2.0, 0), (2.2, 2.2, 1.2)),
+    ('box', 'orange', (1.9, -2.2, 0), (2.2, -1.9, 0.3)),
+)
+FURNISHED_LABELS = LabelSet.from_names(
+    'furnished', {label for label, *_ in FURNISHED}, structure=['floor', 'wall']
+)
 
 
 def box_mesh(size: Sequence[float], material: Material | None = None) -> Mesh:
@@ -49,12 +78,15 @@ def box_object(
     minimum: Sequence[float],
     maximum: Sequence[float],
     material: Material | None = None,
+    label_set: LabelSet = LABELS,
+    **attributes: str,
 ) -> SceneObject:
     """Return an object that is a box between two corners in the world."""
     low, high = np.array(minimum, float), np.array(maximum, float)
     pose = Pose(np.eye(3), (low + high) / 2)
     mesh = box_mesh((high - low).tolist(), material)
-    return SceneObject(instance_id, f'{label}_{instance_id}', LABELS.id_of(label), (mesh,), pose)
+    name, class_id = f'{label}_{instance_id}', label_set.id_of(label)
+    return SceneObject(instance_id, name, class_id, (mesh,), pose, attributes)
 
 
 def room_scene(
@@ -82,11 +114,6 @@ def room_scene(
 def camera_at(x: float, y: float, z: float, yaw_rad: float = 0.0) -> Pose:
     """Return the optical pose of a level camera that looks along the heading."""
     return Pose.from_yaw(yaw_rad, (x, y, z)) @ optical_pose_in_link()
-
-
-def stripes(colors: NDArray[np.uint8], height: int = 4) -> NDArray[np.uint8]:
-    """Return a texture whose columns have the given colours (N, 3)."""
-    return np.repeat(colors[None], height, axis=0)
 
 
 STOREY_M, RAMP_RUN_M = 2.8, 8.0
@@ -135,8 +162,44 @@ def stair_house() -> Scene:
     return replace(house, name='stair_house', objects=(*rest, *steps))
 
 
-def ramp_house_grounds_m(x: float, y: float) -> tuple[float, float]:
-    """Return the heights of both surfaces of `ramp_house` at a place, the lower one first."""
-    if y > 4.7:
-        return 0.0, float(np.clip((x - 1) / RAMP_RUN_M, 0, 1)) * STOREY_M
-    return 0.0, STOREY_M
+def colored_box(
+    number: int, label: str, color: str, low: Sequence[float], high: Sequence[float]
+) -> SceneObject:
+    """Return an object of the furnished room, with its colour as an attribute."""
+    red, green, blue = (value / 255 for value in COLOR_EXAMPLES[color])
+    return box_object(
+        number, label, low, high, Material((red, green, blue)), FURNISHED_LABELS, color=color
+    )
+
+
+def furnished_room() -> Scene:
+    """Return a room of 8 m x 6 m: bed at +x, desk at +y, sofa at -x, shelf at -y."""
+    objects = tuple(colored_box(number, *box) for number, box in enumerate(FURNISHED, start=1))
+    light = Light('ceiling', position=(0.0, 0.0, 2.5), intensity=3.0)
+    return Scene('furnished', 'room', FURNISHED_LABELS, objects, lights=(light,))
+
+
+@cache
+def truth_of_room() -> GroundTruth:
+    """Return the ground truth of a camera that turns in the corners and in the middle."""
+    places = [(-3.0, -2.2), (3.0, -2.4), (3.0, 2.6), (-3.2, 2.4), (0.0, 0.0)]
+    poses = [
+        camera_at(x, y, 1.5, math.radians(yaw)) for x, y in places for yaw in range(0, 360, 45)
+    ]
+    return build_ground_truth(furnished_room(), poses, CAMERA)
+
+
+def write_space3d_folder(directory: Path, answers: Mapping[str, str] | None = None) -> Path:
+    """Write a scene folder as Space3D-Bench has them: two rooms joined by a doorway."""
+    shutil.copytree(TESTS / 'data' / 'space3d' / 'two_rooms', directory)
+    if answers is not None:
+        (directory / 'answers.json').write_text(json.dumps(answers))
+    return directory
+
+
+def load_small_house() -> Scene:
+    """Load a Habitat data set of 40 MB from outside of the repository, or skip the test."""
+    folder = TESTS.parents[1] / 'shared' / 'scenes' / 'small_house'
+    if not folder.is_dir():
+        pytest.skip('needs ../shared/scenes/small_house')
+    return load_scene(str(folder / 'house.scene_dataset_config.json'))

@@ -19,7 +19,7 @@ START_NS = 1_000_000_000
 STEP_NS = 40_000_000
 
 
-def recorded_frame(index: int) -> Frame:
+def _frame(index: int) -> Frame:
     rng = np.random.default_rng(index)
     depth = rng.uniform(0.1, 9.9, (12, 16)).astype(np.float32)
     depth[0, :4] = np.nan, np.inf, 0.0, 10.5
@@ -39,4 +39,4 @@ def recorded_frame(index: int) -> Frame:
     )
 
 
-FRAMES = [recorded_frame(index) for index in range(4)]
+FRAMES = [_frame(index) for index in range(4)]

@@ -7,8 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from runs.plain_room import LABELS, labelled_map
-from support.recorded_messages import (
+
+from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.geometry.similarity import Similarity
+from osmabench_ros.maps.semantic_map import SemanticMap, transformed_map
+from support.world.bags import (
     S,
     header,
     make,
@@ -20,10 +23,7 @@ from support.recorded_messages import (
     transform,
     write_messages,
 )
-
-from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.geometry.similarity import Similarity
-from osmabench_ros.maps.semantic_map import SemanticMap, transformed_map
+from support.world.maps import LABELS, labelled_map
 
 START_NS = 1_700_000_000 * S
 WORLD_TO_MAP = Pose.from_yaw(0.4, (2.0, -1.0, 0.1))

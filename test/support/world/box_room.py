@@ -1,4 +1,4 @@
-"""A world of coloured boxes, rendered by intersecting rays with them; for tests of mappers."""
+"""A room of coloured boxes, its frames and ground truth by rays; for tests of mappers."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.semantics.cloud import LabelledCloud
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
+from osmabench_ros.semantics.scene_graph import SceneGraph
+from osmabench_ros.sequences.ground_truth import GroundTruth, seen_instances
+from support.world.graphs import ground_truth_of, nodes_of
 
 LABELS = LabelSet.from_names('boxes', ['cup', 'table', 'sofa', 'shelf'], ['floor', 'wall'])
 
@@ -99,3 +102,18 @@ def visible_cloud(sequence: list[Frame]) -> LabelledCloud:
         np.concatenate([frame.semantic[frame.valid] for frame in sequence]).astype(np.int32),
         np.concatenate([frame.instance[frame.valid] for frame in sequence]),
     )
+
+
+def ground_truth(
+    sequence: list[Frame], boxes=ROOM, surface: LabelledCloud | None = None, **changes
+) -> GroundTruth:
+    """Return the ground truth of boxes, seen where some frames show them."""
+    surface = visible_cloud(sequence) if surface is None else surface
+    graph = SceneGraph(nodes_of(((box.label, box.low, box.high) for box in boxes), LABELS))
+    known = {
+        'label_set': LABELS,
+        'camera_poses': tuple(frame.camera_pose for frame in sequence),
+        'intrinsics': sequence[0].intrinsics,
+        'seen_instances': seen_instances(surface.instances, 1),
+    }
+    return ground_truth_of(graph, surface, **{**known, **changes})

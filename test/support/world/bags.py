@@ -1,26 +1,43 @@
-"""Messages without ROS, and small bags of them with the definitions embedded."""
+"""Messages without ROS, and small bags of them as every version of rosbag2 writes them."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from functools import lru_cache
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import asdict
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rosbags.rosbag2 import StoragePlugin, Writer
+import yaml
+from rosbags.interfaces import (
+    Qos,
+    QosDurability,
+    QosHistory,
+    QosLiveliness,
+    QosReliability,
+    QosTime,
+)
+from rosbags.rosbag2 import CompressionFormat, CompressionMode, StoragePlugin, Writer
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.maps.disk.storage import pack_map
 from osmabench_ros.maps.message_content import fields_of, records_of
 from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
-from support.bag_files import age
+from support import TESTS
 
 S = 10**9
-OWN = Path(__file__).parents[2] / 'msg'
+BEACON = 'robot_msgs/msg/Beacon'
+BEACON_TEXT = 'std_msgs/Header header\nuint32 number\nstring words\n'
+NUMBERS, POSES, BEACONS = '/numbers', '/poses', '/beacons'
+START_NS = 1_700_000_000 * S
+STEP_NS = 10_000_000
 FOREIGN = {
+    BEACON: BEACON_TEXT,
     'tf2_msgs/msg/TFMessage': 'geometry_msgs/TransformStamped[] transforms',
     'hydra_msgs/msg/DsgUpdate': (
         'std_msgs/Header header\nuint8[] layer_contents\nuint64[] deleted_nodes\n'
@@ -45,14 +62,14 @@ FOREIGN = {
 }
 
 
-@lru_cache(maxsize=1)
+@cache
 def typestore() -> Any:
     """Return the types of Humble, those of this package and some of others."""
     store = get_typestore(Stores.ROS2_HUMBLE)
     types: dict[str, Any] = {}
     for name, text in FOREIGN.items():
         types.update(get_types_from_msg(text, name))
-    for file in sorted(OWN.glob('*.msg')):
+    for file in sorted((TESTS.parent / 'msg').glob('*.msg')):
         types.update(get_types_from_msg(file.read_text(), f'osmabench_ros/msg/{file.stem}'))
     known = {name: fields for name, fields in types.items() if name not in store.types}
     store.register(known)
@@ -141,11 +158,7 @@ def point_cloud(
     records = records_of(dense)
     fields = [
         make(
-            'sensor_msgs/PointField',
-            name=renamed.get(item.name, item.name),
-            offset=item.offset,
-            datatype=item.datatype,
-            count=item.count,
+            'sensor_msgs/PointField', **{**asdict(item), 'name': renamed.get(item.name, item.name)}
         )
         for item in fields_of(records)
     ]
@@ -208,19 +221,84 @@ def map_messages(semantic_map: SemanticMap, *, pieces: int = 3) -> tuple[Any, li
 
 def write_messages(
     folder: Path,
-    messages: Sequence[tuple[str, int, Any]],
+    messages: Iterable[tuple[str, int, Any]],
     storage: StoragePlugin = StoragePlugin.MCAP,
     version: int = 9,
+    mode: CompressionMode = CompressionMode.NONE,
+    durability: Mapping[str, QosDurability] | None = None,
 ) -> Path:
     """Write (topic, log time in ns, message) to a bag; from version 7 on with definitions."""
     store = typestore()
-    with Writer(folder, version=8 if version < 9 else 9, storage_plugin=storage) as bag:
+    bag = Writer(folder, version=8 if version < 9 else 9, storage_plugin=storage)
+    bag.set_compression(mode, CompressionFormat.ZSTD)
+    with bag:
         connections: dict[str, Any] = {}
         for topic, log_ns, message in messages:
             kind = message.__msgtype__
             if topic not in connections:
-                connections[topic] = bag.add_connection(topic, kind, typestore=store)
+                offered = [_qos(durability[topic])] if durability and topic in durability else []
+                connections[topic] = bag.add_connection(
+                    topic, kind, typestore=store, offered_qos_profiles=offered
+                )
             bag.write(connections[topic], log_ns, store.serialize_cdr(message, kind))
     if version < 8:
-        age(folder, version)
+        _age(folder, version)
     return folder
+
+
+def _qos(durability: QosDurability) -> Qos:
+    forever = QosTime(9223372036, 854775807)
+    return Qos(
+        QosHistory.KEEP_LAST, 1, QosReliability.RELIABLE, durability, forever, forever,
+        QosLiveliness.AUTOMATIC, forever, False,
+    )  # fmt: skip
+
+
+def beacon(index: int) -> Any:
+    """Return a message of a custom type."""
+    return make(BEACON, header=header(START_NS + index, 'map'), number=index,
+                words=f'beacon {index}')  # fmt: skip
+
+
+def write_bag(
+    folder: Path, storage: StoragePlugin, *, count: int = 20, payload: int = 0, **options: Any
+) -> Path:
+    """Write `count` messages on each of three topics: plain, stamped, and of a custom type."""
+    rng = np.random.default_rng(0)
+    messages = []
+    for index in range(count):
+        log_ns = START_NS + index * STEP_NS
+        filler = rng.integers(97, 123, payload, dtype=np.uint8).tobytes().decode()
+        pose = Pose(np.eye(3), [float(index), 0.0, 0.0])
+        messages += [
+            (NUMBERS, log_ns, make('std_msgs/String', data=f'{index}{filler}')),
+            (POSES, log_ns + 1, pose_stamped(pose, START_NS + 7 * index, 'map')),
+            (BEACONS, log_ns + 2, beacon(index)),
+        ]
+    durability = {POSES: QosDurability.VOLATILE, BEACONS: QosDurability.TRANSIENT_LOCAL}
+    return write_messages(folder, messages, storage, durability=durability, **options)
+
+
+def _age(folder: Path, version: int) -> None:
+    """Make the metadata, and a database, what an older rosbag2 wrote."""
+    file = folder / 'metadata.yaml'
+    document = yaml.safe_load(file.read_text())
+    content = document['rosbag2_bagfile_information']
+    content['version'] = version
+    for key, since in (('ros_distro', 8), ('custom_data', 6), ('files', 5)):
+        if version < since:
+            content.pop(key, None)
+    for item in content['topics_with_message_count']:
+        if version < 7:
+            item['topic_metadata'].pop('type_description_hash', None)
+    file.write_text(yaml.safe_dump(document))
+    for database in folder.glob('*.db3'):
+        with closing(sqlite3.connect(database)) as connection:
+            connection.execute('DROP TABLE IF EXISTS metadata')
+            if version < 7:
+                # Humble's schema 3: no definitions, no hashes.
+                connection.execute('DROP TABLE message_definitions')
+                connection.execute('ALTER TABLE topics DROP COLUMN type_description_hash')
+                connection.execute('UPDATE schema SET schema_version = 3')
+            connection.commit()
+            connection.execute('VACUUM')

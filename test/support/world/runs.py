@@ -1,0 +1,74 @@
+"""Runs small enough to be run many times, and scenes prepared for them once for all tests."""
+
+import fcntl
+import json
+import shutil
+import sys
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from osmabench_ros.base.owned_folder import MARKER
+from support import SUPPORT
+
+FOREIGN_MAPPER = SUPPORT / 'foreign_mapper.py'
+
+
+def small_config(**changes: Any) -> dict[str, Any]:
+    """Return the data of a configuration: five small frames, geometry alone."""
+    return {
+        'name': 'small',
+        'scenes': [{'reference': 'apartment', 'seed': 3}],
+        'mappers': [{'name': 'oracle'}],
+        'camera': {'width': 64, 'height': 48},
+        'trajectory': {'goals': 2, 'frame_rate_hz': 1.0, 'max_frames': 5},
+        'pacing': {'ack_timeout_s': 4.0, 'match_timeout_s': 30.0},
+        'suites': [{'name': 'map_geometry'}],
+        **changes,
+    }
+
+
+def foreign(mischief: str, **options: Any) -> dict[str, Any]:
+    """Return a mapper entry that starts the misbehaving node."""
+    command = [sys.executable, str(FOREIGN_MAPPER), mischief]
+    return {'name': f'foreign_{mischief}', 'command': command, **options}
+
+
+def repeatable(root: Path) -> dict[str, bytes]:
+    """Return the files of a matrix that a seed must repeat byte by byte."""
+    return {
+        str(path.relative_to(root)): path.read_bytes()
+        for path in sorted(root.rglob('*'))
+        if path.is_file()
+        and path.name not in (MARKER, 'timings.json', 'report.html')
+        and 'logs' not in path.parts
+    }
+
+
+PARTS_OF_RUNS = {
+    'name', 'mappers', 'conditions', 'suites', 'pacing', 'requirements', 'recording', 'evaluation',
+}  # fmt: skip
+"""Parts of a configuration that the preparation of scenes does not depend on."""
+
+
+class PreparedScenes:
+    """Folders of results as runs leave them that were cut off after their preparation."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def put_into(self, out: Path, data: dict[str, Any]) -> Path:
+        """Make the folder of a matrix below `out`, prepared for a configuration; return it."""
+        from osmabench_ros.base.progress import silent
+        from osmabench_ros.runs.config import parse_config
+        from osmabench_ros.runs.prepare.preparation import Preparation
+
+        config = parse_config(data, 'test')
+        rest = config.model_dump(mode='json', exclude=PARTS_OF_RUNS)
+        key = sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
+        root = self._folder / key
+        with (self._folder / f'{key}.lock').open('w') as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not root.exists():
+                Preparation().prepare_all(config, root, silent)
+        return Path(shutil.copytree(root, out / config.name))
