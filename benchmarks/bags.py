@@ -4,8 +4,8 @@
     python benchmarks/bags.py --seconds 10 --compression none
 
 A publisher in another process sends colour, depth, class and instance images, both cameras'
-intrinsics, poses and the state of the run; the recorder runs as `osmabench record` starts it. Then
-the same messages are written from memory without ROS, which is the least that a recording can
+intrinsics, poses and the state of the run; the recorder runs as `osmabench bag record` starts it.
+Then the same messages are written from memory without ROS, which is the least that a recording can
 cost, and read. Images have the noise of a camera, which makes them hard to compress. Run it on an
 idle machine; the load is printed.
 """

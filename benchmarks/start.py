@@ -11,8 +11,11 @@ import resource
 import subprocess
 import sys
 import time
+from typing import Any
 
-from osmabench_ros.cli.main import COMMANDS
+import typer
+
+from osmabench_ros.cli.main import app
 
 CALLS = 5
 LIMIT_S = 0.5
@@ -35,14 +38,18 @@ def measured(words: list[str]) -> tuple[float, float]:
 
 def main() -> None:
     """Print a row a call."""
-    print(f'{"osmabench ...":24} {"wall, s":>8} {"processor, s":>13}')
+    print(f'{"osmabench ...":28} {"wall, s":>8} {"processor, s":>13}')
     calls = [['--help'], ['no-such-command'], ['run'], ['run', '--no-such-option']]
-    for words in [*calls, *([name, '--help'] for name in COMMANDS)]:
+    group: Any = typer.main.get_command(app)
+    for name, command in group.commands.items():
+        calls += [[name, *verb, '--help'] for verb in ([], *zip(getattr(command, 'commands', ())))]
+    slowest_s = 0.0
+    for words in calls:
         wall_s, cpu_s = measured(words)
-        print(f'{" ".join(words):24} {wall_s:8.2f} {cpu_s:13.2f}', flush=True)
-    wall_s, _ = measured(['--help'])
-    print(f'--help in {wall_s:.2f} s of at most {LIMIT_S} s')
-    sys.exit(wall_s > LIMIT_S)
+        print(f'{" ".join(words):28} {wall_s:8.2f} {cpu_s:13.2f}', flush=True)
+        slowest_s = max(slowest_s, wall_s)
+    print(f'the slowest in {slowest_s:.2f} s of at most {LIMIT_S} s')
+    sys.exit(slowest_s > LIMIT_S)
 
 
 if __name__ == '__main__':

@@ -29,7 +29,7 @@ from osmabench_ros.base.extensions import (
     extension_names,
     load_extension,
 )
-from osmabench_ros.cli.main import DeferredCommand, app
+from osmabench_ros.cli.main import app
 from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.simulation.conditions import Condition
 
@@ -117,20 +117,17 @@ def commands_page() -> str:
     """Return the help of all commands."""
     group = typer.main.get_command(app)
     assert isinstance(group, typer.core.TyperGroup)
-    for name, command in group.commands.items():
-        assert isinstance(command, DeferredCommand)
-        group.commands[name] = _with_whole_lines(command.loaded, name)
+    for command in group.commands.values():
+        _keep_whole_lines(command)
     context = typer.Context(group, info_name='osmabench')
     return typer.cli.get_docs_for_click(obj=group, ctx=context, name='osmabench')
 
 
-def _with_whole_lines(command: Any, name: str) -> Any:
-    """Name a command, and keep typer from cutting first lines of help short in lists."""
-    command.name = name
+def _keep_whole_lines(command: Any) -> None:
+    """Keep typer from cutting first lines of help short in lists."""
     command.short_help = (command.help or '').partition('\n')[0]
-    for inner, listed in getattr(command, 'commands', {}).items():
-        _with_whole_lines(listed, inner)
-    return command
+    for listed in getattr(command, 'commands', {}).values():
+        _keep_whole_lines(listed)
 
 
 def _sections(

@@ -27,7 +27,9 @@ from osmabench_ros.runs.mapper_config import Settling
 
 ARGUMENTS = (
     Argument('out', 'on_robot', 'New folder for map, bag and report'),
-    Argument('ground_truth', '', 'From osmabench ground-truth; empty to record without scores'),
+    Argument(
+        'ground_truth', '', 'From osmabench scene ground-truth; empty to record without scores'
+    ),
     Argument('questions', '', 'questions.jsonl of the scene; made anew if empty'),
     Argument('config', 'single_run', 'Configuration that suites and requirements are from'),
     Argument('stack', '', f'A YAML file, or one of {", ".join(live_method_names())}'),

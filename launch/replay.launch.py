@@ -61,7 +61,7 @@ def evaluation(bag: str, given: dict[str, str]) -> list[LaunchDescriptionEntity]
         '--out': given['out'],
     }
     arguments = [item for name, text in options.items() if text for item in (name, text)]
-    command = [sys.executable, '-m', 'osmabench_ros.cli', 'evaluate-bag', bag, *arguments]
+    command = [sys.executable, '-m', 'osmabench_ros.cli', 'bag', 'evaluate', bag, *arguments]
     process = ExecuteProcess(cmd=command, name='evaluate', output='screen')
 
     over = False

@@ -8,12 +8,9 @@ import subprocess
 import sys
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pytest
-import typer
-
-from osmabench_ros.cli.main import DeferredCommand, app
+from support.commands import commands, parse
 
 REPOSITORY = Path(__file__).parents[1]
 PAGES = [REPOSITORY / 'README.md', *sorted((REPOSITORY / 'docs').glob('*.md'))]
@@ -70,71 +67,44 @@ def test_every_key_is_explained(page: str) -> None:
 
 def test_every_command_is_in_the_reference() -> None:
     text = made_pages()['reference/commands.md']
-    for command in command_paths():
+    for command in commands():
         assert f'# `osmabench {command}`' in text, command
 
 
-def command_paths() -> list[str]:
-    found = []
-    for name, command in group().commands.items():
-        assert isinstance(command, DeferredCommand)
-        found.append(name)
-        found += [f'{name} {inner}' for inner in getattr(command.loaded, 'commands', {})]
-    return found
-
-
-def group() -> Any:
-    return typer.main.get_command(app)
-
-
-def commands_of(page: Path) -> list[str]:
+def calls_of(page: Path) -> list[str]:
     """Return the calls of osmabench in the blocks of a page, without remarks."""
     text = page.read_text('utf-8')
     blocks = re.findall(r'^```(?:bash|sh)?\n(.*?)^```', text, re.DOTALL | re.MULTILINE)
-    indented = re.findall(r'^    osmabench .*', text, re.MULTILINE)
+    indented = re.findall(r'^    (?:[A-Z_]+=\S+ )*osmabench .*', text, re.MULTILINE)
     joined = '\n'.join([*blocks, *(line.strip() for line in indented)]).replace('\\\n', ' ')
     lines = (re.split(r'\s{2,}|\s#', line.strip())[0] for line in joined.splitlines())
-    return [line for line in lines if line.startswith('osmabench ')]
+    calls = (re.sub(r'^([A-Z_]+=\S+ )+', '', line) for line in lines)
+    return [line for line in calls if line.startswith('osmabench ')]
 
 
 @pytest.mark.parametrize('page', PAGES, ids=lambda page: page.name)
-def test_commands_have_the_options_that_pages_give_them(page: Path) -> None:
-    for line in commands_of(page):
+def test_every_call_is_one_that_the_command_takes(page: Path) -> None:
+    for line in calls_of(page):
         words = shlex.split(line.replace('...', ''))[1:]
         try:
-            check_call(group(), words)
+            parse(words)
         except Exception as error:
             pytest.fail(f'{page.name}: {line}: {error}')
-
-
-def check_call(command: Any, words: list[str]) -> None:
-    """Look up the command that words name, and parse the rest as it does; it is not run."""
-    if isinstance(command, DeferredCommand):
-        command = command.loaded
-    inner = getattr(command, 'commands', None)
-    if inner is not None:
-        if words and words[0] not in inner:
-            raise ValueError(f'no command "{words[0]}"')
-        if words:
-            check_call(inner[words[0]], words[1:])
-        return
-    context = command.context_class(command, info_name=command.name)
-    _, left, _ = command.make_parser(context).parse_args(list(words))
-    if left:
-        raise ValueError(f'too many arguments: {left}')
 
 
 @pytest.mark.parametrize(
     ('words', 'fault'),
     [
         (['run', 'config.yaml', '--jbos', '4'], '--jbos'),
+        (['run', 'config.yaml', '--jobs', 'many'], 'integer'),
         (['ran', 'config.yaml'], '"ran"'),
-        (['run', 'one.yaml', 'two.yaml'], 'too many'),
+        (['map', 'evaluate', 'map'], 'ground'),
+        (['run', 'one.yaml', 'two.yaml'], 'two'),
     ],
 )
 def test_a_call_that_does_not_exist_is_noticed(words: list[str], fault: str) -> None:
     with pytest.raises(Exception, match=fault):
-        check_call(group(), words)
+        parse(words)
 
 
 @pytest.mark.parametrize(

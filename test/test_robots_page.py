@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from cli.test_evaluate_bag import write_scan
+from cli.test_bag_evaluate import write_scan
 from support import SUPPORT, TESTS
 from support.ros_processes import listening, process
 from support.world.bags import odometry
@@ -95,11 +95,11 @@ class Command:
 
 
 EXPORT = Command('export ROS_DOMAIN_ID')
-DOCTOR, RECORD = Command('osmabench doctor'), Command('osmabench record')
-IMPORT, TRUTH = Command('osmabench import-scene'), Command('osmabench ground-truth')
-SCAN = Command('osmabench evaluate-bag kitchen_1 --reference scan.ply')
-POSES = Command('osmabench evaluate-bag kitchen_1 --pose-topic')
-SWEEP, SWEEP_HELP = Command('osmabench sweep my.yaml'), Command('osmabench sweep --help')
+DOCTOR, RECORD = Command('osmabench doctor'), Command('osmabench bag record')
+IMPORT, TRUTH = Command('osmabench scene import'), Command('osmabench scene ground-truth')
+SCAN = Command('osmabench bag evaluate kitchen_1 --reference scan.ply')
+POSES = Command('osmabench bag evaluate kitchen_1 --pose-topic')
+SWEEP, SWEEP_HELP = Command('osmabench run my.yaml --speeds auto'), Command('osmabench run --help')
 RECORD_LAUNCH = Command('ros2 launch osmabench_ros record')
 ON_ROBOT = Command('ros2 launch osmabench_ros on_robot')
 BRIDGE = Command('ros2 launch osmabench_ros bridge')

@@ -64,7 +64,7 @@ def test_a_scene_a_mapper_and_a_suite_of_ones_own(
             )  # fmt: skip
             assert done.returncode == 0, f'{line}\n{done.stdout}\n{done.stderr}'
             said[line] = done.stdout
-    assert 'Chair.001: chair' in said['osmabench import-scene lab.glb --out lab']
+    assert 'Chair.001: chair' in said['osmabench scene import lab.glb --out lab']
     assert (folder / 'scene.png').is_file()
     matrix = folder / 'runs' / 'lab'
     assert (matrix / 'report.html').is_file()

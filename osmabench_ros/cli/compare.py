@@ -10,7 +10,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from osmabench_ros.cli.options import pair_of
+from osmabench_ros.cli.options import AsJson, pair_of
 from osmabench_ros.errors import RequirementError
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def compare(
             "osma_segmentation/strict/miou=0.02, 'exact_questions/*=0.05'; may be repeated.",
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option('--json', help='Print JSON for programs.')] = False,
+    as_json: AsJson = False,
     out: Annotated[
         Path | None, typer.Option(help='Folder that gets the comparison as a page.')
     ] = None,

@@ -10,11 +10,11 @@ from rich.console import Console
 from rich.table import Table
 
 from osmabench_ros.base.progress import shown_progress
-from osmabench_ros.base.settings import Named
-from osmabench_ros.cli.options import Overwrite, with_option_groups
-from osmabench_ros.runs.config import SceneConfig, SimulatorConfig
+from osmabench_ros.cli.options import Overwrite, Seed
 
-app = typer.Typer(help='List and preview conditions of light, motion and sensor.')
+app = typer.Typer(
+    name='conditions', help='List and preview conditions of light, motion and sensor.'
+)
 
 
 @app.callback(invoke_without_command=True)
@@ -38,13 +38,18 @@ def list_all() -> None:
 
 
 @app.command()
-@with_option_groups
 def preview(
-    scene: Annotated[SceneConfig, Named('seed', reference='scene', scene='scene-name')],
-    simulator: Annotated[SimulatorConfig, Named(name='simulator')],
     names: Annotated[
         list[str] | None, typer.Argument(help='Conditions; all of the package by default.')
     ] = None,
+    scene: Annotated[
+        str, typer.Option(help='"apartment", scene folder or data set.')
+    ] = 'apartment',
+    scene_name: Annotated[str, typer.Option(help='Scene of a data set.')] = '',
+    seed: Seed = 0,
+    simulator: Annotated[str, typer.Option(help='opengl, habitat or an installed one.')] = (
+        'opengl'
+    ),
     output: Annotated[Path, typer.Option('--output', '-o', help='Image to write.')] = Path(
         'conditions.png'
     ),
@@ -61,9 +66,9 @@ def preview(
 
     chosen = [load_condition(name) for name in names or list_conditions()]
     with shown_progress() as progress:
-        loaded = load_scene(scene.reference, scene=scene.scene, seed=scene.seed)
+        loaded = load_scene(scene, scene=scene_name, seed=seed)
         views = condition_views(
-            loaded, chosen, simulator.name, frames=frames, seed=scene.seed, progress=progress
+            loaded, chosen, simulator, frames=frames, seed=seed, progress=progress
         )
         write_views(views, output, overwrite=overwrite)
     Console().print(f'wrote {output}')

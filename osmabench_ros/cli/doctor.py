@@ -12,20 +12,15 @@ from rich.markup import escape
 from rich.table import Table
 
 from osmabench_ros.base.progress import shown_progress
-from osmabench_ros.bringup.doctor.preflight import Finding, Severity
-from osmabench_ros.cli.options import pair_of
+from osmabench_ros.cli.options import AsJson, pair_of
 from osmabench_ros.cli.run import needs_ros
 from osmabench_ros.errors import ContractError, MissingDependencyError
 
 if TYPE_CHECKING:
+    from osmabench_ros.bringup.doctor.preflight import Finding
     from osmabench_ros.runs.config import MatrixConfig
 
-STYLE = {
-    Severity.OK: 'green',
-    Severity.ABSENT: 'yellow',
-    Severity.WARN: 'yellow',
-    Severity.FAILED: 'red',
-}
+STYLES = {'ok': 'green', 'absent': 'yellow', 'warn': 'yellow', 'failed': 'red'}
 
 
 def doctor(
@@ -51,7 +46,7 @@ def doctor(
         Path | None,
         typer.Option(help='YAML file with the topics of the stack, or a name in methods/live.'),
     ] = None,
-    as_json: Annotated[bool, typer.Option('--json', help='Print JSON for programs.')] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Say what is installed and what is missing, or what is wrong with a running stack.
 
@@ -59,6 +54,7 @@ def doctor(
     range of this shell: types, quality of service, rates, stamps, images, intrinsics, transforms,
     clock, labels and maps. Exits with 0 unless something failed.
     """
+    from osmabench_ros.bringup.doctor.preflight import Severity
     from osmabench_ros.runs.config import load_config
 
     planned = load_config(config) if config else None
@@ -123,7 +119,7 @@ def _show(findings: list[Finding], *, as_json: bool) -> None:
     table.add_column('detail', overflow='fold')
     console = Console()
     for item in findings:
-        style = STYLE[item.level]
+        style = STYLES[item.level.value]
         # What a library says may look like markup.
         table.add_row(item.part, f'[{style}]{item.level.value}[/]', escape(item.detail))
     console.print(table)

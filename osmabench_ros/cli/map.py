@@ -1,54 +1,35 @@
-"""`osmabench map`: check, import, export and describe semantic maps."""
+"""`osmabench map`: checks, imports, exports, scores and describes semantic maps."""
 
 from __future__ import annotations
 
-import inspect
-from dataclasses import replace
-from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
-import numpy as np
 import typer
 
 from osmabench_ros.base.contract import WORLD_FRAME
-from osmabench_ros.base.documents import read_text
-from osmabench_ros.base.owned_folder import check_folder
-from osmabench_ros.cli.options import NewFolder
+from osmabench_ros.base.owned_folder import check_file, check_folder
+from osmabench_ros.base.progress import shown_progress
+from osmabench_ros.cli.options import NewFolder, Overwrite, given_of, with_option_groups
+from osmabench_ros.cli.scoring import GROUND_TRUTH_HELP, Scoring, conclude
 from osmabench_ros.errors import ConfigError, errors_as
-from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.maps.disk.storage import faults_of_directory, read_map, write_map
-from osmabench_ros.maps.export import export_openlex3d, export_point_cloud
-from osmabench_ros.maps.importer import (
-    ImportOptions,
-    World,
-    find_importer,
-    import_map,
-    importer_names,
-)
-from osmabench_ros.maps.importers.pointcloud import read_label_set
-from osmabench_ros.maps.labelling import label_by_features, read_text_features
-from osmabench_ros.maps.semantic_map import SemanticMap
-from osmabench_ros.maps.summary import contents_of, summary_of
-from osmabench_ros.runs.evaluate.open_vocabulary import label_map
-from osmabench_ros.runs.run_on_disk import is_run_name
 
-app = typer.Typer(help='Check, import, export and describe semantic maps.', no_args_is_help=True)
+if TYPE_CHECKING:
+    from osmabench_ros.geometry.pose import Pose
+
+app = typer.Typer(
+    name='map', help='Check, import, export, score and describe semantic maps.',
+    no_args_is_help=True,
+)  # fmt: skip
 
 Directory = Annotated[Path, typer.Argument(help='Folder with map.json.')]
-
-
-class ExportFormat(str, Enum):
-    """Formats a map can be exported to."""
-
-    OPENLEX3D = 'openlex3d'
-    PLY = 'ply'
-    PCD = 'pcd'
 
 
 @app.command()
 def check(directory: Directory) -> None:
     """List every fault of a map with its place; exit code 1 if there is one."""
+    from osmabench_ros.maps.disk.storage import faults_of_directory
+
     faults = faults_of_directory(directory)
     for fault in faults:
         typer.echo(str(fault))
@@ -60,21 +41,13 @@ def check(directory: Directory) -> None:
 @app.command()
 def info(directory: Directory) -> None:
     """Describe a map: origin, nodes, edges, points, features."""
-    for what, how_much in summary_of(_of_its_run(read_map(directory), directory.resolve().parent)):
-        typer.echo(f'{what:24} {how_much}')
+    from osmabench_ros.maps.disk.storage import read_map
+    from osmabench_ros.maps.summary import summary_of
+    from osmabench_ros.runs.run_on_disk import with_origin_of_run
 
-
-def _of_its_run(semantic_map: SemanticMap, folder: Path) -> SemanticMap:
-    """Return a map with the scene and condition of the run that it lies in, if it names none."""
-    header = semantic_map.header
-    origin = header.provenance
-    if origin.scene or not is_run_name(folder.name):
-        return semantic_map
-    dataset, scene, condition, *_ = folder.name.split('.')
-    named = replace(
-        header, provenance=replace(origin, scene=f'{dataset} {scene}', condition=condition)
-    )
-    return replace(semantic_map, header=named)
+    semantic_map = with_origin_of_run(read_map(directory), directory.resolve().parent)
+    for name, text in summary_of(semantic_map):
+        typer.echo(f'{name:24} {text}')
 
 
 @app.command()
@@ -82,6 +55,10 @@ def methods(
     method: Annotated[str, typer.Argument(help='Say which files of this method are read.')] = '',
 ) -> None:
     """List the methods whose maps can be imported, or describe the files of one."""
+    import inspect
+
+    from osmabench_ros.maps.importer import find_importer, importer_names
+
     if method:
         typer.echo(inspect.getdoc(find_importer(method)) or f'{method} has no description')
         return
@@ -102,7 +79,8 @@ def import_(
     ],
     out: NewFolder,
     world: Annotated[
-        World | None, typer.Option(help="Axes of the files; default: the method's usual ones.")
+        Literal['z_up', 'habitat', 'optical'] | None,
+        typer.Option(help="Axes of the files; default: the method's usual ones."),
     ] = None,
     metres_per_unit: Annotated[float, typer.Option(help='Unit of length of the files.')] = 1.0,
     pose: Annotated[
@@ -122,11 +100,15 @@ def import_(
     feature_pretrained: Annotated[str, typer.Option(help='Weights of that encoder.')] = '',
 ) -> None:
     """Read what a mapping method left behind and write it as a semantic map."""
+    from osmabench_ros.maps.disk.storage import write_map
+    from osmabench_ros.maps.importer import ImportOptions, World, import_map
+    from osmabench_ros.maps.importers.pointcloud import read_label_set
+    from osmabench_ros.maps.summary import contents_of
+
     check_folder(out)
     options = ImportOptions(
-        world=world,
+        world=None if world is None else World(world),
         metres_per_unit=metres_per_unit,
-        pose=Pose.identity() if pose is None else _pose(pose),
         frame_id=frame_id,
         label_set=None if label_set is None else read_label_set(label_set),
         scene=scene,
@@ -135,10 +117,21 @@ def import_(
         method_version=method_version,
         feature_model=feature_model,
         feature_pretrained=feature_pretrained,
+        **given_of(pose=None if pose is None else _read_pose(pose)),
     )
     made = import_map(method, path, options)
     write_map(made, out)
     typer.echo(f'wrote {out}: {contents_of(made)}')
+
+
+def _read_pose(path: Path) -> Pose:
+    import numpy as np
+
+    from osmabench_ros.base.documents import read_text
+    from osmabench_ros.geometry.pose import Pose
+
+    with errors_as(ConfigError, f'{path} holds no rigid 4x4 matrix', ValueError):
+        return Pose.from_matrix(np.loadtxt(read_text(path, ConfigError).splitlines()))
 
 
 @app.command()
@@ -165,6 +158,12 @@ def label(
     The text features come from a file, from open_clip or the bundled sentence embedder if the
     map's features are of their making, or, with --captions, from the sentence embedder.
     """
+    from osmabench_ros.maps.disk.storage import read_map, write_map
+    from osmabench_ros.maps.importers.pointcloud import read_label_set
+    from osmabench_ros.maps.labelling import label_by_features, read_text_features
+    from osmabench_ros.maps.summary import contents_of
+    from osmabench_ros.runs.evaluate.open_vocabulary import label_map
+
     if captions and (text_features or space):
         raise ConfigError('--captions labels without --text-features and --space; leave them out')
     check_folder(out)
@@ -183,10 +182,10 @@ def label(
 @app.command()
 def export(
     to: Annotated[
-        ExportFormat,
+        Literal['openlex3d', 'ply', 'pcd'],
         typer.Argument(
             help='openlex3d: points, features and index for its evaluation. ply, pcd: a point '
-            'cloud with label, instance and score, classes.json beside it, which '
+            'cloud with label, instance and score, and classes.json, which '
             '`osmabench map import pointcloud` reads again.'
         ),
     ],
@@ -194,16 +193,83 @@ def export(
     out: NewFolder,
 ) -> None:
     """Write a map as a folder that other programs read: OpenLex3D, PLY or PCD."""
+    from osmabench_ros.maps.disk.storage import read_map
+    from osmabench_ros.maps.export import export_openlex3d, export_point_cloud
+
     check_folder(out)
     semantic_map = read_map(directory)
-    if to is ExportFormat.OPENLEX3D:
+    if to == 'openlex3d':
         count = export_openlex3d(semantic_map, out)
         left_out = [f'{count} points without a feature'] if count else []
     else:
-        left_out = export_point_cloud(semantic_map, out, f'.{to.value}')
+        left_out = export_point_cloud(semantic_map, out, f'.{to}')
     typer.echo(f'wrote {out}' + (f'; left out: {", ".join(left_out)}' if left_out else ''))
 
 
-def _pose(path: Path) -> Pose:
-    with errors_as(ConfigError, f'{path} holds no rigid 4x4 matrix', ValueError):
-        return Pose.from_matrix(np.loadtxt(read_text(path, ConfigError).splitlines()))
+@app.command()
+@with_option_groups
+def evaluate(
+    directory: Directory,
+    ground_truth: Annotated[Path, typer.Option(help=GROUND_TRUTH_HELP)],
+    scoring: Scoring,
+) -> None:
+    """Score a map against the ground truth of its scene; needs no ROS.
+
+    The map of a bag is scored by osmabench bag evaluate.
+
+    Exits with 4 if a requirement of the configuration does not hold.
+    """
+    from osmabench_ros.reports.page.bag_page import write_map_page
+    from osmabench_ros.runs.evaluate.evaluation import EvaluationInputs
+    from osmabench_ros.runs.evaluate.map_evaluation import evaluate_map, unnamed_run
+
+    inputs = EvaluationInputs(
+        unnamed_run(scoring.seed),
+        directory,
+        ground_truth,
+        scoring.out,
+        scoring.questions,
+        scoring.device,
+        scoring.settings.text_features,
+        allow_partial=True,
+    )
+    with scoring.at_work() as progress:
+        report = evaluate_map(
+            inputs,
+            scoring.suites,
+            scoring.requirements,
+            replace=scoring.force,
+            progress=progress,
+        )
+        page = write_map_page(report, scoring.out)
+        scoring.record(directory, ground_truth, progress)
+    conclude(report, scoring.out / 'report.json', page)
+
+
+@app.command()
+def view(
+    directory: Annotated[
+        Path,
+        typer.Argument(metavar='DIR', help='Folder of a run, or of a map (with map.json).'),
+    ],
+    rerun: Annotated[Path, typer.Option(metavar='FILE.rrd', help='Recording to write.')],
+    ground_truth: Annotated[
+        Path | None,
+        typer.Option(help='For a map: ground truth of its scene, so that errors are shown.'),
+    ] = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """Write frames, path, map, scene graph and errors as a recording for Rerun; needs no ROS.
+
+    Look at it with `rerun FILE.rrd`.
+    """
+    from osmabench_ros.reports.rerun.rerun_export import record_map, record_run
+    from osmabench_ros.runs.run_on_disk import open_run
+
+    check_file(rerun, overwrite=overwrite)
+    with shown_progress() as progress:
+        if (directory / 'map.json').exists():
+            record_map(directory, ground_truth, rerun, progress, overwrite=overwrite)
+        else:
+            record_run(open_run(directory), rerun, progress, overwrite=overwrite)
+    typer.echo(rerun)

@@ -1,4 +1,4 @@
-"""Options shared by several commands, and option groups as one parameter of a command."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import dataclasses
 import functools
 import inspect
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from types import UnionType
-from typing import Annotated, Any, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from pydantic import BaseModel
 
-from osmabench_ros.base.settings import Named, Setting, settings_of
-from osmabench_ros.base.strict import validated
 from osmabench_ros.errors import ConfigError
+
+if TYPE_CHECKING:
+    from osmabench_ros.language.settings import ModelAccess
 
 
 def _checked(file: Path | None) -> Path | None:
@@ -27,14 +27,16 @@ def _checked(file: Path | None) -> Path | None:
     return file
 
 
+Config = Annotated[str, typer.Argument(help='YAML file, or a name in config/, e.g. demo.')]
 NewFolder = Annotated[
     Path, typer.Option('--out', help='Folder to write; must not exist, or be empty.')
 ]
-
 Overwrite = Annotated[
     bool, typer.Option('--overwrite', help='Replace a file that is there and not of a run.')
 ]
-
+SceneName = Annotated[str, typer.Option('--scene', help='Scene of a data set.')]
+Seed = Annotated[int, typer.Option('--seed', min=0, help='Seed of the apartment.')]
+AsJson = Annotated[bool, typer.Option('--json', help='Print JSON for programs.')]
 RerunFile = Annotated[
     Path | None,
     typer.Option(
@@ -44,6 +46,49 @@ RerunFile = Annotated[
         help='Also write a recording for the Rerun viewer; of several runs, one each.',
     ),
 ]
+_model_option = partial(typer.Option, rich_help_panel='Language model')
+DryRun = Annotated[
+    bool, _model_option('--dry-run', help='Print counts and expected cost; ask no model.')
+]
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelOptions:
+    """Options of language models; None leaves the default of `ModelAccess`."""
+
+    base_url: Annotated[str | None, _model_option(help='Address of your own server.')] = None
+    cache: Annotated[
+        Path | None, _model_option(help='Folder of kept replies; else ~/.cache/osmabench.')
+    ] = None
+    concurrency: Annotated[int | None, _model_option(help='Requests at a time; else 4.')] = None
+    max_tokens: Annotated[
+        int | None, _model_option(help='Stop before more tokens than these are used.')
+    ] = None
+    max_cost: Annotated[
+        float | None, _model_option(help='Stop before more than this is spent.')
+    ] = None
+    input_price: Annotated[float | None, _model_option(help='Price of a million tokens sent.')] = (
+        None
+    )
+    output_price: Annotated[
+        float | None, _model_option(help='Price of a million tokens received.')
+    ] = None
+    timeout_s: Annotated[
+        float | None, _model_option('--timeout', help='Longest wait for a reply, s; else 120.')
+    ] = None
+
+    @property
+    def access(self) -> ModelAccess:
+        """The checked settings."""
+        from osmabench_ros.base.strict import validated
+        from osmabench_ros.language.settings import ModelAccess
+
+        return validated(ModelAccess, given_of(**vars(self)), 'options')
+
+
+def given_of(**options: Any) -> dict[str, Any]:
+    """Return the options that were given."""
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def pair_of(text: str, sign: str, option: str, form: str) -> tuple[str, str]:
@@ -55,25 +100,27 @@ def pair_of(text: str, sign: str, option: str, form: str) -> tuple[str, str]:
 
 
 def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command an option for each field of the groups among its parameters.
+    """Give a command an option for each field of the dataclasses among its parameters.
 
-    A group is a dataclass whose fields are annotated with their options, or a pydantic model,
-    annotated with the option of each field that users may set, as `Named`. Typer reads options
-    from a signature: the one of the command, with each group replaced by its fields.
+    Typer reads options from a signature: the one of the command, with each dataclass replaced by
+    its fields, which are annotated with their options.
     """
-    groups: dict[str, tuple[list[str], Callable[..., Any]]] = {}
+    groups: dict[str, tuple[type, list[str]]] = {}
     options: list[inspect.Parameter] = []
     for parameter in inspect.signature(command, eval_str=True).parameters.values():
-        fields, make = _group_of(parameter.annotation)
-        if fields:
-            groups[parameter.name] = ([field.name for field in fields], make)
-        options += fields or [parameter]
+        kind = parameter.annotation
+        if not (isinstance(kind, type) and dataclasses.is_dataclass(kind)):
+            options.append(parameter)
+            continue
+        fields = inspect.signature(kind, eval_str=True).parameters
+        groups[parameter.name] = (kind, list(fields))
+        options += fields.values()
 
     @functools.wraps(command)
     def run(**values: Any) -> None:
         made = {
-            name: make(**{field: values.pop(field) for field in fields})
-            for name, (fields, make) in groups.items()
+            name: group(**{field: values.pop(field) for field in fields})
+            for name, (group, fields) in groups.items()
         }
         command(**values, **made)
 
@@ -82,59 +129,3 @@ def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
     run.__signature__ = signature  # type: ignore[attr-defined]
     run.__annotations__ = {name: p.annotation for name, p in signature.parameters.items()}
     return run
-
-
-def _group_of(kind: Any) -> tuple[list[inspect.Parameter], Callable[..., Any]]:
-    """Return the options of a parameter's group, and the function that makes its value."""
-    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
-        return list(inspect.signature(kind, eval_str=True).parameters.values()), kind
-    model, *metadata = get_args(kind) or (None,)
-    named = next((item for item in metadata if isinstance(item, Named)), None)
-    if model is None or named is None:
-        return [], dict
-    made: type[BaseModel] = named.changes or model
-    known = {item.name: item for item in settings_of(made)}
-    options = [
-        _parameter(known[field], option, made, named) for field, option in named.names.items()
-    ]
-
-    def make(**given: Any) -> Any:
-        there = {name: value for name, value in given.items() if value is not None}
-        return there if named.changes else validated(made, there, 'options')
-
-    return options, make
-
-
-def _parameter(
-    setting: Setting, option: str, model: type[BaseModel], named: Named
-) -> inspect.Parameter:
-    option = option.replace('_', '-')
-    names = f'--{option}/--no-{option}' if setting.default is True else f'--{option}'
-    text = setting.description
-    if setting.kind is list:
-        text += ' May be repeated.'
-    bounds: dict[str, Any] = {}
-    if setting.kind in (int, float):
-        bounds = {'min': setting.minimum, 'max': setting.maximum}
-    shown = typer.Option(names, help=text, rich_help_panel=named.panel or None, **bounds)
-    kind: Any = model.model_fields[setting.name].annotation
-    default = setting.default
-    if named.changes:
-        kind, default = kind | None, None
-    if setting.kind is list:
-        kind, default = list[_plain(get_args(kind)[0])] | None, None  # type: ignore[misc]
-    return inspect.Parameter(
-        setting.name,
-        inspect.Parameter.KEYWORD_ONLY,
-        default=default,
-        annotation=Annotated[_plain(kind), shown],
-    )
-
-
-def _plain(kind: Any) -> Any:
-    """Return a type without the metadata that only pydantic uses."""
-    if get_origin(kind) is Annotated:
-        return get_args(kind)[0]
-    if get_origin(kind) in (Union, UnionType):
-        return Union[tuple(map(_plain, get_args(kind)))]  # noqa: UP007 - made at run time
-    return kind

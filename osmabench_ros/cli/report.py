@@ -13,6 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from osmabench_ros.base.progress import shown_progress
+from osmabench_ros.cli.options import AsJson
 from osmabench_ros.errors import RunError
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ Folders = Annotated[
     list[Path], typer.Argument(metavar='OUT...', help='Folders of runs, or folders of those.')
 ]
 Folder = Annotated[Path, typer.Argument(metavar='OUT', help='Folder of the runs of a matrix.')]
-AsJson = Annotated[bool, typer.Option('--json', help='Print JSON for programs.')]
 
 STYLES = {
     'done': 'green',
@@ -112,7 +112,6 @@ def report(
 
     Nothing is run or scored. Exits as osmabench run does; runs without figures count as failed.
     """
-    from osmabench_ros.cli.run import exit_with_verdict
     from osmabench_ros.reports.rebuilding import rebuild_report
     from osmabench_ros.reports.terminal import print_report
 
@@ -120,7 +119,7 @@ def report(
     with shown_progress() as progress:
         made = rebuild_report(matrix, out, reference=reference, progress=progress)
     print_report(made, out or matrix.root, requirements=matrix.config.requirements)
-    exit_with_verdict(made)
+    made.check_verdict()
     if not made.passed:
         raise RunError('not every run has figures yet; osmabench status says which')
 

@@ -11,31 +11,37 @@ import typer
 
 from osmabench_ros.base.owned_folder import check_file
 from osmabench_ros.base.progress import shown_progress
-from osmabench_ros.cli.options import Overwrite, RerunFile
-from osmabench_ros.errors import ConfigError, RequirementError, RunError, needing
+from osmabench_ros.cli.options import Config, Overwrite, RerunFile
+from osmabench_ros.errors import ConfigError, needing
 
 if TYPE_CHECKING:
     from osmabench_ros.runs.config import MatrixConfig
-    from osmabench_ros.runs.results.report_model import MatrixReport
 
 Out = Annotated[Path, typer.Option(help='Folder that gets a folder of results a configuration.')]
 Fresh = Annotated[
     bool,
     typer.Option('--fresh', help='Start over; earlier results go to previous/ in their folder.'),
 ]
-Jobs = Annotated[
-    int | None,
-    typer.Option(min=1, help='Most runs at once; by default what cores and memory allow.'),
-]
 
 
 def run(
-    config: Annotated[str, typer.Argument(help='YAML file, or a name in config/, e.g. demo.')],
+    config: Config,
     out: Out = Path('runs'),
     fresh: Fresh = False,
     rerun: RerunFile = None,
     overwrite: Overwrite = False,
-    jobs: Jobs = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option(min=1, help='Most runs at once; by default what cores and memory allow.'),
+    ] = None,
+    speeds: Annotated[
+        str,
+        typer.Option(
+            metavar='1,2,4|auto',
+            help='Run in realtime at these speed factors instead, and find the fastest that each '
+            'mapper follows; auto: as `sweep:` of the configuration says.',
+        ),
+    ] = '',
     cluster: Annotated[
         str,
         typer.Option(
@@ -54,31 +60,36 @@ def run(
         bool,
         typer.Option('--dry-run', help='Print runs and language models asked; do nothing.'),
     ] = False,
-    scene: Annotated[
-        str, typer.Option('--scene', help='Take this scene in place of those of the file.')
-    ] = '',
+    scene: Annotated[str, typer.Option(help='Take this scene in place of those of the file.')] = (
+        ''
+    ),
 ) -> None:
     """Run a configuration: every scene under every condition with every mapper.
 
     A run that was cut off goes on where it stopped. Exits with 0 if and only if every stage
-    completed and every threshold under `requirements:` holds.
+    completed and every threshold under `requirements:` holds; with --speeds, if a speed was found
+    for every mapper.
     """
     from osmabench_ros.runs.config import load_config, with_scene
 
     settings = load_config(config)
     settings = with_scene(settings, scene, 0) if scene else settings
+    if cluster and jobs is not None:
+        raise ConfigError('--jobs is for this machine; with --cluster the nodes decide')
+    if upload and not cluster:
+        raise ConfigError('--upload is for runs on a --cluster')
+    if speeds and (rerun or jobs or cluster or dry_run):
+        raise ConfigError('--speeds goes without --rerun, --jobs, --cluster and --dry-run')
     if dry_run:
         from osmabench_ros.runs.dry_run import expected_work
 
         for line in expected_work(settings, out):
             typer.echo(line)
-        return
-    if cluster and jobs is not None:
-        raise ConfigError('--jobs is for this machine; with --cluster the nodes decide')
-    if upload and not cluster:
-        raise ConfigError('--upload is for runs on a --cluster')
-    nodes = {'address': cluster, 'tries': tries, 'upload': upload} if cluster else None
-    _run(settings, out, fresh, rerun, overwrite, jobs, nodes)
+    elif speeds:
+        _run_at_speeds(settings, speeds, out, fresh)
+    else:
+        nodes = {'address': cluster, 'tries': tries, 'upload': upload} if cluster else None
+        _run(settings, out, fresh, rerun, overwrite, jobs, nodes)
 
 
 def demo(
@@ -138,18 +149,21 @@ def _run(
             folders = [root / run_id for run_id in done]
             record_runs(folders, rerun, progress, overwrite=overwrite)
     print_report(report, root, requirements=config.requirements)
-    exit_with_verdict(report)
+    report.check_verdict()
 
 
-def exit_with_verdict(report: MatrixReport) -> None:
-    """Raise what a command ends with if a run did not complete, or a requirement does not hold."""
-    from osmabench_ros.runs.results.report_model import Status
+def _run_at_speeds(config: MatrixConfig, speeds: str, out: Path, fresh: bool) -> None:
+    with needs_ros():
+        from osmabench_ros.bringup.runner.sweep_runner import run_sweep, sweep_folder
+    from osmabench_ros.base.strict import validated
+    from osmabench_ros.reports.sweep import print_sweep
+    from osmabench_ros.runs.config import SweepConfig
 
-    failed = [item for item in report.runs if item.status is not Status.COMPLETE]
-    if failed:
-        reasons = '; '.join(f'{item.run_id} {item.status.value}: {item.error}' for item in failed)
-        raise RunError(f'{len(failed)} of {len(report.runs)} runs did not complete. {reasons}')
-    if report.failed_requirements:
-        raise RequirementError(
-            'requirements do not hold: ' + '; '.join(report.failed_requirements)
-        )
+    sweep = config.sweep
+    if speeds != 'auto':
+        given = {**sweep.model_dump(), 'speeds': speeds.split(',')}
+        sweep = validated(SweepConfig, given, f'--speeds {speeds}')
+    with shown_progress() as progress:
+        report = run_sweep(config, out, sweep, fresh=fresh, progress=progress)
+    print_sweep(report, sweep_folder(config, out))
+    report.check_verdict()

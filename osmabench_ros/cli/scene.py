@@ -1,31 +1,163 @@
-"""`osmabench scene`: looks at scenes."""
+"""`osmabench scene`: makes, imports, exports and checks scenes."""
 
 from __future__ import annotations
 
+from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from osmabench_ros.base.settings import Named
-from osmabench_ros.cli.options import Overwrite, with_option_groups
-from osmabench_ros.runs.config import SceneConfig
+from osmabench_ros.base.progress import shown_progress
+from osmabench_ros.cli.options import (
+    Config,
+    ModelOptions,
+    NewFolder,
+    Overwrite,
+    SceneName,
+    Seed,
+    with_option_groups,
+)
+from osmabench_ros.cli.vqa import print_spending
 
-app = typer.Typer(help='Check a scene, and show its objects with their ids.', no_args_is_help=True)
+app = typer.Typer(
+    name='scene', help='Make, import, export and check scenes.', no_args_is_help=True
+)
+
+Reference = Annotated[
+    str, typer.Argument(metavar='SCENE', help='Scene folder, data set, or "apartment".')
+]
+Model = Annotated[str, typer.Option(help='Language model, e.g. openai:gpt-4.1-mini.')]
+MoveAside = Annotated[
+    bool, typer.Option('--overwrite', help='Move what an earlier call wrote to OUT/previous.')
+]
 
 
-@app.callback()
-def scenes() -> None:
-    """Check a scene, and show its objects with their ids."""
+class Format(str, Enum):
+    """Storage format of sequences, as `OutputFormat`, which takes long to import."""
+
+    OSMA = 'osma'
+    SCANNET = 'scannet'
+    MCAP = 'mcap'
+
+
+@app.command('import')
+def import_(
+    source: Annotated[
+        str,
+        typer.Argument(
+            help='Mesh file (.glb, .gltf, .obj, .dae), world of Gazebo (.world, .sdf) or '
+            'USD, Habitat data set, scene folder, or "apartment".'
+        ),
+    ],
+    out: NewFolder,
+    models: Annotated[
+        list[Path] | None, typer.Option(help='Folder of Gazebo models; may be repeated.')
+    ] = None,
+    classes: Annotated[
+        Path | None, typer.Option(help='JSON: class names by pattern of names of models.')
+    ] = None,
+    label_set: Annotated[
+        str,
+        typer.Option(
+            metavar='apartment|FILE.json',
+            help='Known classes that guesses from the names of models are matched to by words.',
+        ),
+    ] = '',
+    collada_up: Annotated[
+        Literal['version', 'ignored', 'applied'],
+        typer.Option(
+            help='Whether up_axis turns Collada files; by the version of the SDF, ignored as in '
+            'Gazebo Classic, or applied as in new Gazebo.',
+        ),
+    ] = 'version',
+    textures: Annotated[
+        list[Path] | None,
+        typer.Option(help='Folder below which missing textures are searched.'),
+    ] = None,
+    skip_missing: Annotated[
+        bool, typer.Option('--skip-missing', help='Leave out what is missing, and list it.')
+    ] = False,
+    scene: SceneName = '',
+    seed: Seed = 0,
+    overwrite: MoveAside = False,
+) -> None:
+    """Import a scene into a folder of a glTF file and a manifest."""
+    from osmabench_ros.scenes.folder import MANIFEST
+    from osmabench_ros.scenes.importing import (
+        MESH_SUFFIXES,
+        import_scene,
+        read_class_patterns,
+        read_known_classes,
+    )
+    from osmabench_ros.scenes.worlds.parts import ColladaUp, WorldOptions
+
+    imported = import_scene(
+        source,
+        out,
+        world=WorldOptions(
+            models=tuple(models or ()),
+            classes=read_class_patterns(classes) if classes else {},
+            known_classes=read_known_classes(label_set) if label_set else (),
+            collada_up=ColladaUp(collada_up),
+            textures=tuple(textures or ()),
+            skip_missing=skip_missing,
+        ),
+        scene=scene,
+        seed=seed,
+        overwrite=overwrite,
+    )
+    triangles = sum(len(mesh.faces) for item in imported.objects for mesh in item.meshes)
+    typer.echo(
+        f'{out}: {len(imported.objects)} objects of {len(imported.label_set.classes)} classes, '
+        f'{triangles} triangles, {len(imported.lights)} lights'
+    )
+    typer.echo(imported.lamps_in_words)
+    if Path(source).suffix.lower() in MESH_SUFFIXES:
+        for item in imported.objects:
+            typer.echo(f'  {item.name}: {imported.class_name(item) or "no class"}')
+        typer.echo(
+            f'The classes are guesses from names. Correct them in {out / MANIFEST}, add rooms and '
+            f'lights there, look at it (osmabench scene check {out}), and run it: '
+            f'scenes: [{{reference: {out}}}]'
+        )
+    for text in imported.left_out:
+        typer.echo(f'left out: {text}')
 
 
 @app.command()
-@with_option_groups
+def export(
+    reference: Reference,
+    out: NewFolder,
+    scene: SceneName = '',
+    seed: Seed = 0,
+    overwrite: MoveAside = False,
+    changes: Annotated[
+        Path | None, typer.Option(help='YAML: what to change in the scene before.')
+    ] = None,
+) -> None:
+    """Export a scene as a Habitat scene data set."""
+    from osmabench_ros.base.owned_folder import Existing, check_folder
+    from osmabench_ros.base.strict import validated
+    from osmabench_ros.scenes.change_kinds import Changes
+    from osmabench_ros.scenes.loading import load_scene
+    from osmabench_ros.scenes.writing import write_habitat_dataset
+
+    check_folder(out, Existing.MOVE_ASIDE if overwrite else Existing.REFUSE)
+    made = validated(Changes, str(changes), str(changes)) if changes else ()
+    exported = load_scene(reference, scene=scene, seed=seed, changes=made)
+    config = write_habitat_dataset(exported, out, overwrite)
+    typer.echo(
+        f'{config}: {len(exported.objects)} objects, {len(exported.rooms)} rooms, '
+        f'{len(exported.lights)} lights'
+    )
+
+
+@app.command()
 def check(
-    reference: Annotated[
-        str, typer.Argument(metavar='SCENE', help='Scene folder, data set, or "apartment".')
-    ],
-    scene: Annotated[SceneConfig, Named('seed', scene='scene')],
+    reference: Reference,
+    scene: SceneName = '',
+    seed: Seed = 0,
     output: Annotated[Path, typer.Option('--output', '-o', help='Image to write.')] = Path(
         'scene.png'
     ),
@@ -39,7 +171,7 @@ def check(
     from osmabench_ros.scenes.loading import load_scene
     from osmabench_ros.simulation.views import storey_views, write_views
 
-    loaded = load_scene(reference, scene=scene.scene, seed=scene.seed)
+    loaded = load_scene(reference, scene=scene, seed=seed)
     write_views(storey_views(loaded), output, overwrite=overwrite)
     typer.echo(
         f'{loaded.dataset} {loaded.name}: {len(loaded.objects)} objects of '
@@ -47,7 +179,128 @@ def check(
         f'{len(loaded.lights)} lights'
     )
     typer.echo(loaded.lamps_in_words)
-    for what, things in doubtful_things(loaded).items():
-        named = ', '.join(f'{item.instance_id} {item.name}' for item in things)
-        typer.echo(f'{what}: {named}')
+    for doubt, objects in doubtful_things(loaded).items():
+        named = ', '.join(f'{item.instance_id} {item.name}' for item in objects)
+        typer.echo(f'{doubt}: {named}')
     typer.echo(f'wrote {output}')
+
+
+@app.command()
+def generate(
+    config: Config,
+    formats: Annotated[
+        list[Format], typer.Option('--format', help='May be repeated; one rendering serves all.')
+    ] = [Format.OSMA],  # noqa: B006
+    out: Annotated[
+        Path, typer.Option(help='Folder that gets FORMAT/CONDITION/SCENE folders.')
+    ] = Path('sequences'),
+    with_ground_truth: Annotated[
+        bool,
+        typer.Option('--ground-truth', help='Also make OUT/shared/SCENE/ground_truth.'),
+    ] = False,
+) -> None:
+    """Render the scenes of a configuration under its conditions into sequences on disk.
+
+    A sequence appears when it is complete. Call again after an interruption: complete ones are
+    kept. Nothing is overwritten.
+    """
+    from osmabench_ros.runs.config import load_config
+    from osmabench_ros.runs.prepare.generation import (
+        OutputFormat,
+        generate_ground_truth,
+        generate_sequences,
+    )
+
+    wanted = [OutputFormat(item.value) for item in formats]
+    with shown_progress() as progress:
+        loaded = load_config(config)
+        written = generate_sequences(loaded, wanted, out, progress)
+        if with_ground_truth:
+            written += generate_ground_truth(loaded, out, progress)
+    for item in written:
+        typer.echo(f'{item.directory}{" (kept)" if item.kept else ""}')
+
+
+@app.command()
+def ground_truth(
+    config: Config,
+    out: Annotated[Path, typer.Option(help='Folder that gets shared/SCENE/.')],
+) -> None:
+    """Make path, ground truth and questions of every scene of a configuration; needs no ROS."""
+    from osmabench_ros.runs.config import load_config
+    from osmabench_ros.runs.prepare.preparation import GROUND_TRUTH_FOLDER, Preparation
+
+    with shown_progress() as progress:
+        made = Preparation().prepare_all(load_config(config), out, progress)
+    for directory in made:
+        typer.echo(directory / GROUND_TRUTH_FOLDER)
+
+
+@app.command()
+@with_option_groups
+def prompts(
+    regime: Annotated[
+        Literal['furniture', 'manipuland'],
+        typer.Argument(help='Only furniture, or also a small object.'),
+    ],
+    options: ModelOptions,
+    model: Model,
+    out: NewFolder,
+    wanted: Annotated[int | None, typer.Option(min=1, help='Prompts to keep.')] = None,
+    raw: Annotated[int | None, typer.Option(min=1, help='Prompts to choose from.')] = None,
+    strict: Annotated[
+        bool, typer.Option('--strict', help='Filter by whole words; upstream looks within words.')
+    ] = False,
+    seed: Annotated[int, typer.Option(help='Seed of rooms and arrangements.')] = 42,
+) -> None:
+    """Let a model write prompts of a regime, filtered, without duplicates, to prompts.json."""
+    from osmabench_ros.language.embedding import SentenceEmbedder
+    from osmabench_ros.vqa.llm_generated.scene_prompts import PROMPTS, write_prompt_files
+
+    client = options.access.client_of(model)
+    with shown_progress() as progress:
+        pool = write_prompt_files(
+            client, regime, SentenceEmbedder(), out, wanted=wanted, raw=raw, seed=seed,
+            strict=strict, progress=progress,
+        )  # fmt: skip
+    typer.echo(f'{len(pool.kept)} prompts in {out / PROMPTS}, {len(pool.rejected)} rejected')
+    print_spending(client)
+
+
+@app.command()
+@with_option_groups
+def specify(
+    prompts_file: Annotated[
+        Path, typer.Argument(metavar='PROMPTS', help='prompts.json: texts by the names of scenes.')
+    ],
+    options: ModelOptions,
+    model: Model,
+    out: NewFolder,
+) -> None:
+    """Let a model turn prompts into specifications, NAME.yaml, which are scenes of a run."""
+    from osmabench_ros.vqa.llm_generated.scene_prompts import write_specifications
+
+    client = options.access.client_of(model)
+    count = write_specifications(client, prompts_file, out)
+    typer.echo(f'{count} specifications in {out}')
+    print_spending(client)
+
+
+@app.command()
+@with_option_groups
+def questions(
+    specifications: Annotated[Path, typer.Argument(help='Folder of specifications, *.yaml.')],
+    options: ModelOptions,
+    out: NewFolder,
+    model: Annotated[
+        str, typer.Option(help='Model that writes them from the prompts; else exactly by rule.')
+    ] = '',
+    seed: Annotated[int, typer.Option(help='Seed of the exact questions.')] = 0,
+) -> None:
+    """Write PromptGT questions of specifications as NAME_questions.json of OSMa-Bench++."""
+    from osmabench_ros.suites.promptgt.published import write_question_files
+
+    client = options.access.client_of(model) if model else None
+    counts = write_question_files(specifications, out, client, seed)
+    typer.echo(f'{sum(counts)} questions about {len(counts)} scenes in {out}')
+    print_spending(client)

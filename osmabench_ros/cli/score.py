@@ -1,4 +1,4 @@
-"""`osmabench score`: figures from saved intermediate results, such as published ones."""
+"""`osmabench score`: metrics from saved intermediate results, such as published ones."""
 
 from __future__ import annotations
 
@@ -7,54 +7,26 @@ import json
 import math
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
-from enum import Enum
+from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from osmabench_ros.base.progress import shown_progress
-from osmabench_ros.cli.options import with_option_groups
-from osmabench_ros.cli.score_trajectory import trajectory
-from osmabench_ros.cli.vqa import Access
-from osmabench_ros.errors import ConfigError
-from osmabench_ros.language.embedding import SentenceEmbedder
-from osmabench_ros.metrics.confusion import read_confusion_sets
-from osmabench_ros.metrics.record import Mode
-from osmabench_ros.metrics.segmentation import COMPAT_IGNORED, score_scenes
-from osmabench_ros.suites.cospace.published import cospace_scores, read_cospace
-from osmabench_ros.suites.grounding.published import (
-    read_expressions,
-    referit3d_scores,
-    scanrefer_scores,
-)
-from osmabench_ros.suites.hypo3d.published import hypo3d_scores, read_hypo3d
-from osmabench_ros.suites.promptgt.published import (
-    PROMPT,
-    STANDARD,
-    block_rows,
-    comparison_rows,
-)
-from osmabench_ros.suites.space3d.folder import SceneFolder
-from osmabench_ros.suites.space3d.scoring import Judges, score_folder
-from osmabench_ros.vqa.answer_table import AnswerRow, answer_table
-from osmabench_ros.vqa.published import read_saved_answers
+from osmabench_ros.cli.options import AsJson, ModelOptions, with_option_groups
+from osmabench_ros.errors import ConfigError, OsmabenchWarning
+
+if TYPE_CHECKING:
+    from osmabench_ros.metrics.trajectory_records import TrajectorySettings
+    from osmabench_ros.vqa.answer_table import AnswerRow
 
 app = typer.Typer(
-    help='Score saved results: confusion matrices, answers, trajectories.', no_args_is_help=True
-)
-app.command()(trajectory)
-
-
-class TableFormat(str, Enum):
-    """How a table is printed."""
-
-    CSV = 'csv'
-    JSON = 'json'
-
-
-Format = Annotated[TableFormat, typer.Option('--format', help='How to print the rows.')]
+    name='score', help='Score saved results: confusion matrices, answers, trajectories.',
+    no_args_is_help=True,
+)  # fmt: skip
+Format = Annotated[Literal['csv', 'json'], typer.Option('--format', help='How to print the rows.')]
 
 
 @app.command()
@@ -63,7 +35,7 @@ def confusion(
         list[Path],
         typer.Argument(help='.npz archives, published pickles, or folders of them at any depth.'),
     ],
-    table_format: Format = TableFormat.CSV,
+    table_format: Format = 'csv',
     ignore: Annotated[
         list[int] | None,
         typer.Option(help='Class id that is not scored; OSMa-Bench leaves out 0, "other".'),
@@ -77,6 +49,9 @@ def confusion(
     Prints miou, fmiou, macc and scene: a row for each scene, then "overall" (the summed matrix)
     and "overall_mean". With several sets of scenes a column names the set of a row.
     """
+    from osmabench_ros.metrics.confusion import read_confusion_sets
+    from osmabench_ros.metrics.segmentation import COMPAT_IGNORED, score_scenes
+
     sets = read_confusion_sets(files, together=together)
     ignored = COMPAT_IGNORED if ignore is None else tuple(ignore)
     rows: list[dict[str, Any]] = [
@@ -108,7 +83,7 @@ def answers(
             'scene_graph_answer and, if known, similar, scene and condition.'
         ),
     ],
-    table_format: Format = TableFormat.CSV,
+    table_format: Format = 'csv',
     reference: Annotated[
         str, typer.Option(help='Condition that paired changes of the pooled rows start from.')
     ] = '',
@@ -123,6 +98,9 @@ def answers(
     and condition, then pooled rows with an interval over scenes. With published files of several
     folders a column names the folder of a row.
     """
+    from osmabench_ros.vqa.answer_table import answer_table
+    from osmabench_ros.vqa.published import read_saved_answers
+
     table = answer_table(
         read_saved_answers(files), reference_condition=reference, baselines=baselines
     )
@@ -133,13 +111,16 @@ def answers(
 @app.command()
 def hypo3d(
     files: Annotated[list[Path], typer.Argument(help='JSON of Hypo3D with "predicted_answer".')],
-    table_format: Format = TableFormat.CSV,
+    table_format: Format = 'csv',
 ) -> None:
     """Score saved answers of Hypo3D by exact and partial match, as published and strictly.
 
     A row for all answers, then by kind of change and of question. "similarity" is the mean cosine
     of all-MiniLM-L6-v2, where that is installed.
     """
+    from osmabench_ros.language.embedding import SentenceEmbedder
+    from osmabench_ros.suites.hypo3d.published import hypo3d_scores, read_hypo3d
+
     embedder = SentenceEmbedder() if SentenceEmbedder.is_available() else None
     rows = [asdict(row) for row in hypo3d_scores(read_hypo3d(files), embedder)]
     _print_rows(rows, table_format)
@@ -150,13 +131,15 @@ def cospace(
     files: Annotated[
         list[Path], typer.Argument(help='JSON lines of CoSpace, with "pred" where answered.')
     ],
-    table_format: Format = TableFormat.CSV,
+    table_format: Format = 'csv',
 ) -> None:
     """Score predictions for CoSpace as published and strictly, a row a task and order of images.
 
     With several orders of a task a row "all" has them together: "accuracy" is ACC_q of the paper,
     "accuracy_pairs" its ACC_p. Annotations without predictions give the baselines alone.
     """
+    from osmabench_ros.suites.cospace.published import cospace_scores, read_cospace
+
     _print_rows([asdict(row) for row in cospace_scores(read_cospace(files))], table_format)
 
 
@@ -170,13 +153,19 @@ def grounding(
         Path | None,
         typer.Option(help='True boxes of ScanRefer, as in ScanRefer_filtered_test_gt_bbox.json.'),
     ] = None,
-    table_format: Format = TableFormat.CSV,
+    table_format: Format = 'csv',
 ) -> None:
     """Score predictions of visual grounding as published and strictly, by difficulty.
 
     Of ScanRefer Acc@0.25 and Acc@0.5, unique and multiple; of ReferIt3D the accuracy, easy and
     hard, by viewpoint or without.
     """
+    from osmabench_ros.suites.grounding.published import (
+        read_expressions,
+        referit3d_scores,
+        scanrefer_scores,
+    )
+
     if truth is not None:
         rows = scanrefer_scores(predictions, truth)
     else:
@@ -187,8 +176,8 @@ def grounding(
     _print_rows([asdict(row) for row in rows], table_format)
 
 
-def _print_rows(rows: Sequence[dict[str, Any]], table_format: TableFormat) -> None:
-    if table_format is TableFormat.JSON:
+def _print_rows(rows: Sequence[dict[str, Any]], table_format: str) -> None:
+    if table_format == 'json':
         typer.echo(json.dumps(rows, indent=1))
         return
     writer = csv.DictWriter(sys.stdout, list(rows[0]), lineterminator='\n')
@@ -226,21 +215,21 @@ def promptgt(
     long: Annotated[
         bool, typer.Option('--long', help='A row a block, with its counts, and no comparison.')
     ] = False,
-    table_format: Format = TableFormat.CSV,
+    table_format: Format = 'csv',
 ) -> None:
     """Compare answers to standard and to PromptGT questions as OSMa-Bench++ does.
 
     Answers without verdict stay in the denominator.
     """
+    from osmabench_ros.suites.promptgt.published import (
+        PROMPT,
+        STANDARD,
+        block_rows,
+        comparison_rows,
+    )
+
     blocks = block_rows(standard, STANDARD), block_rows(prompt, PROMPT)
     _print_rows([*blocks[0], *blocks[1]] if long else comparison_rows(*blocks), table_format)
-
-
-class Space3dMode(str, Enum):
-    """How answers to Space3D-Bench are graded."""
-
-    COMPAT = Mode.COMPAT.value
-    STRICT = Mode.STRICT.value
 
 
 @app.command()
@@ -250,13 +239,13 @@ def space3d(
         list[Path],
         typer.Argument(help='Scene folders of Space3D-Bench, each with its answers.json.'),
     ],
-    access: Access,
+    options: ModelOptions,
     answers_file: Annotated[
         Path | None, typer.Option('--answers', help='Answers elsewhere, of one scene.')
     ] = None,
     mode: Annotated[
-        Space3dMode, typer.Option(help='As published, or by rule first.')
-    ] = Space3dMode.STRICT,
+        Literal['compat', 'strict'], typer.Option(help='As published, or by rule first.')
+    ] = 'strict',
     judge: Annotated[str, typer.Option(help='Model that judges texts, e.g. openai:qwen3.')] = '',
     vision_judge: Annotated[
         str, typer.Option('--vision-judge', help='Model that judges by an image.')
@@ -269,22 +258,116 @@ def space3d(
 
     In compat models judge all answers; call again after an interruption to go on.
     """
+    from osmabench_ros.metrics.record import Mode
+    from osmabench_ros.suites.space3d.folder import SceneFolder
+    from osmabench_ros.suites.space3d.scoring import Judges, score_folder
+
     if answers_file is not None and len(folders) > 1:
         raise ConfigError('--answers is for one scene folder; score the others by themselves')
     scenes = [SceneFolder(path) for path in folders]
     if len({folder.scene for folder in scenes}) < len(scenes):
         raise ConfigError('two of the scene folders have one name; score them into two --out')
+    access = options.access
     clients = [access.client_of(name) if name else None for name in (judge, vision_judge)]
     with shown_progress() as progress:
         scores = [
             score_folder(
                 folder,
                 folder.answers(answers_file),
-                Mode(mode.value),
+                Mode(mode),
                 Judges(*clients),
                 out / folder.scene,
                 progress,
             )
             for folder in scenes
         ]
-    _print_rows([{**asdict(item), 'mode': item.mode.value} for item in scores], TableFormat.CSV)
+    _print_rows([{**asdict(item), 'mode': item.mode.value} for item in scores], 'csv')
+
+
+_NAMES = 'TUM file, or BAG:TOPIC; the topic may be /tf:PARENT.CHILD.'
+
+pose_option = partial(typer.Option, rich_help_panel='Trajectory')
+
+TrajectoryAlign = Annotated[
+    Literal['none', 'se3', 'sim3', 'origin'],
+    pose_option(help='Alignment of the poses before absolute errors (as in evo).'),
+]
+
+
+@dataclass(frozen=True)
+class PairingOptions:
+    """Which poses of two trajectories are compared."""
+
+    max_diff: Annotated[
+        float,
+        pose_option(
+            '--max-diff', min=0, help='Largest difference of stamps that belong together, seconds.'
+        ),
+    ] = 0.01
+    time_offset: Annotated[
+        float, pose_option(help="Seconds added to the stamps of the stack's poses.")
+    ] = 0.0
+    rpe_delta: Annotated[float, pose_option(help='Interval of relative errors.')] = 1.0
+    rpe_unit: Annotated[
+        Literal['frames', 'seconds', 'metres'], pose_option(help='Unit of that interval.')
+    ] = 'frames'
+    rpe_all_pairs: Annotated[
+        bool,
+        pose_option(
+            '--rpe-all-pairs', help='Relative errors over all pairs, not only consecutive ones.'
+        ),
+    ] = False
+
+    def settings(self, align: str) -> TrajectorySettings:
+        """Return how trajectories are compared."""
+        from osmabench_ros.metrics.trajectory import DeltaInterval, DeltaUnit, TrajectoryAlignment
+        from osmabench_ros.metrics.trajectory_records import TrajectorySettings
+
+        alignment = TrajectoryAlignment(align)
+        interval = DeltaInterval(self.rpe_delta, DeltaUnit(self.rpe_unit), self.rpe_all_pairs)
+        return TrajectorySettings(alignment, self.max_diff, self.time_offset, interval)
+
+
+@app.command()
+@with_option_groups
+def trajectory(
+    estimate: Annotated[str, typer.Argument(help=f"The stack's own poses: {_NAMES}")],
+    reference: Annotated[str, typer.Argument(help=f'True poses: {_NAMES}')],
+    pairing: PairingOptions,
+    align: TrajectoryAlign = 'se3',
+    out: Annotated[
+        Path | None, typer.Option(help='Folder that gets trajectory.json and trajectory.html.')
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Score a trajectory: absolute and relative pose errors by the conventions of evo.
+
+    Needs no ROS. Figures under "trajectory" are those of the poses as recorded, under
+    "trajectory@aligned" those after the alignment.
+    """
+    import warnings
+
+    from osmabench_ros.base.files import write_json
+    from osmabench_ros.base.owned_folder import claim_folder
+    from osmabench_ros.metrics.trajectory_records import score_trajectory
+    from osmabench_ros.reports.page.bag_page import write_trajectory_page
+    from osmabench_ros.reports.terminal import print_trajectory
+    from osmabench_ros.runs.prepare.recorded_trajectories import read_trajectory
+
+    settings = pairing.settings(align)
+    if out is not None:
+        claim_folder(out)
+    true, own = read_trajectory(reference), read_trajectory(estimate)
+    score = score_trajectory(true, own, settings)
+    for remark in score.remarks:
+        warnings.warn(remark, OsmabenchWarning, stacklevel=2)
+    figures = [record.to_json() for record in score.records]
+    if out is not None:
+        write_json(out / 'trajectory.json', figures)
+        page = write_trajectory_page(score, estimate, reference, out)
+    if as_json:
+        typer.echo(json.dumps(figures, indent=1))
+        return
+    print_trajectory(score)
+    if out is not None:
+        typer.echo(page)

@@ -1,41 +1,263 @@
-"""`osmabench vqa`: each stage of question answering alone, on a run directory."""
+"""`osmabench vqa`: each stage of question answering, on the folder of a run."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
-from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from osmabench_ros.base.progress import shown_progress
-from osmabench_ros.base.settings import Named
-from osmabench_ros.cli.options import with_option_groups
+from osmabench_ros.cli.options import DryRun, ModelOptions, with_option_groups
 from osmabench_ros.errors import ConfigError
-from osmabench_ros.language.client import CostEstimate, ModelClient
-from osmabench_ros.language.settings import ModelAccess, kept_replies
-from osmabench_ros.metrics.record import MetricRecord
-from osmabench_ros.runs.evaluate.questioned_map import questioned_map
-from osmabench_ros.runs.results.results_folder import undisturbed
-from osmabench_ros.vqa import stages
-from osmabench_ros.vqa.answering.answerer import parsed_reference
-from osmabench_ros.vqa.answering.language_model import DEFAULT_GRAPH_TOKENS
-from osmabench_ros.vqa.judging.agreement import JudgeCheck, check_judge, judged_answers
-from osmabench_ros.vqa.judging.language_model import LanguageModelJudge
-from osmabench_ros.vqa.llm_generated.pipeline import QuestionWriter, expected_requests
-from osmabench_ros.vqa.published import read_saved_answers
-from osmabench_ros.vqa.run_folder import RunFolder
-from osmabench_ros.vqa.scores import UNSERVED, common_accuracies
 
-_WIDTH, _OF_A_TERMINAL = 310, 80
+if TYPE_CHECKING:
+    from osmabench_ros.language.client import CostEstimate, ModelClient
+    from osmabench_ros.metrics.record import MetricRecord
+    from osmabench_ros.vqa.judging.agreement import JudgeCheck
+
+app = typer.Typer(
+    name='vqa', help='Generate, answer and judge questions about a run.', no_args_is_help=True
+)
+COLUMNS = 6
+"""Metrics of a table, so that it fits into 80 columns."""
+_OFFLINE = ('rule', 'deterministic', 'offline', '')
+"""Answering and judging without a model."""
+
+RunArgument = Annotated[Path, typer.Argument(help='Folder of a run, below its matrix.')]
+FolderOption = Annotated[
+    str, typer.Option('--folder', help='Folder of the stages in the run; the page shows "vqa".')
+]
+JudgeOption = Annotated[str, typer.Option('--judge', help='"deterministic", or a model.')]
 
 
-def print_estimate(estimate: CostEstimate) -> None:
-    """Print what requests would take."""
+@app.command()
+@with_option_groups
+def generate(
+    run: RunArgument,
+    options: ModelOptions,
+    dry_run: DryRun = False,
+    kind: Annotated[
+        Literal['exact', 'written'], typer.Option(help='From the graph, or by a model.')
+    ] = 'exact',
+    model: Annotated[str, typer.Option(help='e.g. gemini:gemini-2.5-flash, openai:qwen3')] = '',
+    count: Annotated[
+        int | None,
+        typer.Option(min=1, help='Exact questions wanted; else 184, or 5 an object if fewer.'),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Seed of the exact questions; else the scene's.")
+    ] = None,
+    every: Annotated[int, typer.Option(min=1, help='Write about every n-th kept frame.')] = 1,
+    novelty: Annotated[bool, typer.Option(help='Choose frames with a new pose instead.')] = False,
+    max_frames: Annotated[int, typer.Option(min=1, help='Frames at most.')] = 40,
+    folder: FolderOption = 'vqa',
+) -> None:
+    """Make the questions of a run's scene."""
+    from osmabench_ros.runs.results.results_folder import undisturbed
+    from osmabench_ros.vqa import stages
+    from osmabench_ros.vqa.run_folder import RunFolder
+
+    place = RunFolder(run, folder)
+    client = None
+    if kind == 'exact':
+        if dry_run:
+            typer.echo('exact questions need no request')
+            return
+        with undisturbed(place.folder):
+            chosen = place.seed if seed is None else seed
+            questions = stages.generate_exact(place, seed=chosen, count=count)
+    else:
+        client = _client(options, model, dry_run=dry_run)
+        if client is None:
+            raise ConfigError('written questions need --model, e.g. gemini:gemini-2.5-flash')
+        frames = stages.chosen_frames(place, every=every, novelty=novelty, most=max_frames)
+        if dry_run:
+            _print_estimate(stages.estimate_written(client, frames))
+            typer.echo(f'for {len(frames)} frames, if every question reaches the check')
+            return
+        with undisturbed(place.folder), shown_progress() as progress:
+            questions = stages.generate_written(place, client, frames, progress)
+    typer.echo(f'{len(questions)} questions in {place.folder}')
+    print_spending(client)
+
+
+@app.command()
+@with_option_groups
+def answer(
+    run: RunArgument,
+    options: ModelOptions,
+    dry_run: DryRun = False,
+    answerer: Annotated[
+        str, typer.Option(help='"rule", a model, or e.g. tools:MODEL, frames:MODEL.')
+    ] = 'rule',
+    compat: Annotated[bool, typer.Option(help='Prompts built as the published code does.')] = (
+        False
+    ),
+    without_map: Annotated[bool, typer.Option(help='Ask the model without any map.')] = False,
+    graph_tokens: Annotated[int, typer.Option(min=100, help='Budget for the graph.')] = 60_000,
+    folder: FolderOption = 'vqa',
+) -> None:
+    """Answer a run's questions from its recorded scene graph."""
+    from osmabench_ros.runs.evaluate.questioned_map import questioned_map
+    from osmabench_ros.runs.results.results_folder import undisturbed
+    from osmabench_ros.vqa import stages
+    from osmabench_ros.vqa.answering.answerer import parsed_reference
+    from osmabench_ros.vqa.run_folder import RunFolder
+    from osmabench_ros.vqa.scores import UNSERVED
+
+    place = RunFolder(run, folder)
+    shown = stages.AnswerOptions(compat, graph_tokens, without_map)
+    answerer = stages.RULE if answerer in _OFFLINE else answerer
+    client = _client(options, parsed_reference(answerer)[1], dry_run=dry_run)
+    if dry_run:
+        count = len(place.questions())
+        if client is None:
+            typer.echo(f'{count} questions by {answerer}: no request')
+            return
+        estimate = stages.estimate_answers(place, questioned_map(place), answerer, client, shown)
+        if estimate is None:
+            typer.echo(f'{count} questions; how many requests each takes depends on the replies')
+        else:
+            _print_estimate(estimate)
+        return
+    given = questioned_map(place)
+    with undisturbed(place.folder), shown_progress() as progress:
+        answers = stages.answer(place, given, answerer, client, shown, progress)
+    asked = [item for item in answers if item.note != UNSERVED]
+    silent = sum(item.value is None for item in asked)
+    typer.echo(f'{len(asked)} answers in {place.folder}, {silent} questions unanswered')
+    _print_unasked(len(answers) - len(asked))
+    print_spending(client)
+
+
+@app.command()
+@with_option_groups
+def judge(
+    run: RunArgument,
+    options: ModelOptions,
+    dry_run: DryRun = False,
+    judge_name: JudgeOption = 'deterministic',
+    folder: FolderOption = 'vqa',
+) -> None:
+    """Judge a run's answers."""
+    from osmabench_ros.runs.evaluate.questioned_map import questioned_map
+    from osmabench_ros.runs.results.results_folder import undisturbed
+    from osmabench_ros.vqa import stages
+    from osmabench_ros.vqa.run_folder import RunFolder
+    from osmabench_ros.vqa.scores import UNSERVED
+
+    place = RunFolder(run, folder)
+    client = _client(options, judge_name, dry_run=dry_run)
+    if dry_run:
+        _print_dry_judge(client, lambda asked: stages.estimate_verdicts(place, asked))
+        return
+    given = questioned_map(place)
+    with undisturbed(place.folder), shown_progress() as progress:
+        verdicts = stages.judge(place, given, client, progress)
+    asked = [item for item in verdicts if item.reason != UNSERVED]
+    right = sum(item.correct for item in asked)
+    typer.echo(f'{right} of {len(asked)} answers are right; verdicts in {place.folder}')
+    _print_unasked(len(verdicts) - len(asked))
+    print_spending(client)
+
+
+@app.command()
+def report(
+    runs: Annotated[list[Path], typer.Argument(help='Folders of runs, below their matrix.')],
+    compat: Annotated[bool, typer.Option(help='Leave out what the paper leaves out.')] = False,
+    folder: FolderOption = 'vqa',
+) -> None:
+    """Print the accuracies of verdicts, by category, with the baselines.
+
+    Of several runs also those over the questions that all of their maps can serve.
+    """
+    from osmabench_ros.runs.evaluate.questioned_map import questioned_map
+    from osmabench_ros.runs.results.results_folder import undisturbed
+    from osmabench_ros.vqa import stages
+    from osmabench_ros.vqa.run_folder import RunFolder
+    from osmabench_ros.vqa.scores import common_accuracies
+
+    scenes: dict[str, dict[RunFolder, list[MetricRecord]]] = defaultdict(dict)
+    for place in (RunFolder(run, folder) for run in runs):
+        with undisturbed(place.folder):
+            scores = stages.report(place, questioned_map(place), compat=compat)
+        scenes[place.scene][place] = scores
+    for compared in scenes.values():
+        common = common_accuracies(compared)
+        for place, scores in compared.items():
+            if len(runs) > 1:
+                typer.echo(place.directory)
+            _print_accuracies([*scores, *common[place]])
+            for line in stages.remarks(place):
+                typer.echo(line)
+
+
+@app.command()
+@with_option_groups
+def judge_check(
+    files: Annotated[
+        list[Path], typer.Argument(help='Saved answers with verdicts: files, or folders of them.')
+    ],
+    options: ModelOptions,
+    dry_run: DryRun = False,
+    judge_name: JudgeOption = 'deterministic',
+    list_doubtful: Annotated[
+        int, typer.Option(min=0, help='Doubtful published verdicts to list.')
+    ] = 20,
+) -> None:
+    """Compare a judge with published verdicts: agreement and Cohen's kappa, by category.
+
+    Exit code 1 if the judge rejects an answer that is equal to the right one.
+    """
+    from osmabench_ros.vqa import stages
+    from osmabench_ros.vqa.judging.agreement import check_judge, judged_answers
+    from osmabench_ros.vqa.judging.language_model import LanguageModelJudge
+    from osmabench_ros.vqa.published import read_saved_answers
+
+    client = _client(options, judge_name, dry_run=dry_run)
+    saved = read_saved_answers(files)
+    if dry_run:
+        pairs = judged_answers(saved)
+        _print_dry_judge(
+            client, lambda asked: asked.estimate(LanguageModelJudge(asked).requests(pairs))
+        )
+        return
+    with shown_progress() as progress:
+        check = check_judge(saved, stages.judge_of_free_text(client), progress)
+    _print_check(check, list_doubtful)
+    print_spending(client)
+    if check.equal_strings_rejected:
+        raise typer.Exit(1)
+
+
+def _client(options: ModelOptions, model: str, *, dry_run: bool) -> ModelClient | None:
+    if model in _OFFLINE:
+        return None
+    from osmabench_ros.language.settings import kept_replies
+
+    return options.access.client_of(kept_replies(model) if dry_run else model)
+
+
+def _print_unasked(count: int) -> None:
+    from osmabench_ros.vqa.scores import UNSERVED
+
+    if count:
+        typer.echo(f'{count} questions are {UNSERVED}')
+
+
+def _print_dry_judge(
+    client: ModelClient | None, estimate: Callable[[ModelClient], CostEstimate]
+) -> None:
+    if client is None:
+        typer.echo('the deterministic judge makes no request')
+    else:
+        _print_estimate(estimate(client))
+
+
+def _print_estimate(estimate: CostEstimate) -> None:
     typer.echo(
         f'{estimate.requests} requests, {estimate.cached} of them in the cache; about '
         f'{estimate.prompt_tokens} tokens to send, at most {estimate.most_output_tokens} to '
@@ -55,29 +277,43 @@ def print_spending(client: ModelClient | None) -> None:
     )
 
 
-def print_records(records: Sequence[MetricRecord]) -> None:
-    """Print accuracies in percent, a row a category."""
+def _print_accuracies(records: Sequence[MetricRecord]) -> None:
+    """Print accuracies in percent, a row for each category."""
+    from rich.table import Table
+
+    from osmabench_ros.reports.terminal import report_console
+
     parted = {record.metric for record in records if record.class_name}
     metrics = [m for m in dict.fromkeys(r.metric for r in records) if m in parted or not parted]
-    categories = list(dict.fromkeys(record.class_name for record in records))
-    named = max(map(len, (*categories, 'category')), default=0)
-    for shown in _side_by_side(metrics, _OF_A_TERMINAL - named - 6):
-        # Words of a name go below each other, so that more figures stand side by side.
+    rows: dict[str, dict[str, MetricRecord]] = defaultdict(dict)
+    for record in records:
+        rows[record.class_name][record.metric] = record
+    for start in range(0, len(metrics), COLUMNS):
         table = Table('category', 'n', box=None, pad_edge=False, header_style='bold')
+        shown = metrics[start : start + COLUMNS]
         for metric in shown:
-            table.add_column(metric.replace('_', ' '), justify='right', width=_needed(metric))
-        for category in categories:
-            own = {r.metric: r for r in records if r.class_name == category}
-            cells = [_cell(own.get(metric)) for metric in shown]
+            table.add_column(metric.replace('_', ' '), justify='right')
+        for category, own in rows.items():
+            cells = [_percent(own.get(metric)) for metric in shown]
             table.add_row(category or 'all', str(next(iter(own.values())).n), *cells)
-        _console().print(table)
+        report_console().print(table)
     for record in records:
         if parted and record.metric not in parted:
-            typer.echo(f'{record.metric}: {_cell(record)} of {record.n}')
+            typer.echo(f'{record.metric}: {_percent(record)} of {record.n}')
 
 
-def print_check(check: JudgeCheck, listed: int) -> None:
+def _percent(record: MetricRecord | None) -> str:
+    if record is None or record.value is None:
+        return 'n/a'
+    return f'{100 * record.value:.1f}'
+
+
+def _print_check(check: JudgeCheck, listed: int) -> None:
     """Print agreement and kappa by group, then some of the doubtful verdicts."""
+    from rich.table import Table
+
+    from osmabench_ros.reports.terminal import report_console
+
     table = Table('answers', 'n', 'agreement', 'kappa', f'{check.judge} yes', 'published yes')
     for row in check.rows:
         table.add_row(
@@ -88,7 +324,7 @@ def print_check(check: JudgeCheck, listed: int) -> None:
             f'{100 * row.judge_yes:.1f} %',
             f'{100 * row.published_yes:.1f} %',
         )
-    _console().print(table)
+    report_console().print(table)
     if check.unjudged:
         typer.echo(f'left out, without a published verdict: {check.unjudged}')
     typer.echo(f'equal strings rejected: {len(check.equal_strings_rejected)}')
@@ -101,281 +337,3 @@ def print_check(check: JudgeCheck, listed: int) -> None:
             f'  {item.question.scene} {item.condition}: "{item.question.text}" right '
             f'"{item.question.answer}", given "{item.answer.value}", verdict {verdict}: {fault}'
         )
-
-
-def _console() -> Console:
-    """Return a console; without a terminal no column is cut."""
-    console = Console()
-    return console if console.is_terminal else Console(width=_WIDTH)
-
-
-def _needed(metric: str) -> int:
-    return max(map(len, metric.split('_')))
-
-
-def _side_by_side(metrics: Sequence[str], width: int) -> list[list[str]]:
-    """Part figures into tables that are at most so many letters wide."""
-    tables: list[list[str]] = []
-    left = 0
-    for metric in metrics:
-        left -= _needed(metric) + 2
-        if not tables or left < 0:
-            tables.append([])
-            left = width - _needed(metric) - 2
-        tables[-1].append(metric)
-    return tables
-
-
-def _cell(record: MetricRecord | None) -> str:
-    if record is None or record.value is None:
-        return 'n/a'
-    return f'{100 * record.value:.1f}'
-
-
-app = typer.Typer(help='Generate, answer and judge questions about a run.', no_args_is_help=True)
-
-_LISTED_VERDICTS = 20
-_PANEL = 'Language model'
-_OFFLINE = ('rule', 'deterministic', 'offline', '')
-"""Answering and judging without a model."""
-
-
-class QuestionKind(str, Enum):
-    """Where questions come from."""
-
-    EXACT = 'exact'
-    WRITTEN = 'written'
-
-
-RunArgument = Annotated[Path, typer.Argument(help='Folder of a run, below its matrix.')]
-FolderOption = Annotated[
-    str, typer.Option('--folder', help='Folder of the stages in the run; the page shows "vqa".')
-]
-Access = Annotated[
-    ModelAccess,
-    Named(
-        *('base_url', 'cache', 'concurrency', 'max_tokens', 'max_cost'),
-        *('input_price', 'output_price'),
-        panel=_PANEL,
-        timeout_s='timeout',
-    ),
-]
-DryRun = Annotated[
-    bool,
-    typer.Option(
-        '--dry-run',
-        help='Print counts and expected cost; ask no model.',
-        rich_help_panel=_PANEL,
-    ),
-]
-JudgeOption = Annotated[str, typer.Option('--judge', help='"deterministic", or a model.')]
-
-
-@app.command()
-@with_option_groups
-def generate(
-    run: RunArgument,
-    access: Access,
-    dry_run: DryRun = False,
-    kind: Annotated[QuestionKind, typer.Option(help='From the graph, or by a model.')] = (
-        QuestionKind.EXACT
-    ),
-    model: Annotated[str, typer.Option(help='e.g. gemini:gemini-2.5-flash, openai:qwen3')] = '',
-    count: Annotated[
-        int | None,
-        typer.Option(min=1, help='Exact questions wanted; else 184, or 5 an object if fewer.'),
-    ] = None,
-    seed: Annotated[
-        int | None, typer.Option(help="Seed of the exact questions; else the scene's.")
-    ] = None,
-    every: Annotated[int, typer.Option(min=1, help='Write about every n-th kept frame.')] = 1,
-    novelty: Annotated[bool, typer.Option(help='Choose frames with a new pose instead.')] = False,
-    max_frames: Annotated[int, typer.Option(min=1, help='Frames at most.')] = 40,
-    folder: FolderOption = 'vqa',
-) -> None:
-    """Make the questions of a run's scene."""
-    place = RunFolder(run, folder)
-    if kind is QuestionKind.EXACT:
-        _generate_exact(place, count, seed, dry_run=dry_run)
-        return
-    client = _client(access, model, dry_run=dry_run)
-    if client is None:
-        raise ConfigError('written questions need --model, e.g. gemini:gemini-2.5-flash')
-    frames = stages.chosen_frames(place, every=every, novelty=novelty, most=max_frames)
-    if dry_run:
-        print_estimate(client.estimate(expected_requests(QuestionWriter(client), frames)))
-        typer.echo(f'for {len(frames)} frames, if every question reaches the check')
-        return
-    with undisturbed(place.folder), shown_progress() as progress:
-        questions = stages.generate_written(place, client, frames, progress)
-    typer.echo(f'{len(questions)} questions in {place.folder}')
-    print_spending(client)
-
-
-def _generate_exact(
-    place: RunFolder, count: int | None, seed: int | None, *, dry_run: bool
-) -> None:
-    if dry_run:
-        typer.echo('exact questions need no request')
-        return
-    chosen = place.seed if seed is None else seed
-    with undisturbed(place.folder):
-        questions = stages.generate_exact(place, seed=chosen, count=count)
-    typer.echo(f'{len(questions)} questions in {place.folder}')
-
-
-@app.command()
-@with_option_groups
-def answer(
-    run: RunArgument,
-    access: Access,
-    dry_run: DryRun = False,
-    answerer: Annotated[
-        str, typer.Option(help='"rule", a model, or e.g. tools:MODEL, frames:MODEL.')
-    ] = 'rule',
-    compat: Annotated[bool, typer.Option(help='Prompts built as the published code does.')] = (
-        False
-    ),
-    without_map: Annotated[bool, typer.Option(help='Ask the model without any map.')] = False,
-    graph_tokens: Annotated[int, typer.Option(min=100, help='Budget for the graph.')] = (
-        DEFAULT_GRAPH_TOKENS
-    ),
-    folder: FolderOption = 'vqa',
-) -> None:
-    """Answer a run's questions from its recorded scene graph."""
-    place = RunFolder(run, folder)
-    shown = stages.AnswerOptions(compat, graph_tokens, without_map)
-    answerer = stages.RULE if answerer in _OFFLINE else answerer
-    client = _client(access, parsed_reference(answerer)[1], dry_run=dry_run)
-    if dry_run:
-        _print_dry_answers(place, answerer, client, shown)
-        return
-    given = questioned_map(place)
-    with undisturbed(place.folder), shown_progress() as progress:
-        answers = stages.answer(place, given, answerer, client, shown, progress)
-    asked = [item for item in answers if item.note != UNSERVED]
-    silent = sum(item.value is None for item in asked)
-    typer.echo(
-        f'{len(asked)} answers in {place.folder}, {silent} questions unanswered'
-        f'{_not_asked(len(answers) - len(asked))}'
-    )
-    print_spending(client)
-
-
-def _client(access: ModelAccess, model: str, *, dry_run: bool) -> ModelClient | None:
-    if model in _OFFLINE:
-        return None
-    return access.client_of(kept_replies(model) if dry_run else model)
-
-
-def _not_asked(count: int) -> str:
-    return f'; {count} questions are {UNSERVED}' if count else ''
-
-
-def _print_dry_answers(
-    place: RunFolder, answerer: str, client: ModelClient | None, shown: stages.AnswerOptions
-) -> None:
-    count = len(place.questions())
-    if client is None:
-        typer.echo(f'{count} questions by {answerer}: no request')
-        return
-    given = questioned_map(place)
-    estimate = stages.estimate_answers(place, given, answerer, client, shown)
-    if estimate is None:
-        typer.echo(f'{count} questions; how many requests each takes depends on the replies')
-    else:
-        print_estimate(estimate)
-
-
-@app.command()
-@with_option_groups
-def judge(
-    run: RunArgument,
-    access: Access,
-    dry_run: DryRun = False,
-    judge_name: JudgeOption = 'deterministic',
-    folder: FolderOption = 'vqa',
-) -> None:
-    """Judge a run's answers."""
-    place = RunFolder(run, folder)
-    client = _client(access, judge_name, dry_run=dry_run)
-    if dry_run:
-        _print_dry_judge(client, lambda asked: stages.estimate_verdicts(place, asked))
-        return
-    given = questioned_map(place)
-    with undisturbed(place.folder), shown_progress() as progress:
-        verdicts = stages.judge(place, given, client, progress)
-    asked = [item for item in verdicts if item.reason != UNSERVED]
-    right = sum(item.correct for item in asked)
-    typer.echo(
-        f'{right} of {len(asked)} answers are right; verdicts in {place.folder}'
-        f'{_not_asked(len(verdicts) - len(asked))}'
-    )
-    print_spending(client)
-
-
-def _print_dry_judge(
-    client: ModelClient | None, estimate: Callable[[ModelClient], CostEstimate]
-) -> None:
-    if client is None:
-        typer.echo('the deterministic judge makes no request')
-    else:
-        print_estimate(estimate(client))
-
-
-@app.command()
-def report(
-    runs: Annotated[list[Path], typer.Argument(help='Folders of runs, below their matrix.')],
-    compat: Annotated[bool, typer.Option(help='Leave out what the paper leaves out.')] = False,
-    folder: FolderOption = 'vqa',
-) -> None:
-    """Print the accuracies of verdicts, by category, beside the baselines.
-
-    Of several runs also those over the questions that all of their maps can serve.
-    """
-    scenes: dict[str, dict[RunFolder, list[MetricRecord]]] = defaultdict(dict)
-    for place in (RunFolder(run, folder) for run in runs):
-        with undisturbed(place.folder):
-            scores = stages.report(place, questioned_map(place), compat=compat)
-        scenes[place.scene][place] = scores
-    for compared in scenes.values():
-        common = common_accuracies(compared)
-        for place, scores in compared.items():
-            if len(runs) > 1:
-                typer.echo(place.directory)
-            print_records([*scores, *common[place]])
-            for line in stages.remarks(place):
-                typer.echo(line)
-
-
-@app.command('judge-check')
-@with_option_groups
-def judge_check(
-    files: Annotated[
-        list[Path], typer.Argument(help='Saved answers with verdicts: files, or folders of them.')
-    ],
-    access: Access,
-    dry_run: DryRun = False,
-    judge_name: JudgeOption = 'deterministic',
-    list_doubtful: Annotated[
-        int, typer.Option(min=0, help='Doubtful published verdicts to list.')
-    ] = _LISTED_VERDICTS,
-) -> None:
-    """Compare a judge with published verdicts: agreement and Cohen's kappa, by category.
-
-    Exit code 1 if the judge rejects an answer that is equal to the right one.
-    """
-    client = _client(access, judge_name, dry_run=dry_run)
-    saved = read_saved_answers(files)
-    if dry_run:
-        pairs = judged_answers(saved)
-        _print_dry_judge(
-            client, lambda asked: asked.estimate(LanguageModelJudge(asked).requests(pairs))
-        )
-        return
-    with shown_progress() as progress:
-        check = check_judge(saved, stages.judge_of_free_text(client), progress)
-    print_check(check, list_doubtful)
-    print_spending(client)
-    if check.equal_strings_rejected:
-        raise typer.Exit(1)

@@ -10,6 +10,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from osmabench_ros.metrics.trajectory import TrajectoryAlignment
+from osmabench_ros.metrics.trajectory_records import ALIGNED, SUITE, TrajectoryScore
 from osmabench_ros.reports.cells import plain
 from osmabench_ros.reports.headline import HEADLINES, NOT_APPLICABLE, table_headlines
 from osmabench_ros.runs.config import PacingMode, Requirement
@@ -158,3 +160,23 @@ def _names(run: RunReport) -> tuple[str, str, str]:
     first = run.metrics[0]
     mapper = first.mapper if run.map_complete else f'{first.mapper} (partial)'
     return escape(first.scene), escape(first.condition), escape(mapper)
+
+
+def print_trajectory(score: TrajectoryScore) -> None:
+    """Print one row a figure: as recorded and aligned."""
+    kind = score.settings.alignment.value
+    table = Table(box=None, pad_edge=False, header_style='bold')
+    table.add_column('figure', no_wrap=True)
+    columns = {SUITE: 'as recorded'}
+    if score.settings.alignment is not TrajectoryAlignment.NONE:
+        columns[SUITE + ALIGNED] = f'aligned ({kind})'
+    for name in columns.values():
+        table.add_column(name, justify='right', no_wrap=True)
+    table.add_column('n', justify='right')
+    rows: dict[str, dict[str, str]] = {}
+    for record in score.records:
+        rows.setdefault(record.metric, {})[record.suite] = plain(record.value)
+    counts = {record.metric: str(record.n) for record in score.records}
+    for metric, cells in rows.items():
+        table.add_row(metric, *(cells.get(key, '') for key in columns), counts[metric])
+    report_console().print(table)

@@ -45,7 +45,7 @@ class RecordingConfig(RecordedTopics):
 
 
 class SweepConfig(Strict):
-    """Which speed factors `osmabench sweep` tries: those listed, or a search on a grid."""
+    """Which speed factors `osmabench run --speeds` tries: a list, or a search on a grid."""
 
     speeds: tuple[float, ...] = ()
     """Speed factors to try; () for a search."""

@@ -111,7 +111,7 @@ def check_for_runs(
         if item.source is Source.BAG:
             raise ConfigError(
                 f'a requirement names suite "{item.suite}", which a run does not have, only '
-                '`osmabench evaluate-bag`; put it in a configuration of its own for --config'
+                '`osmabench bag evaluate`; put it in a configuration of its own for --config'
             )
         if item.source is Source.GROWTH and not grows:
             raise ConfigError(

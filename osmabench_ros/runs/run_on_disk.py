@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from osmabench_ros.base.files import read_json
 from osmabench_ros.errors import RunError, errors_as
+from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.runs.config import MatrixConfig, parse_config
 from osmabench_ros.runs.identity import RunIdentity, SceneKey, Seeds, slug
 from osmabench_ros.runs.plan import RunPlan
@@ -124,3 +126,14 @@ def _known(part: str, items: Mapping[str, _Item], manifest: Path) -> _Item:
 
 def _unknown(part: str, manifest: Path) -> RunError:
     return RunError(f'{manifest} knows no "{part}"; the folder was renamed or belongs elsewhere')
+
+
+def with_origin_of_run(semantic_map: SemanticMap, folder: Path) -> SemanticMap:
+    """Return a map with scene and condition from the name of its run, if it names no scene."""
+    header = semantic_map.header
+    origin = header.provenance
+    if origin.scene or not is_run_name(folder.name):
+        return semantic_map
+    dataset, scene, condition, *_ = folder.name.split('.')
+    named = replace(origin, scene=f'{dataset} {scene}', condition=condition)
+    return replace(semantic_map, header=replace(header, provenance=named))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pydantic import Field
 
 from osmabench_ros.base.strict import Strict
+from osmabench_ros.errors import RequirementError, RunError
 from osmabench_ros.runs.results.report_model import Record, RunReport, Status
 from osmabench_ros.runs.results.timings import Measurements
 
@@ -118,7 +119,7 @@ class SweepSeries(Strict):
 
 
 class SweepReport(Strict):
-    """Results of `osmabench sweep`."""
+    """Results of `osmabench run --speeds`."""
 
     schema_name: str = SCHEMA
     name: str
@@ -127,6 +128,16 @@ class SweepReport(Strict):
     verdicts: tuple[str, ...] = ()
     versions: dict[str, str] = Field(default_factory=dict)
     hashes: dict[str, str] = Field(default_factory=dict)
+
+    def check_verdict(self) -> None:
+        """Raise RunError if a run failed, RequirementError if a mapper followed at no speed."""
+        points = [point for series in self.series for point in series.points if point.error]
+        if points:
+            failed = '; '.join(f'{point.run_id}: {point.error}' for point in points)
+            raise RunError(f'{len(points)} runs failed. {failed}')
+        lost = [f'{item.title}: {item.verdict}' for item in self.series if item.fastest is None]
+        if lost:
+            raise RequirementError('; '.join(lost))
 
 
 def point_of(speed_factor: float, report: RunReport, measured: Measurements | None) -> SweepPoint:

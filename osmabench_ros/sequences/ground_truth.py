@@ -255,7 +255,7 @@ def read_ground_truth(directory: Path) -> GroundTruth:
     if not path.is_file():
         raise SequenceError(
             f'{directory} holds no {DOCUMENT}; give the ground_truth folder of a scene, '
-            'in shared/ of a run or made by osmabench ground-truth'
+            'in shared/ of a run or made by osmabench scene ground-truth'
         )
     with naming_errors(directory, SequenceError):
         data = read_json(path, SequenceError)

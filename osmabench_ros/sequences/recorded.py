@@ -31,7 +31,7 @@ def names_of(sequence: RecordedSequence, path: Path) -> tuple[str, str]:
 
 
 def open_sequence(path: Path, reading: SequenceReading = AS_IN_THE_CONTRACT) -> RecordedSequence:
-    """Open what `osmabench generate` writes, or a sequence of OSMa-Bench or ScanNet, or a bag.
+    """Open a sequence of `osmabench scene generate`, OSMa-Bench or ScanNet, or a bag.
 
     `path` is a folder, or an .mcap or .db3 file; `reading` says how a bag is read whose topics are
     not those of the contract. Raises SequenceError, which names file and frame, if it is none or

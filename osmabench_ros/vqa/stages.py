@@ -40,6 +40,7 @@ from osmabench_ros.vqa.judging.language_model import LanguageModelJudge
 from osmabench_ros.vqa.llm_generated.pipeline import (
     FrameImage,
     QuestionWriter,
+    expected_requests,
     frames_at_interval,
     novel_frames,
     write_histogram,
@@ -80,6 +81,11 @@ def chosen_frames(run: RunFolder, *, every: int, novelty: bool, most: int) -> li
     known = [frame for frame in frames if frame.index < len(poses)]
     taken = novel_frames([poses[frame.index] for frame in known], most=most)
     return [known[i] for i in taken]
+
+
+def estimate_written(client: ModelClient, frames: Sequence[FrameImage]) -> CostEstimate:
+    """Return what questions about frames would take, if every one reaches the check."""
+    return client.estimate(expected_requests(QuestionWriter(client), frames))
 
 
 def generate_written(

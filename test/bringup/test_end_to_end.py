@@ -141,7 +141,6 @@ def test_the_mapper_of_the_readme_takes_part(
 def test_a_server_that_fails_makes_a_run_incomplete_and_the_next_run_goes_on_there(
     prepared: PreparedScenes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from osmabench_ros.cli.run import exit_with_verdict
     from osmabench_ros.errors import RunError
 
     monkeypatch.setenv('OPENAI_API_KEY', 'sk-of-the-test')
@@ -156,7 +155,7 @@ def test_a_server_that_fails_makes_a_run_incomplete_and_the_next_run_goes_on_the
         assert [item.status.value for item in report.runs] == ['incomplete']
         assert {item.suite for item in report.metrics} == {'map_geometry'}
         with pytest.raises(RunError, match='unanswered: 401 Unauthorized from http://127'):
-            exit_with_verdict(report)
+            report.check_verdict()
         page = (tmp_path / 'small' / 'report.html').read_text()
         assert 'unanswered: 401 Unauthorized' in page
         [map_file] = (tmp_path / 'small').glob('*/map/map.json')

@@ -1,6 +1,5 @@
 """The command where Python packages are missing, as before the README's pip line."""
 
-import io
 import os
 import signal
 import subprocess
@@ -8,13 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from rich.console import Console
+from typer.testing import CliRunner
 
 from osmabench_ros.base.configuration import version
+from osmabench_ros.bringup.doctor import preflight
 from osmabench_ros.bringup.doctor.preflight import Finding, Severity
-from osmabench_ros.cli import doctor
-from osmabench_ros.cli.vqa import print_records
-from osmabench_ros.metrics.record import MetricRecord
+from osmabench_ros.cli.main import app
 
 START = """
 import importlib.metadata, sys
@@ -34,7 +32,7 @@ main()
 
 @pytest.mark.parametrize(
     ('package', 'here', 'said'),
-    [('typer', '', 'typer>=0.12 (not installed)'), ('pydantic', '1.10.14', 'pydantic>=2.5 (1.10')],
+    [('typer', '', 'typer>=0.19 (not installed)'), ('pydantic', '1.10.14', 'pydantic>=2.5 (1.10')],
 )
 def test_what_pip_has_to_install_is_named(package: str, here: str, said: str) -> None:
     done = subprocess.run(
@@ -78,10 +76,8 @@ def test_a_run_and_its_nodes_start_without_any_extra(tmp_path: Path) -> None:
 def test_a_remedy_is_whole_on_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     remedy = "pip install 'osmabench_ros[metrics]' " + 'another-package-of-a-long-name ' * 8
     found = Finding('torch', Severity.ABSENT, 'x' * 120, remedy.strip())
-    console = Console(file=io.StringIO(), width=60)
-    monkeypatch.setattr(doctor, 'Console', lambda: console)
-    doctor._show([found], as_json=False)
-    text = console.file.getvalue()
+    monkeypatch.setattr(preflight, 'examine', lambda _: [found])
+    text = CliRunner().invoke(app, ['doctor'], env={'COLUMNS': '60'}).output
     assert f'torch: {remedy.strip()}\n' in text
     assert text.count('x') - remedy.count('x') == 120
 
@@ -93,7 +89,9 @@ def test_the_version_is_told() -> None:
     assert (done.returncode, done.stdout) == (0, f'osmabench_ros {version()}\n')
 
 
-@pytest.mark.parametrize('words', ['osmabench re', 'osmabench map im', 'osmabench run --dr'])
+@pytest.mark.parametrize(
+    'words', ['osmabench re', 'osmabench bag re', 'osmabench map im', 'osmabench run --dr']
+)
 def test_the_shell_completes_commands_and_options(words: str) -> None:
     asked = {'_OSMABENCH_COMPLETE': 'complete_bash', 'COMP_WORDS': words}
     asked['COMP_CWORD'] = str(words.count(' '))
@@ -107,8 +105,11 @@ def test_the_shell_completes_commands_and_options(words: str) -> None:
         text=True,
         check=False,
     )
-    expected = {'re': ['record', 'replay', 'report'], 'im': ['import'], '--dr': ['--dry-run']}
-    assert done.stdout.split() == expected[words.split()[-1]], done.stderr
+    expected = {
+        'osmabench re': ['report'], 'osmabench bag re': ['record', 'replay'],
+        'osmabench map im': ['import'], 'osmabench run --dr': ['--dry-run'],
+    }  # fmt: skip
+    assert done.stdout.split() == expected[words], done.stderr
 
 
 def test_an_interruption_is_told_before_the_clean_up() -> None:
@@ -131,23 +132,3 @@ main(app)
     assert done.returncode == 128 + signal.SIGINT
     lines = done.stderr.split('\n')
     assert lines.index('interrupted; ending what runs') < lines.index('cleaned up')
-
-
-def test_accuracies_fit_into_80_columns(capsys: pytest.CaptureFixture[str]) -> None:
-    metrics = ('accuracy', 'accuracy_answered', *(f'baseline_of_sort_{i}' for i in range(8)))
-    categories = ('', 'Manipulation Pre-condition', 'Existence-Negative')
-    values = {}
-    for category in categories:
-        for number, metric in enumerate(metrics):
-            values[category, metric] = 0.1 + number / 100 + len(category) / 1000
-    print_records(
-        [
-            MetricRecord('vqa', '', metric, category, value, n=184)
-            for (category, metric), value in values.items()
-        ]
-    )
-    text = capsys.readouterr().out
-    assert max(map(len, text.splitlines())) <= 80
-    assert sorted(word for word in text.split() if '.' in word) == sorted(
-        f'{100 * value:.1f}' for value in values.values()
-    )

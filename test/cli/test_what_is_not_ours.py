@@ -2,14 +2,13 @@
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
-import typer
 from support.benchmark_scripts import benchmark_script
+from support.commands import commands
 from support.users_files import fill, lost, snapshot
 from support.world.maps import sample_map
 from support.world.scenes import write_space3d_folder
@@ -32,14 +31,14 @@ FOLDERS = {
     'run': 'run IN/small.yaml --out OUT/.. --fresh',
     'run (on)': 'run IN/small.yaml --out OUT/..',
     'demo': 'demo --out OUT/.. --fresh',
-    'sweep': 'sweep IN/small.yaml --out OUT/.. --fresh',
-    'evaluate': 'evaluate IN/map --ground-truth IN/map --out OUT --force',
-    'evaluate-bag': 'evaluate-bag IN/bag --out OUT --force',
-    'generate': 'generate IN/small.yaml --out OUT --ground-truth',
-    'ground-truth': 'ground-truth IN/small.yaml --out OUT',
-    'record': 'record --out OUT --duration 1',
-    'import-scene': 'import-scene IN/a.world --out OUT --overwrite',
-    'export-scene': 'export-scene apartment --out OUT --overwrite',
+    'run (speeds)': 'run IN/small.yaml --speeds auto --out OUT/.. --fresh',
+    'map evaluate': 'map evaluate IN/map --ground-truth IN/map --out OUT --force',
+    'bag evaluate': 'bag evaluate IN/bag --out OUT --force',
+    'scene generate': 'scene generate IN/small.yaml --out OUT --ground-truth',
+    'scene ground-truth': 'scene ground-truth IN/small.yaml --out OUT',
+    'bag record': 'bag record --out OUT --duration 1',
+    'scene import': 'scene import IN/a.world --out OUT --overwrite',
+    'scene export': 'scene export apartment --out OUT --overwrite',
     'map import': 'map import pointcloud IN/map/cloud.ply --out OUT',
     'map label': 'map label IN/map --label-set IN/map/map.json --out OUT',
     'map export': 'map export ply IN/map --out OUT',
@@ -48,9 +47,9 @@ FOLDERS = {
     'compare': 'compare IN/runs IN/runs --out OUT',
     'score trajectory': 'score trajectory IN/a.tum IN/a.tum --out OUT',
     'score space3d': 'score space3d IN/rooms --out OUT/..',
-    'prompts write': 'prompts write furniture --model offline:m --out OUT',
-    'prompts specify': 'prompts specify IN/prompts.json --model offline:m --out OUT',
-    'prompts questions': 'prompts questions IN --out OUT',
+    'scene prompts': 'scene prompts furniture --model offline:m --out OUT',
+    'scene specify': 'scene specify IN/prompts.json --model offline:m --out OUT',
+    'scene questions': 'scene questions IN --out OUT',
     'vqa generate': f'vqa generate OUT/../{RUN} --folder ../OUTNAME',
     'vqa answer': f'vqa answer OUT/../{RUN} --folder ../OUTNAME',
     'vqa judge': f'vqa judge OUT/../{RUN} --folder ../OUTNAME',
@@ -58,7 +57,7 @@ FOLDERS = {
 }
 """Commands that write a folder; OUT is the folder of the user's."""
 NAMED = {
-    'run': 'small', 'run (on)': 'small', 'demo': 'demo', 'sweep': 'small_sweep',
+    'run': 'small', 'run (on)': 'small', 'demo': 'demo', 'run (speeds)': 'small_sweep',
     'score space3d': 'rooms',
 }  # fmt: skip
 SCRIPT = 'learn_prototypes'
@@ -66,10 +65,10 @@ FILES = {
     'conditions preview': 'conditions preview -o OUT',
     'scene check': 'scene check apartment -o OUT',
     SCRIPT: f'{SCRIPT} OUT --apartments 1',
-    'view': 'view IN/map --rerun OUT',
+    'map view': 'map view IN/map --rerun OUT',
 }
 READERS = {
-    'conditions list', 'map check', 'map info', 'map methods', 'replay', 'score answers',
+    'conditions list', 'map check', 'map info', 'map methods', 'bag replay', 'score answers',
     'score confusion', 'score cospace', 'score grounding', 'score hypo3d',
     'score promptgt', 'status', 'vqa judge-check',
 }  # fmt: skip
@@ -78,19 +77,9 @@ LOOKERS = {'doctor'}
 OUTPUTS = {'out', 'output', 'rerun', 'folder', 'fresh', 'overwrite'}
 
 
-def commands(group: Any, above: str = '') -> Iterator[tuple[str, Any]]:
-    for name, command in group.commands.items():
-        full = f'{above} {name}'.strip()
-        command = getattr(command, 'loaded', command)
-        if hasattr(command, 'commands'):
-            yield from commands(command, full)
-        else:
-            yield full, command
-
-
 def test_every_command_is_in_the_table() -> None:
     known = {name.partition(' (')[0] for name in (*FOLDERS, *FILES)} - {SCRIPT}
-    found = dict(commands(typer.main.get_command(app)))
+    found = commands()
     assert found.keys() == known | READERS | LOOKERS
     for name in READERS:
         assert not OUTPUTS & {parameter.name for parameter in found[name].params}
@@ -157,9 +146,9 @@ PLACES: list[tuple[str, Callable[[Path], Path]]] = [
     *((name, direct) for name in FOLDERS),
     ('run', linked),
     ('demo', without_folder),
-    ('record', dangling),
+    ('bag record', dangling),
     ('report', linked),
-    ('evaluate-bag', without_folder),
+    ('bag evaluate', without_folder),
     ('map import', dangling),
 ]
 
@@ -190,8 +179,8 @@ def test_a_folder_that_is_not_ours_is_refused_and_untouched(
         ('scene check', 'photos', ' --overwrite'),
         (SCRIPT, 'diary', ''),
         (SCRIPT, 'src', ' --overwrite'),
-        ('view', 'notes.txt', ''),
-        ('view', 'nowhere', ' --overwrite'),
+        ('map view', 'notes.txt', ''),
+        ('map view', 'nowhere', ' --overwrite'),
     ],
 )
 def test_a_file_that_is_not_ours_is_refused_and_untouched(
@@ -209,8 +198,8 @@ def test_a_file_that_is_not_ours_is_refused_and_untouched(
 @pytest.mark.parametrize(
     ('name', 'moment'),
     [
-        ('import-scene', 0),
-        ('import-scene', 1),
+        ('scene import', 0),
+        ('scene import', 1),
         ('map export', None),
         ('score trajectory', 1),
     ],

@@ -163,7 +163,7 @@ def test_the_bags_hold_what_the_stack_published(
         for topic in (MAP_TOPIC, ''):
             out = tmp_path / f'{name}{topic.replace("/", "_")}'
             osmabench(
-                'evaluate-bag', str(bag), '--map-topic', topic,
+                'bag', 'evaluate', str(bag), '--map-topic', topic,
                 '--ground-truth', str(shared / 'ground_truth'), '--out', str(out), cwd=tmp_path,
             )  # fmt: skip
             assert figures(out / 'report.json') == figures(run / 'report.json')

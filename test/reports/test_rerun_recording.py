@@ -50,7 +50,7 @@ def colors(entity: dict[str, list[Any]], kind: str) -> set[tuple[int, ...]]:
 def entities(matrix: Matrix, tmp_path_factory: pytest.TempPathFactory):
     pytest.importorskip('rerun', reason="rerun is not installed; pip install '.[rerun]'")
     file = tmp_path_factory.mktemp('rerun') / 'new' / 'run.rrd'
-    arguments = ['view', str(matrix.plans[RECORDED].directory), '--rerun', str(file)]
+    arguments = ['map', 'view', str(matrix.plans[RECORDED].directory), '--rerun', str(file)]
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0, result.output
     assert [item.name for item in file.parent.iterdir()] == ['run.rrd']
@@ -112,7 +112,7 @@ def test_a_map_alone_is_recorded_without_errors(matrix: Matrix, tmp_path: Path):
     pytest.importorskip('rerun', reason="rerun is not installed; pip install '.[rerun]'")
     file = tmp_path / 'map.rrd'
     directory = matrix.plans[RECORDED].map_directory
-    result = CliRunner().invoke(app, ['view', str(directory), '--rerun', str(file)])
+    result = CliRunner().invoke(app, ['map', 'view', str(directory), '--rerun', str(file)])
     assert result.exit_code == 0, result.output
     found = read(file)
     assert '/world/map/class' in found
@@ -150,7 +150,7 @@ def test_an_evaluation_writes_one_too(matrix: Matrix, tmp_path: Path):
     truth = plan.shared_directory / GROUND_TRUTH_FOLDER
     arguments = [plan.map_directory, '--ground-truth', truth, '--suite', 'osma_segmentation']
     arguments += ['--out', tmp_path / 'out', '--rerun', file, '--device', 'cpu']
-    result = CliRunner().invoke(app, ['evaluate', *map(str, arguments)])
+    result = CliRunner().invoke(app, ['map', 'evaluate', *map(str, arguments)])
     assert result.exit_code == 0, result.output
     assert '/world/map/errors' in read(file)
 
@@ -165,7 +165,7 @@ def test_several_runs_get_a_file_each(matrix: Matrix, tmp_path: Path):
 
 def test_the_verbs_ask_for_rerun_before_they_start(matrix: Matrix, tmp_path: Path, monkeypatch):
     monkeypatch.setitem(sys.modules, 'rerun', None)
-    for verb in (['run', 'demo'], ['evaluate', 'nowhere', '--ground-truth', 'nowhere']):
+    for verb in (['run', 'demo'], ['map', 'evaluate', 'nowhere', '--ground-truth', 'nowhere']):
         out = ['--out', str(tmp_path / 'out'), '--rerun', 'x.rrd']
         result = CliRunner().invoke(app, [*verb, *out])
         assert isinstance(result.exception, MissingDependencyError), result.output

@@ -171,7 +171,7 @@ def test_warns_of_a_condition_that_changes_nothing(tmp_path: Path) -> None:
 def test_on_the_command_line(tmp_path: Path) -> None:
     file = tmp_path / 'room.yaml'
     file.write_text(configuration(conditions=['baseline']).model_dump_json())
-    arguments = ['generate', str(file), '--format', 'scannet', '--format', 'mcap']
+    arguments = ['scene', 'generate', str(file), '--format', 'scannet', '--format', 'mcap']
     first = CliRunner().invoke(app, [*arguments, '--out', str(tmp_path / 'out')])
     assert first.exit_code == 0, first.output
     folders = [str(tmp_path / 'out' / form / 'baseline' / NAME) for form in ('scannet', 'mcap')]

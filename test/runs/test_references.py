@@ -63,7 +63,7 @@ def test_a_run_on_one_of_several_paths_leads_to_that(name, document, tmp_path: P
 
 def test_a_folder_without_ground_truth_is_named(tmp_path: Path) -> None:
     folder = run_folder(tmp_path, {'metrics': []}, 'report.json')
-    with pytest.raises(ConfigError, match='none of these exists: .*osmabench ground-truth'):
+    with pytest.raises(ConfigError, match='none of these exists: .*osmabench scene ground-truth'):
         run_reference(folder)
 
 

@@ -9,7 +9,7 @@ from support.world.scenes import CAMERA, LABELS, box_object, camera_at, room_sce
 
 from osmabench_ros.base.strict import validated
 from osmabench_ros.bringup.spec.definition import bridge_settings
-from osmabench_ros.cli.import_scene import export_scene
+from osmabench_ros.cli.scene import export as export_scene
 from osmabench_ros.errors import ConfigError, OsmabenchError, SceneError
 from osmabench_ros.ros.node.settings import BridgeSettings
 from osmabench_ros.runs.config import MatrixConfig, SceneConfig

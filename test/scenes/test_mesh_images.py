@@ -141,7 +141,9 @@ def test_import_of_a_scene_folder(tmp_path: Path) -> None:
         json.dumps({'name': 'n', 'file': 'r.glb', 'nodes': {'corner': {'class': 'wall'}}})
     )
     write_glb(folder / 'r.glb', PNG[:200], name='wall paper')
-    result = CliRunner().invoke(app, ['import-scene', str(folder), '--out', str(tmp_path / 'out')])
+    result = CliRunner().invoke(
+        app, ['scene', 'import', str(folder), '--out', str(tmp_path / 'out')]
+    )
     assert isinstance(result.exception, SceneError)
     assert 'r.glb: texture "wall paper" cannot be decoded' in str(result.exception)
     assert not (tmp_path / 'out').exists()
@@ -155,7 +157,7 @@ def test_import_of_a_gazebo_world(tmp_path: Path) -> None:
         '</sdf>'
     )
     result = CliRunner().invoke(
-        app, ['import-scene', str(tmp_path / 'w.sdf'), '--out', str(tmp_path / 'out')]
+        app, ['scene', 'import', str(tmp_path / 'w.sdf'), '--out', str(tmp_path / 'out')]
     )
     assert isinstance(result.exception, SceneError)
     text = str(result.exception)

@@ -130,6 +130,8 @@ def replay(
     log: Callable[[str], None],
 ) -> int:
     """Play a bag to its end, or until Ctrl-C; return how many messages were played."""
+    # The player and who watches it must speak through the same transports.
+    os.environ.update(transport_environment())
     arguments = ['-p', 'autostart:=true', '--log-level', 'warn']
     arguments += [item for rule in remap for item in ('-r', rule)]
     node = NodeSpec(BAG_PLAYER, 'bag_player_node', settings)

@@ -337,7 +337,7 @@ def map_of_graph(message: Any, graph: SceneGraph, options: TopicOptions) -> Sema
     elif set(ids) != {UNLABELLED}:
         raise ContractError(
             'objects have class ids, but no node published label_info; publish it, or leave '
-            f'class_id at {UNLABELLED}; of a bag, evaluate-bag takes --labels'
+            f'class_id at {UNLABELLED}; of a bag, bag evaluate takes --labels'
         )
     header = options.header(message.header)
     method = message.method or options.method or message.participant or 'unknown'

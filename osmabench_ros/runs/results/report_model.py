@@ -8,6 +8,7 @@ from enum import Enum
 from pydantic import Field
 
 from osmabench_ros.base.strict import Strict
+from osmabench_ros.errors import RequirementError, RunError
 from osmabench_ros.maps.semantic_map import MapHeader
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.runs.config import Requirement
@@ -85,6 +86,10 @@ class RunReport(Strict):
     remarks: tuple[str, ...] = ()
     """What a reader has to know, such as why the map is partial."""
 
+    def check_requirements(self) -> None:
+        """Raise RequirementError if a requirement does not hold."""
+        _raise_for(self.failed_requirements)
+
 
 class MatrixReport(Strict):
     """The result of a matrix."""
@@ -108,6 +113,21 @@ class MatrixReport(Strict):
         if not self.passed:
             return 'failed'
         return 'passed' if requirements else 'complete'
+
+    def check_verdict(self) -> None:
+        """Raise RunError if a run did not complete, RequirementError as `RunReport`."""
+        failed = [item for item in self.runs if item.status is not Status.COMPLETE]
+        if failed:
+            reasons = '; '.join(
+                f'{item.run_id} {item.status.value}: {item.error}' for item in failed
+            )
+            raise RunError(f'{len(failed)} of {len(self.runs)} runs did not complete. {reasons}')
+        _raise_for(self.failed_requirements)
+
+
+def _raise_for(failed_requirements: Sequence[str]) -> None:
+    if failed_requirements:
+        raise RequirementError('requirements do not hold: ' + '; '.join(failed_requirements))
 
 
 def map_remarks(header: MapHeader) -> tuple[str, ...]:

@@ -1,1 +1,1 @@
-"""Worlds of other simulators, for `osmabench import-scene`."""
+"""Worlds of other simulators, for `osmabench scene import`."""

@@ -10,10 +10,14 @@ from typing import Any
 from pydantic import Field
 
 from osmabench_ros.base.documents import read_json
-from osmabench_ros.base.files import write_json
+from osmabench_ros.base.files import atomic_directory, write_json
+from osmabench_ros.base.owned_folder import check_folder
 from osmabench_ros.base.strict import validated
-from osmabench_ros.errors import QuestionError
-from osmabench_ros.vqa.exact.prompt_ground_truth import SUITE
+from osmabench_ros.errors import ConfigError, QuestionError
+from osmabench_ros.language.client import ModelClient
+from osmabench_ros.scenes.specification import read_specification
+from osmabench_ros.vqa.exact.prompt_ground_truth import SUITE, promptgt_questions
+from osmabench_ros.vqa.llm_generated.scene_prompts import promptgt_by_model
 from osmabench_ros.vqa.published import RIGHT, VERDICT_KEYS, PublishedRow, answer_type_of
 from osmabench_ros.vqa.questions import PromptCategory, Question, question_id
 
@@ -85,6 +89,27 @@ def write_questions(path: Path, scene: str, questions: Sequence[Question]) -> No
         for item in questions
     ]  # fmt: skip
     write_json(path, {'scene_name': scene, 'parameters': [{'frame': FRAME, 'qa': said}]})
+
+
+def write_question_files(
+    specifications: Path, out: Path, client: ModelClient | None, seed: int
+) -> list[int]:
+    """Write the questions of each specification, exact ones or by a model; return the counts."""
+    check_folder(out)
+    files = sorted(specifications.glob('*.yaml'))
+    if not files:
+        raise ConfigError(f'{specifications} holds no *.yaml; make them with scene specify')
+    counts = []
+    with atomic_directory(out) as draft:
+        for wanted in map(read_specification, files):
+            name = wanted.name
+            if client is None:
+                made = promptgt_questions(wanted, scene=name, seed=seed)
+            else:
+                made = promptgt_by_model(client, wanted.prompt, name)
+            write_questions(draft / f'{name}_questions.json', name, made)
+            counts.append(len(made))
+    return counts
 
 
 Place = tuple[str, str, str]

@@ -6,18 +6,24 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import yaml
 from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 
+from osmabench_ros.base.documents import read_json
+from osmabench_ros.base.files import atomic_directory, write_json, write_text
 from osmabench_ros.base.progress import Progress, silent
 from osmabench_ros.base.strict import Strict, validated
-from osmabench_ros.errors import LanguageModelError
+from osmabench_ros.errors import ConfigError, LanguageModelError
 from osmabench_ros.language.client import ModelClient
 from osmabench_ros.language.embedding import TextEmbedder
 from osmabench_ros.language.model import ModelRequest
 from osmabench_ros.language.prompts import load_prompt
+from osmabench_ros.scenes.apartment.specified import builders
 from osmabench_ros.scenes.specification import (
     RoomSpecification,
     SceneSpecification,
@@ -28,6 +34,7 @@ from osmabench_ros.vqa.published import answer_type_of
 from osmabench_ros.vqa.questions import PromptCategory, Question, question_id
 from osmabench_ros.vqa.schemas import WrittenQuestions, parse, schema
 
+PROMPTS, REJECTED = 'prompts.json', 'rejected.json'
 NEAR_DUPLICATE = 0.9
 """Cosine of two prompts from which the later one is left out."""
 
@@ -184,6 +191,19 @@ def write_prompts(
     return PromptPool(tuple(texts[kept[row]] for row in spread), tuple(rejected))
 
 
+def write_prompt_files(
+    client: ModelClient, name: str, embedder: TextEmbedder, out: Path, **options: Any
+) -> PromptPool:
+    """Write the prompts of `write_prompts` by names of scenes, and those rejected, to a folder."""
+    with atomic_directory(out) as draft:
+        pool = write_prompts(client, name, embedder, **options)
+        named = {f'{name}_{i:04d}': text for i, text in enumerate(pool.kept, start=1)}
+        write_json(draft / PROMPTS, named)
+        rejected = [{'prompt': text, 'reasons': list(why)} for text, why in pool.rejected]
+        write_json(draft / REJECTED, rejected)
+    return pool
+
+
 class _Rooms(Strict):
     rooms: tuple[RoomSpecification, ...] = Field(min_length=1)
 
@@ -208,6 +228,22 @@ def specification_of(
         name=name, prompt=text, rooms=parse(_Rooms, reply).rooms
     )
     return client.ask(request, read)
+
+
+def write_specifications(client: ModelClient, prompts: Path, out: Path) -> int:
+    """Write a specification for each prompt of a file, NAME.yaml; return how many."""
+    texts = validated(dict[str, str], read_json(prompts, ConfigError), str(prompts))
+    with atomic_directory(out) as draft:
+        for name, text in texts.items():
+            made = specification_of(client, text, name, sorted(builders()))
+            write_text(draft / f'{made.name}.yaml', specification_text(made))
+    return len(texts)
+
+
+def specification_text(wanted: SceneSpecification) -> str:
+    """Return a specification as YAML."""
+    data = wanted.model_dump(mode='json', by_alias=True, exclude_defaults=True)
+    return str(yaml.safe_dump(data, sort_keys=False, allow_unicode=True))
 
 
 def promptgt_by_model(client: ModelClient, text: str, scene: str) -> list[Question]:

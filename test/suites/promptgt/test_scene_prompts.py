@@ -152,7 +152,7 @@ def test_commands_lead_from_prompts_to_scenes_and_questions(server, tmp_path, mo
         ['questions', specs, '--out', exact],
         ['questions', specs, '--out', by_model, *model],
     ):
-        done = CliRunner().invoke(app, ['prompts', *call])
+        done = CliRunner().invoke(app, ['scene', *call])
         assert done.exit_code == 0, done.output
         assert 'sk-secret' not in done.output
     file = tmp_path / 'specs' / 'office_1.yaml'

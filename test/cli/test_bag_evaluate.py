@@ -45,7 +45,7 @@ POSE = [*WORLD_TO_MAP.translation.tolist(), *WORLD_TO_MAP.quaternion.tolist()]
 
 
 def evaluate(bag: Path, out: Path, *options: object) -> Result:
-    words = ['evaluate-bag', bag, '--out', out, '--device', 'cpu', *options]
+    words = ['bag', 'evaluate', bag, '--out', out, '--device', 'cpu', *options]
     result = CliRunner().invoke(app, list(map(str, words)))
     if result.exception and not isinstance(result.exception, SystemExit):
         raise result.exception
@@ -313,7 +313,7 @@ def test_requirements_hold_or_the_exit_code_tells(truth: Path, tmp_path: Path) -
 
 
 def test_options_of_bags_are_refused_without_one(truth: Path, tmp_path: Path) -> None:
-    words = ['evaluate', 'map', '--ground-truth', str(truth), '--align', 'icp']
+    words = ['map', 'evaluate', 'map', '--ground-truth', str(truth), '--align', 'icp']
     result = CliRunner().invoke(app, words)
     assert result.exit_code == 2
     assert 'No such option' in result.output

@@ -21,7 +21,7 @@ AXES = {'chair': [1.0, 0, 0], 'floor': [0, 1.0, 0], 'table': [0, 0, 1.0]}
 
 
 def evaluate(folders: tuple[Path, Path], out: Path, *options: object) -> Result:
-    words = ['evaluate', folders[0], '--ground-truth', folders[1], '--out', out, *options]
+    words = ['map', 'evaluate', folders[0], '--ground-truth', folders[1], '--out', out, *options]
     result = CliRunner().invoke(app, [*map(str, words), '--device', 'cpu'])
     if result.exception and not isinstance(result.exception, SystemExit):
         raise result.exception
@@ -177,7 +177,15 @@ def test_no_ros_is_loaded(folders, tmp_path: Path) -> None:
         'from osmabench_ros.cli.main import main\n'
         'main()'
     )
-    words = ['evaluate', str(folders[0]), '--ground-truth', str(folders[1]), '--device', 'cpu']
+    words = [
+        'map',
+        'evaluate',
+        str(folders[0]),
+        '--ground-truth',
+        str(folders[1]),
+        '--device',
+        'cpu',
+    ]
     words += ['--out', str(tmp_path / 'out'), '--suite', 'map_geometry']
     done = subprocess.run([sys.executable, '-c', script, *words], capture_output=True, text=True)
     assert (done.returncode, done.stderr.count('Traceback')) == (0, 0), done.stderr
@@ -192,7 +200,7 @@ def test_ground_truth_is_made_once_a_scene(tmp_path: Path) -> None:
         camera={'width': 32, 'height': 24},
         trajectory={'goals': 1, 'frame_rate_hz': 1.0, 'max_frames': 2},
     )
-    words = ['ground-truth', str(config), '--out', str(tmp_path / 'out')]
+    words = ['scene', 'ground-truth', str(config), '--out', str(tmp_path / 'out')]
     result = CliRunner().invoke(app, words, catch_exceptions=False)
     folder = tmp_path / 'out' / 'shared' / 'apartment.seed_0.0' / 'ground_truth'
     assert [line for line in result.output.splitlines() if '/' in line] == [str(folder)]

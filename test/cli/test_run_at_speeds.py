@@ -1,4 +1,4 @@
-"""What `osmabench sweep` takes from the command line and from the configuration."""
+"""What `osmabench run --speeds` takes from the command line and from the configuration."""
 
 from pathlib import Path
 
@@ -57,35 +57,27 @@ def made(point: SweepPoint) -> SweepReport:
 
 
 def call(*words: object) -> object:
-    return CliRunner().invoke(app, ['sweep', *map(str, words)])
+    return CliRunner().invoke(app, ['run', *map(str, words)])
 
 
 @pytest.mark.parametrize(
-    ('words', 'expected'),
-    [
-        ((), SweepConfig(speeds=(1, 3), max_loss=0.1)),
-        (('--speeds', '0.5, 2 4'), SweepConfig(speeds=(0.5, 2, 4), max_loss=0.1)),
-        (
-            ('--lowest', 1, '--highest', 8, '--steps-per-octave', 3, '--max-loss', 0.02),
-            SweepConfig(lowest=1, highest=8, steps_per_octave=3, max_loss=0.02),
-        ),
-    ],
+    ('speeds', 'expected'), [('auto', (1, 3)), ('0.5, 2,4', (0.5, 2, 4)), ('4,2', (2, 4))]
 )
-def test_the_command_line_wins_over_the_configuration(
-    config: Path, asked: list[SweepConfig], words: tuple, expected: SweepConfig
+def test_speeds_of_the_command_line_win_over_the_configuration(
+    config: Path, asked: list[SweepConfig], speeds: str, expected: tuple[float, ...]
 ) -> None:
-    result = call(config, *words)
+    result = call(config, '--speeds', speeds)
     assert result.exit_code == 0, result.output
-    assert asked == [expected]
+    assert asked == [SweepConfig(speeds=expected, max_loss=0.1)]
     assert 'fastest speed with at most 5 % loss: 2' in result.output
 
 
 @pytest.mark.parametrize(
     ('words', 'named'),
     [
-        (('--speeds', '1,fast'), '--speeds 1,fast: give numbers'),
-        (('--speeds', '0'), 'sweep: speeds: speed factors must be between'),
-        (('--lowest', 4, '--highest', 2), 'sweep: .*highest must not be below lowest'),
+        (('--speeds', '1,fast'), '--speeds 1,fast: speeds.1: .*number'),
+        (('--speeds', '0'), '--speeds 0: speeds: speed factors must be between'),
+        (('--speeds', 'auto', '--jobs', 2), '--speeds goes without --rerun, --jobs'),
     ],
 )
 def test_speeds_that_make_no_sense_are_refused(
@@ -113,6 +105,6 @@ def test_the_verdict_is_the_exit_code(
     named: str,
 ) -> None:
     monkeypatch.setattr(sweep_runner, 'run_sweep', lambda *_words, **_named: made(point))
-    result = call(config)
+    result = call(config, '--speeds', 'auto')
     assert type(result.exception) is kind
     assert named in str(result.exception)

@@ -1,0 +1,346 @@
+"""`osmabench bag`: records, plays and scores bags."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from osmabench_ros.base.progress import shown_progress, silent
+from osmabench_ros.cli.options import given_of, pair_of, with_option_groups
+from osmabench_ros.cli.run import needs_ros
+from osmabench_ros.cli.score import PairingOptions, TrajectoryAlign, pose_option
+from osmabench_ros.cli.scoring import GROUND_TRUTH_HELP, Scoring, conclude
+from osmabench_ros.errors import ConfigError, errors_as
+
+if TYPE_CHECKING:
+    from osmabench_ros.sequences.bags.recording_report import RecordingReport
+
+app = typer.Typer(
+    name='bag', help='Record, play and score bags, MCAP or SQLite.', no_args_is_help=True
+)
+
+
+@app.command()
+def record(
+    out: Annotated[Path, typer.Option(help='Folder of the bag; must not exist, or be empty.')],
+    topics: Annotated[
+        list[str] | None,
+        typer.Option(help='Topic; default: those of the topic contract. May be repeated.'),
+    ] = None,
+    all_topics: Annotated[
+        bool, typer.Option('--all', help='Record every topic, save hidden ones.')
+    ] = False,
+    exclude: Annotated[str, typer.Option(help='Regular expression of topics to leave out.')] = '',
+    compression: Annotated[
+        Literal['zstd', 'lz4', 'none'], typer.Option(help='Of the bag.')
+    ] = 'zstd',
+    split_size: Annotated[
+        str, typer.Option(help='Begin a new file at this size, e.g. 2G; 0 never.')
+    ] = '0',
+    split_duration: Annotated[
+        float, typer.Option(help='Begin a new file after these seconds; 0 never.')
+    ] = 0.0,
+    acks: Annotated[
+        bool,
+        typer.Option('--acks', help='Take part in lockstep: acknowledge each recorded frame.'),
+    ] = False,
+    duration: Annotated[
+        float, typer.Option(min=0.0, help='End after these seconds; 0 at Ctrl-C.')
+    ] = 0.0,
+) -> None:
+    """Record topics of a running stack (ROS_DOMAIN_ID) to an MCAP bag until Ctrl-C.
+
+    Says at the end how many messages of each topic are there and how many were lost.
+    """
+    from pydantic import ByteSize
+
+    from osmabench_ros.base.strict import validated
+    from osmabench_ros.sequences.bags.recording_report import RecordingSettings
+
+    given = {
+        'topics': topics or [], 'all_topics': all_topics, 'exclude': exclude,
+        'compression': compression, 'max_file_s': split_duration, 'acks': acks,
+        'max_file_bytes': validated(ByteSize, split_size, '--split-size'),
+    }  # fmt: skip
+    settings = validated(RecordingSettings, given, 'options')
+    with needs_ros('recording'):
+        from osmabench_ros.bringup.runner.foreground import record as record_bag
+    console = Console(stderr=True)
+    with console.status('recording; Ctrl-C ends it') as status:
+        report = record_bag(
+            out,
+            settings,
+            duration_s=duration,
+            progress=lambda now: status.update(
+                f'recording {now.duration_s:.0f} s: {now.messages} messages, '
+                f'{now.bytes_written / 2**20:.0f} MiB, {now.lost} lost; Ctrl-C ends it'
+            ),
+            log=lambda line: console.print(escape(line), highlight=False, style='dim'),
+        )
+    _print_recording(report, out)
+
+
+def _print_recording(report: RecordingReport, directory: Path) -> None:
+    """Print a table of topics, counts and losses."""
+    table = Table(title=escape(f'{directory}: {report.duration_s:.1f} s'), title_justify='left')
+    table.add_column('topic')
+    table.add_column('type')
+    table.add_column('messages', justify='right')
+    table.add_column('lost', justify='right')
+    for item in report.topics:
+        if item.written or item.lost:
+            table.add_row(item.topic, item.message_type, str(item.written), str(item.lost))
+    for topic, reason in report.skipped.items():
+        table.add_row(topic, escape(reason), 'not recorded', '')
+    console = Console()
+    console.print(table)
+    console.print(report.summary(), highlight=False, soft_wrap=True)
+
+
+@app.command()
+def replay(
+    bag: Annotated[Path, typer.Argument(help='Folder of a bag, or an .mcap or .db3 file.')],
+    rate: Annotated[float | None, typer.Option(help='Seconds of the bag in a second.')] = None,
+    start: Annotated[float, typer.Option(help='Seconds into the bag to start at.')] = 0.0,
+    duration: Annotated[
+        float | None, typer.Option(help='Seconds of the bag to play; default: to its end.')
+    ] = None,
+    loop: Annotated[bool, typer.Option('--loop', help='Start over at the end.')] = False,
+    step: Annotated[
+        bool,
+        typer.Option('--step', help='Start paused; Enter (or service step_run) plays a frame.'),
+    ] = False,
+    clock: Annotated[
+        bool, typer.Option(help='Publish /clock: as recorded, else the newest header stamp.')
+    ] = True,
+    topics: Annotated[
+        list[str] | None, typer.Option(help='Topic to play; default: all. May be repeated.')
+    ] = None,
+    msg_path: Annotated[
+        list[Path] | None,
+        typer.Option(help='Message definitions that the bag lacks: files or folders.'),
+    ] = None,
+    remap: Annotated[
+        list[str] | None, typer.Option(help='May be repeated.', metavar='FROM:=TO')
+    ] = None,
+) -> None:
+    """Play a bag of any ROS 2 from Humble on into a running stack (ROS_DOMAIN_ID).
+
+    While it plays, the services start_run, pause_run, step_run and reset_run control it.
+    """
+    from osmabench_ros.base.strict import validated
+    from osmabench_ros.sequences.bags.bag import open_bag
+    from osmabench_ros.sequences.bags.playback import PlaybackSettings
+
+    for rule in remap or ():
+        pair_of(rule, ':=', '--remap', 'FROM:=TO')
+    if duration is not None and not duration > 0:
+        raise ConfigError(f'--duration is {duration:g} s; give a number above 0')
+    given = given_of(
+        bag=bag.absolute(), rate=rate, start_s=start, duration_s=duration, loop=loop, paused=step,
+        clock=clock, topics=topics, msg_paths=msg_path,
+    )  # fmt: skip
+    settings = validated(PlaybackSettings, given, 'options')
+    with needs_ros('playing'):
+        from osmabench_ros.bringup.runner.foreground import replay as replay_bag
+    # An unreadable bag is reported before a node is started.
+    open_bag(bag, settings.msg_paths).close()
+    console = Console(stderr=True)
+    with shown_progress() as progress:
+        played = replay_bag(
+            settings,
+            remap=remap or (),
+            progress=progress if console.is_terminal else silent,
+            log=lambda line: console.print(escape(line), highlight=False, style='yellow'),
+        )
+    typer.echo(f'played {played} messages of {bag}')
+
+
+_map, _reference, _alignment = (
+    partial(typer.Option, rich_help_panel=panel)
+    for panel in ('Map of the bag', 'Reference of the map', 'Alignment of the map')
+)
+Numbers = tuple[float, float, float, float, float, float, float]
+
+
+@dataclass(frozen=True)
+class RecordedMapOptions:
+    """Options that select the map of a bag, and how it is read."""
+
+    map_topic: Annotated[
+        str,
+        _map(
+            help='Topic of the map: SemanticMap, PointCloud2, Detection3DArray, DsgUpdate or '
+            'MarkerArray. Default: the only one.'
+        ),
+    ] = ''
+    msg_path: Annotated[
+        list[Path] | None,
+        _map(
+            help='.msg file, or folder of them, for types the bag does not define; '
+            'may be repeated.'
+        ),
+    ] = None
+    at: Annotated[
+        float | None,
+        _map(
+            min=0,
+            help='Score the map as it was so many seconds after the start of the bag; '
+            'default: last.',
+        ),
+    ] = None
+    method: Annotated[str, _map(help='Name of the mapping method in the report.')] = ''
+    labels: Annotated[
+        Path | None, _map(help='YAML or JSON with names of class ids: "7: chair".')
+    ] = None
+
+
+@dataclass(frozen=True)
+class ReferenceOptions:
+    """The reference of the map, and how the map is aligned with it; both are optional."""
+
+    ground_truth: Annotated[Path | None, _reference(help=GROUND_TRUTH_HELP)] = None
+    scene: Annotated[
+        str,
+        _reference(
+            help='"apartment" (with --seed), a scene folder or a Habitat data set; '
+            'ground truth is made on the fly, along the recorded true poses if the bag has them.'
+        ),
+    ] = ''
+    run: Annotated[Path | None, _reference(help='Folder of a run; its ground truth is taken.')] = (
+        None
+    )
+    reference: Annotated[
+        Path | None,
+        _reference(help='PLY or PCD, z up, metres; with `label` and `instance`, or bare.'),
+    ] = None
+    reference_frame: Annotated[
+        str | None,
+        _reference(help='Frame of the reference. Default: world; with --reference, of the map.'),
+    ] = None
+    align: Annotated[
+        Literal['none', 'known', 'icp', 'trajectory'] | None,
+        _alignment(
+            help='Score the map also after this alignment (suites NAME@aligned). Default: '
+            'only frames and TF of the bag.'
+        ),
+    ] = None
+    transform: Annotated[
+        Numbers | None,
+        _alignment(
+            help='Frame of the map in the frame of the reference, for --align known, or as first '
+            'guess of icp.',
+            metavar='X Y Z QX QY QZ QW',
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
+class PoseOptions:
+    """Which poses of the stack are compared with which true ones."""
+
+    pose_topic: Annotated[
+        str,
+        pose_option(
+            help="Topic of the stack's own pose (PoseStamped, PoseWithCovarianceStamped, "
+            'Odometry, TransformStamped, Path), or /tf:PARENT.CHILD.'
+        ),
+    ] = ''
+    reference_topic: Annotated[
+        str,
+        pose_option(
+            help='Topic of true poses. Default: ground_truth/camera_pose or odometry of the bag.'
+        ),
+    ] = ''
+    reference_trajectory: Annotated[Path | None, pose_option(help='TUM file of true poses.')] = (
+        None
+    )
+    trajectory_align: TrajectoryAlign = 'se3'
+
+
+@app.command()
+@with_option_groups
+def evaluate(
+    bag: Annotated[Path, typer.Argument(help='Bag with a map: folder, .mcap or .db3.')],
+    scoring: Scoring,
+    recorded: RecordedMapOptions,
+    reference: ReferenceOptions,
+    poses: PoseOptions,
+    pairing: PairingOptions,
+) -> None:
+    """Score the map that a bag holds; needs no ROS.
+
+    It is compared with a scene, a run, ground truth or a cloud; with none of them it is described,
+    and the report says so. Exits with 4 if a requirement of the configuration does not hold.
+    """
+    from osmabench_ros.geometry.pose import Pose
+    from osmabench_ros.geometry.similarity import Similarity
+    from osmabench_ros.maps.labelling import read_label_file
+    from osmabench_ros.reports.page.bag_page import write_bag_page
+    from osmabench_ros.runs.bag.bag_comparison import MAP_FOLDER
+    from osmabench_ros.runs.bag.bag_evaluation import evaluate_bag
+    from osmabench_ros.runs.bag.bag_settings import (
+        AlignmentChoice,
+        BagSource,
+        ReferenceChoice,
+        TrajectoryChoice,
+    )
+    from osmabench_ros.runs.bag.map_alignment import MapAlignment
+
+    if reference.run is not None and reference.ground_truth is not None:
+        raise ConfigError(
+            f'a map has one reference, not 2: {reference.run}, {reference.ground_truth}'
+        )
+    numbers, transform = reference.transform, None
+    if numbers is not None:
+        with errors_as(ConfigError, '--transform', ValueError, remedy='give x y z qx qy qz qw'):
+            transform = Similarity(Pose.from_quaternion(numbers[3:], numbers[:3]))
+    source = BagSource(
+        bag,
+        scoring.settings,
+        tuple(recorded.msg_path or ()),
+        recorded.map_topic,
+        recorded.at,
+        recorded.method,
+        read_label_file(recorded.labels) if recorded.labels else None,
+        ReferenceChoice(
+            reference.scene,
+            reference.run or reference.ground_truth,
+            reference.reference,
+            reference.reference_frame,
+        ),
+        AlignmentChoice(MapAlignment(reference.align) if reference.align else None, transform),
+        TrajectoryChoice(
+            poses.pose_topic,
+            poses.reference_topic,
+            poses.reference_trajectory,
+            pairing.settings(poses.trajectory_align),
+        ),
+        scoring.questions,
+        scoring.settings.text_features,
+        scoring.device,
+        scoring.seed,
+    )
+    if scoring.rerun is not None and not source.reference.exists:
+        raise ConfigError('--rerun shows a map beside its reference; name one')
+    with scoring.at_work() as progress:
+        done = evaluate_bag(
+            source,
+            scoring.suites,
+            scoring.out,
+            scoring.requirements,
+            replace=scoring.force,
+            progress=progress,
+        )
+        progress('writing the page', 1.0)
+        page = write_bag_page(done.report, done.trajectory, scoring.out)
+        if done.ground_truth_directory is not None:
+            scoring.record(scoring.out / MAP_FOLDER, done.ground_truth_directory, progress)
+    conclude(done.report, scoring.out / 'report.json', page)

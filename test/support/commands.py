@@ -1,0 +1,40 @@
+"""The commands of osmabench, by name, and how words are parsed for them."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import typer
+
+from osmabench_ros.cli.main import app
+
+
+@cache
+def group() -> Any:
+    """Return the command of all commands."""
+    return typer.main.get_command(app)
+
+
+@cache
+def commands() -> dict[str, Any]:
+    """Return every command that does something by its name, such as "map import"."""
+    found = {}
+    for name, command in group().commands.items():
+        for inner, verb in getattr(command, 'commands', {'': command}).items():
+            found[f'{name} {inner}'.strip()] = verb
+    return found
+
+
+def parse(words: list[str]) -> None:
+    """Parse words as the command that they name does, without running it; raise its error."""
+    command: Any = group()
+    while hasattr(command, 'commands') and words:
+        if words[0] not in command.commands:
+            raise ValueError(f'no command "{words[0]}"')
+        command, words = command.commands[words[0]], words[1:]
+    if hasattr(command, 'commands'):
+        return
+    if '--help' in words:
+        return
+    command.make_context(command.name, list(words))
