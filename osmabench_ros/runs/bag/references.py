@@ -78,7 +78,7 @@ def run_reference(path: Path) -> Reference:
     looked = ', '.join(str(folder / DOCUMENT) for folder in candidates)
     raise ConfigError(
         f'{path} is no run with ground truth: none of these exists: {looked}. Name the folder of '
-        'a run below runs/MATRIX/, or make ground truth with `osmabench ground-truth`'
+        'a run below runs/MATRIX/, or make ground truth with `osmabench scene ground-truth`'
     )
 
 
