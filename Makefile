@@ -87,6 +87,8 @@ CHOSEN = -m 'not full'
 # Workers take the tests in their order; the slow ones come first. Their hundreds of processes
 # would compile the package anew in a shell that keeps Python from writing what it compiled.
 unit: export PYTHONDONTWRITEBYTECODE =
+# More processes than cores run at once; threads of one would wait for the others'.
+unit: export OMP_NUM_THREADS = 1
 unit: env
 	$(BIN)/python -m pytest -n auto --dist loadgroup --no-loadscope-reorder --benchmark-disable \
 		$(CHOSEN) $(PYTEST_ARGS)

@@ -28,6 +28,7 @@ def made_pages() -> dict[str, str]:
     return dict(reference.pages())
 
 
+@pytest.mark.full
 def test_the_site_builds_without_a_broken_link(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, '-m', 'mkdocs', 'build', '--quiet', '--site-dir', str(tmp_path / 'site')],

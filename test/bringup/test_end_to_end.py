@@ -23,12 +23,12 @@ CONFIG = small_config(
 )
 
 
-def run(out: Path, config: dict = CONFIG, nodes: object = None) -> object:
+def run(out: Path, config: dict = CONFIG, nodes: object = None, jobs: int = 1) -> object:
     from osmabench_ros.base.progress import silent
     from osmabench_ros.bringup.runner.matrix_runner import run_matrix
     from osmabench_ros.runs.config import parse_config
 
-    return run_matrix(parse_config(config, 'test'), out, nodes=nodes, progress=silent)
+    return run_matrix(parse_config(config, 'test'), out, jobs=jobs, nodes=nodes, progress=silent)
 
 
 @pytest.fixture(scope='module')
@@ -61,9 +61,11 @@ def test_twice_the_speed_sees_the_same_path_in_half_the_frames(
     assert len(list((root / 'shared').glob('[!.]*'))) == 1
 
 
-def test_the_same_seed_gives_the_same_bytes(first: tuple[Path, object], tmp_path: Path) -> None:
+def test_side_by_side_the_same_seed_gives_the_same_bytes(
+    first: tuple[Path, object], tmp_path: Path
+) -> None:
     root, _ = first
-    run(tmp_path)
+    run(tmp_path, jobs=2)
     again = repeatable(tmp_path / 'small')
     expected = repeatable(root)
     assert again.keys() == expected.keys()

@@ -66,6 +66,7 @@ def check(report: Any) -> None:
     assert report.runs[0].metrics[0].mapper == 'cloud'
 
 
+@pytest.mark.full
 def test_a_command_with_a_map_topic_is_scored(run: Run, tmp_path: Path) -> None:
     suites = [*CHANGES['suites'], {'name': 'exact_questions'}]
     report = run(cloud_stack(), suites=suites)

@@ -89,6 +89,7 @@ def test_realtime_runs_are_alone_and_the_report_says_so(tmp_path: Path) -> None:
     assert '2 realtime runs were measured with no other run of this matrix' in page
 
 
+@pytest.mark.full
 def test_ctrl_c_ends_all_and_the_rest_is_run_the_next_time(tmp_path: Path) -> None:
     config = small_config(
         mappers=[{'name': 'oracle'}, foreign('on_order')], pacing={'ack_timeout_s': 300.0}

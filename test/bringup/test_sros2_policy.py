@@ -205,6 +205,7 @@ def optional() -> set[str]:
     return set().union(*lacking)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize('node', [*COMMANDS, RUNNER])
 @pytest.mark.parametrize('kind', KINDS)
 def test_a_node_may_do_what_it_does_and_nothing_else(

@@ -45,8 +45,6 @@ def test_a_users_files_outlive_runs_fresh_starts_and_kills(
     def kept() -> bool:
         return lost(before, root, elsewhere) == []
 
-    success(start(tmp_path, CONFIG))
-    assert kept()
     process = start(tmp_path, CONFIG, command=FRESH, TEST_ORDER='hang')
     wait_until(lambda: mapper_says(tmp_path, MAPPER, 'hanging'))
     os.kill(process.pid, signal.SIGKILL)

@@ -31,6 +31,7 @@ def test_it_lists_the_runs(tmp_path: Path) -> None:
     assert len(runs) == 5
 
 
+@pytest.mark.full
 def test_it_says_what_so_many_scenes_or_paths_can_show(tmp_path: Path) -> None:
     scenes = [{'reference': 'apartment'}]
     conditions = ['baseline', 'camera']

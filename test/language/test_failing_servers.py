@@ -14,6 +14,7 @@ from functools import cache
 
 import pytest
 from support.loopback_models import LoopbackModels, Misstep
+from support.sizes import few
 
 from osmabench_ros.errors import ConfigError, LanguageModelError
 from osmabench_ros.language.cache import ResponseCache
@@ -273,7 +274,7 @@ client.ask(request, str) if 'one' in sys.argv else client.ask_all([request] * 3,
 PATIENT = Misstep('status', 503, (('Retry-After', '60'),))
 
 
-@pytest.mark.parametrize('number', ['one', 'several'])
+@pytest.mark.parametrize('number', few(['one', 'several'], 'one'))
 @pytest.mark.parametrize('misstep', [Misstep('hang'), PATIENT], ids=['request', 'wait'])
 def test_ctrl_c_ends_a_request_and_a_wait_within_seconds(kind, server, misstep, number):
     server.missteps = deque([misstep] * 3)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from support.sizes import few
 from support.world import box_room
 from support.world.box_room import Box
 
@@ -109,6 +110,9 @@ def scores(semantic_map, truth):
     return {item.metric: item.value for item in records if not item.class_name}
 
 
+DAMAGED = ({'missing': 0.1, 'split': 0.1}, 0.85)
+
+
 @pytest.fixture(scope='module')
 def ceiling(frames, truth):
     oracle = OracleMapper(label_set=LABELS, seed=0, options={'rooms': False})
@@ -117,7 +121,7 @@ def ceiling(frames, truth):
     return scores(oracle.semantic_map(final=True), truth)
 
 
-@pytest.mark.parametrize(('damage', 'share'), [({}, 0.95), ({'missing': 0.1, 'split': 0.1}, 0.85)])
+@pytest.mark.parametrize(('damage', 'share'), few([({}, 0.95), DAMAGED], DAMAGED))
 def test_precision_comes_near_that_of_the_oracle(frames, truth, ceiling, damage, share):
     found = scores(map_made_of(mapped(frames, **damage)), truth)
     for metric in ('map_coco', 'ap50_scannet', 'class_agnostic_ap50_scannet'):
@@ -125,6 +129,7 @@ def test_precision_comes_near_that_of_the_oracle(frames, truth, ceiling, damage,
         assert found[metric] >= share * ceiling[metric], metric
 
 
+@pytest.mark.full
 def test_features_tell_touching_objects_apart_and_geometry_equal_ones(frames, room):
     graph = map_made_of(mapped(frames)).graph
     labels = [node.label for node in graph.nodes]

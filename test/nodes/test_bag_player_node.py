@@ -103,6 +103,7 @@ def test_latched_topics_reach_who_comes_late_and_the_clock_follows_the_stamps(
     assert clocks
 
 
+@pytest.mark.full
 def test_a_paused_player_rests_and_goes_on(ros_domain: int, recorded: Path) -> None:
     pose = f'/{topics.CAMERA_POSE}'
     settings = {'bag': str(recorded), 'paused': True, 'delay_s': 0.0}
@@ -130,6 +131,7 @@ def call(domain: int, service: str, frames: int) -> dict[str, Any]:
     return answer
 
 
+@pytest.mark.full
 def test_a_part_of_the_bag_at_another_rate_under_another_name(
     ros_domain: int, recorded: Path
 ) -> None:
@@ -173,6 +175,7 @@ def test_types_that_are_not_installed_are_named_and_a_cut_bag_plays_as_far_as_it
     assert 'bag.mcap' in errors
 
 
+@pytest.mark.full
 def test_bad_settings_end_the_player(ros_domain: int, recorded: Path, tmp_path: Path) -> None:
     for parameters, reason in (
         ({'bag': str(tmp_path)}, 'is no bag'),
@@ -186,6 +189,7 @@ def test_bad_settings_end_the_player(ros_domain: int, recorded: Path, tmp_path: 
         assert reason in errors, errors
 
 
+@pytest.mark.full
 def test_looping_starts_over_until_it_is_interrupted(ros_domain: int, recorded: Path) -> None:
     pose = f'/{topics.CAMERA_POSE}'
     once = [item[1] for item in in_bag(recorded, [pose])]
@@ -199,6 +203,7 @@ def test_looping_starts_over_until_it_is_interrupted(ros_domain: int, recorded: 
     assert poses == [once[number % len(once)] for number in range(len(poses))]
 
 
+@pytest.mark.full
 def test_a_reset_goes_back_to_the_first_frame(ros_domain: int, recorded: Path) -> None:
     pose = f'/{topics.CAMERA_POSE}'
     once = [item[1] for item in in_bag(recorded, [pose])]

@@ -98,6 +98,7 @@ def test_everything_of_a_run_is_in_the_bag(ros_domain: int, tmp_path: Path) -> N
         np.testing.assert_array_equal(frame.instance, expected.instance)
 
 
+@pytest.mark.full
 def test_latched_topics_are_written_again_at_each_split(ros_domain: int, tmp_path: Path) -> None:
     folder = tmp_path / 'bag'
     record(ros_domain, folder, 30, 20, (320, 240), max_file_bytes=4_000_000, compression='none')
@@ -134,6 +135,7 @@ def wait_until_written(folder: Path, *names: str) -> None:
     raise AssertionError(f'{names} were never written')
 
 
+@pytest.mark.full
 def test_chosen_topics_and_a_killed_recorder(ros_domain: int, tmp_path: Path) -> None:
     folder = tmp_path / 'bag'
     arguments = node_arguments(
@@ -171,6 +173,7 @@ def test_in_lockstep_every_recorded_frame_is_acknowledged(ros_domain: int, tmp_p
     assert {item.participant for item in acks} == {'bag_recorder'}
 
 
+@pytest.mark.full
 def test_bad_settings_end_the_recorder(ros_domain: int, tmp_path: Path) -> None:
     (tmp_path / 'taken').mkdir()
     (tmp_path / 'taken' / 'thesis').touch()

@@ -125,6 +125,7 @@ def node_colors(message: MarkerArray) -> dict[int, tuple[int, ...]]:
     }
 
 
+@pytest.mark.full
 def test_a_map_on_disk_is_shown_with_its_errors(
     viewer: Callable[..., None], ros_context: Any, tmp_path: Path
 ) -> None:

@@ -109,6 +109,7 @@ def test_the_power_is_that_of_the_observed_spread(runs: list[Run], content: Page
     assert row.shown_with_twice.text == f'{100 * smallest_difference(3, 0.0707107):.1f}'
 
 
+@pytest.mark.full
 def test_without_three_units_the_power_is_that_of_an_assumed_spread(
     runs: list[Run], content: PageContent, html: str
 ) -> None:

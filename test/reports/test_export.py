@@ -99,6 +99,7 @@ def test_the_references_are_those_of_what_was_used(out: Path) -> None:
     assert '% no reference is known for dataset boxes\n' in text
 
 
+@pytest.mark.full
 def test_a_suite_that_was_not_run_is_refused(left: MatrixOnDisk, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match='has suite "osma".*osma_segmentation'):
         export_matrix(left, tmp_path / 'out', ['osma'])

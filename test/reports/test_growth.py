@@ -122,10 +122,12 @@ def test_the_page_shows_it(plan: RunPlan, growth: ReportOverTime, matrix: Matrix
     assert '<a href="#growth">' in html
 
 
+@pytest.mark.full
 def test_a_page_without_maps_on_the_way_says_nothing_of_them(html: str) -> None:
     assert 'id="growth"' not in html
 
 
+@pytest.mark.full
 def test_a_language_model_is_not_asked_about_maps_on_the_way(
     plan: RunPlan, matrix: Matrix, tmp_path: Path
 ) -> None:

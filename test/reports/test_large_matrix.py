@@ -97,6 +97,7 @@ def test_json_and_csv_have_the_figures_over_all_classes(
     assert [row['metric'] for row in rows] == [item.metric for run in expected for item in run]
 
 
+@pytest.mark.full
 def test_the_noted_figures_give_the_same_report(matrix: Matrix, tmp_path: Path) -> None:
     found = left_by_a_command(matrix, tmp_path / 'boxes')
     done = [run.run_id for run in found.runs() if run.state is RunState.DONE]
@@ -136,6 +137,7 @@ def test_a_threshold_on_a_class_is_judged_all_the_same(large: MatrixOnDisk) -> N
     )
 
 
+@pytest.mark.full
 def test_a_report_on_one_page_leaves_no_other_pages(large: MatrixOnDisk, tmp_path: Path) -> None:
     (large.root / PAGES / 'notes.txt').write_text('mine')
     rebuild_report(large)

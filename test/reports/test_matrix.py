@@ -3,6 +3,7 @@ import io
 import json
 import shutil
 
+import pytest
 from rich.console import Console
 from support.world.matrix import Matrix, config
 
@@ -36,6 +37,7 @@ def test_it_fails_with_a_failed_run_and_with_an_unmet_requirement(matrix: Matrix
     assert not passed(matrix.report.runs, requirements=held)
 
 
+@pytest.mark.full
 def test_thresholds_of_time_are_held_against_the_timings_of_the_runs(matrix: Matrix, tmp_path):
     claim_folder(tmp_path)
     complete = [run for run in matrix.report.runs if run.status is Status.COMPLETE][:1]
@@ -78,6 +80,7 @@ def test_the_terminal_shows_every_run(written: MatrixReport, matrix: Matrix):
     assert str(matrix.root / 'report.html') in text
 
 
+@pytest.mark.full
 def test_there_is_something_to_pass_only_with_requirements(matrix: Matrix, tmp_path):
     settings = config().model_copy(update={'requirements': ()})
     done = [

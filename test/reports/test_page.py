@@ -41,6 +41,7 @@ def elements(html: str) -> list[tuple[str, dict[str, str | None]]]:
     return Elements(html).found
 
 
+@pytest.mark.full
 def test_equal_input_gives_equal_bytes(written: MatrixReport, matrix: Matrix, html: str):
     page = write_page(written, matrix.plans, matrix.root)
     assert page.read_text(encoding='utf-8') == html
@@ -133,6 +134,7 @@ def test_a_folder_with_nothing_but_reports_still_gives_a_page(matrix: Matrix, tm
     assert 'id="question-table"' not in html
 
 
+@pytest.mark.full
 def test_encoders_and_labels_made_by_machine_are_named(matrix: Matrix, tmp_path: Path):
     claim_folder(tmp_path)
     plans = [replace(plan, root=tmp_path) for plan in matrix.plans]
@@ -165,6 +167,7 @@ def test_the_page_stays_small(page: Path):
     assert page.stat().st_size < 3_000_000
 
 
+@pytest.mark.full
 def test_the_page_is_drawn_without_torch(matrix: Matrix, tmp_path: Path):
     script = (
         'import sys, pickle, pathlib\n'

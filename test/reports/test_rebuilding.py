@@ -64,6 +64,7 @@ def test_runs_of_another_configuration_are_refused(whole: MatrixOnDisk) -> None:
     assert figures_of(whole.root) == before
 
 
+@pytest.mark.full
 def test_a_part_is_reported_as_a_part(whole: MatrixOnDisk) -> None:
     cut_off, absent = whole.run_ids[0], whole.run_ids[3]
     (whole.root / cut_off / 'report.json').unlink()
@@ -87,6 +88,7 @@ def test_nothing_done_is_no_report(whole: MatrixOnDisk) -> None:
     assert figures_of(whole.root) == before
 
 
+@pytest.mark.full
 def test_a_folder_in_use_is_left(whole: MatrixOnDisk, tmp_path: Path) -> None:
     with held(whole.root), pytest.raises(RunError, match='in use'):
         rebuild_report(whole)
@@ -101,6 +103,7 @@ def test_the_report_of_a_sweep_is_not_replaced(whole: MatrixOnDisk) -> None:
         rebuild_report(whole)
 
 
+@pytest.mark.full
 def test_the_mapper_to_compare_with_can_be_chosen(whole: MatrixOnDisk, tmp_path: Path) -> None:
     for name in ('oracle', 'noisy_oracle'):
         rebuild_report(whole, tmp_path / name, reference=name)

@@ -109,6 +109,7 @@ def test_any_value_at_any_place_is_accepted_or_one_error(tmp_path: Path, name: s
         assert all(isinstance(item, ConfigError) for item in found)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize('name', VALUES)
 def test_any_value_at_any_place_of_a_condition_is_accepted_or_one_error(
     tmp_path: Path, name: str

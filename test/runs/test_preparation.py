@@ -138,6 +138,7 @@ def test_lamps_that_a_rule_has_chosen_are_told_where_they_matter(tmp_path: Path)
         assert not told or '"ceiling" of 1 lights (it does not say' in reported[0]
 
 
+@pytest.mark.full
 def test_a_path_that_is_cut_short_covers_less(tmp_path: Path) -> None:
     whole = prepared(tmp_path / 'whole', strategy='look_around')
     cut = prepared(tmp_path / 'cut', strategy='look_around', max_frames=3)

@@ -3,6 +3,7 @@ import hashlib
 import numpy as np
 import pytest
 from scipy import ndimage
+from support.sizes import few
 
 from osmabench_ros.errors import SceneError
 from osmabench_ros.scenes.apartment.body import Body
@@ -18,7 +19,7 @@ CELL_M = 0.05
 ROBOT_RADIUS_M = 0.2
 
 
-@pytest.fixture(scope='module', params=SEEDS, ids=lambda value: f'seed{value}')
+@pytest.fixture(scope='module', params=few(SEEDS, 0, 1_000_003), ids=lambda value: f'seed{value}')
 def apartment(request):
     return generate_apartment(request.param)
 

@@ -140,6 +140,7 @@ def test_apartment_survives_a_folder(tmp_path):
         assert len(first.world_faces) == len(second.world_faces)
 
 
+@pytest.mark.full
 def test_looks_survive_a_folder(tmp_path):
     scene = generate_apartment(5).scene
     again = load_scene(str(write_scene_folder(scene, tmp_path / 'flat')))

@@ -9,5 +9,10 @@ import pytest
 def few(values: Iterable[Any], *kept: Any) -> list[Any]:
     """Return parameters, all but those that are kept for `make test` marked as `full`."""
     return [
-        value if value in kept else pytest.param(value, marks=pytest.mark.full) for value in values
+        value
+        if value in kept
+        else pytest.param(
+            *(value if isinstance(value, tuple) else (value,)), marks=pytest.mark.full
+        )
+        for value in values
     ]

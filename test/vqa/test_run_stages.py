@@ -126,6 +126,7 @@ def captioned(node):
     return replace(node, labels=(), captions=(f'a picture of a {node.label}',))
 
 
+@pytest.mark.full
 @pytest.mark.skipif(not SentenceEmbedder.is_available(), reason='needs the sentence embedder')
 def test_the_commands_find_what_the_suite_of_the_run_found(run_directory, tmp_path):
     nodes = [captioned(node) for node in GRAPH.nodes]

@@ -95,6 +95,7 @@ def test_the_gap_is_the_difference_over_the_questions_that_both_have():
     assert not list(imagination_gap({}, judged(after, verdicts, Hypo3DRun.REMAPPED)))
 
 
+@pytest.mark.full
 @pytest.mark.gl
 def test_the_changed_scenes_are_driven_through_on_the_same_path(mapped, tmp_path):
     plan, preparation = mapped

@@ -178,6 +178,7 @@ def test_a_scene_that_was_mapped_again_is_asked_without_being_told(generated, tm
     assert values[0] == 1.0 > values[1]
 
 
+@pytest.mark.full
 @pytest.mark.gl
 def test_a_run_with_the_suite_prepares_questions_and_changes_that_load(tmp_path):
     config = small_config(
