@@ -8,11 +8,9 @@ import pytest
 
 def few(values: Iterable[Any], *kept: Any) -> list[Any]:
     """Return parameters, all but those that are kept for `make test` marked as `full`."""
-    return [
-        value
-        if value in kept
-        else pytest.param(
-            *(value if isinstance(value, tuple) else (value,)), marks=pytest.mark.full
-        )
-        for value in values
-    ]
+
+    def marked(value: Any) -> Any:
+        arguments = value if isinstance(value, tuple) else (value,)
+        return pytest.param(*arguments, marks=pytest.mark.full)
+
+    return [value if value in kept else marked(value) for value in values]
