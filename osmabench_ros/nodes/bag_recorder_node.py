@@ -228,7 +228,7 @@ class BagRecorderNode(BenchmarkNode[RecordingSettings]):
                     latched=item.delivery is Delivery.LATCHED,
                 )
         self._started_s = time.monotonic()
-        self.create_timer(value.discovery_period_s, self.guarded(self.recorder.discover))
+        self.create_timer(WATCH_PERIOD_S, self.guarded(self.recorder.discover))
         self.create_timer(WATCH_PERIOD_S, self.guarded(self._watch))
         self.create_timer(REPORT_PERIOD_S, self.guarded(self._report_progress))
 
@@ -353,8 +353,6 @@ class BagRecorderNode(BenchmarkNode[RecordingSettings]):
             frames_counted_by=losses.source,
             skipped=dict(recorder.skipped),
             queue_peak_bytes=writer.peak_bytes,
-            queue_waits=writer.waits,
-            queue_waited_s=writer.waited_s,
         )
 
 

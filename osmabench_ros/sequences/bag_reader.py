@@ -15,8 +15,9 @@ from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.geometry.transform_tree import StampedTransform, TransformTree
 from osmabench_ros.sequences.bag_messages import make_codec
 from osmabench_ros.sequences.bags.bag import BagMessage, open_bag
-from osmabench_ros.sequences.layout import SequenceInfo, read_info
+from osmabench_ros.sequences.layout import read_info
 from osmabench_ros.sequences.pose_topics import trajectory_of, transform_tree_of
+from osmabench_ros.sequences.reader import RecordedSequence
 from osmabench_ros.sequences.reading import AS_IN_THE_CONTRACT, SequenceReading, matched
 
 Messages = Mapping[str, Sequence[BagMessage]]
@@ -97,7 +98,7 @@ POSE_GAP_NS = 50_000_000
 """Beyond the first and last pose, where stamps need not be equal."""
 
 
-class BagSequence:
+class BagSequence(RecordedSequence):
     """A sequence in a bag; messages whose stamps lie within the tolerance make a frame.
 
     Above 0 the frame has the stamp of its colour image, and the pose is interpolated to it. Raises
@@ -112,33 +113,14 @@ class BagSequence:
         self._bag = open_bag(path, reading.msg_paths)
         self._frame_id = contract.CAMERA_FRAME
         self._types: dict[str, str] = {}
-        self._matches, self._poses, self.incomplete, self._intrinsics = self._survey()
+        self._matches, self.poses, self.incomplete, self.intrinsics = self._survey()
+        self.stamps_ns = [match[contract.COLOR] for match in self._matches]
         self.cut_off = self._bag.cut_off
-        self._info, _ = read_info(path if path.is_dir() else path.parent)
+        self.description = self._describe()
+        self.info, _ = read_info(path if path.is_dir() else path.parent)
 
-    @property
-    def info(self) -> SequenceInfo:
-        """Origin of the frames."""
-        return self._info
-
-    @property
-    def intrinsics(self) -> Intrinsics:
-        """Camera of all frames."""
-        return self._intrinsics
-
-    @property
-    def stamps_ns(self) -> Sequence[int]:
-        """Stamps of the frames, ascending."""
-        return [match[contract.COLOR] for match in self._matches]
-
-    @property
-    def poses(self) -> Sequence[Pose]:
-        """Camera poses of all frames."""
-        return self._poses
-
-    @property
-    def description(self) -> str:
-        """The bag, with remarks if it is incomplete or if frames lack messages."""
+    def _describe(self) -> str:
+        """Name the bag, with remarks if it is incomplete or if frames lack messages."""
         text = f'bag {self._path}'
         if self.cut_off:
             text += f', cut off after {len(self)} frames ({self.cut_off})'
@@ -174,13 +156,13 @@ class BagSequence:
     def _frame(self, index: int, messages: Mapping[str, bytes]) -> Frame:
         stamp_ns = self._matches[index][contract.COLOR]
         with naming_errors(self._path, SequenceError):
-            frame = self._codec.frame(index, stamp_ns, messages, self._poses[index], self._types)
-        if frame.intrinsics != self._intrinsics:
+            frame = self._codec.frame(index, stamp_ns, messages, self.poses[index], self._types)
+        if frame.intrinsics != self.intrinsics:
             raise SequenceError(
                 f'{self._path}, frame {index}: topic "{self._reading.camera_info}" changed from '
-                f'{self._intrinsics} to {frame.intrinsics}; a sequence has one camera'
+                f'{self.intrinsics} to {frame.intrinsics}; a sequence has one camera'
             )
-        mount = self._info.base_to_camera
+        mount = self.info.base_to_camera
         if mount is not None:
             frame = replace(frame, base_pose=frame.camera_pose @ mount.inverse())
         return frame

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from osmabench_ros.base.reading import naming_errors
 from osmabench_ros.errors import SequenceError
@@ -40,26 +40,14 @@ from osmabench_ros.simulation.frame_source import FIRST_STAMP_NS
 class RecordedSequence(Protocol):
     """Frames that were recorded, in a folder or a bag."""
 
-    @property
-    def info(self) -> SequenceInfo:
-        """Origin of the frames."""
-
-    @property
-    def intrinsics(self) -> Intrinsics:
-        """Camera of all frames."""
-
-    @property
-    def stamps_ns(self) -> Sequence[int]:
-        """Stamps of the frames, ascending."""
-
-    @property
-    def poses(self) -> Sequence[Pose]:
-        """Camera poses of all frames in the z-up world."""
-        ...
-
-    @property
-    def description(self) -> str:
-        """Description of the source."""
+    info: SequenceInfo
+    intrinsics: Intrinsics
+    """Camera of all frames."""
+    stamps_ns: Sequence[int]
+    """Stamps of the frames, ascending."""
+    poses: Sequence[Pose]
+    """Camera poses of all frames in the z-up world."""
+    description: str
 
     def __len__(self) -> int:
         """Return the number of frames."""
@@ -68,7 +56,7 @@ class RecordedSequence(Protocol):
         """Yield the frames in order of time."""
 
 
-class FolderSequence:
+class FolderSequence(RecordedSequence):
     """A sequence in a folder: traj.txt and results/, or pose/, color/ and depth/; read on demand.
 
     `frame_rate_hz` is for a sequence without timestamps.txt. Raises SequenceError, which names
@@ -77,56 +65,26 @@ class FolderSequence:
 
     def __init__(self, directory: Path, frame_rate_hz: float = OSMA_FRAME_RATE_HZ) -> None:
         self._directory = directory
-        self._info, form = read_info(directory)
+        self.info, form = read_info(directory)
         self._form = form or _guessed_format(directory)
+        self.description = f'{self._form.layout} sequence {directory}'
         if self._form.layout == 'tum':
             raise SequenceError(
                 f'{directory} has the layout tum, which is written for methods and not read; '
                 'generate the sequence as osma or scannet'
             )
-        self._poses = self._read_poses()
-        if not self._poses:
+        self.poses = self._read_poses()
+        if not self.poses:
             raise SequenceError(f'{directory} has no frame; generate the sequence again')
-        self._stamps_ns = self._read_stamps(frame_rate_hz)
+        self.stamps_ns = self._read_stamps(frame_rate_hz)
         self._kinds = [kind for kind in ('semantic', 'instance') if self._numbers(kind)]
         for kind in ('color', 'depth', *self._kinds):
             self._check_numbers(kind)
-
-    @property
-    def info(self) -> SequenceInfo:
-        """Origin of the frames."""
-        return self._info
-
-    @property
-    def stamps_ns(self) -> Sequence[int]:
-        """Stamps of the frames, ascending."""
-        return self._stamps_ns
-
-    @property
-    def poses(self) -> Sequence[Pose]:
-        """Camera poses of all frames."""
-        return self._poses
-
-    @property
-    def description(self) -> str:
-        """Layout and folder."""
-        return f'{self._form.layout} sequence {self._directory}'
-
-    @cached_property
-    def intrinsics(self) -> Intrinsics:
-        """Camera of all frames."""
-        return self._camera[0]
-
-    @cached_property
-    def _camera(self) -> tuple[Intrinsics, float]:
-        with naming_errors(self._directory, SequenceError):
-            if self._form.layout == 'osma':
-                return read_osma_camera(self._directory)
-            height, width = read_16_bit(self._path('depth', 0), 0).shape
-            return read_scannet_camera(self._directory, height, width), self._form.depth_scale
+        with naming_errors(directory, SequenceError):
+            self.intrinsics, self._depth_scale = self._read_camera()
 
     def __len__(self) -> int:
-        return len(self._poses)
+        return len(self.poses)
 
     def __iter__(self) -> Iterator[Frame]:
         for index in range(len(self)):
@@ -138,33 +96,33 @@ class FolderSequence:
             return self._frame(index)
 
     def _frame(self, index: int) -> Frame:
-        camera, scale = self._camera
-        depth = read_16_bit(self._path('depth', index), index)
-        semantic, instance = (
-            read_16_bit(self._path(kind, index), index) if kind in self._kinds else None
-            for kind in ('semantic', 'instance')
-        )
-        color = read_color(self._path('color', index), index)
-        self._check_size(color.shape, 'color', index)
-        self._check_size(depth.shape, 'depth', index)
-        for kind, image in (('semantic', semantic), ('instance', instance)):
-            if image is not None:
-                self._check_size(image.shape, kind, index)
-        pose, mount = self._poses[index], self._info.base_to_camera
+        images: dict[str, NDArray[Any]] = {'color': read_color(self._path('color', index), index)}
+        for kind in ('depth', *self._kinds):
+            images[kind] = read_16_bit(self._path(kind, index), index)
+        for kind, image in images.items():
+            self._check_size(image.shape, kind, index)
+        semantic, instance = images.get('semantic'), images.get('instance')
+        pose, mount = self.poses[index], self.info.base_to_camera
         return Frame(
             index,
-            self._stamps_ns[index],
+            self.stamps_ns[index],
             pose,
-            camera,
-            color,
-            decoded_depth(depth, scale),
-            None if semantic is None else decoded_classes(semantic, self._info.label_set),
+            self.intrinsics,
+            images['color'],
+            decoded_depth(images['depth'], self._depth_scale),
+            None if semantic is None else decoded_classes(semantic, self.info.label_set),
             None if instance is None else instance.astype(np.int32),
             None if mount is None else pose @ mount.inverse(),
         )
 
     def _path(self, kind: str, index: int) -> Path:
         return self._directory / image_path(self._form, kind, index)
+
+    def _read_camera(self) -> tuple[Intrinsics, float]:
+        if self._form.layout == 'osma':
+            return read_osma_camera(self._directory)
+        height, width = read_16_bit(self._path('depth', 0), 0).shape
+        return read_scannet_camera(self._directory, height, width), self._form.depth_scale
 
     def _read_poses(self) -> list[Pose]:
         if self._form.layout == 'osma':
@@ -175,7 +133,7 @@ class FolderSequence:
         ]
 
     def _read_stamps(self, frame_rate_hz: float) -> list[int]:
-        path, count = self._directory / STAMPS_FILE, len(self._poses)
+        path, count = self._directory / STAMPS_FILE, len(self.poses)
         if not path.exists():
             return [FIRST_STAMP_NS + round(index * 1e9 / frame_rate_hz) for index in range(count)]
         try:
@@ -229,7 +187,7 @@ def _guessed_format(directory: Path) -> SequenceFormat:
         form, example = SCANNET, directory / 'color' / '0.png'
     else:
         raise SequenceError(
-            f'{directory} is no sequence; it must hold results/ and traj.txt (OSMa-Bench) or '
+            f'{directory} is not a sequence; it must hold results/ and traj.txt (OSMa-Bench) or '
             'color/, depth/, pose/ and intrinsic/ (ScanNet)'
         )
     return form.model_copy(update={'color': 'png' if example.exists() else 'jpg'})

@@ -10,8 +10,6 @@ from osmabench_ros.base.reading import naming_errors
 from osmabench_ros.errors import ConfigError, SequenceError
 from osmabench_ros.geometry.axes import optical_pose_in_link
 from osmabench_ros.geometry.frame import Frame
-from osmabench_ros.geometry.intrinsics import Intrinsics
-from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.lights import Lighting
 from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.sequences.bag_reader import BagSequence
@@ -55,34 +53,14 @@ class RecordedFrames:
     """A `FrameSource` of a recorded sequence, whose lights were not recorded."""
 
     def __init__(self, sequence: RecordedSequence) -> None:
-        self._sequence = sequence
+        self._sequence, info = sequence, sequence.info
+        self.dataset, self.scene = info.dataset, info.scene
+        self.label_set = info.label_set or LabelSet('none', ())
+        self.intrinsics, self.description = sequence.intrinsics, sequence.description
+        # Without a robot, base_link is at the camera.
+        self.base_to_camera = info.base_to_camera or optical_pose_in_link()
         self._frames: Iterator[Frame] = iter(())
         self._next: int | None = None
-
-    @property
-    def dataset(self) -> str:
-        """Name of the data set."""
-        return self._sequence.info.dataset
-
-    @property
-    def scene(self) -> str:
-        """Name of the scene."""
-        return self._sequence.info.scene
-
-    @property
-    def label_set(self) -> LabelSet:
-        """Meaning of the semantic images; empty if there are none."""
-        return self._sequence.info.label_set or LabelSet('none', ())
-
-    @property
-    def intrinsics(self) -> Intrinsics:
-        """Camera of all images."""
-        return self._sequence.intrinsics
-
-    @property
-    def base_to_camera(self) -> Pose:
-        """Optical frame in base_link; without a robot, base_link is at the camera."""
-        return self._sequence.info.base_to_camera or optical_pose_in_link()
 
     @property
     def frame_rate_hz(self) -> float:
@@ -91,11 +69,6 @@ class RecordedFrames:
         if len(stamps) < 2:
             return OSMA_FRAME_RATE_HZ
         return (len(stamps) - 1) * 1e9 / (stamps[-1] - stamps[0])
-
-    @property
-    def description(self) -> str:
-        """Description of the sequence."""
-        return self._sequence.description
 
     def __len__(self) -> int:
         return len(self._sequence)

@@ -15,11 +15,11 @@ from osmabench_ros.ros.wire.qos import (
     profile_for_recording,
     repeated_messages,
 )
-from osmabench_ros.sequences.bags.bag_storage import Durability, OfferedQos, Reliability
+from osmabench_ros.sequences.bags.bag_storage import OfferedQos
 from osmabench_ros.sequences.bags.bag_types import BagTypes
 
 NAMES = sorted({item.message_type for item in CONTRACT})
-LATCHED = OfferedQos(durability=Durability.TRANSIENT_LOCAL, depth=1)
+LATCHED = OfferedQos(durability='transient_local', depth=1)
 
 
 @pytest.mark.parametrize('installed', [True, False], ids=['installed', 'made from the fields'])
@@ -51,7 +51,7 @@ def test_a_recorder_hears_every_publisher() -> None:
 
 
 def test_a_player_offers_what_was_offered() -> None:
-    hasty = OfferedQos(reliability=Reliability.BEST_EFFORT)
+    hasty = OfferedQos(reliability='best_effort')
     assert profile_for_playing('/image', [hasty]).reliability == ReliabilityPolicy.BEST_EFFORT
     assert profile_for_playing('/image', []).reliability == ReliabilityPolicy.RELIABLE
     map_profile = profile_for_playing('/map', [LATCHED])

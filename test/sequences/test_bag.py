@@ -23,7 +23,7 @@ from support.world.bags import (
 from osmabench_ros.errors import SequenceError
 from osmabench_ros.sequences.bags.bag import open_bag
 from osmabench_ros.sequences.bags.bag_metadata import is_bag
-from osmabench_ros.sequences.bags.bag_storage import parse_offered_qos
+from osmabench_ros.sequences.bags.bag_storage import OfferedQos, parse_offered_qos
 
 BOTH = pytest.mark.parametrize('storage', list(StoragePlugin), ids=lambda item: item.name.lower())
 
@@ -145,7 +145,6 @@ def test_damage_in_the_middle_of_an_mcap_is_named_and_the_rest_is_read(
         assert len(list(bag.messages([NUMBERS]))) == len(read)
         assert bag.cut_off == reported
     assert 'bag.mcap is damaged: the chunk at byte' in reported
-    assert ('s after its first message' in reported) is indexed
     assert 20 < len(read) < 40
     assert read == sorted(set(read))
     assert {0, 39} <= set(read)
@@ -224,10 +223,10 @@ def test_a_latched_message_repeated_at_a_split_comes_once(tmp_path: Path) -> Non
 
 
 def test_what_is_no_bag_is_named(tmp_path: Path) -> None:
-    with pytest.raises(SequenceError, match='is no bag: there is no'):
+    with pytest.raises(SequenceError, match='is not a bag: there is no'):
         open_bag(tmp_path)
     (tmp_path / 'notes.txt').write_text('text')
-    with pytest.raises(SequenceError, match=r'notes\.txt is no bag file'):
+    with pytest.raises(SequenceError, match=r'notes\.txt is not a bag file'):
         open_bag(tmp_path / 'notes.txt')
     for name in ('empty.mcap', 'empty.db3'):
         (tmp_path / name).touch()
@@ -239,9 +238,9 @@ def test_what_is_no_bag_is_named(tmp_path: Path) -> None:
 
 def test_offered_qos_in_all_spellings() -> None:
     numbers_of_rmw = '- {history: 1, depth: 1, reliability: 1, durability: 1}'
-    names = [{'history': 'keep_last', 'depth': 1, 'reliability': 'reliable',
-              'durability': 'transient_local'}]  # fmt: skip
+    names = '- {history: keep_last, depth: 1, reliability: reliable, durability: TRANSIENT_LOCAL}'
     assert parse_offered_qos(numbers_of_rmw) == parse_offered_qos(names)
-    assert parse_offered_qos(names)[0].latched
+    (profile,) = parse_offered_qos(names)
+    assert profile == OfferedQos('reliable', 'transient_local', 'keep_last', 1)
+    assert parse_offered_qos(yaml.safe_dump([profile.to_metadata()])) == (profile,)
     assert parse_offered_qos(': not yaml [') == ()
-    assert parse_offered_qos(parse_offered_qos(names)[0].to_metadata()) == ()

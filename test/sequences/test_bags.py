@@ -104,7 +104,7 @@ def test_a_truncated_bag_is_read_as_far_as_it_goes_and_says_so(tmp_path: Path) -
     file.write_bytes(data[: len(data) * 5 // 8])
     sequence = BagSequence(tmp_path / 'room')
     assert [frame.color[0, 0, 0] for frame in sequence] == [0, 1]
-    assert 'cut off after 2 frames (bag.mcap: ' in sequence.description
+    assert 'cut off after 2 frames (bag.mcap is damaged: ' in sequence.description
 
 
 def test_a_compressed_bag_with_a_broken_chunk_is_read_up_to_it(tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ def test_bad_bags_and_frames_are_named(tmp_path: Path) -> None:
     with pytest.raises(SequenceError, match=r'/robot/camera/depth/image_rect'):
         BagSequence(directory, SequenceReading(namespace='robot'))
     shutil.rmtree(directory / 'bag')
-    with pytest.raises(SequenceError, match='is no bag: there is no'):
+    with pytest.raises(SequenceError, match='is not a bag: there is no'):
         BagSequence(directory)
     (directory / 'text.mcap').write_text('this is no bag, but long enough to hold a magic')
     with pytest.raises(SequenceError, match=r'text\.mcap'):

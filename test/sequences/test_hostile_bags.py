@@ -267,18 +267,15 @@ def test_odd_metadata_is_a_fault(tmp_path: Path, text: str) -> None:
     assert cut_off
 
 
-def test_links_out_of_the_folder_are_not_read(tmp_path: Path) -> None:
+def test_links_to_what_is_not_a_file_are_not_read(tmp_path: Path) -> None:
     folder = write_bag(tmp_path / 'bag', StoragePlugin.MCAP, count=2)
-    other = write_bag(tmp_path / 'other', StoragePlugin.MCAP, count=3)
-    (folder / 'bag_1.mcap').symlink_to(other / 'other.mcap')
     (folder / 'loop.mcap').symlink_to(folder / 'loop.mcap')
     (folder / 'zero.mcap').symlink_to('/dev/zero')
-    messages, cut_off = read(folder)
-    assert len(messages) == 6
-    assert 'bag_1.mcap leads out of the folder' in cut_off
     (folder / 'metadata.yaml').unlink()
     (folder / 'metadata.yaml').symlink_to('/dev/zero')
-    assert 'metadata.yaml cannot be read: it is not an ordinary file' in read(folder)[1]
+    messages, cut_off = read(folder)
+    assert len(messages) == 6
+    assert 'metadata.yaml cannot be read: it is not an ordinary file' in cut_off
 
 
 @pytest.mark.parametrize('storage', [StoragePlugin.MCAP, StoragePlugin.SQLITE3])

@@ -19,7 +19,7 @@ from osmabench_ros.base.contract import CONTRACT
 from osmabench_ros.base.owned_folder import MARKER
 from osmabench_ros.errors import RunError, SequenceError
 from osmabench_ros.sequences.bags.bag import open_bag
-from osmabench_ros.sequences.bags.bag_storage import Durability, OfferedQos
+from osmabench_ros.sequences.bags.bag_storage import OfferedQos
 from osmabench_ros.sequences.bags.mcap_recording import BackgroundWriter, McapRecording
 from osmabench_ros.sequences.bags.recording_report import (
     Compression,
@@ -33,7 +33,7 @@ DEFINITION = (
     f'string frame_id\n{LINE}\nMSG: builtin_interfaces/Time\nint32 sec\nuint32 nanosec\n'
 )
 BULK, MARK = '/bulk', '/mark'
-LATCHED = (OfferedQos(durability=Durability.TRANSIENT_LOCAL, depth=1),)
+LATCHED = (OfferedQos(durability='transient_local', depth=1),)
 
 
 def recording(folder: Path, distribution: str = '', **settings: object) -> McapRecording:
@@ -137,7 +137,7 @@ def test_a_full_disk_ends_the_recording_and_what_was_written_can_be_read(full_di
     with open_bag(full_disk) as bag:
         kept = [item.log_ns for item in bag.messages([BULK])]
         assert bag.message_count == len(kept) == made.counts[BULK]
-        assert 'bag_0.mcap: it is cut off at byte' in bag.cut_off
+        assert 'bag_0.mcap is damaged: it is cut off at byte' in bag.cut_off
     assert kept == [1000 + index for index in range(len(kept))]
     assert 30 < len(kept) <= taken
     assert len(kept) + writer.dropped[BULK] == 150
@@ -153,7 +153,7 @@ def test_a_killed_recorder_leaves_all_but_the_last_second(tmp_path: Path) -> Non
             made.flush()
     with open_bag(tmp_path / 'bag') as bag:
         assert [item.log_ns for item in bag.messages()] == [0, 1, 2]
-        assert 'bag_0.mcap: it is cut off at byte' in bag.cut_off
+        assert 'bag_0.mcap is damaged: it is cut off at byte' in bag.cut_off
 
 
 def test_a_slow_disk_is_waited_for_or_what_it_cannot_take_is_counted(
@@ -174,8 +174,7 @@ def test_a_slow_disk_is_waited_for_or_what_it_cannot_take_is_counted(
     waiting = BackgroundWriter(recording(tmp_path / 'b'), 1000, wait_when_full=True)
     threading.Timer(0.3, gate.set).start()
     assert all(waiting.put(BULK, index, 1, bytes(300)) for index in range(10))
-    assert waiting.waits > 0
-    assert waiting.waited_s > 0.1
+    assert gate.is_set()
     assert waiting.peak_bytes <= 1000
     dropping.close()
     waiting.close()

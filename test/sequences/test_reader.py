@@ -164,5 +164,5 @@ def test_stamps_must_match_the_frames_and_ascend(directory: Path) -> None:
 
 
 def test_what_is_no_sequence_says_what_one_is(tmp_path: Path) -> None:
-    with pytest.raises(SequenceError, match='is no sequence; it must hold'):
+    with pytest.raises(SequenceError, match='is not a sequence; it must hold'):
         FolderSequence(tmp_path)

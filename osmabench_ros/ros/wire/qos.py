@@ -18,7 +18,7 @@ from rclpy.qos import (
 from rclpy.topic_endpoint_info import TopicEndpointInfo
 
 from osmabench_ros.errors import ContractError
-from osmabench_ros.sequences.bags.bag_storage import Durability, History, OfferedQos, Reliability
+from osmabench_ros.sequences.bags.bag_storage import OfferedQos
 
 
 def frame_profile(*, lockstep: bool) -> QoSProfile:
@@ -100,9 +100,9 @@ MAX_REPEATED = 100
 def offered_from_profile(profile: QoSProfile) -> OfferedQos:
     """Return the QoS of a publisher in the form of bags."""
     return OfferedQos(
-        Reliability[profile.reliability.name],
-        Durability[profile.durability.name],
-        History[profile.history.name],
+        profile.reliability.name.lower(),
+        profile.durability.name.lower(),
+        profile.history.name.lower(),
         profile.depth,
     )
 
@@ -116,7 +116,7 @@ def profile_for_recording(publishers: Sequence[QoSProfile]) -> QoSProfile:
 
 def profile_for_playing(topic: str, offered: Sequence[OfferedQos]) -> QoSProfile:
     """Return the profile to publish a recorded topic with; /tf_static is always latched."""
-    reliable = all(item.reliability is not Reliability.BEST_EFFORT for item in offered)
+    reliable = all(item.reliability != 'best_effort' for item in offered)
     latched = topic.rsplit('/', 1)[-1] == 'tf_static' or (
         bool(offered) and all(item.latched for item in offered)
     )

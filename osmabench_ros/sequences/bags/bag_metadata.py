@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 METADATA_FILE = 'metadata.yaml'
 ROOT = 'rosbag2_bagfile_information'
+LAST_OF_HUMBLE = 5
 
 
 @dataclass(frozen=True)
@@ -36,25 +37,15 @@ def read_metadata(folder: Path) -> BagMetadata:
     if not path.exists():
         return BagMetadata(fault=f'{METADATA_FILE} is missing')
     try:
-        document = read_yaml(path, SequenceError)
+        content = read_yaml(path, SequenceError)[ROOT]
+        # Before version 4 the paths began with the name of the folder; none may lead out of it.
+        files = tuple(Path(name).name for name in content['relative_file_paths'])
+        old = int(content.get('version') or 9) <= LAST_OF_HUMBLE
+        return BagMetadata(files, str(content.get('ros_distro') or ('humble' if old else 'iron')))
     except OsmabenchError as error:
         return BagMetadata(fault=str(error))
-    content = document.get(ROOT) if isinstance(document, Mapping) else None
-    if not isinstance(content, Mapping):
-        return BagMetadata(fault=f'{METADATA_FILE} holds no "{ROOT}"')
-    names = content.get('relative_file_paths')
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        return BagMetadata(fault=f'{METADATA_FILE} names no files')
-    # Before version 4 the paths began with the name of the folder; none may lead out of it.
-    return BagMetadata(tuple(Path(name).name for name in names), _distribution(content))
-
-
-def _distribution(content: Mapping[str, Any]) -> str:
-    named = content.get('ros_distro')
-    if named and isinstance(named, str):
-        return named
-    version = content.get('version')
-    return 'humble' if isinstance(version, int) and version <= 5 else 'iron'
+    except (TypeError, ValueError, KeyError, AttributeError) as error:
+        return BagMetadata(fault=f'{METADATA_FILE} is malformed: {error!r:.200}')
 
 
 @dataclass
@@ -137,59 +128,33 @@ def is_bag(path: Path) -> bool:
 
 def files_of(path: Path) -> tuple[list[Path], str, list[str]]:
     """Return a bag's files in order, its distribution and faults; SequenceError if no bag."""
-    try:
-        exists = path.exists()
-    except (OSError, ValueError) as error:
-        raise SequenceError(
-            f'{str(path)[:200]!r} cannot be read: {getattr(error, "strerror", error)}'
-        ) from error
-    if path.is_file():
+    if os.path.isfile(path):
         if not _is_bag_file(path):
             raise SequenceError(
-                f'{path} is no bag file; name a folder of a bag, or an .mcap or .db3 file'
+                f'{path} is not a bag file; name a folder of a bag, or an .mcap or .db3 file'
             )
         return [path], '', []
-    folder = path
-    if not _present(folder) and _present(path / INNER_FOLDER):
-        folder = path / INNER_FOLDER
-    present = _present(folder)
-    if not exists:
-        raise SequenceError(
-            f'{path} does not exist; name a folder of a bag, or an .mcap or .db3 file'
-        )
+    folder = path if _bag_files(path) else path / INNER_FOLDER
+    present = _bag_files(folder)
     if not present:
-        raise SequenceError(f'{path} is no bag: there is no .mcap or .db3 file in it')
+        raise SequenceError(
+            f'{path} is not a bag: there is no .mcap or .db3 file in it; name a folder of a bag, '
+            'or one of its files'
+        )
     metadata = read_metadata(folder)
     named = [folder / name for name in metadata.files]
     # A recorder that is killed has not written down its last file.
     files = [file for file in named if file in present]
     files += [file for file in present if file not in named]
     faults = [f'{file.name} is missing' for file in named if file not in present]
-    if metadata.fault:
-        faults.append(metadata.fault)
-    faults += [f'{file.name} leads out of the folder and is not read' for file in _away(folder)]
-    return files, metadata.distribution, faults
+    return files, metadata.distribution, faults + ([metadata.fault] if metadata.fault else [])
 
 
-def _present(folder: Path) -> list[Path]:
-    if not folder.is_dir():
-        return []
-    away = _away(folder)
-    found = [
-        file
-        for file in folder.iterdir()
-        if file.is_file() and _is_bag_file(file) and file not in away
-    ]
+def _bag_files(folder: Path) -> list[Path]:
+    names = os.listdir(folder) if os.path.isdir(folder) else []
+    found = [folder / name for name in names if _is_bag_file(folder / name)]
     # name_2.mcap comes before name_10.mcap.
-    return sorted(found, key=lambda file: (len(file.name), file.name))
-
-
-def _away(folder: Path) -> list[Path]:
-    """Return links to files outside the folder of the bag, which are not read."""
-    inside = folder.resolve()
-    links = [file for file in folder.iterdir() if file.is_symlink() and _is_bag_file(file)]
-    # Unlike Path.resolve, this gives a name to links that lead in circles.
-    return [file for file in links if Path(os.path.realpath(file)).parent != inside]
+    return sorted(filter(os.path.isfile, found), key=lambda file: (len(file.name), file.name))
 
 
 def _is_bag_file(path: Path) -> bool:

@@ -4,129 +4,86 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 from osmabench_ros.base.configuration import extra
 from osmabench_ros.base.documents import parse_yaml
 from osmabench_ros.base.fence import limit_error, memory_limit
 from osmabench_ros.errors import OsmabenchError, SequenceError, errors_as, needing
 
-INFINITE = {'sec': 9223372036, 'nsec': 854775807}
+MAX_LOG_NS = 2**63 - 1
+MAX_PROFILE_CHARACTERS = 2**22
+"""Of the profiles of a file; a publisher takes some hundred."""
+
+_INFINITE = {'sec': 9223372036, 'nsec': 854775807}
 """How rosbag2 writes a deadline, lifespan or lease that never ends."""
 
-MAX_LOG_NS = 2**63 - 1
-MAX_TEXT, MAX_TEXTS = 2**15, 2**22
-"""Characters of the profiles of a topic, and of a file; a publisher takes some hundred."""
-
-_Choice = TypeVar('_Choice', bound=Enum)
-
-
-class History(Enum):
-    """History policy; values are rosbag2's names."""
-
-    SYSTEM_DEFAULT = 'system_default'
-    KEEP_LAST = 'keep_last'
-    KEEP_ALL = 'keep_all'
-    UNKNOWN = 'unknown'
-
-
-class Reliability(Enum):
-    """Reliability policy: whether lost messages are sent again."""
-
-    SYSTEM_DEFAULT = 'system_default'
-    RELIABLE = 'reliable'
-    BEST_EFFORT = 'best_effort'
-    UNKNOWN = 'unknown'
-    BEST_AVAILABLE = 'best_available'
-
-
-class Durability(Enum):
-    """Durability policy: whether late joiners get earlier messages."""
-
-    SYSTEM_DEFAULT = 'system_default'
-    TRANSIENT_LOCAL = 'transient_local'
-    VOLATILE = 'volatile'
-    UNKNOWN = 'unknown'
-    BEST_AVAILABLE = 'best_available'
+_POLICIES = {
+    'history': ('system_default', 'keep_last', 'keep_all', 'unknown'),
+    'reliability': ('system_default', 'reliable', 'best_effort', 'unknown', 'best_available'),
+    'durability': ('system_default', 'transient_local', 'volatile', 'unknown', 'best_available'),
+}
+"""Names of rosbag2, in the order of rmw's numbers, which bags before Jazzy hold."""
 
 
 @dataclass(frozen=True)
 class OfferedQos:
-    """The profile of a publisher; `depth` is 0 if unknown."""
+    """The profile of a publisher, policies by rosbag2's names; `depth` is 0 if unknown."""
 
-    reliability: Reliability = Reliability.RELIABLE
-    durability: Durability = Durability.VOLATILE
-    history: History = History.KEEP_LAST
+    reliability: str = 'reliable'
+    durability: str = 'volatile'
+    history: str = 'keep_last'
     depth: int = 10
 
     @property
     def latched(self) -> bool:
         """Whether late joiners get the last message."""
-        return self.durability is Durability.TRANSIENT_LOCAL
+        return self.durability == 'transient_local'
 
     def to_metadata(self) -> dict[str, Any]:
         """Return the entry of `offered_qos_profiles` in metadata.yaml of version 9."""
         return {
-            'history': self.history.value,
-            'depth': self.depth,
-            'reliability': self.reliability.value,
-            'durability': self.durability.value,
-            'deadline': dict(INFINITE),
-            'lifespan': dict(INFINITE),
+            **{name: getattr(self, name) for name in ('history', 'depth', *_POLICIES)},
+            'deadline': dict(_INFINITE),
+            'lifespan': dict(_INFINITE),
             'liveliness': 'automatic',
-            'liveliness_lease_duration': dict(INFINITE),
+            'liveliness_lease_duration': dict(_INFINITE),
             'avoid_ros_namespace_conventions': False,
         }
 
 
 def parse_profiles(path: Path, texts: Sequence[Any]) -> list[tuple[OfferedQos, ...]]:
     """Read the profiles of the topics of a file; LimitError if they are too long."""
-    if sum(len(text) for text in set(texts) if isinstance(text, str)) > MAX_TEXTS:
+    named = [text if isinstance(text, str) else '' for text in texts]
+    if sum(map(len, set(named))) > MAX_PROFILE_CHARACTERS:
         raise limit_error(path, 'describes the quality of service of its topics at great length')
-    return [parse_offered_qos(text) for text in texts]
-
-
-def parse_offered_qos(entries: Any) -> tuple[OfferedQos, ...]:
-    """Read `offered_qos_profiles` (YAML or list, names or rmw's numbers) except odd entries."""
-    if isinstance(entries, str):
-        return _parsed_text(entries)
-    if not isinstance(entries, list):
-        return ()
-    return tuple(_parsed(item) for item in entries if isinstance(item, Mapping))
+    return [parse_offered_qos(text) for text in named]
 
 
 @lru_cache(maxsize=256)
-def _parsed_text(text: str) -> tuple[OfferedQos, ...]:
-    if len(text) > MAX_TEXT:
-        return ()
+def parse_offered_qos(text: str) -> tuple[OfferedQos, ...]:
+    """Read `offered_qos_profiles`, YAML with names or rmw's numbers; odd entries are left out."""
     try:
         entries = parse_yaml(text, 'offered_qos_profiles', SequenceError)
     except OsmabenchError:
         return ()
-    return parse_offered_qos(entries) if isinstance(entries, list) else ()
+    items = entries if isinstance(entries, list) else []
+    return tuple(_profile_of(item) for item in items if isinstance(item, Mapping))
 
 
-def _parsed(item: Mapping[str, Any]) -> OfferedQos:
-    depth = item.get('depth', 0)
-    return OfferedQos(
-        _choice(Reliability, item.get('reliability')),
-        _choice(Durability, item.get('durability')),
-        _choice(History, item.get('history')),
-        depth if isinstance(depth, int) else 0,
-    )
+def _profile_of(item: Mapping[str, Any]) -> OfferedQos:
+    depth = item.get('depth')
+    policies = {name: _policy(item.get(name), known) for name, known in _POLICIES.items()}
+    return OfferedQos(**policies, depth=depth if isinstance(depth, int) else 0)
 
 
-def _choice(kind: type[_Choice], value: Any) -> _Choice:
-    """Return a policy by its name, or by its number in rmw."""
-    members = list(kind)
+def _policy(value: Any, known: Sequence[str]) -> str:
     if isinstance(value, int):
-        return members[value] if 0 <= value < len(members) else kind['UNKNOWN']
-    named = {member.value: member for member in members}
-    text = value.lower() if isinstance(value, str) else ''
-    return named.get(text, kind['UNKNOWN'])
+        return known[value] if 0 <= value < len(known) else 'unknown'
+    text = str(value).lower()
+    return text if text in known else 'unknown'
 
 
 ZSTD_SUFFIX = '.zstd'

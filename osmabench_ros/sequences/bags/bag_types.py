@@ -8,6 +8,7 @@ from __future__ import annotations
 import struct
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -131,6 +132,16 @@ def _name(file: Path) -> str:
     return f'{package}/msg/{file.stem}'
 
 
+@dataclass(frozen=True)
+class _Kind:
+    """How messages of a type are read; its bytes hold a stamp at `stamp_place`, if any."""
+
+    store: Any
+    missing: list[str]
+    stamp_place: int | None
+    fault: str
+
+
 class BagTypes:
     """Reads messages by type name: definitions of the bag, of files, of a distribution."""
 
@@ -153,121 +164,103 @@ class BagTypes:
             given.update(types_from_path(path))
         if given:
             self._given.register(given)
-        self._broken: dict[str, str] = {}
-        self._stores: dict[str, Any] = {}
-        self._complete: set[str] = set()
-        self._stamp_places: dict[str, int | None] = {}
+        self._kinds: dict[str, _Kind] = {}
 
     def deserialise(self, data: bytes, message_type: str, topic: str = '') -> Any:
         """Return a message; SequenceError if its definition is missing or the data are wrong."""
-        store = self._complete_store(message_type, topic)
-        # rosbags meets malformed data with errors of many kinds.
+        kind = self._kind(message_type)
+        if kind.missing:
+            because = f'; the embedded one cannot be read: {kind.fault}' if kind.fault else ''
+            raise SequenceError(
+                f'topic "{topic}" has type {message_type}, and the bag holds no definition of '
+                f'{", ".join(kind.missing)}{because}. Give its .msg file or the folder of its '
+                'package with --msg-path'
+            )
         try:
-            return store.deserialize_cdr(data, message_type)
-        except Exception as error:
+            return kind.store.deserialize_cdr(data, message_type)
+        except Exception as error:  # rosbags meets malformed data with errors of many kinds
             raise SequenceError(
                 f'topic "{topic}": {len(data)} bytes are not a {message_type}: '
                 f'{str(error) or type(error).__name__}; the message is damaged, or the '
                 'definition is not the one it was written with'
             ) from error
 
-    def knows(self, message_type: str) -> bool:
-        """Return whether a type and all its nested types are defined."""
-        return not self._missing(message_type)
-
     def stamp_ns(self, data: bytes, message_type: str) -> int | None:
         """Return the header stamp without deserialising, None if the type has none.
 
         A TFMessage counts with the stamp of its first transform, a Clock with its time.
         """
-        place = self._known_stamp_place(message_type)
+        place = self._kind(message_type).stamp_place
         return None if place is None else stamp_at(data, place)
 
     def has_stamp(self, message_type: str) -> bool:
         """Return whether `stamp_ns` finds a stamp in messages of a type."""
-        return self._known_stamp_place(message_type) is not None
+        return self._kind(message_type).stamp_place is not None
 
     def type_hash(self, message_type: str) -> str:
         """Return the hash of a type as ROS since Iron computes it; empty if it is not defined."""
+        kind = self._kind(message_type)
         try:
-            return str(self._complete_store(message_type, '').hash_rihs01(message_type))
-        except (SequenceError, RecursionError, KeyError):
+            return '' if kind.missing else str(kind.store.hash_rihs01(message_type))
+        except (RecursionError, KeyError):
             return ''
 
-    def _store(self, message_type: str) -> Any:
-        """Return the type store for a type; its own definition has priority."""
-        if message_type not in self._stores:
-            store = self._make_empty()
-            # Code generated from a definition may raise any error.
-            try:
-                if text := self._definitions.get(message_type):
-                    store.register(types_from_text(text, message_type))
-            except Exception as error:
-                self._broken[message_type] = str(error) or type(error).__name__
-                store = self._make_empty()
-            for other in (self._given, self._standard):
-                for name, fields in other.fielddefs.items():
-                    store.fielddefs.setdefault(name, fields)
-                    store.types.setdefault(name, other.types[name])
-            self._stores[message_type] = store
-            if message_type in self._broken and self.knows(message_type):
-                warnings.warn(
-                    f'the definition of {message_type} in the bag cannot be read '
-                    f'({self._broken[message_type]}); the one of the distribution is used',
-                    OsmabenchWarning,
-                    stacklevel=4,
-                )
-        return self._stores[message_type]
+    def _kind(self, message_type: str) -> _Kind:
+        if message_type not in self._kinds:
+            self._kinds[message_type] = self._define(message_type)
+        return self._kinds[message_type]
 
-    def _complete_store(self, message_type: str, topic: str) -> Any:
-        if message_type in self._complete:
-            return self._store(message_type)
-        if missing := self._missing(message_type):
-            reasons = [
-                f'{name} ({self._broken[name]})' for name in missing if name in self._broken
-            ]
-            because = f'; the embedded one cannot be read: {"; ".join(reasons)}' if reasons else ''
-            raise SequenceError(
-                f'topic "{topic}" has type {message_type}, and the bag holds no definition of '
-                f'{", ".join(missing)}{because}. Give its .msg file or the folder of its package '
-                'with --msg-path'
+    def _define(self, message_type: str) -> _Kind:
+        """Gather the definitions for a type; its own has priority."""
+        store, fault = self._make_empty(), ''
+        try:
+            if text := self._definitions.get(message_type):
+                store.register(types_from_text(text, message_type))
+        except Exception as error:  # code generated from a definition may raise any error
+            store, fault = self._make_empty(), str(error) or type(error).__name__
+        for other in (self._given, self._standard):
+            for name, fields in other.fielddefs.items():
+                store.fielddefs.setdefault(name, fields)
+                store.types.setdefault(name, other.types[name])
+        missing = _missing(store.fielddefs, message_type)
+        if fault and not missing:
+            warnings.warn(
+                f'the definition of {message_type} in the bag cannot be read ({fault}); the one '
+                'of the distribution is used',
+                OsmabenchWarning,
+                stacklevel=4,
             )
-        self._complete.add(message_type)
-        return self._store(message_type)
+        place = None if missing else _stamp_place(store.fielddefs, message_type)
+        return _Kind(store, missing, place, fault)
 
-    def _missing(self, message_type: str) -> list[str]:
-        """Return the names of undefined types that a type needs."""
-        fields = self._store(message_type).fielddefs
-        missing, seen, open_names = [], set[str](), [message_type]
-        while open_names:
-            name = open_names.pop()
-            if name in seen:
-                continue
-            seen.add(name)
-            if name not in fields:
-                missing.append(name)
-                continue
-            for _, description in fields[name][1]:
-                open_names.extend(_nested(description))
-        return sorted(missing)
 
-    def _known_stamp_place(self, message_type: str) -> int | None:
-        if message_type not in self._stamp_places:
-            self._stamp_places[message_type] = self._stamp_place(message_type)
-        return self._stamp_places[message_type]
+def _missing(fields: Mapping[str, Any], message_type: str) -> list[str]:
+    """Return the names of undefined types that a type needs."""
+    missing, seen, open_names = [], set[str](), [message_type]
+    while open_names:
+        name = open_names.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        if name not in fields:
+            missing.append(name)
+            continue
+        for _, description in fields[name][1]:
+            open_names.extend(_nested(description))
+    return sorted(missing)
 
-    def _stamp_place(self, message_type: str) -> int | None:
-        known = self._store(message_type).fielddefs
-        if not self.knows(message_type) or not known[message_type][1]:
-            return None
-        kind, content = known[message_type][1][0][1]
-        if kind == NAME and content in (HEADER, TIME):
-            return 4
-        if kind == SEQUENCE and content[0][0] == NAME:
-            inner = known[content[0][1]][1]
-            if inner and inner[0][1] == (NAME, HEADER):
-                return 8
+
+def _stamp_place(fields: Mapping[str, Any], message_type: str) -> int | None:
+    if not fields[message_type][1]:
         return None
+    kind, content = fields[message_type][1][0][1]
+    if kind == NAME and content in (HEADER, TIME):
+        return 4
+    if kind == SEQUENCE and content[0][0] == NAME:
+        inner = fields[content[0][1]][1]
+        if inner and inner[0][1] == (NAME, HEADER):
+            return 8
+    return None
 
 
 def stamp_at(data: bytes, place: int) -> int | None:

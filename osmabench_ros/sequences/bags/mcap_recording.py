@@ -243,8 +243,6 @@ class BackgroundWriter:
         self._closing = False
         self.error: SequenceError | None = None
         self.dropped: Counter[str] = Counter()
-        self.waits = 0
-        self.waited_s = 0.0
         self.peak_bytes = 0
         self._thread = threading.Thread(target=self._run, name='bag_writer', daemon=True)
         self._thread.start()
@@ -258,8 +256,8 @@ class BackgroundWriter:
     def put(self, topic: str, log_ns: int, publish_ns: int, data: bytes) -> bool:
         """Queue a message; False if it is dropped: the queue is full or writing has failed."""
         with self._changed:
-            if self._is_full(len(data)) and self._wait:
-                self._wait_for_space(len(data))
+            while self._wait and self._is_full(len(data)) and self.error is None:
+                self._changed.wait(0.2)
             if self._is_full(len(data)) or self.error is not None or self._closing:
                 self.dropped[topic] += 1
                 return False
@@ -281,19 +279,12 @@ class BackgroundWriter:
     def _is_full(self, size: int) -> bool:
         return self._bytes > 0 and self._bytes + size > self._max_bytes
 
-    def _wait_for_space(self, size: int) -> None:
-        start_s = time.monotonic()
-        while self._is_full(size) and self.error is None:
-            self._changed.wait(0.2)
-        self.waits += 1
-        self.waited_s += time.monotonic() - start_s
-
     def _run(self) -> None:
         try:
             self._write_all()
         except SequenceError as error:
             self._fail(error)
-        except Exception as error:  # a thread that dies in silence would lose everything
+        except Exception as error:  # a thread that dies silently would lose everything
             self._fail(SequenceError(f'the bag cannot be written: {type(error).__name__} {error}'))
         finally:
             try:
@@ -314,26 +305,19 @@ class BackgroundWriter:
 
     def _write_all(self) -> None:
         flushed_s = time.monotonic()
-        while (items := self._next()) is not None:
-            for item in items:
-                self._write(item)
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._queue or self._closing, FLUSH_PERIOD_S)
+                item = self._queue.popleft() if self._queue else None
+                if item is None and self._closing:
+                    return
+            if isinstance(item, RecordedTopic):
+                self._recording.add_topic(item)
+            elif item is not None:
+                self._recording.write(*item)
+                with self._changed:
+                    self._bytes -= len(item.data)
+                    self._changed.notify()
             if time.monotonic() - flushed_s > FLUSH_PERIOD_S:
                 self._recording.flush()
                 flushed_s = time.monotonic()
-
-    def _write(self, item: _Waiting | RecordedTopic) -> None:
-        if isinstance(item, RecordedTopic):
-            self._recording.add_topic(item)
-            return
-        self._recording.write(*item)
-        with self._changed:
-            self._bytes -= len(item.data)
-            self._changed.notify()
-
-    def _next(self) -> tuple[_Waiting | RecordedTopic, ...] | None:
-        """Wait for the next message, or for the time to flush; None at the end."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._queue or self._closing, FLUSH_PERIOD_S)
-            if self._queue:
-                return (self._queue.popleft(),)
-            return None if self._closing else ()

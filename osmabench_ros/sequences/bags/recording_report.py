@@ -80,7 +80,6 @@ class RecordingSettings(RecordedTopics):
     all_topics: bool = setting(False, 'Record every topic, save hidden ones.')
     queue_bytes: int = setting(2**29, 'What may wait to be written, bytes.', 2**20, 2**40)
     acks: bool = setting(False, 'Take part in lockstep: acknowledge each recorded frame.')
-    discovery_period_s: float = setting(0.1, 'How often to look for new topics.', 0.01, 60)
 
 
 REPORT_FILE = 'recording.json'
@@ -118,8 +117,6 @@ class RecordingReport:
     frames_counted_by: str
     skipped: Mapping[str, str] = field(default_factory=dict)
     queue_peak_bytes: int = 0
-    queue_waits: int = 0
-    queue_waited_s: float = 0.0
 
     @property
     def messages(self) -> int:
