@@ -34,7 +34,7 @@ from osmabench_ros.mappers.appearance.descriptors import (
     neighbour_pairs,
 )
 from osmabench_ros.mappers.appearance.mapper import FORMAT, Prototypes
-from osmabench_ros.mappers.appearance.survey import Survey, SurveyOptions
+from osmabench_ros.mappers.appearance.survey import VOXEL_M, Survey
 from osmabench_ros.mappers.fusion import VoxelFusion
 from osmabench_ros.mappers.oracle import require_ground_truth
 from osmabench_ros.scenes.loading import load_scene
@@ -118,7 +118,7 @@ def _samples(
         progress(f'apartment {seed}', done / len(seeds))
         sequence = ApartmentSequence(seed, setup)
         label_set = sequence.scene.label_set
-        yield training_sample(sequence.frames(CONDITION), label_set, SurveyOptions())
+        yield training_sample(sequence.frames(CONDITION), label_set)
     progress('clustering', 1.0)
 
 
@@ -191,15 +191,13 @@ class TrainingSample:
     weights: NDArray[np.float64]
 
 
-def training_sample(
-    frames: Iterable[Frame], label_set: LabelSet, options: SurveyOptions
-) -> TrainingSample:
+def training_sample(frames: Iterable[Frame], label_set: LabelSet) -> TrainingSample:
     """Return the patches that the appearance mapper would form, with their true classes.
 
     Patches that mix classes are left out. Raises ConfigError if a frame has no ground truth.
     """
-    survey = Survey(options)
-    votes = VoxelFusion(options.voxel_m)
+    survey = Survey()
+    votes = VoxelFusion(VOXEL_M)
     for frame in frames:
         semantic, _ = require_ground_truth(frame, 'appearance (learning)')
         samples = survey.add(frame)
@@ -208,11 +206,9 @@ def training_sample(
         number[truth == UNLABELLED] = 0
         votes.add(samples.points, samples.colors, number)
     voxels, _ = survey.voxels()
-    regions = grow_regions(
-        voxels, neighbour_pairs(voxels.keys), options.max_color_step, options.max_angle_rad
-    )
-    patches = cut_patches(voxels.points, regions, options.patch_m)
-    descriptors = describe_patches(voxels, regions, patches, options.voxel_m)
+    regions = grow_regions(voxels, neighbour_pairs(voxels.keys))
+    patches = cut_patches(voxels.points, regions)
+    descriptors = describe_patches(voxels, regions, patches, VOXEL_M)
     cells = votes.cells()
     table = np.zeros((len(descriptors), len(label_set.classes) + 1))
     np.add.at(table, (patches[np.searchsorted(voxels.keys, cells.voxels)], cells.segments), 1.0)

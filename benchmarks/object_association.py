@@ -21,7 +21,7 @@ from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.mappers.open_vocabulary.association import AssociationOptions, ObjectMap
-from osmabench_ros.mappers.open_vocabulary.lifting import Detections, LiftingOptions, lift
+from osmabench_ros.mappers.open_vocabulary.lifting import Detections, lift
 
 CAMERA = Intrinsics.from_hfov(640, 480, 1.4)
 DEPTH_M = 2.5
@@ -50,13 +50,12 @@ def main() -> int:
 
 def measure(frames: int, masks: int) -> tuple[np.ndarray, int]:
     """Return the processor time (frames,) in seconds, and the number of objects."""
-    lifting = LiftingOptions()
-    objects = ObjectMap(AssociationOptions(), lifting.voxel_m)
+    objects = ObjectMap(AssociationOptions())
     costs = []
     for index in range(frames):
         frame, detections = view(index, masks)
         start = time.process_time()
-        objects.add(lift(frame, detections, lifting))
+        objects.add(lift(frame, detections))
         costs.append(time.process_time() - start)
     return np.array(costs), len(objects.objects())
 

@@ -142,8 +142,6 @@ class VoxelFusion:
 
     def absorb(self, other: VoxelFusion) -> None:
         """Fuse all that another grid of equal voxels and columns holds; that one stays."""
-        if (other.voxel_m, other._width) != (self.voxel_m, self._width):
-            raise ValueError('grids of different voxels or columns cannot be fused')
         other._merge()
         self._pending.append((other._keys, other._sums))
         self._pending_rows += len(other._keys)

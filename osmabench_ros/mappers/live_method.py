@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from osmabench_ros.base.configuration import described, described_names
 from osmabench_ros.base.strict import FolderName, PathBelow, Strict, validated
 from osmabench_ros.errors import ConfigError
-from osmabench_ros.mappers.offline.method import filled_options
+from osmabench_ros.mappers.offline.method import filled
 from osmabench_ros.mappers.transform_edges import Edges, MapOrigin
 from osmabench_ros.semantics.labels import LabelSet
 
@@ -160,15 +160,10 @@ class LiveMethod(Strict):
 
     def filled(self, values: Mapping[str, str]) -> LiveMethod:
         """Return the method with every ``${...}`` replaced; ConfigError names what is not set."""
-        where = f'method {self.name}'
         self.check_variables(values)
-        fields = self.model_dump()
-        changed = {
-            key: filled_options(value, values, where)
-            for key, value in fields.items()
-            if key not in ('variables', 'install')
-        }
-        return LiveMethod.model_validate({**fields, **changed})
+        kept = {'variables', 'install'}
+        fields = filled(self.model_dump(exclude=kept), values, f'method {self.name}')
+        return LiveMethod.model_validate({**self.model_dump(include=kept), **fields})
 
 
 def live_method_names() -> list[str]:

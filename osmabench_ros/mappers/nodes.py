@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import ConvexHull, QhullError
@@ -13,8 +11,7 @@ from osmabench_ros.geometry.boxes import AxisAlignedBox, OrientedBox
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.mappers.fusion import FusedCells
 from osmabench_ros.semantics.labels import LabelSet, color_indices, most_frequent_color
-from osmabench_ros.semantics.relations import derive_relations
-from osmabench_ros.semantics.scene_graph import NodeKind, SceneEdge, SceneNode, ScoredLabel
+from osmabench_ros.semantics.scene_graph import NodeKind, SceneNode, ScoredLabel
 
 COLUMN_M = 1.0
 BRIGHT_SHARE = 0.9
@@ -106,22 +103,6 @@ def voted_labels(votes: NDArray[np.floating], label_set: LabelSet) -> tuple[Scor
     )
 
 
-def kind_of(labels: tuple[ScoredLabel, ...], label_set: LabelSet) -> NodeKind:
-    """Return BACKGROUND for walls, floors and the like, else OBJECT."""
-    known = label_set.by_id.get(labels[0].class_id) if labels else None
-    return NodeKind.BACKGROUND if known is not None and known.structure else NodeKind.OBJECT
-
-
-def size_attributes(size: NDArray[np.float64]) -> dict[str, float]:
-    """Return the sizes of an upright box as attributes in metres, rounded to millimetres."""
-    length, width = sorted((float(size[0]), float(size[1])), reverse=True)
-    return {
-        'height_m': round(float(size[2]), 3),
-        'length_m': round(length, 3),
-        'width_m': round(width, 3),
-    }
-
-
 class NodeBuilder:
     """Makes nodes of groups of fused cells; the label set separates structure from objects.
 
@@ -144,14 +125,19 @@ class NodeBuilder:
         """Build the node of an object from its cells, class votes and frame count."""
         points, counts = self._cells.points[rows], self._cells.counts[rows]
         labels = voted_labels(votes, self._label_set)
+        known = self._label_set.by_id.get(labels[0].class_id) if labels else None
+        structure = known is not None and known.structure
         oriented = upright_box(points)
+        width, length = sorted(oriented.size[:2].tolist())
         return SceneNode(
             id=node_id,
-            kind=kind_of(labels, self._label_set),
+            kind=NodeKind.BACKGROUND if structure else NodeKind.OBJECT,
             labels=labels,
             attributes={
                 'color': most_frequent_color(self._colors[rows], counts),
-                **size_attributes(oriented.size),
+                'height_m': round(float(oriented.size[2]), 3),
+                'length_m': round(length, 3),
+                'width_m': round(width, 3),
             },
             box=trimmed_box(points),
             oriented_box=oriented,
@@ -159,12 +145,8 @@ class NodeBuilder:
         )
 
 
-def relations_seen(
-    nodes: Sequence[SceneNode], points: NDArray[np.floating], instances: NDArray[np.integer]
-) -> tuple[SceneEdge, ...]:
-    """Return the relations of nodes whose surfaces are the points (N, 3) of their instances."""
-    order = np.argsort(instances, kind='stable')
-    ids, starts = np.unique(instances[order], return_index=True)
-    parts = np.split(points[order], starts)[1:]
-    surfaces = dict(zip(ids.tolist(), parts, strict=True))
-    return derive_relations(nodes, surfaces=surfaces, occluded=True)
+def rows_by(owners: NDArray[np.integer]) -> dict[int, NDArray[np.int64]]:
+    """Return the rows (in order) of each owner, ascending."""
+    order = np.argsort(owners, kind='stable')
+    ids, starts = np.unique(owners[order], return_index=True)
+    return dict(zip(ids.tolist(), np.split(order, starts)[1:], strict=True))

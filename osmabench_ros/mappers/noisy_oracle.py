@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,12 +10,10 @@ from pydantic import Field
 from scipy.ndimage import binary_dilation, binary_erosion, find_objects
 from scipy.spatial.transform import Rotation
 
-from osmabench_ros.base.strict import Strict, validated
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.mappers.oracle import OracleMapper, OracleOptions, require_ground_truth
-from osmabench_ros.maps.semantic_map import SemanticMap
-from osmabench_ros.semantics.labels import NO_INSTANCE, UNLABELLED, LabelSet
+from osmabench_ros.semantics.labels import NO_INSTANCE, UNLABELLED
 
 _OBJECT_STREAM, _DETECTION_STREAM, _POSE_STREAM = 0, 1, 2
 
@@ -30,8 +27,8 @@ class NoisyDetection:
     growth_px: int
 
 
-class NoiseOptions(Strict):
-    """How much goes wrong.
+class NoisyOracleOptions(OracleOptions):
+    """Options of the noisy oracle: those of the oracle, and how much goes wrong.
 
     Parameters
     ----------
@@ -59,28 +56,67 @@ class NoiseOptions(Strict):
     pose_noise_rad: float = Field(0.005, ge=0.0, le=0.5)
 
 
-class NoiseModel:
-    """Applies noise to frames; wrong labels are structure for structure, objects for objects."""
+def _grown(window: tuple[slice, ...], growth_px: int, shape: tuple[int, ...]) -> tuple[slice, ...]:
+    """Return a window of an image with room for a mask to grow."""
+    margin = max(growth_px, 0)
+    return tuple(
+        slice(max(part.start - margin, 0), min(part.stop + margin, size))
+        for part, size in zip(window, shape, strict=True)
+    )
 
-    def __init__(self, options: NoiseOptions, label_set: LabelSet, seed: int) -> None:
-        self.options = options
-        self.label_set = label_set
-        self.seed = seed
+
+def _paint(
+    window: tuple[slice, ...],
+    truth: NDArray[np.int32],
+    instance_id: int,
+    found: NoisyDetection,
+    semantic: NDArray[np.uint16],
+    instance: NDArray[np.int32],
+) -> None:
+    """Write one detection into the images; pixels its mask loses belong to nothing."""
+    mask = truth[window] == instance_id
+    kept = np.zeros_like(mask) if found.missed else _resized(mask, found.growth_px)
+    lost = mask & ~kept & (instance[window] == instance_id)
+    semantic[window][lost], instance[window][lost] = UNLABELLED, NO_INSTANCE
+    semantic[window][kept], instance[window][kept] = found.class_id, instance_id
+
+
+def _resized(mask: NDArray[np.bool_], growth_px: int) -> NDArray[np.bool_]:
+    if growth_px > 0:
+        return np.asarray(binary_dilation(mask, iterations=growth_px))
+    if growth_px < 0:
+        return np.asarray(binary_erosion(mask, iterations=-growth_px, border_value=1))
+    return mask
+
+
+class NoisyOracleMapper(OracleMapper):
+    """Fuses ground truth that was corrupted first, with a `seed`; segments of a voxel vote.
+
+    Wrong labels are structure for structure, objects for objects.
+    """
+
+    name = 'noisy_oracle'
+    options_model = NoisyOracleOptions
+    options: NoisyOracleOptions
+    votes = True
+
+    def integrate(self, frame: Frame) -> None:
+        """Take one frame into the map, flawed; ConfigError without ground truth."""
+        super().integrate(self.apply(frame))
 
     def apply(self, frame: Frame) -> Frame:
-        """Return a frame as flawed perception would have it; ground truth must be there."""
-        assert frame.semantic is not None
-        assert frame.instance is not None
-        semantic, instance = frame.semantic.copy(), frame.instance.copy()
-        ids, first, dense = np.unique(frame.instance, return_index=True, return_inverse=True)
-        windows = find_objects(dense.reshape(frame.instance.shape) + 1)
+        """Return a frame as flawed perception would have it; ConfigError without ground truth."""
+        classes, instances = require_ground_truth(frame, self.name)
+        semantic, instance = classes.copy(), instances.copy()
+        ids, first, dense = np.unique(instances, return_index=True, return_inverse=True)
+        windows = find_objects(dense.reshape(instances.shape) + 1)
         for instance_id, pixel, window in zip(ids.tolist(), first, windows, strict=True):
             if instance_id == NO_INSTANCE:
                 continue
-            found = self.detect(instance_id, int(frame.semantic.flat[pixel]), frame.index)
+            found = self.detect(instance_id, int(classes.flat[pixel]), frame.index)
             _paint(
                 _grown(window, found.growth_px, instance.shape),
-                frame.instance,
+                instances,
                 instance_id,
                 found,
                 semantic,
@@ -125,71 +161,3 @@ class NoiseModel:
         shift = rng.standard_normal(3) * self.options.pose_noise_m
         turn = Rotation.from_rotvec(rng.standard_normal(3) * self.options.pose_noise_rad)
         return Pose(pose.rotation @ turn.as_matrix(), pose.translation + shift)
-
-
-def _grown(window: tuple[slice, ...], growth_px: int, shape: tuple[int, ...]) -> tuple[slice, ...]:
-    """Return a window of an image with room for a mask to grow."""
-    margin = max(growth_px, 0)
-    return tuple(
-        slice(max(part.start - margin, 0), min(part.stop + margin, size))
-        for part, size in zip(window, shape, strict=True)
-    )
-
-
-def _paint(
-    window: tuple[slice, ...],
-    truth: NDArray[np.int32],
-    instance_id: int,
-    found: NoisyDetection,
-    semantic: NDArray[np.uint16],
-    instance: NDArray[np.int32],
-) -> None:
-    """Write one detection into the images; pixels its mask loses belong to nothing."""
-    mask = truth[window] == instance_id
-    kept = np.zeros_like(mask) if found.missed else _resized(mask, found.growth_px)
-    lost = mask & ~kept & (instance[window] == instance_id)
-    semantic[window][lost], instance[window][lost] = UNLABELLED, NO_INSTANCE
-    semantic[window][kept], instance[window][kept] = found.class_id, instance_id
-
-
-def _resized(mask: NDArray[np.bool_], growth_px: int) -> NDArray[np.bool_]:
-    if growth_px > 0:
-        return np.asarray(binary_dilation(mask, iterations=growth_px))
-    if growth_px < 0:
-        return np.asarray(binary_erosion(mask, iterations=-growth_px, border_value=1))
-    return mask
-
-
-class NoisyOracleOptions(NoiseOptions, OracleOptions):
-    """Options of the noisy oracle: those of the oracle and how much goes wrong."""
-
-    vote: bool = True
-
-
-class NoisyOracleMapper:
-    """Fuses ground truth that was corrupted first, with a `seed`; segments of a voxel vote."""
-
-    name = 'noisy_oracle'
-    uses_ground_truth = True
-    home_advantage = OracleMapper.home_advantage
-
-    def __init__(self, *, label_set: LabelSet, seed: int, options: dict[str, Any]) -> None:
-        self.options = validated(NoisyOracleOptions, options, f'mapper "{self.name}"')
-        self._noise = NoiseModel(self.options, label_set, seed)
-        names = OracleOptions.model_fields
-        self._oracle = OracleMapper(
-            label_set=label_set,
-            seed=seed,
-            options={name: getattr(self.options, name) for name in names},
-        )
-
-    def integrate(self, frame: Frame) -> None:
-        """Take one frame into the map, flawed; ConfigError without ground truth."""
-        require_ground_truth(frame, self.name)
-        self._oracle.integrate(self._noise.apply(frame))
-
-    def semantic_map(self, *, final: bool) -> SemanticMap:
-        """Return the map so far; `final` if no frame will follow."""
-        result = self._oracle.semantic_map(final=final)
-        provenance = replace(result.header.provenance, method=self.name)
-        return replace(result, header=replace(result.header, provenance=provenance))

@@ -7,16 +7,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
 from scipy.spatial.transform import Rotation
 
 from osmabench_ros.base.contract import CAMERA_FRAME, WORLD_FRAME
-from osmabench_ros.base.strict import validated
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.geometry.similarity import Similarity
 from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
-from osmabench_ros.mappers.tsdf import TsdfMapper, TsdfOptions
+from osmabench_ros.mappers.tsdf import MAX_DEPTH_M, TsdfMapper
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.semantics.labels import LabelSet
 
@@ -34,29 +32,20 @@ SAMPLE_PX = 4
 """Every so many-th pixel counts for how firmly the surfaces in view hold the camera."""
 
 
-class SlamOptions(TsdfOptions):
-    """Options of the open3d_slam mapper, beside those of tsdf.
+MIN_KEYFRAME_FITNESS = 0.8
+"""A frame that fits the keyframe in a smaller fraction of its pixels begins a new one."""
 
-    Parameters
-    ----------
-    keyframe_fitness : float
-        A frame that fits the keyframe in a smaller share of its pixels begins a new one.
-    min_fitness : float
-        Track is lost where a smaller share of the pixels fits.
-    min_hold : float
-        Where surfaces hold the camera less firmly, colours are aligned too; see `hold_of`.
-    max_step_m, max_turn_deg : float
-        Track is lost where the camera would have moved farther since the frame before.
-    max_disagreement_m : float
-        A pose is in doubt where the alignment the other way round ends farther from it.
-    """
+MIN_FITNESS = 0.4
+"""Track is lost where a smaller fraction of the pixels fits."""
 
-    keyframe_fitness: float = Field(0.8, gt=0.0, le=1.0)
-    min_fitness: float = Field(0.4, gt=0.0, le=1.0)
-    min_hold: float = Field(0.002, ge=0.0, le=1.0)
-    max_step_m: float = Field(0.75, gt=0.0)
-    max_turn_deg: float = Field(45.0, gt=0.0, le=180.0)
-    max_disagreement_m: float = Field(0.05, gt=0.0)
+MIN_HOLD = 0.002
+"""Where surfaces hold the camera less firmly, colours are aligned too; see `hold_of`."""
+
+MAX_STEP_M, MAX_TURN_DEG = 0.75, 45.0
+"""Track is lost where the camera would have moved farther since the frame before."""
+
+MAX_DISAGREEMENT_M = 0.05
+"""A pose is in doubt where the alignment the other way round ends farther from it."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,7 +57,7 @@ class View:
     hold: float
 
 
-class Open3dSlamMapper:
+class Open3dSlamMapper(TsdfMapper):
     """Tracks the camera from keyframe to keyframe by Open3D's odometry, and fuses by tsdf.
 
     Of the poses of the frames it reads the first one alone: there its map begins. Frames are
@@ -84,15 +73,12 @@ class Open3dSlamMapper:
     Sturm and Cremers, Real-Time Visual Odometry from Dense RGB-D Images, ICCV Workshops 2011.
     """
 
-    uses_ground_truth = False
+    name = 'open3d_slam'
 
     def __init__(self, *, label_set: LabelSet, seed: int, options: dict[str, Any]) -> None:
-        self.options = validated(SlamOptions, options, 'mapper "open3d_slam"')
-        fusion = {name: getattr(self.options, name) for name in TsdfOptions.model_fields}
-        self._tsdf = TsdfMapper(label_set=label_set, seed=seed, options=fusion)
-        self._library = self._tsdf.library
+        super().__init__(label_set=label_set, seed=seed, options=options)
         # Without this it warns of every frame.
-        self._library.utility.set_verbosity_level(self._library.utility.VerbosityLevel.Error)
+        self.library.utility.set_verbosity_level(self.library.utility.VerbosityLevel.Error)
         self._key: View | None = None
         self._before: View | None = None
         self._poses: list[tuple[int, Pose]] = []
@@ -103,9 +89,10 @@ class Open3dSlamMapper:
 
     def integrate(self, frame: Frame) -> None:
         """Find the pose of a frame, and take it into the map."""
+        self.count(frame)
         if self._before is None:
             self._key = self._before = self._view(frame, frame.camera_pose)
-            self._fuse(frame, frame.camera_pose)
+            self._take(frame, frame.camera_pose)
             return
         last = self._before.pose
         pose = self._tracked(frame)
@@ -121,18 +108,12 @@ class Open3dSlamMapper:
         self._motion = Pose.identity() if self._lost_in_a_row else last.inverse() @ pose
         self._lost_in_a_row = 0
         self._before = self._view(frame, pose)
-        self._fuse(frame, pose)
+        self._take(frame, pose)
 
     def semantic_map(self, *, final: bool) -> SemanticMap:
         """Return the map so far, with the poses that were found."""
-        fused = self._tsdf.semantic_map(final=final)
-        stamp_ns = self._poses[-1][0] if self._poses else 0
-        provenance = dataclasses.replace(
-            fused.header.provenance, method='open3d_slam', frames_used=len(self._poses)
-        )
-        header = dataclasses.replace(
-            fused.header, provenance=provenance, stamp_ns=stamp_ns, remark=self._remark()
-        )
+        fused = super().semantic_map(final=final)
+        header = dataclasses.replace(fused.header, remark=self._remark())
         trajectory = (
             StampedTrajectory.from_poses(self._poses, WORLD_FRAME, CAMERA_FRAME)
             if self._poses
@@ -151,18 +132,17 @@ class Open3dSlamMapper:
             found.append(
                 f'in {len(self._doubtful)} of {len(self._poses)} frames, first in frame '
                 f'{self._doubtful[0]}, the alignment there and back ends more than '
-                f'{self.options.max_disagreement_m:g} m away: track may have been lost unnoticed'
+                f'{MAX_DISAGREEMENT_M:g} m away: track may have been lost unnoticed'
             )
         return '; '.join(found)
 
-    def _fuse(self, frame: Frame, pose: Pose) -> None:
+    def _take(self, frame: Frame, pose: Pose) -> None:
         self._poses.append((frame.stamp_ns, pose))
-        self._tsdf.integrate(dataclasses.replace(frame, camera_pose=pose))
+        self.fuse(dataclasses.replace(frame, camera_pose=pose))
 
     def _view(self, frame: Frame, pose: Pose) -> View:
-        depth, color = self._tsdf.images(frame)
-        images = self._library.t.geometry.RGBDImage(color, depth)
-        return View(images, pose, hold_of(frame, self.options.max_depth_m))
+        depth, color = self.images(frame)
+        return View(self.library.t.geometry.RGBDImage(color, depth), pose, hold_of(frame))
 
     def _tracked(self, frame: Frame) -> Pose | None:
         """Return the pose of a frame, None if track is lost."""
@@ -174,14 +154,13 @@ class Open3dSlamMapper:
         view = self._view(frame, before.pose)
         guess = before.pose @ self._motion
         pose, fitness = self._aligned(view, key, guess, frame)
-        if fitness < self.options.keyframe_fitness and key is not before:
+        if fitness < MIN_KEYFRAME_FITNESS and key is not before:
             self._key = before
             pose, fitness = self._aligned(view, before, guess, frame)
-        if fitness < self.options.min_fitness:
+        if fitness < MIN_FITNESS:
             return None
         step, frames = Similarity(before.pose.inverse() @ pose), 1 + self._lost_in_a_row
-        far = step.distance_m > frames * self.options.max_step_m
-        if far or step.angle_deg > frames * self.options.max_turn_deg:
+        if step.distance_m > frames * MAX_STEP_M or step.angle_deg > frames * MAX_TURN_DEG:
             return None
         if not self._agrees(view, pose, frame):
             self._doubtful.append(frame.index)
@@ -196,12 +175,12 @@ class Open3dSlamMapper:
             key, dataclasses.replace(view, pose=Pose.identity()), there, frame
         )
         away_m = np.linalg.norm((there.inverse() @ found).translation)
-        return bool(fitness > 0.0 and away_m <= self.options.max_disagreement_m)
+        return bool(fitness > 0.0 and away_m <= MAX_DISAGREEMENT_M)
 
     def _aligned(self, view: View, target: View, guess: Pose, frame: Frame) -> tuple[Pose, float]:
         """Return the pose by alignment with a view, and the share of pixels that fits."""
-        odometry, tensor = self._library.t.pipelines.odometry, self._library.core.Tensor
-        held = min(view.hold, target.hold) >= self.options.min_hold
+        odometry, tensor = self.library.t.pipelines.odometry, self.library.core.Tensor
+        held = min(view.hold, target.hold) >= MIN_HOLD
         try:
             found = odometry.rgbd_odometry_multi_scale(
                 view.images,
@@ -209,7 +188,7 @@ class Open3dSlamMapper:
                 tensor(frame.intrinsics.matrix),
                 tensor((target.pose.inverse() @ guess).matrix),
                 1.0,
-                self.options.max_depth_m,
+                MAX_DEPTH_M,
                 [odometry.OdometryConvergenceCriteria(most, 1e-6, 1e-6) for most in ITERATIONS],
                 odometry.Method.PointToPlane if held else odometry.Method.Hybrid,
                 odometry.OdometryLossParams(OUTLIER_M, 0.05, 0.1),
@@ -225,7 +204,7 @@ class Open3dSlamMapper:
         return Pose(rotation, moved[:3, 3]), float(found.fitness)
 
 
-def hold_of(frame: Frame, max_depth_m: float) -> float:
+def hold_of(frame: Frame) -> float:
     """Return how firmly the surfaces in view hold the camera by their planes, in [0, 1].
 
     It is the smallest eigenvalue of the mean of J J^T, where J = (p x n, n) is the row of a
@@ -233,7 +212,7 @@ def hold_of(frame: Frame, max_depth_m: float) -> float:
     distance from that, n its normal; 0 where a motion changes no distance, as before one wall.
     Gelfand et al., Geometrically Stable Sampling for the ICP Algorithm, 3DIM 2003.
     """
-    used = frame.valid & (frame.depth_m <= max_depth_m)
+    used = frame.valid & (frame.depth_m <= MAX_DEPTH_M)
     points = frame.intrinsics.back_project(np.where(used, frame.depth_m, np.float32(0.0)))
     points = points[::SAMPLE_PX, ::SAMPLE_PX].astype(np.float64)
     used = used[::SAMPLE_PX, ::SAMPLE_PX]

@@ -13,12 +13,18 @@ from scipy.ndimage import maximum_filter
 from osmabench_ros.base.strict import Strict, validated
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.frame import Frame
+from osmabench_ros.mappers.bundled import BundledMapper, map_of_instances
 from osmabench_ros.mappers.fusion import FusedCells, VoxelFusion
-from osmabench_ros.mappers.nodes import NodeBuilder, relations_seen
-from osmabench_ros.mappers.rooms import with_rooms
-from osmabench_ros.maps.semantic_map import DenseMap, MapHeader, Provenance, SemanticMap
+from osmabench_ros.mappers.nodes import NodeBuilder, rows_by
+from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.semantics.labels import NO_INSTANCE, UNLABELLED, LabelSet
-from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode
+from osmabench_ros.semantics.scene_graph import SceneNode
+
+MAX_DEPTH_M = 50.0
+"""Pixels farther away are left out."""
+
+BORDER_VOXEL_M = 0.006
+"""Edge of a voxel near the borders of objects, where a coarse grid would move the border."""
 
 _BLOCK = 4
 
@@ -30,15 +36,6 @@ class OracleOptions(Strict):
     ----------
     voxel_m : float
         Edge of a voxel.
-    stride : int
-        Every how many-th row and column of the images is used.
-    max_depth_m : float
-        Pixels farther away are left out.
-    border_voxel_m : float
-        Edge of a voxel near the borders of objects, where a coarse grid would move the border.
-    vote : bool
-        Keep one point a voxel, that of the segment with most pixels, instead of one a segment;
-        all voxels are of size `voxel_m` then.
     rooms : bool
         Add room nodes, found in the floor plan, and make them parents of the objects.
     albedo : bool
@@ -47,10 +44,6 @@ class OracleOptions(Strict):
     """
 
     voxel_m: float = Field(0.04, gt=0.001, le=1.0)
-    stride: int = Field(1, ge=1, le=64)
-    max_depth_m: float = Field(50.0, gt=0.0)
-    border_voxel_m: float = Field(0.006, gt=0.001, le=1.0)
-    vote: bool = False
     rooms: bool = True
     albedo: bool = False
 
@@ -83,44 +76,43 @@ def near_contacts(
     return np.asarray(near[:height, :width])
 
 
-class OracleMapper:
-    """Fuses the simulator's class and instance images, in smaller voxels at objects' borders."""
+class OracleMapper(BundledMapper):
+    """Fuses the simulator's class and instance images, in smaller voxels at objects' borders.
+
+    A class that `votes` keeps one point per voxel, that of the segment with most pixels, instead
+    of one per segment; all its voxels are of size `voxel_m`.
+    """
 
     name = 'oracle'
     uses_ground_truth = True
+    options_model: type[OracleOptions] = OracleOptions
+    votes = False
     home_advantage = (
         'reads ground-truth images, and derives relations by the definitions of the benchmark'
     )
 
     def __init__(self, *, label_set: LabelSet, seed: int, options: dict[str, Any]) -> None:
-        del seed
-        self.options = validated(OracleOptions, options, f'mapper "{self.name}"')
-        self.label_set = label_set
+        super().__init__(label_set, seed)
+        self.options = validated(self.options_model, options, f'mapper "{self.name}"')
         self._inside = VoxelFusion(self.options.voxel_m)
-        self._borders = VoxelFusion(self.options.border_voxel_m)
+        self._borders = VoxelFusion(BORDER_VOXEL_M)
         self._segments: dict[tuple[int, int], int] = {}
         self._observations: Counter[int] = Counter()
-        self._frames = 0
-        self._stamp_ns = 0
 
     def integrate(self, frame: Frame) -> None:
         """Take one frame into the map; ConfigError if it has no ground truth or other classes."""
         semantic, instance = require_ground_truth(frame, self.name)
-        step = self.options.stride
-        used = np.zeros(frame.depth_m.shape, np.bool_)
-        used[::step, ::step] = True
-        used &= frame.valid & (frame.depth_m <= self.options.max_depth_m)
+        used = frame.valid & (frame.depth_m <= MAX_DEPTH_M)
         segments = self._segments_of(semantic[used], instance[used], frame.index)
         image = self._albedo(frame) if self.options.albedo else frame.color
         points, colors = frame.world_points(used), image[used]
-        if self.options.vote:
+        if self.votes:
             self._inside.add(points, colors, segments)
         else:
             near = near_contacts(instance, frame.depth_m, self.options.voxel_m)[used]
             self._inside.add(points[~near], colors[~near], segments[~near])
             self._borders.add(points[near], colors[near], segments[near])
-        self._frames += 1
-        self._stamp_ns = max(self._stamp_ns, frame.stamp_ns)
+        self.count(frame)
 
     def _albedo(self, frame: Frame) -> NDArray[np.uint8]:
         if frame.albedo is None:
@@ -152,43 +144,29 @@ class OracleMapper:
         cells = FusedCells.joined(parts)
         pairs = np.array(list(self._segments), np.int32).reshape(-1, 2)[cells.segments]
         scores = np.concatenate([part.vote_shares() for part in parts])
-        if self.options.vote:
+        if self.votes:
             rows = cells.winner_rows(abstaining=pairs[:, 1] == NO_INSTANCE)
             cells, pairs, scores = cells.select(rows), pairs[rows], scores[rows]
         labels, instances = np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
         nodes = self._nodes(cells, labels, instances)
-        if self.options.vote:
+        if self.votes:
             labels = _labels_of_nodes(nodes, labels, instances)
-        if self.options.rooms:
-            nodes = with_rooms(nodes, cells.points)
-        provenance = Provenance(method=self.name, frames_used=self._frames)
-        return SemanticMap(
-            header=MapHeader(provenance, stamp_ns=self._stamp_ns, complete=final),
-            graph=SceneGraph(nodes, relations_seen(nodes, cells.points, instances)),
-            dense=DenseMap(
-                points=cells.points,
-                colors=cells.colors,
-                labels=labels,
-                instances=instances,
-                scores=scores.astype(np.float32),
-            ),
-            label_set=self.label_set,
+        header, rooms = self.header(final=final), self.options.rooms
+        return map_of_instances(
+            header, self.label_set, cells, nodes, labels, instances, scores, rooms=rooms
         )
 
     def _nodes(
         self, cells: FusedCells, labels: NDArray[np.int32], instances: NDArray[np.int32]
     ) -> tuple[SceneNode, ...]:
         """Return a node for each instance, ordered by id."""
-        order = np.argsort(instances, kind='stable')
-        ids = np.setdiff1d(instances, [NO_INSTANCE])
-        starts = np.searchsorted(instances[order], ids)
-        stops = np.searchsorted(instances[order], ids, side='right')
         builder = NodeBuilder(cells, self.label_set, lit=not self.options.albedo)
         classes = np.searchsorted(self.label_set.ids, np.where(labels == UNLABELLED, -1, labels))
         weights = np.where(labels == UNLABELLED, 0.0, cells.counts)
         nodes = []
-        for node_id, start, stop in zip(ids.tolist(), starts, stops, strict=True):
-            rows = order[start:stop]
+        for node_id, rows in rows_by(instances).items():
+            if node_id == NO_INSTANCE:
+                continue
             votes = np.zeros(len(self.label_set.classes))
             np.add.at(votes, classes[rows], weights[rows])
             nodes.append(builder.node(node_id, rows, votes, self._observations[node_id]))

@@ -12,12 +12,23 @@ from osmabench_ros.base.configuration import extra
 from osmabench_ros.base.strict import Strict, validated
 from osmabench_ros.errors import needing
 from osmabench_ros.geometry.frame import Frame
-from osmabench_ros.maps.semantic_map import DenseMap, MapHeader, Provenance, SemanticMap
+from osmabench_ros.mappers.bundled import BundledMapper
+from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
 from osmabench_ros.semantics.labels import LabelSet
 
 HALF_PIXEL = np.array([[0.0, 0.0, 0.5], [0.0, 0.0, 0.5], [0.0, 0.0, 0.0]])
 """Open3D takes the pixel that a projection is cut off to, not the nearest one: without this a
 floor seen at a low angle sinks by a centimetre."""
+
+
+TRUNCATION_VOXELS = 4.0
+"""Distance to a surface, in voxels, at which the signed distance is cut off."""
+
+MAX_DEPTH_M = 6.0
+"""Pixels farther away are left out."""
+
+MIN_FRAMES = 2.0
+"""In how many frames a voxel must have been seen to be part of the surface."""
 
 
 class TsdfOptions(Strict):
@@ -27,21 +38,12 @@ class TsdfOptions(Strict):
     ----------
     voxel_m : float
         Edge of a voxel.
-    truncation_voxels : float
-        Distance to a surface, in voxels, at which the signed distance is cut off.
-    max_depth_m : float
-        Pixels farther away are left out.
-    min_weight : float
-        In how many frames a voxel must have been seen to be part of the surface.
     """
 
     voxel_m: float = Field(0.02, gt=0.001, le=1.0)
-    truncation_voxels: float = Field(4.0, ge=1.0, le=64.0)
-    max_depth_m: float = Field(6.0, gt=0.0)
-    min_weight: float = Field(2.0, ge=0.0)
 
 
-class TsdfMapper:
+class TsdfMapper(BundledMapper):
     """Open3D's voxel-block grid of truncated signed distances, with ground-truth poses.
 
     Its map has points and colours and neither labels nor objects, so it is scored by geometry
@@ -53,13 +55,12 @@ class TsdfMapper:
     Dong et al., ASH: A Modern Framework for Parallel Spatial Hashing in 3D Perception, 2022.
     """
 
-    uses_ground_truth = False
+    name = 'tsdf'
 
     def __init__(self, *, label_set: LabelSet, seed: int, options: dict[str, Any]) -> None:
-        del seed
-        self.label_set = label_set
-        self.options = validated(TsdfOptions, options, 'mapper "tsdf"')
-        with needing('mapper "tsdf" needs Open3D', extra('geometry')):
+        super().__init__(label_set, seed)
+        self.options = validated(TsdfOptions, options, f'mapper "{self.name}"')
+        with needing(f'mapper "{self.name}" needs Open3D', extra('geometry')):
             import open3d
         self.library: Any = open3d
         kind = open3d.core.float32
@@ -67,19 +68,20 @@ class TsdfMapper:
             ('tsdf', 'weight', 'color'), (kind, kind, kind), (1, 1, 3),
             voxel_size=self.options.voxel_m, block_resolution=8, block_count=10_000,
         )  # fmt: skip
-        self._frames = 0
-        self._stamp_ns = 0
 
     def integrate(self, frame: Frame) -> None:
         """Take one frame into the map."""
-        self._frames += 1
-        self._stamp_ns = max(self._stamp_ns, frame.stamp_ns)
-        if not (frame.valid & (frame.depth_m <= self.options.max_depth_m)).any():
+        self.count(frame)
+        self.fuse(frame)
+
+    def fuse(self, frame: Frame) -> None:
+        """Fuse the depth of a frame at its pose."""
+        if not (frame.valid & (frame.depth_m <= MAX_DEPTH_M)).any():
             return
         tensor = self.library.core.Tensor
         depth, color = self.images(frame)
         matrix, to_camera = frame.intrinsics.matrix, tensor(frame.camera_pose.inverse().matrix)
-        reach = 1.0, self.options.max_depth_m, self.options.truncation_voxels
+        reach = 1.0, MAX_DEPTH_M, TRUNCATION_VOXELS
         blocks = self._grid.compute_unique_block_coordinates(
             depth, tensor(matrix), to_camera, *reach
         )
@@ -88,26 +90,22 @@ class TsdfMapper:
     def images(self, frame: Frame) -> tuple[Any, Any]:
         """Return depth, 0 where there is none, and colour as images of Open3D."""
         tensor, image = self.library.core.Tensor, self.library.t.geometry.Image
-        used = frame.valid & (frame.depth_m <= self.options.max_depth_m)
+        used = frame.valid & (frame.depth_m <= MAX_DEPTH_M)
         depth = image(tensor(np.where(used, frame.depth_m, np.float32(0.0))[..., None]))
         return depth, image(tensor(frame.color.astype(np.float32) / 255.0))
 
     def semantic_map(self, *, final: bool) -> SemanticMap:
         """Return the map so far; `final` if no frame will follow."""
         points, colors = self._surface()
-        provenance = Provenance(
-            'tsdf', method_version=f'Open3D {self.library.__version__}', frames_used=self._frames
-        )
+        header = self.header(final=final, method_version=f'Open3D {self.library.__version__}')
         return SemanticMap(
-            header=MapHeader(provenance, stamp_ns=self._stamp_ns, complete=final),
-            dense=DenseMap(points=points, colors=colors),
-            label_set=self.label_set,
+            header, dense=DenseMap(points=points, colors=colors), label_set=self.label_set
         )
 
     def _surface(self) -> tuple[NDArray[np.float32], NDArray[np.uint8]]:
         if not self._grid.hashmap().size():
             return np.empty((0, 3), np.float32), np.empty((0, 3), np.uint8)
-        cloud = self._grid.extract_point_cloud(weight_threshold=self.options.min_weight).point
+        cloud = self._grid.extract_point_cloud(weight_threshold=MIN_FRAMES).point
         points = cloud.positions.numpy()
         # Threads extract the blocks in any order.
         order = np.lexsort(points.T)

@@ -13,7 +13,6 @@ from osmabench_ros.mappers.appearance.mapper import (
     AppearanceMapper,
     read_prototypes,
 )
-from osmabench_ros.mappers.appearance.survey import SurveyOptions
 from osmabench_ros.maps.disk.storage import pack_map
 from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.semantics.scene_graph import NodeKind
@@ -49,9 +48,7 @@ def frames():
 @pytest.fixture(scope='module')
 def prototypes(tmp_path_factory):
     path = tmp_path_factory.mktemp('learnt') / 'prototypes.json'
-    sample = learning.training_sample(
-        box_room.frames(shifted(box_room.ROOM)), box_room.LABELS, SurveyOptions(stride=1)
-    )
+    sample = learning.training_sample(box_room.frames(shifted(box_room.ROOM)), box_room.LABELS)
     learnt = learning.learn_prototypes(
         [sample], per_class=3, seed=0, provenance={'room': 'shifted'}
     )
@@ -63,7 +60,7 @@ def mapped(frames, prototypes, label_set=box_room.LABELS, **options):
     mapper = AppearanceMapper(
         label_set=label_set,
         seed=0,
-        options={'prototypes': str(prototypes), 'stride': 1, 'rooms': False, **options},
+        options={'prototypes': str(prototypes), 'rooms': False, **options},
     )
     for frame in frames:
         mapper.integrate(frame)
@@ -109,10 +106,11 @@ def test_instances_of_the_points_are_the_nodes(frames, prototypes):
 
 
 def test_small_things_get_no_node(frames, prototypes):
-    few = mapped(frames, prototypes, min_object_voxels=300)
-    sizes = np.bincount(few.dense.instances)[1:]
-    assert len(sizes) == len(few.graph.nodes)
-    assert sizes.min() >= 300
+    result = mapped(frames, prototypes)
+    sizes = np.bincount(result.dense.instances)
+    assert sizes[0] > 0
+    assert len(sizes) - 1 == len(result.graph.nodes)
+    assert sizes[1:].min() >= 8
 
 
 def test_only_classes_of_the_label_set_are_named(frames, prototypes):

@@ -4,7 +4,7 @@ from scipy.spatial import cKDTree
 from support.world import box_room
 
 from osmabench_ros.errors import ConfigError
-from osmabench_ros.mappers.noisy_oracle import NoiseModel, NoiseOptions, NoisyOracleMapper
+from osmabench_ros.mappers.noisy_oracle import NoisyOracleMapper
 from osmabench_ros.maps.disk.storage import pack_map
 from osmabench_ros.semantics.labels import UNLABELLED
 
@@ -43,7 +43,7 @@ def accuracy(frames, seed=0, **options):
 
 
 def model(**options):
-    return NoiseModel(NoiseOptions(**{**SILENT, **options}), box_room.LABELS, 0)
+    return NoisyOracleMapper(label_set=box_room.LABELS, seed=0, options={**SILENT, **options})
 
 
 def test_without_noise_frames_are_untouched(frames):

@@ -15,7 +15,6 @@ from osmabench_ros.mappers.open_vocabulary.association import (
 from osmabench_ros.mappers.open_vocabulary.lifting import (
     Detections,
     Fragment,
-    LiftingOptions,
     lift,
 )
 from osmabench_ros.mappers.open_vocabulary.mapper import map_of_objects
@@ -84,10 +83,9 @@ def found_in(frame, rng, missing=0.0, split=0.0) -> Detections:
 
 
 def mapped(frames, *, missing=0.0, split=0.0, seed=0, **options):
-    rng, lifting = np.random.default_rng(seed), LiftingOptions()
-    objects = ObjectMap(AssociationOptions(**options), lifting.voxel_m)
+    rng, objects = np.random.default_rng(seed), ObjectMap(AssociationOptions(**options))
     for frame in frames:
-        objects.add(lift(frame, found_in(frame, rng, missing, split), lifting))
+        objects.add(lift(frame, found_in(frame, rng, missing, split)))
     return objects
 
 
@@ -156,24 +154,23 @@ def plate(x=0.0, width=0.5, y=0.0):
 
 
 def test_the_geometric_similarity_is_the_share_of_points_that_lie_near():
-    assert share_near(plate(), plate(), 0.025) == 1.0
-    assert share_near(plate(), plate(x=0.25), 0.01) == pytest.approx(0.5)
-    assert share_near(plate(width=0.25), plate(), 0.01) == 1.0
-    assert share_near(plate(), plate(width=0.25), 0.01) == pytest.approx(0.25)
-    assert share_near(plate(), plate(x=5.0), 0.025) == 0.0
+    assert share_near(plate(), plate()) == 1.0
+    assert share_near(plate(), plate(x=0.26)) == pytest.approx(0.5)
+    assert share_near(plate(width=0.25), plate()) == 1.0
+    assert share_near(plate(), plate(x=5.0)) == 0.0
 
 
 @pytest.mark.parametrize(('shift', 'objects'), [(0.425, 2), (0.375, 1)])
 def test_a_cloud_joins_above_the_sum_of_similarities_of_the_paper(shift, objects):
     """Equal features give 1; what overlaps by less than a tenth stays under 1.1 of delta_sim."""
-    found = ObjectMap(AssociationOptions(near_m=0.01, min_similarity=1.2), 0.025)
+    found = ObjectMap(AssociationOptions(min_similarity=1.2))
     found.add([fragment(plate(), [1, 0])])
     found.add([fragment(plate(x=shift), [2, 0])])
     assert len(found.clouds) == objects
 
 
 def test_unlike_features_keep_clouds_apart():
-    together, apart = (ObjectMap(AssociationOptions(), 0.025) for _ in range(2))
+    together, apart = (ObjectMap(AssociationOptions()) for _ in range(2))
     for objects, feature in ((together, [1, 0]), (apart, [-1, 0])):
         objects.add([fragment(plate(), [1, 0])])
         objects.add([fragment(plate(), feature)])
@@ -182,7 +179,7 @@ def test_unlike_features_keep_clouds_apart():
 
 
 def test_features_are_averaged_over_detections_and_names_voted():
-    objects = ObjectMap(AssociationOptions(min_detections=1, min_similarity=0.5), 0.025)
+    objects = ObjectMap(AssociationOptions(min_detections=1, min_similarity=0.5))
     for feature, name, confidence in (
         ([1, 0], 'cup', 0.4),
         ([0, 1], 'sofa', 0.9),
@@ -197,9 +194,7 @@ def test_features_are_averaged_over_detections_and_names_voted():
 
 
 def test_objects_that_grew_into_each_other_are_merged():
-    objects = ObjectMap(
-        AssociationOptions(min_detections=1, min_similarity=1.5, merge_every_frames=0), 0.025
-    )
+    objects = ObjectMap(AssociationOptions(min_detections=1, min_similarity=1.5))
     halves = [fragment(plate(width=0.25, x=x), [1, 0]) for x in (0.0, 0.6)]
     objects.add(halves)
     assert len(objects.objects()) == 2
@@ -218,7 +213,7 @@ def test_objects_that_grew_into_each_other_are_merged():
 
 
 def test_rarely_found_objects_are_left_out():
-    objects = ObjectMap(AssociationOptions(), 0.025)
+    objects = ObjectMap(AssociationOptions())
     objects.add([fragment(plate(), [1, 0]), fragment(plate(x=3), [0, 1])])
     for _ in range(2):
         objects.add([fragment(plate(), [1, 0])])
@@ -226,18 +221,13 @@ def test_rarely_found_objects_are_left_out():
 
 
 def test_a_map_of_nothing_is_empty():
-    made = map_made_of(ObjectMap(AssociationOptions(), 0.025))
+    made = map_made_of(ObjectMap(AssociationOptions()))
     assert made.dense is None
     assert not made.graph.nodes
 
 
 def test_names_of_a_detector_go_before_features():
-    objects = ObjectMap(AssociationOptions(min_detections=1), 0.025)
+    objects = ObjectMap(AssociationOptions(min_detections=1))
     cup = TEXT[np.searchsorted(LABELS.ids, LABELS.id_of('cup'))]
     objects.add([fragment(plate(), cup, 'sofa'), fragment(plate(x=3), cup, 'no such thing')])
     assert [node.label for node in map_made_of(objects).graph.nodes] == ['sofa', 'cup']
-
-
-def test_grids_that_differ_are_not_fused():
-    with pytest.raises(ValueError, match='different voxels'):
-        VoxelFusion(0.1).absorb(VoxelFusion(0.2))

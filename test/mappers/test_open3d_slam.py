@@ -55,7 +55,7 @@ def test_the_camera_is_found_from_its_first_pose_alone(frames):
     assert found.header.remark == ''
     assert found.header.provenance.frames_used == len(frames)
     # What is seen from the poses that were found lies where it is.
-    true = mapped(frames[:1], min_weight=1).dense.points
+    true = mapped([frames[0]] * 2).dense.points
     assert len(found.dense.points) > len(true)
 
 
@@ -81,7 +81,7 @@ def test_a_jump_is_a_loss_and_the_map_goes_on_from_the_last_pose(frames):
         box_room.render(box_room.ROOM, away, CAMERA, index)
         for index in range(len(frames), len(frames) + 8)
     ]
-    found = mapped([*frames, *other], max_step_m=0.2, max_turn_deg=20.0)
+    found = mapped([*frames, *other])
     assert 'track was lost in' in found.header.remark
     positions = found.trajectory.positions[len(frames) :]
     assert np.linalg.norm(positions - positions[0], axis=1).max() < 0.25
@@ -89,11 +89,11 @@ def test_a_jump_is_a_loss_and_the_map_goes_on_from_the_last_pose(frames):
 
 def test_a_single_wall_does_not_hold_the_camera(frames):
     wall = box_room.look((0.0, -2.0, 1.25), (0.0, -3.0, 1.25))
-    assert hold_of(box_room.render(box_room.ROOM, wall, CAMERA), 6.0) < 1e-6
+    assert hold_of(box_room.render(box_room.ROOM, wall, CAMERA)) < 1e-6
     corner = box_room.look((0.0, 0.0, 1.8), (2.9, 2.9, 0.0))
-    assert hold_of(box_room.render(box_room.ROOM, corner, CAMERA), 6.0) > 0.002
+    assert hold_of(box_room.render(box_room.ROOM, corner, CAMERA)) > 0.002
     blind = replace(frames[0], depth_m=np.full_like(frames[0].depth_m, np.nan))
-    assert hold_of(blind, 6.0) == 0.0
+    assert hold_of(blind) == 0.0
 
 
 def test_before_a_wall_its_pattern_tells_the_way():

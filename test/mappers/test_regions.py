@@ -63,7 +63,7 @@ def test_regions_end_where_color_or_orientation_change():
     wall = plane(2, 1, red, normal=(0, 1, 0))
     wall = (wall[0][:, [0, 2, 1]] + [0, -0.1, 0.1], *wall[1:])
     voxels = voxels_of(floor, carpet, wall)
-    regions = grow_regions(voxels, neighbour_pairs(voxels.keys), 10.0, 0.5)
+    regions = grow_regions(voxels, neighbour_pairs(voxels.keys))
     assert regions.max() == 2
     upright = np.abs(voxels.normals[:, 1]) > 0.9
     bluish = voxels.lab[:, 2] < 0
@@ -73,14 +73,14 @@ def test_regions_end_where_color_or_orientation_change():
 def test_specks_join_the_region_around_them():
     voxels = voxels_of(plane(2, 2, (50, 0, 0)))
     voxels.lab[37] = (90, 50, 0)
-    regions = grow_regions(voxels, neighbour_pairs(voxels.keys), 10.0, 0.5)
+    regions = grow_regions(voxels, neighbour_pairs(voxels.keys))
     assert (regions == 0).all()
 
 
 def test_patches_cut_regions_and_keep_them_apart():
     voxels = voxels_of(plane(2, 1, (50, 0, 0)))
     regions = (voxels.points[:, 1] > 0.5).astype(np.int64)
-    patches = cut_patches(voxels.points, regions, 1.0)
+    patches = cut_patches(voxels.points, regions)
     assert patches.max() == 3
     for patch in range(4):
         own = patches == patch

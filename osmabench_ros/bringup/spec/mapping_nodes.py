@@ -21,7 +21,7 @@ from osmabench_ros.mappers.live_method import (
     hydra_label_space,
     load_live_method,
 )
-from osmabench_ros.mappers.offline.method import filled_options
+from osmabench_ros.mappers.offline.method import filled
 from osmabench_ros.mappers.transform_edges import MapOrigin
 from osmabench_ros.ros.node.settings import MapAdapterSettings, MapperSettings, TfSettings
 from osmabench_ros.runs.mapper_config import MapperConfig, Settling
@@ -183,7 +183,7 @@ def _for_this_run(options: dict[str, Any], plan: RunPlan) -> Any:
         'condition': plan.identity.condition,
         'seed': str(plan.method_seed),
     }
-    return filled_options(options, values, f'options of mapper {plan.mapper.name}')
+    return filled(options, values, f'options of mapper {plan.mapper.name}')
 
 
 def tf_settings(mapper: MapperConfig, method: LiveMethod | None = None) -> TfSettings:

@@ -13,6 +13,15 @@ from scipy.sparse.csgraph import connected_components
 from osmabench_ros.mappers.fusion import AXIS_BITS
 from osmabench_ros.semantics.storeys import heights_above_floor
 
+MAX_COLOR_STEP = 6.0
+"""Largest difference of colour (CIE 1976) between neighbours in a region."""
+
+MAX_ANGLE_RAD = 0.35
+"""Largest angle between their normals."""
+
+PATCH_M = 1.0
+"""Regions are cut into patches of this size, whose colours are judged one by one."""
+
 _SMALL_VOXELS = 4
 _ABSORBING_ROUNDS = 3
 
@@ -70,14 +79,12 @@ def components(count: int, pairs: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.asarray(rank[inverse.reshape(-1)])
 
 
-def grow_regions(
-    voxels: Voxels, pairs: NDArray[np.int64], max_color_step: float, max_angle_rad: float
-) -> NDArray[np.int64]:
-    """Return the region of each voxel, grown by colour (CIE 1976) and normal (radians)."""
+def grow_regions(voxels: Voxels, pairs: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the region of each voxel, grown by colour and normal."""
     color = np.linalg.norm(voxels.lab[pairs[:, 0]] - voxels.lab[pairs[:, 1]], axis=1)
     unit = voxels.normals / np.maximum(np.linalg.norm(voxels.normals, axis=1), 1e-9)[:, None]
     cosine = (unit[pairs[:, 0]] * unit[pairs[:, 1]]).sum(axis=1)
-    alike = (color <= max_color_step) & (cosine >= np.cos(max_angle_rad))
+    alike = (color <= MAX_COLOR_STEP) & (cosine >= np.cos(MAX_ANGLE_RAD))
     regions = components(len(voxels), pairs[alike])
     for _ in range(_ABSORBING_ROUNDS):
         regions = _absorb_small(regions, pairs)
@@ -139,11 +146,9 @@ def _footprints(
     return np.sqrt(mean + root), np.sqrt(np.maximum(mean - root, 0.0))
 
 
-def cut_patches(
-    points: NDArray[np.float32], regions: NDArray[np.int64], patch_m: float
-) -> NDArray[np.int64]:
+def cut_patches(points: NDArray[np.float32], regions: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the patch of each voxel, numbered from 0: regions cut by a grid, as light changes."""
-    cells = np.floor(points / patch_m).astype(np.int64)
+    cells = np.floor(points / PATCH_M).astype(np.int64)
     keys = np.column_stack([regions, cells])
     order = np.lexsort(keys.T[::-1])
     changed = (np.diff(keys[order], axis=0) != 0).any(axis=1)

@@ -7,17 +7,17 @@ resembles most. Colours are as the camera gives them, so it suffers from light.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
+from scipy.special import softmax
 
 from osmabench_ros.base.configuration import config_path
 from osmabench_ros.base.documents import read_json
-from osmabench_ros.base.strict import validated
+from osmabench_ros.base.strict import Strict, validated
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.mappers.appearance.descriptors import (
@@ -28,13 +28,13 @@ from osmabench_ros.mappers.appearance.descriptors import (
     grow_regions,
     neighbour_pairs,
 )
-from osmabench_ros.mappers.appearance.survey import Survey, SurveyOptions
+from osmabench_ros.mappers.appearance.survey import VOXEL_M, Survey
+from osmabench_ros.mappers.bundled import BundledMapper, map_of_instances
 from osmabench_ros.mappers.fusion import FusedCells
-from osmabench_ros.mappers.nodes import NodeBuilder, relations_seen
-from osmabench_ros.mappers.rooms import with_rooms
-from osmabench_ros.maps.semantic_map import DenseMap, MapHeader, Provenance, SemanticMap
+from osmabench_ros.mappers.nodes import NodeBuilder, rows_by
+from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.semantics.labels import LabelSet, normalised_name
-from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode
+from osmabench_ros.semantics.scene_graph import SceneNode
 
 FORMAT = 'osmabench.appearance_prototypes/1'
 
@@ -71,9 +71,9 @@ class Prototypes:
                 f'mapper "appearance" knows none of the classes of label set "{label_set.name}"; '
                 'learn prototypes with classes of these names and set the option "prototypes"'
             )
-        names = tuple(name for name, keep in zip(self.names, known, strict=True) if keep)
+        names = tuple(np.array(self.names)[known].tolist())
         shares = self.shares[known] / self.shares[known].sum()
-        kept = Prototypes(names, self.centers[known], self.scale, shares, self.provenance)
+        kept = replace(self, names=names, centers=self.centers[known], shares=shares)
         return kept, np.array([label_set.id_of(name) for name in names], np.int32)
 
     def posterior(self, descriptors: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -85,9 +85,7 @@ class Prototypes:
             - 2 * scaled @ self.centers.T
         )
         logits = np.log(self.shares) - squared / 2
-        logits -= logits.max(axis=1, keepdims=True)
-        weights = np.exp(logits)
-        return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+        return np.asarray(softmax(logits, axis=1))
 
 
 def read_prototypes(path: Path) -> Prototypes:
@@ -118,78 +116,62 @@ def read_prototypes(path: Path) -> Prototypes:
 PROTOTYPES_FILE = 'appearance_prototypes.json'
 
 
-class AppearanceOptions(SurveyOptions):
+MIN_OBJECT_VOXELS = 8
+"""Smaller objects get no node in the scene graph."""
+
+
+class AppearanceOptions(Strict):
     """Options of the appearance mapper.
 
     Parameters
     ----------
     prototypes : str
         File of prototypes; empty for those that come with the package.
-    min_object_voxels : int
-        Smaller objects get no node in the scene graph.
     rooms : bool
         Add room nodes, found in the floor plan, and make them parents of the objects.
     """
 
     prototypes: str = ''
-    min_object_voxels: int = Field(8, ge=1)
     rooms: bool = True
 
 
-class AppearanceMapper:
+class AppearanceMapper(BundledMapper):
     """Labels regions of a voxel map by how they look, with prototypes of the label set."""
 
     name = 'appearance'
-    uses_ground_truth = False
     home_advantage = (
         'learnt the looks of classes on other scenes of the generator of the embedded apartments, '
         'and derives relations by the definitions of the benchmark'
     )
 
     def __init__(self, *, label_set: LabelSet, seed: int, options: dict[str, Any]) -> None:
-        del seed
+        super().__init__(label_set, seed)
         self.options = validated(AppearanceOptions, options, f'mapper "{self.name}"')
-        self.label_set = label_set
         path = self.options.prototypes
         learnt = read_prototypes(Path(path) if path else config_path(PROTOTYPES_FILE))
         self._prototypes, self._class_ids = learnt.for_label_set(label_set)
-        self._survey = Survey(self.options)
-        self._frames = 0
-        self._stamp_ns = 0
+        self._survey = Survey()
 
     def integrate(self, frame: Frame) -> None:
         """Take one frame into the map."""
         self._survey.add(frame)
-        self._frames += 1
-        self._stamp_ns = max(self._stamp_ns, frame.stamp_ns)
+        self.count(frame)
 
     def semantic_map(self, *, final: bool) -> SemanticMap:
         """Return the map so far; `final` if no frame will follow."""
         voxels, cells = self._survey.voxels()
         pairs = neighbour_pairs(voxels.keys)
-        regions = grow_regions(
-            voxels, pairs, self.options.max_color_step, self.options.max_angle_rad
-        )
-        patches = cut_patches(voxels.points, regions, self.options.patch_m)
-        descriptors = describe_patches(voxels, regions, patches, self.options.voxel_m)
+        regions = grow_regions(voxels, pairs)
+        patches = cut_patches(voxels.points, regions)
+        descriptors = describe_patches(voxels, regions, patches, VOXEL_M)
         beliefs = self._beliefs(descriptors)
         best = beliefs.argmax(axis=1)
         objects = _merged(patches, pairs, best)
         nodes, instances = self._nodes(cells, patches, objects, beliefs)
-        if self.options.rooms:
-            nodes = with_rooms(nodes, cells.points)
-        provenance = Provenance(method=self.name, frames_used=self._frames)
-        return SemanticMap(
-            header=MapHeader(provenance, stamp_ns=self._stamp_ns, complete=final),
-            graph=SceneGraph(nodes, relations_seen(nodes, cells.points, instances)),
-            dense=DenseMap(
-                points=cells.points,
-                colors=cells.colors,
-                labels=self.label_set.ids[best][patches],
-                instances=instances,
-                scores=beliefs.max(axis=1)[patches].astype(np.float32),
-            ),
-            label_set=self.label_set,
+        labels, scores = self.label_set.ids[best][patches], beliefs.max(axis=1)[patches]
+        header, rooms = self.header(final=final), self.options.rooms
+        return map_of_instances(
+            header, self.label_set, cells, nodes, labels, instances, scores, rooms=rooms
         )
 
     def _beliefs(self, descriptors: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -209,15 +191,14 @@ class AppearanceMapper:
         """Return nodes of the larger objects, largest first, and the node id of each point."""
         sizes = np.bincount(objects)
         by_size = np.argsort(-sizes, kind='stable')
-        order = np.argsort(objects, kind='stable')
-        starts = np.searchsorted(objects[order], np.arange(len(sizes) + 1))
+        rows_of = rows_by(objects)
         instances = np.zeros(len(objects), np.int32)
         builder = NodeBuilder(cells, self.label_set)
         nodes = []
         for node_id, item in enumerate(by_size.tolist(), start=1):
-            if sizes[item] < self.options.min_object_voxels:
+            if sizes[item] < MIN_OBJECT_VOXELS:
                 break
-            rows = order[starts[item] : starts[item + 1]]
+            rows = rows_of[item]
             instances[rows] = node_id
             votes = beliefs[patches[rows]].sum(axis=0)
             nodes.append(builder.node(node_id, rows, votes, int(cells.frames[rows].max())))

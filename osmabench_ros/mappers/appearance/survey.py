@@ -6,13 +6,18 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
 
-from osmabench_ros.base.strict import Strict
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.mappers.appearance.descriptors import Voxels
 from osmabench_ros.mappers.fusion import FusedCells, VoxelFusion
 from osmabench_ros.semantics.labels import lab_from_rgb
+
+VOXEL_M = 0.05
+STRIDE_PX = 3
+"""Every so many-th row and column of the images is used."""
+
+MAX_DEPTH_M = 6.0
+"""Pixels farther away are left out."""
 
 _MAX_STEP = 0.1
 """Depth steps above this share of the depth are edges, where no normal is taken."""
@@ -28,12 +33,12 @@ class SurfaceSamples:
     rows: NDArray[np.int64]
 
 
-def surface_samples(frame: Frame, stride: int, max_depth_m: float) -> SurfaceSamples:
-    """Return every `stride`-th pixel whose depth is valid and at most `max_depth_m`."""
-    thin = (slice(stride // 2, None, stride),) * 2
+def surface_samples(frame: Frame) -> SurfaceSamples:
+    """Return every `STRIDE_PX`-th pixel with a valid depth of at most `MAX_DEPTH_M`."""
+    thin = (slice(STRIDE_PX // 2, None, STRIDE_PX),) * 2
     depth = frame.depth_m[thin]
     grid = frame.intrinsics.rays()[thin] * np.nan_to_num(depth, nan=0.0, posinf=0.0)[..., None]
-    used = (frame.valid & (frame.depth_m <= max_depth_m))[thin]
+    used = (frame.valid & (frame.depth_m <= MAX_DEPTH_M))[thin]
     normals = _normals(grid)[used] @ frame.camera_pose.rotation.T
     rows = np.arange(frame.depth_m.size).reshape(frame.depth_m.shape)[thin][used]
     return SurfaceSamples(
@@ -65,43 +70,15 @@ _NORMAL_STEPS = 1 << 12
 _LUMA = np.array([299, 587, 114])
 
 
-class SurveyOptions(Strict):
-    """How appearance is fused and cut into regions.
-
-    Parameters
-    ----------
-    voxel_m : float
-        Edge of a voxel.
-    stride : int
-        Every how many-th row and column of the images is used.
-    max_depth_m : float
-        Pixels farther away are left out.
-    max_color_step : float
-        Largest difference of colour (CIE 1976) between neighbours in a region.
-    max_angle_rad : float
-        Largest angle between their normals.
-    patch_m : float
-        Regions are cut into patches of this size, whose colours are judged one by one.
-    """
-
-    voxel_m: float = Field(0.05, gt=0.005, le=1.0)
-    stride: int = Field(3, ge=1, le=64)
-    max_depth_m: float = Field(6.0, gt=0.0)
-    max_color_step: float = Field(6.0, gt=0.0)
-    max_angle_rad: float = Field(0.35, gt=0.0, le=np.pi)
-    patch_m: float = Field(1.0, gt=0.0)
-
-
 class Survey:
     """Voxels with mean colour, texture and normal."""
 
-    def __init__(self, options: SurveyOptions) -> None:
-        self.options = options
-        self._fusion = VoxelFusion(options.voxel_m, extra_columns=4)
+    def __init__(self) -> None:
+        self._fusion = VoxelFusion(VOXEL_M, extra_columns=4)
 
     def add(self, frame: Frame) -> SurfaceSamples:
         """Fuse a frame and return what was taken of it."""
-        samples = surface_samples(frame, self.options.stride, self.options.max_depth_m)
+        samples = surface_samples(frame)
         luma = samples.colors.astype(np.int64) @ _LUMA // 1000
         extras = np.empty((len(luma), 4), np.int64)
         extras[:, :3] = np.rint(samples.normals * _NORMAL_STEPS)

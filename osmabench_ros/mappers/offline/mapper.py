@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -18,10 +17,9 @@ from osmabench_ros.geometry.axes import optical_pose_in_link
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.mappers.bundled import BundledMapper
 from osmabench_ros.mappers.offline.method import (
     Limits,
-    OfflineMethod,
-    ProcessUsage,
     filled,
     load_method,
     run_limited,
@@ -29,25 +27,9 @@ from osmabench_ros.mappers.offline.method import (
 )
 from osmabench_ros.mappers.offline.true_masks import ConceptGraphsDetections
 from osmabench_ros.maps.importer import ImportOptions, import_map
-from osmabench_ros.maps.semantic_map import MapHeader, Provenance, SemanticMap
+from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.semantics.labels import LabelSet
-from osmabench_ros.semantics.scene_graph import SceneGraph
-from osmabench_ros.sequences.layout import SequenceFormat
 from osmabench_ros.sequences.writer import SequenceWriter, open_writer
-
-OpenWriter = Callable[[Path, SequenceFormat], SequenceWriter]
-"""Opens a writer for a directory that does not exist yet."""
-
-
-@dataclasses.dataclass(frozen=True)
-class OfflineRun:
-    """Where and within what limits a method runs; `condition` is for the provenance."""
-
-    work: Path
-    limits: Limits
-    variables: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    scene: str = 'scene'
-    condition: str = ''
 
 
 class OfflineOptions(Strict):
@@ -57,7 +39,7 @@ class OfflineOptions(Strict):
     ----------
     method : str
         Name in config/methods, or a YAML file.
-    work : str
+    work : Path
         Folder of the run; must not hold a sequence of this scene yet.
     time_limit_s, memory_limit_gib : float
         What the method may use.
@@ -68,7 +50,7 @@ class OfflineOptions(Strict):
     """
 
     method: str
-    work: str
+    work: Path
     time_limit_s: float = Field(86_400.0, gt=0)
     memory_limit_gib: float = Field(64.0, gt=0)
     variables: dict[str, str] = Field(default_factory=dict)
@@ -76,57 +58,25 @@ class OfflineOptions(Strict):
     condition: str = ''
 
 
-class OfflineMapperFactory:
-    """Makes a method a mapper of runs; `open_writer` makes the writer of its input layout.
+class OfflineMapper(BundledMapper):
+    """Makes a mapper of a method that wants the whole sequence first; `seed` is ``${seed}``."""
 
-    Methods that get the scene's own masks are for a factory that `uses_ground_truth`.
-    """
-
-    def __init__(self, open_writer: OpenWriter, *, uses_ground_truth: bool = False) -> None:
-        self._open_writer, self.uses_ground_truth = open_writer, uses_ground_truth
-
-    def __call__(
-        self, *, label_set: LabelSet, seed: int, options: dict[str, Any]
-    ) -> MethodAdapter:
-        """Make a mapper; raises ConfigError if an option or the method's file is wrong."""
-        parsed = validated(OfflineOptions, options, 'mapper "offline"')
-        limits = Limits(parsed.time_limit_s, int(parsed.memory_limit_gib * 2**30))
-        run = OfflineRun(
-            Path(parsed.work), limits, parsed.variables, parsed.scene, parsed.condition
-        )
-        method = load_method(parsed.method)
+    def __init__(self, *, label_set: LabelSet, seed: int, options: dict[str, Any]) -> None:
+        super().__init__(label_set, seed)
+        self._run = run = validated(OfflineOptions, options, 'mapper "offline"')
+        self._method = method = load_method(run.method)
+        self.name = method.name
         if bool(method.true_masks) != self.uses_ground_truth:
             right = 'offline_true_masks' if method.true_masks else 'offline'
             raise ConfigError(
                 f'method "{method.name}" {"gets" if method.true_masks else "does not read"} the '
                 f'masks of the scene; write implementation: {right}'
             )
-        return MethodAdapter(method, run, self._open_writer, label_set=label_set, seed=seed)
-
-
-class MethodAdapter:
-    """Makes a mapper of a method that wants the whole sequence first; `seed` is ``${seed}``."""
-
-    def __init__(
-        self,
-        method: OfflineMethod,
-        run: OfflineRun,
-        open_writer: OpenWriter,
-        *,
-        label_set: LabelSet,
-        seed: int,
-    ) -> None:
-        self.uses_ground_truth = bool(method.true_masks)
-        self._method, self._run = method, run
-        self._label_set, self._seed = label_set, seed
-        self._open_writer = open_writer
         self._writer: SequenceWriter | None = None
         self._masks: ConceptGraphsDetections | None = None
         self._intrinsics: Intrinsics | None = None
         self._origin = Pose.identity()
-        self._frames, self._stamp_ns = 0, 0
         self._map: SemanticMap | None = None
-        self.usage: ProcessUsage | None = None
         self._variables = variables_of(method, run.variables)
         self._resources, self._place = ExitStack(), run.work
         check_folder(run.work, Existing.MERGE)
@@ -152,22 +102,22 @@ class MethodAdapter:
             folder = atomic_directory(self._run.work, Existing.MERGE)
             self._place = self._resources.enter_context(folder)
             self.sequence.parent.mkdir()
-            self._writer = self._open_writer(self.sequence, self._method.sequence)
+            self._writer = open_writer(self.sequence, self._method.sequence)
             self._intrinsics = frame.intrinsics
             if self._method.origin == 'first_camera':
                 self._origin = frame.camera_pose @ optical_pose_in_link().inverse()
             if self._method.true_masks:
-                self._masks = ConceptGraphsDetections(self.sequence, self._label_set, self._seed)
+                self._masks = ConceptGraphsDetections(self.sequence, self.label_set, self.seed)
         self._writer.write(frame)
         if self._masks is not None:
             self._masks.write(frame, self._frames)
-        self._frames += 1
-        self._stamp_ns = max(self._stamp_ns, frame.stamp_ns)
+        self.count(frame)
 
     def semantic_map(self, *, final: bool) -> SemanticMap:
         """Return the method's map, before the end an empty partial one; RunError if it fails."""
         if not final:
-            return self._empty()
+            run = {'scene': self._run.scene, 'condition': self._run.condition}
+            return SemanticMap(self.header(final=False, **run), label_set=self.label_set)
         if self._map is None:
             self._map = self._finish()
         return self._map
@@ -187,34 +137,24 @@ class MethodAdapter:
             self._place = self._run.work
 
     def _mapped(self) -> SemanticMap:
-        values = self._values()
-        output = Path(self._filled(self._method.output, values, 'output'))
-        (self._place / 'output').mkdir()
-        for name, text in self._method.files.items():
-            where = f'files.{name}'
-            place = self._place / self._filled(name, values, where)
-            write_text(place, self._filled(text, values, where))
-        self.usage = run_limited(
-            [
-                [self._filled(argument, values, f'commands[{i}]') for argument in command]
-                for i, command in enumerate(self._method.commands)
-            ],
-            Path(self._filled(self._method.directory, values, 'directory')),
-            {
-                key: self._filled(text, values, f'environment.{key}')
-                for key, text in self._method.environment.items()
-            },
-            self.log,
-            self._run.limits,
+        values, method, run = self._values(), self._method, self._run
+        output, files, commands, directory, environment = (
+            filled(getattr(method, key), values, f'method "{method.name}", {key}')
+            for key in ('output', 'files', 'commands', 'directory', 'environment')
         )
-        return self._import(output)
+        (self._place / 'output').mkdir()
+        for name, text in files.items():
+            write_text(self._place / name, text)
+        limits = Limits(run.time_limit_s, int(run.memory_limit_gib * 2**30))
+        run_limited(commands, Path(directory), environment, self.log, limits)
+        return self._import(Path(output))
 
     def _import(self, output: Path) -> SemanticMap:
         method, encoder = self._method, self._method.text_encoder
         options = ImportOptions(
             world=method.sequence.world,
             pose=self._origin,
-            label_set=self._label_set,
+            label_set=self.label_set,
             scene=self._run.scene,
             condition=self._run.condition,
             frames_used=self._frames,
@@ -231,16 +171,6 @@ class MethodAdapter:
         header = dataclasses.replace(made.header, stamp_ns=self._stamp_ns, remark=remark)
         return dataclasses.replace(made, header=header)
 
-    def _empty(self) -> SemanticMap:
-        provenance = Provenance(
-            self._method.name,
-            scene=self._run.scene,
-            condition=self._run.condition,
-            frames_used=self._frames,
-        )
-        header = MapHeader(provenance, stamp_ns=self._stamp_ns, complete=False)
-        return SemanticMap(header, SceneGraph(), label_set=self._label_set)
-
     def _values(self) -> dict[str, str]:
         camera = self._intrinsics
         assert camera is not None
@@ -255,17 +185,17 @@ class MethodAdapter:
             'dataset': str(self.sequence.parent.resolve()),
             'scene': self._run.scene,
             'output': str(work / 'output'),
-            'seed': str(self._seed),
+            'seed': str(self.seed),
             'frames': str(self._frames),
             'depth_scale': str(self._method.sequence.depth_scale),
         }
 
-    def _filled(self, text: str, values: Mapping[str, str], key: str) -> str:
-        return filled(text, values, f'method "{self._method.name}", {key}')
+
+class TrueMasksMapper(OfflineMapper):
+    """The same for methods that get the scene's own masks."""
+
+    uses_ground_truth = True
 
 
-offline = OfflineMapperFactory(open_writer)
-"""The mapper "offline" of a configuration; its options are `OfflineOptions`."""
-
-offline_true_masks = OfflineMapperFactory(open_writer, uses_ground_truth=True)
-"""The same for methods that get the masks of the scene: "offline_true_masks"."""
+offline, offline_true_masks = OfflineMapper, TrueMasksMapper
+"""The mappers of these names in a configuration; their options are `OfflineOptions`."""

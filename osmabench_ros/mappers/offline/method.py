@@ -31,24 +31,15 @@ class Limits:
     memory_bytes: int
 
 
-@dataclass(frozen=True)
-class ProcessUsage:
-    """What a method used: wall time, and the sampled peak of its processes' resident memory."""
-
-    wall_s: float
-    peak_memory_bytes: int
-
-
 def run_limited(
     commands: Sequence[Sequence[str]],
     directory: Path,
     environment: Mapping[str, str],
     log: Path,
     limits: Limits,
-) -> ProcessUsage:
+) -> None:
     """Run commands in turn, without a shell, within limits, all output to a log; or RunError."""
-    start = time.monotonic()
-    peak = 0
+    deadline_s = time.monotonic() + limits.time_s
     log.parent.mkdir(parents=True, exist_ok=True)
     for command in commands:
         with log.open('a') as stream:
@@ -57,13 +48,11 @@ def run_limited(
             'the method', command, log, {**os.environ, **environment}, directory
         )
         try:
-            _watch(process, start + limits.time_s, limits.memory_bytes)
+            _watch(process, deadline_s, limits.memory_bytes)
         finally:
             process.stop(_TERMINATE_S, (signal.SIGTERM, signal.SIGKILL))
-            peak = max(peak, process.peak_memory_bytes)
         if process.poll() != 0:
             raise RunError(f'"{command[0]}" {process.reason()}')
-    return ProcessUsage(time.monotonic() - start, peak)
 
 
 def _watch(process: SupervisedProcess, deadline_s: float, memory_bytes: int) -> None:
@@ -166,24 +155,25 @@ def load_method(name_or_path: str) -> OfflineMethod:
     return validated(OfflineMethod, data, source)
 
 
-def filled(text: str, values: Mapping[str, str], where: str) -> str:
-    """Return a text with its ``${...}`` replaced; ConfigError begins with `where`."""
+def filled(value: Any, values: Mapping[str, str], where: str) -> Any:
+    """Return a value with the ``${...}`` of its texts and keys replaced, at any depth.
+
+    Raises ConfigError for what is not known, which begins with `where`.
+    """
+    if isinstance(value, Mapping):
+        return {
+            filled(key, values, where): filled(item, values, f'{where}.{key}')
+            for key, item in value.items()
+        }
+    if isinstance(value, (list, tuple)):
+        return [filled(item, values, f'{where}.{i}') for i, item in enumerate(value)]
+    if not isinstance(value, str):
+        return value
     try:
-        return Template(text).substitute(values)
+        return Template(value).substitute(values)
     except KeyError as error:
         raise ConfigError(
             f'{where}: ${{{error.args[0]}}} is unknown. {suggestion(error.args[0], values)}'
         ) from error
     except ValueError as error:
         raise ConfigError(f'{where}: {error}; write $$ for a dollar sign') from error
-
-
-def filled_options(value: Any, values: Mapping[str, str], where: str) -> Any:
-    """Return options with the ``${...}`` of their texts replaced, at any depth."""
-    if isinstance(value, str):
-        return filled(value, values, where)
-    if isinstance(value, Mapping):
-        return {key: filled_options(item, values, where) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [filled_options(item, values, where) for item in value]
-    return value

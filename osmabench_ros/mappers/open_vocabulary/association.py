@@ -16,7 +16,17 @@ from scipy.spatial import cKDTree
 
 from osmabench_ros.base.strict import Strict
 from osmabench_ros.mappers.fusion import FusedCells, VoxelFusion
-from osmabench_ros.mappers.open_vocabulary.lifting import Fragment
+from osmabench_ros.mappers.open_vocabulary.lifting import VOXEL_M, Fragment
+
+NEAR_M = 0.025
+"""Distance at which points of two clouds lie on each other: delta_nn of the paper."""
+
+MERGE_EVERY_FRAMES = 20
+"""How often objects of the map are compared with each other."""
+
+MERGE_OVERLAP, MERGE_SIMILARITY = 0.7, 0.7
+"""Two objects become one if more than this fraction of the smaller lies on the other and the
+cosine of their features is larger; as in the published code."""
 
 
 class AssociationOptions(Strict):
@@ -24,36 +34,25 @@ class AssociationOptions(Strict):
 
     Parameters
     ----------
-    near_m : float
-        Distance at which points of two clouds lie on each other: delta_nn, 2.5 cm in the paper.
     min_similarity : float
         Sum of geometric and semantic similarity, of 2, that a cloud needs to join an object:
         delta_sim, 1.1 in the paper.
-    merge_every_frames : int
-        How often objects of the map are compared with each other; 0: only for maps.
-    merge_overlap, merge_similarity : float
-        Two objects become one if more than this share of the smaller lies on the other and the
-        cosine of their features is larger; 0.7 each in the published code.
     min_detections : int
         Objects found less often are left out of maps; 3 in the published code.
     """
 
-    near_m: float = Field(0.025, gt=0.0)
     min_similarity: float = Field(1.1, ge=0.0, le=2.0)
-    merge_every_frames: int = Field(20, ge=0)
-    merge_overlap: float = Field(0.7, ge=0.0, le=1.0)
-    merge_similarity: float = Field(0.7, ge=-1.0, le=1.0)
     min_detections: int = Field(3, ge=1)
 
 
 class MappedObject:
     """An object of the map: its cloud, mean feature, and what it was taken for."""
 
-    def __init__(self, voxel_m: float, dimensions: int) -> None:
+    def __init__(self, dimensions: int) -> None:
         self.feature = np.zeros(dimensions)
         self.detections = 0
         self.votes: dict[str, float] = {}
-        self._fusion = VoxelFusion(voxel_m)
+        self._fusion = VoxelFusion(VOXEL_M)
         self._cells: FusedCells | None = None
         self.low, self.high = np.full(3, np.inf), np.full(3, -np.inf)
 
@@ -80,7 +79,7 @@ class MappedObject:
 
     def joined(self, other: MappedObject) -> MappedObject:
         """Return one object made of two, which stay as they are."""
-        made = MappedObject(self._fusion.voxel_m, len(self.feature))
+        made = MappedObject(len(self.feature))
         for part in (self, other):
             made._fusion.absorb(part._fusion)
             made._learn(part.feature, part.detections, np.stack([part.low, part.high]))
@@ -110,9 +109,8 @@ class ObjectMap:
     at.
     """
 
-    def __init__(self, options: AssociationOptions, voxel_m: float) -> None:
+    def __init__(self, options: AssociationOptions) -> None:
         self.options = options
-        self._voxel_m = voxel_m
         self.clouds: list[MappedObject] = []
         self.changed: set[int] = set()
         self._frames = 0
@@ -123,12 +121,11 @@ class ObjectMap:
         for fragment, match in zip(fragments, chosen.tolist(), strict=True):
             if match < 0:
                 match = len(self.clouds)
-                self.clouds.append(MappedObject(self._voxel_m, len(fragment.feature)))
+                self.clouds.append(MappedObject(len(fragment.feature)))
             self.clouds[match].take(fragment)
             self.changed.add(match)
         self._frames += 1
-        every = self.options.merge_every_frames
-        if every and self._frames % every == 0:
+        if self._frames % MERGE_EVERY_FRAMES == 0:
             self.clouds = self._merged()
             self.changed = set()
 
@@ -144,61 +141,28 @@ class ObjectMap:
         of the object within delta_nn, and the semantic one, cosine / 2 + 1 / 2. Objects that the
         cloud does not touch are no candidates.
         """
-        near = self._near(fragments)
-        if not near:
-            return np.full(len(fragments), -1)
-        shared = self._shared_points(fragments, near)
-        sizes = np.array([len(fragment.cells) for fragment in fragments])
-        features = np.stack([_unit(fragment.feature) for fragment in fragments])
-        directions = np.stack([self.clouds[row].direction for row in near])
-        similarity = shared / sizes[:, None] + features @ directions.T / 2 + 0.5
-        similarity[shared == 0] = -np.inf
-        best = similarity.argmax(axis=1)
-        similar = similarity[np.arange(len(best)), best] > self.options.min_similarity
-        return np.where(similar, np.array(near)[best], -1)
-
-    def _near(self, fragments: Sequence[Fragment]) -> list[int]:
-        """Return the objects whose box touches that of a cloud."""
+        best = np.full(len(fragments), -1)
         if not self.clouds or not fragments:
-            return []
-        clouds = np.array([_bounds(fragment.cells.points) for fragment in fragments])
-        touching = self._touching(clouds[:, 0], clouds[:, 1])
-        return [int(row) for row in np.flatnonzero(touching.any(axis=0))]
+            return best
+        bounds = np.array([_bounds(fragment.cells.points) for fragment in fragments])
+        touching = self._touching(bounds[:, 0], bounds[:, 1])
+        highest = np.full(len(fragments), self.options.min_similarity)
+        for row, cloud in np.argwhere(touching).tolist():
+            shared = share_near(fragments[row].cells.points, self.clouds[cloud].cells.points)
+            cosine = _unit(fragments[row].feature) @ self.clouds[cloud].direction
+            similarity = shared + cosine / 2 + 0.5
+            if shared and similarity > highest[row]:
+                best[row], highest[row] = cloud, similarity
+        return best
 
     def _touching(
         self, low: NDArray[np.floating], high: NDArray[np.floating]
     ) -> NDArray[np.bool_]:
         """Return which boxes (K, 3) come within delta_nn of which objects (N): (K, N)."""
-        reach = self.options.near_m
-        lows = np.array([item.low for item in self.clouds]) - reach
-        highs = np.array([item.high for item in self.clouds]) + reach
+        lows = np.array([item.low for item in self.clouds]) - NEAR_M
+        highs = np.array([item.high for item in self.clouds]) + NEAR_M
         found = (low[:, None] <= highs) & (high[:, None] >= lows)
         return np.asarray(found.all(axis=2))
-
-    def _shared_points(
-        self, fragments: Sequence[Fragment], near: Sequence[int]
-    ) -> NDArray[np.int64]:
-        """Return how many points of each cloud lie on each of the near objects, (K, N)."""
-        points = np.concatenate([fragment.cells.points for fragment in fragments])
-        low, high = _bounds(points)
-        reach = self.options.near_m
-        clouds = [
-            _inside(self.clouds[row].cells.points, low - reach, high + reach) for row in near
-        ]
-        owners = np.repeat(np.arange(len(near)), [len(cloud) for cloud in clouds])
-        trees = [
-            cKDTree(cloud, balanced_tree=False, compact_nodes=False)
-            for cloud in (points, np.concatenate(clouds))
-        ]
-        pairs = trees[0].sparse_distance_matrix(trees[1], reach, output_type='ndarray')
-        hits = np.unique(pairs['i'] * len(near) + owners[pairs['j']])
-        rows, columns = np.divmod(hits, len(near))
-        segments = np.repeat(
-            np.arange(len(fragments)), [len(fragment.cells) for fragment in fragments]
-        )
-        shared = np.zeros((len(fragments), len(near)), np.int64)
-        np.add.at(shared, (segments[rows], columns), 1)
-        return shared
 
     def _merged(self) -> list[MappedObject]:
         """Return the objects with those that lie on each other, and are alike, as one."""
@@ -220,7 +184,7 @@ class ObjectMap:
             np.array([items[row].low for row in rows]), np.array([items[row].high for row in rows])
         )
         directions = np.stack([item.direction for item in items])
-        alike = directions[rows] @ directions.T > self.options.merge_similarity
+        alike = directions[rows] @ directions.T > MERGE_SIMILARITY
         pairs = set()
         for place, other in np.argwhere(touching & alike).tolist():
             pair = sorted((rows[place], other), key=lambda row: (len(items[row].cells), -row))
@@ -228,23 +192,19 @@ class ObjectMap:
                 pairs.add((pair[0], pair[1]))
         found = []
         for smaller, larger in sorted(pairs):
-            overlap = share_near(
-                items[smaller].cells.points, items[larger].cells.points, self.options.near_m
-            )
-            if overlap > self.options.merge_overlap:
+            overlap = share_near(items[smaller].cells.points, items[larger].cells.points)
+            if overlap > MERGE_OVERLAP:
                 found.append((-overlap, smaller, larger))
         return [(smaller, larger) for _, smaller, larger in sorted(found)]
 
 
-def share_near(
-    points: NDArray[np.floating], others: NDArray[np.floating], reach_m: float
-) -> float:
-    """Return the share of points (N, 3) with one of the others (M, 3) within a distance."""
+def share_near(points: NDArray[np.floating], others: NDArray[np.floating]) -> float:
+    """Return the share of points (N, 3) with one of the others (M, 3) within `NEAR_M`."""
     low, high = _bounds(points)
-    around = _inside(others, low - reach_m, high + reach_m)
+    around = _inside(others, low - NEAR_M, high + NEAR_M)
     if not len(around):
         return 0.0
-    distances, _ = cKDTree(around).query(points, distance_upper_bound=reach_m)
+    distances, _ = cKDTree(around).query(points, distance_upper_bound=NEAR_M)
     return float(np.isfinite(distances).mean())
 
 

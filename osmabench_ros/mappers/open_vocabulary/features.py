@@ -26,19 +26,20 @@ OPEN_CLIP = 'open_clip:'
 """Begins names of encoders of open_clip, ``'open_clip:ViT-H-14/laion2b_s32b_b79k'``."""
 
 
+MARGIN_PX = 20
+"""What a crop shows around the box of its mask."""
+
+
 class FeatureOptions(Strict):
     """Which pictures of a mask the encoder sees.
 
     Parameters
     ----------
-    margin_px : int
-        What a crop shows around the box of the mask.
     crop, masked_crop, whole_image : float
         Weights of the features of the crop, of the crop without what is outside the mask, and of
         the whole image; those of 0 are not computed.
     """
 
-    margin_px: int = Field(20, ge=0)
     crop: float = Field(1.0, ge=0)
     masked_crop: float = Field(0.0, ge=0)
     whole_image: float = Field(0.0, ge=0)
@@ -94,40 +95,32 @@ class TransformersEncoder:
 
     def images(self, pictures: Sequence[Image.Image]) -> NDArray[np.float32]:
         """Return features (N, D) of N >= 1 pictures."""
-        return self._in_batches(
-            pictures,
-            lambda part: self._processor(images=part, return_tensors='pt'),
+        return self._features(
             self._model.get_image_features,
+            lambda part: self._processor(images=part, return_tensors='pt'),
+            pictures,
         )
 
     def texts(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return features (N, D) of N >= 1 texts."""
+        # SigLIP learnt with texts of full length.
         length = self._model.config.text_config.max_position_embeddings
-        return self._in_batches(
-            texts,
-            # SigLIP learnt with texts of full length.
-            lambda part: self._tokenizer(
-                part,
-                padding='max_length',
-                max_length=length,
-                truncation=True,
-                return_tensors='pt',
-            ),
+        form = {'padding': 'max_length', 'max_length': length, 'truncation': True}
+        return self._features(
             self._model.get_text_features,
+            lambda part: self._tokenizer(part, **form, return_tensors='pt'),
+            texts,
         )
 
-    def _in_batches(self, items: Sequence[Any], read: Any, encode: Any) -> NDArray[np.float32]:
-        import torch
+    def _features(self, tower: Any, read: Any, items: Sequence[Any]) -> NDArray[np.float32]:
+        def encode(part: list[Any]) -> Any:
+            inputs = self._runtime.moved(read(part))
+            inputs.pop('token_type_ids', None)
+            features = tower(**inputs)
+            # Newer versions return all outputs of the tower.
+            return getattr(features, 'pooler_output', features)
 
-        size, parts = self._runtime.batch_size, []
-        with torch.inference_mode():
-            for start in range(0, len(items), size):
-                inputs = self._runtime.moved(read(list(items[start : start + size])))
-                inputs.pop('token_type_ids', None)
-                features = encode(**inputs)
-                # Newer versions return all outputs of the tower.
-                parts.append(getattr(features, 'pooler_output', features))
-        return _unit(torch.cat(parts))
+        return _in_batches(items, self._runtime.batch_size, encode)
 
 
 class OpenClipEncoder:
@@ -158,25 +151,28 @@ class OpenClipEncoder:
         """Return features (N, D) of N >= 1 pictures."""
         import torch
 
-        size, parts = self._runtime.batch_size, []
-        with torch.inference_mode():
-            for start in range(0, len(pictures), size):
-                batch = [self._transform(item) for item in pictures[start : start + size]]
-                pixels = torch.stack(batch).to(self._runtime.device, self._runtime.dtype)
-                parts.append(self._model.encode_image(pixels))
-        return _unit(torch.cat(parts))
+        def encode(part: list[Image.Image]) -> Any:
+            pixels = torch.stack([self._transform(item) for item in part])
+            return self._model.encode_image(pixels.to(self._runtime.device, self._runtime.dtype))
+
+        return _in_batches(pictures, self._runtime.batch_size, encode)
 
     def texts(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return features (N, D) of N >= 1 texts."""
-        import torch
+        return _in_batches(
+            texts,
+            self._runtime.batch_size,
+            lambda part: self._model.encode_text(self._tokenizer(part).to(self._runtime.device)),
+        )
 
-        with torch.inference_mode():
-            tokens = self._tokenizer(list(texts)).to(self._runtime.device)
-            return _unit(self._model.encode_text(tokens))
 
+def _in_batches(items: Sequence[Any], size: int, encode: Any) -> NDArray[np.float32]:
+    """Return the features of items, at length 1, encoded in batches."""
+    import torch
 
-def _unit(features: Any) -> NDArray[np.float32]:
-    features = features.float()
+    with torch.inference_mode():
+        parts = [encode(list(items[i : i + size])) for i in range(0, len(items), size)]
+    features = torch.cat(parts).float()
     return np.asarray((features / features.norm(dim=-1, keepdim=True)).cpu(), np.float32)
 
 
@@ -192,7 +188,7 @@ def mask_features(
     """
     crops, cut = [], []
     for mask in masks:
-        window = _window(mask, options.margin_px)
+        window = _window(mask)
         crops.append(Image.fromarray(color[window]))
         if options.masked_crop:
             grey = np.where(mask[window][..., None], color[window], np.uint8(127))
@@ -208,9 +204,10 @@ def mask_features(
     return np.asarray(total / np.linalg.norm(total, axis=1, keepdims=True), np.float32)
 
 
-def _window(mask: NDArray[np.bool_], margin_px: int) -> tuple[slice, slice]:
-    parts = []
-    for axis in (1, 0):
-        inside = np.flatnonzero(mask.any(axis=axis))
-        parts.append(slice(max(0, int(inside[0]) - margin_px), int(inside[-1]) + margin_px + 1))
-    return parts[0], parts[1]
+def _window(mask: NDArray[np.bool_]) -> tuple[slice, slice]:
+    down, right = (np.flatnonzero(mask.any(axis=axis)) for axis in (1, 0))
+    rows, columns = (
+        slice(max(0, int(inside[0]) - MARGIN_PX), int(inside[-1]) + MARGIN_PX + 1)
+        for inside in (down, right)
+    )
+    return rows, columns

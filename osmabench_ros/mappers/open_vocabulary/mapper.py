@@ -14,12 +14,14 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
+from scipy.special import softmax
 
 from osmabench_ros.base.progress import shown_progress
 from osmabench_ros.base.strict import Strict, validated
 from osmabench_ros.geometry.frame import Frame
+from osmabench_ros.mappers.bundled import BundledMapper, map_of_instances
 from osmabench_ros.mappers.fusion import VoxelFusion
-from osmabench_ros.mappers.nodes import NodeBuilder
+from osmabench_ros.mappers.nodes import NodeBuilder, rows_by
 from osmabench_ros.mappers.open_vocabulary.association import (
     AssociationOptions,
     MappedObject,
@@ -28,27 +30,31 @@ from osmabench_ros.mappers.open_vocabulary.association import (
 )
 from osmabench_ros.mappers.open_vocabulary.features import (
     FeatureOptions,
-    ImageEncoder,
     make_encoder,
     mask_features,
 )
-from osmabench_ros.mappers.open_vocabulary.lifting import Detections, LiftingOptions, lift
+from osmabench_ros.mappers.open_vocabulary.lifting import (
+    MAX_DEPTH_M,
+    VOXEL_M,
+    Detections,
+    lift,
+)
 from osmabench_ros.mappers.open_vocabulary.masks import SemanticNetwork, mask_finder
 from osmabench_ros.mappers.open_vocabulary.networks import DeviceOptions, NetworkSource, Runtime
-from osmabench_ros.mappers.rooms import with_rooms
 from osmabench_ros.maps.labelling import averaged_text_features
 from osmabench_ros.maps.semantic_map import (
     DenseMap,
     FeatureSpace,
     MapHeader,
-    Provenance,
     SemanticMap,
 )
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
-from osmabench_ros.semantics.relations import derive_relations
-from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode
+from osmabench_ros.semantics.scene_graph import SceneNode
 
 NAME = 'open_vocabulary'
+MIN_MASK_PIXELS = 25
+"""Masks with fewer pixels are left out; as in the code of ConceptGraphs."""
+
 SPACE = 'objects'
 """Feature space of the objects."""
 
@@ -72,8 +78,8 @@ class OpenVocabularyOptions(Strict):
         With it, points get the labels of this network, and there are no objects.
     names : mapping of str to str
         For `segmentation`: class of the scene by class of the network, where spelt differently.
-    pictures, device, lifting, association : sections
-        See `FeatureOptions`, `DeviceOptions`, `LiftingOptions`, `AssociationOptions`.
+    pictures, device, association : sections
+        See `FeatureOptions`, `DeviceOptions`, `AssociationOptions`.
     rooms : bool
         Add room nodes, found in the floor plan, and make them parents of the objects.
     """
@@ -88,7 +94,6 @@ class OpenVocabularyOptions(Strict):
     names: dict[str, str] = Field(default_factory=dict)
     pictures: FeatureOptions = FeatureOptions()
     device: DeviceOptions = DeviceOptions()
-    lifting: LiftingOptions = LiftingOptions()
     association: AssociationOptions = AssociationOptions()
     rooms: bool = True
 
@@ -111,37 +116,29 @@ class _Way(Protocol):
     def semantic_map(self, header: MapHeader) -> SemanticMap: ...
 
 
-class OpenVocabularyMapper:
+class OpenVocabularyMapper(BundledMapper):
     """Maps what pretrained networks see; the first frame waits until they are loaded."""
 
     name = NAME
-    uses_ground_truth = False
 
     def __init__(self, *, label_set: LabelSet, seed: int, options: dict[str, Any]) -> None:
-        del seed
+        super().__init__(label_set, seed)
         self.options = validated(OpenVocabularyOptions, options, f'mapper "{self.name}"')
-        self.label_set = label_set
         self._way: _Way | None = None
-        self._frames = 0
-        self._stamp_ns = 0
 
     def integrate(self, frame: Frame) -> None:
         """Take one frame into the map; ConfigError if a network cannot be loaded for the first."""
         if self._way is None:
             self._way = self._loaded()
         self._way.integrate(frame)
-        self._frames += 1
-        self._stamp_ns = max(self._stamp_ns, frame.stamp_ns)
+        self.count(frame)
 
     def _loaded(self) -> _Way:
         with shown_progress() as progress:
             runtime = Runtime(self.options.device)
             progress(f'the first frame waits for the networks ({runtime.device})', 0.0)
-            way: _Way
-            if self.options.segmentation is not None:
-                way = LabelledPoints(self.options, self.label_set, runtime)
-            else:
-                way = NetworkObjects(self.options, self.label_set, runtime)
+            kind = NetworkObjects if self.options.segmentation is None else LabelledPoints
+            way: _Way = kind(self.options, self.label_set, runtime)
             loaded = ', '.join(f'{role} {name}' for role, name in way.models.items())
             progress(f'networks are loaded: {loaded}', 1.0)
         return way
@@ -149,10 +146,7 @@ class OpenVocabularyMapper:
     def semantic_map(self, *, final: bool) -> SemanticMap:
         """Return the map so far; `final` if no frame will follow."""
         models = {} if self._way is None else self._way.models
-        provenance = Provenance(
-            self.name, models=MappingProxyType(dict(models)), frames_used=self._frames
-        )
-        header = MapHeader(provenance, stamp_ns=self._stamp_ns, complete=final)
+        header = self.header(final=final, models=MappingProxyType(dict(models)))
         if self._way is None:
             return SemanticMap(header, label_set=self.label_set)
         return self._way.semantic_map(header)
@@ -174,7 +168,7 @@ class NetworkObjects:
             runtime,
         )
         self._encoder = make_encoder(options.features, runtime)
-        self._objects = ObjectMap(options.association, options.lifting.voxel_m)
+        self._objects = ObjectMap(options.association)
         sentences = [[item.replace('{}', name) for name in names] for item in options.templates]
         self._text = averaged_text_features(
             np.stack([self._encoder.texts(texts) for texts in sentences])
@@ -185,7 +179,7 @@ class NetworkObjects:
     def integrate(self, frame: Frame) -> None:
         """Find masks, give them features, and join them with the objects so far."""
         found = self._finder.find(frame.color)
-        large = found.masks.sum(axis=(1, 2)) >= self._options.lifting.min_mask_pixels
+        large = found.masks.sum(axis=(1, 2)) >= MIN_MASK_PIXELS
         rows = np.flatnonzero(large)
         if not len(rows):
             self._objects.add([])
@@ -194,11 +188,18 @@ class NetworkObjects:
         features = mask_features(frame.color, masks, self._encoder, self._options.pictures)
         names = tuple(found.names[row] for row in rows)
         detections = Detections(masks, features, found.confidences[rows], names)
-        self._objects.add(lift(frame, detections, self._options.lifting))
+        self._objects.add(lift(frame, detections))
 
     def semantic_map(self, header: MapHeader) -> SemanticMap:
         """Return the objects, named by the detector or else by their features."""
-        space = feature_space(self._encoder, self._options.templates)
+        space = FeatureSpace(
+            SPACE,
+            np.zeros((0, 0), np.float32),
+            self._encoder.model,
+            self._encoder.pretrained,
+            normalised=True,
+            templates=self._options.templates,
+        )
         return map_of_objects(
             self._objects.objects(),
             header,
@@ -208,18 +209,6 @@ class NetworkObjects:
             scale=self._encoder.scale,
             rooms=self._options.rooms,
         )
-
-
-def feature_space(encoder: ImageEncoder, templates: tuple[str, ...]) -> FeatureSpace:
-    """Return the space of an encoder, without a vector so far."""
-    return FeatureSpace(
-        SPACE,
-        np.zeros((0, 0), np.float32),
-        encoder.model,
-        encoder.pretrained,
-        normalised=True,
-        templates=templates,
-    )
 
 
 def map_of_objects(
@@ -259,33 +248,25 @@ def map_of_objects(
     vectors = np.stack([item.direction for item in ordered]).astype(np.float32)
     cells = joined_cells(ordered)
     builder = NodeBuilder(cells, label_set)
-    bounds = np.searchsorted(cells.segments, np.arange(len(ordered) + 1))
+    rows_of = rows_by(cells.segments)
     nodes: list[SceneNode] = []
     for row, item in enumerate(ordered):
         votes = _named(item.votes, label_set)
         if not votes.any():
-            votes = _softmax(scale * (class_text @ vectors[row]))
-        own = np.arange(bounds[row], bounds[row + 1])
-        node = builder.node(row + 1, own, votes, item.detections)
+            votes = softmax(scale * (class_text @ vectors[row]))
+        node = builder.node(row + 1, rows_of[row], votes, item.detections)
         nodes.append(replace(node, feature_row=row, feature_space=SPACE))
-    placed = with_rooms(nodes, cells.points) if rooms else tuple(nodes)
-    classes = np.array([node.class_id for node in nodes], np.int32)
-    scores = np.array([node.labels[0].score for node in nodes], np.float32)
-    return SemanticMap(
-        header,
-        SceneGraph(placed, derive_relations(placed)),
-        DenseMap(
-            cells.points,
-            cells.colors,
-            labels=classes[cells.segments],
-            instances=(cells.segments + 1).astype(np.int32),
-            scores=scores[cells.segments],
-            feature_rows=cells.segments.astype(np.int32),
-            feature_space=SPACE,
-        ),
-        label_set,
-        MappingProxyType({SPACE: replace(space, vectors=vectors)}),
+    classes = np.array([node.class_id for node in nodes], np.int32)[cells.segments]
+    scores = np.array([node.labels[0].score for node in nodes])[cells.segments]
+    instances = (cells.segments + 1).astype(np.int32)
+    made = map_of_instances(
+        header, label_set, cells, nodes, classes, instances, scores, rooms=rooms
     )
+    assert made.dense is not None
+    rows = cells.segments.astype(np.int32)
+    dense = replace(made.dense, feature_rows=rows, feature_space=SPACE)
+    spaces = MappingProxyType({SPACE: replace(space, vectors=vectors)})
+    return replace(made, dense=dense, feature_spaces=spaces)
 
 
 def _named(votes: Mapping[str, float], label_set: LabelSet) -> NDArray[np.float64]:
@@ -298,11 +279,6 @@ def _named(votes: Mapping[str, float], label_set: LabelSet) -> NDArray[np.float6
     return shares
 
 
-def _softmax(logits: NDArray[np.floating]) -> NDArray[np.float64]:
-    powers = np.exp(np.asarray(logits, np.float64) - logits.max())
-    return np.asarray(powers / powers.sum())
-
-
 class LabelledPoints:
     """Points with the labels of a network whose classes are fixed."""
 
@@ -310,14 +286,14 @@ class LabelledPoints:
         self, options: OpenVocabularyOptions, label_set: LabelSet, runtime: Runtime
     ) -> None:
         assert options.segmentation is not None
-        self._label_set, self._lifting = label_set, options.lifting
+        self._label_set = label_set
         self._network = SemanticNetwork(options.segmentation, label_set, options.names, runtime)
-        self._fusion = VoxelFusion(options.lifting.voxel_m)
+        self._fusion = VoxelFusion(VOXEL_M)
         self.models = self._network.models
 
     def integrate(self, frame: Frame) -> None:
         """Label the pixels and fuse them."""
-        used = frame.valid & (frame.depth_m <= self._lifting.max_depth_m)
+        used = frame.valid & (frame.depth_m <= MAX_DEPTH_M)
         labels = self._network.label(frame.color)[used]
         # Classes become small numbers, since a voxel grid holds few; the last is for none.
         known = labels != UNLABELLED

@@ -91,11 +91,8 @@ class SemanticNetwork:
 
     def label(self, color: NDArray[np.uint8]) -> NDArray[np.int32]:
         """Return the class (height, width) of each pixel of an RGB image, or UNLABELLED."""
-        import torch
-
         inputs = self._processor(images=Image.fromarray(color), return_tensors='pt')
-        with torch.inference_mode():
-            outputs = self._model(**self._runtime.moved(inputs))
+        outputs = self._runtime.run(self._model, inputs)
         [image] = self._processor.post_process_semantic_segmentation(
             outputs, target_sizes=[color.shape[:2]]
         )
@@ -197,11 +194,8 @@ class SegmentedMasks:
 
     def find(self, color: NDArray[np.uint8]) -> FoundMasks:
         """Return the masks of an image."""
-        import torch
-
         inputs = self._processor(images=Image.fromarray(color), return_tensors='pt')
-        with torch.inference_mode():
-            outputs = self._model(**self._runtime.moved(inputs))
+        outputs = self._runtime.run(self._model, inputs)
         [found] = self._processor.post_process_panoptic_segmentation(
             outputs,
             threshold=self._min_confidence,
@@ -239,12 +233,9 @@ class PromptedMasks:
 
     def find(self, color: NDArray[np.uint8]) -> FoundMasks:
         """Return the masks of an image."""
-        import torch
-
         image = Image.fromarray(color)
         inputs = self._reader(images=image, text=[self._prompts], return_tensors='pt')
-        with torch.inference_mode():
-            outputs = self._detector(**self._runtime.moved(inputs))
+        outputs = self._runtime.run(self._detector, inputs)
         [found] = self._reader.post_process_grounded_object_detection(
             outputs,
             threshold=self._min_confidence,
@@ -259,16 +250,13 @@ class PromptedMasks:
 
     def _in_boxes(self, image: Image.Image, boxes: Any) -> NDArray[np.bool_]:
         """Return the best mask (K, height, width) of each box (K, 4), x0, y0, x1, y1 in pixels."""
-        import torch
-
         prompt = self._processor(images=image, input_boxes=[boxes.tolist()], return_tensors='pt')
         sizes = {
             name: prompt.pop(name)
             for name in ('original_sizes', 'reshaped_input_sizes')
             if name in prompt
         }
-        with torch.inference_mode():
-            outputs = self._masker(**self._runtime.moved(prompt), multimask_output=False)
+        outputs = self._runtime.run(self._masker, prompt, multimask_output=False)
         [masks] = self._processor.post_process_masks(outputs.pred_masks.float().cpu(), **sizes)
         return np.asarray(masks[:, 0], bool)
 

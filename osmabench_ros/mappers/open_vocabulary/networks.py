@@ -66,6 +66,13 @@ class Runtime:
         model = load(kind, source, dtype=self.dtype)
         return model.to(self.device).eval()
 
+    def run(self, model: Any, inputs: Any, **options: Any) -> Any:
+        """Return what a network makes of tensors."""
+        import torch
+
+        with torch.inference_mode():
+            return model(**self.moved(inputs), **options)
+
     def moved(self, inputs: Any) -> dict[str, Any]:
         """Return tensors on the device, those of floating point in the networks' format."""
         return {

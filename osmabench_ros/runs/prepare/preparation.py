@@ -20,7 +20,7 @@ from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory, tum_tex
 from osmabench_ros.language.embedding import PrecomputedEmbedder
 from osmabench_ros.mappers.live_method import load_live_method
 from osmabench_ros.mappers.mapper import make_mapper, mapper_class, reads_albedo
-from osmabench_ros.mappers.offline.method import filled_options
+from osmabench_ros.mappers.offline.method import filled
 from osmabench_ros.runs.config import MapperConfig, MatrixConfig, SceneConfig
 from osmabench_ros.runs.evaluate.evaluation import TRUE_TRAJECTORY, made_suites
 from osmabench_ros.runs.identity import SceneKey
@@ -129,9 +129,7 @@ class Preparation:
                         mapper.bundled,
                         label_set=self._label_set(item),
                         seed=item.seed,
-                        options=filled_options(
-                            mapper.options, values, f'options of mapper {mapper.name}'
-                        ),
+                        options=filled(mapper.options, values, f'options of mapper {mapper.name}'),
                     )
 
     def plans(self, config: MatrixConfig, root: Path) -> list[RunPlan]:

@@ -52,7 +52,7 @@ class Matrix:
 
 def config() -> MatrixConfig:
     """Return the configuration: two lights, a perfect and a flawed mapper and one that dies."""
-    voxels = {'voxel_m': 0.05, 'border_voxel_m': 0.05}
+    voxels = {'voxel_m': 0.05}
     return parse_config(
         {
             'name': 'boxes',
