@@ -34,7 +34,7 @@ def run(out: Path, config: dict = CONFIG, nodes: object = None, jobs: int = 1) -
 @pytest.fixture(scope='module')
 def first(nodes: object, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, object]:
     out = tmp_path_factory.mktemp('first')
-    return out / 'small', run(out, nodes=nodes)
+    return out / 'small', run(out, nodes=nodes, jobs=2)
 
 
 def test_a_matrix_ends_in_a_passed_report(first: tuple[Path, object]) -> None:
@@ -61,11 +61,12 @@ def test_twice_the_speed_sees_the_same_path_in_half_the_frames(
     assert len(list((root / 'shared').glob('[!.]*'))) == 1
 
 
+@pytest.mark.full
 def test_side_by_side_the_same_seed_gives_the_same_bytes(
     first: tuple[Path, object], tmp_path: Path
 ) -> None:
     root, _ = first
-    run(tmp_path, jobs=2)
+    run(tmp_path)
     again = repeatable(tmp_path / 'small')
     expected = repeatable(root)
     assert again.keys() == expected.keys()

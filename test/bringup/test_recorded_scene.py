@@ -40,6 +40,7 @@ def recorded(scene: dict[str, Any], **changes: Any) -> MatrixConfig:
     return parse_config({**SIMULATED, 'scenes': [scene], **changes}, 'test')
 
 
+@pytest.mark.full
 def test_a_mapper_scores_on_the_recording_as_on_the_simulation(
     scene: dict[str, Any], prepared: PreparedScenes, nodes: Any, tmp_path: Path
 ) -> None:

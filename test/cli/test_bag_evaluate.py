@@ -397,6 +397,7 @@ def test_trajectories_of_other_frames_are_scored_with_a_warning(
         assert text in page
 
 
+@pytest.mark.full
 @pytest.mark.gl
 def test_a_bag_without_true_poses_is_compared_along_the_path_of_the_configuration(
     tmp_path,

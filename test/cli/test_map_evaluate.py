@@ -192,6 +192,7 @@ def test_no_ros_is_loaded(folders, tmp_path: Path) -> None:
     assert json.loads((tmp_path / 'out' / 'report.json').read_text())['status'] == 'complete'
 
 
+@pytest.mark.full
 @pytest.mark.gl
 def test_ground_truth_is_made_once_a_scene(tmp_path: Path) -> None:
     config = write_config(

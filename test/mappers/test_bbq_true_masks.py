@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 from mappers.test_true_masks import LABELS, furnished
 from support.libraries import needs
 
@@ -84,6 +85,7 @@ print(json.dumps([common.tolist(), iou.tolist(), same is None or same.device.typ
 """
 
 
+@pytest.mark.full
 def test_boxes_overlap_as_much_as_geometry_says(tmp_path: Path) -> None:
     (tmp_path / 'stand_ins.py').write_text(load_method('bbq_true_masks').files['stand_ins.py'])
     (tmp_path / 'overlaps.py').write_text(OVERLAPS)

@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 from mappers.test_true_masks import LABELS, furnished
 from support.libraries import needs
 
@@ -56,6 +57,7 @@ torch.save(torch.stack(features), os.path.join(output, 'replica', 'mask_feats.pt
 """
 
 
+@pytest.mark.full
 def test_masks_and_features_are_those_of_the_frames_that_hovsg_reads(tmp_path: Path) -> None:
     (tmp_path / 'application').mkdir()
     (tmp_path / 'application' / 'semantic_segmentation.py').write_text(PROGRAM)

@@ -119,6 +119,7 @@ def ceiling(frames, truth):
     return scores(oracle.semantic_map(final=True), truth)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(('damage', 'share'), few([({}, 0.95), DAMAGED], DAMAGED))
 def test_precision_comes_near_that_of_the_oracle(frames, truth, ceiling, damage, share):
     found = scores(map_made_of(mapped(frames, **damage)), truth)

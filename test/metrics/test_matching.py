@@ -39,6 +39,7 @@ def test_tree_and_grid_agree_with_brute_force(queries: np.ndarray, references: n
     np.testing.assert_allclose(chosen, expected, atol=1e-5)
 
 
+@pytest.mark.full
 def test_tree_and_grid_choose_the_same_reference_on_surfaces() -> None:
     rng = np.random.default_rng(0)
     references = (rng.random((5000, 3)) * [8, 6, 0.01]).astype(np.float32)

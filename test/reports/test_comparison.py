@@ -133,6 +133,7 @@ def test_several_scenes_are_the_units(runs: list[Run], content: PageContent) -> 
     assert row.cells[4].text == '\N{EN DASH}', 'no outcome of three pairs could be significant'
 
 
+@pytest.mark.full
 def test_the_page_says_what_was_resampled(html: str) -> None:
     section = html[html.index('<section id="comparison"') :].split('</section>')[0]
     assert '4 objects of one scene' in section

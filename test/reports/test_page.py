@@ -116,6 +116,7 @@ def test_a_frame_and_four_views_stand_for_each_run(elements):
     assert [tag for tag, _ in elements].count('article') == 6
 
 
+@pytest.mark.full
 def test_a_missing_map_is_said_and_does_not_stop_the_page(matrix: Matrix, tmp_path: Path):
     root = tmp_path / 'copy'
     shutil.copytree(matrix.root, root)

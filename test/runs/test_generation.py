@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from osmabench_ros.base.files import sha256_of
 from osmabench_ros.base.owned_folder import MARKER
 from osmabench_ros.cli.main import app
-from osmabench_ros.errors import OsmabenchWarning, RunError
+from osmabench_ros.errors import RunError
 from osmabench_ros.runs.config import MatrixConfig, parse_config
 from osmabench_ros.runs.prepare import generation
 from osmabench_ros.runs.prepare.generation import (
@@ -162,12 +162,6 @@ def test_refuses_to_overwrite_what_is_of_another_configuration(tmp_path: Path) -
     assert sha256_of(tmp_path / 'osma') == before
 
 
-def test_warns_of_a_condition_that_changes_nothing(tmp_path: Path) -> None:
-    config = configuration(conditions=['dynamic'], trajectory={**DATA['trajectory'], 'goals': 1})
-    with pytest.warns(OsmabenchWarning, match='condition "dynamic" on scene test/room does not'):
-        generate_sequences(config, [OutputFormat.OSMA], tmp_path)
-
-
 def test_on_the_command_line(tmp_path: Path) -> None:
     file = tmp_path / 'room.yaml'
     file.write_text(configuration(conditions=['baseline']).model_dump_json())
@@ -180,6 +174,7 @@ def test_on_the_command_line(tmp_path: Path) -> None:
     assert again.stdout.splitlines() == [f'{folder} (kept)' for folder in folders]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize('moment', ['before', 'after'])
 def test_ground_truth_of_a_killed_process_is_made_anew_or_kept(
     tmp_path: Path, moment: str

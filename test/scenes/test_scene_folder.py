@@ -121,6 +121,7 @@ def test_repeated_instance_and_wrong_scene(tmp_path):
         load_scene(str(write_folder(tmp_path)), scene='hall')
 
 
+@pytest.mark.full
 def test_apartment_survives_a_folder(tmp_path):
     scene = generate_apartment(5).scene
     manifest = write_scene_folder(scene, tmp_path / 'flat')

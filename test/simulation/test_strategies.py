@@ -112,6 +112,7 @@ def test_a_tour_visits_every_place_once_and_is_no_longer_than_as_given(
     assert length(tour) <= length(np.array([start, *places])) + 1e-9
 
 
+@pytest.mark.full
 @pytest.mark.slow
 def test_the_path_of_the_demo_sees_most_of_what_can_be_seen() -> None:
     config = load_config(str(config_path('demo.yaml')))

@@ -58,6 +58,7 @@ def tiers(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.full
 @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     share=st.floats(0.25, 1),

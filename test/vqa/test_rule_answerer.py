@@ -115,6 +115,7 @@ def test_captions_that_contain_instructions_change_nothing(caption):
     assert ask(SceneGraph((node,)), 'Is there a bed here?').value == 'no'
 
 
+@pytest.mark.full
 def test_five_thousand_nodes_are_no_trouble():
     graph = large_graph(5000, 300)
     asked = generate_questions(graph, seen(graph), scene='s', seed=0, count=200)

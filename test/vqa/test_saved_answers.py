@@ -45,6 +45,7 @@ def test_all_24_published_rows_come_out(hm3d):
         } == expected[name]
 
 
+@pytest.mark.full
 def test_constants_beat_the_method_in_places(replica):
     pooled = {(r.condition, r.answers): r for r in answer_table(replica) if r.scene == 'all'}
     no = pooled['baseline', 'always no'].categories

@@ -38,6 +38,7 @@ def test_without_noise_the_true_poses_come_back() -> None:
         np.testing.assert_allclose(one.matrix, two.matrix, atol=1e-12)
 
 
+@pytest.mark.full
 def test_drift_grows_with_the_square_root_of_the_way() -> None:
     drift = PoseDrift(translation_per_m=0.05, rotation_per_m_deg=0.0, rotation_per_turn_deg=0.0)
     poses = straight(91)
