@@ -3,14 +3,13 @@
 import importlib.util
 import os
 import re
-import shlex
 import subprocess
 import sys
 from functools import cache
 from pathlib import Path
 
 import pytest
-from support.commands import commands, parse
+from support.commands import commands
 
 REPOSITORY = Path(__file__).parents[1]
 PAGES = [REPOSITORY / 'README.md', *sorted((REPOSITORY / 'docs').glob('*.md'))]
@@ -70,42 +69,6 @@ def test_every_command_is_in_the_reference() -> None:
     text = made_pages()['reference/commands.md']
     for command in commands():
         assert f'# `osmabench {command}`' in text, command
-
-
-def calls_of(page: Path) -> list[str]:
-    """Return the calls of osmabench in the blocks of a page, without remarks."""
-    text = page.read_text('utf-8')
-    blocks = re.findall(r'^```(?:bash|sh)?\n(.*?)^```', text, re.DOTALL | re.MULTILINE)
-    indented = re.findall(r'^    (?:[A-Z_]+=\S+ )*osmabench .*', text, re.MULTILINE)
-    joined = '\n'.join([*blocks, *(line.strip() for line in indented)]).replace('\\\n', ' ')
-    lines = (re.split(r'\s{2,}|\s#', line.strip())[0] for line in joined.splitlines())
-    calls = (re.sub(r'^([A-Z_]+=\S+ )+', '', line) for line in lines)
-    return [line for line in calls if line.startswith('osmabench ')]
-
-
-@pytest.mark.parametrize('page', PAGES, ids=lambda page: page.name)
-def test_every_call_is_one_that_the_command_takes(page: Path) -> None:
-    for line in calls_of(page):
-        words = shlex.split(line.replace('...', ''))[1:]
-        try:
-            parse(words)
-        except Exception as error:
-            pytest.fail(f'{page.name}: {line}: {error}')
-
-
-@pytest.mark.parametrize(
-    ('words', 'fault'),
-    [
-        (['run', 'config.yaml', '--jbos', '4'], '--jbos'),
-        (['run', 'config.yaml', '--jobs', 'many'], 'integer'),
-        (['ran', 'config.yaml'], '"ran"'),
-        (['map', 'evaluate', 'map'], 'ground'),
-        (['run', 'one.yaml', 'two.yaml'], 'two'),
-    ],
-)
-def test_a_call_that_does_not_exist_is_noticed(words: list[str], fault: str) -> None:
-    with pytest.raises(Exception, match=fault):
-        parse(words)
 
 
 @pytest.mark.parametrize(

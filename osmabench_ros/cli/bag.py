@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
+from typer import Argument, Option
 
 from osmabench_ros.base.progress import shown_progress, silent
 from osmabench_ros.cli.options import given_of, pair_of, with_option_groups
@@ -19,9 +19,6 @@ from osmabench_ros.cli.score import PairingOptions, TrajectoryAlign, pose_option
 from osmabench_ros.cli.scoring import GROUND_TRUTH_HELP, Scoring, conclude
 from osmabench_ros.errors import ConfigError, errors_as
 
-if TYPE_CHECKING:
-    from osmabench_ros.sequences.bags.recording_report import RecordingReport
-
 app = typer.Typer(
     name='bag', help='Record, play and score bags, MCAP or SQLite.', no_args_is_help=True
 )
@@ -29,31 +26,19 @@ app = typer.Typer(
 
 @app.command()
 def record(
-    out: Annotated[Path, typer.Option(help='Folder of the bag; must not exist, or be empty.')],
+    out: Annotated[Path, Option(help='Folder of the bag; must not exist, or be empty.')],
     topics: Annotated[
-        list[str] | None,
-        typer.Option(help='Topic; default: those of the topic contract. May be repeated.'),
+        list[str] | None, Option(help='Default: the topic contract. May be repeated.')
     ] = None,
-    all_topics: Annotated[
-        bool, typer.Option('--all', help='Record every topic, save hidden ones.')
-    ] = False,
-    exclude: Annotated[str, typer.Option(help='Regular expression of topics to leave out.')] = '',
-    compression: Annotated[
-        Literal['zstd', 'lz4', 'none'], typer.Option(help='Of the bag.')
-    ] = 'zstd',
-    split_size: Annotated[
-        str, typer.Option(help='Begin a new file at this size, e.g. 2G; 0 never.')
-    ] = '0',
+    all_topics: Annotated[bool, Option('--all', help='Record all but hidden topics.')] = False,
+    exclude: Annotated[str, Option(help='Regular expression of topics to leave out.')] = '',
+    compression: Annotated[Literal['zstd', 'lz4', 'none'], Option(help='Of the bag.')] = 'zstd',
+    split_size: Annotated[str, Option(help='Begin a new file at this size, e.g. 2G.')] = '0',
     split_duration: Annotated[
-        float, typer.Option(help='Begin a new file after these seconds; 0 never.')
+        float, Option(help='New file after so many seconds; 0 never.')
     ] = 0.0,
-    acks: Annotated[
-        bool,
-        typer.Option('--acks', help='Take part in lockstep: acknowledge each recorded frame.'),
-    ] = False,
-    duration: Annotated[
-        float, typer.Option(min=0.0, help='End after these seconds; 0 at Ctrl-C.')
-    ] = 0.0,
+    acks: Annotated[bool, Option('--acks', help='Acknowledge each frame, for lockstep.')] = False,
+    duration: Annotated[float, Option(min=0.0, help='End after so many seconds.')] = 0.0,
 ) -> None:
     """Record topics of a running stack (ROS_DOMAIN_ID) to an MCAP bag until Ctrl-C.
 
@@ -62,6 +47,7 @@ def record(
     from pydantic import ByteSize
 
     from osmabench_ros.base.strict import validated
+    from osmabench_ros.reports.terminal import print_recording
     from osmabench_ros.sequences.bags.recording_report import RecordingSettings
 
     given = {
@@ -84,52 +70,21 @@ def record(
             ),
             log=lambda line: console.print(escape(line), highlight=False, style='dim'),
         )
-    _print_recording(report, out)
-
-
-def _print_recording(report: RecordingReport, directory: Path) -> None:
-    """Print a table of topics, counts and losses."""
-    table = Table(title=escape(f'{directory}: {report.duration_s:.1f} s'), title_justify='left')
-    table.add_column('topic')
-    table.add_column('type')
-    table.add_column('messages', justify='right')
-    table.add_column('lost', justify='right')
-    for item in report.topics:
-        if item.written or item.lost:
-            table.add_row(item.topic, item.message_type, str(item.written), str(item.lost))
-    for topic, reason in report.skipped.items():
-        table.add_row(topic, escape(reason), 'not recorded', '')
-    console = Console()
-    console.print(table)
-    console.print(report.summary(), highlight=False, soft_wrap=True)
+    print_recording(report, out)
 
 
 @app.command()
 def replay(
-    bag: Annotated[Path, typer.Argument(help='Folder of a bag, or an .mcap or .db3 file.')],
-    rate: Annotated[float | None, typer.Option(help='Seconds of the bag in a second.')] = None,
-    start: Annotated[float, typer.Option(help='Seconds into the bag to start at.')] = 0.0,
-    duration: Annotated[
-        float | None, typer.Option(help='Seconds of the bag to play; default: to its end.')
-    ] = None,
-    loop: Annotated[bool, typer.Option('--loop', help='Start over at the end.')] = False,
-    step: Annotated[
-        bool,
-        typer.Option('--step', help='Start paused; Enter (or service step_run) plays a frame.'),
-    ] = False,
-    clock: Annotated[
-        bool, typer.Option(help='Publish /clock: as recorded, else the newest header stamp.')
-    ] = True,
-    topics: Annotated[
-        list[str] | None, typer.Option(help='Topic to play; default: all. May be repeated.')
-    ] = None,
-    msg_path: Annotated[
-        list[Path] | None,
-        typer.Option(help='Message definitions that the bag lacks: files or folders.'),
-    ] = None,
-    remap: Annotated[
-        list[str] | None, typer.Option(help='May be repeated.', metavar='FROM:=TO')
-    ] = None,
+    bag: Annotated[Path, Argument(help='Folder of a bag, or an .mcap or .db3 file.')],
+    rate: Annotated[float | None, Option(help='Seconds of the bag in a second.')] = None,
+    start: Annotated[float, Option(help='Seconds into the bag to start at.')] = 0.0,
+    duration: Annotated[float | None, Option(help='Seconds to play; default: to the end.')] = None,
+    loop: Annotated[bool, Option('--loop', help='Start over at the end.')] = False,
+    step: Annotated[bool, Option('--step', help='Start paused; Enter plays a frame.')] = False,
+    clock: Annotated[bool, Option(help='Publish /clock, from header stamps if need be.')] = True,
+    topics: Annotated[list[str] | None, Option(help='Default: all. May be repeated.')] = None,
+    msg_path: Annotated[list[Path] | None, Option(help='.msg files or folders of them.')] = None,
+    remap: Annotated[list[str] | None, Option(help='May be repeated.', metavar='FROM:=TO')] = None,
 ) -> None:
     """Play a bag of any ROS 2 from Humble on into a running stack (ROS_DOMAIN_ID).
 
@@ -164,7 +119,7 @@ def replay(
 
 
 _map, _reference, _alignment = (
-    partial(typer.Option, rich_help_panel=panel)
+    partial(Option, rich_help_panel=panel)
     for panel in ('Map of the bag', 'Reference of the map', 'Alignment of the map')
 )
 Numbers = tuple[float, float, float, float, float, float, float]
@@ -174,32 +129,14 @@ Numbers = tuple[float, float, float, float, float, float, float]
 class RecordedMapOptions:
     """Options that select the map of a bag, and how it is read."""
 
-    map_topic: Annotated[
-        str,
-        _map(
-            help='Topic of the map: SemanticMap, PointCloud2, Detection3DArray, DsgUpdate or '
-            'MarkerArray. Default: the only one.'
-        ),
-    ] = ''
-    msg_path: Annotated[
-        list[Path] | None,
-        _map(
-            help='.msg file, or folder of them, for types the bag does not define; '
-            'may be repeated.'
-        ),
-    ] = None
+    map_topic: Annotated[str, _map(help='Topic of the map; default: the only one.')] = ''
+    msg_path: Annotated[list[Path] | None, _map(help='.msg files or folders of them.')] = None
     at: Annotated[
         float | None,
-        _map(
-            min=0,
-            help='Score the map as it was so many seconds after the start of the bag; '
-            'default: last.',
-        ),
+        _map(min=0, help='Seconds after the start of the bag; default: the last map.'),
     ] = None
     method: Annotated[str, _map(help='Name of the mapping method in the report.')] = ''
-    labels: Annotated[
-        Path | None, _map(help='YAML or JSON with names of class ids: "7: chair".')
-    ] = None
+    labels: Annotated[Path | None, _map(help='YAML or JSON of class names by id.')] = None
 
 
 @dataclass(frozen=True)
@@ -210,34 +147,26 @@ class ReferenceOptions:
     scene: Annotated[
         str,
         _reference(
-            help='"apartment" (with --seed), a scene folder or a Habitat data set; '
-            'ground truth is made on the fly, along the recorded true poses if the bag has them.'
+            help='"apartment" (with --seed), scene folder or data set; ground truth is made now.'
         ),
     ] = ''
     run: Annotated[Path | None, _reference(help='Folder of a run; its ground truth is taken.')] = (
         None
     )
     reference: Annotated[
-        Path | None,
-        _reference(help='PLY or PCD, z up, metres; with `label` and `instance`, or bare.'),
+        Path | None, _reference(help='PLY or PCD, z up, metres, with or without labels.')
     ] = None
     reference_frame: Annotated[
-        str | None,
-        _reference(help='Frame of the reference. Default: world; with --reference, of the map.'),
+        str | None, _reference(help='Default: world; with --reference: of the map.')
     ] = None
     align: Annotated[
         Literal['none', 'known', 'icp', 'trajectory'] | None,
-        _alignment(
-            help='Score the map also after this alignment (suites NAME@aligned). Default: '
-            'only frames and TF of the bag.'
-        ),
+        _alignment(help='Score the map also after this alignment, as SUITE@aligned.'),
     ] = None
     transform: Annotated[
         Numbers | None,
         _alignment(
-            help='Frame of the map in the frame of the reference, for --align known, or as first '
-            'guess of icp.',
-            metavar='X Y Z QX QY QZ QW',
+            help='For --align known, or as first guess of icp.', metavar='X Y Z QX QY QZ QW'
         ),
     ] = None
 
@@ -247,17 +176,10 @@ class PoseOptions:
     """Which poses of the stack are compared with which true ones."""
 
     pose_topic: Annotated[
-        str,
-        pose_option(
-            help="Topic of the stack's own pose (PoseStamped, PoseWithCovarianceStamped, "
-            'Odometry, TransformStamped, Path), or /tf:PARENT.CHILD.'
-        ),
+        str, pose_option(help="Topic of the stack's own pose, or /tf:PARENT.CHILD.")
     ] = ''
     reference_topic: Annotated[
-        str,
-        pose_option(
-            help='Topic of true poses. Default: ground_truth/camera_pose or odometry of the bag.'
-        ),
+        str, pose_option(help='Topic of true poses; default: ground_truth/.')
     ] = ''
     reference_trajectory: Annotated[Path | None, pose_option(help='TUM file of true poses.')] = (
         None
@@ -268,7 +190,7 @@ class PoseOptions:
 @app.command()
 @with_option_groups
 def evaluate(
-    bag: Annotated[Path, typer.Argument(help='Bag with a map: folder, .mcap or .db3.')],
+    bag: Annotated[Path, Argument(help='Bag with a map: folder, .mcap or .db3.')],
     scoring: Scoring,
     recorded: RecordedMapOptions,
     reference: ReferenceOptions,

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 from rich.table import Table
+from typer import Argument, Option
 
 from osmabench_ros.base.progress import shown_progress
 from osmabench_ros.cli.options import Overwrite, Seed
@@ -39,21 +40,15 @@ def list_all() -> None:
 
 @app.command()
 def preview(
-    names: Annotated[
-        list[str] | None, typer.Argument(help='Conditions; all of the package by default.')
-    ] = None,
-    scene: Annotated[
-        str, typer.Option(help='"apartment", scene folder or data set.')
-    ] = 'apartment',
-    scene_name: Annotated[str, typer.Option(help='Scene of a data set.')] = '',
+    names: Annotated[list[str] | None, Argument(help='Default: all of the package.')] = None,
+    scene: Annotated[str, Option(help='"apartment", scene folder or data set.')] = 'apartment',
+    scene_name: Annotated[str, Option(help='Scene of a data set.')] = '',
     seed: Seed = 0,
-    simulator: Annotated[str, typer.Option(help='opengl, habitat or an installed one.')] = (
-        'opengl'
-    ),
-    output: Annotated[Path, typer.Option('--output', '-o', help='Image to write.')] = Path(
+    simulator: Annotated[str, Option(help='opengl, habitat or an installed one.')] = ('opengl'),
+    output: Annotated[Path, Option('--output', '-o', help='Image to write.')] = Path(
         'conditions.png'
     ),
-    frames: Annotated[int, typer.Option(min=1, max=50, help='Frames of each condition.')] = 3,
+    frames: Annotated[int, Option(min=1, max=50, help='Frames of each condition.')] = 3,
     overwrite: Overwrite = False,
 ) -> None:
     """Render frames of a path under each condition into one image.

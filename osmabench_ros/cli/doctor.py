@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+from typer import Option
 
 from osmabench_ros.base.progress import shown_progress
 from osmabench_ros.cli.options import AsJson, pair_of
@@ -24,27 +25,18 @@ STYLES = {'ok': 'green', 'absent': 'yellow', 'warn': 'yellow', 'failed': 'red'}
 
 
 def doctor(
-    out: Annotated[Path, typer.Option(help='Where results would go.')] = Path('runs'),
-    stack: Annotated[
-        bool, typer.Option('--stack', help='Look at the ROS 2 stack that is running instead.')
-    ] = False,
+    out: Annotated[Path, Option(help='Where results would go.')] = Path('runs'),
+    stack: Annotated[bool, Option('--stack', help='Examine the running ROS 2 stack.')] = False,
     seconds: Annotated[
-        float,
-        typer.Option(
-            min=0.5, max=3600, help='How long to listen to the stack from its last publisher on.'
-        ),
+        float, Option(min=0.5, max=3600, help='How long to listen to the stack.')
     ] = 5.0,
-    config: Annotated[
-        str, typer.Option(help='Configuration that is planned: YAML file, or a name in config/.')
-    ] = '',
-    namespace: Annotated[str, typer.Option(help="Namespace of the stack's topics.")] = '',
+    config: Annotated[str, Option(help='YAML file, or a name in config/, of a run.')] = '',
+    namespace: Annotated[str, Option(help="Namespace of the stack's topics.")] = '',
     remap: Annotated[
-        list[str] | None,
-        typer.Option(help='FROM:=TO, from a topic of the contract to that of the stack.'),
+        list[str] | None, Option(help='FROM:=TO, from the contract to the stack.')
     ] = None,
     robot: Annotated[
-        Path | None,
-        typer.Option(help='YAML file with the topics of the stack, or a name in methods/live.'),
+        Path | None, Option(help='YAML file of topics, or a name in methods/live.')
     ] = None,
     as_json: AsJson = False,
 ) -> None:

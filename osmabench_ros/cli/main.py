@@ -11,6 +11,7 @@ from typing import Annotated, NoReturn
 import typer
 from rich.console import Console
 from rich.markup import escape
+from typer import Option
 
 from osmabench_ros.base.progress import noticed
 from osmabench_ros.cli import bag, compare, conditions, doctor, report, run, scene, score, vqa
@@ -38,8 +39,7 @@ def _show_version(wanted: bool) -> None:
 @app.callback()
 def osmabench(
     _: Annotated[
-        bool,
-        typer.Option('--version', callback=_show_version, is_eager=True, help='Show the version.'),
+        bool, Option('--version', callback=_show_version, is_eager=True, help='Show the version.')
     ] = False,
 ) -> None:
     """Benchmark of semantic mapping under changing light, motion and on real robots."""

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+from typer import Argument, Option
 
 from osmabench_ros.base.contract import WORLD_FRAME
 from osmabench_ros.base.owned_folder import check_file, check_folder
@@ -22,7 +23,7 @@ app = typer.Typer(
     no_args_is_help=True,
 )  # fmt: skip
 
-Directory = Annotated[Path, typer.Argument(help='Folder with map.json.')]
+Directory = Annotated[Path, Argument(help='Folder with map.json.')]
 
 
 @app.command()
@@ -52,7 +53,7 @@ def info(directory: Directory) -> None:
 
 @app.command()
 def methods(
-    method: Annotated[str, typer.Argument(help='Say which files of this method are read.')] = '',
+    method: Annotated[str, Argument(help='Say which files of this method are read.')] = '',
 ) -> None:
     """List the methods whose maps can be imported, or describe the files of one."""
     import inspect
@@ -70,34 +71,25 @@ def methods(
 
 @app.command('import')
 def import_(
-    method: Annotated[str, typer.Argument(help='Method; see `osmabench map methods`.')],
-    path: Annotated[
-        Path,
-        typer.Argument(
-            help='File or folder that the method wrote; `osmabench map methods METHOD` says which.'
-        ),
-    ],
+    method: Annotated[str, Argument(help='Method; see `osmabench map methods`.')],
+    path: Annotated[Path, Argument(help='What it wrote; see `osmabench map methods METHOD`.')],
     out: NewFolder,
     world: Annotated[
         Literal['z_up', 'habitat', 'optical'] | None,
-        typer.Option(help="Axes of the files; default: the method's usual ones."),
+        Option(help='Axes of the files; default: by method.'),
     ] = None,
-    metres_per_unit: Annotated[float, typer.Option(help='Unit of length of the files.')] = 1.0,
-    pose: Annotated[
-        Path | None, typer.Option(help='Text file, 4x4: files (turned z-up) in the map frame.')
-    ] = None,
-    label_set: Annotated[
-        Path | None, typer.Option(help='JSON with "classes", each "id" and "name".')
-    ] = None,
-    frame_id: Annotated[str, typer.Option(help='Frame of the map.')] = WORLD_FRAME,
-    scene: Annotated[str, typer.Option(help='Scene that was mapped.')] = '',
-    condition: Annotated[str, typer.Option(help='Condition it was mapped under.')] = '',
-    frames_used: Annotated[int, typer.Option(help='Frames the method integrated.')] = 0,
-    method_version: Annotated[str, typer.Option(help='Version or commit of the method.')] = '',
+    metres_per_unit: Annotated[float, Option(help='Unit of length of the files.')] = 1.0,
+    pose: Annotated[Path | None, Option(help='Text file, 4x4: pose of the files, z-up.')] = None,
+    label_set: Annotated[Path | None, Option(help='JSON of "classes": id and name.')] = None,
+    frame_id: Annotated[str, Option(help='Frame of the map.')] = WORLD_FRAME,
+    scene: Annotated[str, Option(help='Scene that was mapped.')] = '',
+    condition: Annotated[str, Option(help='Condition it was mapped under.')] = '',
+    frames_used: Annotated[int, Option(help='Frames the method integrated.')] = 0,
+    method_version: Annotated[str, Option(help='Version or commit of the method.')] = '',
     feature_model: Annotated[
-        str, typer.Option(help="Encoder of the features; default: the method's usual one.")
+        str, Option(help='Encoder of the features; default: by method.')
     ] = '',
-    feature_pretrained: Annotated[str, typer.Option(help='Weights of that encoder.')] = '',
+    feature_pretrained: Annotated[str, Option(help='Weights of that encoder.')] = '',
 ) -> None:
     """Read what a mapping method left behind and write it as a semantic map."""
     from osmabench_ros.maps.disk.storage import write_map
@@ -138,20 +130,15 @@ def _read_pose(path: Path) -> Pose:
 def label(
     directory: Directory,
     out: NewFolder,
-    label_set: Annotated[Path, typer.Option(help='JSON with "classes", each "id" and "name".')],
+    label_set: Annotated[Path, Option(help='JSON of "classes": id and name.')],
     text_features: Annotated[
         Path | None,
-        typer.Option(
-            help=".npy (classes, D) or (templates, classes, D), by class id; default: the map's "
-            'own text encoder, if it is installed here.'
-        ),
+        Option(help='.npy (classes, D) by class id; default: the text encoder of the map.'),
     ] = None,
     captions: Annotated[
-        bool, typer.Option('--captions', help='Label by the captions of the nodes instead.')
+        bool, Option('--captions', help='Label by the captions of nodes.')
     ] = False,
-    space: Annotated[
-        str, typer.Option(help="Feature space to use; default: the points' one.")
-    ] = '',
+    space: Annotated[str, Option(help="Feature space to use; default: the points' one.")] = '',
 ) -> None:
     """Label an open-vocabulary map by features that text can be compared with, or by captions.
 
@@ -183,11 +170,7 @@ def label(
 def export(
     to: Annotated[
         Literal['openlex3d', 'ply', 'pcd'],
-        typer.Argument(
-            help='openlex3d: points, features and index for its evaluation. ply, pcd: a point '
-            'cloud with label, instance and score, and classes.json, which '
-            '`osmabench map import pointcloud` reads again.'
-        ),
+        Argument(help='ply and pcd: `osmabench map import pointcloud` reads them again.'),
     ],
     directory: Directory,
     out: NewFolder,
@@ -210,7 +193,7 @@ def export(
 @with_option_groups
 def evaluate(
     directory: Directory,
-    ground_truth: Annotated[Path, typer.Option(help=GROUND_TRUTH_HELP)],
+    ground_truth: Annotated[Path, Option(help=GROUND_TRUTH_HELP)],
     scoring: Scoring,
 ) -> None:
     """Score a map against the ground truth of its scene; needs no ROS.
@@ -235,11 +218,7 @@ def evaluate(
     )
     with scoring.at_work() as progress:
         report = evaluate_map(
-            inputs,
-            scoring.suites,
-            scoring.requirements,
-            replace=scoring.force,
-            progress=progress,
+            inputs, scoring.suites, scoring.requirements, replace=scoring.force, progress=progress
         )
         page = write_map_page(report, scoring.out)
         scoring.record(directory, ground_truth, progress)
@@ -248,14 +227,10 @@ def evaluate(
 
 @app.command()
 def view(
-    directory: Annotated[
-        Path,
-        typer.Argument(metavar='DIR', help='Folder of a run, or of a map (with map.json).'),
-    ],
-    rerun: Annotated[Path, typer.Option(metavar='FILE.rrd', help='Recording to write.')],
+    directory: Annotated[Path, Argument(metavar='DIR', help='Folder of a run or of a map.')],
+    rerun: Annotated[Path, Option(metavar='FILE.rrd', help='Recording to write.')],
     ground_truth: Annotated[
-        Path | None,
-        typer.Option(help='For a map: ground truth of its scene, so that errors are shown.'),
+        Path | None, Option(help='Of the scene of a map, to show errors.')
     ] = None,
     overwrite: Overwrite = False,
 ) -> None:

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from osmabench_ros.errors import ConfigError
 
@@ -27,29 +27,23 @@ def _checked(file: Path | None) -> Path | None:
     return file
 
 
-Config = Annotated[str, typer.Argument(help='YAML file, or a name in config/, e.g. demo.')]
-NewFolder = Annotated[
-    Path, typer.Option('--out', help='Folder to write; must not exist, or be empty.')
-]
-Overwrite = Annotated[
-    bool, typer.Option('--overwrite', help='Replace a file that is there and not of a run.')
-]
-SceneName = Annotated[str, typer.Option('--scene', help='Scene of a data set.')]
-Seed = Annotated[int, typer.Option('--seed', min=0, help='Seed of the apartment.')]
-AsJson = Annotated[bool, typer.Option('--json', help='Print JSON for programs.')]
+Config = Annotated[str, Argument(help='YAML file, or a name in config/, e.g. demo.')]
+NewFolder = Annotated[Path, Option('--out', help='Folder to write; must not exist, or be empty.')]
+Overwrite = Annotated[bool, Option('--overwrite', help='Replace a file that no run made.')]
+SceneName = Annotated[str, Option('--scene', help='Scene of a data set.')]
+Seed = Annotated[int, Option('--seed', min=0, help='Seed of the apartment.')]
+AsJson = Annotated[bool, Option('--json', help='Print JSON for programs.')]
 RerunFile = Annotated[
     Path | None,
-    typer.Option(
+    Option(
         '--rerun',
         metavar='FILE.rrd',
         callback=_checked,
-        help='Also write a recording for the Rerun viewer; of several runs, one each.',
+        help='Also write a recording for Rerun, one for each run.',
     ),
 ]
-_model_option = partial(typer.Option, rich_help_panel='Language model')
-DryRun = Annotated[
-    bool, _model_option('--dry-run', help='Print counts and expected cost; ask no model.')
-]
+_model_option = partial(Option, rich_help_panel='Language model')
+DryRun = Annotated[bool, _model_option('--dry-run', help='Print counts and costs; ask no model.')]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,24 +51,18 @@ class ModelOptions:
     """Options of language models; None leaves the default of `ModelAccess`."""
 
     base_url: Annotated[str | None, _model_option(help='Address of your own server.')] = None
-    cache: Annotated[
-        Path | None, _model_option(help='Folder of kept replies; else ~/.cache/osmabench.')
-    ] = None
-    concurrency: Annotated[int | None, _model_option(help='Requests at a time; else 4.')] = None
-    max_tokens: Annotated[
-        int | None, _model_option(help='Stop before more tokens than these are used.')
-    ] = None
-    max_cost: Annotated[
-        float | None, _model_option(help='Stop before more than this is spent.')
-    ] = None
-    input_price: Annotated[float | None, _model_option(help='Price of a million tokens sent.')] = (
+    cache: Annotated[Path | None, _model_option(help='Folder of replies; else in ~/.cache.')] = (
         None
     )
-    output_price: Annotated[
-        float | None, _model_option(help='Price of a million tokens received.')
-    ] = None
+    concurrency: Annotated[int | None, _model_option(help='Requests at a time; else 4.')] = None
+    max_tokens: Annotated[int | None, _model_option(help='Stop before more tokens.')] = None
+    max_cost: Annotated[float | None, _model_option(help='Stop before more is spent.')] = None
+    input_price: Annotated[float | None, _model_option(help='For a million tokens sent.')] = None
+    output_price: Annotated[float | None, _model_option(help='For a million tokens received.')] = (
+        None
+    )
     timeout_s: Annotated[
-        float | None, _model_option('--timeout', help='Longest wait for a reply, s; else 120.')
+        float | None, _model_option('--timeout', help='Seconds for a reply; else 120.')
     ] = None
 
     @property

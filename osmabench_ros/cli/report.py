@@ -3,34 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
+from typer import Argument, Option
 
 from osmabench_ros.base.progress import shown_progress
 from osmabench_ros.cli.options import AsJson
 from osmabench_ros.errors import RunError
 
 if TYPE_CHECKING:
-    from osmabench_ros.runs.matrix_on_disk import MatrixOnDisk, RunOnDisk
+    from osmabench_ros.runs.matrix_on_disk import MatrixOnDisk
 
-Folders = Annotated[
-    list[Path], typer.Argument(metavar='OUT...', help='Folders of runs, or folders of those.')
-]
-Folder = Annotated[Path, typer.Argument(metavar='OUT', help='Folder of the runs of a matrix.')]
-
-STYLES = {
-    'done': 'green',
-    'failed': 'red',
-    'incomplete': 'yellow',
-    'running': 'cyan',
-    'not begun': 'dim',
-}
+Folders = Annotated[list[Path], Argument(metavar='OUT...', help='Folders of runs or of matrices.')]
+Folder = Annotated[Path, Argument(metavar='OUT', help='Folder of the runs of a matrix.')]
 
 
 def status(folders: Folders, as_json: AsJson = False) -> None:
@@ -38,14 +25,15 @@ def status(folders: Folders, as_json: AsJson = False) -> None:
 
     Only looks, also while the runs go on. Exits with 0 if every run is done, else with 1.
     """
+    from osmabench_ros.reports.terminal import print_status, status_of
     from osmabench_ros.runs.matrix_on_disk import RunState
 
     found = [(matrix, list(matrix.runs())) for matrix in _matrices(folders)]
     if as_json:
-        typer.echo(json.dumps([_as_data(matrix, runs) for matrix, runs in found], indent=2))
+        typer.echo(json.dumps([status_of(matrix, runs) for matrix, runs in found], indent=2))
     else:
         for matrix, runs in found:
-            _print(matrix, runs)
+            print_status(matrix, runs)
     if any(run.state is not RunState.DONE for _, runs in found for run in runs):
         raise typer.Exit(1)
 
@@ -65,48 +53,10 @@ def _matrix(folder: Path) -> MatrixOnDisk:
     return matrices[0]
 
 
-def _counts(runs: list[RunOnDisk]) -> dict[str, int]:
-    counted = Counter(run.state.value for run in runs)
-    return {state: counted[state] for state in STYLES}
-
-
-def _as_data(matrix: MatrixOnDisk, runs: list[RunOnDisk]) -> dict[str, object]:
-    return {
-        'folder': str(matrix.root),
-        'counts': _counts(runs),
-        'runs': [
-            {'run_id': run.run_id, 'state': run.state.value, 'reason': run.reason} for run in runs
-        ],
-    }
-
-
-def _print(matrix: MatrixOnDisk, runs: list[RunOnDisk]) -> None:
-    console = Console(soft_wrap=True)
-    table = Table(box=None, pad_edge=False, header_style='bold')
-    for name in ('run', 'state'):
-        table.add_column(name, no_wrap=True)
-    table.add_column('why', overflow='fold')
-    for run in runs:
-        first = run.reason.partition('\n')[0]
-        state = f'[{STYLES[run.state.value]}]{run.state.value}[/]'
-        table.add_row(escape(run.run_id), state, escape(first))
-    console.print(table)
-    counts = ', '.join(f'{count} {state}' for state, count in _counts(runs).items() if count)
-    console.print(f'{escape(str(matrix.root))}: {counts or "no runs"}', highlight=False)
-
-
 def report(
     folder: Folder,
-    out: Annotated[
-        Path | None,
-        typer.Option(help='Folder of the report; by default that of the runs.'),
-    ] = None,
-    reference: Annotated[
-        str,
-        typer.Option(
-            metavar='MAPPER', help='Mapper to compare the others with; else the first one.'
-        ),
-    ] = '',
+    out: Annotated[Path | None, Option(help='Default: the folder of the runs.')] = None,
+    reference: Annotated[str, Option(metavar='MAPPER', help='Compare the others with it.')] = '',
 ) -> None:
     """Build the report again, also of a part of the runs.
 
@@ -126,10 +76,9 @@ def report(
 
 def export(
     folder: Folder,
-    to: Annotated[Path, typer.Option(help='Folder of the files.')] = Path('export'),
+    to: Annotated[Path, Option(help='Folder of the files.')] = Path('export'),
     suites: Annotated[
-        list[str] | None,
-        typer.Option('--suite', help='Suites with a table; all by default. May be repeated.'),
+        list[str] | None, Option('--suite', help='Default: all. May be repeated.')
     ] = None,
 ) -> None:
     """Write what a paper takes of runs: tables, figures and references.

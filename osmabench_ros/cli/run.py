@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from osmabench_ros.base.owned_folder import check_file
 from osmabench_ros.base.progress import shown_progress
@@ -17,11 +18,8 @@ from osmabench_ros.errors import ConfigError, needing
 if TYPE_CHECKING:
     from osmabench_ros.runs.config import MatrixConfig
 
-Out = Annotated[Path, typer.Option(help='Folder that gets a folder of results a configuration.')]
-Fresh = Annotated[
-    bool,
-    typer.Option('--fresh', help='Start over; earlier results go to previous/ in their folder.'),
-]
+Out = Annotated[Path, Option(help='Folder that gets a folder of results a configuration.')]
+Fresh = Annotated[bool, Option('--fresh', help='Start over; earlier results go to previous/.')]
 
 
 def run(
@@ -31,38 +29,30 @@ def run(
     rerun: RerunFile = None,
     overwrite: Overwrite = False,
     jobs: Annotated[
-        int | None,
-        typer.Option(min=1, help='Most runs at once; by default what cores and memory allow.'),
+        int | None, Option(min=1, help='Most runs at once; default: by cores and memory.')
     ] = None,
     speeds: Annotated[
         str,
-        typer.Option(
+        Option(
             metavar='1,2,4|auto',
-            help='Run in realtime at these speed factors instead, and find the fastest that each '
-            'mapper follows; auto: as `sweep:` of the configuration says.',
+            help='Find the fastest speed that each mapper follows; auto: as under `sweep:`.',
         ),
     ] = '',
     cluster: Annotated[
         str,
-        typer.Option(
+        Option(
             metavar='HOST:PORT|auto',
-            help='Run on the nodes of a Ray cluster that share --out; needs the extra "cluster".',
+            help='Run on a Ray cluster that shares --out (extra "cluster").',
         ),
     ] = '',
     tries: Annotated[
-        int, typer.Option(min=1, max=100, help='Most tries of a run when nodes of --cluster fail.')
+        int, Option(min=1, max=100, help='Most tries of a run when its node of --cluster fails.')
     ] = 3,
     upload: Annotated[
-        str,
-        typer.Option(metavar='URL', help='Where nodes of --cluster copy finished runs (fsspec).'),
+        str, Option(metavar='URL', help='Where nodes of --cluster copy finished runs (fsspec).')
     ] = '',
-    dry_run: Annotated[
-        bool,
-        typer.Option('--dry-run', help='Print runs and language models asked; do nothing.'),
-    ] = False,
-    scene: Annotated[str, typer.Option(help='Take this scene in place of those of the file.')] = (
-        ''
-    ),
+    dry_run: Annotated[bool, Option('--dry-run', help='Only print what would be run.')] = False,
+    scene: Annotated[str, Option(help='Take this scene in place of those of the file.')] = (''),
 ) -> None:
     """Run a configuration: every scene under every condition with every mapper.
 
@@ -93,10 +83,8 @@ def run(
 
 
 def demo(
-    scene: Annotated[
-        str, typer.Argument(help="'apartment', or a *.scene_dataset_config.json to try.")
-    ] = 'apartment',
-    seed: Annotated[int, typer.Option(min=0, help='Another seed is another apartment.')] = 5,
+    scene: Annotated[str, Argument(help='Or a *.scene_dataset_config.json.')] = 'apartment',
+    seed: Annotated[int, Option(min=0, help='Another seed is another apartment.')] = 5,
     out: Out = Path('runs'),
     fresh: Fresh = False,
     rerun: RerunFile = None,

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
+from typer import Argument, Option
 
 from osmabench_ros.base.progress import shown_progress
 from osmabench_ros.cli.options import (
@@ -24,13 +25,9 @@ app = typer.Typer(
     name='scene', help='Make, import, export and check scenes.', no_args_is_help=True
 )
 
-Reference = Annotated[
-    str, typer.Argument(metavar='SCENE', help='Scene folder, data set, or "apartment".')
-]
-Model = Annotated[str, typer.Option(help='Language model, e.g. openai:gpt-4.1-mini.')]
-MoveAside = Annotated[
-    bool, typer.Option('--overwrite', help='Move what an earlier call wrote to OUT/previous.')
-]
+Reference = Annotated[str, Argument(metavar='SCENE', help='Folder, data set or "apartment".')]
+Model = Annotated[str, Option(help='Language model, e.g. openai:gpt-4.1-mini.')]
+MoveAside = Annotated[bool, Option('--overwrite', help='Move earlier results to OUT/previous.')]
 
 
 class Format(str, Enum):
@@ -44,40 +41,21 @@ class Format(str, Enum):
 @app.command('import')
 def import_(
     source: Annotated[
-        str,
-        typer.Argument(
-            help='Mesh file (.glb, .gltf, .obj, .dae), world of Gazebo (.world, .sdf) or '
-            'USD, Habitat data set, scene folder, or "apartment".'
-        ),
+        str, Argument(help='Mesh, Gazebo world, USD stage, data set, scene folder or "apartment".')
     ],
     out: NewFolder,
-    models: Annotated[
-        list[Path] | None, typer.Option(help='Folder of Gazebo models; may be repeated.')
-    ] = None,
-    classes: Annotated[
-        Path | None, typer.Option(help='JSON: class names by pattern of names of models.')
-    ] = None,
+    models: Annotated[list[Path] | None, Option(help='Folder of Gazebo models.')] = None,
+    classes: Annotated[Path | None, Option(help='JSON: classes by pattern of names.')] = None,
     label_set: Annotated[
         str,
-        typer.Option(
-            metavar='apartment|FILE.json',
-            help='Known classes that guesses from the names of models are matched to by words.',
-        ),
+        Option(metavar='apartment|FILE.json', help='Known classes that guesses are matched to.'),
     ] = '',
     collada_up: Annotated[
         Literal['version', 'ignored', 'applied'],
-        typer.Option(
-            help='Whether up_axis turns Collada files; by the version of the SDF, ignored as in '
-            'Gazebo Classic, or applied as in new Gazebo.',
-        ),
+        Option(help='What up_axis of Collada does; default: by the version of the SDF.'),
     ] = 'version',
-    textures: Annotated[
-        list[Path] | None,
-        typer.Option(help='Folder below which missing textures are searched.'),
-    ] = None,
-    skip_missing: Annotated[
-        bool, typer.Option('--skip-missing', help='Leave out what is missing, and list it.')
-    ] = False,
+    textures: Annotated[list[Path] | None, Option(help='Folder with missing textures.')] = None,
+    skip_missing: Annotated[bool, Option('--skip-missing', help='Skip missing files.')] = False,
     scene: SceneName = '',
     seed: Seed = 0,
     overwrite: MoveAside = False,
@@ -132,9 +110,7 @@ def export(
     scene: SceneName = '',
     seed: Seed = 0,
     overwrite: MoveAside = False,
-    changes: Annotated[
-        Path | None, typer.Option(help='YAML: what to change in the scene before.')
-    ] = None,
+    changes: Annotated[Path | None, Option(help='YAML of changes to make first.')] = None,
 ) -> None:
     """Export a scene as a Habitat scene data set."""
     from osmabench_ros.base.owned_folder import Existing, check_folder
@@ -158,9 +134,7 @@ def check(
     reference: Reference,
     scene: SceneName = '',
     seed: Seed = 0,
-    output: Annotated[Path, typer.Option('--output', '-o', help='Image to write.')] = Path(
-        'scene.png'
-    ),
+    output: Annotated[Path, Option('--output', '-o', help='Image to write.')] = Path('scene.png'),
     overwrite: Overwrite = False,
 ) -> None:
     """Say what is doubtful about a scene, and draw it from above with the ids of its objects.
@@ -189,14 +163,13 @@ def check(
 def generate(
     config: Config,
     formats: Annotated[
-        list[Format], typer.Option('--format', help='May be repeated; one rendering serves all.')
+        list[Format], Option('--format', help='May be repeated; one rendering serves all.')
     ] = [Format.OSMA],  # noqa: B006
-    out: Annotated[
-        Path, typer.Option(help='Folder that gets FORMAT/CONDITION/SCENE folders.')
-    ] = Path('sequences'),
+    out: Annotated[Path, Option(help='Folder that gets FORMAT/CONDITION/SCENE folders.')] = Path(
+        'sequences'
+    ),
     with_ground_truth: Annotated[
-        bool,
-        typer.Option('--ground-truth', help='Also make OUT/shared/SCENE/ground_truth.'),
+        bool, Option('--ground-truth', help='Also make OUT/shared/SCENE/ground_truth.')
     ] = False,
 ) -> None:
     """Render the scenes of a configuration under its conditions into sequences on disk.
@@ -223,8 +196,7 @@ def generate(
 
 @app.command()
 def ground_truth(
-    config: Config,
-    out: Annotated[Path, typer.Option(help='Folder that gets shared/SCENE/.')],
+    config: Config, out: Annotated[Path, Option(help='Folder that gets shared/SCENE/.')]
 ) -> None:
     """Make path, ground truth and questions of every scene of a configuration; needs no ROS."""
     from osmabench_ros.runs.config import load_config
@@ -241,17 +213,15 @@ def ground_truth(
 def prompts(
     regime: Annotated[
         Literal['furniture', 'manipuland'],
-        typer.Argument(help='Only furniture, or also a small object.'),
+        Argument(help='Only furniture, or with one small object too.'),
     ],
     options: ModelOptions,
     model: Model,
     out: NewFolder,
-    wanted: Annotated[int | None, typer.Option(min=1, help='Prompts to keep.')] = None,
-    raw: Annotated[int | None, typer.Option(min=1, help='Prompts to choose from.')] = None,
-    strict: Annotated[
-        bool, typer.Option('--strict', help='Filter by whole words; upstream looks within words.')
-    ] = False,
-    seed: Annotated[int, typer.Option(help='Seed of rooms and arrangements.')] = 42,
+    wanted: Annotated[int | None, Option(min=1, help='Prompts to keep.')] = None,
+    raw: Annotated[int | None, Option(min=1, help='Prompts to choose from.')] = None,
+    strict: Annotated[bool, Option('--strict', help='Filter by whole words.')] = False,
+    seed: Annotated[int, Option(help='Seed of rooms and arrangements.')] = 42,
 ) -> None:
     """Let a model write prompts of a regime, filtered, without duplicates, to prompts.json."""
     from osmabench_ros.language.embedding import SentenceEmbedder
@@ -270,9 +240,7 @@ def prompts(
 @app.command()
 @with_option_groups
 def specify(
-    prompts_file: Annotated[
-        Path, typer.Argument(metavar='PROMPTS', help='prompts.json: texts by the names of scenes.')
-    ],
+    prompts_file: Annotated[Path, Argument(metavar='PROMPTS', help='JSON of texts by scene.')],
     options: ModelOptions,
     model: Model,
     out: NewFolder,
@@ -289,13 +257,11 @@ def specify(
 @app.command()
 @with_option_groups
 def questions(
-    specifications: Annotated[Path, typer.Argument(help='Folder of specifications, *.yaml.')],
+    specifications: Annotated[Path, Argument(help='Folder of specifications, *.yaml.')],
     options: ModelOptions,
     out: NewFolder,
-    model: Annotated[
-        str, typer.Option(help='Model that writes them from the prompts; else exactly by rule.')
-    ] = '',
-    seed: Annotated[int, typer.Option(help='Seed of the exact questions.')] = 0,
+    model: Annotated[str, Option(help='Model that writes them; default: by rule.')] = '',
+    seed: Annotated[int, Option(help='Seed of the exact questions.')] = 0,
 ) -> None:
     """Write PromptGT questions of specifications as NAME_questions.json of OSMa-Bench++."""
     from osmabench_ros.suites.promptgt.published import write_question_files

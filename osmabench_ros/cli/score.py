@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from typer import Argument, Option
 
 from osmabench_ros.base.progress import shown_progress
 from osmabench_ros.cli.options import AsJson, ModelOptions, with_option_groups
@@ -20,29 +21,22 @@ from osmabench_ros.errors import ConfigError, OsmabenchWarning
 
 if TYPE_CHECKING:
     from osmabench_ros.metrics.trajectory_records import TrajectorySettings
-    from osmabench_ros.vqa.answer_table import AnswerRow
 
 app = typer.Typer(
     name='score', help='Score saved results: confusion matrices, answers, trajectories.',
     no_args_is_help=True,
 )  # fmt: skip
-Format = Annotated[Literal['csv', 'json'], typer.Option('--format', help='How to print the rows.')]
+Format = Annotated[Literal['csv', 'json'], Option('--format', help='How to print the rows.')]
 
 
 @app.command()
 def confusion(
-    files: Annotated[
-        list[Path],
-        typer.Argument(help='.npz archives, published pickles, or folders of them at any depth.'),
-    ],
+    files: Annotated[list[Path], Argument(help='.npz, published pickles, or folders of them.')],
     table_format: Format = 'csv',
     ignore: Annotated[
-        list[int] | None,
-        typer.Option(help='Class id that is not scored; OSMa-Bench leaves out 0, "other".'),
+        list[int] | None, Option(help='Class id to leave out; default: 0, "other".')
     ] = None,
-    together: Annotated[
-        bool, typer.Option('--together', help='Take all files as the scenes of one set.')
-    ] = False,
+    together: Annotated[bool, Option('--together', help='All files are one set.')] = False,
 ) -> None:
     """Score confusion matrices by the rules of OSMa-Bench.
 
@@ -70,26 +64,19 @@ def _with_nulls(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-_CHANGES = ('change', 'change_low', 'change_high')
-
-
 @app.command()
 def answers(
     files: Annotated[
         list[Path],
-        typer.Argument(
+        Argument(
             help='Runs of ours, *_evaluated.json of OSMa-Bench, *answered*.json of OSMa-Bench++, '
             'folders of them, or JSON lines, plain or .gz, with question, answer, category, '
             'scene_graph_answer and, if known, similar, scene and condition.'
         ),
     ],
     table_format: Format = 'csv',
-    reference: Annotated[
-        str, typer.Option(help='Condition that paired changes of the pooled rows start from.')
-    ] = '',
-    baselines: Annotated[
-        bool, typer.Option(help='Add constants, most frequent answers and question-only.')
-    ] = True,
+    reference: Annotated[str, Option(help='Condition that changes start from.')] = '',
+    baselines: Annotated[bool, Option(help='Add constant and question-only answers.')] = True,
 ) -> None:
     """Recompute accuracies, overall and by category, from saved answers.
 
@@ -98,19 +85,18 @@ def answers(
     and condition, then pooled rows with an interval over scenes. With published files of several
     folders a column names the folder of a row.
     """
-    from osmabench_ros.vqa.answer_table import answer_table
+    from osmabench_ros.vqa.answer_table import answer_table, flat_rows
     from osmabench_ros.vqa.published import read_saved_answers
 
     table = answer_table(
         read_saved_answers(files), reference_condition=reference, baselines=baselines
     )
-    rows = _flat(table, with_changes=bool(reference))
-    _print_rows(rows, table_format)
+    _print_rows(flat_rows(table, with_changes=bool(reference)), table_format)
 
 
 @app.command()
 def hypo3d(
-    files: Annotated[list[Path], typer.Argument(help='JSON of Hypo3D with "predicted_answer".')],
+    files: Annotated[list[Path], Argument(help='JSON of Hypo3D with "predicted_answer".')],
     table_format: Format = 'csv',
 ) -> None:
     """Score saved answers of Hypo3D by exact and partial match, as published and strictly.
@@ -128,9 +114,7 @@ def hypo3d(
 
 @app.command()
 def cospace(
-    files: Annotated[
-        list[Path], typer.Argument(help='JSON lines of CoSpace, with "pred" where answered.')
-    ],
+    files: Annotated[list[Path], Argument(help='JSON lines, with "pred" where answered.')],
     table_format: Format = 'csv',
 ) -> None:
     """Score predictions for CoSpace as published and strictly, a row a task and order of images.
@@ -145,14 +129,8 @@ def cospace(
 
 @app.command()
 def grounding(
-    predictions: Annotated[
-        Path,
-        typer.Argument(help='pred.json of ScanRefer, or Nr3D (CSV, JSON) with "predicted_id".'),
-    ],
-    truth: Annotated[
-        Path | None,
-        typer.Option(help='True boxes of ScanRefer, as in ScanRefer_filtered_test_gt_bbox.json.'),
-    ] = None,
+    predictions: Annotated[Path, Argument(help='pred.json, or Nr3D with "predicted_id".')],
+    truth: Annotated[Path | None, Option(help='True boxes of ScanRefer.')] = None,
     table_format: Format = 'csv',
 ) -> None:
     """Score predictions of visual grounding as published and strictly, by difficulty.
@@ -185,36 +163,11 @@ def _print_rows(rows: Sequence[dict[str, Any]], table_format: str) -> None:
     writer.writerows(rows)
 
 
-def _flat(table: Sequence[AnswerRow], *, with_changes: bool) -> list[dict[str, Any]]:
-    categories = sorted({name for row in table for name in row.categories})
-    several = len({row.source for row in table}) > 1
-    return [
-        {
-            **({'source': row.source} if several else {}),
-            'scene': row.scene,
-            'condition': row.condition,
-            'answers': row.answers,
-            'questions': row.questions,
-            'unjudged': row.unjudged,
-            'accuracy': row.accuracy,
-            'low': row.low,
-            'high': row.high,
-            'accuracy_macro': row.accuracy_macro,
-            'accuracy_without_spatial': row.accuracy_without_spatial,
-            **{name: getattr(row, name) for name in _CHANGES if with_changes},
-            **{name: row.categories.get(name) for name in categories},
-        }
-        for row in table
-    ]
-
-
 @app.command()
 def promptgt(
-    standard: Annotated[Path, typer.Argument(help='Folder of answers to standard questions.')],
-    prompt: Annotated[Path, typer.Argument(help='Folder of answers to PromptGT questions.')],
-    long: Annotated[
-        bool, typer.Option('--long', help='A row a block, with its counts, and no comparison.')
-    ] = False,
+    standard: Annotated[Path, Argument(help='Folder of answers to standard questions.')],
+    prompt: Annotated[Path, Argument(help='Folder of answers to PromptGT questions.')],
+    long: Annotated[bool, Option('--long', help='A row for each block, with counts.')] = False,
     table_format: Format = 'csv',
 ) -> None:
     """Compare answers to standard and to PromptGT questions as OSMa-Bench++ does.
@@ -235,24 +188,19 @@ def promptgt(
 @app.command()
 @with_option_groups
 def space3d(
-    folders: Annotated[
-        list[Path],
-        typer.Argument(help='Scene folders of Space3D-Bench, each with its answers.json.'),
-    ],
+    folders: Annotated[list[Path], Argument(help='Scene folders, with answers.json.')],
     options: ModelOptions,
     answers_file: Annotated[
-        Path | None, typer.Option('--answers', help='Answers elsewhere, of one scene.')
+        Path | None, Option('--answers', help='Answers of one scene, if they are elsewhere.')
     ] = None,
     mode: Annotated[
-        Literal['compat', 'strict'], typer.Option(help='As published, or by rule first.')
+        Literal['compat', 'strict'], Option(help='Published, or by rule first.')
     ] = 'strict',
-    judge: Annotated[str, typer.Option(help='Model that judges texts, e.g. openai:qwen3.')] = '',
-    vision_judge: Annotated[
-        str, typer.Option('--vision-judge', help='Model that judges by an image.')
-    ] = '',
-    out: Annotated[
-        Path, typer.Option(help='Folder that gets the verdicts, SCENE/result.json.')
-    ] = Path('space3d_results'),
+    judge: Annotated[str, Option(help='Model that judges texts, e.g. openai:qwen3.')] = '',
+    vision_judge: Annotated[str, Option('--vision-judge', help='Judges by an image.')] = '',
+    out: Annotated[Path, Option(help='Folder that gets the verdicts, SCENE/result.json.')] = Path(
+        'space3d_results'
+    ),
 ) -> None:
     """Score answers to Space3D-Bench, a row a scene, and keep the verdicts.
 
@@ -286,11 +234,10 @@ def space3d(
 
 _NAMES = 'TUM file, or BAG:TOPIC; the topic may be /tf:PARENT.CHILD.'
 
-pose_option = partial(typer.Option, rich_help_panel='Trajectory')
+pose_option = partial(Option, rich_help_panel='Trajectory')
 
 TrajectoryAlign = Annotated[
-    Literal['none', 'se3', 'sim3', 'origin'],
-    pose_option(help='Alignment of the poses before absolute errors (as in evo).'),
+    Literal['none', 'se3', 'sim3', 'origin'], pose_option(help='Alignment before absolute errors.')
 ]
 
 
@@ -298,24 +245,16 @@ TrajectoryAlign = Annotated[
 class PairingOptions:
     """Which poses of two trajectories are compared."""
 
-    max_diff: Annotated[
-        float,
-        pose_option(
-            '--max-diff', min=0, help='Largest difference of stamps that belong together, seconds.'
-        ),
-    ] = 0.01
-    time_offset: Annotated[
-        float, pose_option(help="Seconds added to the stamps of the stack's poses.")
-    ] = 0.0
+    max_diff: Annotated[float, pose_option('--max-diff', min=0, help='Of stamps, in seconds.')] = (
+        0.01
+    )
+    time_offset: Annotated[float, pose_option(help="Seconds to add to the stack's stamps.")] = 0.0
     rpe_delta: Annotated[float, pose_option(help='Interval of relative errors.')] = 1.0
     rpe_unit: Annotated[
         Literal['frames', 'seconds', 'metres'], pose_option(help='Unit of that interval.')
     ] = 'frames'
     rpe_all_pairs: Annotated[
-        bool,
-        pose_option(
-            '--rpe-all-pairs', help='Relative errors over all pairs, not only consecutive ones.'
-        ),
+        bool, pose_option('--rpe-all-pairs', help='Not only consecutive ones.')
     ] = False
 
     def settings(self, align: str) -> TrajectorySettings:
@@ -331,13 +270,11 @@ class PairingOptions:
 @app.command()
 @with_option_groups
 def trajectory(
-    estimate: Annotated[str, typer.Argument(help=f"The stack's own poses: {_NAMES}")],
-    reference: Annotated[str, typer.Argument(help=f'True poses: {_NAMES}')],
+    estimate: Annotated[str, Argument(help=f"The stack's own poses: {_NAMES}")],
+    reference: Annotated[str, Argument(help=f'True poses: {_NAMES}')],
     pairing: PairingOptions,
     align: TrajectoryAlign = 'se3',
-    out: Annotated[
-        Path | None, typer.Option(help='Folder that gets trajectory.json and trajectory.html.')
-    ] = None,
+    out: Annotated[Path | None, Option(help='Folder of JSON and page.')] = None,
     as_json: AsJson = False,
 ) -> None:
     """Score a trajectory: absolute and relative pose errors by the conventions of evo.

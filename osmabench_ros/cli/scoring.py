@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+from typer import Option
 
 from osmabench_ros.base.owned_folder import check_file
 from osmabench_ros.base.progress import Progress, shown_progress
@@ -26,23 +27,13 @@ GROUND_TRUTH_HELP = "A run's shared/SCENE/ground_truth, or from osmabench scene 
 class Scoring:
     """Options of scoring and of the report."""
 
-    questions: Annotated[
-        Path | None, typer.Option(help='questions.jsonl of the scene; default: made again.')
-    ] = None
-    suite: Annotated[list[str] | None, typer.Option(help='Only this suite; may be repeated.')] = (
-        None
-    )
-    config: Annotated[
-        str, typer.Option(help='Configuration that suites, requirements, text_features are from.')
-    ] = 'single_run'
-    out: Annotated[Path, typer.Option(help='Folder of report.json and page.')] = Path('evaluation')
-    device: Annotated[Literal['auto', 'cpu', 'cuda'], typer.Option(help='Where to compute.')] = (
-        'auto'
-    )
-    seed: Annotated[int, typer.Option(min=0, help='Seed of resampling and questions.')] = 0
-    force: Annotated[
-        bool, typer.Option('--force', help='Replace the report that is in --out, and the --rerun.')
-    ] = False
+    questions: Annotated[Path | None, Option(help='questions.jsonl; default: made now.')] = None
+    suite: Annotated[list[str] | None, Option(help='Only this suite; may be repeated.')] = None
+    config: Annotated[str, Option(help='Of suites, requirements, text_features.')] = 'single_run'
+    out: Annotated[Path, Option(help='Folder of report.json and page.')] = Path('evaluation')
+    device: Annotated[Literal['auto', 'cpu', 'cuda'], Option(help='Where to compute.')] = 'auto'
+    seed: Annotated[int, Option(min=0, help='Seed of resampling and questions.')] = 0
+    force: Annotated[bool, Option('--force', help='Replace --out and --rerun.')] = False
     rerun: RerunFile = None
 
     @cached_property

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+from typer import Argument, Option
 
 from osmabench_ros.base.progress import shown_progress
 from osmabench_ros.cli.options import DryRun, ModelOptions, with_option_groups
@@ -16,21 +17,16 @@ from osmabench_ros.errors import ConfigError
 if TYPE_CHECKING:
     from osmabench_ros.language.client import CostEstimate, ModelClient
     from osmabench_ros.metrics.record import MetricRecord
-    from osmabench_ros.vqa.judging.agreement import JudgeCheck
 
 app = typer.Typer(
     name='vqa', help='Generate, answer and judge questions about a run.', no_args_is_help=True
 )
-COLUMNS = 6
-"""Metrics of a table, so that it fits into 80 columns."""
 _OFFLINE = ('rule', 'deterministic', 'offline', '')
 """Answering and judging without a model."""
 
-RunArgument = Annotated[Path, typer.Argument(help='Folder of a run, below its matrix.')]
-FolderOption = Annotated[
-    str, typer.Option('--folder', help='Folder of the stages in the run; the page shows "vqa".')
-]
-JudgeOption = Annotated[str, typer.Option('--judge', help='"deterministic", or a model.')]
+RunArgument = Annotated[Path, Argument(help='Folder of a run, below its matrix.')]
+FolderOption = Annotated[str, Option('--folder', help='In the run; the page shows "vqa".')]
+JudgeOption = Annotated[str, Option('--judge', help='"deterministic", or a model.')]
 
 
 @app.command()
@@ -39,20 +35,15 @@ def generate(
     run: RunArgument,
     options: ModelOptions,
     dry_run: DryRun = False,
-    kind: Annotated[
-        Literal['exact', 'written'], typer.Option(help='From the graph, or by a model.')
-    ] = 'exact',
-    model: Annotated[str, typer.Option(help='e.g. gemini:gemini-2.5-flash, openai:qwen3')] = '',
+    kind: Annotated[Literal['exact', 'written'], Option(help='By rule or by a model.')] = 'exact',
+    model: Annotated[str, Option(help='e.g. gemini:gemini-2.5-flash, openai:qwen3')] = '',
     count: Annotated[
-        int | None,
-        typer.Option(min=1, help='Exact questions wanted; else 184, or 5 an object if fewer.'),
+        int | None, Option(min=1, help='Of exact questions; default: 184 or fewer.')
     ] = None,
-    seed: Annotated[
-        int | None, typer.Option(help="Seed of the exact questions; else the scene's.")
-    ] = None,
-    every: Annotated[int, typer.Option(min=1, help='Write about every n-th kept frame.')] = 1,
-    novelty: Annotated[bool, typer.Option(help='Choose frames with a new pose instead.')] = False,
-    max_frames: Annotated[int, typer.Option(min=1, help='Frames at most.')] = 40,
+    seed: Annotated[int | None, Option(help='Default: the seed of the scene.')] = None,
+    every: Annotated[int, Option(min=1, help='Write about every n-th kept frame.')] = 1,
+    novelty: Annotated[bool, Option(help='Choose frames with a new pose instead.')] = False,
+    max_frames: Annotated[int, Option(min=1, help='Frames at most.')] = 40,
     folder: FolderOption = 'vqa',
 ) -> None:
     """Make the questions of a run's scene."""
@@ -90,14 +81,10 @@ def answer(
     run: RunArgument,
     options: ModelOptions,
     dry_run: DryRun = False,
-    answerer: Annotated[
-        str, typer.Option(help='"rule", a model, or e.g. tools:MODEL, frames:MODEL.')
-    ] = 'rule',
-    compat: Annotated[bool, typer.Option(help='Prompts built as the published code does.')] = (
-        False
-    ),
-    without_map: Annotated[bool, typer.Option(help='Ask the model without any map.')] = False,
-    graph_tokens: Annotated[int, typer.Option(min=100, help='Budget for the graph.')] = 60_000,
+    answerer: Annotated[str, Option(help='"rule", MODEL, tools:MODEL, ...')] = 'rule',
+    compat: Annotated[bool, Option(help='Prompts built as the published code does.')] = (False),
+    without_map: Annotated[bool, Option(help='Ask the model without any map.')] = False,
+    graph_tokens: Annotated[int, Option(min=100, help='Budget for the graph.')] = 60_000,
     folder: FolderOption = 'vqa',
 ) -> None:
     """Answer a run's questions from its recorded scene graph."""
@@ -166,14 +153,15 @@ def judge(
 
 @app.command()
 def report(
-    runs: Annotated[list[Path], typer.Argument(help='Folders of runs, below their matrix.')],
-    compat: Annotated[bool, typer.Option(help='Leave out what the paper leaves out.')] = False,
+    runs: Annotated[list[Path], Argument(help='Folders of runs, below their matrix.')],
+    compat: Annotated[bool, Option(help='Leave out what the paper leaves out.')] = False,
     folder: FolderOption = 'vqa',
 ) -> None:
     """Print the accuracies of verdicts, by category, with the baselines.
 
     Of several runs also those over the questions that all of their maps can serve.
     """
+    from osmabench_ros.reports.terminal import print_accuracies
     from osmabench_ros.runs.evaluate.questioned_map import questioned_map
     from osmabench_ros.runs.results.results_folder import undisturbed
     from osmabench_ros.vqa import stages
@@ -190,7 +178,7 @@ def report(
         for place, scores in compared.items():
             if len(runs) > 1:
                 typer.echo(place.directory)
-            _print_accuracies([*scores, *common[place]])
+            print_accuracies([*scores, *common[place]])
             for line in stages.remarks(place):
                 typer.echo(line)
 
@@ -198,20 +186,17 @@ def report(
 @app.command()
 @with_option_groups
 def judge_check(
-    files: Annotated[
-        list[Path], typer.Argument(help='Saved answers with verdicts: files, or folders of them.')
-    ],
+    files: Annotated[list[Path], Argument(help='Saved answers with verdicts.')],
     options: ModelOptions,
     dry_run: DryRun = False,
     judge_name: JudgeOption = 'deterministic',
-    list_doubtful: Annotated[
-        int, typer.Option(min=0, help='Doubtful published verdicts to list.')
-    ] = 20,
+    list_doubtful: Annotated[int, Option(min=0, help='Doubtful published verdicts to list.')] = 20,
 ) -> None:
     """Compare a judge with published verdicts: agreement and Cohen's kappa, by category.
 
     Exit code 1 if the judge rejects an answer that is equal to the right one.
     """
+    from osmabench_ros.reports.terminal import print_judge_check
     from osmabench_ros.vqa import stages
     from osmabench_ros.vqa.judging.agreement import check_judge, judged_answers
     from osmabench_ros.vqa.judging.language_model import LanguageModelJudge
@@ -227,7 +212,7 @@ def judge_check(
         return
     with shown_progress() as progress:
         check = check_judge(saved, stages.judge_of_free_text(client), progress)
-    _print_check(check, list_doubtful)
+    print_judge_check(check, list_doubtful)
     print_spending(client)
     if check.equal_strings_rejected:
         raise typer.Exit(1)
@@ -275,65 +260,3 @@ def print_spending(client: ModelClient | None) -> None:
         f'{spent.prompt_tokens} tokens sent, {spent.output_tokens} received, '
         f'cost {spent.cost:.4f}'
     )
-
-
-def _print_accuracies(records: Sequence[MetricRecord]) -> None:
-    """Print accuracies in percent, a row for each category."""
-    from rich.table import Table
-
-    from osmabench_ros.reports.terminal import report_console
-
-    parted = {record.metric for record in records if record.class_name}
-    metrics = [m for m in dict.fromkeys(r.metric for r in records) if m in parted or not parted]
-    rows: dict[str, dict[str, MetricRecord]] = defaultdict(dict)
-    for record in records:
-        rows[record.class_name][record.metric] = record
-    for start in range(0, len(metrics), COLUMNS):
-        table = Table('category', 'n', box=None, pad_edge=False, header_style='bold')
-        shown = metrics[start : start + COLUMNS]
-        for metric in shown:
-            table.add_column(metric.replace('_', ' '), justify='right')
-        for category, own in rows.items():
-            cells = [_percent(own.get(metric)) for metric in shown]
-            table.add_row(category or 'all', str(next(iter(own.values())).n), *cells)
-        report_console().print(table)
-    for record in records:
-        if parted and record.metric not in parted:
-            typer.echo(f'{record.metric}: {_percent(record)} of {record.n}')
-
-
-def _percent(record: MetricRecord | None) -> str:
-    if record is None or record.value is None:
-        return 'n/a'
-    return f'{100 * record.value:.1f}'
-
-
-def _print_check(check: JudgeCheck, listed: int) -> None:
-    """Print agreement and kappa by group, then some of the doubtful verdicts."""
-    from rich.table import Table
-
-    from osmabench_ros.reports.terminal import report_console
-
-    table = Table('answers', 'n', 'agreement', 'kappa', f'{check.judge} yes', 'published yes')
-    for row in check.rows:
-        table.add_row(
-            row.group,
-            str(row.n),
-            f'{100 * row.agreement:.2f} %',
-            f'{row.kappa:.3f}',
-            f'{100 * row.judge_yes:.1f} %',
-            f'{100 * row.published_yes:.1f} %',
-        )
-    report_console().print(table)
-    if check.unjudged:
-        typer.echo(f'left out, without a published verdict: {check.unjudged}')
-    typer.echo(f'equal strings rejected: {len(check.equal_strings_rejected)}')
-    typer.echo(f'doubtful published verdicts: {len(check.doubtful)}')
-    for fault, count in Counter(fault for _, fault in check.doubtful).most_common():
-        typer.echo(f'  {count} {fault}')
-    for item, fault in check.doubtful[:listed]:
-        verdict = 'Yes' if item.similar else 'No'
-        typer.echo(
-            f'  {item.question.scene} {item.condition}: "{item.question.text}" right '
-            f'"{item.question.answer}", given "{item.answer.value}", verdict {verdict}: {fault}'
-        )

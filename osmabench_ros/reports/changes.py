@@ -134,6 +134,15 @@ class ResultChanges:
         )
         return [(title, names) for title, names in found if names]
 
+    def to_json(self) -> dict[str, object]:
+        """Return the content for programs."""
+        return {
+            'changes': [change.to_json() for change in self.changes],
+            'only_before': self.only_before,
+            'only_after': self.only_after,
+            'lost': [vars(figure) for figure in self.lost],
+        }
+
 
 @dataclass(frozen=True)
 class Threshold:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,11 +11,14 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.metrics.trajectory import TrajectoryAlignment
 from osmabench_ros.metrics.trajectory_records import ALIGNED, SUITE, TrajectoryScore
 from osmabench_ros.reports.cells import plain
+from osmabench_ros.reports.changes import Change, ResultChanges
 from osmabench_ros.reports.headline import HEADLINES, NOT_APPLICABLE, table_headlines
 from osmabench_ros.runs.config import PacingMode, Requirement
+from osmabench_ros.runs.matrix_on_disk import MatrixOnDisk, RunOnDisk
 from osmabench_ros.runs.results.report_model import MatrixReport, Record, RunReport, Status
 from osmabench_ros.runs.results.timings import (
     TIMINGS,
@@ -22,6 +26,8 @@ from osmabench_ros.runs.results.timings import (
     Participation,
     read_measurements,
 )
+from osmabench_ros.sequences.bags.recording_report import RecordingReport
+from osmabench_ros.vqa.judging.agreement import JudgeCheck
 
 
 def report_console() -> Console:
@@ -180,3 +186,166 @@ def print_trajectory(score: TrajectoryScore) -> None:
     for metric, cells in rows.items():
         table.add_row(metric, *(cells.get(key, '') for key in columns), counts[metric])
     report_console().print(table)
+
+
+VERDICT_STYLES = {'better': 'green', 'worse': 'red', 'unclear': 'yellow', 'equal': 'dim'}
+MAX_CLASSES = 20
+
+
+def print_changes(found: ResultChanges) -> None:
+    """Print what got better and worse, and what only one of two results has."""
+    console = report_console()
+    overall, classes = found.shown
+    if overall:
+        console.print(_changes_table(overall, 'figure'))
+    if classes:
+        console.print(_changes_table(classes[:MAX_CLASSES], 'figure of a class or kind'))
+    if len(classes) > MAX_CLASSES:
+        console.print(f'{len(classes) - MAX_CLASSES} smaller changes of classes: see --json')
+    console.print(', '.join(f'{count} {item.value}' for item, count in found.counts.items()))
+    for title, names in found.missing:
+        console.print(f'[yellow]{title}:[/] {escape(", ".join(names))}', soft_wrap=True)
+
+
+def _changes_table(changes: list[Change], title: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style='bold')
+    table.add_column(title, overflow='fold')
+    for name in ('condition', 'mapper'):
+        table.add_column(name, overflow='fold')
+    for name in ('before', 'after', 'difference', 'interval', 'scenes'):
+        table.add_column(name, justify='right', no_wrap=True)
+    table.add_column('', no_wrap=True)
+    for item in changes:
+        data, verdict = item.to_json(), item.verdict.value
+        bounds = '' if data['low'] is None else f'{data["low"]:+.3g} to {data["high"]:+.3g}'
+        figure = item.figure
+        table.add_row(
+            escape('/'.join(filter(None, (figure.names[0], figure.class_name)))),
+            escape(figure.condition),
+            escape(figure.mapper),
+            plain(item.before),
+            plain(item.after),
+            f'{data["difference"]:+.3g}',
+            bounds,
+            str(data['scenes']),
+            f'[{VERDICT_STYLES[verdict]}]{verdict}[/]',
+        )
+    return table
+
+
+STATE_STYLES = {
+    'done': 'green',
+    'failed': 'red',
+    'incomplete': 'yellow',
+    'running': 'cyan',
+    'not begun': 'dim',
+}
+
+
+def _counts(runs: list[RunOnDisk]) -> dict[str, int]:
+    counted = Counter(run.state.value for run in runs)
+    return {state: counted[state] for state in STATE_STYLES}
+
+
+def status_of(matrix: MatrixOnDisk, runs: list[RunOnDisk]) -> dict[str, object]:
+    """Return the states of the runs of a matrix, for programs."""
+    return {
+        'folder': str(matrix.root),
+        'counts': _counts(runs),
+        'runs': [
+            {'run_id': run.run_id, 'state': run.state.value, 'reason': run.reason} for run in runs
+        ],
+    }
+
+
+def print_status(matrix: MatrixOnDisk, runs: list[RunOnDisk]) -> None:
+    """Print the state of each run of a matrix, and how many there are of each state."""
+    console = Console(soft_wrap=True)
+    table = Table(box=None, pad_edge=False, header_style='bold')
+    for name in ('run', 'state'):
+        table.add_column(name, no_wrap=True)
+    table.add_column('why', overflow='fold')
+    for run in runs:
+        first = run.reason.partition('\n')[0]
+        state = f'[{STATE_STYLES[run.state.value]}]{run.state.value}[/]'
+        table.add_row(escape(run.run_id), state, escape(first))
+    console.print(table)
+    counts = ', '.join(f'{count} {state}' for state, count in _counts(runs).items() if count)
+    console.print(f'{escape(str(matrix.root))}: {counts or "no runs"}', highlight=False)
+
+
+def print_recording(report: RecordingReport, directory: Path) -> None:
+    """Print a table of topics, counts and losses."""
+    table = Table(title=escape(f'{directory}: {report.duration_s:.1f} s'), title_justify='left')
+    table.add_column('topic')
+    table.add_column('type')
+    table.add_column('messages', justify='right')
+    table.add_column('lost', justify='right')
+    for item in report.topics:
+        if item.written or item.lost:
+            table.add_row(item.topic, item.message_type, str(item.written), str(item.lost))
+    for topic, reason in report.skipped.items():
+        table.add_row(topic, escape(reason), 'not recorded', '')
+    console = Console()
+    console.print(table)
+    console.print(report.summary(), highlight=False, soft_wrap=True)
+
+
+MAX_METRICS = 6
+"""Of a table of accuracies, so that it fits into a terminal."""
+
+
+def print_accuracies(records: Sequence[MetricRecord]) -> None:
+    """Print accuracies in percent, a row for each category."""
+    console = report_console()
+    parted = {record.metric for record in records if record.class_name}
+    metrics = [m for m in dict.fromkeys(r.metric for r in records) if m in parted or not parted]
+    rows: dict[str, dict[str, MetricRecord]] = defaultdict(dict)
+    for record in records:
+        rows[record.class_name][record.metric] = record
+    for start in range(0, len(metrics), MAX_METRICS):
+        table = Table('category', 'n', box=None, pad_edge=False, header_style='bold')
+        shown = metrics[start : start + MAX_METRICS]
+        for metric in shown:
+            table.add_column(metric.replace('_', ' '), justify='right')
+        for category, own in rows.items():
+            cells = [_percent(own.get(metric)) for metric in shown]
+            table.add_row(category or 'all', str(next(iter(own.values())).n), *cells)
+        console.print(table)
+    for record in records:
+        if parted and record.metric not in parted:
+            console.print(f'{record.metric}: {_percent(record)} of {record.n}')
+
+
+def _percent(record: MetricRecord | None) -> str:
+    if record is None or record.value is None:
+        return 'n/a'
+    return f'{100 * record.value:.1f}'
+
+
+def print_judge_check(check: JudgeCheck, listed: int) -> None:
+    """Print agreement and kappa by group, then some of the doubtful verdicts."""
+    console = report_console()
+    table = Table('answers', 'n', 'agreement', 'kappa', f'{check.judge} yes', 'published yes')
+    for row in check.rows:
+        table.add_row(
+            row.group,
+            str(row.n),
+            f'{100 * row.agreement:.2f} %',
+            f'{row.kappa:.3f}',
+            f'{100 * row.judge_yes:.1f} %',
+            f'{100 * row.published_yes:.1f} %',
+        )
+    console.print(table)
+    if check.unjudged:
+        console.print(f'left out, without a published verdict: {check.unjudged}')
+    console.print(f'equal strings rejected: {len(check.equal_strings_rejected)}')
+    console.print(f'doubtful published verdicts: {len(check.doubtful)}')
+    for fault, count in Counter(fault for _, fault in check.doubtful).most_common():
+        console.print(f'  {count} {fault}')
+    for item, fault in check.doubtful[:listed]:
+        verdict = 'Yes' if item.similar else 'No'
+        console.print(
+            f'  {item.question.scene} {item.condition}: "{item.question.text}" right '
+            f'"{item.question.answer}", given "{item.answer.value}", verdict {verdict}: {fault}'
+        )

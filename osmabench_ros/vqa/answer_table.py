@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from osmabench_ros.vqa.answering.baselines import constant, most_frequent, question_only
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge, Judge
@@ -185,3 +186,30 @@ def _row(
 
 def _mean(values: Sequence[bool]) -> float:
     return sum(values) / len(values)
+
+
+_CHANGES = ('change', 'change_low', 'change_high')
+
+
+def flat_rows(table: Sequence[AnswerRow], *, with_changes: bool) -> list[dict[str, Any]]:
+    """Return rows for a file, with a column for each category; of one source without it."""
+    categories = sorted({name for row in table for name in row.categories})
+    several = len({row.source for row in table}) > 1
+    return [
+        {
+            **({'source': row.source} if several else {}),
+            'scene': row.scene,
+            'condition': row.condition,
+            'answers': row.answers,
+            'questions': row.questions,
+            'unjudged': row.unjudged,
+            'accuracy': row.accuracy,
+            'low': row.low,
+            'high': row.high,
+            'accuracy_macro': row.accuracy_macro,
+            'accuracy_without_spatial': row.accuracy_without_spatial,
+            **{name: getattr(row, name) for name in _CHANGES if with_changes},
+            **{name: row.categories.get(name) for name in categories},
+        }
+        for row in table
+    ]

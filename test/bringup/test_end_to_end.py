@@ -92,6 +92,26 @@ def test_a_run_that_was_cut_off_while_evaluating_resumes_from_its_map(
     assert (copy / 'report.json').read_bytes() == (root / 'report.json').read_bytes()
 
 
+def test_a_run_that_was_copied_from_another_machine_counts_as_done(
+    first: tuple[Path, object], prepared: PreparedScenes, nodes: object, tmp_path: Path
+) -> None:
+    root, _ = first
+    part = {**CONFIG, 'conditions': ['velocity']}
+    prepared.put_into(tmp_path / 'job', part)
+    assert run(tmp_path / 'job', part, nodes).passed
+    whole = Path(shutil.copytree(root, tmp_path / 'small'))
+    for path in whole.glob('report*'):
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    [gone] = whole.glob('*.velocity.*')
+    shutil.rmtree(gone)
+    shutil.copytree(tmp_path / 'job' / 'small' / gone.name, gone)
+    times_ns = {path: path.stat().st_mtime_ns for path in whole.glob('*/map/map.json')}
+    assert run(tmp_path, nodes=nodes).passed
+    assert {path: path.stat().st_mtime_ns for path in times_ns} == times_ns
+    assert len(times_ns) == 2
+    assert (whole / 'report.json').read_bytes() == (root / 'report.json').read_bytes()
+
+
 def test_results_of_another_configuration_are_not_mixed_in(
     first: tuple[Path, object],
 ) -> None:

@@ -79,9 +79,9 @@ def config() -> MatrixConfig:
     )
 
 
-def write_matrix(root: Path) -> Matrix:
+def write_matrix(root: Path, settings: MatrixConfig | None = None) -> Matrix:
     """Make the matrix in a folder; takes a few seconds."""
-    settings = config()
+    settings = settings or config()
     claim_folder(root)
     write_json(root / 'manifest.json', {'config': settings.model_dump(mode='json')})
     plans = plan_runs(settings, {settings.scenes[0]: SCENE_KEY}, root)
@@ -200,12 +200,15 @@ def _make_answers_hostile(path: Path) -> None:
     write_records(path, [*answers[:-1], last])
 
 
-def left_by_a_command(matrix: Matrix, root: Path) -> MatrixOnDisk:
+def left_by_a_command(
+    matrix: Matrix, root: Path, settings: MatrixConfig | None = None
+) -> MatrixOnDisk:
     """Return a copy of a matrix with runs.json, manifests, failures and a report."""
+    settings = settings or config()
     shutil.copytree(matrix.root, root)
     manifest = {
-        'config': config().model_dump(mode='json'),
-        'config_sha256': config_digest(config()),
+        'config': settings.model_dump(mode='json'),
+        'config_sha256': config_digest(settings),
         'inputs': {'version of osmabench_ros': '1', f'scene {SCENE_KEY}': 'a'},
     }
     write_json(root / 'manifest.json', manifest)
@@ -216,6 +219,7 @@ def left_by_a_command(matrix: Matrix, root: Path) -> MatrixOnDisk:
         if report.status is Status.FAILED:
             write_json(plan.directory / FAILURE, report.model_dump(mode='json'))
         data = {'dataset': 'boxes', 'scene': 'room', 'config': config_of_run(plan)}
-        write_json(plan.directory / 'manifest.json', {**data, 'versions': {'numpy': '2.0'}})
+        data |= {'seeds': {'scene': SCENE_KEY.seed}, 'versions': {'numpy': '2.0'}}
+        write_json(plan.directory / 'manifest.json', data)
     write_matrix_report(settings, plans, matrix.report.runs, root)
     return MatrixOnDisk(root)

@@ -1,0 +1,254 @@
+"""Every call of osmabench on a page, as it is printed: all are parsed, and most are run."""
+
+import json
+import re
+import shlex
+import shutil
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+import trimesh
+import yaml
+from maps.importers.method_files import write_conceptgraphs
+from suites.cospace.test_cospace_files import line
+from suites.grounding.test_grounding_files import boxed
+from suites.hypo3d.test_published import change
+from support.commands import parse
+from support.world.maps import cloud as true_cloud
+from support.world.maps import labelled_map, sample_map
+from support.world.matrix import SCENE_KEY, config, left_by_a_command, write_matrix
+from support.world.recorded_room import cloud, labels, write_room
+from support.world.runs import small_config
+from support.world.scenes import room_scene, write_space3d_folder
+from typer.testing import CliRunner
+
+from osmabench_ros.cli.main import app
+from osmabench_ros.geometry.point_files import write_ply
+from osmabench_ros.maps.disk.storage import write_map
+from osmabench_ros.metrics.confusion import ConfusionMatrix, write_confusions
+from osmabench_ros.runs.config import parse_config
+from osmabench_ros.scenes.writing import write_scene_folder
+
+REPOSITORY = Path(__file__).parents[1]
+OWN_TESTS = {'tutorial.md', 'robots.md', 'CONTRIBUTING.md'}
+"""Pages that test_tutorial, test_robots_page and test_contributing run."""
+
+ONLY_PARSED = {
+    'starts a run of minutes or a running stack': (
+        r'run (?!.*--dry-run)', r'demo', r'bag (record|replay)', r'doctor --stack',
+    ),
+    'asks a language model over the network': (
+        r'vqa (generate|answer|judge) ', r'scene (prompts|specify)', r'score space3d .*--judge',
+    ),
+    'reads third-party data': (r'scene import replica',),
+    'needs the text encoder of a map': (r'map label map/ --label-set classes.json --out',),
+}  # fmt: skip
+"""Beginnings of calls that are parsed and not run, by the reason."""
+SLOW = (
+    r'scene (generate|ground-truth|check)', r'scene export apartment', r'conditions preview',
+    r'bag evaluate BAG --scene', r'doctor', r'report', r'export',
+)  # fmt: skip
+"""Beginnings of calls that take more than five seconds, for the full size."""
+SHORT = {
+    'camera': {'width': 64, 'height': 48},
+    'trajectory': {'goals': 1, 'frame_rate_hz': 1.0, 'max_frames': 2},
+}
+OUTPUTS = ('--out', '-o', '--to')
+CLASSES = [{'id': 4, 'name': 'table'}, {'id': 8, 'name': 'chair'}]
+WORLD = """<sdf version="1.7"><world name="w"><model name="Box_1"><link name="l">
+<visual name="v"><geometry><box><size>1 1 1</size></box></geometry></visual>
+</link></model></world></sdf>"""
+STAGE = """#usda 1.0
+(
+  upAxis = "Z"
+  metersPerUnit = 1
+)
+def Cube "Box_1"
+{
+    double size = 1
+}
+"""
+NR3D = """utterance,tokens,mentions_target_class,stimulus_id,predicted_id
+the long desk,"['the', 'long', 'desk']",True,s-desk-2-3-4,4
+"""
+
+
+def calls_of(page: Path) -> list[str]:
+    """Return the calls of osmabench in the blocks of a page, without remarks and variables."""
+    text = page.read_text('utf-8')
+    fenced = re.findall(r'^```(\w*)\n(.*?)^```', text, re.DOTALL | re.MULTILINE)
+    blocks = [block for kind, block in fenced if kind in ('', 'bash', 'sh')]
+    outside = re.sub(r'^```.*?^```', '', text, flags=re.DOTALL | re.MULTILINE)
+    indented = re.findall(r'^ {4}(?:[A-Z_]+=\S+ )*osmabench .*', outside, re.MULTILINE)
+    joined = '\n'.join([*blocks, *indented]).replace('\\\n', ' ')
+    calls = [re.split(r'\s{2,}|\s#', text.strip())[0] for text in joined.splitlines()]
+    calls = [re.sub(r'^(\w+=\S+ |cd \S+ && )+', '', text) for text in calls]
+    return [text.replace('...', '') for text in calls if text.startswith('osmabench ')]
+
+
+PAGES = [
+    page
+    for page in (REPOSITORY / 'README.md', REPOSITORY / 'CONTRIBUTING.md',
+                 *sorted((REPOSITORY / 'docs').glob('*.md')))
+    if calls_of(page)
+]  # fmt: skip
+
+
+def starts(call: str, beginnings: tuple[str, ...]) -> bool:
+    return any(re.match(f'osmabench {text}', call) for text in beginnings)
+
+
+def is_parsed_only(call: str) -> bool:
+    return any(starts(call, beginnings) for beginnings in ONLY_PARSED.values())
+
+
+@pytest.mark.parametrize('page', PAGES, ids=lambda page: page.name)
+def test_every_call_is_one_that_the_command_takes(page: Path) -> None:
+    for call in calls_of(page):
+        try:
+            parse(shlex.split(call)[1:])
+        except Exception as error:
+            pytest.fail(f'{page.name}: {call}: {error}')
+
+
+@pytest.mark.parametrize(
+    ('words', 'fault'),
+    [
+        (['run', 'config.yaml', '--jbos', '4'], '--jbos'),
+        (['run', 'config.yaml', '--jobs', 'many'], 'integer'),
+        (['ran', 'config.yaml'], '"ran"'),
+        (['map', 'evaluate', 'map'], 'ground'),
+        (['run', 'one.yaml', 'two.yaml'], 'two'),
+    ],
+)
+def test_a_call_that_does_not_exist_is_noticed(words: list[str], fault: str) -> None:
+    with pytest.raises(Exception, match=fault):
+        parse(words)
+
+
+def test_no_reason_is_left_without_a_call() -> None:
+    calls = [call for page in PAGES for call in calls_of(page)]
+    assert len(calls) > 100
+    for beginnings in (*ONLY_PARSED.values(), SLOW):
+        for text in beginnings:
+            assert any(starts(call, (text,)) for call in calls), text
+
+
+@pytest.fixture(scope='module')
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with the files that the pages name."""
+    folder = tmp_path_factory.mktemp('pages') / 'files'
+    folder.mkdir()
+    data = config().model_dump(mode='json')
+    mappers = [*data['mappers'][:2], {'name': 'appearance'}]
+    settings = parse_config({**data, 'mappers': mappers, 'requirements': []}, 'test')
+    matrix = write_matrix(folder.parent / 'matrix', settings)
+    for name in ('runs/demo', 'runs_before/demo', 'runs_after/demo'):
+        left_by_a_command(matrix, folder / name, settings)
+    for name in ('before', 'after'):
+        (folder / name).mkdir()
+        shutil.copy(folder / 'runs' / 'demo' / 'report.json', folder / name)
+        shutil.copytree(folder / 'runs' / 'demo', folder / name.upper())
+    shutil.copy(folder / 'runs' / 'demo' / 'report.json', folder / 'baseline.json')
+    small = {**small_config(), **SHORT}
+    for name in ('CONFIG', 'my.yaml', 'my_config.yaml'):
+        (folder / name).write_text(yaml.safe_dump(small))
+    write_room(folder / 'BAG', cloud(labelled_map()), labels())
+    with (folder / 'scan.ply').open('wb') as stream:
+        write_ply(stream, dict(zip('xyz', true_cloud().points.T, strict=True)))
+    write_conceptgraphs(folder / 'PATH')
+    write_map(sample_map(), folder / 'DIR')
+    shared = Path('shared', str(SCENE_KEY))
+    shutil.copytree(matrix.root / shared, folder / 'sequences' / shared)
+    np.save(folder / 'text.npy', np.random.default_rng(0).normal(size=(2, 1024)))
+    (folder / 'classes.json').write_text(json.dumps({'classes': CLASSES}))
+    _write_scenes(folder)
+    _write_saved_results(folder)
+    return folder
+
+
+def _write_scenes(folder: Path) -> None:
+    (folder / 'models').mkdir()
+    (folder / 'WORLD.world').write_text(WORLD)
+    for name in ('WORLD.usda', 'room.usda'):
+        (folder / name).write_text(STAGE)
+    write_scene_folder(room_scene(), folder / 'scene', overwrite=False)
+    for name in ('lab.glb', 'LAB.glb'):
+        trimesh.creation.box((1, 1, 1)).export(folder / name)
+    (folder / 'changes.yaml').write_text('- {kind: recolor, object: sofa_01, color: red}\n')
+    specification = REPOSITORY / 'config' / 'specifications' / 'office.yaml'
+    (folder / 'specifications').mkdir()
+    shutil.copy(specification, folder / 'specifications')
+
+
+def _write_saved_results(folder: Path) -> None:
+    saved = folder / 'FILES'
+    saved.mkdir()
+    matrix = ConfusionMatrix(np.array([[6, 2], [1, 3]]), np.array([4, 7]))
+    write_confusions({'a': matrix}, saved / 'baseline.npz')
+    row = {'question': 'a?', 'answer': 'Yes', 'category': 'c', 'scene_graph_answer': 'Yes'}
+    answers = json.dumps([{**row, 'similar': 'Yes'}])
+    (saved / 'apt_0_baseline_evaluated.json').write_text(answers)
+    for name in ('direction', 'direction-turn'):
+        (folder / f'{name}.jsonl').write_text(line(name, 0, 'A', 'A'))
+    box = boxed(1, (0, 0, 0), (1, 1, 1), object_name='chair', unique_multiple=0, others=0)
+    for name in ('pred.json', 'ScanRefer_filtered_test_gt_bbox.json'):
+        (folder / name).write_text(json.dumps([box]))
+    (folder / 'nr3d.csv').write_text(NR3D)
+    written = change('Movement Change', ('Scale', '3', 'two'))
+    (folder / 'answers.json').write_text(json.dumps({'scene0001_00': [written]}))
+    for name in ('room_0', 'office_2'):
+        write_space3d_folder(folder / 'data' / name, {'1': 'one'})
+    for name in ('STANDARD_ANSWERS', 'PROMPTGT_ANSWERS'):
+        place = folder / name / 'CG' / 'evaluated_camera'
+        place.mkdir(parents=True)
+        found = [{'category': 'PromptGT-Relations', 'similar': 'Yes'},
+                 {'category': 'Measurement', 'similar': 'No'}]  # fmt: skip
+        (place / 'furniture_stage__scene_000_answered.json').write_text(json.dumps(found))
+
+
+@pytest.fixture
+def place(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a copy of the files, which calls run in."""
+    folder = Path(shutil.copytree(files, tmp_path / 'place', symlinks=True))
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv('HOME', str(folder))
+    return folder
+
+
+@pytest.mark.gl
+@pytest.mark.filterwarnings('ignore::osmabench_ros.errors.OsmabenchWarning')
+@pytest.mark.parametrize(
+    'size', [pytest.param('small'), pytest.param('full', marks=[pytest.mark.full])]
+)
+@pytest.mark.parametrize(
+    'page', [page for page in PAGES if page.name not in OWN_TESTS], ids=lambda page: page.name
+)
+def test_calls_run_as_they_are_printed(page: Path, size: str, place: Path) -> None:
+    slow = [call for call in calls_of(page) if starts(call, SLOW)]
+    if size == 'full' and not slow:
+        pytest.skip('no call of the page is slow')
+    if page.name == 'conditions.md':
+        (place / 'my.yaml').write_text('lighting: {exposure_ev: 1}\n')
+    run = next(item.name for item in (place / 'runs' / 'demo').glob('*.oracle.*'))
+    for call in calls_of(page):
+        if is_parsed_only(call) or (size == 'small' and call in slow):
+            continue
+        text = re.sub(r'(runs/demo/)?\bRUN\b', f'runs/demo/{run}', call)
+        text = text.replace('runs/NAME', 'runs/demo').replace('RUNS', 'runs/demo')
+        words = shlex.split(text.replace('SCENE', str(SCENE_KEY)))[1:]
+        _remove_earlier(words)
+        done = CliRunner().invoke(app, words)
+        assert done.exit_code == 0, f'{call}\n{done.output}\n{done.exception!r}'
+
+
+def _remove_earlier(words: list[str]) -> None:
+    """Remove what an earlier line of a page wrote to the same place."""
+    outputs = [after for option, after in pairwise(words) if option in OUTPUTS]
+    for name in outputs or ['evaluation', 'scene.png']:
+        if Path(name).is_dir():
+            shutil.rmtree(name)
+        else:
+            Path(name).unlink(missing_ok=True)
