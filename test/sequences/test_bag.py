@@ -52,7 +52,7 @@ def numbers(path: Path) -> list[str]:
 
 
 @BOTH
-@pytest.mark.parametrize('version', [4, 5, 6, 7, 8, 9])
+@pytest.mark.parametrize('version', [4, 6, 9])
 def test_reads_the_bags_of_every_distribution(
     tmp_path: Path, storage: StoragePlugin, version: int
 ) -> None:
@@ -109,14 +109,6 @@ def test_a_missing_definition_is_named_with_the_remedy(tmp_path: Path) -> None:
     (tmp_path / 'Bad.msg').write_text('!! 3 =')
     with pytest.raises(SequenceError, match=r'Bad\.msg is not a message definition'):
         open_bag(folder, [tmp_path / 'Bad.msg'])
-
-
-def test_garbage_in_a_message_is_named(tmp_path: Path) -> None:
-    folder = write_bag(tmp_path / 'bag', StoragePlugin.MCAP)
-    with open_bag(folder) as bag:
-        with pytest.raises(SequenceError, match=r'"/poses": 9 bytes are not a geometry_msgs'):
-            bag.types.deserialise(b'\0\1\0\0abcde', 'geometry_msgs/msg/PoseStamped', POSES)
-        assert bag.types.stamp_ns(b'\0\1\0\0abcde', 'geometry_msgs/msg/PoseStamped') is None
 
 
 def test_a_truncated_mcap_is_read_as_far_as_it_goes(tmp_path: Path) -> None:

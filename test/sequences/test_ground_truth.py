@@ -4,7 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from osmabench_ros.errors import RunError, SequenceError
+from osmabench_ros.errors import SequenceError
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
@@ -68,13 +68,6 @@ def test_equal_ground_truth_gives_equal_bytes(truth: GroundTruth, tmp_path: Path
         for name in files
     )
     assert not list(tmp_path.glob('.*'))
-
-
-def test_a_foreign_folder_is_not_replaced(truth: GroundTruth, tmp_path: Path) -> None:
-    (tmp_path / 'thesis.txt').write_text('years of work')
-    with pytest.raises(RunError, match='is not empty'):
-        write_ground_truth(truth, tmp_path)
-    assert (tmp_path / 'thesis.txt').exists()
 
 
 def test_damaged_folders_are_named(truth: GroundTruth, tmp_path: Path) -> None:

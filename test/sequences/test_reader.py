@@ -10,7 +10,6 @@ from support.world.frames import CAMERA, FRAMES, INFO, LABELS
 from osmabench_ros.errors import SequenceError
 from osmabench_ros.sequences.layout import OSMA, SCANNET, SequenceFormat
 from osmabench_ros.sequences.reader import FolderSequence
-from osmabench_ros.sequences.recorded import open_sequence
 from osmabench_ros.sequences.writer import open_writer
 
 
@@ -108,29 +107,6 @@ def test_a_truncated_image_is_named(directory: Path) -> None:
     sequence.frame(0)
     with pytest.raises(SequenceError, match=f'frame 1: .*{path.name} is broken'):
         sequence.frame(1)
-
-
-def test_an_image_with_a_damaged_head_is_named(directory: Path) -> None:
-    path = depth_file(directory, 1)
-    data = path.read_bytes()
-    path.write_bytes(data[:11] + b'\x04' + data[12:])  # a shorter head than PNG's
-    with pytest.raises(SequenceError, match=f'{path.name}'):
-        FolderSequence(directory).frame(1)
-
-
-def test_what_decoding_makes_go_wrong_names_the_sequence(
-    directory: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr('osmabench_ros.sequences.reader.decoded_depth', lambda *_: [][1])
-    with pytest.raises(SequenceError, match='room is malformed: IndexError'):
-        FolderSequence(directory).frame(1)
-
-
-@pytest.mark.parametrize('name', ['a\0b', 'x' * 5000, 'loop', '/proc/self/mem', '/dev/zero'])
-def test_a_path_that_is_no_sequence_is_one_error(tmp_path: Path, name: str) -> None:
-    (tmp_path / 'loop').symlink_to(tmp_path / 'loop')
-    with pytest.raises(SequenceError, match=r'a\\x00b|x{50}|loop|/proc/self/mem|/dev/zero'):
-        open_sequence(tmp_path / name)
 
 
 def test_an_image_of_another_size_is_named(directory: Path) -> None:

@@ -1,5 +1,4 @@
 import json
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +13,6 @@ from osmabench_ros.errors import SequenceError
 from osmabench_ros.geometry.axes import World
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.stamped_trajectory import read_tum
-from osmabench_ros.mappers.offline.mapper import offline
 from osmabench_ros.mappers.offline.method import load_method
 from osmabench_ros.sequences.layout import OSMA, SCANNET, SequenceFormat, SequenceInfo
 from osmabench_ros.sequences.reader import FolderSequence
@@ -126,30 +124,6 @@ def test_a_method_gets_no_ground_truth(tmp_path: Path) -> None:
     names = {path.name[:5] for path in (directory / 'results').iterdir()}
     assert names == {'frame', 'depth'}
     assert not (directory / 'embed_semseg_classes.json').exists()
-
-
-def test_the_offline_mapper_hands_a_method_its_sequence(tmp_path: Path) -> None:
-    stand_in = Path(__file__).parents[1] / 'mappers' / 'stand_in_method.py'
-    command = (sys.executable, str(stand_in), 'conceptgraphs', '${sequence}', '${sequence}')
-    method = load_method('conceptgraphs').model_copy(
-        update={'commands': (command,), 'variables': {}, 'directory': '${work}'}
-    )
-    file = tmp_path / 'method.yaml'
-    file.write_text(yaml.safe_dump(method.model_dump(mode='json')))
-    work = tmp_path / 'work'
-    variables = {'gsa': '/gsa'}
-    options = {'method': str(file), 'work': str(work), 'scene': 'room', 'variables': variables}
-    assert INFO.label_set is not None
-    mapper = offline(label_set=INFO.label_set, seed=0, options=options)
-    for frame in FRAMES:
-        mapper.integrate(frame)
-    made = mapper.semantic_map(final=True)
-    assert made.header.provenance.frames_used == 4
-    assert len(made.graph.nodes) > 0
-    assert 'conceptgraphs reads 4 frames' in (work / 'conceptgraphs.log').read_text()
-    sequence = FolderSequence(work / 'sequences' / 'room')
-    expected = FRAMES[3].camera_pose.matrix
-    np.testing.assert_allclose(sequence.frame(3).camera_pose.matrix, expected, atol=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,4 @@
-import gzip
 import json
-import os
-import pickle
 from pathlib import Path
 
 import numpy as np
@@ -15,11 +12,9 @@ from maps.importers.method_files import (
     write_pickle,
     z_up,
 )
-from maps.test_pickles import Calls
 from support.published_data import SCENE_GRAPHS
 
-from osmabench_ros.errors import MapError, UnsafePickleError
-from osmabench_ros.maps.disk.storage import read_map, write_map
+from osmabench_ros.errors import MapError
 from osmabench_ros.maps.importer import ImportOptions, World
 from osmabench_ros.maps.importers.conceptgraphs import import_map
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
@@ -106,16 +101,6 @@ def test_what_is_not_understood_survives_as_extras(tmp_path: Path) -> None:
     assert kept == {'1': expected}
 
 
-def test_an_imported_map_can_be_written_and_read(tmp_path: Path) -> None:
-    write_conceptgraphs(tmp_path / 'scene')
-    made = import_map(tmp_path / 'scene', ImportOptions(label_set=LABELS))
-    write_map(made, tmp_path / 'map')
-    again = read_map(tmp_path / 'map')
-    assert len(again.graph.nodes) == 5
-    assert again.header.provenance == made.header.provenance
-    assert len(again.header.provenance.source_sha256) == 64
-
-
 def test_without_a_scene_graph_the_detector_names_objects(tmp_path: Path) -> None:
     write_conceptgraphs(tmp_path, graph=False)
     made = import_map(tmp_path, DEFAULT)
@@ -123,12 +108,6 @@ def test_without_a_scene_graph_the_detector_names_objects(tmp_path: Path) -> Non
     assert made.graph.nodes[0].labels[0].score == pytest.approx(0.8)
     assert made.graph.edges == ()
     assert 'in_scene_graph' not in made.graph.nodes[0].attributes
-
-
-def test_the_pickle_itself_can_be_given(tmp_path: Path) -> None:
-    write_conceptgraphs(tmp_path)
-    file = next((tmp_path / 'pcd_saves').iterdir())
-    assert import_map(file, DEFAULT).graph.edges
 
 
 @pytest.mark.parametrize('edge_file', [True, False])
@@ -181,11 +160,6 @@ def test_a_real_node_list_is_read() -> None:
     assert made.dense is None
 
 
-def test_a_wrong_folder_names_the_files_expected(tmp_path: Path) -> None:
-    with pytest.raises(MapError, match=r'no ConceptGraphs map; expected .*scene_graph\.json'):
-        import_map(tmp_path, DEFAULT)
-
-
 def test_two_maps_in_a_folder_are_refused(tmp_path: Path) -> None:
     write_conceptgraphs(tmp_path, graph=False)
     file = next((tmp_path / 'pcd_saves').iterdir())
@@ -220,12 +194,3 @@ def test_malformed_pickles_are_named(tmp_path: Path, data: object, message: str)
     write_pickle(tmp_path / 'full_pcd_x.pkl.gz', data)
     with pytest.raises(MapError, match=message):
         import_map(tmp_path, DEFAULT)
-
-
-def test_a_malicious_map_runs_nothing(tmp_path: Path) -> None:
-    marker = tmp_path / 'ran'
-    with gzip.open(tmp_path / 'full_pcd_x.pkl.gz', 'wb') as stream:
-        pickle.dump({'objects': [Calls(os.system, f'touch {marker}')]}, stream)
-    with pytest.raises(UnsafePickleError, match='system'):
-        import_map(tmp_path, DEFAULT)
-    assert not marker.exists()

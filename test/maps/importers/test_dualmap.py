@@ -1,4 +1,3 @@
-import os
 import pickle
 import sys
 import types
@@ -9,9 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from maps.importers.method_files import CHAIR, CLIP, TABLE
-from maps.test_pickles import Calls
 
-from osmabench_ros.errors import MapError, UnsafePickleError
 from osmabench_ros.maps.disk.storage import read_map, write_map
 from osmabench_ros.maps.importer import ImportOptions
 from osmabench_ros.maps.importers.dualmap import import_map
@@ -63,19 +60,3 @@ def test_without_names_the_class_ids_are_kept(
     nodes = import_map(tmp_path / 'in', ImportOptions()).graph.nodes
     assert [node.labels for node in nodes] == [(), ()]
     assert [node.attributes['source_class_id'] for node in nodes] == [2.0, 5.0]
-
-
-def test_a_malicious_object_runs_nothing(tmp_path: Path) -> None:
-    marker = tmp_path / 'ran'
-    (tmp_path / 'a.pkl').write_bytes(pickle.dumps(Calls(os.system, f'touch {marker}')))
-    with pytest.raises(UnsafePickleError, match='system'):
-        import_map(tmp_path, ImportOptions())
-    assert not marker.exists()
-
-
-def test_something_else_is_named(tmp_path: Path) -> None:
-    with pytest.raises(MapError, match=r'<uuid>\.pkl'):
-        import_map(tmp_path, ImportOptions())
-    (tmp_path / 'a.pkl').write_bytes(pickle.dumps({'x': 1}))
-    with pytest.raises(MapError, match=r'a\.pkl holds no DualMap object'):
-        import_map(tmp_path, ImportOptions())

@@ -77,19 +77,6 @@ def test_features_of_other_segments_are_refused(tmp_path: Path) -> None:
         import_map(tmp_path, DEFAULT)
 
 
-def test_segments_with_a_gap_are_refused(tmp_path: Path) -> None:
-    pytest.importorskip('torch')
-    write_hovsg_flat(tmp_path)
-    (tmp_path / 'objects' / 'pcd_0.ply').unlink()
-    with pytest.raises(MapError, match='without gaps'):
-        import_map(tmp_path, DEFAULT)
-
-
-def test_a_wrong_folder_names_the_files_expected(tmp_path: Path) -> None:
-    with pytest.raises(MapError, match=r'graph/floors.*mask_feats\.pt'):
-        import_map(tmp_path, DEFAULT)
-
-
 def test_a_malformed_object_is_named(tmp_path: Path) -> None:
     write_hovsg_graph(tmp_path)
     path = tmp_path / 'graph' / 'objects' / '0_0_0.json'

@@ -174,28 +174,3 @@ def test_a_payload_that_claims_more_than_it_holds_takes_no_memory() -> None:
             import_payload(bytes(claiming), OPTIONS)
         causes.append(type(caught.value.__cause__))
     assert LimitError in causes
-
-
-def test_damaged_payloads_load_or_are_refused() -> None:
-    sound, rng = graph().to_binary(True), np.random.default_rng(3)
-    refused = 0
-    for _ in range(100):
-        damaged = bytearray(sound)
-        for place in rng.integers(0, len(sound), rng.integers(1, 6)):
-            damaged[place] = rng.integers(0, 256)
-        try:
-            import_payload(bytes(damaged), OPTIONS)
-        except MapError:
-            refused += 1
-    assert refused > 0
-
-
-def test_a_broken_file_is_named(tmp_path: Path) -> None:
-    (tmp_path / 'dsg.json').write_text('{"nodes": 3}')
-    with pytest.raises(MapError, match=r'dsg\.json is no scene graph'):
-        import_map(tmp_path, OPTIONS)
-
-
-def test_a_wrong_folder_names_the_files_expected(tmp_path: Path) -> None:
-    with pytest.raises(MapError, match=r'expected dsg_with_mesh\.json'):
-        import_map(tmp_path, OPTIONS)

@@ -114,8 +114,3 @@ def test_files_that_do_not_fit_are_named(
     write(tmp_path, index, embeddings)
     with pytest.raises(MapError, match=message):
         import_map(tmp_path, ImportOptions())
-
-
-def test_a_wrong_folder_names_the_files_expected(tmp_path: Path) -> None:
-    with pytest.raises(MapError, match=r'expected point_cloud\.pcd'):
-        import_map(tmp_path, ImportOptions())

@@ -75,8 +75,3 @@ def test_features_of_other_masks_are_refused(tmp_path: Path) -> None:
     np.save(tmp_path / 'scene_openmask3d_features.npy', CLIP[:2])
     with pytest.raises(MapError, match='3 masks, but features for 2'):
         import_map(tmp_path, DEFAULT)
-
-
-def test_a_wrong_folder_names_the_files_expected(tmp_path: Path) -> None:
-    with pytest.raises(MapError, match=r'expected \*_masks\.pt'):
-        import_map(tmp_path, DEFAULT)

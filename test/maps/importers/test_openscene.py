@@ -70,15 +70,3 @@ def test_a_mask_that_does_not_fit_its_features_is_refused(tmp_path: Path) -> Non
     write_cloud(tmp_path / 'a.ply', POINTS[:5])
     with pytest.raises(MapError, match='marks 5 points'):
         import_map(tmp_path, DEFAULT)
-
-
-def test_a_wrong_folder_names_the_files_expected(tmp_path: Path) -> None:
-    with pytest.raises(MapError, match=r'no OpenScene features; expected \*_0\.pt'):
-        import_map(tmp_path, DEFAULT)
-
-
-def test_pickled_predictions_are_refused(tmp_path: Path) -> None:
-    write_openscene(tmp_path)
-    np.save(tmp_path / 'predictions.npy', np.array([{}] * 100, object), allow_pickle=True)
-    with pytest.raises(MapError, match='never loaded'):
-        import_map(tmp_path, DEFAULT)

@@ -88,8 +88,3 @@ def test_malformed_files_are_named(tmp_path: Path, changes: dict, message: str) 
     made = {name: value() if callable(value) else value for name, value in changes.items()}
     with pytest.raises(MapError, match=message):
         import_map(write(tmp_path, **made), ImportOptions())
-
-
-def test_a_wrong_folder_names_the_file_expected(tmp_path: Path) -> None:
-    with pytest.raises(MapError, match=r'expected ovo_map\.ckpt'):
-        import_map(tmp_path, ImportOptions())
