@@ -28,62 +28,27 @@ SATURATION_M = 10.0
 """Depth from which on OSMa-Bench's 16-bit images (6553.5 a metre) say no more."""
 
 
-class FusedCloudBuilder:
-    """Collects every `point_stride`-th valid pixel of every `frame_stride`-th frame, from 0 on."""
-
-    def __init__(
-        self,
-        frame_stride: int = FRAME_STRIDE,
-        point_stride: int = POINT_STRIDE,
-        saturation_m: float | None = SATURATION_M,
-    ) -> None:
-        if frame_stride < 1 or point_stride < 1:
-            raise SequenceError(
-                f'strides of a fused cloud must be at least 1, not {frame_stride}, {point_stride}'
-            )
-        self._frame_stride, self._point_stride = frame_stride, point_stride
-        self._saturation_m = saturation_m
-        self._points: list[NDArray[np.float32]] = []
-        self._labels: list[NDArray[np.int32]] = []
-        self._instances: list[NDArray[np.int32]] = []
-
-    def add(self, frame: Frame) -> None:
-        """Add a frame unless its index is left out; SequenceError if it has no semantic image."""
-        if frame.index % self._frame_stride:
-            return
+def fused_cloud(frames: Iterable[Frame]) -> LabelledCloud:
+    """Fuse the frames of a sequence as OSMa-Bench does; SequenceError without semantic images."""
+    points, labels, instances = (
+        [np.zeros((0, 3), np.float32)], [np.zeros(0, np.int32)], [np.zeros(0, np.int32)],
+    )  # fmt: skip
+    for frame in frames:
+        if frame.index % FRAME_STRIDE:
+            continue
         if frame.semantic is None:
             raise SequenceError(
                 f'frame {frame.index} has no semantic image; a ground-truth cloud needs one'
             )
-        mask = self._kept(frame)
-        self._points.append(frame.world_points(mask))
-        self._labels.append(frame.semantic[mask].astype(np.int32))
-        instances = np.zeros(mask.shape, np.int32) if frame.instance is None else frame.instance
-        self._instances.append(instances[mask])
-
-    def _kept(self, frame: Frame) -> NDArray[np.bool_]:
-        valid = frame.valid
-        if self._saturation_m is not None:
-            valid &= frame.depth_m < self._saturation_m
-        mask = np.zeros(valid.size, bool)
-        mask[np.flatnonzero(valid)[:: self._point_stride]] = True
-        return mask.reshape(valid.shape)
-
-    def cloud(self) -> LabelledCloud:
-        """Return the points collected so far; empty without frames."""
-        return LabelledCloud(
-            np.concatenate([np.zeros((0, 3), np.float32), *self._points]),
-            np.concatenate([np.zeros(0, np.int32), *self._labels]),
-            np.concatenate([np.zeros(0, np.int32), *self._instances]),
-        )
-
-
-def fused_cloud(frames: Iterable[Frame]) -> LabelledCloud:
-    """Fuse the frames of a sequence as OSMa-Bench does."""
-    builder = FusedCloudBuilder()
-    for frame in frames:
-        builder.add(frame)
-    return builder.cloud()
+        usable = frame.valid & (frame.depth_m < SATURATION_M)
+        mask = np.zeros(usable.size, bool)
+        mask[np.flatnonzero(usable)[::POINT_STRIDE]] = True
+        mask = mask.reshape(usable.shape)
+        points.append(frame.world_points(mask))
+        labels.append(frame.semantic[mask].astype(np.int32))
+        ids = np.zeros(mask.shape, np.int32) if frame.instance is None else frame.instance
+        instances.append(ids[mask])
+    return LabelledCloud(np.concatenate(points), np.concatenate(labels), np.concatenate(instances))
 
 
 _STRIDE = 4

@@ -17,7 +17,7 @@ from pydantic import Field
 from osmabench_ros.base.documents import read_json, read_text, read_yaml
 from osmabench_ros.base.images import read_image
 from osmabench_ros.base.strict import Strict
-from osmabench_ros.errors import ConfigError, OsmabenchError, SequenceError, errors_as
+from osmabench_ros.errors import ConfigError, SequenceError, errors_as
 from osmabench_ros.geometry.axes import World
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
@@ -253,10 +253,7 @@ def read_matrix(path: Path) -> NDArray[np.float64]:
 
 def read_lines(path: Path) -> list[str]:
     """Return the lines of a text file or SequenceError."""
-    try:
-        return read_text(path, SequenceError).splitlines()
-    except SequenceError as error:
-        raise SequenceError(f'{error}; copy or generate the sequence again') from error
+    return read_text(path, SequenceError).splitlines()
 
 
 def _pose(numbers: list[str], world: World, where: str) -> Pose:
@@ -330,33 +327,23 @@ def encoded_instances(instance: NDArray[np.int32], frame: int) -> NDArray[np.uin
 
 def write_image(path: Path, pixels: NDArray[Any]) -> None:
     """Write an image in the format of the file name; SequenceError if it cannot be written."""
-    picture = Image.fromarray(np.ascontiguousarray(pixels))
-    try:
-        if path.suffix == '.jpg':
-            picture.save(path, quality=JPEG_QUALITY, subsampling=0)
-        else:
-            picture.save(path, compress_level=PNG_EFFORT)
-    except OSError as error:
-        raise SequenceError(f'{path} cannot be written: {error}; choose another place') from error
+    options: dict[str, Any] = (
+        {'quality': JPEG_QUALITY, 'subsampling': 0}
+        if path.suffix == '.jpg'
+        else {'compress_level': PNG_EFFORT}
+    )
+    with errors_as(SequenceError, f'{path} cannot be written', OSError):
+        Image.fromarray(np.ascontiguousarray(pixels)).save(path, **options)
 
 
-def read_color(path: Path, frame: int) -> NDArray[np.uint8]:
+def read_color(path: Path) -> NDArray[np.uint8]:
     """Read RGB, shape (height, width, 3)."""
-    return np.asarray(_opened(path, frame).convert('RGB'), np.uint8)
+    return np.asarray(read_image(path, SequenceError).convert('RGB'), np.uint8)
 
 
-def read_16_bit(path: Path, frame: int) -> NDArray[np.uint16]:
-    """Read a picture of one channel of up to 16 bits; else SequenceError with file and frame."""
-    pixels = np.asarray(_opened(path, frame))
+def read_16_bit(path: Path) -> NDArray[np.uint16]:
+    """Read an image of one channel of up to 16 bits; else SequenceError."""
+    pixels = np.asarray(read_image(path, SequenceError))
     if pixels.ndim != 2 or pixels.dtype.kind not in 'ui':
-        raise SequenceError(f'frame {frame}: {path} must be an image of one channel of 16 bits')
+        raise SequenceError(f'{path} must be an image of one channel of 16 bits')
     return pixels.astype(np.uint16)
-
-
-def _opened(path: Path, frame: int) -> Image.Image:
-    try:
-        return read_image(path, SequenceError)
-    except OsmabenchError as error:
-        raise type(error)(
-            f'frame {frame}: {error}; copy or generate the sequence again'
-        ) from error

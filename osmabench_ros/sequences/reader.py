@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from osmabench_ros.base.reading import naming_errors
-from osmabench_ros.errors import SequenceError
+from osmabench_ros.errors import OsmabenchError, SequenceError, errors_as
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
@@ -92,13 +92,14 @@ class FolderSequence(RecordedSequence):
 
     def frame(self, index: int) -> Frame:
         """Read a frame; SequenceError if an image is missing, broken or of the wrong size."""
-        with naming_errors(self._directory, SequenceError):
+        remedy = 'copy or generate the sequence again'
+        with errors_as(SequenceError, f'frame {index}', OsmabenchError, remedy=remedy):
             return self._frame(index)
 
     def _frame(self, index: int) -> Frame:
-        images: dict[str, NDArray[Any]] = {'color': read_color(self._path('color', index), index)}
+        images: dict[str, NDArray[Any]] = {'color': read_color(self._path('color', index))}
         for kind in ('depth', *self._kinds):
-            images[kind] = read_16_bit(self._path(kind, index), index)
+            images[kind] = read_16_bit(self._path(kind, index))
         for kind, image in images.items():
             self._check_size(image.shape, kind, index)
         semantic, instance = images.get('semantic'), images.get('instance')
@@ -121,7 +122,7 @@ class FolderSequence(RecordedSequence):
     def _read_camera(self) -> tuple[Intrinsics, float]:
         if self._form.layout == 'osma':
             return read_osma_camera(self._directory)
-        height, width = read_16_bit(self._path('depth', 0), 0).shape
+        height, width = read_16_bit(self._path('depth', 0)).shape
         return read_scannet_camera(self._directory, height, width), self._form.depth_scale
 
     def _read_poses(self) -> list[Pose]:
@@ -174,7 +175,7 @@ class FolderSequence(RecordedSequence):
         expected = (self.intrinsics.height, self.intrinsics.width)
         if size[:2] != expected:
             raise SequenceError(
-                f'frame {index}: {self._path(kind, index)} has {size[1]} x {size[0]} pixels, '
+                f'{self._path(kind, index)} has {size[1]} x {size[0]} pixels, '
                 f'the camera {expected[1]} x {expected[0]}; register all images to the depth '
                 'camera'
             )

@@ -11,7 +11,7 @@ from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.semantics.cloud import LabelledCloud
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode, ScoredLabel
-from osmabench_ros.sequences.fused_cloud import FusedCloudBuilder, fused_cloud
+from osmabench_ros.sequences.fused_cloud import fused_cloud
 from osmabench_ros.sequences.ground_truth import (
     GroundTruth,
     read_ground_truth,
@@ -113,13 +113,8 @@ def test_fused_cloud_takes_every_fifth_frame_and_tenth_point() -> None:
 
 def test_saturated_depth_is_no_geometry() -> None:
     assert len(fused_cloud([frame(0, depth=10.0)])) == 0
-    builder = FusedCloudBuilder(point_stride=1, saturation_m=None)
-    builder.add(frame(0, depth=10.0))
-    assert len(builder.cloud()) == (CAMERA.height - 1) * CAMERA.width
 
 
-def test_bad_frames_and_strides_are_refused() -> None:
+def test_a_frame_without_semantic_image_is_refused() -> None:
     with pytest.raises(SequenceError, match='frame 0 has no semantic image'):
         fused_cloud([replace(frame(0), semantic=None)])
-    with pytest.raises(SequenceError, match='at least 1'):
-        FusedCloudBuilder(frame_stride=0)
