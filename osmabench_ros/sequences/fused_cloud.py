@@ -41,9 +41,8 @@ def fused_cloud(frames: Iterable[Frame]) -> LabelledCloud:
                 f'frame {frame.index} has no semantic image; a ground-truth cloud needs one'
             )
         usable = frame.valid & (frame.depth_m < SATURATION_M)
-        mask = np.zeros(usable.size, bool)
-        mask[np.flatnonzero(usable)[::POINT_STRIDE]] = True
-        mask = mask.reshape(usable.shape)
+        mask = np.zeros(usable.shape, bool)
+        mask.flat[np.flatnonzero(usable)[::POINT_STRIDE]] = True
         points.append(frame.world_points(mask))
         labels.append(frame.semantic[mask].astype(np.int32))
         ids = np.zeros(mask.shape, np.int32) if frame.instance is None else frame.instance
