@@ -142,7 +142,7 @@ def test_lists_may_be_as_deep_as_the_limit() -> None:
     text = '[' * 64 + ']' * 64
     assert parse_json(text, 'a', ConfigError) == parse_yaml(text, 'a', ConfigError)
     for parse in (parse_json, parse_yaml):
-        with pytest.raises(LimitError):
+        with pytest.raises(LimitError, match='nested deeper than 64 levels'):
             parse(f'[{text}]', 'a', ConfigError)
 
 

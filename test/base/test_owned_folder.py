@@ -110,7 +110,7 @@ def test_a_folder_that_is_not_ours_is_refused_and_untouched(
         claim_folder(path)
     assert str(users.parent) in str(caught.value)
     for existing in Existing:
-        with pytest.raises(RunError), atomic_directory(path, existing):
+        with pytest.raises(RunError, match='another --out'), atomic_directory(path, existing):
             raise AssertionError('minutes are spent')
     assert snapshot(tmp_path) == before
 
@@ -128,7 +128,8 @@ def test_a_file_that_is_not_ours_is_replaced_only_if_asked_and_never_through_a_l
             draft.write_text('new')
         assert lost(before, users, elsewhere) == [users / name]
     else:
-        with pytest.raises(RunError), atomic_write(users / name, overwrite=True):
+        refused = pytest.raises(RunError, match=f'{name} is (a link|not a file)')
+        with refused, atomic_write(users / name, overwrite=True):
             raise AssertionError('minutes are spent')
         assert snapshot(users, elsewhere) == before
 
@@ -217,7 +218,8 @@ def test_a_link_where_a_result_is_written_is_refused(
     for act in acts:
         with pytest.raises(RunError, match=f'{name} is a link'):
             act(ours / name)
-    with pytest.raises(RunError), atomic_directory(ours, Existing.MERGE) as draft:  # noqa: PT012
+    refused = pytest.raises(RunError, match=f'{name} blocks a result')
+    with refused, atomic_directory(ours, Existing.MERGE) as draft:
         (draft / name).parent.mkdir(parents=True, exist_ok=True)
         (draft / name).write_text('')
     assert snapshot(ours, users, elsewhere) == before

@@ -3,7 +3,6 @@
 import os
 import signal
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -48,8 +47,7 @@ def test_a_killed_process_leaves_no_segment_and_others_keep_theirs(
     assert kept
     killed.poll()
     os.kill(killed.pid, signal.SIGKILL)
-    while killed.poll() is None:
-        time.sleep(0.02)
+    wait_until(lambda: killed.poll() is not None)
     assert all(path.exists() for path in lost)
     killed.stop()
     assert not any(path.exists() for path in lost)

@@ -16,6 +16,7 @@ pytest.importorskip('rclpy')
 
 import rclpy
 from rclpy.node import Node
+from support.waiting import wait_until
 from support.world.bags import make, write_messages
 
 from osmabench_ros.base import contract as topics
@@ -183,21 +184,22 @@ def wait_for_all(
     look: Node, names: set[str], processes: dict[str, subprocess.Popen]
 ) -> dict[str, Rights]:
     """Return the rights in use once all nodes are there and nothing has changed for a while."""
-    deadline, seen, since = time.monotonic() + 90, {}, time.monotonic()
-    while time.monotonic() < deadline:
-        assert {name: process.poll() for name, process in processes.items()} == dict.fromkeys(
-            processes
-        )
+    seen: dict[str, Rights] = {}
+    since_s = time.monotonic()
+
+    def settled() -> bool:
+        nonlocal seen, since_s
+        assert {process.poll() for process in processes.values()} <= {None}
         now = {n: rights_in_use(look, n) for n in names if n in look.get_node_names()}
         if now != seen:
-            seen, since = now, time.monotonic()
+            seen, since_s = now, time.monotonic()
         full = len(now) == len(names) and all(
             '/run_state' in now[name]['publish'] for name in names & {BRIDGE}
         )
-        if full and time.monotonic() - since > 3.0:
-            return seen
-        time.sleep(0.2)
-    raise AssertionError(f'not all nodes came: {sorted(seen)}')
+        return full and time.monotonic() - since_s > 3.0
+
+    wait_until(settled, 90.0, step=lambda: time.sleep(0.2), state=lambda: sorted(seen))
+    return seen
 
 
 def optional() -> set[str]:

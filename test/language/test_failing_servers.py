@@ -15,6 +15,7 @@ from functools import cache
 import pytest
 from support.loopback_models import LoopbackModels, Misstep
 from support.sizes import few
+from support.waiting import wait_until
 
 from osmabench_ros.errors import ConfigError, LanguageModelError
 from osmabench_ros.language.cache import ResponseCache
@@ -228,7 +229,7 @@ def test_a_key_that_a_server_repeats_reaches_neither_reply_nor_cache_nor_log(
     with caplog.at_level(logging.DEBUG):
         server.missteps = deque(answers)
         assert client.ask(REQUEST, str) == 'the key is ***'
-        with pytest.raises(LanguageModelError) as reported:
+        with pytest.raises(LanguageModelError, match='401') as reported:
             client.ask(ModelRequest('And this?'), str)
     kept = ''.join(path.read_text() for path in tmp_path.rglob('*.json'))
     assert 'the key is ***' in kept
@@ -280,10 +281,7 @@ def test_ctrl_c_ends_a_request_and_a_wait_within_seconds(kind, server, misstep, 
     server.missteps = deque([misstep] * 3)
     command = [sys.executable, '-c', PROGRAM, kind, server.url, number]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-        deadline_s = time.monotonic() + 60
-        while not server.received:
-            assert time.monotonic() < deadline_s
-            time.sleep(0.02)
+        wait_until(lambda: server.received)
         if misstep is PATIENT:
             assert 'asked again in 60 s' in process.stderr.readline()
         time.sleep(0.2)

@@ -7,6 +7,7 @@ import sys
 import time
 
 from support.loopback_models import LoopbackModels
+from support.waiting import wait_until
 
 PROGRAM = """
 import json, sys
@@ -31,9 +32,7 @@ def test_after_a_kill_only_what_was_not_answered_is_asked(tmp_path):
     with LoopbackModels(reply=slow) as server:
         command = [sys.executable, '-c', PROGRAM, server.url, str(tmp_path)]
         first = subprocess.Popen(command)
-        deadline = time.monotonic() + 60
-        while len(server.received) < 6 and time.monotonic() < deadline:
-            time.sleep(0.01)
+        wait_until(lambda: len(server.received) >= 6, step=lambda: time.sleep(0.01))
         first.send_signal(signal.SIGKILL)
         first.wait()
         time.sleep(0.3)

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +28,7 @@ from support.ros_processes import (
     process,
     wait_until_recorded,
 )
+from support.waiting import wait_until
 
 from osmabench_ros.base import contract as topics
 from osmabench_ros.errors import OsmabenchError
@@ -123,16 +125,13 @@ def test_latched_topics_are_written_again_at_each_split(ros_domain: int, tmp_pat
 
 def wait_until_written(folder: Path, *names: str) -> None:
     """Wait for messages on disk; what waits for more is written out after a second."""
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        time.sleep(0.2)
-        try:
-            with open_bag(folder) as bag:
-                if all(list(bag.messages([name])) for name in names):
-                    return
-        except OsmabenchError:
-            continue
-    raise AssertionError(f'{names} were never written')
+
+    def written() -> bool:
+        with suppress(OsmabenchError), open_bag(folder) as bag:
+            return all(list(bag.messages([name])) for name in names)
+        return False
+
+    wait_until(written, step=lambda: time.sleep(0.2), state=lambda: f'for {names}')
 
 
 @pytest.mark.full

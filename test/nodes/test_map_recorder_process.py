@@ -14,6 +14,7 @@ pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')
 
 from rclpy.node import Node
+from support.waiting import wait_until
 
 from osmabench_ros.bringup.spec.isolation import isolated_environment
 from osmabench_ros.maps.semantic_map import (
@@ -53,9 +54,8 @@ def test_a_full_disk_is_told_and_holds_nothing_half_written(
     )  # fmt: skip
     node = Node('mapper', context=ros_context)
     publisher = MapPublisher(node, 'mapper')
-    while not publisher.chunks.get_subscription_count():
-        assert process.poll() is None, process.stderr.read()
-        time.sleep(0.05)
+    wait_until(lambda: process.poll() or publisher.chunks.get_subscription_count())
+    assert process.poll() is None, process.stderr.read()
     # The recorder may match a moment later than this side does, and would miss the chunk.
     time.sleep(0.5)
     points = np.arange(3 * 20_000, dtype=np.float32).reshape(-1, 3)

@@ -13,6 +13,7 @@ pytest.importorskip('rclpy')
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from sensor_msgs.msg import Image
+from support.waiting import wait_until
 
 from osmabench_ros.base import contract as topics
 from osmabench_ros.geometry.frame import Frame
@@ -68,9 +69,7 @@ def test_frames_of_a_foreign_camera_are_rgb_and_metres(
     executor = SingleThreadedExecutor(context=ros_context)
     executor.add_node(node)
     with process(ros_domain, CAMERA, encoding, *map(str, pixel)):
-        # The timeout of the test is that of the wait.
-        while not frames:
-            executor.spin_once(1.0)
+        wait_until(lambda: frames, step=lambda: executor.spin_once(1.0))
     executor.shutdown()
     node.destroy_node()
     assert set(map(tuple, frames[0].color.reshape(-1, 3).tolist())) == {color}

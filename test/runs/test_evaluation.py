@@ -166,7 +166,7 @@ def test_a_server_that_fails_keeps_the_other_figures_and_the_next_evaluation_goe
         partial = RunReport.model_validate_json((out / 'incomplete.json').read_text())
         assert partial.status is Status.INCOMPLETE
         assert {record.suite for record in partial.metrics} == {'map_geometry'}
-        with pytest.raises(IncompleteError):
+        with pytest.raises(IncompleteError, match=r'questions of .*answers\.jsonl'):
             read_complete(out / 'vqa' / 'answers.jsonl', Answer)
         server.always, asked = None, len(server.received)
         report = evaluate_run(source, suites('second'))

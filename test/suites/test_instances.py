@@ -120,15 +120,6 @@ def test_overlapping_masks_come_from_the_membership(
     assert found['ap50_coco', 'chair'].value == 0.0
 
 
-def test_a_map_without_masks_or_nodes_is_not_applicable(
-    context: SuiteContext, perfect_map: SemanticMap
-) -> None:
-    bare = replace(perfect_map, dense=None, graph=SceneGraph())
-    found = evaluate(replace(context, semantic_map=bare))
-    assert found
-    assert not any(item.applicable for item in found.values())
-
-
 def test_masks_of_a_method_that_names_nothing_are_scored_without_classes(
     context: SuiteContext, with_dense: Callable[..., SemanticMap]
 ) -> None:

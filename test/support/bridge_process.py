@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from osmabench_ros.msg import LightingState, RunInfo, RunState
+from osmabench_ros.msg import LabelInfo, LightingState, RunInfo, RunState
 from osmabench_ros.srv import ControlRun, StepRun
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
@@ -82,6 +82,7 @@ class Audience(Spinner):
         self.states: list[RunState] = []
         self.infos: list[RunInfo] = []
         self.lights: list[LightingState] = []
+        self.labels: list[LabelInfo] = []
         self._acknowledges = acknowledges
         # A run ends when one that is no participant of it could acknowledge.
         self._acks = Acknowledger(self.node, 'audience') if acknowledges is not None else None
@@ -97,6 +98,7 @@ class Audience(Spinner):
             (RunState, topics.RUN_STATE, self.states),
             (RunInfo, topics.RUN_INFO, self.infos),
             (LightingState, topics.LIGHTING, self.lights),
+            (LabelInfo, topics.LABEL_INFO, self.labels),
         ):
             self.node.create_subscription(kind, topic, heard.append, latched_profile())
         self.node.create_subscription(

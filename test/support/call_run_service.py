@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 
 import rclpy
 from osmabench_ros.srv import ControlRun, StepRun
 from rclpy.node import Node
 
 from osmabench_ros.ros.wire.matched_client import MatchedClient
+from support.waiting import wait_until
 
 
 def main() -> None:
@@ -19,10 +19,11 @@ def main() -> None:
     node = Node('caller')
     kind = StepRun if name == 'step_run' else ControlRun
     client = MatchedClient(node, kind, name, server)
-    deadline = time.monotonic() + 60.0
-    while not client.ready():
-        assert time.monotonic() < deadline, f'no {name} of {server}'
-        rclpy.spin_once(node, timeout_sec=0.02)
+    wait_until(
+        client.ready,
+        step=lambda: rclpy.spin_once(node, timeout_sec=0.02),
+        state=lambda: f'for {name} of {server}',
+    )
     request = kind.Request()
     if name == 'step_run':
         request.frames = frames

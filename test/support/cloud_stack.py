@@ -19,38 +19,58 @@ RECORD = np.dtype([('x', '<f4'), ('y', '<f4'), ('z', '<f4'), ('label', '<u2')])
 
 
 class CloudStack(Node):
+    name, topic, depth = 'cloud_stack', '/stack/cloud_map', 100
+    pose_topic: tuple[type, str] = (PoseStamped, 'ground_truth/camera_pose')
+
     def __init__(self) -> None:
-        super().__init__('cloud_stack')
+        super().__init__(self.name)
         self.parts: dict[int, dict[str, object]] = {}
         self.clouds: list[np.ndarray] = []
-        self.publisher = self.create_publisher(PointCloud2, '/stack/cloud_map', 1)
+        self.publisher = self.create_publisher(PointCloud2, self.topic, 1)
         for name, kind, topic in (
             ('depth', Image, 'camera/depth/image_rect'),
             ('semantic', Image, 'camera/semantic/image_raw'),
             ('info', CameraInfo, 'camera/depth/camera_info'),
-            ('pose', PoseStamped, 'ground_truth/camera_pose'),
+            ('pose', *self.pose_topic),
         ):
             self.create_subscription(
-                kind, topic, lambda message, name=name: self.take(name, message), 100
+                kind, topic, lambda message, name=name: self.take(name, message), self.depth
             )
 
     def take(self, name: str, message: object) -> None:
         stamp = message.header.stamp.sec * 10**9 + message.header.stamp.nanosec
-        parts = self.parts.setdefault(stamp, {})
-        parts[name] = message
-        if len(parts) == 4:
-            del self.parts[stamp]
-            self.clouds.append(cloud(**parts))
-            time.sleep(SLOW_S)
-            self.publish(parts['depth'].header)
+        self.parts.setdefault(stamp, {})[name] = message
+        self.work()
 
-    def publish(self, header: object) -> None:
+    def work(self) -> None:
+        """Map what is complete."""
+        for stamp in [stamp for stamp, parts in self.parts.items() if len(parts) == 4]:
+            parts = self.parts.pop(stamp)
+            pose = parts['pose'].pose
+            self.add(parts, matrix(pose.position, pose.orientation))
+            time.sleep(SLOW_S)
+            self.publish(parts['depth'].header.stamp, 'world')
+
+    def add(self, parts: dict[str, object], camera: np.ndarray) -> None:
+        """Keep every third point of a frame."""
+        depth, k = parts['depth'], parts['info'].k
+        z = np.frombuffer(depth.data, np.float32).reshape(depth.height, depth.width)
+        labels = np.frombuffer(parts['semantic'].data, np.uint16).reshape(z.shape)
+        v, u = np.nonzero(np.isfinite(z))
+        z = z[v, u]
+        seen = np.stack([(u - k[2]) * z / k[0], (v - k[5]) * z / k[4], z], axis=1)
+        records = np.zeros(len(z), RECORD)
+        records['x'], records['y'], records['z'] = (seen @ camera[:3, :3].T + camera[:3, 3]).T
+        records['label'] = labels[v, u]
+        self.clouds.append(records[::3])
+
+    def publish(self, stamp: object, frame_id: str) -> None:
         records = np.concatenate(self.clouds)
         message = PointCloud2(
             height=1, width=len(records), is_dense=True,
             point_step=RECORD.itemsize, row_step=RECORD.itemsize * len(records),
         )  # fmt: skip
-        message.header.stamp, message.header.frame_id = header.stamp, 'world'
+        message.header.stamp, message.header.frame_id = stamp, frame_id
         kinds = [PointField.FLOAT32] * 3 + [PointField.UINT16]
         message.fields = [
             PointField(name=name, offset=RECORD.fields[name][1], datatype=kind, count=1)
@@ -60,20 +80,13 @@ class CloudStack(Node):
         self.publisher.publish(message)
 
 
-def cloud(depth: Image, semantic: Image, info: CameraInfo, pose: PoseStamped) -> np.ndarray:
-    z = np.frombuffer(depth.data, np.float32).reshape(depth.height, depth.width)
-    labels = np.frombuffer(semantic.data, np.uint16).reshape(z.shape)
-    v, u = np.nonzero(np.isfinite(z))
-    k, z = info.k, z[v, u]
-    camera = np.stack([(u - k[2]) * z / k[0], (v - k[5]) * z / k[4], z], axis=1)
-    turn, place = pose.pose.orientation, pose.pose.position
-    rotation = Rotation.from_quat([turn.x, turn.y, turn.z, turn.w])
-    records = np.zeros(len(z), RECORD)
-    world = rotation.apply(camera) + np.array([place.x, place.y, place.z])
-    records['x'], records['y'], records['z'] = world.T
-    records['label'] = labels[v, u]
-    return records[::3]
+def matrix(place: object, turn: object) -> np.ndarray:
+    made = np.eye(4)
+    made[:3, :3] = Rotation.from_quat([turn.x, turn.y, turn.z, turn.w]).as_matrix()
+    made[:3, 3] = place.x, place.y, place.z
+    return made
 
 
-rclpy.init()
-rclpy.spin(CloudStack())
+if __name__ == '__main__':
+    rclpy.init()
+    rclpy.spin(CloudStack())

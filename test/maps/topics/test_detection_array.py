@@ -23,7 +23,7 @@ def detection(name: str, hypotheses, yaw_rad: float = 0.0, frame_id: str = '', s
     box = make(
         'vision_msgs/BoundingBox3D',
         center=pose_message(Pose.from_yaw(yaw_rad, (1, 2, 3))),
-        size=xyz('Vector3', size),
+        size=xyz(size),
     )
     return make(
         'vision_msgs/Detection3D',

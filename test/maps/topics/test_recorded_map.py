@@ -225,7 +225,7 @@ def test_markers_are_read_where_there_is_nothing_better(tmp_path: Path) -> None:
         id=3,
         type=1,
         pose=pose_message(Pose.identity()),
-        scale=xyz('Vector3', (1, 2, 3)),
+        scale=xyz((1, 2, 3)),
         text='chair',
     )
     message = make('visualization_msgs/MarkerArray', markers=[marker])

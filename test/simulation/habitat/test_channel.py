@@ -41,14 +41,14 @@ def test_a_writer_that_is_gone_is_noticed_even_in_the_middle(pipe: tuple[int, in
     reading, writing = pipe
     os.write(writing, struct.pack('>I', 100) + b'{"half')
     os.close(writing)
-    with pytest.raises(ChannelClosed):
+    with pytest.raises(ChannelClosed, match='end of file'):
         receive(reading)
 
 
 def test_a_reader_that_is_gone_is_noticed(pipe: tuple[int, int]) -> None:
     reading, writing = pipe
     os.close(reading)
-    with pytest.raises(ChannelClosed):
+    with pytest.raises(ChannelClosed, match='Broken pipe'):
         send(writing, {})
 
 

@@ -77,13 +77,22 @@ def typestore() -> Any:
 
 
 def make(message_type: str, **fields: Any) -> Any:
-    """Return a message; fields that are not named have the defaults of ROS."""
+    """Return a message; a field within may be a dict, one that is not named is as ROS has it."""
     package, _, name = message_type.partition('/')
     full = message_type if '/msg/' in message_type else f'{package}/msg/{name}'
     _, layout = typestore().fielddefs[full]
-    values = {key: fields.pop(key) if key in fields else _default(kind) for key, kind in layout}
+    values = {
+        key: _nested(kind, fields.pop(key)) if key in fields else _default(kind)
+        for key, kind in layout
+    }
     assert not fields, f'{full} has no {sorted(fields)}'
     return typestore().types[full](**values)
+
+
+def _nested(kind: Any, value: Any) -> Any:
+    if isinstance(value, dict):
+        return make(kind[1], **value)
+    return [_nested(kind[1][0], item) for item in value] if isinstance(value, list) else value
 
 
 def _default(kind: Any) -> Any:
@@ -99,51 +108,37 @@ def _default(kind: Any) -> Any:
 
 
 def header(stamp_ns: int = 0, frame_id: str = 'world') -> Any:
-    stamp = make('builtin_interfaces/Time', sec=stamp_ns // S, nanosec=stamp_ns % S)
+    stamp = {'sec': stamp_ns // S, 'nanosec': stamp_ns % S}
     return make('std_msgs/Header', stamp=stamp, frame_id=frame_id)
 
 
-def xyz(kind: str, values: Sequence[float]) -> Any:
-    return make(f'geometry_msgs/{kind}', **dict(zip('xyz', map(float, values), strict=True)))
+def xyz(values: Sequence[float]) -> dict[str, float]:
+    return dict(zip('xyz', map(float, values), strict=True))
 
 
-def quaternion(pose: Pose) -> Any:
-    values = dict(zip('xyzw', pose.quaternion.tolist(), strict=True))
-    return make('geometry_msgs/Quaternion', **values)
+def quaternion(pose: Pose) -> dict[str, float]:
+    return dict(zip('xyzw', pose.quaternion.tolist(), strict=True))
 
 
 def pose_message(pose: Pose) -> Any:
-    place = xyz('Point', pose.translation)
-    return make('geometry_msgs/Pose', position=place, orientation=quaternion(pose))
+    return make('geometry_msgs/Pose', position=xyz(pose.translation), orientation=quaternion(pose))
 
 
 def pose_stamped(pose: Pose, stamp_ns: int, frame_id: str = 'world') -> Any:
-    return make(
-        'geometry_msgs/PoseStamped', header=header(stamp_ns, frame_id), pose=pose_message(pose)
-    )
+    own = header(stamp_ns, frame_id)
+    return make('geometry_msgs/PoseStamped', header=own, pose=pose_message(pose))
 
 
 def odometry(pose: Pose, stamp_ns: int, frame_id: str, child: str) -> Any:
-    covered = make('geometry_msgs/PoseWithCovariance', pose=pose_message(pose))
-    return make(
-        'nav_msgs/Odometry',
-        header=header(stamp_ns, frame_id),
-        child_frame_id=child,
-        pose=covered,
-    )
+    own, covered = header(stamp_ns, frame_id), {'pose': pose_message(pose)}
+    return make('nav_msgs/Odometry', header=own, child_frame_id=child, pose=covered)
 
 
 def transform(parent: str, child: str, pose: Pose, stamp_ns: int = 0) -> Any:
-    moved = make(
-        'geometry_msgs/Transform',
-        translation=xyz('Vector3', pose.translation),
-        rotation=quaternion(pose),
-    )
+    moved = {'translation': xyz(pose.translation), 'rotation': quaternion(pose)}
+    own = header(stamp_ns, parent)
     return make(
-        'geometry_msgs/TransformStamped',
-        header=header(stamp_ns, parent),
-        child_frame_id=child,
-        transform=moved,
+        'geometry_msgs/TransformStamped', header=own, child_frame_id=child, transform=moved
     )
 
 
@@ -156,18 +151,15 @@ def point_cloud(
 ) -> Any:
     """Return the points of a map; `label='semantic'` gives that field another name."""
     records = records_of(dense)
-    fields = [
-        make(
-            'sensor_msgs/PointField', **{**asdict(item), 'name': renamed.get(item.name, item.name)}
-        )
-        for item in fields_of(records)
-    ]
     return make(
         'sensor_msgs/PointCloud2',
         header=header(stamp_ns, frame_id),
         height=1,
         width=len(records),
-        fields=fields,
+        fields=[
+            asdict(item) | {'name': renamed.get(item.name, item.name)}
+            for item in fields_of(records)
+        ],
         point_step=records.dtype.itemsize,
         row_step=records.nbytes,
         data=np.frombuffer(records.tobytes(), np.uint8),
@@ -180,20 +172,7 @@ def map_messages(semantic_map: SemanticMap, *, pieces: int = 3) -> tuple[Any, li
     digest = hashlib.sha256(payload).hexdigest()
     own = header(semantic_map.header.stamp_ns, semantic_map.header.frame_id)
     nodes = [
-        make(
-            'osmabench_ros/SceneObject',
-            kind=node.kind.value,
-            id=node.id,
-            labels=[
-                make(
-                    'osmabench_ros/ScoredLabel',
-                    name=label.name,
-                    class_id=label.class_id,
-                    score=label.score,
-                )
-                for label in node.labels
-            ],
-        )
+        {'kind': node.kind.value, 'id': node.id, 'labels': [asdict(item) for item in node.labels]}
         for node in semantic_map.graph.nodes
     ]
     announcement = make(
@@ -202,7 +181,7 @@ def map_messages(semantic_map: SemanticMap, *, pieces: int = 3) -> tuple[Any, li
         method=semantic_map.header.provenance.method,
         participant='mapper',
         is_final=True,
-        graph=make('osmabench_ros/SceneGraph', header=own, objects=nodes),
+        graph={'header': own, 'objects': nodes},
         digest=digest,
         payload_size=len(payload),
         chunk_count=pieces,
