@@ -91,6 +91,7 @@ def test_a_plan_gives_all_settings_and_parameters_win(ros_context: object, tmp_p
         ({'mode': 'quick'}, '"mode" is "quick"'),
         ({'lenses': '{a: 1}'}, 'node under_test: parameter "lenses" must be a YAML list'),
         ({'lenses': '[{width: 1}]'}, 'parameter "lenses", 0, width: .*greater'),
+        ({'options': '3'}, 'parameter "options" must be a YAML mapping'),
         ({'options': '[1'}, 'parameter "options", line 2, column 1: is not YAML'),
     ],
 )
