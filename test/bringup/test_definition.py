@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 import yaml
+from support.world.runs import matrix_config
 
 from osmabench_ros.errors import ConfigError
-from osmabench_ros.runs.config import parse_config
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.plan import plan_runs
 
@@ -16,13 +16,7 @@ pytestmark = pytest.mark.ros
 def test_the_evaluator_finds_text_features_wherever_it_starts(tmp_path: Path) -> None:
     from osmabench_ros.bringup.spec.definition import nodes_of_run
 
-    data = {
-        'name': 'own',
-        'mappers': [{'name': 'oracle'}],
-        'suites': [{'name': 'map_geometry'}],
-        'text_features': {'clip': 'text/clip.npy'},
-    }
-    config = parse_config(data, 'test')
+    config = matrix_config(text_features={'clip': 'text/clip.npy'})
     [plan] = plan_runs(config, {config.scenes[0]: SceneKey('a', 'b', 3)}, tmp_path)
     [evaluator] = [spec for spec in nodes_of_run(plan) if spec.name == 'evaluator']
     assert evaluator.settings.text_features == {'clip': Path.cwd() / 'text' / 'clip.npy'}
@@ -32,8 +26,7 @@ def specs(tmp_path: Path, mapper: dict[str, object]) -> dict[str, object]:
     """Return the nodes of a run with a mapper, by name."""
     from osmabench_ros.bringup.spec.definition import nodes_of_run
 
-    data = {'name': 'own', 'mappers': [mapper], 'suites': [{'name': 'map_geometry'}]}
-    config = parse_config(data, 'test')
+    config = matrix_config(mappers=[mapper])
     [plan] = plan_runs(config, {config.scenes[0]: SceneKey('a', 'flat', 3)}, tmp_path)
     return {spec.name: spec for spec in nodes_of_run(plan)}
 
@@ -56,11 +49,7 @@ def test_the_seed_of_the_method_reaches_it_and_not_the_simulator(tmp_path: Path)
     command = ['mine', '--seed=${seed}', '${HOME}']
     options = {'seed_file': '${seed}.txt'}
     mappers = [{'name': 'noisy_oracle', 'options': options}, {'name': 'mine', 'command': command}]
-    data = {
-        'name': 'own', 'mappers': mappers, 'suites': [{'name': 'map_geometry'}],
-        'seeds': {'scene': [3], 'path': [4], 'method': [8]},
-    }  # fmt: skip
-    config = parse_config(data, 'test')
+    config = matrix_config(mappers=mappers, seeds={'scene': [3], 'path': [4], 'method': [8]})
     keys = {config.seeded_scenes[0]: SceneKey('a', 'flat', 3, 4)}
     bundled, foreign = (
         {spec.name: spec for spec in nodes_of_run(plan)}

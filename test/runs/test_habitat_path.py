@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 import trimesh
 from scenes.habitat_files import write_dataset, write_json
+from support.world.runs import matrix_config
 from support.world.scenes import room_scene
 
 from osmabench_ros.errors import ConfigError, MissingDependencyError, SimulationError
 from osmabench_ros.geometry.axes import points_from_habitat
-from osmabench_ros.runs.config import MatrixConfig, parse_config
+from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.runs.prepare.shared_path import navigation_of, shared_path
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.scene import Scene
@@ -40,14 +41,10 @@ def room(tmp_path_factory: pytest.TempPathFactory) -> Scene:
 
 
 def configuration(**trajectory: Any) -> MatrixConfig:
-    data = {
-        'name': 'room',
-        'mappers': [{'name': 'oracle'}],
-        'robot': {'radius_m': 0.25, 'height_m': 1.2},
-        'trajectory': {'max_frames': 5000, 'goal_points': POINTS, **trajectory},
-        'suites': [{'name': 'map_geometry'}],
-    }
-    return parse_config(data, 'test')
+    return matrix_config(
+        robot={'radius_m': 0.25, 'height_m': 1.2},
+        trajectory={'max_frames': 5000, 'goal_points': POINTS, **trajectory},
+    )
 
 
 def planned(scene: Scene, **trajectory: Any) -> RobotPath:

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.world.runs import matrix_config
 from support.world.scenes import box_object, room_scene
 
-from osmabench_ros.runs.config import MatrixConfig, parse_config
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.inputs import (
     condition_digest,
@@ -18,16 +18,6 @@ from osmabench_ros.runs.inputs import (
 from osmabench_ros.simulation.conditions import load_condition
 
 KEY = SceneKey('set', 'home', 3)
-
-
-def config(**parts: object) -> MatrixConfig:
-    data = {
-        'name': 'own',
-        'mappers': [{'name': 'oracle'}],
-        'suites': [{'name': 'map_geometry'}],
-        **parts,
-    }
-    return parse_config(data, 'test')
 
 
 def test_a_scene_is_its_content_and_not_its_place() -> None:
@@ -66,7 +56,7 @@ def test_files_that_a_mapper_names_count_by_their_content(tmp_path: Path) -> Non
     script, settings = tmp_path / 'mapper.py', tmp_path / 'settings.yaml'
     script.write_text('1')
     settings.write_text('a')
-    made = config(
+    made = matrix_config(
         mappers=[
             {'name': 'mine', 'command': ['python3', str(script), '--fast']},
             {'name': 'other', 'options': {'deep': {'file': str(settings)}, 'voxel_m': 0.1}},
@@ -84,7 +74,7 @@ def test_everything_has_a_name_that_people_know(tmp_path: Path) -> None:
     features = tmp_path / 'text.npy'
     features.write_bytes(b'x')
     found = input_digests(
-        config(conditions=['camera'], text_features={'clip': str(features)}), {KEY: 'abc'}
+        matrix_config(conditions=['camera'], text_features={'clip': str(features)}), {KEY: 'abc'}
     )
     assert list(found) == [
         'condition camera',

@@ -1,11 +1,12 @@
 from pathlib import Path
 
 import pytest
+from support.world.runs import matrix_config
 
 from osmabench_ros.bringup.spec.definition import bridge_settings
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.ros.node.settings import BridgeSettings
-from osmabench_ros.runs.config import MatrixConfig, parse_config
+from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.inputs import condition_digest, input_digests
 from osmabench_ros.runs.plan import RunPlan, config_digest, plan_runs
@@ -13,15 +14,12 @@ from osmabench_ros.simulation.conditions import condition_of_text, list_conditio
 
 
 def config(**parts: object) -> MatrixConfig:
-    data = {
-        'name': 'own',
+    several: dict[str, object] = {
         'scenes': [{'seed': 1}, {'seed': 2}],
         'conditions': ['baseline', 'camera'],
         'mappers': [{'name': 'oracle'}, {'name': 'appearance'}],
-        'suites': [{'name': 'map_geometry'}],
-        **parts,
     }
-    return parse_config(data, 'test')
+    return matrix_config(**{**several, **parts})
 
 
 def planned(settings: MatrixConfig, scene: str = 'home') -> list[RunPlan]:
@@ -106,8 +104,7 @@ def test_a_condition_in_a_file_gives_the_run_its_name_and_stays_its_file(tmp_pat
     path = tmp_path / 'dusk.yaml'
     path.write_text('lighting: {exposure: 0.5}')
     file = str(path)
-    data = {'name': 'own', 'mappers': [{'name': 'oracle'}], 'suites': [{'name': 'map_geometry'}]}
-    config = parse_config({**data, 'conditions': [file, 'baseline']}, 'test')
+    config = matrix_config(conditions=[file, 'baseline'])
     plans = plan_runs(config, {config.scenes[0]: SceneKey('a', 'b', 3)}, tmp_path)
     assert [plan.identity.run_id for plan in plans] == [
         'a.b.dusk.oracle.opengl.3', 'a.b.baseline.oracle.opengl.3'

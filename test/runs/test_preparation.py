@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 from support.libraries import needs
+from support.world.runs import matrix_config
 from support.world.scenes import box_object, room_scene
 
 from osmabench_ros.base.files import read_json, sha256_of
 from osmabench_ros.base.progress import silent
 from osmabench_ros.errors import ConfigError, OsmabenchWarning, SimulationError
 from osmabench_ros.geometry.stamped_trajectory import read_tum
-from osmabench_ros.runs.config import MatrixConfig, SceneConfig, parse_config
+from osmabench_ros.runs.config import MatrixConfig, SceneConfig
 from osmabench_ros.runs.evaluate.evaluation import TRUE_TRAJECTORY
 from osmabench_ros.runs.prepare.preparation import COVERAGE_FILE, GROUND_TRUTH_FOLDER, Preparation
 from osmabench_ros.runs.prepare.shared_path import PATH_FILE
@@ -33,14 +34,10 @@ POINTS = [[-2.0, -1.0], [-2.0, 1.0], [2.0, 1.5]]
 
 
 def configuration(**trajectory: Any) -> MatrixConfig:
-    data = {
-        'name': 'room',
-        'mappers': [{'name': 'oracle'}],
-        'camera': {'width': 64, 'height': 48, 'mounting_height_m': 1.2},
-        'trajectory': {'goals': 2, 'frame_rate_hz': 1.0, 'max_frames': 40, **trajectory},
-        'suites': [{'name': 'map_geometry'}],
-    }
-    return parse_config(data, 'test')
+    return matrix_config(
+        camera={'width': 64, 'height': 48, 'mounting_height_m': 1.2},
+        trajectory={'goals': 2, 'frame_rate_hz': 1.0, 'max_frames': 40, **trajectory},
+    )
 
 
 def divided_room(_item: SceneConfig) -> Scene:

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.world.runs import matrix_config
 from support.world.scenes import room_scene
 
 from osmabench_ros.errors import ConfigError, OsmabenchWarning, SequenceError
-from osmabench_ros.runs.config import MatrixConfig, parse_config
+from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.runs.inputs import input_digests
 from osmabench_ros.runs.prepare.generation import OutputFormat, generate_sequences
 from osmabench_ros.runs.prepare.shared_path import navigation_of, shared_path
@@ -20,16 +21,12 @@ from osmabench_ros.simulation.robot_path import RobotPath
 
 
 def configuration(**trajectory: Any) -> MatrixConfig:
-    data = {
-        'name': 'room',
-        'scenes': [{'reference': 'apartment', 'seed': 3}],
-        'conditions': ['compat_baseline'],
-        'mappers': [{'name': 'oracle'}],
-        'camera': {'width': 32, 'height': 24, 'mounting_height_m': 1.2},
-        'trajectory': {'goals': 2, 'frame_rate_hz': 5.0, 'max_frames': 500, **trajectory},
-        'suites': [{'name': 'map_geometry'}],
-    }
-    return parse_config(data, 'test')
+    return matrix_config(
+        scenes=[{'reference': 'apartment', 'seed': 3}],
+        conditions=['compat_baseline'],
+        camera={'width': 32, 'height': 24, 'mounting_height_m': 1.2},
+        trajectory={'goals': 2, 'frame_rate_hz': 5.0, 'max_frames': 500, **trajectory},
+    )
 
 
 def planned(**trajectory: Any) -> RobotPath:

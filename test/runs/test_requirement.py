@@ -1,11 +1,11 @@
 """Which figures a requirement may name, and what tells whether it holds."""
 
 import pytest
+from support.world.runs import matrix_config
 
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.metrics.over_time import ScoresAtTime, over_time_records
 from osmabench_ros.metrics.record import MetricRecord
-from osmabench_ros.runs.config import parse_config
 from osmabench_ros.runs.requirement import (
     BAG_SUITES,
     GROWTH_SUFFIXES,
@@ -23,15 +23,7 @@ def required(suite: str, metric: str = 'm') -> Requirement:
 
 
 def parsed(suite: str):
-    return parse_config(
-        {
-            'name': 'small',
-            'mappers': [{'name': 'oracle'}],
-            'suites': [{'name': 'map_geometry'}],
-            'requirements': [{'suite': suite, 'metric': 'm', 'at_least': 0}],
-        },
-        'test.yaml',
-    )
+    return matrix_config(requirements=[{'suite': suite, 'metric': 'm', 'at_least': 0}])
 
 
 @pytest.mark.parametrize(

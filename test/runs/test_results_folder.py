@@ -6,11 +6,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.world.runs import matrix_config
 
 from osmabench_ros.base.files import read_json, write_json
 from osmabench_ros.base.owned_folder import MARKER, PREVIOUS, claim_folder
 from osmabench_ros.errors import OsmabenchWarning, RunError
-from osmabench_ros.runs.config import MatrixConfig, parse_config
 from osmabench_ros.runs.results.results_folder import MANIFEST, claim, held, undisturbed
 
 IN_USE = r'new/own is in use by another osmabench'
@@ -32,16 +32,6 @@ with atomic_directory(root / 'shared') as folder, atomic_write(root / 'run' / 'x
     file.write_text('')
     os.kill(os.getpid(), signal.SIGKILL)
 """
-
-
-def config(**parts: object) -> MatrixConfig:
-    data = {
-        'name': 'own',
-        'mappers': [{'name': 'oracle'}],
-        'suites': [{'name': 'map_geometry'}],
-        **parts,
-    }
-    return parse_config(data, 'test')
 
 
 def test_a_folder_is_held_by_one_process_until_it_ends_even_by_a_kill(tmp_path: Path) -> None:
@@ -68,10 +58,10 @@ def test_a_folder_is_held_by_one_process_until_it_ends_even_by_a_kill(tmp_path: 
 
 
 def test_the_same_again_goes_on(tmp_path: Path) -> None:
-    claim(tmp_path, config(), INPUTS)
+    claim(tmp_path, matrix_config(), INPUTS)
     (tmp_path / 'run').mkdir()
     (tmp_path / 'run' / 'report.json').write_text('{}')
-    claim(tmp_path, config(sweep={'speeds': [1]}), INPUTS)
+    claim(tmp_path, matrix_config(sweep={'speeds': [1]}), INPUTS)
     assert (tmp_path / 'run' / 'report.json').exists()
     assert read_json(tmp_path / MANIFEST)['inputs'] == INPUTS
 
@@ -92,9 +82,9 @@ def test_the_same_again_goes_on(tmp_path: Path) -> None:
     ],
 )
 def test_inputs_that_changed_are_named(tmp_path: Path, inputs: dict[str, str], named: str) -> None:
-    claim(tmp_path, config(), INPUTS)
+    claim(tmp_path, matrix_config(), INPUTS)
     with pytest.raises(RunError) as caught:
-        claim(tmp_path, config(), inputs)
+        claim(tmp_path, matrix_config(), inputs)
     assert named in str(caught.value)
     assert '--fresh' in str(caught.value)
 
@@ -102,18 +92,18 @@ def test_inputs_that_changed_are_named(tmp_path: Path, inputs: dict[str, str], n
 def test_results_that_do_not_say_what_they_come_from_are_not_gone_on_with(
     tmp_path: Path,
 ) -> None:
-    claim(tmp_path, config(), INPUTS)
+    claim(tmp_path, matrix_config(), INPUTS)
     data = read_json(tmp_path / MANIFEST)
     del data['inputs']
     write_json(tmp_path / MANIFEST, data)
     with pytest.raises(RunError, match='earlier version.*--fresh'):
-        claim(tmp_path, config(), INPUTS)
+        claim(tmp_path, matrix_config(), INPUTS)
 
 
 def test_another_configuration_is_refused_and_fresh_starts_over(tmp_path: Path) -> None:
-    claim(tmp_path, config(), INPUTS)
+    claim(tmp_path, matrix_config(), INPUTS)
     write_json(tmp_path / 'run' / 'report.json', {})
-    other = config(camera={'width': 320})
+    other = matrix_config(camera={'width': 320})
     with pytest.raises(RunError, match='another configuration'):
         claim(tmp_path, other, INPUTS)
     (tmp_path / 'notes.txt').write_text('mine')
@@ -126,12 +116,12 @@ def test_another_configuration_is_refused_and_fresh_starts_over(tmp_path: Path) 
 
 
 def test_what_a_killed_process_left_half_written_is_removed(tmp_path: Path) -> None:
-    claim(tmp_path, config(), INPUTS)
+    claim(tmp_path, matrix_config(), INPUTS)
     killed = subprocess.run([sys.executable, '-c', KILLED, str(tmp_path)], check=False)
     assert killed.returncode == -signal.SIGKILL
     assert len([*tmp_path.glob('.*'), *tmp_path.glob('run/.*')]) == 4
     with held(tmp_path):
-        claim(tmp_path, config(), INPUTS)
+        claim(tmp_path, matrix_config(), INPUTS)
     found = sorted(str(item.relative_to(tmp_path)) for item in tmp_path.rglob('*'))
     assert found == [MARKER, MANIFEST, 'run', f'run/{MARKER}']
 

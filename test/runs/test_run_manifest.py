@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support.world.runs import matrix_config
 
 from osmabench_ros.base.files import read_json, sha256_of
-from osmabench_ros.runs.config import parse_config
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.plan import RunPlan, plan_runs
 from osmabench_ros.runs.results import run_manifest as module
@@ -36,17 +36,14 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def plan(home: Path) -> RunPlan:
     script = home / 'my_mapper.py'
     script.write_text('import rclpy')
-    data = {
-        'name': 'own',
-        'conditions': ['camera', 'baseline'],
-        'mappers': [{'name': 'mine', 'command': ['python3', str(script)]}],
-        'suites': [{'name': 'map_geometry'}],
-        'requirements': [
+    config = matrix_config(
+        conditions=['camera', 'baseline'],
+        mappers=[{'name': 'mine', 'command': ['python3', str(script)]}],
+        requirements=[
             {'suite': 'map_geometry', 'metric': 'coverage', 'condition': name, 'at_least': 0.5}
             for name in ('camera', 'baseline')
         ],
-    }
-    config = parse_config(data, 'test')
+    )
     plan = plan_runs(config, {config.scenes[0]: SceneKey('a', 'b', 7)}, home / 'runs')[0]
     for name in ('path.json', 'ground_truth/points.npy', 'questions.jsonl'):
         file = plan.shared_directory / name

@@ -1,27 +1,22 @@
 from pathlib import Path
 
 import pytest
+from support.world.runs import matrix_config
 
 from osmabench_ros.base.files import write_json
 from osmabench_ros.errors import RunError
-from osmabench_ros.runs.config import parse_config
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.plan import RunPlan, plan_runs
 from osmabench_ros.runs.run_on_disk import open_run
 
 
 def plans(root: Path, **changes) -> list[RunPlan]:
-    config = parse_config(
-        {
-            'name': 'small',
-            'scenes': [{'reference': 'apartment', 'seed': 3}, {'reference': 'other', 'seed': 4}],
-            'conditions': ['baseline', 'velocity'],
-            'mappers': [{'name': 'oracle'}, {'name': 'mine', 'command': ['x'], 'acks': False}],
-            'suites': [{'name': 'map_geometry'}],
-            **changes,
-        },
-        'test',
-    )
+    several = {
+        'scenes': [{'reference': 'apartment', 'seed': 3}, {'reference': 'other', 'seed': 4}],
+        'conditions': ['baseline', 'velocity'],
+        'mappers': [{'name': 'oracle'}, {'name': 'mine', 'command': ['x'], 'acks': False}],
+    }
+    config = matrix_config(**{**several, **changes})
     write_json(root / 'manifest.json', {'config': config.model_dump(mode='json')})
     keys = {item: SceneKey('d 1', 's.2', item.seed) for item in config.scenes}
     found = plan_runs(config, keys, root)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.world.runs import matrix_config
 from support.world.scenes import room_scene
 
 from osmabench_ros.base.files import read_json, sha256_of, write_json
@@ -17,7 +18,6 @@ from osmabench_ros.runs.config import (
     MatrixConfig,
     SceneConfig,
     SeedsConfig,
-    parse_config,
     with_scene,
 )
 from osmabench_ros.runs.identity import RunIdentity, SceneKey, Seeds
@@ -34,16 +34,13 @@ ALL = {'scene': [1, 2], 'path': [3, 4, 5], 'method': [6, 7]}
 
 
 def config(**parts: Any) -> MatrixConfig:
-    data = {
-        'name': 'seeded',
+    seeded = {
         'conditions': ['baseline', 'camera'],
         'mappers': [{'name': 'noisy_oracle'}],
         'camera': {'width': 32, 'height': 24, 'mounting_height_m': 1.2},
         'trajectory': {'goals': 2, 'frame_rate_hz': 1.0, 'max_frames': 30},
-        'suites': [{'name': 'map_geometry'}],
-        **parts,
     }
-    return parse_config(data, 'test')
+    return matrix_config(**{**seeded, **parts})
 
 
 def planned(settings: MatrixConfig, root: Path = Path('root')) -> list[RunPlan]:

@@ -19,7 +19,6 @@ from osmabench_ros.errors import OsmabenchError
 from osmabench_ros.maps.disk.storage import SnapshotFolder, scratch_beside, write_files, write_map
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.reports.matrix import write_matrix_report
-from osmabench_ros.runs.config import parse_config
 from osmabench_ros.runs.evaluate.evaluation import EvaluationInputs, evaluate_run
 from osmabench_ros.runs.identity import RunIdentity, SceneKey
 from osmabench_ros.runs.plan import plan_runs
@@ -29,16 +28,9 @@ from osmabench_ros.sequences.ground_truth import write_ground_truth
 from osmabench_ros.vqa.exact.generation import questions_about
 from osmabench_ros.vqa.question_files import write_records
 from support.world.maps import ground_truth, labelled_map, write_inputs
+from support.world.runs import matrix_config
 
-CONFIG = parse_config(
-    {
-        'name': 'small',
-        'scenes': [{'reference': 'apartment', 'seed': 3}],
-        'mappers': [{'name': 'oracle'}],
-        'suites': [{'name': 'map_geometry'}],
-    },
-    'test',
-)
+CONFIG = matrix_config(scenes=[{'reference': 'apartment', 'seed': 3}])
 
 
 def keep_map(snapshots: SnapshotFolder, semantic_map: SemanticMap) -> bool:

@@ -6,10 +6,13 @@ import shutil
 import sys
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from osmabench_ros.base.owned_folder import MARKER
 from support import SUPPORT
+
+if TYPE_CHECKING:
+    from osmabench_ros.runs.config import MatrixConfig
 
 FOREIGN_MAPPER = SUPPORT / 'foreign_mapper.py'
 
@@ -26,6 +29,16 @@ def small_config(**changes: Any) -> dict[str, Any]:
         'suites': [{'name': 'map_geometry'}],
         **changes,
     }
+
+
+def matrix_config(**parts: Any) -> MatrixConfig:
+    """Return the smallest configuration with some parts."""
+    from osmabench_ros.runs.config import parse_config
+
+    smallest = {
+        'name': 'own', 'mappers': [{'name': 'oracle'}], 'suites': [{'name': 'map_geometry'}],
+    }  # fmt: skip
+    return parse_config({**smallest, **parts}, 'test')
 
 
 def foreign(mischief: str, **options: Any) -> dict[str, Any]:
