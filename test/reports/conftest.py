@@ -1,12 +1,16 @@
-"""One synthetic matrix, and its page, for all tests of reports."""
+"""One synthetic matrix, what a command leaves of it, and its page, for all tests of reports."""
 
 from pathlib import Path
 
 import pytest
-from support.world.matrix import Matrix, config, write_matrix
+from support.world.matrix import Matrix, config, left_by_a_command, write_matrix
 
 from osmabench_ros.reports.matrix import write_matrix_report
+from osmabench_ros.reports.report_run import Run, joined
+from osmabench_ros.runs.matrix_on_disk import MatrixOnDisk
+from osmabench_ros.runs.prepare.preparation import GROUND_TRUTH_FOLDER
 from osmabench_ros.runs.results.report_model import MatrixReport
+from osmabench_ros.sequences.ground_truth import GroundTruth, read_ground_truth
 
 
 @pytest.fixture(scope='session')
@@ -17,6 +21,21 @@ def matrix(tmp_path_factory: pytest.TempPathFactory) -> Matrix:
 @pytest.fixture(scope='session')
 def written(matrix: Matrix) -> MatrixReport:
     return write_matrix_report(config(), matrix.plans, matrix.report.runs, matrix.root)
+
+
+@pytest.fixture(scope='session')
+def left(matrix: Matrix, tmp_path_factory: pytest.TempPathFactory) -> MatrixOnDisk:
+    return left_by_a_command(matrix, tmp_path_factory.mktemp('left') / 'boxes')
+
+
+@pytest.fixture(scope='session')
+def runs(matrix: Matrix) -> list[Run]:
+    return joined(matrix.plans, matrix.report.runs)
+
+
+@pytest.fixture(scope='session')
+def truth(matrix: Matrix) -> GroundTruth:
+    return read_ground_truth(matrix.plans[0].shared_directory / GROUND_TRUTH_FOLDER)
 
 
 @pytest.fixture(scope='session')

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from support.world.matrix import Matrix
 
 from osmabench_ros.metrics.power import smallest_difference
 from osmabench_ros.metrics.statistics import jackknife_interval
@@ -14,14 +13,9 @@ from osmabench_ros.reports.content import PageContent, gather
 from osmabench_ros.reports.outcomes import OUTCOMES, object_shares
 from osmabench_ros.reports.palette import PointOutcome
 from osmabench_ros.reports.plots.change_plot import robustness_plot
-from osmabench_ros.reports.report_run import Run, joined
+from osmabench_ros.reports.report_run import Run
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.results.report_model import RunReport
-
-
-@pytest.fixture(scope='module')
-def runs(matrix: Matrix) -> list[Run]:
-    return joined(matrix.plans, matrix.report.runs)
 
 
 @pytest.fixture(scope='module')

@@ -5,7 +5,6 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import pytest
-from support.world.matrix import Matrix, left_by_a_command
 from typer.testing import CliRunner
 
 from osmabench_ros.cli.main import app
@@ -14,11 +13,6 @@ from osmabench_ros.reports.export import PaperTable, export_matrix, headline_pap
 from osmabench_ros.reports.plots.condition_plots import condition_plot
 from osmabench_ros.reports.report_run import Run
 from osmabench_ros.runs.matrix_on_disk import MatrixOnDisk
-
-
-@pytest.fixture(scope='module')
-def left(matrix: Matrix, tmp_path_factory: pytest.TempPathFactory) -> MatrixOnDisk:
-    return left_by_a_command(matrix, tmp_path_factory.mktemp('export') / 'boxes')
 
 
 @pytest.fixture(scope='module')

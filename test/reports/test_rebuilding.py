@@ -5,7 +5,6 @@ import shutil
 from pathlib import Path
 
 import pytest
-from support.world.matrix import Matrix, left_by_a_command
 
 from osmabench_ros.base.files import write_json
 from osmabench_ros.errors import ConfigError, RunError
@@ -15,11 +14,6 @@ from osmabench_ros.runs.results.report_model import Status
 from osmabench_ros.runs.results.results_folder import held
 
 FILES = ('report.json', 'report.csv', 'report.html')
-
-
-@pytest.fixture(scope='module')
-def left(matrix: Matrix, tmp_path_factory: pytest.TempPathFactory) -> MatrixOnDisk:
-    return left_by_a_command(matrix, tmp_path_factory.mktemp('left') / 'whole')
 
 
 @pytest.fixture

@@ -1,17 +1,10 @@
-import pytest
 from support.world import box_room
 from support.world.matrix import Matrix
 
 from osmabench_ros.reports.pictures.sample_frames import sample_frames, shown_instances, spread
-from osmabench_ros.runs.prepare.preparation import GROUND_TRUTH_FOLDER
-from osmabench_ros.sequences.ground_truth import GroundTruth, read_ground_truth
+from osmabench_ros.sequences.ground_truth import GroundTruth
 
 TABLE, CUP, SOFA = 6, 7, 8
-
-
-@pytest.fixture(scope='module')
-def truth(matrix: Matrix) -> GroundTruth:
-    return read_ground_truth(matrix.plans[0].shared_directory / GROUND_TRUTH_FOLDER)
 
 
 def test_a_camera_shows_what_lies_before_it(truth: GroundTruth):

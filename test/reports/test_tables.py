@@ -19,14 +19,9 @@ from osmabench_ros.reports.page.headline_table import (
     machine_rows,
     summary_table,
 )
-from osmabench_ros.reports.report_run import Run, joined
+from osmabench_ros.reports.report_run import Run
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.results.report_model import RunReport
-
-
-@pytest.fixture
-def runs(matrix: Matrix) -> list[Run]:
-    return joined(matrix.plans, matrix.report.runs)
 
 
 def with_values(run: Run, **values: float | None) -> Run:

@@ -12,19 +12,12 @@ from support.world.matrix import Matrix
 from osmabench_ros.reports.page.figure_tables import confusion_tables
 from osmabench_ros.reports.pictures.view_3d import LARGEST_CLOUD, thinned, three_js
 from osmabench_ros.reports.report_run import joined
-from osmabench_ros.runs.prepare.preparation import GROUND_TRUTH_FOLDER
-from osmabench_ros.sequences.ground_truth import GroundTruth, read_ground_truth
 
 
 @pytest.fixture(scope='module')
 def space(html: str) -> dict:
     start = html.index('id="space-data">') + len('id="space-data">')
     return json.loads(html[start : html.index('</script>', start)])
-
-
-@pytest.fixture(scope='module')
-def truth(matrix: Matrix) -> GroundTruth:
-    return read_ground_truth(matrix.plans[0].shared_directory / GROUND_TRUTH_FOLDER)
 
 
 def array(text: str, kind: str) -> np.ndarray:

@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 from support.world.maps import ground_truth, labelled_map
+from support.world.runs import matrix_config
 
 from osmabench_ros.base.files import write_json, write_text
 from osmabench_ros.base.owned_folder import claim_folder
 from osmabench_ros.base.strict import read_model
 from osmabench_ros.errors import RunError
 from osmabench_ros.maps.disk.storage import write_map
-from osmabench_ros.runs.config import SuiteConfig, parse_config
+from osmabench_ros.runs.config import SuiteConfig
 from osmabench_ros.runs.evaluate.evaluation import EvaluationInputs, evaluate_run
 from osmabench_ros.runs.finished_run import (
     FIGURES,
@@ -28,12 +29,6 @@ from osmabench_ros.runs.plan import RunPlan, plan_runs
 from osmabench_ros.runs.results.report_model import RunReport
 from osmabench_ros.sequences.ground_truth import write_ground_truth
 
-CONFIG = {
-    'name': 'small',
-    'scenes': [{'reference': 'apartment', 'seed': 3}],
-    'mappers': [{'name': 'oracle'}],
-    'suites': [{'name': 'map_geometry'}],
-}
 RUN = 'd.s.baseline.oracle.opengl.3'
 
 
@@ -64,7 +59,7 @@ CHANGES: dict[str, tuple[str, Callable[[Path], None], str]] = {
 @pytest.fixture
 def done(tmp_path: Path) -> RunPlan:
     """A run as the runner leaves it."""
-    config = parse_config(CONFIG, 'test')
+    config = matrix_config(scenes=[{'reference': 'apartment', 'seed': 3}])
     [plan] = plan_runs(config, {config.scenes[0]: SceneKey('d', 's', 3)}, tmp_path / 'small')
     claim_folder(plan.root)
     shared = plan.shared_directory
