@@ -1,6 +1,5 @@
-"""The bag player over DDS, heard in another process."""
+"""The bag player over DDS, in a process of its own."""
 
-import json
 import os
 import time
 from pathlib import Path
@@ -54,7 +53,7 @@ def in_bag(folder: Path, names: list[str]) -> list[list[Any]]:
 def played(
     domain: int, folder: Path, names: list[str], remap: str = '', **parameters: Any
 ) -> tuple[list[list[Any]], str, float]:
-    """Play a bag; return what another process heard, the player's output and the time it took."""
+    """Play a bag; return what was received, the player's output and the time it took."""
     # A busy machine takes its time to match a listener.
     settings = {'bag': str(folder), 'delay_s': 5.0, **parameters}
     arguments = node_arguments('bag_player_node', settings)
@@ -85,15 +84,16 @@ def test_latched_topics_reach_who_comes_late_and_the_clock_follows_the_stamps(
 ) -> None:
     latched = [f'/{topics.RUN_INFO}', f'/{topics.LABEL_INFO}']
     arguments = node_arguments('bag_player_node', {'bag': str(recorded), 'paused': True})
-    with process(ros_domain, *arguments) as player:
-        assert call(ros_domain, 'step_run', 3)['error_code'] == 0
+    with process(ros_domain, *arguments) as player, listening(ros_domain) as caller:
+        assert caller.call('bag_player', 'step_run', 3).error_code == 0
         with listening(ros_domain, *latched, '/clock') as late:
             for topic in latched:
                 late.wait(topic, 1)
-            state = call(ros_domain, 'step_run', 2)
-            assert (state['error_code'], state['state']) == (0, 1)
+            answer = late.call('bag_player', 'step_run', 2)
+            assert (answer.error_code, answer.state.state) == (0, 1)
             late.wait('/clock', 2)
-            assert call(ros_domain, 'pause_run', 0)['error_code'] == 1  # paused again by itself
+            # It has paused again by itself.
+            assert late.call('bag_player', 'pause_run').error_code == 1
             messages = late.end()
         code, _ = interrupt(player)
     assert code == 0  # an interrupted player owes no result
@@ -109,26 +109,17 @@ def test_a_paused_player_rests_and_goes_on(ros_domain: int, recorded: Path) -> N
     settings = {'bag': str(recorded), 'paused': True, 'delay_s': 0.0}
     with listening(ros_domain, pose) as listener:
         with process(ros_domain, *node_arguments('bag_player_node', settings)) as player:
-            assert call(ros_domain, 'step_run', 1)['error_code'] == 0
+            assert listener.call('bag_player', 'step_run', 1).error_code == 0
             listener.wait(pose, 1)
             watched, since_s = psutil.Process(player.pid), time.monotonic()
             before = watched.num_ctx_switches().voluntary
             time.sleep(2.0)  # what is measured; a busy machine makes it less
             woken = watched.num_ctx_switches().voluntary - before
             assert woken / (time.monotonic() - since_s) < 200
-            assert call(ros_domain, 'start_run', 0)['error_code'] == 0
+            assert listener.call('bag_player', 'start_run').error_code == 0
             listener.wait(pose, 20)
             assert player.wait(timeout=180) == 0
         assert len(listener.end()) == 20
-
-
-def call(domain: int, service: str, frames: int) -> dict[str, Any]:
-    words = [str(SUPPORT / 'call_run_service.py'), 'bag_player', service, str(frames)]
-    with process(domain, *words) as caller:
-        output, errors = caller.communicate(timeout=120)
-    assert caller.returncode == 0, errors
-    answer: dict[str, Any] = json.loads(output)
-    return answer
 
 
 @pytest.mark.full
@@ -214,7 +205,7 @@ def test_a_reset_goes_back_to_the_first_frame(ros_domain: int, recorded: Path) -
                 ('reset_run', 0, 3),
                 ('step_run', 2, 5),
             ):
-                assert call(ros_domain, service, frames)['error_code'] == 0
+                assert listener.call('bag_player', service, frames).error_code == 0
                 listener.wait(pose, heard)
             interrupt(player)
         poses = [item[1] for item in listener.end()]

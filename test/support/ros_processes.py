@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -16,8 +15,15 @@ from osmabench_ros.base.contract import FRAME_TOPICS
 from osmabench_ros.bringup.spec.isolation import isolated_environment
 from osmabench_ros.errors import SequenceError
 from osmabench_ros.sequences.bags.recording_report import read_report
-from support import SUPPORT, TESTS
-from support.waiting import wait_until
+from support import TESTS
+from support.waiting import Spinner, wait_until
+
+IMAGE, POSE = 'sensor_msgs/msg/Image', 'geometry_msgs/msg/PoseStamped'
+KINDS = {
+    '/run_info': 'osmabench_ros/msg/RunInfo',
+    '/label_info': 'osmabench_ros/msg/LabelInfo',
+    '/clock': 'rosgraph_msgs/msg/Clock',
+}
 
 
 @contextmanager
@@ -38,36 +44,79 @@ def process(domain: int, *command: str, **options: Any) -> Iterator[subprocess.P
         running.communicate()
 
 
-class Listener:
-    """What a process of its own hears of topics, serialised."""
+class Listener(Spinner):
+    """A node that keeps topic and bytes, in hexadecimal, of what it receives, and calls runs."""
 
-    def __init__(self, running: subprocess.Popen[str]) -> None:
-        self._running = running
-        assert self._told() == 'listening'
+    def __init__(self, context: Any, topics: tuple[str, ...]) -> None:
+        from rclpy.executors import SingleThreadedExecutor
+        from rclpy.node import Node
+
+        self.node = Node('listener', context=context)
+        self.executor = SingleThreadedExecutor(context=context)
+        self.executor.add_node(self.node)
+        self.heard: list[list[str]] = []
+        for topic in topics:
+            self._subscribe(topic)
+
+    def _subscribe(self, topic: str) -> None:
+        from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile
+
+        from osmabench_ros.ros.messages.message_definitions import message_class
+
+        kind = KINDS.get(topic, IMAGE if 'image' in topic else POSE)
+        latched = kind.startswith('osmabench_ros')
+        policy = DurabilityPolicy.TRANSIENT_LOCAL if latched else DurabilityPolicy.VOLATILE
+        profile = QoSProfile(history=HistoryPolicy.KEEP_ALL, depth=1, durability=policy)
+        self.node.create_subscription(
+            message_class(kind),
+            topic,
+            lambda data: self.heard.append([topic, data.hex()]),
+            profile,
+            raw=True,
+        )
 
     def wait(self, topic: str, count: int) -> None:
-        """Wait until a topic has brought so many messages; fail if it does not."""
-        assert self._running.stdin is not None
-        print(topic, count, file=self._running.stdin, flush=True)
-        assert int(self._told()) >= count, topic
+        """Wait until a topic has brought so many messages."""
+        self.spin_until(lambda: sum(item[0] == topic for item in self.heard) >= count)
 
     def end(self) -> list[list[str]]:
-        """Return topic and bytes, in hexadecimal, of all that was heard, in order."""
-        output, errors = self._running.communicate('end\n', timeout=180)
-        assert self._running.returncode == 0, errors
-        heard: list[list[str]] = json.loads(output)
-        return heard
+        """Return all that was received, in order, once no more comes."""
+        count = -1
+        while count != len(self.heard):
+            count = len(self.heard)
+            self.spin_for(1.0)
+        return self.heard
 
-    def _told(self) -> str:
-        assert self._running.stdout is not None
-        return self._running.stdout.readline().strip()
+    def call(self, server: str, name: str, frames: int = 0) -> Any:
+        """Call a service of a run, and return its answer."""
+        from osmabench_ros.srv import ControlRun, StepRun
+
+        from osmabench_ros.ros.wire.matched_client import MatchedClient
+
+        kind = StepRun if name == 'step_run' else ControlRun
+        client = MatchedClient(self.node, kind, name, server)
+        self.spin_until(client.ready)
+        request = kind.Request(frames=frames) if kind is StepRun else kind.Request()
+        future = client.call(request)
+        self.spin_until(future.done)
+        client.close()
+        return future.result()
 
 
 @contextmanager
 def listening(domain: int, *topics: str) -> Iterator[Listener]:
-    """Yield a process that hears topics."""
-    with process(domain, str(SUPPORT / 'raw_listener.py'), *topics) as running:
-        yield Listener(running)
+    """Yield a node of this process that receives topics of a domain."""
+    import rclpy
+
+    context = rclpy.Context()
+    rclpy.init(context=context, domain_id=domain, args=[])
+    try:
+        listener = Listener(context, topics)
+        yield listener
+        listener.executor.shutdown()
+        listener.node.destroy_node()
+    finally:
+        context.try_shutdown()
 
 
 def wait_until_recorded(folder: Path, frames: int) -> None:
