@@ -10,13 +10,7 @@ import pytest
 import yaml
 
 from osmabench_ros.base.configuration import config_path
-from osmabench_ros.base.documents import (
-    parse_json,
-    parse_yaml,
-    read_json,
-    read_xml,
-    read_yaml,
-)
+from osmabench_ros.base.documents import parse_json, parse_yaml, read_json, read_xml, read_yaml
 from osmabench_ros.base.fence import VARIABLE
 from osmabench_ros.errors import ConfigError, LimitError
 

@@ -16,19 +16,10 @@ pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')
 
 from osmabench_ros.bringup.doctor import run_preflight
-from osmabench_ros.bringup.doctor.preflight import (
-    Finding,
-    Severity,
-    examine_scene_files,
-)
+from osmabench_ros.bringup.doctor.preflight import Finding, Severity, examine_scene_files
 from osmabench_ros.bringup.doctor.run_preflight import _disk, check_run, examine_run
 from osmabench_ros.bringup.spec import isolation
-from osmabench_ros.errors import (
-    ConfigError,
-    MissingDependencyError,
-    OsmabenchWarning,
-    RunError,
-)
+from osmabench_ros.errors import ConfigError, MissingDependencyError, OsmabenchWarning, RunError
 from osmabench_ros.runs.config import MatrixConfig, parse_config
 from osmabench_ros.scenes.loading import scene_path
 

@@ -21,11 +21,7 @@ pytest.importorskip('rclpy')
 
 from osmabench_ros.bringup.runner import side_by_side
 from osmabench_ros.bringup.runner.admission import Capacity
-from osmabench_ros.bringup.runner.side_by_side import (
-    WorkDone,
-    WorkOrder,
-    WorkWarning,
-)
+from osmabench_ros.bringup.runner.side_by_side import WorkDone, WorkOrder, WorkWarning
 
 GIB = 2**30
 

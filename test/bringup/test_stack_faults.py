@@ -13,10 +13,7 @@ pytest.importorskip('rclpy')
 
 from osmabench_ros.bringup.doctor.preflight import Finding, Severity
 from osmabench_ros.bringup.running_stack import stack_observation
-from osmabench_ros.bringup.running_stack.examination import (
-    StackNames,
-    examine_stack,
-)
+from osmabench_ros.bringup.running_stack.examination import StackNames, examine_stack
 from osmabench_ros.bringup.spec.isolation import private_domain
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / 'benchmarks'

@@ -5,14 +5,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from support.fault_runs import (
-    COMMAND,
-    mapper_says,
-    orphans,
-    run_directory,
-    start,
-    success,
-)
+from support.fault_runs import COMMAND, mapper_says, orphans, run_directory, start, success
 from support.users_files import fill, lost, snapshot
 from support.waiting import wait_until
 from support.world.runs import PreparedScenes, foreign, repeatable, small_config

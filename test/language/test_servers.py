@@ -8,11 +8,7 @@ import pytest
 from support.loopback_models import LoopbackModels, Misstep
 
 from osmabench_ros.errors import ConfigError, LanguageModelError
-from osmabench_ros.language.model import (
-    ImagePart,
-    ModelRequest,
-    Usage,
-)
+from osmabench_ros.language.model import ImagePart, ModelRequest, Usage
 from osmabench_ros.language.settings import language_model_names, make_language_model
 
 KEY = 'sk-secret-0123456789'

@@ -22,12 +22,7 @@ from rosbags.highlevel import AnyReader
 from std_msgs.msg import String
 from support import SUPPORT
 from support.frame_talker import FIRST_NS, STEP_NS, talker_frame
-from support.ros_processes import (
-    interrupt,
-    node_arguments,
-    process,
-    wait_until_recorded,
-)
+from support.ros_processes import interrupt, node_arguments, process, wait_until_recorded
 from support.waiting import wait_until
 
 from osmabench_ros.base import contract as topics

@@ -21,18 +21,13 @@ from rclpy.action import ActionClient
 from osmabench_ros.base import contract as topics
 from osmabench_ros.base.files import read_json
 from osmabench_ros.base.owned_folder import MARKER
-from osmabench_ros.errors import (
-    MetricError,
-)
+from osmabench_ros.errors import MetricError
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.nodes.evaluator_node import EvaluatorNode
 from osmabench_ros.ros.node.diagnostics import Level
 from osmabench_ros.ros.wire.qos import latched_profile
 from osmabench_ros.runs.evaluate import evaluation
-from osmabench_ros.suites.suite import (
-    SuiteContext,
-    make_suite,
-)
+from osmabench_ros.suites.suite import SuiteContext, make_suite
 
 Opening = Callable[..., 'Evaluation']
 DONE_S = 40.0

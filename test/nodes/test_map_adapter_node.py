@@ -22,10 +22,7 @@ from std_srvs.srv import Trigger
 from support.world.maps import LABELS, labelled_map
 
 from osmabench_ros.base import contract as topics
-from osmabench_ros.base.contract import (
-    TF_STATIC,
-    TF_TYPE,
-)
+from osmabench_ros.base.contract import TF_STATIC, TF_TYPE
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.point_files import write_ply
 from osmabench_ros.maps.disk.storage import unpack_map

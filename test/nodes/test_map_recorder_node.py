@@ -14,31 +14,18 @@ pytest.importorskip('rclpy')
 from geometry_msgs.msg import PoseStamped
 from lifecycle_msgs.msg import Transition
 from nodes.node_stage import Stage, on_stage
-from osmabench_ros.msg import (
-    FrameAck,
-    LabelInfo,
-    RecordedMap,
-    RunInfo,
-    SemanticMapChunk,
-)
+from osmabench_ros.msg import FrameAck, LabelInfo, RecordedMap, RunInfo, SemanticMapChunk
 from osmabench_ros.msg import SemanticMap as SemanticMapMessage
 from support.world.maps import LABELS, labelled_map
 
 from osmabench_ros.base import contract as topics
 from osmabench_ros.base.files import sha256_of
 from osmabench_ros.maps.disk import storage
-from osmabench_ros.maps.disk.storage import (
-    read_map,
-    snapshots_in,
-    write_map,
-)
+from osmabench_ros.maps.disk.storage import read_map, snapshots_in, write_map
 from osmabench_ros.nodes import map_recorder_node as recorder
 from osmabench_ros.nodes.map_recorder_node import MapRecorderNode
 from osmabench_ros.ros.messages.images import label_set_to_message
-from osmabench_ros.ros.messages.map_messages import (
-    graph_to_message,
-    map_to_messages,
-)
+from osmabench_ros.ros.messages.map_messages import graph_to_message, map_to_messages
 from osmabench_ros.ros.messages.poses import stamp_to_message
 from osmabench_ros.ros.node.diagnostics import Level
 from osmabench_ros.ros.wire.qos import frame_profile, latched_profile, lossless_profile

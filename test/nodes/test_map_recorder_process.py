@@ -17,12 +17,7 @@ from rclpy.node import Node
 from support.waiting import wait_until
 
 from osmabench_ros.bringup.spec.isolation import isolated_environment
-from osmabench_ros.maps.semantic_map import (
-    DenseMap,
-    MapHeader,
-    Provenance,
-    SemanticMap,
-)
+from osmabench_ros.maps.semantic_map import DenseMap, MapHeader, Provenance, SemanticMap
 from osmabench_ros.ros.messages.map_messages import MapPublisher
 
 NODE = 'osmabench_ros.nodes.map_recorder_node'

@@ -20,10 +20,7 @@ from osmabench_ros.base import contract as topics
 from osmabench_ros.errors import ContractError
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.nodes.map_recorder_node import FrameSampler
-from osmabench_ros.ros.messages.evaluation_messages import (
-    check_run_info,
-    path_from_uri,
-)
+from osmabench_ros.ros.messages.evaluation_messages import check_run_info, path_from_uri
 from osmabench_ros.ros.messages.images import (
     camera_info_message,
     image_to_message,

@@ -13,12 +13,7 @@ from osmabench_ros.errors import ContractError
 from osmabench_ros.geometry.boxes import AxisAlignedBox, OrientedBox
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.maps.disk.storage import unpack_map
-from osmabench_ros.maps.semantic_map import (
-    DenseMap,
-    MapHeader,
-    Provenance,
-    SemanticMap,
-)
+from osmabench_ros.maps.semantic_map import DenseMap, MapHeader, Provenance, SemanticMap
 from osmabench_ros.maps.topics.announced_map import MapAssembler, graph_from_message
 from osmabench_ros.ros.messages.map_messages import graph_to_message, map_to_messages
 from osmabench_ros.semantics.labels import LabelSet

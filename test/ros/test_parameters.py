@@ -9,10 +9,7 @@ pytest.importorskip('rclpy')
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
-from osmabench_ros.base.settings import (
-    Named,
-    setting,
-)
+from osmabench_ros.base.settings import Named, setting
 from osmabench_ros.base.strict import Strict
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.ros.node.parameters import declare

@@ -14,12 +14,7 @@ pytest.importorskip('rclpy')
 from geometry_msgs.msg import PoseStamped
 from nav_msgs.msg import Path as PathMessage
 from osmabench_ros.msg import EvaluationReport, RunInfo, RunState
-from rclpy.qos import (
-    DurabilityPolicy,
-    HistoryPolicy,
-    QoSProfile,
-    ReliabilityPolicy,
-)
+from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import CameraInfo, Image, PointCloud2
 from visualization_msgs.msg import MarkerArray
 

@@ -14,12 +14,7 @@ from support.world.scenes import room_scene
 from osmabench_ros.base.files import read_json, sha256_of, write_json
 from osmabench_ros.base.progress import silent
 from osmabench_ros.errors import ConfigError, RunError
-from osmabench_ros.runs.config import (
-    MatrixConfig,
-    SceneConfig,
-    SeedsConfig,
-    with_scene,
-)
+from osmabench_ros.runs.config import MatrixConfig, SceneConfig, SeedsConfig, with_scene
 from osmabench_ros.runs.identity import RunIdentity, SceneKey, Seeds
 from osmabench_ros.runs.inputs import input_digests
 from osmabench_ros.runs.plan import RunPlan, config_digest, plan_runs

@@ -16,12 +16,7 @@ from osmabench_ros.errors import ConfigError, SequenceError
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.sequences.bag_messages import make_codec
 from osmabench_ros.sequences.bag_reader import BagSequence
-from osmabench_ros.sequences.reading import (
-    TF,
-    SequenceReading,
-    matched,
-    reading_from_text,
-)
+from osmabench_ros.sequences.reading import TF, SequenceReading, matched, reading_from_text
 from osmabench_ros.sequences.recorded import open_sequence
 
 STORE = get_typestore(Stores.ROS2_HUMBLE)

@@ -10,14 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from support.world.runs import small_config
-from support.world.scenes import (
-    LABELS,
-    RAMP_RUN_M,
-    STOREY_M,
-    box_object,
-    ramp_house,
-    room_scene,
-)
+from support.world.scenes import LABELS, RAMP_RUN_M, STOREY_M, box_object, ramp_house, room_scene
 
 from osmabench_ros.errors import ConfigError, SimulationError
 from osmabench_ros.runs.config import MatrixConfig, parse_config

@@ -3,13 +3,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from maps.importers.method_files import (
-    CHAIR,
-    CLIP,
-    write_bbq,
-    write_cloud,
-    write_conceptgraphs,
-)
+from maps.importers.method_files import CHAIR, CLIP, write_bbq, write_cloud, write_conceptgraphs
 from support.libraries import Lazy, needs
 from support.world.maps import sample_map
 

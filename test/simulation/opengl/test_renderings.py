@@ -8,14 +8,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import ndimage
 from support.world.runs import small_config
-from support.world.scenes import (
-    CAMERA,
-    LABELS,
-    box_mesh,
-    box_object,
-    camera_at,
-    room_scene,
-)
+from support.world.scenes import CAMERA, LABELS, box_mesh, box_object, camera_at, room_scene
 
 from osmabench_ros.base.color import decoded, encoded
 from osmabench_ros.errors import ConfigError
