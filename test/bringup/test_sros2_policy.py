@@ -43,7 +43,6 @@ Rights = dict[str, set[str]]
 KINDS = ('publish', 'subscribe', 'reply', 'request')
 ACTION_SERVICES = ('send_goal', 'get_result', 'cancel_goal')
 ACTION_TOPICS = ('feedback', 'status')
-ACTION_PARTS = (*ACTION_SERVICES, *ACTION_TOPICS)
 
 OPTIONAL = (
     (frame_publisher.TF_AVAILABLE, {'/tf', '/tf_static'}),

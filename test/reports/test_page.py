@@ -41,12 +41,6 @@ def elements(html: str) -> list[tuple[str, dict[str, str | None]]]:
     return Elements(html).found
 
 
-@pytest.mark.full
-def test_equal_input_gives_equal_bytes(written: MatrixReport, matrix: Matrix, html: str):
-    page = write_page(written, matrix.plans, matrix.root)
-    assert page.read_text(encoding='utf-8') == html
-
-
 def test_bundled_mappers_are_said_to_be_at_home(matrix: Matrix, written: MatrixReport, html: str):
     [notice] = re.findall(r'<strong>Home advantage\.</strong>(.*?)</p>', html)
     assert 'oracle reads ground-truth images' in notice

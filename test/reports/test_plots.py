@@ -65,10 +65,6 @@ def test_colours_come_from_the_page(plots: list[str]):
         assert not re.findall(r'#[01][0-9a-f]{5}\b(?!")', plot)
 
 
-def test_equal_runs_give_equal_bytes(runs: list[Run], plots: list[str]):
-    assert all_plots(runs) == plots
-
-
 def test_names_are_text_even_if_they_look_like_markup_or_formulas(runs: list[Run]):
     identity = replace(runs[0].plan.identity, mapper=f'{HOSTILE} $x_{{1$')
     run = Run(replace(runs[0].plan, identity=identity), runs[0].report)

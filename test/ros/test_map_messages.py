@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -8,74 +9,40 @@ pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')
 
 from osmabench_ros.msg import SemanticMap as SemanticMapMessage
+from support.world.maps import sample_map
 
 from osmabench_ros.errors import ContractError
-from osmabench_ros.geometry.boxes import AxisAlignedBox, OrientedBox
-from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.maps.disk.storage import unpack_map
-from osmabench_ros.maps.semantic_map import DenseMap, MapHeader, Provenance, SemanticMap
 from osmabench_ros.maps.topics.announced_map import MapAssembler, graph_from_message
 from osmabench_ros.ros.messages.map_messages import graph_to_message, map_to_messages
-from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.semantics.scene_graph import (
-    NodeKind,
-    SceneEdge,
-    SceneGraph,
-    SceneNode,
-    ScoredLabel,
     graph_to_json,
 )
 
 
-def small_map(points: int = 4) -> SemanticMap:
-    box = AxisAlignedBox(np.zeros(3), np.ones(3))
-    graph = SceneGraph(
-        (
-            SceneNode(1, NodeKind.ROOM, (ScoredLabel('kitchen', 1.0),), box=box),
-            SceneNode(
-                2,
-                labels=(ScoredLabel('mug', 0.5, 1), ScoredLabel('cup')),
-                captions=('a red mug',),
-                attributes={'color': 'red', 'height_m': 0.125, 'open': True},
-                box=box,
-                oriented_box=OrientedBox(Pose.from_yaw(0.5), np.array([1.0, 2.0, 3.0])),
-                parent=1,
-                source_id='x7',
-                observations=3,
-            ),
-        ),
-        (SceneEdge(2, 1, 'part of', 'mug in kitchen', 0.75),),
-    )
-    rng = np.random.default_rng(0)
-    dense = DenseMap(
-        rng.normal(size=(points, 3)).astype(np.float32),
-        labels=np.ones(points, np.int32),
-        instances=np.full(points, 2, np.int32),
-    )
-    label_set = LabelSet.from_names('tiny', ['mug'])
-    return SemanticMap(MapHeader(Provenance('test')), graph, dense, label_set)
-
-
 def test_graphs_survive_the_message() -> None:
-    graph = small_map().graph
+    nodes = sample_map().graph.nodes
+    # The message has no features.
+    table = replace(nodes[0], feature_row=None, feature_space='')
+    graph = replace(sample_map().graph, nodes=(table, *nodes[1:]))
     again = graph_from_message(graph_to_message(graph), 't')
-    rotation = again.nodes[1].oriented_box.pose.rotation
-    np.testing.assert_allclose(rotation, graph.nodes[1].oriented_box.pose.rotation, atol=1e-12)
+    rotation = again.nodes[0].oriented_box.pose.rotation
+    np.testing.assert_allclose(rotation, graph.nodes[0].oriented_box.pose.rotation, atol=1e-12)
     sent, received = graph_to_json(graph), graph_to_json(again)
-    del sent['nodes'][1]['oriented_box'], received['nodes'][1]['oriented_box']
+    del sent['nodes'][0]['oriented_box'], received['nodes'][0]['oriented_box']
     assert received == sent
-    assert math.isnan(again.nodes[1].labels[1].score)
+    assert math.isnan(again.nodes[0].labels[1].score)
 
 
 def test_an_edge_to_nowhere_is_refused_with_the_topic() -> None:
-    message = graph_to_message(small_map().graph)
-    message.relations[0].target = 9
-    with pytest.raises(ContractError, match='"semantic_map".*node 9'):
+    message = graph_to_message(sample_map().graph)
+    message.relations[0].target = 99
+    with pytest.raises(ContractError, match='"semantic_map".*node 99'):
         graph_from_message(message, 'semantic_map')
 
 
 def test_a_large_map_travels_in_chunks_of_any_order() -> None:
-    sent = small_map(1_500_000)
+    sent = sample_map(1_500_000)
     announcement, chunks = map_to_messages(sent, 'mapper', is_final=True)
     assert len(chunks) > 1
     assembler = MapAssembler()
@@ -87,7 +54,7 @@ def test_a_large_map_travels_in_chunks_of_any_order() -> None:
 
 
 def test_a_damaged_chunk_is_noticed() -> None:
-    announcement, chunks = map_to_messages(small_map(), 'mapper', is_final=True)
+    announcement, chunks = map_to_messages(sample_map(), 'mapper', is_final=True)
     chunks[0].data[10] ^= 1
     assembler = MapAssembler()
     assembler.announce(announcement)
@@ -96,14 +63,14 @@ def test_a_damaged_chunk_is_noticed() -> None:
 
 
 def test_an_oversized_announcement_is_refused_before_anything_is_kept() -> None:
-    announcement, _ = map_to_messages(small_map(), 'mapper', is_final=True)
+    announcement, _ = map_to_messages(sample_map(), 'mapper', is_final=True)
     announcement.payload_size = 2**40
     with pytest.raises(ContractError, match='payload'):
         MapAssembler().announce(announcement)
 
 
 def test_an_announcement_beyond_the_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    announcement, _ = map_to_messages(small_map(), 'mapper', is_final=True)
+    announcement, _ = map_to_messages(sample_map(), 'mapper', is_final=True)
     free = SimpleNamespace(available=2 * announcement.payload_size - 1)
     monkeypatch.setattr('psutil.virtual_memory', lambda: free)
     with pytest.raises(ContractError, match='needs twice that in memory'):
@@ -111,7 +78,7 @@ def test_an_announcement_beyond_the_memory_is_refused(monkeypatch: pytest.Monkey
 
 
 def test_a_payload_of_another_size_is_noticed() -> None:
-    announcement, chunks = map_to_messages(small_map(), 'mapper', is_final=True)
+    announcement, chunks = map_to_messages(sample_map(), 'mapper', is_final=True)
     announcement.payload_size += 1
     assembler = MapAssembler()
     assembler.announce(announcement)
@@ -120,7 +87,7 @@ def test_a_payload_of_another_size_is_noticed() -> None:
 
 
 def test_chunks_never_announced_are_not_kept_for_ever() -> None:
-    _, chunks = map_to_messages(small_map(200_000), 'mapper', is_final=True)
+    _, chunks = map_to_messages(sample_map(200_000), 'mapper', is_final=True)
     assembler = MapAssembler(max_bytes=1000)
     with pytest.raises(ContractError, match='wait for their announcement'):
         assembler.add(chunks[0])
@@ -136,7 +103,7 @@ def test_chunks_never_announced_are_not_kept_for_ever() -> None:
     ],
 )
 def test_a_chunk_out_of_bounds_is_refused(change: dict[str, object], words: str) -> None:
-    _, [chunk] = map_to_messages(small_map(), 'mapper', is_final=True)
+    _, [chunk] = map_to_messages(sample_map(), 'mapper', is_final=True)
     for name, value in change.items():
         setattr(chunk, name, value)
     with pytest.raises(ContractError, match=words) as reported:
@@ -145,14 +112,14 @@ def test_a_chunk_out_of_bounds_is_refused(change: dict[str, object], words: str)
 
 
 def test_an_announcement_of_endless_chunks_is_refused() -> None:
-    announcement, _ = map_to_messages(small_map(), 'mapper', is_final=True)
+    announcement, _ = map_to_messages(sample_map(), 'mapper', is_final=True)
     announcement.chunk_count = 2**32 - 1
     with pytest.raises(ContractError, match='4294967295 are announced'):
         MapAssembler().announce(announcement)
 
 
 def test_a_chunk_that_comes_again_is_held_once() -> None:
-    announcement, [chunk] = map_to_messages(small_map(), 'mapper', is_final=True)
+    announcement, [chunk] = map_to_messages(sample_map(), 'mapper', is_final=True)
     assembler = MapAssembler(max_bytes=len(chunk.data))
     for _ in range(10):
         assert assembler.add(chunk) is None
@@ -160,7 +127,7 @@ def test_a_chunk_that_comes_again_is_held_once() -> None:
 
 
 def test_many_small_chunks_never_announced_are_refused() -> None:
-    _, [chunk] = map_to_messages(small_map(), 'mapper', is_final=True)
+    _, [chunk] = map_to_messages(sample_map(), 'mapper', is_final=True)
     chunk.data, chunk.count = b'x', 16_384
     assembler = MapAssembler()
     for number in range(32_768):
@@ -172,11 +139,11 @@ def test_many_small_chunks_never_announced_are_refused() -> None:
 
 
 def test_a_scene_graph_alone_is_complete_at_once() -> None:
-    announcement, chunks = map_to_messages(small_map(), 'mapper', is_final=False)
+    announcement, chunks = map_to_messages(sample_map(), 'mapper', is_final=False)
     assembler = MapAssembler()
     assert assembler.announce(announcement) is None
     assert assembler.missing_chunks == len(chunks)
-    alone, _ = map_to_messages(small_map(), 'mapper', is_final=True)
+    alone, _ = map_to_messages(sample_map(), 'mapper', is_final=True)
     alone.payload_size, alone.chunk_count, alone.digest, alone.payload_format = 0, 0, '', ''
     assert assembler.announce(alone) == (alone, b'')
     assert assembler.missing_chunks == 0
@@ -184,7 +151,7 @@ def test_a_scene_graph_alone_is_complete_at_once() -> None:
 
 @pytest.mark.parametrize('field', ['payload_size', 'chunk_count', 'digest'])
 def test_half_an_announcement_is_none(field: str) -> None:
-    whole, _ = map_to_messages(small_map(), 'mapper', is_final=True)
+    whole, _ = map_to_messages(sample_map(), 'mapper', is_final=True)
     half = SemanticMapMessage(participant='mapper', payload_format=whole.payload_format)
     setattr(half, field, getattr(whole, field))
     with pytest.raises(ContractError, match='from mapper'):
@@ -192,10 +159,10 @@ def test_half_an_announcement_is_none(field: str) -> None:
 
 
 def test_chunks_of_maps_that_do_not_matter_take_no_room() -> None:
-    announcement, chunks = map_to_messages(small_map(), 'mapper', is_final=True)
+    announcement, chunks = map_to_messages(sample_map(), 'mapper', is_final=True)
     assembler = MapAssembler(max_bytes=announcement.payload_size)
-    for points in range(5, 15):
-        other, foreign = map_to_messages(small_map(points), 'other', is_final=True)
+    for points in range(7, 17):
+        other, foreign = map_to_messages(sample_map(points), 'other', is_final=True)
         assembler.add(foreign[0])
         assembler.ignore(other.digest)
         assert assembler.add(foreign[0]) is None

@@ -1,11 +1,11 @@
 import json
 import sys
-import textwrap
 
 import numpy as np
 import pytest
 import trimesh
 from PIL import Image
+from support import TESTS
 
 from osmabench_ros.errors import (
     ConfigError,
@@ -367,44 +367,15 @@ def test_models_that_are_broken(tmp_path):
         load_gazebo_world(tmp_path / 'none.world')
 
 
-COLLADA = textwrap.dedent(
-    """\
-    <?xml version="1.0"?>
-    <COLLADA xmlns="http://www.collada.org/2005/11/COLLADASchema" version="1.4.1">
-    <asset><unit name="centimeter" meter="0.01"/><up_axis>{up}_UP</up_axis></asset>
-    <library_images><image id="i"><init_from>../materials/textures/p.png</init_from></image>
-    </library_images>
-    <library_effects><effect id="e"><profile_COMMON>
-    <newparam sid="s"><surface type="2D"><init_from>i</init_from></surface></newparam>
-    <newparam sid="t"><sampler2D><source>s</source></sampler2D></newparam>
-    <technique sid="c"><lambert><diffuse><texture texture="t" texcoord="UV"/></diffuse></lambert>
-    </technique></profile_COMMON></effect></library_effects>
-    <library_materials><material id="m"><instance_effect url="#e"/></material></library_materials>
-    <library_geometries><geometry id="g"><mesh>
-    <source id="p"><float_array id="pa" count="9">0 0 0 100 0 0 0 200 0</float_array>
-    <technique_common><accessor source="#pa" count="3" stride="3"><param name="X" type="float"/>
-    <param name="Y" type="float"/><param name="Z" type="float"/></accessor></technique_common>
-    </source>
-    <source id="u"><float_array id="ua" count="6">0 0 1 0 0 1</float_array>
-    <technique_common><accessor source="#ua" count="3" stride="2"><param name="S" type="float"/>
-    <param name="T" type="float"/></accessor></technique_common></source>
-    <vertices id="v"><input semantic="POSITION" source="#p"/></vertices>
-    <triangles count="1" material="m"><input semantic="VERTEX" source="#v" offset="0"/>
-    <input semantic="TEXCOORD" source="#u" offset="1" set="0"/><p>0 0 1 1 2 2</p></triangles>
-    </mesh></geometry></library_geometries>
-    <library_visual_scenes><visual_scene id="w"><node><instance_geometry url="#g">
-    <bind_material><technique_common><instance_material symbol="m" target="#m"/>
-    </technique_common></bind_material></instance_geometry></node></visual_scene>
-    </library_visual_scenes><scene><instance_visual_scene url="#w"/></scene></COLLADA>
-    """
-)
+COLLADA = (TESTS / 'data' / 'meshes' / 'triangle.dae').read_text()
+"""A textured triangle in centimetres, its z up."""
 
 
 @pytest.mark.parametrize(('up', 'size'), [('Z', (1, 2, 0)), ('Y', (1, 0, 2)), ('X', (2, 0, 1))])
 def test_collada_units_axes_and_texture(tmp_path, up, size):
     pytest.importorskip('collada', reason='Collada files need pycollada')
     folder = write_model(tmp_path, 'm', shape('<mesh><uri>model://m/meshes/t.DAE</uri></mesh>'))
-    (folder / 'meshes' / 't.DAE').write_text(COLLADA.format(up=up))
+    (folder / 'meshes' / 't.DAE').write_text(COLLADA.replace('Z_UP', f'{up}_UP'))
     (folder / 'materials' / 'textures').mkdir(parents=True)
     Image.new('RGB', (2, 2), (40, 50, 60)).save(folder / 'materials' / 'textures' / 'p.png')
     include = '<include><uri>model://m</uri></include>'
@@ -423,7 +394,7 @@ def test_collada_units_axes_and_texture(tmp_path, up, size):
 def test_collada_without_its_library(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, 'collada', None)
     folder = write_model(tmp_path, 'm', shape('<mesh><uri>model://m/meshes/t.dae</uri></mesh>'))
-    (folder / 'meshes' / 't.dae').write_text(COLLADA.format(up='Z'))
+    (folder / 'meshes' / 't.dae').write_text(COLLADA)
     with pytest.raises(MissingDependencyError, match='need pycollada'):
         load(tmp_path, '<include><uri>model://m</uri></include>')
 
@@ -672,7 +643,7 @@ def test_textures_are_found_anywhere_below_a_named_folder(tmp_path):
         'm',
         shape('<mesh><uri>model://m/meshes/t.dae</uri></mesh>') + shape(BOX, material=albedo),
     )
-    (folder / 'meshes' / 't.dae').write_text(COLLADA.format(up='Z'))
+    (folder / 'meshes' / 't.dae').write_text(COLLADA)
     pictures = tmp_path / 'pictures' / 'deep' / 'down'
     pictures.mkdir(parents=True)
     Image.new('RGB', (2, 2), (40, 50, 60)).save(pictures / 'P.png')

@@ -83,10 +83,6 @@ def test_a_map_without_a_part_has_the_same_figures_some_not_applicable(
             assert record.higher_is_better == full[key].higher_is_better, key
 
 
-# Shares of the truth that an empty map found none of are zeros that it has earned.
-EARNED = frozenset({'coverage', 'recall', 'f_score', 'hallucinated_volume_m3'})
-
-
 @pytest.mark.parametrize('suite', SUITES)
 @pytest.mark.parametrize('lacking', ['points', 'everything'])
 def test_what_is_not_there_is_never_zero(

@@ -79,20 +79,29 @@ def osmabench(*words):
     return result
 
 
+def judged(run, count, *options):
+    """Go through all stages but the report by rule; return the last result."""
+    osmabench('vqa', 'generate', run, '--count', count, *options)
+    osmabench('vqa', 'answer', run)
+    return osmabench('vqa', 'judge', run)
+
+
+def scores_of(run):
+    return json.loads((run / 'vqa' / 'scores.json').read_text())['metrics']
+
+
 def test_every_stage_runs_alone_and_offline(run_directory):
-    osmabench('vqa', 'generate', run_directory, '--count', 60, '--seed', 3)
-    osmabench('vqa', 'answer', run_directory)
-    result = osmabench('vqa', 'judge', run_directory)
+    result = judged(run_directory, 60, '--seed', 3)
     assert '60 of 60 answers are right' in result.output
     result = osmabench('vqa', 'report', run_directory)
     assert 'Existence-Negative' in result.output
     assert 'answering by rule\njudging by deterministic\n' in result.output
-    scores = json.loads((run_directory / 'vqa' / 'scores.json').read_text())['metrics']
+    scores = scores_of(run_directory)
     overall = {r['metric']: r['value'] for r in scores if not r['class_name']}
     assert overall['accuracy'] == overall['ceiling_ground_truth'] == 1.0
     assert overall['baseline_always_no'] < 0.5
     osmabench('vqa', 'report', run_directory, '--compat')
-    scores = json.loads((run_directory / 'vqa' / 'scores.json').read_text())['metrics']
+    scores = scores_of(run_directory)
     functional = [r for r in scores if r['class_name'] == 'Relations-Functional']
     assert functional
     assert not any(r['applicable'] for r in functional)
@@ -103,12 +112,10 @@ def test_several_runs_are_compared_over_what_all_their_maps_can_serve(run_direct
     bare = run_directory.with_name(run_directory.name.replace('oracle', 'bare'))
     write_map(replace(related, graph=SceneGraph(GRAPH.nodes)), bare / 'map')
     for run in (run_directory, bare):
-        for stage in (['generate', run, '--count', 60, '--seed', 3], ['answer', run]):
-            osmabench('vqa', *stage)
-        osmabench('vqa', 'judge', run)
+        judged(run, 60, '--seed', 3)
     alone = osmabench('vqa', 'report', bare).output
     assert 'accuracy_of_common' not in alone
-    scores = json.loads((bare / 'vqa' / 'scores.json').read_text())['metrics']
+    scores = scores_of(bare)
     overall = {r['metric']: r for r in scores if not r['class_name']}
     own, macro = overall['accuracy'], overall['accuracy_macro']
     assert f'accuracy_macro: {100 * macro["value"]:.1f} of {macro["n"]}' in alone
@@ -163,16 +170,14 @@ def test_the_commands_find_what_the_suite_of_the_run_found(run_directory, tmp_pa
     for name in ('answers.jsonl', 'verdicts.jsonl'):
         ours, theirs = (root / 'vqa' / name for root in (run_directory, inputs.output_directory))
         assert ours.read_bytes() == theirs.read_bytes()
-    scores = json.loads((run_directory / 'vqa' / 'scores.json').read_text())['metrics']
+    scores = scores_of(run_directory)
     assert scores == of_suite
     values = {item['metric']: item['value'] for item in scores if not item['class_name']}
     assert 0.5 < values['accuracy'] < values['ceiling_ground_truth'] == 1.0
 
 
 def test_what_the_judge_failed_on_leaves_the_denominator_in_compat_only(run_directory):
-    osmabench('vqa', 'generate', run_directory, '--count', 40)
-    osmabench('vqa', 'answer', run_directory)
-    osmabench('vqa', 'judge', run_directory)
+    judged(run_directory, 40)
     path = run_directory / 'vqa' / 'verdicts.jsonl'
     verdicts = read_records(path, Verdict)
     lost = [replace(v, correct=False, judged=False) for v in verdicts[:3]]
@@ -180,7 +185,7 @@ def test_what_the_judge_failed_on_leaves_the_denominator_in_compat_only(run_dire
 
     def overall(*options):
         osmabench('vqa', 'report', run_directory, *options)
-        scores = json.loads((run_directory / 'vqa' / 'scores.json').read_text())['metrics']
+        scores = scores_of(run_directory)
         (row,) = [r for r in scores if r['metric'] == 'accuracy' and not r['class_name']]
         return row['value'], row['n']
 
@@ -295,9 +300,7 @@ def test_a_server_that_fails_leaves_no_score_and_the_same_command_asks_the_rest(
 
     with LoopbackModels(reply=scripted_model.reply) as server:
         cache = tmp_path / 'cache'
-        osmabench('vqa', 'generate', run_directory, '--count', 45)
-        for verb in ('answer', 'judge'):
-            osmabench('vqa', verb, run_directory)
+        judged(run_directory, 45)
         osmabench('vqa', 'report', run_directory)
         asked, _ = stages('answer', '--answerer', 'openai:m')
         assert asked == 3, 'of five batches two were answered'
@@ -448,9 +451,7 @@ def test_a_map_is_described_with_the_scene_and_condition_of_its_run(run_director
 
 
 def test_saved_answers_of_a_run_are_scored_as_the_run_was(run_directory):
-    osmabench('vqa', 'generate', run_directory, '--count', 40)
-    osmabench('vqa', 'answer', run_directory)
-    osmabench('vqa', 'judge', run_directory)
+    judged(run_directory, 40)
     verdicts = run_directory / 'vqa' / 'verdicts.jsonl'
     verdicts.write_text(verdicts.read_text().replace('"correct":true', '"correct":false', 10))
     scored = stages.report(RunFolder(run_directory), questioned_map(RunFolder(run_directory)))

@@ -122,19 +122,6 @@ def test_a_negative_light_takes_light_away_down_to_black(make: Maker) -> None:
     assert means[2] == 0
 
 
-def test_a_spot_lights_its_cone_alone(make: Maker) -> None:
-    simulator = make(facing_wall())
-    spot = Light(
-        'spot', LightKind.SPOT, direction=(1.0, 0.0, 0.0), intensity=9.0, spot_half_angle_rad=0.3
-    )
-    simulator.set_lighting(Lighting((spot,)))
-    color = simulator.render(camera_at(0, 0, 0)).color[..., 0]
-    rays = CAMERA.rays()
-    angle = np.arctan(np.linalg.norm(rays[..., :2], axis=-1))
-    assert (color[angle > 0.3] == 0).all()
-    assert (color[angle < 0.22] > 100).all()
-
-
 def test_a_directional_light_is_as_bright_everywhere_and_casts_shadows(make: Maker) -> None:
     scene = room_scene(lights=())
     simulator = make(scene)
