@@ -1,5 +1,7 @@
 """Runs small enough to be run many times, and scenes prepared for them once for all tests."""
 
+from __future__ import annotations
+
 import fcntl
 import json
 import shutil
