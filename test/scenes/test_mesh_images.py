@@ -149,21 +149,6 @@ def test_import_of_a_scene_folder(tmp_path: Path) -> None:
     assert not (tmp_path / 'out').exists()
 
 
-def test_import_of_a_gazebo_world(tmp_path: Path) -> None:
-    write_glb(tmp_path / 'crate.glb', b'no image', name='planks')
-    (tmp_path / 'w.sdf').write_text(
-        '<sdf version="1.9"><world name="w"><model name="crate"><link name="l"><visual name="v">'
-        '<geometry><mesh><uri>crate.glb</uri></mesh></geometry></visual></link></model></world>'
-        '</sdf>'
-    )
-    result = CliRunner().invoke(
-        app, ['scene', 'import', str(tmp_path / 'w.sdf'), '--out', str(tmp_path / 'out')]
-    )
-    assert isinstance(result.exception, SceneError)
-    text = str(result.exception)
-    assert 'crate.glb: texture "planks" cannot be decoded: it is not an image' in text
-
-
 def test_whole_images_of_a_box_are_accepted(tmp_path: Path) -> None:
     box = trimesh.creation.box()
     box.export(tmp_path / 'plain.glb')
