@@ -10,6 +10,7 @@ import psutil
 import pytest
 import yaml
 from support.ros2_launch import finished, ros2_launch, wait_for
+from support.waiting import wait_until
 
 pytest.importorskip(
     'launch_ros', reason='launch_ros is not installed; source a ROS 2 installation'
@@ -44,10 +45,13 @@ def test_ctrl_c_while_the_scene_is_prepared_starts_no_node(
         'full_run.launch.py', f'out:={tmp_path}', *SMALL, domain=ros_domain, logs=tmp_path
     )
     wait_for(process, 'casting rays')
+
     # Again and again, so that one comes while Python ends.
-    while process.poll() is None:
+    def interrupt() -> None:
         os.killpg(process.pid, signal.SIGINT)
         time.sleep(0.02)
+
+    wait_until(lambda: process.poll() is not None, 60.0, step=interrupt)
     text = finished(process, 60.0)
     assert process.returncode == 1, text
     assert INTERRUPTED in text

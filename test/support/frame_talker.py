@@ -24,6 +24,7 @@ from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.nodes.simulator_bridge.frame_publisher import FramePublisher
 from osmabench_ros.ros.messages.poses import stamp_to_message
 from osmabench_ros.ros.wire.qos import latched_profile
+from support.waiting import wait_until
 
 FIRST_NS = 1_000_000_000
 STEP_NS = 40_000_000
@@ -89,8 +90,7 @@ def main() -> None:
     talker = Talker()
     # Drawing frames is no part of the load; a few serve for all.
     drawn = [talker_frame(index, width, height) for index in range(min(count, 10))]
-    while talker.heard_by() < int(sys.argv[5]):
-        time.sleep(0.05)
+    wait_until(lambda: talker.heard_by() >= int(sys.argv[5]))
     time.sleep(0.5)
     start_s = time.monotonic()
     for index in range(count):
