@@ -8,31 +8,22 @@ import pytest
 from support import scripted_model
 from support.loopback_models import LoopbackModels
 from support.world import box_room
-from support.world.matrix import SCENE_KEY, Matrix, config
+from support.world.matrix import SCENE_KEY, Matrix, config, inputs_of
 
 from osmabench_ros.base.progress import silent
 from osmabench_ros.mappers.mapper import make_mapper
 from osmabench_ros.maps.disk.storage import read_map, write_map
 from osmabench_ros.reports.matrix import write_matrix_report
 from osmabench_ros.runs.config import SuiteConfig
-from osmabench_ros.runs.evaluate.evaluation import EvaluationInputs
 from osmabench_ros.runs.evaluate.over_time import GROWTH, ReportOverTime, score_over_time
 from osmabench_ros.runs.plan import RunPlan, plan_runs
-from osmabench_ros.runs.prepare.preparation import GROUND_TRUTH_FOLDER, QUESTIONS_FILE
+from osmabench_ros.runs.prepare.preparation import GROUND_TRUTH_FOLDER
 from osmabench_ros.sequences.ground_truth import read_ground_truth
 
 
 def scored(plan: RunPlan) -> ReportOverTime:
-    inputs = EvaluationInputs(
-        plan.identity,
-        plan.map_directory,
-        plan.shared_directory / GROUND_TRUTH_FOLDER,
-        plan.directory,
-        plan.shared_directory / QUESTIONS_FILE,
-        device='cpu',
-    )
     return score_over_time(
-        inputs,
+        inputs_of(plan),
         list(plan.config.suites),
         plan.snapshots_directory,
         silent,

@@ -10,7 +10,7 @@ from support.world.matrix import Matrix
 
 from osmabench_ros.errors import RunError
 from osmabench_ros.reports.pacing import pacing_view
-from osmabench_ros.reports.report_run import joined
+from osmabench_ros.reports.report_run import Run, joined
 from osmabench_ros.reports.terminal import print_report
 from osmabench_ros.runs.results.report_model import MatrixReport, RunReport, Status
 
@@ -31,8 +31,7 @@ def test_realtime_runs_tell_every_node_and_lockstep_runs_that_nothing_is_lost(ht
     assert '<a href="#time">' in html
 
 
-def test_a_frame_that_lockstep_lost_is_not_passed_over(matrix: Matrix) -> None:
-    runs = joined(matrix.plans, matrix.report.runs)
+def test_a_frame_that_lockstep_lost_is_not_passed_over(runs: list[Run]) -> None:
     view = pacing_view(runs)
     assert (view.lockstep_runs, view.lockstep_frames, view.lockstep_lost) == (2, 24, 0)
     assert len(view.nodes) == 4

@@ -23,14 +23,12 @@ def test_runs_follow_the_plans_whatever_the_order_of_the_reports(matrix: Matrix)
     assert joined(matrix.plans, matrix.report.runs[:2])[-1].mapper == 'noisy_oracle'
 
 
-def test_the_first_condition_is_the_baseline_where_none_is_called_so(matrix: Matrix):
-    runs = joined(matrix.plans, matrix.report.runs)
+def test_the_first_condition_is_the_baseline_where_none_is_called_so(runs: list[Run]):
     assert baseline_condition(runs) == 'baseline'
     assert baseline_condition(runs[3:]) == 'camera'
 
 
-def test_a_single_run_keeps_its_interval_and_several_are_averaged(matrix: Matrix):
-    runs = joined(matrix.plans, matrix.report.runs)
+def test_a_single_run_keeps_its_interval_and_several_are_averaged(runs: list[Run]):
     one = estimate(runs, 'oracle', 'baseline', VQA)
     assert one.low < one.value < one.high
     two = estimate([runs[0], moved(runs[0], 'hall')], 'oracle', 'baseline', VQA)
@@ -64,7 +62,6 @@ def test_paths_and_repetitions_count_within_their_scene(matrix: Matrix):
     assert estimate(runs, 'broken', 'baseline', VQA) is None
 
 
-def test_columns_without_any_record_are_left_out(matrix: Matrix):
-    runs = joined(matrix.plans, matrix.report.runs)
+def test_columns_without_any_record_are_left_out(runs: list[Run]):
     assert MACC in computed_headlines(runs)
     assert computed_headlines([run for run in runs if run.failed]) == []

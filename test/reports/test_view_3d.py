@@ -7,11 +7,10 @@ import zlib
 import numpy as np
 import pytest
 from scipy.spatial import cKDTree
-from support.world.matrix import Matrix
 
 from osmabench_ros.reports.page.figure_tables import confusion_tables
 from osmabench_ros.reports.pictures.view_3d import LARGEST_CLOUD, thinned, three_js
-from osmabench_ros.reports.report_run import joined
+from osmabench_ros.reports.report_run import Run
 
 
 @pytest.fixture(scope='module')
@@ -71,8 +70,7 @@ def test_the_library_is_whole_and_without_the_viewer():
     assert '</script' not in text
 
 
-def test_rows_of_the_confusion_table_are_shares_of_the_class(matrix: Matrix, truth):
-    runs = joined(matrix.plans, matrix.report.runs)
+def test_rows_of_the_confusion_table_are_shares_of_the_class(runs: list[Run], truth):
     tables = confusion_tables(runs, {runs[0].scene: truth.label_set})
     assert [item.title for item in tables] == ['oracle · baseline', 'noisy_oracle · baseline']
     for table in tables:

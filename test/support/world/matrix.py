@@ -17,7 +17,7 @@ from osmabench_ros.maps.disk.storage import write_map
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.metrics.message_timing import Staleness
 from osmabench_ros.reports.matrix import write_matrix_report
-from osmabench_ros.runs.config import MatrixConfig, parse_config
+from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.runs.evaluate.evaluation import EvaluationInputs, evaluate_run, versions
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.matrix_on_disk import FAILURE, MatrixOnDisk, note_runs
@@ -33,6 +33,7 @@ from osmabench_ros.simulation.robot_path import RobotPath
 from osmabench_ros.vqa.question_files import read_records, write_records
 from osmabench_ros.vqa.questions import Answer, AnswerType, Evidence, Question
 from support.world import box_room
+from support.world.runs import matrix_config
 
 HOSTILE = '</script><img src=x onerror="window.hacked=true"><b id="injected">'
 """Text that would run, were it taken for markup anywhere."""
@@ -53,29 +54,21 @@ class Matrix:
 def config() -> MatrixConfig:
     """Return the configuration: two lights, a perfect and a flawed mapper and one that dies."""
     voxels = {'voxel_m': 0.05}
-    return parse_config(
-        {
-            'name': 'boxes',
-            'scenes': [{'reference': 'boxes'}],
-            'conditions': ['baseline', 'camera'],
-            'mappers': [
-                {'name': 'oracle', 'options': voxels},
-                {'name': 'noisy_oracle', 'options': {**voxels, 'frame_label_confusion': 0.6}},
-                {'name': 'broken', 'command': ['false']},
-            ],
-            'suites': [{'name': 'osma_segmentation'}, {'name': 'exact_questions'}],
-            'requirements': [
-                {
-                    'suite': 'osma_segmentation',
-                    'mode': 'strict',
-                    'metric': 'macc',
-                    'mapper': 'oracle',
-                    'at_least': 0.5,
-                },
-                {'suite': 'osma_segmentation', 'metric': 'speed', 'at_least': 1.0},
-            ],
-        },
-        'test',
+    macc = {'suite': 'osma_segmentation', 'metric': 'macc'}
+    return matrix_config(
+        name='boxes',
+        scenes=[{'reference': 'boxes'}],
+        conditions=['baseline', 'camera'],
+        mappers=[
+            {'name': 'oracle', 'options': voxels},
+            {'name': 'noisy_oracle', 'options': {**voxels, 'frame_label_confusion': 0.6}},
+            {'name': 'broken', 'command': ['false']},
+        ],
+        suites=[{'name': 'osma_segmentation'}, {'name': 'exact_questions'}],
+        requirements=[
+            {**macc, 'mode': 'strict', 'mapper': 'oracle', 'at_least': 0.5},
+            {**macc, 'metric': 'speed', 'at_least': 1.0},
+        ],
     )
 
 
@@ -156,17 +149,22 @@ def _run(plan: RunPlan, frames, truth: GroundTruth) -> RunReport:
         picture = Image.fromarray(frames[index].color)
         picture.save(plan.directory / 'frames' / f'{index:06d}.png')
     write_json(plan.directory / TIMINGS, timings_of(plan.identity, measurements(plan)))
-    inputs = EvaluationInputs(
-        plan.identity,
-        plan.map_directory,
-        plan.shared_directory / GROUND_TRUTH_FOLDER,
-        plan.directory,
-        plan.shared_directory / QUESTIONS_FILE,
-        device='cpu',
-    )
-    report = evaluate_run(inputs, list(plan.config.suites), plan.config.requirements)
-    _make_answers_hostile(plan.directory / 'vqa' / 'answers.jsonl')
+    suites = list(plan.config.suites)
+    report = evaluate_run(inputs_of(plan), suites, plan.config.requirements)
+    path = plan.directory / 'vqa' / 'answers.jsonl'
+    answers = read_records(path, Answer)
+    last = Answer(answers[-1].question_id, HOSTILE, 'test', (999,), HOSTILE)
+    write_records(path, [*answers[:-1], last])
     return report
+
+
+def inputs_of(plan: RunPlan) -> EvaluationInputs:
+    """Return what a run of the matrix is evaluated with."""
+    shared = plan.shared_directory
+    truth, questions = shared / GROUND_TRUTH_FOLDER, shared / QUESTIONS_FILE
+    return EvaluationInputs(
+        plan.identity, plan.map_directory, truth, plan.directory, questions, device='cpu'
+    )
 
 
 def measurements(plan: RunPlan) -> Measurements:
@@ -192,12 +190,6 @@ def _with_hostile_node(semantic_map: SemanticMap) -> SemanticMap:
     node = SceneNode(999, captions=(HOSTILE,), box=AxisAlignedBox([0, 0, 0], [1, 1, 1]))
     graph = semantic_map.graph
     return replace(semantic_map, graph=SceneGraph((*graph.nodes, node), graph.edges))
-
-
-def _make_answers_hostile(path: Path) -> None:
-    answers = read_records(path, Answer)
-    last = Answer(answers[-1].question_id, HOSTILE, 'test', (999,), HOSTILE)
-    write_records(path, [*answers[:-1], last])
 
 
 def left_by_a_command(
