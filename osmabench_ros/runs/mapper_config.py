@@ -41,7 +41,10 @@ class RecordingConfig(RecordedTopics):
     enabled: bool = False
     """Whether a bag is recorded."""
     split_size_mb: float = setting(0.0, 'Begin a new file at this size; 0 never.', 0)
-    split_duration_s: float = setting(0.0, 'Begin a new file after this time; 0 never.', 0)
+
+
+STEPS_PER_OCTAVE = 2
+"""How fine the search is: speeds per doubling."""
 
 
 class SweepConfig(Strict):
@@ -51,7 +54,6 @@ class SweepConfig(Strict):
     """Speed factors to try; () for a search."""
     lowest: float = setting(0.25, 'Slowest speed of the search.', 0.001, 1000)
     highest: float = setting(16.0, 'Fastest speed of the search.', 0.001, 1000)
-    steps_per_octave: int = setting(2, 'How fine the search is: speeds per doubling.', 1, 24)
     max_loss: float = Field(
         0.05, ge=0.0, lt=1.0, description='Share of frames that may be lost, e.g. 0.05.'
     )
@@ -73,10 +75,8 @@ class SweepConfig(Strict):
     def grid(self) -> tuple[float, ...]:
         """Speed factors from the lowest to the highest, geometric, to three digits."""
         octaves = math.log2(self.highest / self.lowest)
-        steps = max(0, math.ceil(octaves * self.steps_per_octave - 1e-9))
-        speeds = [
-            self.lowest * 2 ** min(octaves, i / self.steps_per_octave) for i in range(steps + 1)
-        ]
+        steps = max(0, math.ceil(octaves * STEPS_PER_OCTAVE - 1e-9))
+        speeds = [self.lowest * 2 ** min(octaves, i / STEPS_PER_OCTAVE) for i in range(steps + 1)]
         return tuple(dict.fromkeys(float(f'{speed:.3g}') for speed in speeds))
 
 

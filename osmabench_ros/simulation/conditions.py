@@ -26,6 +26,10 @@ OSMA_FRAME_RATE_HZ = 25.0
 """0.75 m/s at 0.03 m a frame."""
 
 
+ACTION_M, ACTION_DEG, FRAMES_PER_ACTION = 0.06, 4.0, 2
+"""Length of a step, angle of a turn, and the frames of each, of OSMa-Bench's discrete actions."""
+
+
 class Stepping(str, Enum):
     """How frames follow the path."""
 
@@ -53,12 +57,6 @@ class MotionSection(Strict):
     """Limit of acceleration in turns; none by default."""
     stepping: Stepping = Stepping.SPEED
     """How frames follow the path."""
-    action_m: float = Field(0.06, gt=0)
-    """Length of a step, with `stepping: actions`."""
-    action_deg: float = Field(4.0, gt=0)
-    """Angle of a turn, with `stepping: actions`."""
-    frames_per_action: int = Field(2, ge=1)
-    """Frames that a step or turn takes."""
 
 
 class SceneChange(Strict):
@@ -103,10 +101,10 @@ class Condition(Strict):
         """Return speeds with the factor applied; the rate only matters to discrete actions."""
         section = self.motion
         if section.stepping is Stepping.ACTIONS:
-            frames = section.frames_per_action / section.speed_factor
+            frames = FRAMES_PER_ACTION / section.speed_factor
             return Motion(
-                section.action_m / frames * frame_rate_hz,
-                math.radians(section.action_deg) / frames * frame_rate_hz,
+                ACTION_M / frames * frame_rate_hz,
+                math.radians(ACTION_DEG) / frames * frame_rate_hz,
                 whole_s=1.0 / frame_rate_hz,
             )
         return Motion(

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
-from pydantic import Field
 
 from osmabench_ros.metrics.instances import (
     COCO,
@@ -40,24 +39,11 @@ FIGURES_OF_MASKS = (
 )
 
 
-class InstanceOptions(MatchingOptions):
-    """Options of the suite.
-
-    Parameters
-    ----------
-    max_distance_m : float
-        Largest distance from surface to map at which a mask covers it.
-    piece_share : float
-        Share of a mask that must lie in an instance to be a piece of it.
-    piece_points : int
-        Surface points a piece has at least.
-    """
-
-    piece_share: float = Field(0.5, gt=0, le=1)
-    piece_points: int = Field(5, ge=1)
+MIN_PIECE_POINTS = 5
+"""Surface points that a piece of an instance has at least."""
 
 
-class InstancesSuite(FigureSuite[InstanceOptions]):
+class InstancesSuite(FigureSuite[MatchingOptions]):
     """Masks of a map against the objects that the trajectory saw.
 
     Masks are compared on the visible surface. Parts of the building are no instances, and masks
@@ -65,7 +51,7 @@ class InstancesSuite(FigureSuite[InstanceOptions]):
     """
 
     name, mode = 'instances', Mode.STRICT
-    options_type = InstanceOptions
+    options_type = MatchingOptions
     lower_is_better = LOWER_IS_BETTER
 
     def evaluate(self, context: SuiteContext) -> list[MetricRecord]:
@@ -124,9 +110,8 @@ class InstancesSuite(FigureSuite[InstanceOptions]):
         yield self._record('sq', _mean(found), n)
 
     def _pieces(self, context: SuiteContext, masks: Masks) -> Iterator[MetricRecord]:
-        limits = {'min_share': self._options.piece_share, 'min_points': self._options.piece_points}
-        pieces = pieces_of_instances(masks.overlaps, **limits)  # type: ignore[arg-type]
-        merged = instances_of_pieces(masks.overlaps, **limits)  # type: ignore[arg-type]
+        pieces = pieces_of_instances(masks.overlaps, min_points=MIN_PIECE_POINTS)
+        merged = instances_of_pieces(masks.overlaps, min_points=MIN_PIECE_POINTS)
         yield self._record('over_segmentation', mean_excess(pieces), len(pieces))
         yield self._record('under_segmentation', mean_excess(merged), len(merged))
         background = len(masks.left_out)

@@ -112,6 +112,10 @@ LOWER_IS_BETTER = frozenset(
 )
 
 
+THRESHOLDS_M = (0.02, 0.05, 0.1, 0.2)
+"""Thresholds of precision, recall and F-score."""
+
+
 class GeometryOptions(MatchingOptions):
     """Options of the suite.
 
@@ -119,15 +123,12 @@ class GeometryOptions(MatchingOptions):
     ----------
     max_distance_m : float
         Distance within which a surface counts as covered; also the edge of volume cells.
-    thresholds_m : tuple of float
-        Thresholds of precision, recall and F-score.
     normal_samples : int
         Surface points, drawn with the run's seed, whose normals are compared; 0 for none.
     distances : {'surfaces', 'points'}
         Whether points of map and truth stand for small discs of surface or for themselves.
     """
 
-    thresholds_m: tuple[float, ...] = (0.02, 0.05, 0.1, 0.2)
     normal_samples: int = Field(100_000, ge=0)
     distances: Literal['surfaces', 'points'] = 'surfaces'
 
@@ -162,7 +163,7 @@ class MapGeometrySuite(FigureSuite[GeometryOptions]):
     def _figures(self, context: SuiteContext) -> Iterator[str]:
         """Yield the names of the overall figures."""
         yield from ('coverage', 'accuracy_m', 'completeness_m', 'chamfer_m')
-        for threshold in self._options.thresholds_m:
+        for threshold in THRESHOLDS_M:
             for metric in ('precision', 'recall', 'f_score'):
                 yield f'{metric}_{threshold:g}m'
         yield from ('hallucinated_volume_m3', 'missed_volume_m3')
@@ -171,13 +172,12 @@ class MapGeometrySuite(FigureSuite[GeometryOptions]):
 
     def _overall(self, distances: Distances) -> Iterator[MetricRecord]:
         there, back = distances.there, distances.back
-        thresholds = self._options.thresholds_m
-        scores = geometry_scores(there, back, thresholds)
+        scores = geometry_scores(there, back, THRESHOLDS_M)
         yield self._record('coverage', share_within(back, self._options.max_distance_m), len(back))
         yield self._record('accuracy_m', scores.accuracy_m, len(there))
         yield self._record('completeness_m', scores.completeness_m, len(back))
         yield self._record('chamfer_m', scores.chamfer_m, len(there) + len(back))
-        for i, threshold in enumerate(thresholds):
+        for i, threshold in enumerate(THRESHOLDS_M):
             name = f'{threshold:g}m'
             yield self._record(f'precision_{name}', scores.precision[i], len(there))
             yield self._record(f'recall_{name}', scores.recall[i], len(back))
@@ -213,7 +213,6 @@ class MapGeometrySuite(FigureSuite[GeometryOptions]):
     ) -> Iterator[MetricRecord]:
         """Score one class or room; figures that need map points of it may not be applicable."""
         matches, gate, name = context.matches, self._options.max_distance_m, part.name
-        thresholds = self._options.thresholds_m
         back = distances.back[part.surface]
         n = len(back)
         yield self._record('coverage', share_within(back, gate), n, name)
@@ -223,18 +222,18 @@ class MapGeometrySuite(FigureSuite[GeometryOptions]):
         if part.predicted is None:
             for metric in ('accuracy_m', 'chamfer_m', 'hallucinated_volume_m3'):
                 yield self._record(metric, None, 0, name)
-            for threshold in thresholds:
+            for threshold in THRESHOLDS_M:
                 yield self._record(f'f_score_{threshold:g}m', None, 0, name)
             return
         assert matches.predicted is not None
         there = distances.there[part.predicted]
-        scores = geometry_scores(there, back, thresholds)
+        scores = geometry_scores(there, back, THRESHOLDS_M)
         yield self._record('accuracy_m', scores.accuracy_m, len(there), name)
         yield self._record('chamfer_m', scores.chamfer_m, len(there) + n, name)
         made_up = matches.predicted.points[part.predicted][~(there <= gate)]
         volume = volume_of(made_up, gate)
         yield self._record('hallucinated_volume_m3', volume, len(made_up), name)
-        for threshold, f_score in zip(thresholds, scores.f_score, strict=True):
+        for threshold, f_score in zip(THRESHOLDS_M, scores.f_score, strict=True):
             yield self._record(f'f_score_{threshold:g}m', f_score, len(there) + n, name)
 
 

@@ -15,7 +15,6 @@ from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
 from osmabench_ros.maps.semantic_map import transformed_map
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.metrics.trajectory import (
-    DEFAULT_MAX_DIFFERENCE_S,
     DeltaInterval,
     DeltaUnit,
     TrajectoryAlignment,
@@ -41,8 +40,6 @@ class MapTrajectoryOptions(Strict):
     ----------
     alignment : {'se3', 'sim3', 'origin'}
         How the poses are aligned for the figures ``aligned_...``.
-    max_difference_s : float
-        Largest difference of stamps that belong together.
     delta : float
         Interval of relative errors.
     delta_unit : {'frames', 'seconds', 'metres'}
@@ -50,7 +47,6 @@ class MapTrajectoryOptions(Strict):
     """
 
     alignment: Literal['se3', 'sim3', 'origin'] = 'se3'
-    max_difference_s: float = Field(DEFAULT_MAX_DIFFERENCE_S, gt=0)
     delta: float = Field(1.0, gt=0)
     delta_unit: DeltaUnit = DeltaUnit.FRAMES
 
@@ -75,7 +71,6 @@ class MapTrajectorySuite:
             raise ConfigError(f'suite "{self.name}": {error}') from error
         self._settings = TrajectorySettings(
             TrajectoryAlignment(self._options.alignment),
-            self._options.max_difference_s,
             interval=interval,
         )
 

@@ -47,6 +47,10 @@ _CATEGORIES = tuple(item.name.lower() for item in WordCategory if item is not Wo
 _RANKING_FIGURES = tuple(name for name in SetRanking.__dataclass_fields__ if name != 'objects')
 
 
+RECALL_RANKS = (1, 5, 10)
+"""Ranks of retrieval recall."""
+
+
 class OpenLex3DOptions(MatchingOptions):
     """Options of the suite.
 
@@ -71,8 +75,6 @@ class OpenLex3DOptions(MatchingOptions):
         Number of best words that count for a point.
     max_distance_m : float
         Largest distance of a match.
-    recall_at : tuple of int
-        Ranks of retrieval recall.
     """
 
     tiers: Path | None = None
@@ -83,7 +85,6 @@ class OpenLex3DOptions(MatchingOptions):
     mask_alignment: Literal['per_mask', 'global'] = 'per_mask'
     top_n: tuple[int, ...] = (1, 5)
     max_distance_m: float = Field(MAX_DISTANCE_M, gt=0)
-    recall_at: tuple[int, ...] = (1, 5, 10)
 
 
 class OpenLex3DSuite:
@@ -153,7 +154,7 @@ class OpenLex3DSuite:
         return MetricRecord.not_applicable(self.name, mode, metric, higher_is_better=better)
 
     def _retrieval_figures(self, compat: bool) -> list[str]:
-        at_k = [] if compat else [f'recall_at_{k}' for k in self._options.recall_at]
+        at_k = [] if compat else [f'recall_at_{k}' for k in RECALL_RANKS]
         return ['map', 'ap50', 'ap25', 'inverse_rank', *at_k]
 
     def _tiers(self, context: SuiteContext) -> TieredLabels:
@@ -213,7 +214,7 @@ class OpenLex3DSuite:
         rank = compat_inverse_rank if compat else mean_reciprocal_rank
         yield self._record(compat, 'inverse_rank', rank(retrieval), n)
         if not compat:
-            for k in self._options.recall_at:
+            for k in RECALL_RANKS:
                 yield self._record(compat, f'recall_at_{k}', recall_at_k(retrieval, k), n)
 
 

@@ -103,8 +103,12 @@ def test_a_delivery_appears_whole_and_makes_no_folder_above_it(run: Path, tmp_pa
     assert [item.name for item in target.parent.iterdir()] == ['run-0.1']
 
 
-def test_a_shared_folder_is_waited_for_and_a_full_disk_is_not() -> None:
-    from osmabench_ros.bringup.runner.cluster_task import patiently
+def test_a_shared_folder_is_waited_for_and_a_full_disk_is_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from osmabench_ros.bringup.runner import cluster_task
+
+    patiently = cluster_task.patiently
 
     failures = [OSError(5, 'Input/output error'), RunError('stale')]
     said: list[str] = []
@@ -114,13 +118,14 @@ def test_a_shared_folder_is_waited_for_and_a_full_disk_is_not() -> None:
             raise failures.pop()
         return 'done'
 
-    assert patiently(action, lambda text, _: said.append(text), 60.0) == 'done'
+    assert patiently(action, lambda text, _: said.append(text)) == 'done'
     assert ['stale' in said[0], 'Input/output error' in said[1], len(said)] == [True, True, 2]
     failures[:] = [RunError('again'), OSError(28, os.strerror(28))]
     with pytest.raises(OSError, match='No space left'):
-        patiently(action, lambda *_: None, 60.0)
+        patiently(action, lambda *_: None)
+    monkeypatch.setattr(cluster_task, 'PATIENCE_S', 0.0)
     with pytest.raises(RunError, match='again'):
-        patiently(action, lambda *_: None, 0.0)
+        patiently(action, lambda *_: None)
 
 
 def test_what_a_run_asks_of_ray_is_what_a_node_can_give() -> None:
@@ -193,7 +198,7 @@ def test_the_next_task_of_a_node_removes_what_a_killed_one_left(
     claim_folder(root)
     [plan] = Preparation().plans(parse_config(small_config(), 'test'), root)
     order = ClusterOrder(
-        WorkOrder(plan), tmp_path / 'delivery', tmp_path, software(), {'a file': 'other'}, 1.0, 0.0
+        WorkOrder(plan), tmp_path / 'delivery', tmp_path, software(), {'a file': 'other'}, 1.0
     )
     assert 'a file differs' in carry_out(order, lambda _item: None).fault
     assert list(disk.iterdir()) == [of_the_user]

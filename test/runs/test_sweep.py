@@ -31,9 +31,9 @@ def test_the_search_finds_the_edge_wherever_it_is(length: int) -> None:
 
 
 def test_the_grid_is_geometric_and_has_both_ends() -> None:
-    grid = SweepConfig(lowest=0.5, highest=4.0, steps_per_octave=2).grid
+    grid = SweepConfig(lowest=0.5, highest=4.0).grid
     assert grid == (0.5, 0.707, 1.0, 1.41, 2.0, 2.83, 4.0)
-    assert SweepConfig(lowest=1.0, highest=3.0, steps_per_octave=1).grid == (1.0, 2.0, 3.0)
+    assert SweepConfig(lowest=1.0, highest=3.0).grid == (1.0, 1.41, 2.0, 2.83, 3.0)
     assert SweepConfig(lowest=2.0, highest=2.0).grid == (2.0,)
 
 

@@ -64,8 +64,6 @@ class Cluster(Strict):
     address: str
     tries: int = Field(3, ge=1, le=100)
     upload: str = ''
-    patience_s: float = Field(600.0, ge=0)
-    """How long the shared folder may be out of reach before a try counts as failed."""
 
     def check(self) -> None:
         """Raise ConfigError for an address or an upload that cannot work."""
@@ -205,7 +203,6 @@ class OnCluster:
                 software(),
                 inputs_of(plan, self._preparation),
                 place['num_cpus'],
-                self._cluster.patience_s,
                 self._upload_of(item.task),
             )
             with signals_held():
@@ -251,7 +248,7 @@ class OnCluster:
             return
         if delivery.delivered:
             try:
-                patiently(lambda: self._adopt(item), self._progress, self._cluster.patience_s)
+                patiently(lambda: self._adopt(item), self._progress)
             except (OSError, RunError) as error:
                 self._again(item, str(error))
                 return

@@ -65,7 +65,6 @@ class ClusterOrder:
     software: str
     inputs: Mapping[str, str]
     cpus: float
-    patience_s: float
     upload: str = ''
 
 
@@ -104,12 +103,16 @@ def inputs_of(plan: RunPlan, preparation: Preparation) -> dict[str, str]:
     return {**scene, **mapper_files(plan.mapper)}
 
 
-def patiently(action: Callable[[], _Result], progress: Progress, patience_s: float) -> _Result:
+PATIENCE_S = 600.0
+"""How long the shared folder may be out of reach before a try counts as failed."""
+
+
+def patiently(action: Callable[[], _Result], progress: Progress) -> _Result:
     """Do what a shared folder may refuse for a while, again and again; then raise its error.
 
     A full disk is an error at once: it does not pass, and another node may have room.
     """
-    deadline_s, pause_s = time.monotonic() + patience_s, 0.25
+    deadline_s, pause_s = time.monotonic() + PATIENCE_S, 0.25
     while True:
         try:
             return action()
@@ -195,7 +198,7 @@ def _carried_out(order: ClusterOrder, reporter: Reporter) -> TaskOutcome:
     preparation, nodes = _kept()
 
     def waiting(action: Callable[[], _Result]) -> _Result:
-        return patiently(action, reporter.progress, order.patience_s)
+        return patiently(action, reporter.progress)
 
     def uploaded(folder: Path) -> None:
         if order.upload:

@@ -153,7 +153,6 @@ def bag_recorder(plan: RunPlan, own_topics: Sequence[str]) -> list[NodeSpec]:
         **chosen,
         more_topics=tuple(own_topics),
         max_file_bytes=round(settings.split_size_mb * 1e6),
-        max_file_s=settings.split_duration_s,
         acks=plan.pacing is PacingMode.LOCKSTEP,
     )
     return [recorder_node(plan.bag_directory, recording)]
