@@ -13,14 +13,17 @@ from osmabench_ros.msg import LabelInfo as OwnLabelInfo
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.serialization import deserialize_message, serialize_message
-from ros.test_map_messages import small_map
 from std_msgs.msg import Header
 from support.waiting import wait_until
+from support.world.graphs import as_map
 
 from osmabench_ros.base import contract as topics
 from osmabench_ros.bringup.spec.isolation import isolated_environment
 from osmabench_ros.errors import MissingDependencyError
+from osmabench_ros.geometry.boxes import AxisAlignedBox, OrientedBox
+from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.maps.importer import TopicOptions
+from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.maps.topics.standard_messages import map_of_detections
 from osmabench_ros.ros.messages import map_messages
 from osmabench_ros.ros.messages.map_messages import (
@@ -31,11 +34,21 @@ from osmabench_ros.ros.messages.map_messages import (
 )
 from osmabench_ros.ros.wire.qos import latched_profile
 from osmabench_ros.semantics.labels import LabelSet
+from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph, SceneNode, ScoredLabel
 
 needs_vision_msgs = pytest.mark.skipif(
     not map_messages.VISION_AVAILABLE, reason='vision_msgs is not installed (PyPI has none)'
 )
 LABELS = LabelSet.from_names('tiny', ['mug', 'table'])
+
+
+def small_map() -> SemanticMap:
+    """Return a map of a mug with a turned box in a kitchen."""
+    box = AxisAlignedBox(np.zeros(3), np.ones(3))
+    turned = OrientedBox(Pose.from_yaw(0.5), np.array([1.0, 2.0, 3.0]))
+    names = (ScoredLabel('mug', 0.5, 1), ScoredLabel('cup'))
+    kitchen = SceneNode(1, NodeKind.ROOM, (ScoredLabel('kitchen', 1.0),), box=box)
+    return as_map(SceneGraph((kitchen, SceneNode(2, labels=names, box=box, oriented_box=turned))))
 
 
 @needs_vision_msgs
