@@ -48,7 +48,8 @@ def small_map() -> SemanticMap:
     turned = OrientedBox(Pose.from_yaw(0.5), np.array([1.0, 2.0, 3.0]))
     names = (ScoredLabel('mug', 0.5, 1), ScoredLabel('cup'))
     kitchen = SceneNode(1, NodeKind.ROOM, (ScoredLabel('kitchen', 1.0),), box=box)
-    return as_map(SceneGraph((kitchen, SceneNode(2, labels=names, box=box, oriented_box=turned))))
+    mug = SceneNode(2, labels=names, box=box, oriented_box=turned)
+    return as_map(SceneGraph((kitchen, mug)), LABELS)
 
 
 @needs_vision_msgs
