@@ -15,7 +15,7 @@ from maps.importers.method_files import write_conceptgraphs
 from suites.cospace.test_cospace_files import line
 from suites.grounding.test_grounding_files import boxed
 from suites.hypo3d.test_published import change
-from support.commands import parse
+from support.commands import group, parse
 from support.world.maps import cloud as true_cloud
 from support.world.maps import labelled_map, sample_map
 from support.world.matrix import SCENE_KEY, config, left_by_a_command, write_matrix
@@ -24,6 +24,7 @@ from support.world.runs import small_config
 from support.world.scenes import room_scene, write_space3d_folder
 from typer.testing import CliRunner
 
+from osmabench_ros.base.owned_folder import claim_folder
 from osmabench_ros.cli.main import app
 from osmabench_ros.geometry.point_files import write_ply
 from osmabench_ros.maps.disk.storage import write_map
@@ -113,6 +114,25 @@ def test_every_call_is_one_that_the_command_takes(page: Path) -> None:
             pytest.fail(f'{page.name}: {call}: {error}')
 
 
+def test_commands_and_options_that_texts_and_messages_name_exist() -> None:
+    folders = ('docs', 'osmabench_ros', 'config', 'launch', 'benchmarks', 'examples')
+    files = [REPOSITORY / 'README.md', REPOSITORY / 'CONTRIBUTING.md']
+    files += [path for folder in folders for path in (REPOSITORY / folder).rglob('*.*')
+              if path.suffix in ('.md', '.py', '.yaml', '.sh')]  # fmt: skip
+    for path in files:
+        for text in re.findall(r'`osmabench ([^`\n]+)`', path.read_text('utf-8')):
+            words = text.split()
+            command = group()
+            while hasattr(command, 'commands') and words and re.match('[a-z]', words[0]):
+                assert words[0] in command.commands, f'{path}: {text}'
+                command = command.commands[words.pop(0)]
+            known = [
+                name for item in command.params for name in (*item.opts, *item.secondary_opts)
+            ]
+            wanted = [word.partition('=')[0] for word in words if word.startswith('--')]
+            assert {*wanted} <= {*known, '--help', '--version'}, f'{path}: {text}'
+
+
 @pytest.mark.parametrize(
     ('words', 'fault'),
     [
@@ -161,6 +181,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_conceptgraphs(folder / 'PATH')
     write_map(sample_map(), folder / 'DIR')
     shared = Path('shared', str(SCENE_KEY))
+    claim_folder(folder / 'sequences')
     shutil.copytree(matrix.root / shared, folder / 'sequences' / shared)
     np.save(folder / 'text.npy', np.random.default_rng(0).normal(size=(2, 1024)))
     (folder / 'classes.json').write_text(json.dumps({'classes': CLASSES}))
@@ -231,7 +252,7 @@ def test_calls_run_as_they_are_printed(page: Path, size: str, place: Path) -> No
     if size == 'full' and not slow:
         pytest.skip('no call of the page is slow')
     if page.name == 'conditions.md':
-        (place / 'my.yaml').write_text('lighting: {exposure_ev: 1}\n')
+        shutil.copy(REPOSITORY / 'config' / 'conditions' / 'camera.yaml', place / 'my.yaml')
     run = next(item.name for item in (place / 'runs' / 'demo').glob('*.oracle.*'))
     for call in calls_of(page):
         if is_parsed_only(call) or (size == 'small' and call in slow):
@@ -239,7 +260,8 @@ def test_calls_run_as_they_are_printed(page: Path, size: str, place: Path) -> No
         text = re.sub(r'(runs/demo/)?\bRUN\b', f'runs/demo/{run}', call)
         text = text.replace('runs/NAME', 'runs/demo').replace('RUNS', 'runs/demo')
         words = shlex.split(text.replace('SCENE', str(SCENE_KEY)))[1:]
-        _remove_earlier(words)
+        if words[:2] != ['scene', 'generate']:  # which keeps what is there
+            _remove_earlier(words)
         done = CliRunner().invoke(app, words)
         assert done.exit_code == 0, f'{call}\n{done.output}\n{done.exception!r}'
 

@@ -66,11 +66,6 @@ def test_it_names_the_models_and_what_scores_over_time_leave_out(tmp_path: Path)
     assert 'scores over time (a map every 2 frames) leave out exact_questions' in lines[-1]
 
 
-def test_it_refuses_what_a_run_would_refuse(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match='no suite "geometry"'):
-        dry_run(tmp_path, suites=[{'name': 'geometry'}])
-
-
 def test_it_refuses_all_unknown_names_at_once(tmp_path: Path) -> None:
     wrong = {
         'suites': [{'name': 'geometry'}, {'name': 'map_geometry', 'options': {'x': 3}}],

@@ -65,13 +65,6 @@ def test_a_world_with_gaps_is_imported_without_them(tmp_path):
     assert [item.name for item in loaded.label_set.classes] == ['table']
 
 
-def test_apartment_of_a_seed(tmp_path):
-    out = tmp_path / 'flat'
-    result = run('import', 'apartment', '--seed', 3, '--out', out)
-    assert result.exit_code == 0, result.output
-    assert load_scene(str(out)).name == 'seed_3'
-
-
 def test_missing_world_is_named(tmp_path):
     result = run('import', tmp_path / 'no.world', '--out', tmp_path / 'o')
     assert isinstance(result.exception, SceneError)
