@@ -10,19 +10,6 @@ from osmabench_ros.language.model import ModelRequest, Usage, estimated_prompt_t
 
 
 @dataclass(frozen=True)
-class Prices:
-    """Prices of a model for a million tokens, in any one currency; 0 if unknown."""
-
-    input_per_million: float = 0.0
-    output_per_million: float = 0.0
-
-    def cost(self, usage: Usage) -> float:
-        """Return what so many tokens cost."""
-        paid = usage.prompt_tokens * self.input_per_million
-        return (paid + usage.output_tokens * self.output_per_million) / 1e6
-
-
-@dataclass(frozen=True)
 class Spending:
     """What was spent so far; tokens as the server counts them, requests with those that failed."""
 
@@ -34,23 +21,29 @@ class Spending:
 
 
 class Account:
-    """Keeps the accounts of one client, limited in tokens and money; safe for threads."""
+    """Keeps the accounts of one client, limited in tokens and money; safe for threads.
+
+    Prices are per million tokens, in any one currency; 0 if unknown.
+    """
 
     def __init__(
         self,
-        prices: Prices | None = None,
+        input_price: float = 0.0,
+        output_price: float = 0.0,
         *,
         max_tokens: int | None = None,
         max_cost: float | None = None,
     ) -> None:
-        self.prices = prices or Prices()
-        self._max_tokens = max_tokens
-        self._max_cost = max_cost
+        self._prices = input_price, output_price
+        self._max_tokens, self._max_cost = max_tokens, max_cost
         self._lock = threading.Lock()
-        self._spent = Usage()
-        self._reserved = Usage()
-        self._requests = 0
-        self._cache_hits = 0
+        self._spent = self._reserved = Usage()
+        self._requests = self._cache_hits = 0
+
+    def cost(self, usage: Usage) -> float:
+        """Return the price of so many tokens."""
+        paid = usage.prompt_tokens * self._prices[0] + usage.output_tokens * self._prices[1]
+        return paid / 1e6
 
     def reserve(self, request: ModelRequest) -> Usage:
         """Set aside what a request may use at most; BudgetExceededError if that is too much."""
@@ -64,7 +57,7 @@ class Account:
     def _check(self, total: Usage) -> None:
         for most, used, unit in (
             (self._max_tokens, total.prompt_tokens + total.output_tokens, ' tokens'),
-            (self._max_cost, self.prices.cost(total), ''),
+            (self._max_cost, self.cost(total), ''),
         ):
             if most is not None and used > most:
                 raise BudgetExceededError(
@@ -76,7 +69,7 @@ class Account:
     def settle(self, reserved: Usage, used: Usage) -> None:
         """Replace a reservation by the actual use."""
         with self._lock:
-            self._reserved += Usage(-reserved.prompt_tokens, -reserved.output_tokens)
+            self._reserved -= reserved
             self._spent += used
 
     def hit(self) -> None:
@@ -94,5 +87,5 @@ class Account:
                 self._cache_hits,
                 spent.prompt_tokens,
                 spent.output_tokens,
-                self.prices.cost(spent),
+                self.cost(spent),
             )

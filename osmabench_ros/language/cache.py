@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 from osmabench_ros.base.files import atomic_write
@@ -24,11 +25,8 @@ class ResponseCache:
 
     def get(self, model: LanguageModel, request: ModelRequest) -> ModelReply | None:
         """Return the reply kept for a request, None if there is none or it is damaged."""
-        path = self._path(model, request)
         try:
-            if not path.is_file():
-                return None
-            data = json_object(path.read_bytes())
+            data = json_object(self._path(model, request).read_bytes())
             usage = Usage(data['prompt_tokens'], data['output_tokens'])
             return ModelReply(data['text'], usage, cached=True, refusal=data.get('refusal', ''))
         except (OSError, ValueError, KeyError, TypeError):
@@ -36,20 +34,16 @@ class ResponseCache:
 
     def put(self, model: LanguageModel, request: ModelRequest, reply: ModelReply) -> None:
         """Keep a reply; the file appears whole or not at all."""
-        path = self._path(model, request)
         data = {
             'model': model.name,
-            'output_tokens': reply.usage.output_tokens,
-            'prompt_tokens': reply.usage.prompt_tokens,
+            **asdict(reply.usage),
             'text': reply.text,
             **({'refusal': reply.refusal} if reply.refusal else {}),
         }
         try:
-            with atomic_write(path, overwrite=True) as draft:
+            with atomic_write(self._path(model, request), overwrite=True) as draft:
                 draft.write_text(json.dumps(data, ensure_ascii=False, sort_keys=True), 'utf-8')
         except RunError as error:
-            if self.get(model, request) is not None:
-                return  # another thread or process has kept a reply to the same meanwhile
             raise LanguageModelError(
                 f'the response cache {self._directory} cannot be written: {error}'
             ) from error

@@ -52,11 +52,6 @@ class RetryPolicy:
     first_wait_s: float = 1.0
     longest_wait_s: float = 60.0
 
-    def wait_s(self, number: int, asked_s: float | None) -> float:
-        """Return the wait after attempt `number`, from 0."""
-        wait_s = self.first_wait_s * 2.0**number if asked_s is None else asked_s
-        return min(wait_s, self.longest_wait_s)
-
 
 @dataclass(frozen=True)
 class Parsed(Generic[T]):
@@ -84,10 +79,6 @@ class CostEstimate:
     cost: float
 
 
-MAX_IN_A_ROW = 3
-"""Requests that a server turns away for good before no more are sent."""
-
-
 class NotAskedError(LanguageModelError):
     """A request was not sent, as the server would turn it away."""
 
@@ -99,86 +90,62 @@ class ModelClient:
         self,
         model: LanguageModel,
         *,
-        cache: ResponseCache | None = None,
+        cache: ResponseCache,
         ledger: Account | None = None,
         patience: RetryPolicy | None = None,
         concurrency: int = 4,
     ) -> None:
-        if concurrency < 1:
-            raise LanguageModelError(f'concurrency is {concurrency}; at least 1 is needed')
         self.name = model.name
         self.ledger = ledger or Account()
         self._model = model
         self._cache = cache
         self._patience = patience or RetryPolicy()
         self._concurrency = concurrency
-        self._turned_away = 0
-        self._given_up: LanguageModelError | None = None
+        self._unavailable: UnavailableError | None = None
         self._interrupted = threading.Event()
 
     def ask(self, request: ModelRequest, parse: Parser[T]) -> T:
         """Return the parsed reply to one request.
 
         A reply that does not parse is asked for again with another seed; only replies that parse
-        are kept, and refusals. Once the server does not take the key, or has turned away several
-        requests in a row for good, nothing more is sent. Raises BudgetExceededError if the request
+        are kept, and refusals; each failure and each wait is shown at once. Once the server would
+        take no request of ours, nothing more is sent. Raises BudgetExceededError if the request
         could overrun the budget, RefusalError if the model declined, LanguageModelError if no
         attempt gave a usable reply.
         """
-        kept = self._cache.get(self._model, request) if self._cache else None
+        kept = self._cache.get(self._model, request)
         if kept is not None:
             with suppress(TransientModelError):
                 value = self._parsed(kept, parse)
                 self.ledger.hit()
                 return value
-        if (last := self._given_up) is not None:
+        if (last := self._unavailable) is not None:
             raise NotAskedError(f'not asked any more: {last}', reason=last.reason)
-        try:
-            value = self._asked(request, parse)
-            self._turned_away = 0
-            return value
-        except (TransientModelError, RefusalError, BudgetExceededError):
-            self._turned_away = 0
-            raise
-        except LanguageModelError as error:
-            self._turned_away += 1
-            if isinstance(error, UnavailableError) or self._turned_away >= MAX_IN_A_ROW:
-                self._given_up = error
-            raise
-
-    def _asked(self, request: ModelRequest, parse: Parser[T]) -> T:
-        """Ask until there is a reply that parses; each failure and each wait is shown at once."""
         for number in count():
             try:
                 return self._attempt(request, number, parse)
+            except UnavailableError as error:
+                self._unavailable = error
+                raise
             except TransientModelError as error:
                 if number + 1 == self._patience.attempts:
                     raise
-                wait_s = self._patience.wait_s(number, error.retry_after_s)
+                asked_s, usual_s = error.retry_after_s, self._patience.first_wait_s * 2.0**number
+                wait_s = usual_s if asked_s is None else asked_s
+                wait_s = min(wait_s, self._patience.longest_wait_s)
                 _show(f'{error}; asked again in {wait_s:.2g} s')
                 if self._interrupted.wait(wait_s):
                     raise
         raise AssertionError
 
     def _attempt(self, request: ModelRequest, number: int, parse: Parser[T]) -> T:
-        reply = self._generated(replace(request, seed=request.seed + number))
-        try:
-            value = self._parsed(reply, parse)
-        except RefusalError:
-            # It was answered, if only with a refusal.
-            self._keep(request, reply)
-            raise
-        self._keep(request, reply)
-        return value
-
-    def _generated(self, attempt: ModelRequest) -> ModelReply:
+        attempt = replace(request, seed=request.seed + number)
         reserved, used = self.ledger.reserve(attempt), Usage()
         try:
             reply = self._model.generate(attempt)
             used = reply.usage
-            return reply
         except RefusalError as error:
-            return ModelReply('', refusal=str(error))
+            reply = ModelReply('', refusal=str(error))
         except OsmabenchError:
             raise
         except Exception as error:  # a third-party model may raise anything
@@ -186,10 +153,13 @@ class ModelClient:
             raise malformed_reply(self._model, what) from None
         finally:
             self.ledger.settle(reserved, used)
-
-    def _keep(self, request: ModelRequest, reply: ModelReply) -> None:
-        if self._cache is not None:
+        try:
+            value = self._parsed(reply, parse)
+        except RefusalError:  # it was answered, too
             self._cache.put(self._model, request, reply)
+            raise
+        self._cache.put(self._model, request, reply)
+        return value
 
     def _parsed(self, reply: ModelReply, parse: Parser[T]) -> T:
         if reply.refusal:
@@ -251,21 +221,17 @@ class ModelClient:
 
     def estimate(self, requests: Sequence[ModelRequest]) -> CostEstimate:
         """Return what requests would take, without asking."""
-        known = [
-            self._cache is not None and self._cache.get(self._model, request) is not None
-            for request in requests
-        ]
-        new = [request for request, cached in zip(requests, known, strict=True) if not cached]
+        new = [item for item in requests if self._cache.get(self._model, item) is None]
         usage = Usage(
             sum(estimated_prompt_tokens(request) for request in new),
             sum(request.max_output_tokens for request in new),
         )
         return CostEstimate(
             len(requests),
-            sum(known),
+            len(requests) - len(new),
             usage.prompt_tokens,
             usage.output_tokens,
-            self.ledger.prices.cost(usage),
+            self.ledger.cost(usage),
         )
 
 

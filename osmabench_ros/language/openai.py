@@ -3,25 +3,14 @@
 from __future__ import annotations
 
 import base64
-import json
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
-from osmabench_ros.base.configuration import extra
-from osmabench_ros.errors import LanguageModelError, needing
-from osmabench_ros.language.hosted import HostedModel
-from osmabench_ros.language.model import (
-    ImagePart,
-    ModelReply,
-    ModelRequest,
-    RefusalError,
-    ToolCall,
-    ToolReply,
-    Turn,
-    Usage,
-    cut_off,
-)
+from osmabench_ros.errors import LanguageModelError
+from osmabench_ros.language.hosted import HostedModel, ServerAnswer
+from osmabench_ros.language.model import ImagePart, ModelRequest, ToolCall, Turn, Usage
 from osmabench_ros.language.options import OPENAI_SERVER
 
 KEY_VARIABLE = 'OPENAI_API_KEY'
@@ -42,35 +31,32 @@ class OpenAIModel(HostedModel):
     """
 
     def __init__(self, *, model: str, options: Mapping[str, Any]) -> None:
-        key = os.environ.get(KEY_VARIABLE, '').strip()
-        super().__init__('openai', model, options, key)
-        if not key and self.server == OPENAI_SERVER:
+        super().__init__('openai', model, options, os.environ.get(KEY_VARIABLE, '').strip())
+        self._unsupported: frozenset[str] = frozenset()
+
+    def connect(self, address: str, http: Any) -> None:
+        """Make the client of openai."""
+        if not self._key and self.server == OPENAI_SERVER:
             raise LanguageModelError(
                 f'{self.name} needs a key in the environment variable {KEY_VARIABLE}, or a server '
                 'of your own in the option base_url'
             )
-        with needing('models behind the API of OpenAI need openai', extra('language')):
-            import openai
-        self._rejected: type[Exception] = openai.BadRequestError
-        client = openai.AsyncOpenAI(
-            # The library wants a key for servers that need none, too.
-            api_key=key or 'none',
-            base_url=self._base_url,
-            max_retries=0,
-            http_client=self._http,
-        )
-        self._create = client.chat.completions.create
-        self._unsupported: frozenset[str] = frozenset()
+        import openai
 
-    async def ask(self, request: ModelRequest) -> ModelReply:
+        self._rejected: type[Exception] = openai.BadRequestError
+        # The library wants a key for servers that need none, too.
+        key = self._key or 'none'
+        client = openai.AsyncOpenAI(api_key=key, base_url=address, max_retries=0, http_client=http)
+        self._create = client.chat.completions.create
+
+    async def ask(self, request: ModelRequest) -> ServerAnswer:
         """Ask; a parameter that the server calls unsupported is left out or renamed from then on.
 
         The request is then repeated at once: nothing was generated, or paid for.
         """
         while True:
             try:
-                completion = await self._create(**self._payload(request))
-                return self._reply(completion, with_tools=bool(request.tools))
+                return _answer(await self._create(**self._payload(request)))
             except self._rejected as error:
                 parameter = getattr(error, 'param', None) or ''
                 if parameter not in _SUBSTITUTES or parameter in self._unsupported:
@@ -104,28 +90,25 @@ class OpenAIModel(HostedModel):
             }
         if request.tools:
             payload['tools'] = [
-                {'type': 'function', 'function': tool.key} for tool in request.tools
+                {'type': 'function', 'function': asdict(tool)} for tool in request.tools
             ]
         return payload
 
-    def _reply(self, completion: Any, *, with_tools: bool) -> ModelReply:
-        choice = completion.choices[0]
-        message, finish = choice.message, choice.finish_reason
-        refusal = getattr(message, 'refusal', None)
-        if refusal or finish == 'content_filter':
-            raise RefusalError(f'{self.name} declined: {self.shown(refusal or finish)}')
-        if finish == 'length':
-            raise cut_off(self.name)
-        usage = Usage()
-        if (counts := completion.usage) is not None:
-            usage = Usage(counts.prompt_tokens or 0, counts.completion_tokens or 0)
-        text = _text(message.content)
-        if with_tools:
-            calls = tuple(_call(*item) for item in enumerate(message.tool_calls or ()))
-            return ModelReply(ToolReply(text=text, calls=calls).model_dump_json(), usage)
-        if not text:
-            raise ValueError('it is empty')
-        return ModelReply(text, usage)
+
+def _answer(completion: Any) -> ServerAnswer:
+    choice = completion.choices[0]
+    message, finish = choice.message, choice.finish_reason
+    counts, usage = completion.usage, Usage()
+    if counts is not None:
+        usage = Usage(counts.prompt_tokens or 0, counts.completion_tokens or 0)
+    declined = getattr(message, 'refusal', None) or ''
+    return ServerAnswer(
+        message.content or '',
+        tuple(_call(*item) for item in enumerate(message.tool_calls or ())),
+        usage,
+        declined or (finish if finish == 'content_filter' else ''),
+        finish == 'length',
+    )
 
 
 def _shown(images: Sequence[ImagePart]) -> list[dict[str, Any]]:
@@ -160,14 +143,6 @@ def _messages(turn: Turn) -> list[dict[str, Any]]:
 
 
 def _call(place: int, call: Any) -> ToolCall:
-    arguments = call.function.arguments or '{}'
-    # Some servers send the object itself.
-    text = arguments if isinstance(arguments, str) else json.dumps(arguments, sort_keys=True)
-    return ToolCall(name=call.function.name, arguments=text, id=call.id or f'call_{place}')
-
-
-def _text(content: Any) -> str:
-    """Return a content, which some servers send in parts."""
-    if isinstance(content, list):
-        return ''.join(part.get('text') or '' for part in content)
-    return content or ''
+    function = call.function
+    arguments = function.arguments or '{}'
+    return ToolCall(name=function.name, arguments=arguments, id=call.id or f'call_{place}')

@@ -23,29 +23,24 @@ def server_address(kind: str, base_url: str = '') -> str:
     return base_url or os.environ.get(_VARIABLES.get(kind, ''), '') or _USUAL.get(kind, '')
 
 
-def checked_address(kind: str, base_url: str) -> str:
-    """Return the address of a kind of server; raises ConfigError if it is not http or https."""
-    address = server_address(kind, base_url)
-    shown = without_secrets(address)
-    parts = urlsplit(shown)
+def without_secrets(address: str) -> str:
+    """Return an address without user, password, query and fragment, where keys may hide.
+
+    Raises ConfigError if it is not http or https; no address is ''.
+    """
+    if not address:
+        return ''
     try:
-        usable = parts.scheme in ('http', 'https') and parts.hostname and parts.port != 0
+        parts = urlsplit(address)
+        is_usable = parts.scheme in ('http', 'https') and parts.hostname and parts.port != 0
     except ValueError:
-        usable = False
-    if not usable:
+        is_usable = False
+    if not is_usable:
+        shown = address.rpartition('@')[2].partition('?')[0]
         raise ConfigError(
             f'the base_url of a language model is "{shown}"; it must be like http://127.0.0.1:8000'
         )
-    return address
-
-
-def without_secrets(address: str) -> str:
-    """Return an address without user, password, query and fragment, where keys may hide."""
-    try:
-        parts = urlsplit(address)
-        host = parts.netloc.rpartition('@')[2].lower()
-    except ValueError as error:
-        raise ConfigError(f'the base_url of a language model is no address: {error}') from None
+    host = parts.netloc.rpartition('@')[2].lower()
     return urlunsplit((parts.scheme, host, parts.path.rstrip('/'), '', ''))
 
 

@@ -49,12 +49,8 @@ class Prompt:
 
 
 def _as_data(value: Any) -> str:
-    """Return a value as JSON on one line."""
-    import jinja2
-
-    if isinstance(value, jinja2.Undefined):
-        return str(value)  # raises, and names the variable
-    return json.dumps(value, ensure_ascii=False)
+    """Return a value as JSON on one line; an undefined one raises an error that names it."""
+    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def load_prompt(name: str) -> Prompt:

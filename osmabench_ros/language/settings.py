@@ -7,23 +7,18 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from pydantic import Field
 
-from osmabench_ros.base.extensions import LANGUAGE_MODELS, extension_names, load_extension
+from osmabench_ros.base.extensions import LANGUAGE_MODELS, load_extension
 from osmabench_ros.base.settings import setting
 from osmabench_ros.base.strict import FilePath
-from osmabench_ros.language.budget import Account, Prices
+from osmabench_ros.language.budget import Account
 from osmabench_ros.language.cache import ResponseCache
 from osmabench_ros.language.client import ModelClient
-from osmabench_ros.language.model import LanguageModel, LanguageModelFactory
+from osmabench_ros.language.model import LanguageModel
 from osmabench_ros.language.options import ServerOptions, checked_server_options
-
-
-def language_model_names() -> list[str]:
-    """Return the kinds of servers that are installed, in alphabetical order."""
-    return extension_names(LANGUAGE_MODELS)
 
 
 def make_language_model(reference: str, options: Mapping[str, Any] | None = None) -> LanguageModel:
@@ -32,8 +27,8 @@ def make_language_model(reference: str, options: Mapping[str, Any] | None = None
     Raises ConfigError if there is no such kind, it cannot be imported, or an option is wrong.
     """
     kind, _, model = reference.partition(':')
-    factory = cast('LanguageModelFactory', load_extension(LANGUAGE_MODELS, kind))
-    return factory(model=model, options=dict(options or {}))
+    made: LanguageModel = load_extension(LANGUAGE_MODELS, kind)(model=model, options=options or {})
+    return made
 
 
 def kept_replies(reference: str) -> str:
@@ -78,13 +73,15 @@ class ModelAccess(ServerOptions):
     def client_of(self, model: str) -> ModelClient:
         """Return a client for a model, with its own accounts; a missing key is an error here."""
         model = kept_replies(model) if _NOTHING_ASKED.get() else model
-        options: dict[str, Any] = {'base_url': self.base_url}
-        if model.partition(':')[0] != 'offline':
-            options['timeout_s'] = self.timeout_s
-        prices = Prices(self.input_price, self.output_price)
+        options = {'base_url': self.base_url, 'timeout_s': self.timeout_s}
         return ModelClient(
             make_language_model(model, options),
             cache=ResponseCache(self.cache or default_cache_directory()),
-            ledger=Account(prices, max_tokens=self.max_tokens, max_cost=self.max_cost),
+            ledger=Account(
+                self.input_price,
+                self.output_price,
+                max_tokens=self.max_tokens,
+                max_cost=self.max_cost,
+            ),
             concurrency=self.concurrency,
         )

@@ -8,8 +8,6 @@ import subprocess
 import sys
 import time
 from collections import deque
-from datetime import datetime, timedelta, timezone
-from email.utils import format_datetime
 from functools import cache
 
 import pytest
@@ -149,14 +147,14 @@ FINAL = {
     'a wrong request': (status(400), LanguageModelError, 'status 400: no'),
     'a wrong key': (status(401), UnavailableError, 'check the key'),
     'a forbidden model': (status(403), UnavailableError, 'check the key'),
-    'an unknown model': (status(404), LanguageModelError, 'status 404'),
+    'an unknown model': (status(404), UnavailableError, 'correct the model'),
     "Google's wrong key": (
         status(400, details=[{'reason': 'API_KEY_INVALID'}]), UnavailableError, 'check the key'
     ),
-    'no credit': (status(429, code='insufficient_quota'), LanguageModelError, 'used up'),
+    'no credit': (status(429, code='insufficient_quota'), UnavailableError, 'used up'),
     'no quota for today': (
         status(429, details=[{'violations': [{'quotaId': 'RequestsPerDay'}]}]),
-        LanguageModelError, 'used up',
+        UnavailableError, 'used up',
     ),
     'a redirect to nowhere': (status(302), LanguageModelError, 'status 302'),
     'a refusal': (Misstep('refusal'), RefusalError, 'declined'),
@@ -171,14 +169,12 @@ def test_an_error_that_does_not_pass_says_what_to_do(kind, server, name):
     assert words in str(error)
 
 
-LATER = format_datetime(datetime.now(timezone.utc) + timedelta(hours=1), usegmt=True)
 WAITS = {
     'seconds': (status(429, headers=(('Retry-After', '7'),)), 7.0),
-    'a date': (status(503, headers=(('Retry-After', LATER),)), pytest.approx(3600, abs=600)),
     "Google's": (status(429, details=[{'retryDelay': '26.5s'}]), 26.5),
     **{
         value: (status(503, headers=(('Retry-After', value),)), None)
-        for value in ('soon', '-5', '1e999', 'nan', 'Fri, 31 Dec 99999 23:59:59 GMT')
+        for value in ('soon', '-5', '1e999', 'Fri, 31 Dec 2038 23:59:59 GMT')
     },
 }
 
@@ -250,14 +246,15 @@ def test_a_malformed_address_is_named_before_anything_is_sent(kind, url):
         make_language_model(f'{kind}:m', {'base_url': url})
 
 
-def test_a_third_party_model_may_raise_any_error():
+def test_a_third_party_model_may_raise_any_error(tmp_path):
     class Odd:
         name, server = 'odd/m', 'nowhere'
 
         def generate(self, request):
             return {}[request.prompt]
 
-    client = ModelClient(Odd(), patience=RetryPolicy(attempts=1))
+    cache = ResponseCache(tmp_path)
+    client = ModelClient(Odd(), cache=cache, patience=RetryPolicy(attempts=1))
     with pytest.warns(UserWarning, match='KeyError'):
         (outcome,) = client.ask_all([REQUEST], str)
     assert outcome.failure == 'malformed replies from nowhere'
@@ -265,10 +262,13 @@ def test_a_third_party_model_may_raise_any_error():
 
 PROGRAM = """
 import sys
+from pathlib import Path
+from osmabench_ros.language.cache import ResponseCache
 from osmabench_ros.language.client import ModelClient
 from osmabench_ros.language.model import ModelRequest
 from osmabench_ros.language.settings import make_language_model
-client = ModelClient(make_language_model(f'{sys.argv[1]}:m', {'base_url': sys.argv[2]}))
+model = make_language_model(f'{sys.argv[1]}:m', {'base_url': sys.argv[2]})
+client = ModelClient(model, cache=ResponseCache(Path(sys.argv[4])))
 request = ModelRequest('What is this?')
 client.ask(request, str) if 'one' in sys.argv else client.ask_all([request] * 3, str)
 """
@@ -277,9 +277,9 @@ PATIENT = Misstep('status', 503, (('Retry-After', '60'),))
 
 @pytest.mark.parametrize('number', few(['one', 'several'], 'one'))
 @pytest.mark.parametrize('misstep', [Misstep('hang'), PATIENT], ids=['request', 'wait'])
-def test_ctrl_c_ends_a_request_and_a_wait_within_seconds(kind, server, misstep, number):
+def test_ctrl_c_ends_a_request_and_a_wait_within_seconds(kind, server, misstep, number, tmp_path):
     server.missteps = deque([misstep] * 3)
-    command = [sys.executable, '-c', PROGRAM, kind, server.url, number]
+    command = [sys.executable, '-c', PROGRAM, kind, server.url, number, str(tmp_path)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         wait_until(lambda: server.received)
         if misstep is PATIENT:

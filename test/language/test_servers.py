@@ -7,9 +7,10 @@ from collections import deque
 import pytest
 from support.loopback_models import LoopbackModels, Misstep
 
+from osmabench_ros.base.extensions import LANGUAGE_MODELS, extension_names
 from osmabench_ros.errors import ConfigError, LanguageModelError
 from osmabench_ros.language.model import ImagePart, ModelRequest, Usage
-from osmabench_ros.language.settings import language_model_names, make_language_model
+from osmabench_ros.language.settings import make_language_model
 
 KEY = 'sk-secret-0123456789'
 SCHEMA = {'type': 'object', 'properties': {'echo': {'type': 'integer'}}, 'required': ['echo']}
@@ -87,16 +88,6 @@ def test_parameters_that_a_model_does_not_take_are_renamed_or_left_out(server, m
         model.generate(REQUEST)
 
 
-def test_a_content_in_parts_and_tokens_that_are_not_counted(server, monkeypatch):
-    monkeypatch.delenv('OPENAI_API_KEY', raising=False)
-    model = make_language_model('openai:m', {'base_url': server.url})
-    content = [{'type': 'text', 'text': '{"echo"'}, {'type': 'text', 'text': ': 1}'}]
-    reply = {'choices': [{'message': {'content': content}}], 'usage': {'prompt_tokens': None}}
-    server.missteps = deque([Misstep('status', 200, body=json.dumps(reply))])
-    found = model.generate(REQUEST)
-    assert (found.text, found.usage) == ('{"echo": 1}', Usage(0, 0))
-
-
 @pytest.mark.parametrize('kind', ['gemini', 'openai'])
 def test_a_missing_key_names_its_variable(monkeypatch, kind):
     for name in ('GEMINI_API_KEY', 'GOOGLE_API_KEY', 'OPENAI_API_KEY', 'OPENAI_BASE_URL'):
@@ -112,7 +103,7 @@ def test_a_local_server_needs_no_key(monkeypatch, server):
 
 
 def test_wrong_names_and_options_are_named():
-    assert language_model_names() == ['gemini', 'offline', 'openai']
+    assert extension_names(LANGUAGE_MODELS) == ['gemini', 'offline', 'openai']
     with pytest.raises(ConfigError, match='Did you mean "gemini"'):
         make_language_model('gemni:x')
     with pytest.raises(ConfigError, match='timeout'):

@@ -8,12 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, cast, runtime_checkable
 
-from osmabench_ros.base.extensions import ANSWERERS, extension_names, load_extension
+from osmabench_ros.base.extensions import (
+    ANSWERERS,
+    LANGUAGE_MODELS,
+    extension_names,
+    load_extension,
+)
 from osmabench_ros.base.progress import Progress, silent
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.language.client import ModelClient
 from osmabench_ros.language.model import ModelRequest
-from osmabench_ros.language.settings import language_model_names
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.vqa.graph_index import Embedder
 from osmabench_ros.vqa.questions import Answer, Inquiry
@@ -137,7 +141,9 @@ class AnswererFactory(Protocol):
 def parsed_reference(reference: str) -> tuple[str, str]:
     """Return answerer and language model, '' for none: a model alone reads the graph."""
     name, _, model = reference.partition(':')
-    if name not in extension_names(ANSWERERS) and (model or name in language_model_names()):
+    if name not in extension_names(ANSWERERS) and (
+        model or name in extension_names(LANGUAGE_MODELS)
+    ):
         return GRAPH, reference
     return name, model
 
