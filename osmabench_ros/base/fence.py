@@ -163,8 +163,7 @@ def _size_of(path: Path) -> int:
     try:
         found = path.stat()
     except (OSError, ValueError) as error:
-        reason = getattr(error, 'strerror', None) or error
-        raise LimitError(f'{str(path)[:200]!r} cannot be read: {reason}') from error
+        raise LimitError(f'{path} cannot be read: {error}; name a file') from error
     if stat.S_ISDIR(found.st_mode):
         return sum(item.stat().st_size for item in path.rglob('*') if item.is_file())
     if not stat.S_ISREG(found.st_mode):
@@ -189,15 +188,12 @@ class _Server:
                 channel.settimeout(wall_s)
                 socket.send_fds(channel, [b'read'], [shared])
                 return int(channel.recv(_MESSAGE_BYTES))
-            except TimeoutError as error:
-                self.stop()
-                raise limit_error(path, f'takes more than {wall_s:g} s to read') from error
-            except (OSError, ValueError) as error:
-                self.stop()
-                raise limit_error(path, 'ended the process that reads files') from error
-            except BaseException:
-                # An interrupt leaves an answer that belongs to no request.
-                self.stop()
+            except BaseException as error:
+                self.stop()  # an interrupt leaves an answer that belongs to no request
+                if isinstance(error, TimeoutError):
+                    raise limit_error(path, f'takes more than {wall_s:g} s to read') from error
+                if isinstance(error, (OSError, ValueError)):
+                    raise limit_error(path, 'ended the process that reads files') from error
                 raise
 
     def _running(self) -> socket.socket:

@@ -138,12 +138,11 @@ def mark_folder(folder: Path) -> None:
 def move_aside(folder: Path) -> None:
     """Move all that a folder of ours holds into ``previous/<time>`` there, and say so."""
     folder = absolute(folder)
-    kept = {MARKER, PREVIOUS}
     with wrap_os_errors(folder, 'cannot move'):
         names = [
             name
-            for name in os.listdir(folder)
-            if name not in kept and not _DRAFT_NAME.fullmatch(name)
+            for name in set(os.listdir(folder)) - {MARKER, PREVIOUS}
+            if not _DRAFT_NAME.fullmatch(name)
         ]
         if not names:
             return
@@ -209,13 +208,9 @@ def _remove_leftover(draft: Path) -> None:
 
 
 def absolute(path: Path) -> Path:
-    """Return an absolute path, links kept except before ".."."""
+    """Return an absolute path without "..", links kept."""
     with wrap_os_errors(path, 'cannot find'):
-        path = path.absolute()
-    if '..' not in path.parts:
-        return path
-    last = len(path.parts) - path.parts[::-1].index('..')
-    return Path(os.path.realpath(Path(*path.parts[:last])), *path.parts[last:])
+        return Path(os.path.abspath(path))
 
 
 def _refuse_links(path: Path) -> None:

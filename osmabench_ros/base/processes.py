@@ -16,7 +16,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
 
 import psutil
 
@@ -54,20 +53,6 @@ KILL_GROUP_UNLESS_RELEASED = 'read -r _ || kill -s KILL -- "-$0"'
 """A script that waits for a line, and kills a process group if its input ends without one."""
 
 
-class ChildProcess(Protocol):
-    """What supervision needs of a `subprocess.Popen`."""
-
-    @property
-    def pid(self) -> int:
-        """Number of the process."""
-
-    def poll(self) -> int | None:
-        """Return the exit code, None while it runs."""
-
-    def wait(self, timeout: float) -> int:
-        """Return the exit code; subprocess.TimeoutExpired if it does not end in time."""
-
-
 class SupervisedProcess:
     """A child process in a session of its own, killed with this one, that logs to a file."""
 
@@ -98,7 +83,7 @@ class SupervisedProcess:
         self._sampled_s = self._descended_s = 0.0
         self.disk_was_full = False
         """Whether the disk of its log was full when it was polled."""
-        self._members = [psutil.Process(self._process.pid)]
+        self._members = [self._process]
         self._guard = _guard(self._process.pid)
 
     def _start(
@@ -107,10 +92,10 @@ class SupervisedProcess:
         environment: Mapping[str, str],
         directory: Path | None,
         pass_fds: Sequence[int],
-    ) -> ChildProcess:
+    ) -> psutil.Process:
         with self.log_file.open('ab') as log:
             try:
-                return subprocess.Popen(  # noqa: S603 - the user's own configuration
+                return psutil.Popen(
                     list(command),
                     cwd=directory,
                     stdin=subprocess.DEVNULL,
@@ -153,7 +138,7 @@ class SupervisedProcess:
 
     def poll(self) -> int | None:
         """Return the exit code, None while it runs; samples memory too."""
-        code, now_s = self._process.poll(), time.monotonic()
+        code, now_s = self._exit_code(0.0), time.monotonic()
         self.disk_was_full |= self._disk_is_full()
         if code is None and now_s - self._sampled_s >= self.sample_every_s:
             self._sampled_s = now_s
@@ -175,8 +160,14 @@ class SupervisedProcess:
 
     def wait(self, timeout_s: float) -> None:
         """Wait for its end, at most some seconds."""
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(timeout_s)
+        self._exit_code(timeout_s)
+
+    def _exit_code(self, timeout_s: float) -> int | None:
+        try:
+            # Unknown where this process ignores SIGCHLD.
+            return int(self._process.wait(timeout_s) or 0)
+        except psutil.TimeoutExpired:
+            return None
 
     def reason(self) -> str:
         """Return the signal or exit code that it ended with, and the end of its log."""
@@ -205,25 +196,21 @@ class SupervisedProcess:
 
     def stop(self, grace_s: float = 5.0, numbers: Sequence[int] = ENDING_ORDER) -> None:
         """Ask the process to end, then end its session and all its descendants."""
-        family = self.family()
-        for number in numbers:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self.pid, number)
-                os.killpg(self.pid, signal.SIGCONT)
-            if self._session_ends(grace_s):
-                break
-        # A method of somebody else may have put children into sessions of their own.
-        end_processes(family, grace_s, (signal.SIGTERM, signal.SIGKILL))
+        with contextlib.suppress(psutil.Error):
+            end_processes([*self.family(), *self._orphans()], grace_s, numbers)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
         if self._guard.poll() is None:
             self._guard.communicate(b'\n')
 
-    def _session_ends(self, within_s: float) -> bool:
-        deadline = time.monotonic() + within_s
-        while time.monotonic() < deadline:
-            if self._process.poll() is not None and not _group_alive(self.pid):
-                return True
-            time.sleep(0.02)
-        return False
+    def _orphans(self) -> list[psutil.Process]:
+        """Return the processes of its session, which may have been left by their parents."""
+        found = []
+        for process in psutil.process_iter():
+            with contextlib.suppress(OSError):
+                if os.getsid(process.pid) == self.pid:
+                    found.append(process)
+        return found
 
 
 def end_processes(
@@ -232,11 +219,12 @@ def end_processes(
     numbers: Sequence[int] = (signal.SIGINT, signal.SIGKILL),
 ) -> None:
     """Send processes one signal after the other until they end, waiting after each."""
-    alive = [process for process in processes if process.is_running()]
+    alive = [process for process in set(processes) if process.is_running()]
     for number in numbers:
         for process in alive:
             with contextlib.suppress(psutil.Error):
                 process.send_signal(number)
+                process.resume()
         _, alive = psutil.wait_procs(alive, timeout=grace_s)
 
 
@@ -271,16 +259,6 @@ def _guard(group: int) -> subprocess.Popen[bytes]:
         stdin=subprocess.PIPE,
         start_new_session=True,
     )
-
-
-def _group_alive(group: int) -> bool:
-    try:
-        os.killpg(group, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 GUARD_GRACE_S = 30.0

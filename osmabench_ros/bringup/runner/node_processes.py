@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import ctypes
-import os
-import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Pipe
 from pathlib import Path
 
-from osmabench_ros.base.processes import ChildProcess, SupervisedProcess, signals_held
+import psutil
+
+from osmabench_ros.base.processes import SupervisedProcess, signals_held
 from osmabench_ros.bringup.runner.node_host import NodeOrder
 from osmabench_ros.bringup.runner.processes import ManagedProcess
 from osmabench_ros.bringup.spec.node_spec import NodeSpec
@@ -26,33 +25,6 @@ PR_SET_CHILD_SUBREAPER, PR_GET_CHILD_SUBREAPER = 36, 37
 """Options of prctl(2)."""
 
 
-class ForkedProcess:
-    """A child that the host has forked, with what `subprocess.Popen` offers of its end."""
-
-    def __init__(self, pid: int) -> None:
-        self.pid = pid
-        self._code: int | None = None
-
-    def poll(self) -> int | None:
-        """Return the exit code, None while it runs."""
-        if self._code is None:
-            try:
-                pid, status = os.waitpid(self.pid, os.WNOHANG)
-            except ChildProcessError:
-                pid, status = self.pid, 0  # unknown, as this process ignores SIGCHLD
-            self._code = os.waitstatus_to_exitcode(status) if pid else None
-        return self._code
-
-    def wait(self, timeout: float) -> int:
-        """Return the exit code; subprocess.TimeoutExpired if it does not end in time."""
-        start_s = time.monotonic()
-        while (code := self.poll()) is None:
-            if time.monotonic() - start_s > timeout:
-                raise subprocess.TimeoutExpired(str(self.pid), timeout)
-            time.sleep(0.01)
-        return code
-
-
 class HostProcess(SupervisedProcess):
     """The process that forks a new process for each node."""
 
@@ -63,12 +35,12 @@ class HostProcess(SupervisedProcess):
             command = [sys.executable, '-m', HOST_MODULE, str(handle)]
             super().__init__('node host', command, log_file, environment, pass_fds=[handle])
 
-    def fork(self, order: NodeOrder) -> ForkedProcess:
+    def fork(self, order: NodeOrder) -> psutil.Process:
         """Start the process of a node; RunError if the host cannot."""
-        with suppress(EOFError, OSError), _adoption():
+        with suppress(EOFError, OSError, psutil.Error), _adoption():
             self._channel.send(order)
             if self._channel.poll(IMPORT_TIMEOUT_S):
-                return ForkedProcess(self._channel.recv())
+                return psutil.Process(self._channel.recv())
         self.close()
         raise RunError(f'the node host {self.reason()}')
 
@@ -98,7 +70,7 @@ class HostedProcess(ManagedProcess):
 
     def __init__(
         self,
-        fork: Callable[[NodeOrder], ChildProcess],
+        fork: Callable[[NodeOrder], psutil.Process],
         spec: NodeSpec,
         folder: Path,
         log_file: Path,
@@ -113,7 +85,7 @@ class HostedProcess(ManagedProcess):
         environment: Mapping[str, str],
         directory: Path | None,
         pass_fds: Sequence[int],
-    ) -> ChildProcess:
+    ) -> psutil.Process:
         del pass_fds
         variables, place = dict(environment), directory or Path.cwd()
         return self._fork(
@@ -141,7 +113,7 @@ class NodeProcesses:
                 return HostedProcess(self._fork, spec, folder, log_file, environment)
             return ManagedProcess(spec.name, spec.command_line(folder), log_file, environment)
 
-    def _fork(self, order: NodeOrder) -> ChildProcess:
+    def _fork(self, order: NodeOrder) -> psutil.Process:
         if self._host is not None:
             with suppress(RunError):  # it has died since
                 return self._host.fork(order)
