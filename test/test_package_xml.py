@@ -34,11 +34,9 @@ ROS = frozenset(
         'rosidl_default_generators',
         'rosidl_default_runtime',
         'sensor_msgs',
-        'sensor_msgs_py',
         'std_msgs',
         'std_srvs',
         'tf2_ros',
-        'tf_transformations',
         'vision_msgs',
         'visualization_msgs',
     ]

@@ -115,7 +115,7 @@ class SupervisedProcess:
     @property
     def pid(self) -> int:
         """Number of the process."""
-        return self._process.pid
+        return int(self._process.pid)
 
     @property
     def stopped(self) -> bool:

@@ -26,7 +26,7 @@ from osmabench_ros.ros.messages.evaluation_messages import (
     report_message,
 )
 from osmabench_ros.ros.node.diagnostics import Health, Level
-from osmabench_ros.ros.node.lifecycle import BenchmarkNode, shortened
+from osmabench_ros.ros.node.lifecycle import BenchmarkNode
 from osmabench_ros.ros.node.node_process import run_node
 from osmabench_ros.ros.node.participants import check_publishers
 from osmabench_ros.ros.node.settings import EvaluatorSettings
@@ -333,7 +333,7 @@ class EvaluatorNode(BenchmarkNode[EvaluatorSettings]):
         except OsmabenchError as error:
             goal.abort()
             code = getattr(error, 'error_code', Evaluate.Result.ERROR_FAILED)
-            return Evaluate.Result(error_code=code, error_msg=shortened(error))
+            return Evaluate.Result(error_code=code, error_msg=str(error))
         self._goals[job] = (goal, None)
         self._queue.submit(job)
         await ended
@@ -346,7 +346,7 @@ class EvaluatorNode(BenchmarkNode[EvaluatorSettings]):
         else:
             goal.abort()
         code = Evaluate.Result.ERROR_CANCELLED if job.cancelled else Evaluate.Result.ERROR_FAILED
-        return Evaluate.Result(error_code=code, error_msg=shortened(job.error))
+        return Evaluate.Result(error_code=code, error_msg=str(job.error))
 
     def _report_news(self) -> None:
         job = self._queue.current

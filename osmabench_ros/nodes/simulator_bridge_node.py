@@ -34,7 +34,7 @@ from osmabench_ros.nodes.simulator_bridge.frame_publisher import (
 from osmabench_ros.ros.messages.images import label_set_to_message
 from osmabench_ros.ros.messages.map_messages import publish_vision_labels
 from osmabench_ros.ros.node.diagnostics import Health
-from osmabench_ros.ros.node.lifecycle import BenchmarkNode, shortened
+from osmabench_ros.ros.node.lifecycle import BenchmarkNode
 from osmabench_ros.ros.node.node_process import run_node
 from osmabench_ros.ros.node.participants import PERIOD_S as WATCH_PERIOD_S
 from osmabench_ros.ros.node.participants import check_publishers, missing_participants
@@ -119,7 +119,7 @@ class SimulatorBridgeNode(BenchmarkNode[BridgeSettings]):
         """Publish the failure as the state of the run before the process ends."""
         if self.exit_code is None and self._player is not None:
             self._control.fail()
-            self._publish_state(shortened(error))
+            self._publish_state(str(error))
             self._run_state.wait_for_all_acked(Duration(seconds=1))
         super().fail(error)
 

@@ -28,7 +28,6 @@ from osmabench_ros.ros.messages.images import (
 )
 from osmabench_ros.ros.messages.poses import stamp_to_message
 from osmabench_ros.ros.node.frame_receiver import frame_from_messages
-from osmabench_ros.ros.node.lifecycle import MAX_REASON, shortened
 from osmabench_ros.ros.wire.checked_subscription import deserialize_checked
 
 STAMP = stamp_to_message(1_000_000_000)
@@ -58,20 +57,16 @@ def parts() -> dict[str, Any]:
 def absurd() -> Iterator[tuple[str, str, Any]]:
     """Yield topic, place in its message, and what is to be there."""
     for topic in IMAGES:
-        for name in ('width', 'height', 'step'):
-            yield from ((topic, name, value) for value in (0, 1, *HUGE))
-        for name, values in (('encoding', ('', 'x' * 10**5)), ('data', (b'', b'x' * 1000))):
-            yield from ((topic, name, value) for value in values)
-    for value in (*NO_NUMBERS, -1.0, 0.0, 5e-324, 1e-300, 1e308):
-        yield from ((topics.COLOR_INFO, place, value) for place in ('k.0', 'k.4'))
-        yield topics.CAMERA_POSE, 'pose.orientation.w', value if value != -1.0 else 1.1
-    for value in (*NO_NUMBERS, 1e308):
-        yield from ((topics.COLOR_INFO, place, value) for place in ('k.1', 'k.2', 'k.5'))
+        yield from ((topic, name, value) for name in ('width', 'step') for value in (0, *HUGE))
+        yield from ((topic, 'encoding', 'x' * 10**5), (topic, 'data', b'x' * 1000))
+    for value in (*NO_NUMBERS, 0.0, 1e308):
+        yield topics.COLOR_INFO, 'k.0', value
+        yield topics.CAMERA_POSE, 'pose.orientation.w', value
+    for value in NO_NUMBERS:
         yield topics.COLOR_INFO, 'd', [value] * 5
         yield topics.CAMERA_POSE, 'pose.position.x', value
-        yield topics.CAMERA_POSE, 'pose.orientation.x', value
-    yield from ((topics.COLOR_INFO, 'width', value) for value in (0, 1, *HUGE))
-    yield from ((topics.CAMERA_POSE, 'header.frame_id', text) for text in ('\0', 'y' * 10**6))
+    yield from ((topics.COLOR_INFO, 'width', value) for value in (0, *HUGE))
+    yield topics.CAMERA_POSE, 'header.frame_id', 'y' * 10**6
 
 
 def put(message: Any, place: str, value: Any) -> None:
@@ -160,7 +155,3 @@ def test_an_address_that_is_no_path_is_refused(uri: str) -> None:
     with pytest.raises(ContractError, match='map_uri is') as reported:
         path_from_uri(uri, 'map_uri')
     assert len(str(reported.value)) < 400
-
-
-def test_a_reason_of_megabytes_is_cut() -> None:
-    assert len(shortened(ContractError('x' * 10**7))) < MAX_REASON + 10

@@ -54,16 +54,3 @@ def test_a_large_cloud_is_thinned_evenly_from_end_to_end() -> None:
     again = read(point_cloud_message(dense, Header(), max_points=100))
     assert len(again.points) == 100
     np.testing.assert_array_equal(again.points[[0, -1]], dense.points[[0, -1]])
-
-
-def test_sensor_msgs_py_makes_the_same_message(monkeypatch: pytest.MonkeyPatch) -> None:
-    library = pytest.importorskip(
-        'sensor_msgs_py.point_cloud2', reason='sensor_msgs_py is not installed'
-    )
-    from osmabench_ros.ros.messages import map_messages
-
-    dense = cloud(50)
-    monkeypatch.setattr(map_messages, '_create_cloud', library.create_cloud)
-    by_library = point_cloud_message(dense, Header())
-    np.testing.assert_array_equal(read(by_library).points, dense.points)
-    np.testing.assert_array_equal(read(by_library).labels, dense.labels)

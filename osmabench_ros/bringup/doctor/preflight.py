@@ -245,8 +245,6 @@ MODULES = (
     _Module('torch', 'metrics', required=True),
     _Module('open3d', 'exact ground truth', required=True),
     _Module('tf2_ros', 'transforms on /tf', of_ros='tf2-ros'),
-    _Module('tf_transformations', 'quaternions', of_ros='tf-transformations'),
-    _Module('sensor_msgs_py', 'point clouds', of_ros='sensor-msgs-py'),
     _Module('launch_ros', 'ros2 launch', of_ros='launch-ros'),
     _Module('vision_msgs', 'Detection3DArray', of_ros='vision-msgs'),
     _Module('rosbags', 'bags'),

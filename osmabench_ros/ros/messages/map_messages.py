@@ -8,12 +8,9 @@ from __future__ import annotations
 import array
 import hashlib
 import json
-from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from diagnostic_msgs.msg import KeyValue
-from numpy.typing import NDArray
 from rclpy.node import Node
 from sensor_msgs.msg import PointCloud2, PointField
 from std_msgs.msg import Header
@@ -123,26 +120,6 @@ class DetectionPublisher:
             self._publisher.publish(detections_message(graph, header))
 
 
-try:
-    from sensor_msgs_py.point_cloud2 import create_cloud as _create_cloud
-except ImportError:
-
-    def _create_cloud(
-        header: Header, fields: Sequence[PointField], points: NDArray[Any]
-    ) -> PointCloud2:
-        """Do what sensor_msgs_py does with packed records."""
-        return PointCloud2(
-            header=header,
-            height=1,
-            width=len(points),
-            fields=fields,
-            point_step=points.dtype.itemsize,
-            row_step=points.dtype.itemsize * len(points),
-            is_dense=False,
-            data=array.array('B', points.tobytes()),
-        )
-
-
 def point_cloud_message(dense: DenseMap, header: Header, *, max_points: int = 0) -> PointCloud2:
     """Return the points of a map as a cloud, thinned evenly to `max_points`; 0 keeps all."""
     records = records_of(dense)
@@ -154,7 +131,16 @@ def point_cloud_message(dense: DenseMap, header: Header, *, max_points: int = 0)
         )
         for field in fields_of(records)
     ]
-    return _create_cloud(header, fields, records)
+    return PointCloud2(
+        header=header,
+        height=1,
+        width=len(records),
+        fields=fields,
+        point_step=records.dtype.itemsize,
+        row_step=records.dtype.itemsize * len(records),
+        is_dense=False,
+        data=array.array('B', records.tobytes()),
+    )
 
 
 def node_to_message(node: SceneNode) -> SceneObjectMessage:

@@ -53,7 +53,9 @@ def definition_of(name: str) -> str:
     order, texts = [name], {name: ''}
     for kind in order:
         fields = message_class(kind).get_fields_and_field_types()
-        texts[kind] = _installed(kind, '.msg') or _from_fields(fields)
+        texts[kind] = _installed(kind, '.msg')
+        if not texts[kind]:
+            raise ContractError(f'the definition of {kind} is not installed; build its package')
         for field_type in fields.values():
             for package, nested in _NESTED.findall(field_type):
                 full = f'{package}/msg/{nested}'
@@ -96,22 +98,3 @@ def _installed(name: str, suffix: str) -> str:
         if file.is_file():
             return file.read_text()
     return ''
-
-
-_PLAIN = {'boolean': 'bool', 'octet': 'byte', 'float': 'float32', 'double': 'float64'}
-
-
-def _from_fields(fields: dict[str, str]) -> str:
-    return ''.join(f'{_msg_type(kind)} {name}\n' for name, kind in fields.items())
-
-
-def _msg_type(kind: str) -> str:
-    """Return the .msg spelling of a type as rclpy spells it, e.g. sequence<double, 3>."""
-    if match := re.fullmatch(r'sequence<(.+?)(?:, (\d+))?>', kind):
-        bound = f'<={match[2]}' if match[2] else ''
-        return f'{_msg_type(match[1])}[{bound}]'
-    if match := re.fullmatch(r'(.+)\[(\d+)\]', kind):
-        return f'{_msg_type(match[1])}[{match[2]}]'
-    if match := re.fullmatch(r'(w?string)<(\d+)>', kind):
-        return f'{match[1]}<={match[2]}'
-    return _PLAIN.get(kind, kind)

@@ -42,31 +42,24 @@ __all__ = [
     'vector_message',
 ]
 
-try:
-    from tf_transformations import quaternion_from_matrix
-except (ImportError, AttributeError):  # its transforms3d may be too old for the NumPy beside it
 
-    def quaternion_from_matrix(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return x, y, z, w by the method of Bar-Itzhack (2000), w not negative.
-
-        tf_transformations has the same, and SciPy another: a run with a seed has the same bytes
-        whether it is installed or not.
-        """
-        (xx, xy, xz), (yx, yy, yz), (zx, zy, zz) = matrix[:3, :3]
-        lower = [
-            [xx - yy - zz, 0, 0, 0],
-            [yx + xy, yy - xx - zz, 0, 0],
-            [zx + xz, zy + yz, zz - xx - yy, 0],
-            [zy - yz, xz - zx, yx - xy, xx + yy + zz],
-        ]
-        values, vectors = np.linalg.eigh(np.array(lower) / 3.0)
-        found = vectors[:, values.argmax()]
-        return np.asarray(-found if found[3] < 0 else found)
+def _quaternion(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return x, y, z, w by the method of Bar-Itzhack (2000), w not negative, as ROS tools do."""
+    (xx, xy, xz), (yx, yy, yz), (zx, zy, zz) = matrix[:3, :3]
+    lower = [
+        [xx - yy - zz, 0, 0, 0],
+        [yx + xy, yy - xx - zz, 0, 0],
+        [zx + xz, zy + yz, zz - xx - yy, 0],
+        [zy - yz, xz - zx, yx - xy, xx + yy + zz],
+    ]
+    values, vectors = np.linalg.eigh(np.array(lower) / 3.0)
+    found = vectors[:, values.argmax()]
+    return np.asarray(-found if found[3] < 0 else found)
 
 
 def quaternion_message(pose: Pose) -> Quaternion:
     """Return the rotation of a pose."""
-    x, y, z, w = (float(value) for value in quaternion_from_matrix(pose.matrix))
+    x, y, z, w = (float(value) for value in _quaternion(pose.matrix))
     return Quaternion(x=x, y=y, z=z, w=w)
 
 

@@ -33,9 +33,6 @@ from osmabench_ros.ros.wire.qos import frame_profile, lossless_profile
 MAX_PENDING = 32
 """Incomplete frames that are kept; older ones are given up and counted."""
 
-MAX_PENDING_BYTES = 2**30
-"""Images of incomplete frames that are kept; three frames of 4096 x 4096."""
-
 
 class FrameReceiver:
     """Subscribes to the camera and calls back with complete frames, in order of their stamps.
@@ -115,13 +112,9 @@ class FrameReceiver:
         if self._needed <= parts.keys():
             self._complete(stamp_ns, parts)
             return
-        while len(self.pending) > MAX_PENDING or self._held_bytes() > MAX_PENDING_BYTES:
+        if len(self.pending) > MAX_PENDING:
             del self.pending[min(self.pending)]
             self.incomplete += 1
-
-    def _held_bytes(self) -> int:
-        messages = (message for parts in self.pending.values() for message in parts.values())
-        return sum(len(message.data) for message in messages if isinstance(message, Image))
 
     def _complete(self, stamp_ns: int, parts: dict[str, Any]) -> None:
         older = [stamp for stamp in self.pending if stamp <= stamp_ns]

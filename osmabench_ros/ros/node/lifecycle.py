@@ -19,7 +19,7 @@ from rclpy.subscription import Subscription
 from rclpy.timer import Timer
 
 from osmabench_ros.base.settings import Model
-from osmabench_ros.errors import ConfigError, OsmabenchError
+from osmabench_ros.errors import ConfigError, OsmabenchError, make_printable
 from osmabench_ros.ros.node.diagnostics import DiagnosticsPublisher, Health, Level
 from osmabench_ros.ros.node.parameters import (
     PLAN_FILE,
@@ -34,15 +34,6 @@ ERROR_PREFIX = 'osmabench: error: '
 
 UNCONFIGURED = 'unconfigured'
 """Label of the state in which a node may get another plan."""
-
-MAX_REASON = 4000
-"""Characters of a failure that are reported."""
-
-
-def shortened(error: Exception) -> str:
-    """Return the text of an error, shortened: names from messages may have megabytes."""
-    text = str(error)
-    return text if len(text) <= MAX_REASON else f'{text[:MAX_REASON]} ...'
 
 
 class WhileActive(MutuallyExclusiveCallbackGroup):
@@ -107,7 +98,7 @@ class BenchmarkNode(LifecycleNode, Generic[Model]):
         try:
             self._next_settings = planned_anew(self, self._model, parameters[0].value)
         except OsmabenchError as error:
-            return SetParametersResult(successful=False, reason=shortened(error))
+            return SetParametersResult(successful=False, reason=make_printable(str(error)))
         return SetParametersResult(successful=True)
 
     def _take_plan(self) -> None:
@@ -194,7 +185,7 @@ class BenchmarkNode(LifecycleNode, Generic[Model]):
         """Log an error and end the process."""
         code = error.exit_code if isinstance(error, OsmabenchError) else 1
         # On a disk that is full the log cannot take it; /diagnostics shows it all the same.
-        text = shortened(error)
+        text = make_printable(str(error))
         with contextlib.suppress(OSError):
             print(f'{ERROR_PREFIX}{text}', file=sys.stderr, flush=True)  # noqa: T201
         self.get_logger().fatal(text)

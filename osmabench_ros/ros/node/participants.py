@@ -11,10 +11,12 @@ from osmabench_ros.base.contract import CONTRACT
 from osmabench_ros.base.strict import Strict
 from osmabench_ros.errors import ConfigError, ParticipantError
 from osmabench_ros.ros.wire.qos import (
+    frame_profile,
     full_name,
     latched_profile,
     lossless_profile,
     require_compatible,
+    topic_graph,
 )
 
 ACKS_SUFFIX = ':acks'
@@ -62,89 +64,56 @@ def missing_participants(node: Node, participants: Sequence[DeclaredParticipant]
     missing = []
     for participant in participants:
         found = whereabouts(node, participant.name)
-        if len(found) != 1:
-            missing.append(_ambiguous(node, found) or f'node "{participant.name}" is not running')
-            continue
-        _check_other_topics(node, found[0])
-        if participant.acks:
-            missing += _missing_endpoints(node, found[0])
+        if len(found) == 1:
+            missing += _missing_endpoints(node, found[0], acks=participant.acks)
+        elif found:
+            missing.append(
+                f'{" and ".join(found)} have one name, and neither is in the namespace of '
+                f'{node.get_fully_qualified_name()}: put both into one, or rename one'
+            )
+        else:
+            missing.append(f'node "{participant.name}" is not running')
     return missing
 
 
-def _ambiguous(node: Node, found: Sequence[str]) -> str:
-    if not found:
-        return ''
-    return (
-        f'{" and ".join(found)} have one name, and neither is in the namespace of '
-        f'{node.get_fully_qualified_name()}: put both into one, or rename one'
-    )
+_FROM_BRIDGE = {
+    **dict.fromkeys((topics.RUN_INFO, topics.RUN_STATE, topics.LABEL_INFO), latched_profile()),
+    **dict.fromkeys(topics.FRAME_TOPICS, frame_profile(lockstep=True)),
+}
+_FROM_PARTICIPANTS = {
+    topics.SEMANTIC_MAP: latched_profile(),
+    topics.SEMANTIC_MAP_CHUNK: lossless_profile(),
+    topics.FRAME_ACK: lossless_profile(),
+}
 
 
-def _shown(name: str) -> str:
-    """Return a full name as people write it: plain where there is no namespace."""
-    return name[1:] if name.count('/') == 1 else name
-
-
-def _check_other_topics(node: Node, name: str) -> None:
-    """Check the QoS of a participant's other topics with bridge and recorder."""
-    for topic in (topics.RUN_INFO, topics.RUN_STATE, topics.LABEL_INFO):
-        for info in node.get_subscriptions_info_by_topic(_resolved(node, topic)):
-            if full_name(info) == name:
-                require_compatible(
-                    topic, (node.get_name(), latched_profile()), (_shown(name), info.qos_profile)
-                )
-    for topic, profile in (
-        (topics.SEMANTIC_MAP, latched_profile()),
-        (topics.SEMANTIC_MAP_CHUNK, lossless_profile()),
-    ):
-        for info in node.get_publishers_info_by_topic(_resolved(node, topic)):
-            if full_name(info) == name:
-                require_compatible(
-                    topic, (_shown(name), info.qos_profile), ('the recorder', profile)
-                )
-
-
-def _missing_endpoints(node: Node, name: str) -> list[str]:
+def _missing_endpoints(node: Node, name: str, *, acks: bool) -> list[str]:
+    """Check the QoS of a participant's topics; return what it lacks to acknowledge frames."""
+    # Plain where there is no namespace, as people write it.
+    shown = name[1:] if name.count('/') == 1 else name
+    published = {item.topic_name for item in node.publishers}
+    connected = set()
+    for topic, profile in _FROM_BRIDGE.items():
+        graph = topic_graph(node, topic)
+        for end in graph.subscribers if graph.name in published else ():
+            if end.node == name:
+                require_compatible(topic, (node.get_name(), profile), (shown, end.profile))
+                connected.add(topic)
+    for topic, profile in _FROM_PARTICIPANTS.items():
+        for end in topic_graph(node, topic).publishers:
+            if end.node == name:
+                require_compatible(topic, (shown, end.profile), ('the other side', profile))
+                connected.add(topic)
     missing = []
-    if not _subscribes_to_frames(node, name):
-        missing.append(f'"{_shown(name)}" subscribes to no frame topic')
-    ack_publishers = node.get_publishers_info_by_topic(_resolved(node, topics.FRAME_ACK))
-    own = [info for info in ack_publishers if full_name(info) == name]
-    for info in own:
-        require_compatible(
-            topics.FRAME_ACK,
-            (_shown(name), info.qos_profile),
-            (node.get_name(), lossless_profile()),
-        )
-    if not own:
+    if acks and not connected & set(topics.FRAME_TOPICS):
+        missing.append(f'"{shown}" subscribes to no frame topic')
+    if acks and topics.FRAME_ACK not in connected:
         missing.append(
-            f'"{_shown(name)}" does not publish {topics.FRAME_ACK}; if it acknowledges no frames, '
+            f'"{shown}" does not publish {topics.FRAME_ACK}; if it acknowledges no frames, '
             f'declare that: acks: false in a configuration, else {name.split("/")[-1]} without '
             f'"{ACKS_SUFFIX}"'
         )
     return missing
-
-
-def _subscribes_to_frames(node: Node, name: str) -> bool:
-    found = False
-    for topic in topics.FRAME_TOPICS:
-        resolved = _resolved(node, topic)
-        ours = [
-            info.qos_profile
-            for info in node.get_publishers_info_by_topic(resolved)
-            if full_name(info) == node.get_fully_qualified_name()
-        ]
-        for info in node.get_subscriptions_info_by_topic(resolved):
-            if full_name(info) == name and ours:
-                require_compatible(
-                    topic, (node.get_name(), ours[0]), (_shown(name), info.qos_profile)
-                )
-                found = True
-    return found
-
-
-def _resolved(node: Node, topic: str) -> str:
-    return str(node.resolve_topic_name(topic))
 
 
 PERIOD_S = 0.25
@@ -160,7 +129,8 @@ def check_publishers(node: Node, names: Iterable[str] = WITH_ONE_PUBLISHER) -> N
     """Raise ParticipantError, which names the nodes, if several publish one of these topics."""
     # Several stacks, each in its namespace, share the topics that are in none.
     alone = node.get_namespace() == '/'
-    for topic in (_resolved(node, name) for name in names if alone or not name.startswith('/')):
+    shared = (name for name in names if alone or not name.startswith('/'))
+    for topic in map(node.resolve_topic_name, shared):
         # One node may have several publishers, and two nodes in two processes the same name.
         publishers = {
             (full_name(info), bytes(info.endpoint_gid[:PARTICIPANT_BYTES]))

@@ -72,24 +72,6 @@ def describe(profile: QoSProfile) -> str:
     return ', '.join(name.lower().replace('_', ' ') for name in names)
 
 
-def require_compatible(
-    topic: str, publisher: tuple[str, QoSProfile], subscriber: tuple[str, QoSProfile]
-) -> None:
-    """Raise ContractError, which names both, if a subscriber would receive nothing."""
-    compatibility, reason = qos_check_compatible(_essence(publisher[1]), _essence(subscriber[1]))
-    if compatibility == QoSCompatibility.ERROR:
-        raise ContractError(
-            f'topic "{topic}": QoS of publisher {publisher[0]} ({describe(publisher[1])}) and '
-            f'subscriber {subscriber[0]} ({describe(subscriber[1])}) do not match: '
-            f'{reason.strip()} Use the profile of the topic contract on both sides.'
-        )
-
-
-def _essence(profile: QoSProfile) -> QoSProfile:
-    """Return the policies that the contract fixes; the graph gives durations in another form."""
-    return QoSProfile(reliability=profile.reliability, durability=profile.durability, depth=1)
-
-
 DEPTH = 200
 """Messages that a recorder's subscription keeps while it is busy."""
 PLAYED_DEPTH = 100
@@ -191,15 +173,28 @@ def _endpoint(info: TopicEndpointInfo) -> Endpoint:
 
 def qos_conflict(publisher: Endpoint, subscriber: Endpoint) -> str:
     """Return why the QoS of a publisher and a subscriber do not match; empty if they do."""
-    compatibility, reason = qos_check_compatible(
-        _comparable(publisher.profile), _comparable(subscriber.profile)
-    )
-    if compatibility != QoSCompatibility.ERROR:
-        return ''
-    return (
+    reason = _mismatch(publisher.profile, subscriber.profile)
+    return reason and (
         f'{publisher.node} publishes {describe(publisher.profile)}, {subscriber.node} subscribes '
-        f'{describe(subscriber.profile)}: {reason.strip().rstrip(";")}'
+        f'{describe(subscriber.profile)}: {reason}'
     )
+
+
+def require_compatible(
+    topic: str, publisher: tuple[str, QoSProfile], subscriber: tuple[str, QoSProfile]
+) -> None:
+    """Raise ContractError, which names both, if a subscriber would receive nothing."""
+    if reason := _mismatch(publisher[1], subscriber[1]):
+        raise ContractError(
+            f'topic "{topic}": QoS of publisher {publisher[0]} ({describe(publisher[1])}) and '
+            f'subscriber {subscriber[0]} ({describe(subscriber[1])}) do not match: {reason}. '
+            'Use the profile of the topic contract on both sides.'
+        )
+
+
+def _mismatch(publisher: QoSProfile, subscriber: QoSProfile) -> str:
+    result, reason = qos_check_compatible(_comparable(publisher), _comparable(subscriber))
+    return str(reason).strip().rstrip(';') if result == QoSCompatibility.ERROR else ''
 
 
 def _comparable(profile: QoSProfile) -> QoSProfile:
