@@ -163,7 +163,8 @@ def _size_of(path: Path) -> int:
     try:
         found = path.stat()
     except (OSError, ValueError) as error:
-        raise LimitError(f'{path} cannot be read: {error}; name a file') from error
+        reason = getattr(error, 'strerror', None) or error
+        raise LimitError(f'{path} cannot be read: {reason}; name a file') from error
     if stat.S_ISDIR(found.st_mode):
         return sum(item.stat().st_size for item in path.rglob('*') if item.is_file())
     if not stat.S_ISREG(found.st_mode):

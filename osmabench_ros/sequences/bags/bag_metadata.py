@@ -136,6 +136,8 @@ def files_of(path: Path) -> tuple[list[Path], str, list[str]]:
         return [path], '', []
     folder = path if _bag_files(path) else path / INNER_FOLDER
     present = _bag_files(folder)
+    if not os.path.exists(path):
+        raise SequenceError(f'{path} does not exist; name a folder of a bag, or one of its files')
     if not present:
         raise SequenceError(
             f'{path} is not a bag: there is no .mcap or .db3 file in it; name a folder of a bag, '
