@@ -64,7 +64,7 @@ def test_the_seed_of_the_method_reaches_it_and_not_the_simulator(tmp_path: Path)
 
 def test_an_unknown_placeholder_names_the_mapper(tmp_path: Path) -> None:
     mapper = {'name': 'oracle', 'options': {'work': '${rum}'}}
-    with pytest.raises(ConfigError, match=r'options of mapper oracle: \$\{rum\} is unknown'):
+    with pytest.raises(ConfigError, match=r'options of mapper oracle\.work: \$\{rum\} is unknown'):
         specs(tmp_path, mapper)
 
 
