@@ -161,6 +161,11 @@ def intruder(name: str) -> subprocess.Popen:
 
 
 def fill_disk(folder: str) -> None:
+    """Leave no space, once a recorder has written what it got so far."""
+    [bag] = Path(folder).glob('*/*/bag/*.mcap')
+    before = bag.stat().st_size
+    while bag.stat().st_size == before:
+        time.sleep(0.1)
     with open(f'{folder}/filler', 'wb', buffering=0) as file, contextlib.suppress(OSError):
         while True:
             file.write(bytes(4096))

@@ -122,6 +122,9 @@ PERIOD_S = 0.25
 PARTICIPANT_BYTES = 12
 """Length of the common prefix of all publishers of one DDS participant, i.e. one process."""
 
+UNKNOWN_NODE = '_NODE_NAME_UNKNOWN_'
+"""The name that ROS gives a publisher while it does not know the node."""
+
 WITH_ONE_PUBLISHER = tuple(item.name for item in CONTRACT if item.name != topics.FRAME_ACK)
 
 
@@ -135,6 +138,8 @@ def check_publishers(node: Node, names: Iterable[str] = WITH_ONE_PUBLISHER) -> N
         publishers = {
             (full_name(info), bytes(info.endpoint_gid[:PARTICIPANT_BYTES]))
             for info in node.get_publishers_info_by_topic(topic)
+            # That of a node that has just left, or comes: if it stays, the next look knows it.
+            if info.node_name != UNKNOWN_NODE
         }
         if len(publishers) > 1:
             listed = ' and '.join(sorted(name for name, _ in publishers))
