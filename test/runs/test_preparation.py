@@ -207,7 +207,7 @@ def test_what_stands_for_the_run_in_options_is_filled_in_before_they_are_checked
     mine = config.mappers[0].model_copy(update={'implementation': 'offline', 'options': options})
     Preparation(divided_room).check_mappers(config.model_copy(update={'mappers': (mine,)}))
     wrong = mine.model_copy(update={'options': {**options, 'scene': '${scenes}'}})
-    with pytest.raises(ConfigError, match=r'options of mapper oracle\.scene: \$\{scenes\} is unknown'):
+    with pytest.raises(ConfigError, match=r'mapper oracle\.scene: \$\{scenes\} is unknown'):
         Preparation(divided_room).check_mappers(config.model_copy(update={'mappers': (wrong,)}))
 
 
