@@ -208,9 +208,14 @@ def _remove_leftover(draft: Path) -> None:
 
 
 def absolute(path: Path) -> Path:
-    """Return an absolute path without "..", links kept."""
+    """Return an absolute path, links kept except before ".."."""
     with wrap_os_errors(path, 'cannot find'):
-        return Path(os.path.abspath(path))
+        path = path.absolute()
+    if '..' not in path.parts:
+        return path
+    # The system follows a link first: that path must not lead to another folder here.
+    last = len(path.parts) - path.parts[::-1].index('..')
+    return Path(os.path.realpath(Path(*path.parts[:last])), *path.parts[last:])
 
 
 def _refuse_links(path: Path) -> None:

@@ -238,6 +238,13 @@ def test_links_above_a_folder_of_results_and_relative_paths_are_fine(
     assert is_ours(ours / 'z')
 
 
+def test_a_link_before_two_dots_leads_where_the_system_goes(ours: Path, tmp_path: Path) -> None:
+    (tmp_path / 'way').symlink_to(ours / 'run')
+    write_text(tmp_path / 'way' / '..' / 'x', 'new')
+    assert (ours / 'x').read_text() == 'new'
+    assert not (tmp_path / 'x').exists()
+
+
 @MOVED
 @pytest.mark.parametrize('existing', [Existing.MERGE, Existing.MOVE_ASIDE])
 @pytest.mark.parametrize('moment', range(3))
