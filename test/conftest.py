@@ -4,6 +4,7 @@ import contextlib
 import fcntl
 import importlib.util
 import os
+import signal
 import subprocess
 import time
 from collections.abc import Iterator
@@ -27,6 +28,9 @@ os.environ.setdefault('HF_HUB_OFFLINE', '1')
 os.environ.setdefault('ROS_AUTOMATIC_DISCOVERY_RANGE', 'LOCALHOST')
 # What tests do in their own process goes the way that nodes of a run go.
 os.environ.update(transport_environment())
+# A shell that starts a job in the background makes it ignore Ctrl-C, and so all that it starts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 # The same examples every time: what fails once fails again.
 settings.register_profile('repeatable', derandomize=True)
 settings.load_profile('repeatable')
@@ -70,7 +74,7 @@ def _lacks_browser() -> str:
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
     """Return how many workers `-n auto` is: whole runs wait for DDS and for their processes."""
-    return len(os.sched_getaffinity(0)) * 3 // 2 + 1
+    return len(os.sched_getaffinity(0)) + 1
 
 
 # The first, so that no time limit of a test counts while it waits.
@@ -111,7 +115,10 @@ def pytest_collection_modifyitems(
     items.sort(key=lambda item: (_needs_the_machine(item), item.path not in slow))
     for item in items:
         if item.get_closest_marker('xdist_group') is None and not _stands_alone(item):
-            item.add_marker(pytest.mark.xdist_group(str(item.path.relative_to(FOLDER_OF_TESTS))))
+            module = item.path.relative_to(FOLDER_OF_TESTS)
+            # Tests of reports share a matrix, which takes long to make.
+            group = module.parts[0] if module.parts[0] == 'reports' else str(module)
+            item.add_marker(pytest.mark.xdist_group(group))
     yield
     grouped = [item for item in items if item.get_closest_marker('xdist_group')]
     # It writes the group behind the name, which not every pytest lets it do.

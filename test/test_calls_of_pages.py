@@ -165,8 +165,9 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     mappers = [*data['mappers'][:2], {'name': 'appearance'}]
     settings = parse_config({**data, 'mappers': mappers, 'requirements': []}, 'test')
     matrix = write_matrix(folder.parent / 'matrix', settings)
-    for name in ('runs/demo', 'runs_before/demo', 'runs_after/demo'):
-        left_by_a_command(matrix, folder / name, settings)
+    left_by_a_command(matrix, folder / 'runs' / 'demo', settings)
+    for name in ('runs_before', 'runs_after'):
+        shutil.copytree(folder / 'runs', folder / name)
     for name in ('before', 'after'):
         (folder / name).mkdir()
         shutil.copy(folder / 'runs' / 'demo' / 'report.json', folder / name)
@@ -242,20 +243,22 @@ def place(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.gl
 @pytest.mark.filterwarnings('ignore::osmabench_ros.errors.OsmabenchWarning')
 @pytest.mark.parametrize(
-    'size', [pytest.param('small'), pytest.param('full', marks=[pytest.mark.full])]
+    ('page', 'skipped'),
+    [
+        pytest.param(REPOSITORY / 'README.md', SLOW, id='README.md, quick'),
+        *(
+            pytest.param(page, (), id=page.name, marks=pytest.mark.full)
+            for page in PAGES
+            if page.name not in OWN_TESTS
+        ),
+    ],
 )
-@pytest.mark.parametrize(
-    'page', [page for page in PAGES if page.name not in OWN_TESTS], ids=lambda page: page.name
-)
-def test_calls_run_as_they_are_printed(page: Path, size: str, place: Path) -> None:
-    slow = [call for call in calls_of(page) if starts(call, SLOW)]
-    if size == 'full' and not slow:
-        pytest.skip('no call of the page is slow')
+def test_calls_run_as_they_are_printed(page: Path, skipped: tuple[str, ...], place: Path) -> None:
     if page.name == 'conditions.md':
         shutil.copy(REPOSITORY / 'config' / 'conditions' / 'camera.yaml', place / 'my.yaml')
     run = next(item.name for item in (place / 'runs' / 'demo').glob('*.oracle.*'))
     for call in calls_of(page):
-        if is_parsed_only(call) or (size == 'small' and call in slow):
+        if is_parsed_only(call) or starts(call, skipped):
             continue
         text = re.sub(r'(runs/demo/)?\bRUN\b', f'runs/demo/{run}', call)
         text = text.replace('runs/NAME', 'runs/demo').replace('RUNS', 'runs/demo')

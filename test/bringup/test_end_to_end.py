@@ -92,6 +92,7 @@ def test_a_run_that_was_cut_off_while_evaluating_resumes_from_its_map(
     assert (copy / 'report.json').read_bytes() == (root / 'report.json').read_bytes()
 
 
+@pytest.mark.full
 def test_a_run_that_was_copied_from_another_machine_counts_as_done(
     first: tuple[Path, object], prepared: PreparedScenes, nodes: object, tmp_path: Path
 ) -> None:
@@ -121,6 +122,7 @@ def test_results_of_another_configuration_are_not_mixed_in(
         run(first[0].parent, {**CONFIG, 'conditions': ['nominal']})
 
 
+@pytest.mark.full
 def test_realtime_maps_with_a_foreign_node(
     prepared: PreparedScenes, nodes: object, tmp_path: Path
 ) -> None:

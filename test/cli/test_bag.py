@@ -83,6 +83,7 @@ def test_mistakes_are_named_before_a_node_is_started(
     assert sorted(tmp_path.rglob('*')) == before
 
 
+@pytest.mark.full
 @pytest.mark.ros
 def test_enter_plays_one_frame_of_a_bag_that_is_stepped(ros_domain: int, tmp_path: Path) -> None:
     import pty

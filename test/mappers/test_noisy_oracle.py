@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 from scipy.spatial import cKDTree
+from support.sizes import few
 from support.world import box_room
 
 from osmabench_ros.errors import ConfigError
@@ -55,13 +56,16 @@ def test_without_noise_frames_are_untouched(frames):
 
 @pytest.mark.parametrize(
     ('option', 'doses'),
-    [
+    few(
+        [
+            ('label_confusion', (0.0, 0.4, 1.0)),
+            ('frame_label_confusion', (0.0, 0.6, 1.0)),
+            ('dropped_objects', (0.0, 0.5, 1.0)),
+            ('pose_noise_m', (0.0, 0.1, 0.5)),
+            ('pose_noise_rad', (0.0, 0.05, 0.3)),
+        ],
         ('label_confusion', (0.0, 0.4, 1.0)),
-        ('frame_label_confusion', (0.0, 0.6, 1.0)),
-        ('dropped_objects', (0.0, 0.5, 1.0)),
-        ('pose_noise_m', (0.0, 0.1, 0.5)),
-        ('pose_noise_rad', (0.0, 0.05, 0.3)),
-    ],
+    ),
 )
 def test_more_noise_makes_a_worse_map(frames, option, doses):
     scores = [

@@ -75,6 +75,7 @@ def test_blind_frames_keep_the_last_pose_and_are_counted(frames):
     )
 
 
+@pytest.mark.full
 def test_a_jump_is_a_loss_and_the_map_goes_on_from_the_last_pose(frames):
     away = box_room.look((2.0, 2.0, 1.3), (2.9, -2.5, 1.0))
     other = [
@@ -114,6 +115,7 @@ def test_before_a_wall_its_pattern_tells_the_way():
     assert errors_m(mapped(views), views).max() < 0.02
 
 
+@pytest.mark.full
 def test_a_turn_on_which_the_camera_slides_is_noticed():
     """By 12 degrees a frame; nothing else tells, for every frame fits the one before."""
     turns = np.radians(20 + 12 * np.arange(8))

@@ -42,6 +42,7 @@ def large(matrix: Matrix, tmp_path_factory: pytest.TempPathFactory) -> MatrixOnD
     return MatrixOnDisk(found.root)
 
 
+@pytest.mark.full
 def test_the_pages_lead_to_each_other(large: MatrixOnDisk) -> None:
     first = large.root / 'report.html'
     pages = [first.parent / link for link in LINK.findall(first.read_text())]

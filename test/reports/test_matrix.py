@@ -97,6 +97,7 @@ def test_there_is_something_to_pass_only_with_requirements(matrix: Matrix, tmp_p
     assert 'boxes: passed' in console.file.getvalue()
 
 
+@pytest.mark.full
 def test_maps_are_compared_over_the_questions_that_all_of_them_can_serve(
     matrix: Matrix, tmp_path, monkeypatch
 ):

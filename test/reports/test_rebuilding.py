@@ -25,6 +25,7 @@ def figures_of(root: Path) -> list[bytes]:
     return [(root / name).read_bytes() for name in FILES]
 
 
+@pytest.mark.full
 def test_built_again_the_report_is_the_same_byte_for_byte(whole: MatrixOnDisk) -> None:
     before = figures_of(whole.root)
     for name in FILES:

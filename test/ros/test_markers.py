@@ -159,6 +159,7 @@ def test_frames_must_agree() -> None:
         graph_of_markers(cubes, 't')
 
 
+@pytest.mark.full
 def test_five_thousand_nodes_stay_small_and_quick() -> None:
     count = 5000
     rng = np.random.default_rng(0)

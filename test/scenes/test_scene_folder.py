@@ -182,6 +182,7 @@ def test_folder_is_not_overwritten_unless_asked(tmp_path):
         write_scene_folder(scene, tmp_path / 'file' / 'b')
 
 
+@pytest.mark.full
 def test_writing_is_deterministic(tmp_path):
     scene = generate_apartment(2).scene
     paths = [write_scene_folder(scene, tmp_path / name).parent for name in ('a', 'b')]

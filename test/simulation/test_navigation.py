@@ -73,6 +73,7 @@ def test_a_scene_without_room_for_the_robot_is_refused() -> None:
         NavigationMap.of_scene(tiny, radius_m=RADIUS_M, height_m=HEIGHT_M)
 
 
+@pytest.mark.full
 def test_paths_in_the_apartment_keep_the_radius_clear_of_every_mesh() -> None:
     scene = load_scene('apartment', seed=3)
     found = NavigationMap.of_scene(scene, radius_m=RADIUS_M, height_m=HEIGHT_M)

@@ -83,6 +83,7 @@ def test_speed_is_along_the_slope(navigation: NavigationMap) -> None:
     np.testing.assert_allclose(steps[:-1], 0.75 / 20, atol=1e-6)
 
 
+@pytest.mark.full
 def test_goals_lie_on_both_floors_or_on_the_one_of_storey(house: Scene) -> None:
     for storey, expected in ((None, {0, 1}), (0, {0}), (1, {1})):
         found = NavigationMap.of_scene(house, radius_m=0.2, height_m=1.5, storey=storey)

@@ -3,13 +3,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from support.sizes import few
 
 from osmabench_ros.maps.semantic_map import Membership, SemanticMap
 from osmabench_ros.suites.suite import SuiteContext
 from osmabench_ros.suites.things import overlaps_mask_by_mask
 
 
-@pytest.mark.parametrize('overlapping', [True, False])
+@pytest.mark.parametrize('overlapping', few([True, False], True))
 def test_a_mask_takes_all_surface_near_its_own_points(
     context: SuiteContext, with_dense: Callable[..., SemanticMap], overlapping: bool
 ) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.sizes import few
 from support.world.graphs import ground_truth_of
 
 from osmabench_ros.maps.semantic_map import (
@@ -152,7 +153,7 @@ def voxelised(points: np.ndarray, edge_m: float, *, means: bool) -> np.ndarray:
     return (np.stack(sums, axis=1) / counts[:, None]).astype(np.float32)
 
 
-@pytest.mark.parametrize('means', [True, False])
+@pytest.mark.parametrize('means', few([True, False], False))
 def test_a_perfect_map_keeps_its_f_score_at_the_voxels_of_published_methods(
     room: tuple[GroundTruth, LabelledCloud], means: bool
 ) -> None:

@@ -13,6 +13,7 @@ import pytest
 from PIL import Image
 from support import scripted_model
 from support.loopback_models import LoopbackModels, Misstep
+from support.sizes import few
 from support.world.graphs import as_map, ground_truth_of, living_room, vocabulary
 from typer.testing import CliRunner
 
@@ -269,7 +270,7 @@ FAILURES = {
 }
 
 
-@pytest.mark.parametrize('name', FAILURES)
+@pytest.mark.parametrize('name', few(FAILURES, 'key'))
 def test_a_server_that_fails_leaves_no_score_and_the_same_command_asks_the_rest(
     run_directory, tmp_path, monkeypatch, name
 ):

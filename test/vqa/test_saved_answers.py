@@ -153,6 +153,7 @@ def held_out():
     return found
 
 
+@pytest.mark.full
 @pytest.mark.parametrize('name', HELD_OUT_KAPPA)
 def test_where_strings_differ_the_judge_by_rule_agrees_in_scenes_not_seen(held_out, name):
     check = check_judge(held_out[name], DeterministicJudge())

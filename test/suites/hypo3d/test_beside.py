@@ -134,6 +134,7 @@ def left(plan: RunPlan, kind: str, config: MatrixConfig, preparation: Preparatio
     return nested
 
 
+@pytest.mark.full
 @pytest.mark.gl
 def test_figures_of_what_was_mapped_beside_stand_in_the_report_of_the_run(mapped):
     plan, preparation = mapped
