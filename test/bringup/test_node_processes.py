@@ -31,6 +31,7 @@ from pathlib import Path
 from osmabench_ros.bringup.runner.node_processes import NodeProcesses
 from support.scripted_node import ScriptedNode
 NodeProcesses().start(ScriptedNode(words=('0', 'wait')), Path(sys.argv[1]), os.environ)
+print('started', flush=True)
 time.sleep(600)
 """
 
@@ -175,14 +176,16 @@ def test_host_and_nodes_end_with_a_runner_that_is_killed(tmp_path: Path) -> None
     claim_folder(tmp_path / 'run')
     command = [sys.executable, '-c', RUNNER, str(tmp_path / 'run')]
     paths = os.pathsep.join([str(TESTS), os.environ.get('PYTHONPATH', '')])
-    runner = subprocess.Popen(command, env={**os.environ, 'PYTHONPATH': paths})
-    log = tmp_path / 'run' / 'node.log'
-    wait_until(lambda: log.exists() and 'waiting' in log.read_text())
+    environment = {**os.environ, 'PYTHONPATH': paths}
+    runner = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+    assert runner.stdout is not None
+    assert runner.stdout.readline() == 'started\n'
+    wait_until(lambda: 'waiting' in (tmp_path / 'run' / 'node.log').read_text())
     family = psutil.Process(runner.pid).children(recursive=True)
     assert sum(map(is_host, family)) == 1
     assert 'node' in [item.name() for item in family]
     runner.kill()
-    runner.wait()
+    runner.communicate()
     wait_until(lambda: not any(is_alive(item.pid) for item in family))
 
 
