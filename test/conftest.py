@@ -74,7 +74,7 @@ def _lacks_browser() -> str:
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
     """Return how many workers `-n auto` is: whole runs wait for DDS and for their processes."""
-    return len(os.sched_getaffinity(0)) + 1
+    return len(os.sched_getaffinity(0)) * 3 // 2 + 1
 
 
 # The first, so that no time limit of a test counts while it waits.

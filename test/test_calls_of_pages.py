@@ -12,10 +12,8 @@ import pytest
 import trimesh
 import yaml
 from maps.importers.method_files import write_conceptgraphs
-from suites.cospace.test_cospace_files import line
-from suites.grounding.test_grounding_files import boxed
-from suites.hypo3d.test_published import change
 from support.commands import group, parse
+from support.published_rows import boxed, change, line
 from support.world.maps import cloud as true_cloud
 from support.world.maps import labelled_map, sample_map
 from support.world.matrix import SCENE_KEY, config, left_by_a_command, write_matrix

@@ -14,12 +14,11 @@ from pathlib import Path
 
 import pytest
 import yaml
-from cli.test_bag_evaluate import write_scan
 from support import SUPPORT, TESTS
 from support.ros_processes import listening, process
 from support.world.bags import odometry
 from support.world.maps import cloud as true_cloud
-from support.world.maps import labelled_map
+from support.world.maps import labelled_map, write_scan
 from support.world.recorded_room import cloud, labels, true_poses, write_room
 from support.world.runs import small_config
 

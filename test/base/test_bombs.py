@@ -20,7 +20,7 @@ import pytest
 import zstandard
 from PIL import Image
 from rosbags.rosbag2 import StoragePlugin
-from scenes.gltf_files import write_glb, write_gltf
+from support.gltf_files import write_glb, write_gltf
 from support.mcap_files import built, channel, chunk, message, schema, write_mcap
 from support.sizes import few
 from support.world.bags import write_bag

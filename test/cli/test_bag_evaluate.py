@@ -11,7 +11,7 @@ import pytest
 from click.testing import Result
 from support.world.bags import make, odometry, write_messages
 from support.world.maps import cloud as true_cloud
-from support.world.maps import ground_truth, labelled_map
+from support.world.maps import ground_truth, labelled_map, write_scan
 from support.world.recorded_room import (
     START_NS,
     WORLD_TO_MAP,
@@ -36,7 +36,6 @@ from osmabench_ros.errors import (
     RunError,
     SequenceError,
 )
-from osmabench_ros.geometry.point_files import write_ply
 from osmabench_ros.maps.disk.storage import read_map
 from osmabench_ros.runs.bag.bag_settings import BagReport
 from osmabench_ros.sequences.ground_truth import write_ground_truth
@@ -62,11 +61,6 @@ def values(out: Path, suite: str, class_name: str = '') -> dict[str, float | Non
         for record in report_of(out).metrics
         if (record.suite, record.class_name) == (suite, class_name) and record.mode != 'compat'
     }
-
-
-def write_scan(path: Path, points: np.ndarray, **more: np.ndarray) -> None:
-    with path.open('wb') as stream:
-        write_ply(stream, {**dict(zip('xyz', points.T, strict=True)), **more})
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@ import subprocess
 import sys
 
 from PIL import Image
-from scenes.gltf_files import write_gltf
+from support.gltf_files import write_gltf
 from typer.testing import CliRunner
 
 from osmabench_ros.cli.main import app

@@ -7,7 +7,7 @@ from osmabench_ros.language.embedding import SentenceEmbedder
 from osmabench_ros.vqa.answering.rule import RuleAnswerer
 from osmabench_ros.vqa.graph_index import LabelMatcher
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.xdist_group('sentence embedder')
 
 
 @pytest.fixture(scope='module')

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from mappers.test_true_masks import LABELS, furnished
 from support.libraries import needs
+from support.world.masks import LABELS, furnished
 
 from osmabench_ros.mappers.mapper import make_mapper
 

@@ -9,39 +9,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.world.masks import LABELS, furnished
 
 from osmabench_ros.errors import ConfigError, RunError
 from osmabench_ros.geometry.frame import Frame
-from osmabench_ros.geometry.intrinsics import Intrinsics
-from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.mappers.mapper import knows_ground_truth, make_mapper
 from osmabench_ros.mappers.offline.method import load_method
 from osmabench_ros.mappers.offline.true_masks import ConceptGraphsDetections, PatchFeatures
 from osmabench_ros.maps.importer import ImportOptions
 from osmabench_ros.maps.importers.assembly import feature_space
 from osmabench_ros.maps.importers.conceptgraphs import METHOD
-from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
-
-LABELS = LabelSet.from_names('small', ['chair', 'table', 'wall'], structure=['wall'], first_id=4)
-CAMERA = Intrinsics(40, 30, 30.0, 30.0, 19.5, 14.5)
-
-
-def furnished(index: int = 0) -> Frame:
-    """Two chairs and a table before a wall; a row without a class."""
-    semantic = np.full((30, 40), LABELS.id_of('wall'), np.uint16)
-    instance = np.full((30, 40), 1, np.int32)
-    for number, name, part in (
-        (2, 'chair', (slice(5, 15), slice(2, 9))),
-        (3, 'chair', (slice(5, 15), slice(20, 30))),
-        (4, 'table', (slice(18, 25), slice(10, 35))),
-    ):
-        semantic[part], instance[part] = LABELS.id_of(name), number
-    semantic[29], instance[29] = UNLABELLED, 0
-    color = np.random.default_rng(0).integers(0, 255, (30, 40, 3)).astype(np.uint8)
-    return Frame(
-        index, index * 40_000_000, Pose.identity(), CAMERA, color,
-        np.ones((30, 40), np.float32), semantic, instance,
-    )  # fmt: skip
+from osmabench_ros.semantics.labels import UNLABELLED
 
 
 def detections(tmp_path: Path, frame: Frame) -> dict:

@@ -19,9 +19,9 @@ from nav_msgs.msg import Path as PathMessage
 from osmabench_ros.msg import LabelInfo
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
-from reports.test_outcomes import POINTS, SOFA, TABLE, context
 from sensor_msgs.msg import Image, PointCloud2
 from support.waiting import Spinner
+from support.world.outcomes import POINTS, SOFA, TABLE, context
 from visualization_msgs.msg import MarkerArray
 
 from osmabench_ros.base import contract as topics

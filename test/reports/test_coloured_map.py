@@ -1,8 +1,8 @@
 from dataclasses import replace
 
 import numpy as np
-from reports.test_outcomes import POINTS, SOFA, TABLE, context
 from support.world.box_room import LABELS
+from support.world.outcomes import POINTS, SOFA, TABLE, context
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap

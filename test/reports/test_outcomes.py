@@ -1,29 +1,11 @@
 import numpy as np
 import pytest
-from support.world.box_room import LABELS
-from support.world.graphs import ground_truth_of
+from support.world.outcomes import SOFA, TABLE, context
 
-from osmabench_ros.maps.semantic_map import DenseMap, MapHeader, Provenance, SemanticMap
 from osmabench_ros.reports.outcomes import OUTCOMES, max_distance_of, shares, surface_outcomes
 from osmabench_ros.reports.palette import PointOutcome
 from osmabench_ros.runs.config import SuiteConfig
-from osmabench_ros.semantics.cloud import LabelledCloud
 from osmabench_ros.semantics.labels import UNLABELLED
-from osmabench_ros.semantics.scene_graph import SceneGraph
-from osmabench_ros.suites.suite import SuiteContext
-
-SOFA, TABLE = LABELS.id_of('sofa'), LABELS.id_of('table')
-POINTS = np.array([[0, 0, 0], [1, 0, 0], [2, 0, 0], [3, 0, 0]], np.float32)
-
-
-def context(points, labels) -> SuiteContext:
-    surface = LabelledCloud(POINTS, np.full(4, SOFA, np.int32), np.ones(4, np.int32))
-    truth = ground_truth_of(SceneGraph(), surface, label_set=LABELS, seen_instances=(1,))
-    given = None if labels is None else np.array(labels, np.int32)
-    dense = DenseMap(np.array(points, np.float32), labels=given)
-    return SuiteContext(
-        's', SemanticMap(MapHeader(Provenance('m')), dense=dense, label_set=LABELS), truth, 'cpu'
-    )
 
 
 def test_each_outcome_is_told_from_the_others():

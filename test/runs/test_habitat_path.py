@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import trimesh
-from scenes.habitat_files import write_dataset, write_json
+from support.habitat_files import write_dataset, write_json
 from support.world.runs import matrix_config
 from support.world.scenes import room_scene
 

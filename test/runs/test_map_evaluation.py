@@ -26,6 +26,8 @@ from osmabench_ros.runs.evaluate.map_evaluation import evaluate_map, unnamed_run
 from osmabench_ros.runs.results.report_model import RunReport
 from osmabench_ros.semantics.scene_graph import ScoredLabel
 
+pytestmark = pytest.mark.xdist_group('sentence embedder')
+
 UPWARDS = Similarity(Pose.from_yaw(0.0, (0.0, 0.0, 50.0)))
 needs_embedder = pytest.mark.skipif(
     not SentenceEmbedder.is_available(), reason='the sentence embedder is not installed'

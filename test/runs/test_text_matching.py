@@ -13,6 +13,8 @@ from osmabench_ros.runs.evaluate import open_vocabulary
 from osmabench_ros.runs.evaluate.open_vocabulary import OpenVocabularyLabeller
 from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode
 
+pytestmark = pytest.mark.xdist_group('sentence embedder')
+
 AXES = {'chair': [1.0, 0, 0], 'floor': [0, 1.0, 0], 'table': [0, 0, 1.0]}
 NAMES = ['table', 'chair', 'floor']
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import trimesh
 from PIL import Image
-from scenes.gltf_files import TRIANGLE, encoded_image, write_glb, write_gltf
+from support.gltf_files import TRIANGLE, encoded_image, write_glb, write_gltf
 
 from osmabench_ros.errors import SceneError
 from osmabench_ros.scenes.assets import load_meshes, submesh

@@ -5,7 +5,14 @@ import pytest
 import yaml
 from pydantic import TypeAdapter
 from support.world.runs import small_config
-from support.world.scenes import CAMERA, LABELS, box_object, camera_at, room_scene
+from support.world.scenes import (
+    CAMERA,
+    LABELS,
+    box_object,
+    camera_at,
+    door_scene,
+    room_scene,
+)
 
 from osmabench_ros.base.strict import validated
 from osmabench_ros.bringup.spec.definition import bridge_settings
@@ -24,7 +31,7 @@ from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.primitives import box
 from osmabench_ros.scenes.scene import Material, Scene, SceneObject
 from osmabench_ros.scenes.writing import write_habitat_dataset, write_scene_folder
-from osmabench_ros.semantics.labels import COLOR_EXAMPLES, LabelSet
+from osmabench_ros.semantics.labels import COLOR_EXAMPLES
 from osmabench_ros.simulation.navigation import NavigationMap
 from osmabench_ros.simulation.opengl.simulator import OpenGLSimulator
 
@@ -197,33 +204,6 @@ def test_the_light_of_a_lamp_goes_where_the_lamp_goes():
     moved = made(scene, {'kind': 'move', 'object': 'ball_8', 'offset_m': [0.5, 0, 0]})
     assert moved.lights[0].position == pytest.approx((-0.5, 1.0, 0.55))
     assert made(scene, {'kind': 'remove', 'object': 'ball_8'}).lights == ()
-
-
-DOORS = LabelSet.from_names('doors', ['box', 'door'], structure=['floor', 'wall'])
-
-
-def door_scene() -> Scene:
-    """Return a leaf of 0.9 m closed in a wall along x, with a box before its left half."""
-
-    def thing(key: int, label: str, low, high) -> SceneObject:
-        item = box_object(key, 'box', low, high)
-        return SceneObject(
-            key, f'{label}_{key}', DOORS.id_of(label), item.meshes, item.pose, {'state': 'closed'}
-        )
-
-    return Scene(
-        'test',
-        'doorway',
-        DOORS,
-        (
-            thing(1, 'floor', (-3, -3, -0.1), (3, 3, 0)),
-            thing(2, 'wall', (-3, -0.05, 0), (-0.5, 0.05, 2)),
-            thing(3, 'wall', (0.5, -0.05, 0), (3, 0.05, 2)),
-            thing(4, 'door', (-0.45, -0.02, 0.01), (0.45, 0.02, 2)),
-            thing(5, 'box', (-0.5, -0.9, 0), (-0.3, -0.3, 0.5)),
-            thing(6, 'box', (0.3, 0.3, 0), (0.5, 0.9, 0.5)),
-        ),
-    )
 
 
 def test_a_door_opens_where_nothing_stands_in_its_way_and_closes_again():

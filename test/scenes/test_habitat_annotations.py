@@ -4,7 +4,15 @@ import numpy as np
 import pytest
 import trimesh
 from PIL import Image
-from scenes.habitat_files import write_dataset, write_json
+from support.habitat_files import (
+    TEXT,
+    TITLE,
+    paint_vertices,
+    painted_boxes,
+    write_annotated_stage,
+    write_dataset,
+    write_json,
+)
 
 from osmabench_ros.errors import SceneError
 from osmabench_ros.scenes.habitat.articulated import joint_positions, moving_joints
@@ -12,33 +20,12 @@ from osmabench_ros.scenes.habitat.stage import Annotation, read_annotations
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.semantics.labels import UNLABELLED
 
-TITLE = 'HM3D Semantic Annotations\n'
-TEXT = TITLE + (
-    '1,FF0000,"wall",0\n2,00FF00,"dining table, round",1\n'
-    '3,0000FF,"wall",1\n4,808080,"unknown",-1\n'
-)
-
-
-def room(color_of):
-    """Return three boxes in a row, z up; `color_of` maps their index to a visual."""
-    boxes = []
-    for i in range(3):
-        box = trimesh.creation.box((1, 2, 3)).subdivide()
-        box.apply_translation((3 * i, 0, 1.5))
-        color_of(box, i)
-        boxes.append(box)
-    return trimesh.util.concatenate(boxes)
-
-
-def paint_vertices(box, i):
-    box.visual.vertex_colors = [[255, 0, 0, 255], [0, 255, 0, 255], [1, 2, 3, 255]][i]
-
 
 def painted_by_texture():
     """Return the boxes with one texture whose columns are red, green and a colour nobody has."""
     image = np.zeros((8, 9, 3), np.uint8)
     image[:, :3], image[:, 3:6], image[:, 6:] = (255, 0, 0), (0, 255, 0), (9, 9, 9)
-    mesh = room(lambda box, i: None)
+    mesh = painted_boxes(lambda box, i: None)
     uv = np.column_stack([mesh.vertices[:, 0] * 0 + 0.5, mesh.vertices[:, 1] * 0.1 + 0.5])
     uv[:, 0] = (np.round(mesh.vertices[:, 0] / 3) + 0.5) / 3
     material = trimesh.visual.material.PBRMaterial(baseColorTexture=Image.fromarray(image))
@@ -46,29 +33,10 @@ def painted_by_texture():
     return mesh
 
 
-def write_scene(root, painted, text=TEXT):
-    folder = root / 'val' / '00800-abc'
-    folder.mkdir(parents=True)
-    room(lambda box, i: None).export(folder / 'abc.glb')
-    painted.export(folder / 'abc.semantic.glb')
-    (folder / 'abc.semantic.txt').write_text(text)
-    token = '%%CONFIG_NAME_AS_ASSET_FILENAME%%'
-    stages = {
-        'default_attributes': {
-            'up': [0, 0, 1],
-            'front': [0, 1, 0],
-            'semantic_descriptor_filename': f'{token}.semantic.txt',
-            'semantic_asset': f'{token}.semantic.glb',
-        },
-        'paths': {'.glb': ['val/*/abc.glb']},
-    }
-    return write_json(root / 'hm3d.scene_dataset_config.json', {'stages': stages})
-
-
 @pytest.mark.parametrize('by_texture', [True, False])
 def test_painted_stage_falls_into_objects(tmp_path, by_texture):
-    painted = painted_by_texture() if by_texture else room(paint_vertices)
-    scene = load_scene(str(write_scene(tmp_path, painted)))
+    painted = painted_by_texture() if by_texture else painted_boxes(paint_vertices)
+    scene = load_scene(str(write_annotated_stage(tmp_path, painted)))
     assert (scene.dataset, scene.name) == ('hm3d', 'abc')
     assert [item.name for item in scene.label_set.classes] == ['dining table, round', 'wall']
     assert scene.label_set.ids.tolist() == [1, 2]
@@ -121,7 +89,7 @@ def test_malformed_text_is_named(tmp_path, text, message):
 def test_colours_of_another_scene(tmp_path):
     text = TITLE + '1,123456,"wall",0\n'
     with pytest.raises(SceneError, match='has none of the colours'):
-        load_scene(str(write_scene(tmp_path, room(paint_vertices), text)))
+        load_scene(str(write_annotated_stage(tmp_path, painted_boxes(paint_vertices), text)))
 
 
 URDF = """<robot name="fridge">

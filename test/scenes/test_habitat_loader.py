@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import trimesh
-from scenes.habitat_files import textured_box, write_dataset, write_json
+from support.habitat_files import textured_box, write_dataset, write_json
 from support.world.scenes import load_small_house
 
 from osmabench_ros.errors import SceneError

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from PIL import Image
-from scenes.gltf_files import encoded_image, write_glb, write_gltf
+from support.gltf_files import encoded_image, write_glb, write_gltf
 
 from osmabench_ros.errors import OsmabenchError, SceneError
 from osmabench_ros.scenes.assets import load_meshes

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 import trimesh
 from PIL import Image
-from scenes.gltf_files import TRIANGLE, encoded_image, write_glb, write_gltf
-from scenes.habitat_files import textured_box, write_dataset
+from support.gltf_files import TRIANGLE, encoded_image, write_glb, write_gltf
+from support.habitat_files import textured_box, write_dataset
 from typer.testing import CliRunner
 
 from osmabench_ros.cli.main import app

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import trimesh
-from scenes.habitat_files import write_json
+from support.habitat_files import write_json
 
 from osmabench_ros.errors import SceneError
 from osmabench_ros.scenes.ground_truth import ground_truth_graph

@@ -12,8 +12,14 @@ import psutil
 import pytest
 from numpy.typing import NDArray
 from pydantic import TypeAdapter
-from scenes.test_changes import door_scene
-from support.world.scenes import CAMERA, box_object, camera_at, load_small_house, room_scene
+from support.world.scenes import (
+    CAMERA,
+    box_object,
+    camera_at,
+    door_scene,
+    load_small_house,
+    room_scene,
+)
 
 from osmabench_ros.base.extensions import SIMULATORS, extension_names
 from osmabench_ros.errors import MissingDependencyError, SimulationError

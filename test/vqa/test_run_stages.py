@@ -39,6 +39,8 @@ from osmabench_ros.vqa.question_files import read_records, write_records
 from osmabench_ros.vqa.questions import AnswerType, Question, Verdict
 from osmabench_ros.vqa.run_folder import RunFolder
 
+pytestmark = pytest.mark.xdist_group('sentence embedder')
+
 GRAPH = living_room()
 KEY = 'sk-secret-0123456789'
 

@@ -13,6 +13,8 @@ from osmabench_ros.vqa.judging.agreement import check_judge
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge
 from osmabench_ros.vqa.published import read_saved_answers
 
+pytestmark = pytest.mark.xdist_group('sentence embedder')
+
 
 @pytest.fixture(scope='module')
 def hm3d():

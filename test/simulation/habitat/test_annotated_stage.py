@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scenes.test_habitat_annotations import paint_vertices, room, write_scene
+from support.habitat_files import paint_vertices, painted_boxes, write_annotated_stage
 from support.world.scenes import camera_at
 
 from osmabench_ros.geometry.intrinsics import Intrinsics
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.gl
 
 
 def test_instances_and_classes_are_those_of_the_annotation(habitat: None, tmp_path: Path) -> None:
-    scene = load_scene(str(write_scene(tmp_path, room(paint_vertices))))
+    scene = load_scene(str(write_annotated_stage(tmp_path, painted_boxes(paint_vertices))))
     camera = Intrinsics.from_hfov(320, 240, 1.4)
     theirs, ours = HabitatSimulator(scene, camera), OpenGLSimulator(scene, camera)
     pose = camera_at(-1.5, -4.0, 1.6, 0.9)

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scenes.habitat_files import textured_box, write_dataset, write_json
+from support.habitat_files import textured_box, write_dataset, write_json
 from support.world.scenes import CAMERA, camera_at
 
 from osmabench_ros.errors import SimulationError

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scenes.gltf_files import encoded_image, write_glb
+from support.gltf_files import encoded_image, write_glb
 from support.world.scenes import CAMERA, camera_at, room_scene
 
 from osmabench_ros.bringup.doctor.preflight import Severity, _habitat

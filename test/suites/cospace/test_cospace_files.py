@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from support.published_rows import OPTIONS, line
 from typer.testing import CliRunner
 
 from osmabench_ros.cli.score import app
@@ -20,12 +21,6 @@ from osmabench_ros.suites.cospace.published import (
 )
 
 COMPASS = ('north', 'east', 'south', 'west')
-OPTIONS = 'A. north B. east C. south D. west'
-
-
-def line(task, index, answer, pred=None, options=OPTIONS):
-    row = {'index': index, 'task': task, 'answer': answer, 'options': options, 'images': ['x']}
-    return json.dumps(row if pred is None else {**row, 'pred': pred})
 
 
 @pytest.mark.parametrize(('task', 'said', 'answer', 'read', 'strict'), [

@@ -3,8 +3,8 @@
 import csv
 import json
 
-import numpy as np
 import pytest
+from support.published_rows import boxed
 from support.world.scenes import truth_of_room
 from typer.testing import CliRunner
 
@@ -16,17 +16,6 @@ from osmabench_ros.suites.grounding.published import (
     referit3d_scores,
     scanrefer_scores,
 )
-
-
-def corners(low, high):
-    axes = np.array([low, high], float)
-    return [[axes[i, 0], axes[j, 1], axes[k, 2]]
-            for i in (0, 1) for j in (0, 1) for k in (0, 1)]  # fmt: skip
-
-
-def boxed(object_id, low, high, **more):
-    return {'scene_id': 's', 'object_id': str(object_id), 'ann_id': '0',
-            'bbox': corners(low, high), **more}  # fmt: skip
 
 
 def written(path, rows):

@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pytest
+from support.published_rows import change
 from typer.testing import CliRunner
 
 from osmabench_ros.cli.score import app
@@ -64,23 +65,6 @@ def test_answers_are_normalised_as_published_and_strictly(text, compat, strict):
 def test_matches_of_pairs_that_the_published_code_was_run_on(predicted, reference, em, pm):
     pair = normalised(predicted), normalised(reference)
     assert (exact_match(*pair), partial_match(*pair)) == (em, pm)
-
-
-def change(kind: str, *rows: tuple[str, str, str]) -> dict:
-    return {
-        'context_change': 'The chair has moved.',
-        'change_type': kind,
-        'questions_answers': [
-            {
-                'question_id': str(i),
-                'question_type': types,
-                'question': 'Where?',
-                'answer': answer,
-                'predicted_answer': said,
-            }
-            for i, (types, answer, said) in enumerate(rows)
-        ],
-    }
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox, OrientedBox
+from osmabench_ros.geometry.point_files import write_ply
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
 from osmabench_ros.maps.disk.storage import write_map
@@ -164,3 +165,8 @@ def sample_map(points: int = 6) -> SemanticMap:
             [(5, Pose.identity()), (123456789, Pose.from_yaw(0.25, (1.0, 0.5, 0.0)))], 'world'
         ),
     )
+
+
+def write_scan(path: Path, points: np.ndarray, **more: np.ndarray) -> None:
+    with path.open('wb') as stream:
+        write_ply(stream, {**dict(zip('xyz', points.T, strict=True)), **more})

@@ -24,6 +24,7 @@ from osmabench_ros.sequences.ground_truth import GroundTruth, build_ground_truth
 from support import TESTS
 
 LABELS = LabelSet.from_names('test', ['ball', 'box', 'floor', 'wall'], structure=['floor', 'wall'])
+DOORS = LabelSet.from_names('doors', ['box', 'door'], structure=['floor', 'wall'])
 
 CAMERA = Intrinsics.from_hfov(160, 120, 1.4)
 
@@ -203,3 +204,27 @@ def load_small_house() -> Scene:
     if not folder.is_dir():
         pytest.skip('needs ../shared/scenes/small_house')
     return load_scene(str(folder / 'house.scene_dataset_config.json'))
+
+
+def door_scene() -> Scene:
+    """Return a leaf of 0.9 m closed in a wall along x, with a box before its left half."""
+
+    def thing(key: int, label: str, low, high) -> SceneObject:
+        item = box_object(key, 'box', low, high)
+        return SceneObject(
+            key, f'{label}_{key}', DOORS.id_of(label), item.meshes, item.pose, {'state': 'closed'}
+        )
+
+    return Scene(
+        'test',
+        'doorway',
+        DOORS,
+        (
+            thing(1, 'floor', (-3, -3, -0.1), (3, 3, 0)),
+            thing(2, 'wall', (-3, -0.05, 0), (-0.5, 0.05, 2)),
+            thing(3, 'wall', (0.5, -0.05, 0), (3, 0.05, 2)),
+            thing(4, 'door', (-0.45, -0.02, 0.01), (0.45, 0.02, 2)),
+            thing(5, 'box', (-0.5, -0.9, 0), (-0.3, -0.3, 0.5)),
+            thing(6, 'box', (0.3, 0.3, 0), (0.5, 0.9, 0.5)),
+        ),
+    )

@@ -67,3 +67,44 @@ def write_dataset(
         **parts.get('dataset', {}),
     }
     return write_json(root / 'test.scene_dataset_config.json', dataset)
+
+
+TITLE = 'HM3D Semantic Annotations\n'
+TEXT = TITLE + (
+    '1,FF0000,"wall",0\n2,00FF00,"dining table, round",1\n'
+    '3,0000FF,"wall",1\n4,808080,"unknown",-1\n'
+)
+
+
+def painted_boxes(color_of):
+    """Return three boxes in a row, z up; `color_of` maps their index to a visual."""
+    boxes = []
+    for i in range(3):
+        box = trimesh.creation.box((1, 2, 3)).subdivide()
+        box.apply_translation((3 * i, 0, 1.5))
+        color_of(box, i)
+        boxes.append(box)
+    return trimesh.util.concatenate(boxes)
+
+
+def paint_vertices(box, i):
+    box.visual.vertex_colors = [[255, 0, 0, 255], [0, 255, 0, 255], [1, 2, 3, 255]][i]
+
+
+def write_annotated_stage(root, painted, text=TEXT):
+    folder = root / 'val' / '00800-abc'
+    folder.mkdir(parents=True)
+    painted_boxes(lambda box, i: None).export(folder / 'abc.glb')
+    painted.export(folder / 'abc.semantic.glb')
+    (folder / 'abc.semantic.txt').write_text(text)
+    token = '%%CONFIG_NAME_AS_ASSET_FILENAME%%'
+    stages = {
+        'default_attributes': {
+            'up': [0, 0, 1],
+            'front': [0, 1, 0],
+            'semantic_descriptor_filename': f'{token}.semantic.txt',
+            'semantic_asset': f'{token}.semantic.glb',
+        },
+        'paths': {'.glb': ['val/*/abc.glb']},
+    }
+    return write_json(root / 'hm3d.scene_dataset_config.json', {'stages': stages})
