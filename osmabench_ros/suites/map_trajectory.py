@@ -7,18 +7,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
-from pydantic import Field
-
 from osmabench_ros.base.strict import Strict, validated
-from osmabench_ros.errors import AlignmentError, ConfigError, MetricError, OsmabenchWarning
+from osmabench_ros.errors import AlignmentError, OsmabenchWarning
 from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
 from osmabench_ros.maps.semantic_map import transformed_map
 from osmabench_ros.metrics.record import MetricRecord
-from osmabench_ros.metrics.trajectory import (
-    DeltaInterval,
-    DeltaUnit,
-    TrajectoryAlignment,
-)
+from osmabench_ros.metrics.trajectory import TrajectoryAlignment
 from osmabench_ros.metrics.trajectory_records import (
     SUITE,
     TrajectoryScore,
@@ -40,15 +34,9 @@ class MapTrajectoryOptions(Strict):
     ----------
     alignment : {'se3', 'sim3', 'origin'}
         How the poses are aligned for the figures ``aligned_...``.
-    delta : float
-        Interval of relative errors.
-    delta_unit : {'frames', 'seconds', 'metres'}
-        Its unit.
     """
 
     alignment: Literal['se3', 'sim3', 'origin'] = 'se3'
-    delta: float = Field(1.0, gt=0)
-    delta_unit: DeltaUnit = DeltaUnit.FRAMES
 
 
 class MapTrajectorySuite:
@@ -65,14 +53,7 @@ class MapTrajectorySuite:
 
     def __init__(self, *, options: Mapping[str, Any]) -> None:
         self._options = validated(MapTrajectoryOptions, options, f'suite "{self.name}"')
-        try:
-            interval = DeltaInterval(self._options.delta, self._options.delta_unit)
-        except MetricError as error:
-            raise ConfigError(f'suite "{self.name}": {error}') from error
-        self._settings = TrajectorySettings(
-            TrajectoryAlignment(self._options.alignment),
-            interval=interval,
-        )
+        self._settings = TrajectorySettings(TrajectoryAlignment(self._options.alignment))
 
     def evaluate(self, context: SuiteContext) -> list[MetricRecord]:
         """Score the poses of one map."""

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from osmabench_ros.errors import ConfigError, OsmabenchWarning
+from osmabench_ros.errors import OsmabenchWarning
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.geometry.similarity import Similarity
 from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
@@ -65,11 +65,6 @@ def test_a_map_without_poses_has_no_figures(context, path):
         replace(context, semantic_map=replace(context.semantic_map, trajectory=path)),
     ):
         assert set(figures(case).values()) == {None}
-
-
-def test_an_interval_that_cannot_be_is_named():
-    with pytest.raises(ConfigError, match='map_trajectory.*whole number'):
-        MapTrajectorySuite(options={'delta': 1.5})
 
 
 @pytest.mark.parametrize(('sway_m', 'remark'), [(0.0, 'on a line'), (0.001, 'straight to within')])
