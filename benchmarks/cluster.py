@@ -8,12 +8,12 @@ of Ray on this machine: what a task costs beside its length, and the share of ti
 idle. Then fewer tasks, of which some last long and some kill their worker, go the same way, and
 through the simulation, which must agree.
 
-Measured here too: what the one writer of results needs for a run, by how many are there already,
-and how the times of the finished runs in a folder OUT/NAME spread. Simulated with that: the full
-OSMa-Bench matrix and 100,000 runs on 1 to 1,000 nodes. Runs last --run-s in the mean; each is a
-straggler with --stragglers probability, and takes --slower times as long; --overhead-s is what a
-node needs beside a run; nodes fail at random, every --mtbf-h hours, and are back after --repair-s.
-A node makes one run at a time and costs --price an hour until the last run ends.
+Measured too: how the times of the finished runs in a folder OUT/NAME spread. Simulated with that:
+the full OSMa-Bench matrix and 100,000 runs on 1 to 1,000 nodes. Runs last --run-s in the mean;
+each is a straggler with --stragglers probability, and takes --slower times as long; a node needs
+--overhead-s more for a run, and the command --driver-s; nodes fail at random, every --mtbf-h
+hours, and are back after --repair-s. A node makes one run at a time and costs --price an hour
+until the last run ends.
 """
 
 from __future__ import annotations
@@ -37,8 +37,6 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from osmabench_ros.base.files import atomic_directory
-from osmabench_ros.base.owned_folder import Existing, draft_in
 from osmabench_ros.base.progress import silent
 from osmabench_ros.errors import OsmabenchWarning
 from osmabench_ros.runs.config import parse_config
@@ -46,36 +44,9 @@ from osmabench_ros.runs.evaluate.evaluation import TRUE_TRAJECTORY
 from osmabench_ros.runs.prepare.preparation import Preparation
 from osmabench_ros.runs.results.report_model import RunReport, Status
 
-FILES_EACH = 40
-"""Files and folders of a run."""
 MATRICES = {'OSMa-Bench, 30 scenes x 5 conditions x 10 methods x 5 seeds': 7_500, 'large': 100_000}
 NODES = (1, 10, 100, 1_000)
 console = Console(width=None if sys.stdout.isatty() else 99)
-
-
-def adopting_s(there: int, repeats: int = 20) -> float:
-    """Return the time to put a delivered run beside others."""
-    with tempfile.TemporaryDirectory() as name:
-        root = Path(name) / 'matrix'
-        root.mkdir()
-        runs = [f'run_{number}' for number in range(there)]
-        files = [f'{run}/file_{number}' for run in runs for number in range(FILES_EACH)]
-        for run in runs:
-            (root / run).mkdir()
-        for file in files:
-            (root / file).touch()
-        taken_s = 0.0
-        with draft_in(root) as incoming:
-            for number in range(repeats):
-                (incoming / str(number)).mkdir()
-                for index in range(FILES_EACH):
-                    (incoming / str(number) / f'file_{index}').touch()
-                start_s = time.monotonic()
-                with atomic_directory(root / f'new_{number}', Existing.MOVE_ASIDE) as draft:
-                    for item in (incoming / str(number)).iterdir():
-                        item.rename(draft / item.name)
-                taken_s += time.monotonic() - start_s
-    return taken_s / repeats
 
 
 def lengths_in(folder: Path) -> np.ndarray:
@@ -131,23 +102,21 @@ def through_ray(
         (folder / 'ray').mkdir()
         from ray.cluster_utils import Cluster as RayCluster
 
-        from osmabench_ros.bringup.runner.cluster import Cluster, OnCluster
-        from osmabench_ros.bringup.runner.cluster_nodes import connected
-        from osmabench_ros.bringup.runner.cluster_task import TaskOutcome
-        from osmabench_ros.bringup.runner.side_by_side import WorkDone
+        from osmabench_ros.bringup.runner.cluster import Cluster, RayBackEnd, connect
+        from osmabench_ros.bringup.runner.dispatch import Dispatcher, Result
 
-        def sleeping(fails: bool) -> type[OnCluster]:
-            def sleeps(order: Any, _news: Any, name: str) -> tuple[str, Any]:
+        def sleeping(fails: bool) -> type[RayBackEnd]:
+            def sleeps(order: Any, _queue: Any, name: str) -> tuple[str, Result]:
                 number, number_of_try = map(int, name.removeprefix('run-').split('.'))
                 random = np.random.default_rng((number, number_of_try))
                 if fails and (until_s := random.exponential(mtbf_s)) < lengths_s[number]:
                     time.sleep(until_s)
                     os.kill(os.getpid(), signal.SIGKILL)
                 time.sleep(lengths_s[number])
-                run_id = order.work.plan.identity.run_id
-                return '', TaskOutcome(WorkDone(RunReport(run_id=run_id, status=Status.COMPLETE)))
+                run_id = order.plan.identity.run_id
+                return '', Result(RunReport(run_id=run_id, status=Status.COMPLETE))
 
-            return type('Sleeping', (OnCluster,), {'task': staticmethod(sleeps)})
+            return type('Sleeping', (RayBackEnd,), {'task': staticmethod(sleeps)})
 
         data: dict[str, Any] = {
             'name': 'sleeping',
@@ -163,13 +132,13 @@ def through_ray(
         stack.callback(ray_cluster.shutdown)
         for processors in nodes:
             ray_cluster.add_node(num_cpus=processors, **small)
-        ray = stack.enter_context(connected(ray_cluster.address))
-        cluster = Cluster(address=ray_cluster.address, tries=100)
+        ray = stack.enter_context(connect(ray_cluster.address))
+        cluster = Cluster(ray_cluster.address, tries=100)
 
         def run(count: int, fails: bool) -> tuple[float, list[RunReport]]:
             start_s = time.monotonic()
-            runs = sleeping(fails)(ray, plans[:count], preparation, cluster, root, silent)
-            reports = runs.run()
+            back_end = sleeping(fails)(ray, cluster, plans[:count], preparation)
+            reports = Dispatcher(plans[:count], back_end, silent).run()
             return time.monotonic() - start_s, reports
 
         start_s, _ = run(sum(nodes), fails=False)
@@ -272,16 +241,13 @@ def main() -> int:
     parser.add_argument('results', type=Path, help='a folder OUT/NAME of finished runs')
     parser.add_argument('--real', type=int, metavar='TASKS', help='go through Ray first')
     for name, default in (
-        ('--run-s', 600.0), ('--overhead-s', 5.0), ('--stragglers', 0.02), ('--slower', 3.0),
-        ('--mtbf-h', 500.0), ('--repair-s', 600.0), ('--price', 1.0),
+        ('--run-s', 600.0), ('--overhead-s', 5.0), ('--driver-s', 0.005), ('--stragglers', 0.02),
+        ('--slower', 3.0), ('--mtbf-h', 500.0), ('--repair-s', 600.0), ('--price', 1.0),
     ):  # fmt: skip
         parser.add_argument(name, type=float, default=default, help=f'default: {default:g}')
     arguments = parser.parse_args()
     if arguments.real:
         real(arguments.real)
-    adopting = {there: adopting_s(there) for there in (0, 1_000, 10_000)}
-    for there, taken_s in adopting.items():
-        console.print(f'a run is put beside {there:,} others in {taken_s * 1000:.1f} ms')
     lengths = lengths_in(arguments.results)
     console.print(
         f'{len(lengths)} runs measured: {lengths.mean():.1f} s, standard deviation '
@@ -289,7 +255,7 @@ def main() -> int:
     )
     world = World(
         arguments.overhead_s,
-        adopting[10_000],
+        arguments.driver_s,
         arguments.stragglers,
         arguments.slower,
         arguments.mtbf_h * 3600,

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer import Argument, Option
@@ -48,9 +47,6 @@ def run(
     tries: Annotated[
         int, Option(min=1, max=100, help='Most tries of a run when its node of --cluster fails.')
     ] = 3,
-    upload: Annotated[
-        str, Option(metavar='URL', help='Where nodes of --cluster copy finished runs (fsspec).')
-    ] = '',
     dry_run: Annotated[bool, Option('--dry-run', help='Only print what would be run.')] = False,
     scene: Annotated[str, Option(help='Take this scene in place of those of the file.')] = (''),
 ) -> None:
@@ -66,8 +62,6 @@ def run(
     settings = with_scene(settings, scene, 0) if scene else settings
     if cluster and jobs is not None:
         raise ConfigError('--jobs is for this machine; with --cluster the nodes decide')
-    if upload and not cluster:
-        raise ConfigError('--upload is for runs on a --cluster')
     if speeds and (rerun or jobs or cluster or dry_run):
         raise ConfigError('--speeds goes without --rerun, --jobs, --cluster and --dry-run')
     if dry_run:
@@ -78,8 +72,7 @@ def run(
     elif speeds:
         _run_at_speeds(settings, speeds, out, fresh)
     else:
-        nodes = {'address': cluster, 'tries': tries, 'upload': upload} if cluster else None
-        _run(settings, out, fresh, rerun, overwrite, jobs, nodes)
+        _run(settings, out, fresh, rerun, overwrite, jobs, cluster, tries)
 
 
 def demo(
@@ -111,7 +104,8 @@ def _run(
     rerun: Path | None,
     overwrite: bool,
     jobs: int | None,
-    nodes: Mapping[str, Any] | None = None,
+    cluster: str = '',
+    tries: int = 3,
 ) -> None:
     with needs_ros():
         from osmabench_ros.bringup.runner.cluster import Cluster
@@ -129,7 +123,7 @@ def _run(
             out,
             fresh=fresh,
             jobs=jobs,
-            cluster=None if nodes is None else Cluster(**nodes),
+            cluster=Cluster(cluster, tries) if cluster else None,
             progress=progress,
         )
         if rerun is not None:

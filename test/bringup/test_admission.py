@@ -1,4 +1,4 @@
-"""Which runs are let in beside each other."""
+"""Which runs may begin while others run."""
 
 from pathlib import Path
 from typing import Any
@@ -12,10 +12,11 @@ from osmabench_ros.bringup.runner.admission import (
     Capacity,
     Demand,
     Grant,
-    admitted,
+    admit,
     capacity_here,
     demand_of,
     jobs_here,
+    runs_alone,
 )
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.runs.config import parse_config
@@ -25,11 +26,15 @@ from osmabench_ros.runs.plan import RunPlan, config_digest, plan_runs
 MACHINE = Capacity(8.0, 16 * GIB, ('0', '1'))
 
 
-def admit_all(demands: list[Demand], jobs: int, capacity: Capacity = MACHINE) -> list[Grant]:
+WHOLE = Demand(8.0, 16 * GIB)
+EIGHTH = Demand(1.0, 2 * GIB)
+
+
+def admit_all(demands: list[Demand]) -> list[Grant]:
     """Return what is granted when nothing ends."""
     running: list[Grant] = []
     for demand in demands:
-        grant = admitted(demand, running, capacity, jobs)
+        grant = admit(demand, running, MACHINE)
         if grant is not None:
             running.append(grant)
     return running
@@ -41,57 +46,52 @@ def plan_of(tmp_path: Path, mapper: dict[str, Any], **changes: Any) -> RunPlan:
     return plan
 
 
-def test_what_declares_nothing_takes_an_equal_share() -> None:
-    for jobs in (1, 3, 8):
-        assert len(admit_all([Demand()] * 20, jobs)) == jobs
-
-
 @pytest.mark.parametrize(
     ('demand', 'at_once'),
     [
-        (Demand(cpus=4.0), 2),
-        (Demand(memory_bytes=5 * GIB), 3),
-        (Demand(gpus=1.0), 2),
-        (Demand(gpus=2.0), 1),
-        (Demand(gpus=0.5), 4),
-        (Demand(cpus=1.0, gpus=0.4), 4),
-        (Demand(alone=True), 1),
-        (Demand(memory_bytes=99 * GIB), 1),
+        (EIGHTH, 8),
+        (Demand(8.0 / 3, 16 * GIB / 3), 3),
+        (Demand(4.0, 2 * GIB), 2),
+        (Demand(1.0, 5 * GIB), 3),
+        (Demand(1.0, GIB, 1.0), 2),
+        (Demand(1.0, GIB, 2.0), 1),
+        (Demand(1.0, GIB, 0.5), 4),
+        (Demand(1.0, GIB, 0.4), 4),
+        (WHOLE, 1),
     ],
 )
-def test_what_is_declared_is_never_exceeded_by_two(demand: Demand, at_once: int) -> None:
-    assert len(admit_all([demand] * 20, 8)) == at_once
+def test_no_more_than_there_is_is_granted(demand: Demand, at_once: int) -> None:
+    assert len(admit_all([demand] * 20)) == at_once
 
 
-def test_each_run_has_gpus_of_its_own_or_a_part_of_one() -> None:
-    whole, half, other_half, none = (
-        item.gpus
-        for item in admit_all([Demand(gpus=1.0), Demand(gpus=0.5), Demand(gpus=0.5), Demand()], 8)
-    )
-    assert (whole, half, other_half, none) == (('0',), ('1',), ('1',), ())
-
-
-def test_nothing_begins_beside_a_run_that_must_be_alone() -> None:
-    assert len(admit_all([Demand(alone=True), Demand()], 8)) == 1
-    assert len(admit_all([Demand(), Demand(alone=True)], 8)) == 1
+def test_each_run_has_whole_gpus_or_a_part_of_one() -> None:
+    gpus = [item.gpus for item in admit_all([Demand(1.0, GIB, n) for n in (1.0, 0.5, 0.5, 0.0)])]
+    assert gpus == [('0',), ('1',), ('1',), ()]
 
 
 def test_a_run_needs_what_its_mapper_declares_and_what_was_observed(tmp_path: Path) -> None:
     resources = {'cpus': 2, 'gpus': 0.5, 'memory_gib': 3}
     plan = plan_of(tmp_path, {'name': 'oracle', 'resources': resources})
-    assert demand_of(plan) == Demand(2.0, 3 * GIB, 0.5)
-    assert demand_of(plan, observed_bytes=GIB).memory_bytes == 3 * GIB
-    assert demand_of(plan, observed_bytes=7 * GIB).memory_bytes == 7 * GIB
-    assert demand_of(plan_of(tmp_path, {'name': 'oracle'})) == Demand()
+    assert demand_of(plan, EIGHTH, WHOLE) == Demand(2.0, 3 * GIB, 0.5)
+    assert demand_of(plan, EIGHTH, WHOLE, GIB).memory_bytes == 3 * GIB
+    assert demand_of(plan, EIGHTH, WHOLE, 7 * GIB).memory_bytes == 7 * GIB
+    # One that needs more than there is begins when nothing else runs.
+    assert demand_of(plan, EIGHTH, Demand(1.0, GIB)) == Demand(1.0, GIB, 0.5)
+    assert demand_of(plan_of(tmp_path, {'name': 'oracle'}), EIGHTH, WHOLE) == EIGHTH
 
 
-def test_realtime_runs_are_alone_unless_told_otherwise(tmp_path: Path) -> None:
+def test_nothing_runs_while_a_realtime_run_is_measured_unless_allowed(tmp_path: Path) -> None:
     unpaced = {'name': 'theirs', 'command': ['true'], 'acks': False}
     realtime = {'mode': 'realtime'}
-    assert demand_of(plan_of(tmp_path, unpaced)).alone
-    assert demand_of(plan_of(tmp_path, {'name': 'oracle'}, pacing=realtime)).alone
-    together = {**realtime, 'side_by_side': True}
-    assert not demand_of(plan_of(tmp_path, {'name': 'oracle'}, pacing=together)).alone
+    for plan in (
+        plan_of(tmp_path, unpaced),
+        plan_of(tmp_path, {'name': 'oracle'}, pacing=realtime),
+    ):
+        assert runs_alone(plan)
+        demand = demand_of(plan, EIGHTH, WHOLE)
+        assert len(admit_all([demand, EIGHTH])) == len(admit_all([EIGHTH, demand])) == 1
+    together = plan_of(tmp_path, {'name': 'oracle'}, pacing={**realtime, 'side_by_side': True})
+    assert not runs_alone(together)
 
 
 def test_resources_change_no_result_and_so_no_digest() -> None:

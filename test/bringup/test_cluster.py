@@ -4,29 +4,41 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
+from support.benchmark_scripts import benchmark_script
 from support.fault_runs import COMMAND, failure, half_written, read_until, start, success
 from support.libraries import needs
 from support.ray_nodes import Nodes, ray_cluster
 from support.waiting import wait_until
 from support.world.runs import PreparedScenes, foreign, repeatable, small_config
 
-from osmabench_ros.bringup.runner import cluster_task
-from osmabench_ros.bringup.runner.cluster import Cluster, OnCluster
-from osmabench_ros.bringup.runner.cluster_nodes import connected
-from osmabench_ros.bringup.runner.side_by_side import WorkNews, WorkWarning
-from osmabench_ros.errors import OsmabenchWarning
+from osmabench_ros.base.owned_folder import claim_folder
+from osmabench_ros.errors import (
+    ConfigError,
+    MissingDependencyError,
+    OsmabenchWarning,
+    RunError,
+)
+from osmabench_ros.language.gemini import KEY_VARIABLES
+from osmabench_ros.language.openai import KEY_VARIABLE
 from osmabench_ros.runs.config import parse_config
+from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.prepare.preparation import Preparation
 
-pytestmark = [
-    pytest.mark.ros, pytest.mark.gl, pytest.mark.slow, pytest.mark.timeout(900), needs('ray'),
-]  # fmt: skip
+pytest.importorskip('rclpy')
+
+from osmabench_ros.bringup.runner import cluster
+from osmabench_ros.bringup.runner.cluster import Cluster, RayBackEnd, RemoteOrder, connect
+from osmabench_ros.bringup.runner.dispatch import Dispatcher, News, Notice, Result, Task
+
+pytestmark = [pytest.mark.ros, pytest.mark.timeout(900), needs('ray')]
 
 CONFIG = small_config(
     conditions=['baseline', 'nominal'],
@@ -46,16 +58,16 @@ def nodes() -> Iterator[Nodes]:
 def expected(
     prepared: PreparedScenes, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, bytes]:
-    """What the matrix leaves that is run without a cluster."""
+    """Return the files of the matrix as it is run without a cluster."""
     folder = tmp_path_factory.mktemp('local')
     prepared.put_into(folder / 'runs', CONFIG)
     success(start(folder, CONFIG))
     return repeatable(folder / 'runs' / 'small')
 
 
-def begin(tmp_path: Path, nodes: Nodes, *options: str) -> subprocess.Popen[str]:
-    command: tuple[Any, ...] = (*COMMAND, '--cluster', nodes.address, *options)
+def begin(tmp_path: Path, nodes: Nodes) -> subprocess.Popen[str]:
     # A node has its own environment, and this one is that of no node.
+    command = (*COMMAND, '--cluster', nodes.address)
     return start(tmp_path, CONFIG, command=command, TEST_ORDER='upset')
 
 
@@ -64,6 +76,8 @@ def differences(found: dict[str, bytes], expected: dict[str, bytes]) -> list[str
     return [name for name in names if found.get(name) != expected.get(name)]
 
 
+@pytest.mark.gl
+@pytest.mark.slow
 @pytest.mark.full
 def test_ctrl_c_ends_tasks_at_work_and_those_that_wait(
     tmp_path: Path, nodes: Nodes, prepared: PreparedScenes
@@ -80,78 +94,80 @@ def test_ctrl_c_ends_tasks_at_work_and_those_that_wait(
     wait_until(lambda: not any(process.is_running() for process in started))
 
 
+@pytest.mark.gl
+@pytest.mark.slow
 @pytest.mark.full
-def test_what_nodes_and_the_shared_folder_go_through_costs_tries_and_no_result(
+def test_workers_and_nodes_that_die_cost_tries_and_no_result(
     tmp_path: Path, nodes: Nodes, expected: dict[str, bytes]
 ) -> None:
-    kept, runs, away = tmp_path / 'kept', tmp_path / 'runs', tmp_path / 'away'
     nodes.add('b')
     for name in 'ab':
         nodes.holds_up(name).touch()
-    command = begin(tmp_path, nodes, '--upload', kept.as_uri())
+    command = begin(tmp_path, nodes)
     wait_until(lambda: nodes.is_held_up('a') and nodes.is_held_up('b'), 240)
     nodes.kill_worker('b')
-    text = read_until(command, 'is tried again, 2 of 3')
+    text = read_until(command, 'is tried again, 2 of 3: WorkerCrashedError')
     wait_until(lambda: nodes.is_held_up('b'))
-    with nodes.with_a_small_disk('small'):
-        # It alone is free for the run of the node that dies.
-        nodes.kill('a')
-        text += read_until(command, 'is tried again, 3 of 3: node')
-        runs.rename(away)
-        nodes.holds_up('b').unlink()
-        text += read_until(command, 'waiting for the shared folder')
-        away.rename(runs)
-        text += command.stdout.read()
+    nodes.kill('a')
+    text += read_until(command, 'is tried again, 2 of 3')
+    nodes.holds_up('b').unlink()
+    nodes.holds_up('a').unlink()
+    text += command.stdout.read()
     assert command.wait() == 0, text
-    assert text.count('is tried again') == 3
-    assert 'No space left on device' in text
-    assert differences(repeatable(runs / 'small'), expected) == []
+    assert text.count('is tried again') == 2
+    assert differences(repeatable(tmp_path / 'runs' / 'small'), expected) == []
     assert half_written(tmp_path) == []
-    # A finished run is uploaded whole.
-    run = 'apartment.seed_3.baseline.foreign_on_order.opengl.3'
-    copy = repeatable(kept / 'small' / run)
-    assert b'"report.json"' in copy.pop('uploaded.json')
-    assert differences(copy, repeatable(runs / 'small' / run)) == []
+    nodes.add('a')
+    nodes.kill('b')
 
 
+@pytest.mark.gl
+@pytest.mark.slow
 @pytest.mark.full
-def test_a_node_with_other_sources_is_refused(
-    tmp_path: Path, nodes: Nodes, monkeypatch: pytest.MonkeyPatch
+def test_a_node_with_other_sources_gets_no_run(
+    tmp_path: Path,
+    nodes: Nodes,
+    prepared: PreparedScenes,
+    expected: dict[str, bytes],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # Ray lets tasks import from the folder that the command was started in, before all others.
     monkeypatch.chdir(nodes.place('other'))
     copy = tmp_path / 'osmabench_ros'
-    shutil.copytree(Path(cluster_task.__file__).parents[2], copy)
+    shutil.copytree(Path(cluster.__file__).parents[2], copy)
     (copy / 'of_another_version.py').touch()
     nodes.add('other', PYTHONPATH=str(tmp_path))
-    said = failure(tmp_path, begin(tmp_path, nodes))
+    prepared.put_into(tmp_path / 'runs', CONFIG)
+    text = success(begin(tmp_path, nodes), 600.0)
     nodes.kill('other')
-    assert f'{cluster_task.software()}; install the same everywhere' in said
+    assert f'{cluster.describe_software()}; install the same' in text
+    assert differences(repeatable(tmp_path / 'runs' / 'small'), expected) == []
 
 
-def test_what_tasks_say_is_shown_and_workers_that_always_die_are_given_up(
+@pytest.mark.slow
+def test_messages_of_tasks_are_shown_and_workers_that_always_die_are_given_up(
     tmp_path: Path, nodes: Nodes, capfd: pytest.CaptureFixture[str]
 ) -> None:
     tries = tmp_path / 'tries'
 
-    def dies(_order: object, news: Any, name: str) -> None:
+    def dies(_order: object, queue: Any, name: str) -> None:
         print('printed far away', flush=True)
-        news.add.remote(name, WorkNews('at frame 3', 0.5))
-        news.add.remote(name, WorkWarning('a far warning'))
+        queue.put((name, News('at frame 3', 0.5)))
+        queue.put((name, Notice('a far warning')))
         tries.open('a').write(f'{name} ')
         time.sleep(2.0)
         os.kill(os.getpid(), signal.SIGKILL)
 
-    class Dying(OnCluster):
+    class Dying(RayBackEnd):
         task = staticmethod(dies)
 
     preparation, shown = Preparation(), []
     plans = preparation.plans(parse_config(CONFIG, 'test'), tmp_path / 'small')
-    cluster = Cluster(address=nodes.address, tries=2)
-    with connected(nodes.address) as ray, pytest.warns(OsmabenchWarning) as warned:
-        reports = Dying(
-            ray, plans, preparation, cluster, tmp_path, lambda text, _: shown.append(text)
-        ).run()
+    with connect(nodes.address) as ray:
+        back_end = Dying(ray, Cluster(nodes.address, tries=2), plans, preparation)
+        dispatcher = Dispatcher(plans, back_end, lambda text, _: shown.append(text))
+        with pytest.warns(OsmabenchWarning) as warned:
+            reports = dispatcher.run()
     assert tries.read_text().split() == ['scene-0.1', 'scene-0.2']
     assert ['given up after 2 tries' in item.error for item in reports] == [True, True]
     said = [str(item.message) for item in warned]
@@ -159,3 +175,120 @@ def test_what_tasks_say_is_shown_and_workers_that_always_die_are_given_up(
     assert 'a far warning' in said
     assert any(item.endswith('at frame 3') for item in shown)
     assert 'printed far away' in capfd.readouterr().out
+
+
+def plan_small(tmp_path: Path, **changes: Any) -> tuple[list[RunPlan], Preparation]:
+    preparation = Preparation()
+    root = tmp_path / 'small'
+    return preparation.plans(parse_config(small_config(**changes), 'test'), root), preparation
+
+
+def back_end_of(
+    plans: list[RunPlan], preparation: Preparation, **resources: dict[str, float]
+) -> tuple[RayBackEnd, Any]:
+    """Return a back end for nodes with these resources, and the calls that it makes of Ray."""
+    nodes = [
+        {'NodeID': name, 'Alive': True, 'Resources': item} for name, item in resources.items()
+    ]
+    calls = MagicMock(**{'nodes.return_value': nodes, 'exceptions.RayError': RuntimeError})
+    return RayBackEnd(calls, Cluster('auto'), plans, preparation), calls
+
+
+BIG, WITH_GPUS = {'CPU': 8.0, 'memory': 2.0**34}, {'CPU': 4.0, 'GPU': 2.0, 'memory': 2.0**33}
+
+
+def test_a_run_asks_of_ray_no_more_than_a_node_has(tmp_path: Path) -> None:
+    def place(**mapper: Any) -> tuple[float, float]:
+        plans, preparation = plan_small(tmp_path, mappers=[{'name': 'oracle', **mapper}])
+        back_end, _ = back_end_of(plans, preparation, a=BIG, b=WITH_GPUS)
+        found = back_end.resources_of(Task(plans[0], 0))
+        return found['num_cpus'], found['num_gpus']
+
+    assert place() == (1.0, 0.0)
+    assert place(resources={'cpus': 16}) == (8.0, 0.0)
+    assert place(implementation='oracle', command=['true'], acks=False)[0] == 8.0
+    assert place(resources={'cpus': 16, 'gpus': 1.5}) == (4.0, 2)
+    with pytest.raises(ConfigError, match='resources.gpus is 3'):
+        place(resources={'gpus': 3})
+
+
+def test_a_command_ends_when_no_node_can_take_part(tmp_path: Path) -> None:
+    plans, preparation = plan_small(tmp_path)
+    back_end, calls = back_end_of(plans, preparation, a=BIG, b=BIG)
+    task = Task(plans[0], 0)
+    for node, problem in (('a', 'it has another version'), ('b', 'it does not see it')):
+        assert back_end.begin(task)
+        [ref] = back_end._at_ray
+        calls.wait.return_value = ([ref], [])
+        calls.get.return_value = (node, Result(error=f'node {node}: {problem}', again=True))
+        if node == 'a':
+            assert list(back_end.poll()) == [(task, calls.get.return_value[1])]
+    assert calls.remote.return_value.return_value.options.call_args.kwargs['label_selector'] == {
+        'ray.io/node-id': '!in(a)'
+    }
+    with pytest.raises(RunError, match='no node .* can go on; the last: node b: it does not see'):
+        list(back_end.poll())
+
+
+def test_a_node_that_differs_from_the_command_says_in_what(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    [plan], preparation = plan_small(tmp_path)
+    inputs, software = cluster.inputs_of(plan, preparation), cluster.describe_software()
+
+    def check(inputs: dict[str, str], software: str) -> None:
+        RemoteOrder(plan, False, 1.0, inputs, tmp_path, software).check()
+
+    with pytest.raises(RunError, match=f'it has {software}, and the command older; install'):
+        check(inputs, 'older')
+    with pytest.raises(RunError, match='does not see .*small; choose an --out that all share'):
+        check(inputs, software)
+    claim_folder(plan.root)
+    check(inputs, software)
+    with pytest.raises(RunError, match=r'^a file differs from the command; copy it'):
+        check({**inputs, 'a file': 'other'}, software)
+
+
+def test_orders_to_nodes_hold_no_key_of_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import ray
+
+    for name in (KEY_VARIABLE, *KEY_VARIABLES, 'AWS_SECRET_ACCESS_KEY'):
+        monkeypatch.setenv(name, 'hush-me')
+    suites = [{'name': 'hypo3d', 'options': {'answerer': 'graph:openai:m'}}]
+    plans, preparation = plan_small(tmp_path, suites=suites)
+    back_end, calls = back_end_of(plans, preparation, a=BIG)
+    for prepares in (True, False):
+        back_end.begin(Task(plans[0], 0, prepares))
+    asked = calls.remote.return_value.return_value.options.return_value.remote
+    sent = [call.args[0] for call in asked.call_args_list if len(call.args) > 1]
+    assert [order.prepares for order in sent] == [True, False]
+    pickled = b''.join(ray.cloudpickle.dumps(order) for order in sent)
+    assert b'graph:openai:m' in pickled
+    assert b'hush-me' not in pickled
+
+
+def test_without_ray_or_its_cluster_the_remedy_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ConfigError, match='give auto or HOST:PORT'), connect('ray://head:10001'):
+        pass
+    with pytest.raises(RunError, match='refused; ray status'), connect('127.0.0.1:1'):
+        pass
+    monkeypatch.setitem(sys.modules, 'ray', None)
+    with pytest.raises(MissingDependencyError, match='pip install .*ray'), connect('auto'):
+        pass
+
+
+def test_the_simulation_agrees_with_sums_that_can_be_done_by_hand() -> None:
+    script = benchmark_script('cluster')
+    still = script.World()
+    assert script.foretell([3.0, 1.0, 1.0, 1.0], 2, still).makespan_s == 3.0
+    assert script.foretell([1.0] * 10, 5, script.World(overhead_s=0.5)).makespan_s == 3.0
+    # A driver that takes a second a task keeps one of two slots idle.
+    slow = script.foretell([1.0] * 10, 2, script.World(driver_s=1.0))
+    assert slow.makespan_s == pytest.approx(11.0, abs=1.0)
+    failing = script.World(mtbf_s=10.0, repair_s=5.0)
+    found = script.foretell([5.0] * 4000, 100, failing)
+    # A run of 5 is cut off by a failure every 10 with probability 1 - exp(-1/2).
+    assert found.lost_runs / 4000 == pytest.approx(0.6487, rel=0.05)  # exp(1/2) - 1

@@ -2,8 +2,6 @@
 
 import os
 import shutil
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -12,10 +10,7 @@ from typing import Any
 
 import psutil
 
-from support.fault_runs import own_mounts, read_until
-
 FIXED = {'object_store_memory': 80 * 2**20, 'memory': 4 * 2**30}
-ON_A_SMALL_DISK = 'mount -t tmpfs -o size=256k tmpfs "$0" && TMPDIR="$0" exec "$@"'
 
 
 class Nodes:
@@ -57,10 +52,12 @@ class Nodes:
         worker.kill()
 
     def is_held_up(self, name: str) -> bool:
-        logs = self.place(name).glob('.osmabench-draft-*/*/*/logs/mapper.log')
-        held = any('hanging' in log.read_text() for log in logs)
-        # A killed run leaves its log until the next begins.
-        return held and bool(self._busy_workers(name))
+        """Return whether a mapper that a task of a node has started waits for its file to go."""
+        logs = []
+        for process in self.processes_of_tasks(name):
+            with suppress(psutil.Error):
+                logs += [file.path for file in process.open_files() if 'mapper.log' in file.path]
+        return any('hanging' in Path(log).read_text() for log in logs)
 
     def processes_of_tasks(self, name: str) -> list[psutil.Process]:
         """Return the processes that tasks of a node have started."""
@@ -81,29 +78,11 @@ class Nodes:
                 command = process.cmdline()
                 if (
                     command
-                    and command[0].startswith('ray::_remote_task')
+                    and command[0].startswith('ray::carry_out_remotely')
                     and process.environ().get('TMPDIR') == str(self.place(name))
                 ):
                     found.append(process)
         return found
-
-    @contextmanager
-    def with_a_small_disk(self, name: str) -> Iterator[None]:
-        """Start a node as docs/cluster.md does, whose temporary folder takes next to nothing."""
-        ray = [sys.executable, '-m', 'ray.scripts.scripts', 'start', '--block', '--num-cpus=1']
-        sizes = [f'--{key.replace("_", "-")}={value}' for key, value in FIXED.items()]
-        process = subprocess.Popen(
-            [*own_mounts(), 'sh', '-c', ON_A_SMALL_DISK, str(self.place(name)), *ray, *sizes,
-             '--address', self.address, '--disable-usage-stats'],
-            stdout=subprocess.PIPE,
-            text=True,
-        )  # fmt: skip
-        try:
-            read_until(process, 'Ray runtime started')
-            yield
-        finally:
-            process.terminate()
-            process.wait(60)
 
 
 @contextmanager

@@ -1,10 +1,10 @@
-"""Which runs may begin beside those under way, by what they need and what the machine has."""
+"""Which runs may begin while others are under way, by the resources of runs and machine."""
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -29,17 +29,17 @@ RUN_BYTES = 2 * GIB
 CGROUP = Path('/sys/fs/cgroup')
 """Where Linux shows a container its limits."""
 
-_ROUNDING = 1e-9
+_FULL = 1 + 1e-9
+"""Sums of fractions are rounded."""
 
 
 @dataclass(frozen=True)
 class Demand:
-    """What a run needs; None for an equal share. One that runs `alone` has nothing beside it."""
+    """The processors, memory and GPUs that a run needs, or that there are."""
 
-    cpus: float | None = None
-    memory_bytes: int | None = None
+    cpus: float
+    memory_bytes: float
     gpus: float = 0.0
-    alone: bool = False
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Capacity:
     """What the machine has for runs; GPUs by the names that CUDA_VISIBLE_DEVICES takes."""
 
     cpus: float
-    memory_bytes: int
+    memory_bytes: float
     gpus: tuple[str, ...] = ()
 
     def check(self, config: MatrixConfig) -> None:
@@ -63,64 +63,47 @@ class Capacity:
 
 @dataclass(frozen=True)
 class Grant:
-    """What an admitted run was given; only it may use the `gpus`, or its part of one."""
+    """The resources of a run that may begin; it sees these GPUs only."""
 
-    cpus: float
-    memory_bytes: float
+    demand: Demand
     gpus: tuple[str, ...] = ()
-    of_each_gpu: float = 0.0
-    alone: bool = False
+
+    def part_of(self, gpu: str) -> float:
+        """Return the fraction of a GPU that it takes."""
+        return self.demand.gpus / len(self.gpus) if gpu in self.gpus else 0.0
 
 
-def demand_of(plan: RunPlan, observed_bytes: int = 0) -> Demand:
-    """Return what a run needs, as declared, and at least the memory that was observed."""
-    declared, pacing = plan.mapper.resources, plan.config.pacing
-    memory = max(round((declared.memory_gib or 0.0) * GIB), observed_bytes)
-    return Demand(
-        declared.cpus,
-        memory or None,
-        declared.gpus,
-        alone=plan.pacing is PacingMode.REALTIME and not pacing.side_by_side,
-    )
+def runs_alone(plan: RunPlan) -> bool:
+    """Return whether a run measures realtime, so that nothing may run beside it."""
+    return plan.pacing is PacingMode.REALTIME and not plan.config.pacing.side_by_side
 
 
-def admitted(
-    demand: Demand, running: Collection[Grant], capacity: Capacity, jobs: int
-) -> Grant | None:
-    """Return what a run is given if it may begin now, else None.
+def demand_of(plan: RunPlan, usual: Demand, whole: Demand, observed_bytes: int = 0) -> Demand:
+    """Return what a run needs: as declared, else as usual, and never more than the `whole`.
 
-    One that needs more than there is begins when nothing else runs.
+    It needs at least the memory that was observed; one that runs alone needs all processors.
     """
-    if len(running) >= jobs or (running and (demand.alone or any(item.alone for item in running))):
-        return None
-    gpus, part = _free_gpus(demand.gpus, running, capacity.gpus)
-    if gpus is None:
-        return None
-    grant = Grant(
-        capacity.cpus / jobs if demand.cpus is None else demand.cpus,
-        capacity.memory_bytes / jobs if demand.memory_bytes is None else demand.memory_bytes,
-        gpus,
-        part,
-        demand.alone,
+    declared = plan.mapper.resources
+    cpus = whole.cpus if runs_alone(plan) else declared.cpus or usual.cpus
+    memory = max((declared.memory_gib or 0.0) * GIB, observed_bytes) or usual.memory_bytes
+    return Demand(min(cpus, whole.cpus), min(memory, whole.memory_bytes), declared.gpus)
+
+
+def admit(demand: Demand, running: Sequence[Grant], capacity: Capacity) -> Grant | None:
+    """Return the resources of a run if they are free, else None."""
+    taken = [demand, *(item.demand for item in running)]
+    count = math.ceil(demand.gpus)
+    free = [
+        name
+        for name in capacity.gpus
+        if sum(item.part_of(name) for item in running) + demand.gpus / max(count, 1) <= _FULL
+    ]
+    fits = (
+        len(free) >= count
+        and sum(item.cpus for item in taken) <= capacity.cpus * _FULL
+        and sum(item.memory_bytes for item in taken) <= capacity.memory_bytes * _FULL
     )
-    taken = [*running, grant]
-    fits = sum(item.cpus for item in taken) <= capacity.cpus * (1 + _ROUNDING) and sum(
-        item.memory_bytes for item in taken
-    ) <= capacity.memory_bytes * (1 + _ROUNDING)
-    return grant if fits or not running else None
-
-
-def _free_gpus(
-    wanted: float, running: Collection[Grant], names: Sequence[str]
-) -> tuple[tuple[str, ...] | None, float]:
-    """Return GPUs with room, and the part that is taken of each; None if there are none."""
-    if not wanted:
-        return (), 0.0
-    count = math.ceil(wanted)
-    part = wanted / count
-    used = {name: sum(item.of_each_gpu for item in running if name in item.gpus) for name in names}
-    free = [name for name in names if used[name] + part <= 1 + _ROUNDING]
-    return (tuple(free[:count]) if len(free) >= count else None), part
+    return Grant(demand, tuple(free[:count])) if fits else None
 
 
 def capacity_here() -> Capacity:

@@ -10,10 +10,11 @@ from osmabench_ros.base.owned_folder import Existing, check_folder
 from osmabench_ros.base.progress import Progress, share
 from osmabench_ros.bringup.doctor.run_preflight import check_run
 from osmabench_ros.bringup.runner.admission import Capacity, capacity_here, jobs_here
-from osmabench_ros.bringup.runner.cluster import Cluster, run_on_cluster
+from osmabench_ros.bringup.runner.cluster import Cluster, use_cluster
+from osmabench_ros.bringup.runner.dispatch import Dispatcher
 from osmabench_ros.bringup.runner.node_processes import NodeProcesses
 from osmabench_ros.bringup.runner.one_run import run_one, without_figures
-from osmabench_ros.bringup.runner.side_by_side import run_side_by_side
+from osmabench_ros.bringup.runner.workers import use_workers
 from osmabench_ros.errors import OsmabenchError, RunError
 from osmabench_ros.reports.matrix import (
     MOST_ON_ONE_PAGE,
@@ -90,23 +91,24 @@ def _run_all(
     fresh: bool,
 ) -> MatrixReport:
     at_once = min(jobs_here(capacity) if jobs is None else jobs, len(plans))
-    with ExitStack() as stack:
-        if cluster is not None:
-            ended = stack.enter_context(run_on_cluster(plans, preparation, cluster, progress))
-        elif at_once > 1:
-            ended = stack.enter_context(run_side_by_side(plans, at_once, capacity, progress))
-        else:
-            ended = _one_by_one(plans, preparation, nodes, progress)
-        missing = _run_beside(plans, jobs, cluster, nodes, progress, fresh=fresh)
-        progress('writing the report', 1.0)
-        try:
-            origin = Origin(config_digest(config), missing)
-            reports = _with_figures(config, plans, ended)
-            return write_matrix_report(config, plans, reports, plans[0].root, origin)
-        except OsmabenchError as error:
-            # The report would name these errors, and cannot be written.
-            failed = (f'{item.run_id}: {item.error}' for item in ended if item.error)
-            raise RunError('. Before that: '.join((str(error), *failed))) from error
+    if cluster is not None:
+        with use_cluster(cluster, plans, preparation) as back_end:
+            ended = Dispatcher(plans, back_end, progress).run()
+    elif at_once > 1:
+        with use_workers(at_once, capacity) as back_end:
+            ended = Dispatcher(plans, back_end, progress).run()
+    else:
+        ended = _one_by_one(plans, preparation, nodes, progress)
+    missing = _run_beside(plans, jobs, cluster, nodes, progress, fresh=fresh)
+    progress('writing the report', 1.0)
+    try:
+        origin = Origin(config_digest(config), missing)
+        reports = _with_figures(config, plans, ended)
+        return write_matrix_report(config, plans, reports, plans[0].root, origin)
+    except OsmabenchError as error:
+        # The report would name these errors, and cannot be written.
+        failed = (f'{item.run_id}: {item.error}' for item in ended if item.error)
+        raise RunError('. Before that: '.join((str(error), *failed))) from error
 
 
 def _run_beside(

@@ -1,4 +1,4 @@
-"""Runs side by side: the same results, whatever else runs, fails or is cut off."""
+"""Worker processes: the same results, whatever else runs, fails or is cut off."""
 
 import os
 import signal
@@ -135,7 +135,7 @@ def test_a_worker_that_is_killed_fails_its_run_alone(tmp_path: Path) -> None:
     wait_until(lambda: mapper_says(tmp_path, 'foreign_on_order', 'hanging'))
     (worker,) = (
         item
-        for item in processes_of(runner, 'runner.side_by_side')
+        for item in processes_of(runner, 'runner.workers')
         if any('foreign_mapper' in word for child in item.children() for word in child.cmdline())
     )
     worker.kill()

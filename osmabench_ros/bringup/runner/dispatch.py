@@ -1,0 +1,241 @@
+"""The one dispatcher: hands the runs of a matrix to a back end, and collects their reports.
+
+A back end is the worker processes of `--jobs`, or the nodes of a Ray cluster. Which task is next,
+what is tried again, and every line and warning in the terminal is decided here.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Protocol
+
+from osmabench_ros.base.progress import Progress
+from osmabench_ros.bringup.runner.admission import runs_alone
+from osmabench_ros.bringup.runner.node_processes import NodeProcesses
+from osmabench_ros.bringup.runner.one_run import failed, run_one, without_figures
+from osmabench_ros.bringup.spec.isolation import environment
+from osmabench_ros.errors import OsmabenchError, OsmabenchWarning
+from osmabench_ros.runs.plan import RunPlan
+from osmabench_ros.runs.prepare.preparation import Preparation
+from osmabench_ros.runs.results.report_model import RunReport
+
+LOOK_EVERY_S = 0.5
+"""How long a back end waits for messages."""
+END_S = 30.0
+"""For the nodes of a run that is cut off, one grace period after the other."""
+INTERRUPTED = 130
+"""The exit code after Ctrl-C."""
+MAX_SHOWN = 12
+"""Runs under way that have a line in the terminal."""
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """A run by its place in the report, or the preparation of its scene; `tried` counts from 1."""
+
+    plan: RunPlan
+    number: int
+    prepares: bool = False
+    tried: int = 1
+
+    @property
+    def name(self) -> str:
+        """A name of this try."""
+        return f'{"scene" if self.prepares else "run"}-{self.number}.{self.tried}'
+
+
+@dataclass(frozen=True)
+class News:
+    """How far a task is."""
+
+    text: str
+    fraction: float
+
+
+@dataclass(frozen=True)
+class Notice:
+    """A warning to the user."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Result:
+    """The report of a run without metrics, or the error of a task without a report.
+
+    With `again` the error is of the place where the task was, and another try may succeed.
+    """
+
+    report: RunReport | None = None
+    error: str = ''
+    again: bool = False
+
+
+Message = News | Notice | Result
+
+
+class BackEnd(Protocol):
+    """Carries out tasks somewhere; `slots` is how many at once, `tries` how often each."""
+
+    slots: int
+    tries: int
+
+    @property
+    def full(self) -> bool:
+        """Whether no task can begin now."""
+
+    def begin(self, task: Task) -> bool:
+        """Begin a task, or return False if what it needs is not free."""
+
+    def poll(self) -> Iterable[tuple[Task, Message]]:
+        """Wait a moment, and return the messages of tasks, the result of each last."""
+
+
+def line_up(plans: Sequence[RunPlan], slots: int) -> list[Task]:
+    """Return the runs, realtime ones last, and the preparations that they wait for ahead."""
+    runs = [Task(plan, number) for number, plan in enumerate(plans)]
+    scenes = {item: n for n, item in enumerate(dict.fromkeys(x.shared_directory for x in plans))}
+    missing = {
+        task.plan.shared_directory: replace(task, prepares=True)
+        for task in reversed(runs)
+        if not (task.plan.shared_directory.exists() or task.plan.report_file.exists())
+    }
+
+    def place(task: Task) -> tuple[bool, int, bool]:
+        scene = scenes[task.plan.shared_directory]
+        if task.prepares:
+            return False, scene - (slots - 1), False
+        return runs_alone(task.plan), scene, True
+
+    return sorted([*missing.values(), *runs], key=place)
+
+
+class Dispatcher:
+    """The tasks that wait, the news of those under way, and the reports of finished runs."""
+
+    def __init__(self, plans: Sequence[RunPlan], back_end: BackEnd, progress: Progress) -> None:
+        self._back_end, self._progress, self._count = back_end, progress, len(plans)
+        self._waiting = line_up(plans, back_end.slots)
+        self._unprepared = {task.plan.shared_directory for task in self._waiting if task.prepares}
+        self._news: dict[Task, News] = {}
+        self._reports: dict[int, RunReport] = {}
+
+    def run(self) -> list[RunReport]:
+        """Return the reports of all runs, without metrics; a run that fails stops no other."""
+        while len(self._reports) < self._count:
+            self._begin()
+            for task, message in self._back_end.poll():
+                self._take(task, message)
+            self._show()
+        return [self._reports[number] for number in range(self._count)]
+
+    def _begin(self) -> None:
+        for task in list(self._waiting):
+            if self._back_end.full:
+                return
+            ready = task.prepares or task.plan.shared_directory not in self._unprepared
+            if ready and self._back_end.begin(task):
+                self._waiting.remove(task)
+
+    def _take(self, task: Task, message: Message) -> None:
+        if isinstance(message, News):
+            self._news[task] = message
+        elif isinstance(message, Notice):
+            warnings.warn(message.text, OsmabenchWarning, stacklevel=2)
+        else:
+            self._news.pop(task, None)
+            self._retry_or_finish(task, message)
+
+    def _retry_or_finish(self, task: Task, result: Result) -> None:
+        tries, error = self._back_end.tries, result.error
+        if result.again and task.tried < tries:
+            text = f'{self._label(task)} is tried again, {task.tried + 1} of {tries}: {error}'
+            warnings.warn(text, OsmabenchWarning, stacklevel=2)
+            self._waiting.insert(0, replace(task, tried=task.tried + 1))
+            return
+        if result.again and tries > 1:
+            error = f'given up after {tries} tries; the last: {error}'
+        if not task.prepares:
+            self._reports[task.number] = result.report or failed(task.plan, error)
+            return
+        self._unprepared.discard(task.plan.shared_directory)
+        for item in list(self._waiting) if error else ():
+            if item.plan.shared_directory == task.plan.shared_directory:
+                self._waiting.remove(item)
+                self._reports[item.number] = failed(item.plan, error)
+
+    def _label(self, task: Task) -> str:
+        if task.prepares:
+            return f'[scene] {task.plan.identity.scene_key}'
+        return f'[{task.number + 1}/{self._count}] {task.plan.identity.run_id}'
+
+    def _show(self) -> None:
+        """Show the news of tasks, a line each."""
+        known = sorted(self._news.items(), key=lambda item: item[0].number)
+        lines = [f'{self._label(task)}: {news.text}' for task, news in known[:MAX_SHOWN]]
+        if len(known) > MAX_SHOWN:
+            lines.append(f'and {len(known) - MAX_SHOWN} more under way')
+        under_way = sum(news.fraction for task, news in known if not task.prepares)
+        self._progress('\n'.join(lines), (len(self._reports) + under_way) / self._count)
+
+
+@dataclass(frozen=True)
+class Order:
+    """A task as the process that carries it out gets it; without `gpus` it sees all."""
+
+    plan: RunPlan
+    prepares: bool = False
+    runs_at_once: int = 1
+    gpus: tuple[str, ...] = ()
+
+
+@lru_cache(maxsize=1)
+def keep_loaded() -> tuple[Preparation, NodeProcesses]:
+    """Return what a process keeps from one task to the next: scenes, and the node host."""
+    return Preparation(), NodeProcesses()
+
+
+def carry_out(order: Order, progress: Progress) -> Result:
+    """Make a run, or what runs of a scene share; an error of the task is part of the result."""
+    preparation, nodes = keep_loaded()
+    with environment({'CUDA_VISIBLE_DEVICES': ','.join(order.gpus)} if order.gpus else {}):
+        if not order.prepares:
+            at_once = order.runs_at_once
+            report = run_one(order.plan, preparation, nodes, progress, runs_at_once=at_once)
+            return Result(without_figures(report))
+        try:
+            preparation.prepare(order.plan, progress)
+        except (OsmabenchError, OSError) as error:
+            return Result(error=str(error))
+        return Result()
+
+
+def report_to(send: Callable[[News | Notice], object], period_s: float) -> Progress:
+    """Send the warnings of this process, and return a progress that sends not too often.
+
+    Warnings of other packages go to the log.
+    """
+    last_text, last_s = '', 0.0
+
+    def report(text: str, fraction: float) -> None:
+        nonlocal last_text, last_s
+        now_s = time.monotonic()
+        if text != last_text or now_s - last_s > period_s:
+            last_text, last_s = text, now_s
+            send(News(text, fraction))
+
+    def warn(
+        message: Warning | str, category: type[Warning], file: str, line: int, *_more: object
+    ) -> None:
+        if issubclass(category, OsmabenchWarning):
+            send(Notice(str(message)))
+        else:
+            sys.stderr.write(warnings.formatwarning(message, category, file, line))
+
+    warnings.showwarning = warn  # type: ignore[assignment]
+    return report

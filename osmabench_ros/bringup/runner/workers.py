@@ -1,0 +1,169 @@
+"""The back end of `--jobs`: worker processes on this machine.
+
+DDS and signals have one environment and one thread in a process, so each worker is a process. It
+keeps the host of its nodes from one run to the next, and each of its runs has its own ROS domain.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from itertools import count
+from multiprocessing.connection import Connection, Pipe, wait
+from pathlib import Path
+from types import FrameType
+
+from osmabench_ros.base.processes import ENDING, SupervisedProcess, signals_held
+from osmabench_ros.bringup.runner import admission, dispatch
+from osmabench_ros.bringup.runner.admission import Capacity, Demand, Grant
+from osmabench_ros.bringup.runner.dispatch import Message, Result, Task
+
+MODULE = 'osmabench_ros.bringup.runner.workers'
+NEWS_EVERY_S = 0.1
+
+
+class Worker(SupervisedProcess):
+    """A process that carries out one order after another."""
+
+    sample_every_s = 1.0
+
+    def __init__(self, number: int, folder: Path) -> None:
+        self.channel, theirs = Pipe()
+        with theirs:
+            handle = theirs.fileno()
+            super().__init__(
+                f'worker {number}',
+                [sys.executable, '-m', MODULE, str(handle)],
+                folder / f'worker_{number}.log',
+                os.environ,
+                pass_fds=[handle],
+            )
+
+    def receive(self) -> Iterator[Message]:
+        """Yield its messages since the last call; if it has died, that as the result."""
+        try:
+            while self.channel.poll():
+                yield self.channel.recv()
+        except (EOFError, OSError):
+            self.wait(dispatch.END_S)
+            yield Result(error=f'{self.name} {self.reason()}', again=True)
+
+
+class Workers:
+    """Begins workers as they are needed, each for one task at a time."""
+
+    tries = 1
+
+    def __init__(self, jobs: int, capacity: Capacity, folder: Path) -> None:
+        self.slots, self._capacity, self._folder = jobs, capacity, folder
+        self._whole = Demand(capacity.cpus, capacity.memory_bytes)
+        self._share = Demand(capacity.cpus / jobs, capacity.memory_bytes / jobs)
+        self._started: list[Worker] = []
+        self._numbers = count(1)
+        self._working: dict[Worker, tuple[Task, Grant]] = {}
+        self._observed_bytes: dict[str, int] = defaultdict(int)
+
+    @property
+    def full(self) -> bool:
+        """Whether as many tasks are under way as were asked for."""
+        return len(self._working) >= self.slots
+
+    def begin(self, task: Task) -> bool:
+        """Begin a task if the processors, memory and GPUs that it needs are free."""
+        plan, running = task.plan, [grant for _, grant in self._working.values()]
+        demand = self._share
+        if not task.prepares:
+            observed = self._observed_bytes[plan.mapper.name]
+            demand = admission.demand_of(plan, self._share, self._whole, observed)
+        grant = admission.admit(demand, running, self._capacity)
+        if grant is None:
+            return False
+        idle = (item for item in self._started if item not in self._working)
+        worker = next((item for item in idle if item.poll() is None), None) or self._start()
+        worker.peak_memory_bytes = 0
+        self._working[worker] = task, grant
+        at_once = 1 if admission.runs_alone(plan) else self.slots
+        with suppress(OSError):  # it has just died, and `poll` finds that out
+            worker.channel.send(dispatch.Order(plan, task.prepares, at_once, grant.gpus))
+        return True
+
+    def _start(self) -> Worker:
+        with signals_held():
+            self._started.append(Worker(next(self._numbers), self._folder))
+        return self._started[-1]
+
+    def poll(self) -> Iterator[tuple[Task, Message]]:
+        """Wait for messages, and yield them."""
+        wait([worker.channel for worker in self._working], dispatch.LOOK_EVERY_S)
+        for worker, (task, _) in list(self._working.items()):
+            worker.poll()  # which samples its memory
+            for message in worker.receive():
+                if isinstance(message, Result):
+                    self._release(worker, task, message)
+                yield task, message
+
+    def _release(self, worker: Worker, task: Task, result: Result) -> None:
+        del self._working[worker]
+        if result.again:
+            self._started.remove(worker)
+            worker.stop()  # and what it had started
+        if not task.prepares:
+            name, peak_bytes = task.plan.mapper.name, worker.peak_memory_bytes
+            self._observed_bytes[name] = max(self._observed_bytes[name], peak_bytes)
+
+    def end(self) -> None:
+        """End all workers; a later command goes on with a run that is cut off."""
+        for worker in self._started:
+            if worker in self._working:
+                worker.interrupt()
+            else:
+                worker.channel.close()
+        for worker in self._started:
+            worker.wait(dispatch.END_S)
+            worker.stop()
+
+
+@contextmanager
+def use_workers(jobs: int, capacity: Capacity) -> Iterator[Workers]:
+    """Yield the back end for up to `jobs` tasks at once, and end it."""
+    with tempfile.TemporaryDirectory(prefix='osmabench_jobs_') as folder:
+        workers = Workers(jobs, capacity, Path(folder))
+        try:
+            yield workers
+        finally:
+            workers.end()
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    # A second signal must not cut the clean-up short.
+    for number in ENDING:
+        signal.signal(number, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
+def main() -> int:
+    """Serve the command at the file descriptor that the argument names."""
+    for number in ENDING:
+        signal.signal(number, _interrupt)
+    try:
+        with (
+            Connection(int(sys.argv[1])) as channel,
+            suppress(EOFError, BrokenPipeError, ConnectionResetError),
+        ):
+            progress = dispatch.report_to(channel.send, NEWS_EVERY_S)
+            while True:
+                channel.send(dispatch.carry_out(channel.recv(), progress))
+    except KeyboardInterrupt:
+        return dispatch.INTERRUPTED
+    return 0
+
+
+if __name__ == '__main__':
+    # What goes over the channel must be of the module that the command knows, not of __main__.
+    raise SystemExit(import_module(MODULE).main())
