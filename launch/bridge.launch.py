@@ -11,7 +11,7 @@ from osmabench_ros.bringup.launching.launch_arguments import (
     settings_from,
     values,
 )
-from osmabench_ros.bringup.launching.launch_nodes import ManagedNodes, ended
+from osmabench_ros.bringup.launching.launch_nodes import ended, node_actions
 from osmabench_ros.bringup.launching.launch_viewer import viewer_actions
 from osmabench_ros.bringup.spec.definition import bridge_alone
 from osmabench_ros.ros.node.settings import BridgeSettings
@@ -40,7 +40,7 @@ def start_bridge(context: LaunchContext) -> list[LaunchDescriptionEntity]:
     namespace = given.pop('namespace')
     viewer = viewer_actions(rviz=True, namespace=namespace) if given.pop('rviz') else []
     bridge = bridge_alone(settings_from(BridgeSettings, given))
-    return [*viewer, *ManagedNodes([bridge], ended, namespace=namespace).actions()]
+    return [*viewer, *node_actions([bridge], ended, namespace=namespace)]
 
 
 def generate_launch_description() -> LaunchDescription:

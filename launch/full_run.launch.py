@@ -20,7 +20,7 @@ from osmabench_ros.bringup.launching.launch_arguments import (
     values,
 )
 from osmabench_ros.bringup.launching.launch_domain import claim_nodes
-from osmabench_ros.bringup.launching.launch_run import RunLaunch
+from osmabench_ros.bringup.launching.launch_run import run_actions
 from osmabench_ros.bringup.launching.launch_viewer import viewer_actions
 from osmabench_ros.bringup.launching.single_run import plan_single_run
 from osmabench_ros.errors import ConfigError
@@ -70,10 +70,11 @@ def start_run(context: LaunchContext) -> list[LaunchDescriptionEntity]:
     logger = get_logger('osmabench')
 
     def show(text: str, _fraction: float) -> None:
+        interrupts.check()
         logger.info(text)
 
-    plan = interrupts.cut_off(lambda: plan_single_run(given, out, show))
-    return [*viewer, *RunLaunch(plan, namespace).actions()]
+    plan = plan_single_run(given, out, show)
+    return [*viewer, *run_actions(plan, namespace)]
 
 
 def generate_launch_description() -> LaunchDescription:

@@ -18,7 +18,7 @@ from osmabench_ros.bringup.launching.launch_arguments import (
     declarations,
     values,
 )
-from osmabench_ros.bringup.launching.launch_nodes import ManagedNodes, ended
+from osmabench_ros.bringup.launching.launch_nodes import ended, node_actions
 from osmabench_ros.bringup.runner.on_robot import OnRobot, conclude, nodes_on_robot
 from osmabench_ros.mappers.live_method import live_method_names
 from osmabench_ros.ros.node.settings import MapAdapterSettings
@@ -68,13 +68,12 @@ def start_nodes(context: LaunchContext) -> list[LaunchDescriptionEntity]:
     def finish(exit_code: int) -> list[LaunchDescriptionEntity]:
         return [LogInfo(msg=conclude(settings, exit_code)), *ended(0)]
 
-    nodes = ManagedNodes(
-        interrupts.cut_off(lambda: nodes_on_robot(settings)),
+    return node_actions(
+        nodes_on_robot(settings),
         finish,
         namespace=given['namespace'],
         remappings=given['remappings'],
     )
-    return nodes.actions()
 
 
 def generate_launch_description() -> LaunchDescription:

@@ -14,7 +14,7 @@ from osmabench_ros.bringup.launching.launch_arguments import (
     settings_from,
     values,
 )
-from osmabench_ros.bringup.launching.launch_nodes import ManagedNodes, ended
+from osmabench_ros.bringup.launching.launch_nodes import ended, node_actions
 from osmabench_ros.bringup.spec.definition import recorder_node
 from osmabench_ros.sequences.bags.recording_report import RecordingSettings
 
@@ -33,7 +33,7 @@ def start_recorder(context: LaunchContext) -> list[LaunchDescriptionEntity]:
     given = values(context, ARGUMENTS)
     namespace, out = given.pop('namespace'), given.pop('out')
     recorder = recorder_node(Path(out), settings_from(RecordingSettings, given))
-    return ManagedNodes([replace(recorder, ends_run=True)], ended, namespace=namespace).actions()
+    return node_actions([replace(recorder, ends_run=True)], ended, namespace=namespace)
 
 
 def generate_launch_description() -> LaunchDescription:

@@ -22,7 +22,7 @@ from osmabench_ros.bringup.launching.launch_arguments import (
     settings_from,
     values,
 )
-from osmabench_ros.bringup.launching.launch_nodes import ManagedNodes, ended
+from osmabench_ros.bringup.launching.launch_nodes import ended, node_actions
 from osmabench_ros.bringup.spec.definition import sequence_player
 from osmabench_ros.bringup.spec.node_spec import NodeSpec
 from osmabench_ros.sequences.bags.bag_metadata import is_bag
@@ -47,10 +47,10 @@ def start(context: LaunchContext) -> list[LaunchDescriptionEntity]:
         return evaluation(bag, given)
     if Path(bag).is_dir() and not is_bag(Path(bag)):
         player = sequence_player(Path(bag), given)
-        return ManagedNodes([player], ended, remappings=given['remappings']).actions()
+        return node_actions([player], ended, remappings=given['remappings'])
     settings = settings_from(PlaybackSettings, {**given, 'bag': bag})
     player = NodeSpec(BAG_PLAYER, 'bag_player_node', settings, ends_run=True)
-    return ManagedNodes([player], ended, remappings=given['remappings']).actions()
+    return node_actions([player], ended, remappings=given['remappings'])
 
 
 def evaluation(bag: str, given: dict[str, str]) -> list[LaunchDescriptionEntity]:

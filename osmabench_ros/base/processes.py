@@ -1,4 +1,4 @@
-"""Processes that end with others: children with their parent, and what a killed launch left.
+"""Child processes that end with their parent.
 
 Watchdogs take their time from `AttentiveClock`; `signals_held` keeps signals out of a block.
 """
@@ -10,10 +10,9 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -259,25 +258,3 @@ def _guard(group: int) -> subprocess.Popen[bytes]:
         stdin=subprocess.PIPE,
         start_new_session=True,
     )
-
-
-GUARD_GRACE_S = 30.0
-"""A recorder may have a map or a bag to finish."""
-
-
-def left_behind(numbers: Iterable[str]) -> list[psutil.Process]:
-    """Read process ids until the input ends; return those that still run, with their children."""
-    started = []
-    for number in numbers:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            started.append(psutil.Process(int(number)))
-    found = []
-    # A number that has gone to somebody else meanwhile is no longer the process that started.
-    for process in filter(psutil.Process.is_running, started):
-        with contextlib.suppress(psutil.Error):
-            found += [process, *process.children(recursive=True)]
-    return found
-
-
-if __name__ == '__main__':  # the guard of a `ros2 launch`, which writes their numbers to it
-    end_processes(left_behind(sys.stdin), GUARD_GRACE_S)

@@ -3,29 +3,20 @@
 from __future__ import annotations
 
 import atexit
-import contextlib
-import subprocess
-import sys
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import psutil
-from launch.actions import (
-    DeclareLaunchArgument,
-    OpaqueFunction,
-    RegisterEventHandler,
-    SetEnvironmentVariable,
-)
-from launch.event_handlers import OnProcessStart, OnShutdown
-from launch.events.process import ProcessStarted
+from launch.actions import DeclareLaunchArgument, OpaqueFunction, SetEnvironmentVariable
 from launch.launch_description_entity import LaunchDescriptionEntity
 from launch.substitutions import EnvironmentVariable, LaunchConfiguration
 from pydantic import BaseModel
 
 from launch import LaunchContext
-from osmabench_ros.base import processes
 from osmabench_ros.base.documents import parse_mapping
+from osmabench_ros.base.processes import end_processes
 from osmabench_ros.base.settings import Model, settings_of, with_settings
 from osmabench_ros.bringup.launching.argument_names import check_argument_names
 from osmabench_ros.bringup.launching.launch_domain import domain_actions
@@ -35,46 +26,23 @@ from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.pose import Pose
 
 GRACE_S = 5.0
+LAUNCH_PREFIX = 'launch-prefix'
+"""The name under which launch looks for a command to start all processes with."""
 
 
-class OrphanReaper:
-    """Ends all child processes when the launch ends or is killed.
+SIGNAL_AT_PARENTS_DEATH = 'setpriv --pdeathsig INT'
+
+
+def guard_processes(context: LaunchContext) -> None:
+    """End all processes of a launch with it.
 
     If an action raises, e.g. because an executable is not found, launch shuts down but still
     starts the processes that were next in line, and never ends them. At SIGTERM and SIGKILL it
     ends no process at all.
     """
-
-    def __init__(self) -> None:
-        self._guard: subprocess.Popen[str] | None = None
-
-    def actions(self) -> list[LaunchDescriptionEntity]:
-        """Return the actions; they must come before every action that starts a process."""
-        return [
-            RegisterEventHandler(OnProcessStart(on_start=self._on_start)),
-            RegisterEventHandler(OnShutdown(on_shutdown=self._on_shutdown)),
-        ]
-
-    def _on_start(self, event: ProcessStarted, _context: object) -> None:
-        if self._guard is None:
-            self._guard = subprocess.Popen(  # noqa: S603 - a module of this package
-                [sys.executable, '-m', processes.__name__],
-                stdin=subprocess.PIPE,
-                text=True,
-                start_new_session=True,
-            )
-        # If the guard was killed, the launch goes on without it.
-        with contextlib.suppress(BrokenPipeError):
-            print(event.pid, file=self._guard.stdin, flush=True)
-
-    def _on_shutdown(self, _event: object, _context: object) -> None:
-        atexit.unregister(self._end_children)
-        atexit.register(self._end_children)
-
-    def _end_children(self) -> None:
-        if self._guard is not None:
-            self._guard.communicate()
-        processes.end_processes(psutil.Process().children(recursive=True), GRACE_S)
+    atexit.register(lambda: end_processes(psutil.Process().children(recursive=True), GRACE_S))
+    if shutil.which('setpriv'):
+        context.launch_configurations.setdefault(LAUNCH_PREFIX, SIGNAL_AT_PARENTS_DEATH)
 
 
 RANGES = (LOCALHOST, 'SUBNET', 'OFF', 'SYSTEM_DEFAULT')
@@ -176,7 +144,7 @@ def declarations(arguments: Sequence[Argument]) -> list[LaunchDescriptionEntity]
     checked = OpaqueFunction(function=check)
     installed = OpaqueFunction(function=lambda _context: interrupts.install())
     first = [installed, checked, *declared]
-    return [*first, setting, transports, enter_domain, *OrphanReaper().actions()]
+    return [*first, setting, transports, enter_domain, OpaqueFunction(function=guard_processes)]
 
 
 def _set_transports(context: LaunchContext) -> None:

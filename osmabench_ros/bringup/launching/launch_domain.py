@@ -12,7 +12,6 @@ from launch.logging import get_logger
 from launch.substitutions import EnvironmentVariable, LaunchConfiguration
 
 from launch import LaunchContext
-from osmabench_ros.bringup.launching.launch_interrupts import interrupts
 from osmabench_ros.bringup.spec.isolation import NodeClaims, full_name, private_domain
 from osmabench_ros.errors import ConfigError, RunError
 
@@ -53,7 +52,7 @@ def claim_nodes(context: LaunchContext, names: Iterable[str], namespace: str = '
     """Make sure that this launch alone has nodes of some names in its domain; or RunError."""
     domain = int(context.environment.get(VARIABLE) or 0)
     wanted = [full_name(namespace, name) for name in names]
-    others = interrupts.cut_off(lambda: _claims.claim(domain, wanted))
+    others = _claims.claim(domain, wanted)
     if others:
         space = ', namespace:=NAME' if 'namespace' in context.launch_configurations else ''
         raise RunError(

@@ -23,7 +23,7 @@ from launch import Action, LaunchContext
 from osmabench_ros.base.contract import CLOCK, TF, TF_STATIC
 from osmabench_ros.base.strict import read_model
 from osmabench_ros.bringup.launching.launch_interrupts import interrupts
-from osmabench_ros.bringup.launching.launch_nodes import ManagedNodes, ended
+from osmabench_ros.bringup.launching.launch_nodes import ended, node_actions
 from osmabench_ros.bringup.spec.definition import nodes_of_run
 from osmabench_ros.bringup.spec.isolation import transport_environment
 from osmabench_ros.bringup.spec.mapping_nodes import (
@@ -86,6 +86,7 @@ def _node(item: StackNode, method: LiveMethod) -> Node:
     return Node(
         package=item.package,
         executable=item.executable,
+        exec_name=item.executable,
         name=item.name,
         namespace=item.namespace,
         arguments=list(item.arguments),
@@ -114,39 +115,26 @@ def _watched(process: Action, name: str) -> RegisterEventHandler:
     return RegisterEventHandler(OnProcessExit(target_action=process, on_exit=on_exit))
 
 
-class RunLaunch:
-    """Starts the nodes of a prepared run, in a namespace; ends with the evaluator's verdict."""
-
-    def __init__(self, plan: RunPlan, namespace: str = '') -> None:
-        self._plan, self._resources = plan, ExitStack()
-        self._namespace = namespace
-
-    def actions(self) -> list[LaunchDescriptionEntity]:
-        """Return everything that a launch description needs."""
-        work = None
-        if self._plan.mapper.stack:
-            work = self._resources.enter_context(stack_folder(self._plan.directory / STACK_FOLDER))
-        specs = [spec for spec in nodes_of_run(self._plan, work) if spec.managed]
-        own = {topic: topic[1:] for topic in (CLOCK, TF, TF_STATIC)} if self._namespace else {}
-        nodes = ManagedNodes(specs, self._finish, namespace=self._namespace, remappings=own)
-        return [*self._stack(work), *nodes.actions()]
-
-    def _stack(self, work: Path | None) -> list[LaunchDescriptionEntity]:
-        plan = self._plan
-        if work is None:
-            return []
+def run_actions(plan: RunPlan, namespace: str = '') -> list[LaunchDescriptionEntity]:
+    """Return the actions of a prepared run, which ends with the verdict of the evaluator."""
+    resources, stack, work = ExitStack(), [], None
+    if plan.mapper.stack:
+        work = resources.enter_context(stack_folder(plan.directory / STACK_FOLDER))
         labels = read_ground_truth(plan.shared_directory / GROUND_TRUTH_FOLDER).label_set
         values = values_of_stack(plan, work)
-        return stack_actions(prepare_stack(plan.mapper.stack, work, values, labels))
+        stack = stack_actions(prepare_stack(plan.mapper.stack, work, values, labels))
 
-    def _finish(self, exit_code: int) -> list[LaunchDescriptionEntity]:
-        self._resources.close()
-        if not self._plan.report_file.exists():
+    def finish(exit_code: int) -> list[LaunchDescriptionEntity]:
+        resources.close()
+        if not plan.report_file.exists():
             raise RunError(f'the evaluator ended with exit code {exit_code} and without a report')
-        report = read_model(RunReport, self._plan.report_file)
-        root = self._plan.root
-        written = write_matrix_report(self._plan.config, [self._plan], [report], root)
+        report = read_model(RunReport, plan.report_file)
+        written = write_matrix_report(plan.config, [plan], [report], plan.root)
         if exit_code:
-            raise RunError(f'the evaluator ended with exit code {exit_code}; see {root}')
-        verdict = written.verdict(self._plan.config.requirements)
-        return [LogInfo(msg=f'{verdict}; {root / "report.html"}'), *ended(exit_code)]
+            raise RunError(f'the evaluator ended with exit code {exit_code}; see {plan.root}')
+        verdict = written.verdict(plan.config.requirements)
+        return [LogInfo(msg=f'{verdict}; {plan.root / "report.html"}'), *ended(exit_code)]
+
+    specs = [spec for spec in nodes_of_run(plan, work) if spec.managed]
+    own = {topic: topic[1:] for topic in (CLOCK, TF, TF_STATIC)} if namespace else {}
+    return [*stack, *node_actions(specs, finish, namespace=namespace, remappings=own)]

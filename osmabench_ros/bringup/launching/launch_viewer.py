@@ -12,6 +12,7 @@ from osmabench_ros.base.configuration import config_path
 from osmabench_ros.bringup.spec.isolation import launch_environment
 from osmabench_ros.bringup.spec.node_spec import PACKAGE
 from osmabench_ros.errors import MissingDependencyError
+from osmabench_ros.ros.node.parameters import AUTOSTART
 
 VIEWER = 'map_viewer'
 
@@ -32,9 +33,10 @@ def viewer_actions(
     viewer = Node(
         package=PACKAGE,
         executable=f'{VIEWER}_node',
+        exec_name=f'{VIEWER}_node',
         name=VIEWER,
         namespace=namespace,
-        parameters=[{'autostart': True, **given}],
+        parameters=[{AUTOSTART.name: True, **given}],
         additional_env=environment,
         output='screen',
     )
@@ -43,6 +45,7 @@ def viewer_actions(
     window = Node(
         package='rviz2',
         executable='rviz2',
+        exec_name='rviz2',
         namespace=namespace,
         arguments=['-d', str(config_path('rviz', 'osmabench.rviz'))],
         additional_env=environment,
