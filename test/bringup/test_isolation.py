@@ -60,26 +60,6 @@ def plain_shell(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     return monkeypatch
 
 
-def test_a_lock_that_another_user_made_is_taken(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Debian sets fs.protected_regular: none creates a file anew that another has in /tmp."""
-    theirs, real = tmp_path / '20', os.open
-    theirs.touch()
-
-    def protected_open(path: Path, flags: int, *mode: int) -> int:
-        if flags & os.O_CREAT and path == theirs:
-            raise PermissionError(path)
-        return real(path, flags, *mode)
-
-    monkeypatch.setattr(os, 'open', protected_open)
-    for path in (theirs, tmp_path / '21'):
-        held = isolation.lock(path)
-        assert held is not None
-        assert isolation.lock(path) is None
-        os.close(held)
-
-
 def test_an_environment_lasts_as_long_as_its_block(plain_shell: pytest.MonkeyPatch) -> None:
     plain_shell.setenv('PATH', '/usr/bin')
     plain_shell.setenv('ROS_DOMAIN_ID', '7')
@@ -193,23 +173,17 @@ def test_a_profile_of_the_users_own_is_kept(name: str, plain_shell: pytest.Monke
     assert os.environ[name] == '/etc/mine.xml'
 
 
-def test_a_domain_is_not_taken_again_at_once_when_the_clock_was_set_back(
+def test_a_domain_is_not_taken_again_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, 'gettempdir', lambda: str(tmp_path))
-    monkeypatch.setattr(isolation, '_CLAIM', f'\0osmabench-test-{os.getpid()}-{{}}')
+    monkeypatch.setattr(isolation, 'CLAIM', f'\0osmabench-test-{os.getpid()}-{{}}')
     monkeypatch.setattr(isolation, 'LAST_DOMAIN', isolation.FIRST_DOMAIN + 2)
     taken = []
-    for _ in range(3):
+    for _ in range(9):
         with isolation.private_domain() as domain:
             taken.append(domain)
-    hour_ahead_ns = time.time_ns() + 3600 * 10**9
-    for number, lock in enumerate(map(str, taken)):
-        at_ns = hour_ahead_ns + number
-        os.utime(tmp_path / 'osmabench-domains' / lock, ns=(at_ns, at_ns))
-    for _ in range(6):
-        with isolation.private_domain() as domain:
-            taken.append(domain)
+        time.sleep(0.01)  # by which the times of files differ
     assert taken == [20, 21, 22] * 3
 
 
@@ -230,3 +204,22 @@ def test_runs_side_by_side_share_the_shared_memory(monkeypatch: pytest.MonkeyPat
     alone, one_of_four = segment_bytes(), segment_bytes(4)
     taken = isolation.PROCESSES * 4 * (one_of_four + isolation.PORT_BYTES)
     assert (alone, taken) == (7 * 2**20, 2**26)
+
+
+ANOTHER_DOMAIN = """
+from osmabench_ros.bringup.spec import isolation
+isolation.FIRST_DOMAIN = isolation.LAST_DOMAIN = {domain}
+with isolation.private_domain():
+    pass
+"""
+
+
+def test_domains_differ_even_where_folders_of_locks_do(tmp_path: Path) -> None:
+    with isolation.private_domain() as domain:
+        done = subprocess.run(
+            [sys.executable, '-c', ANOTHER_DOMAIN.format(domain=domain)],
+            env={**os.environ, 'TMPDIR': str(tmp_path)},
+            capture_output=True,
+            text=True,
+        )
+    assert f'all ROS domains from {domain} to {domain} are in use' in done.stderr

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from osmabench_ros.base.configuration import config_path
+from osmabench_ros.base.files import sha256_of_data
 from osmabench_ros.errors import RunError
 
 FOLDER = Path('/dev/shm')  # noqa: S108 - where Linux keeps POSIX shared memory
@@ -90,76 +91,55 @@ def remove_if_dead(lock_file: Path) -> None:
 FIRST_DOMAIN, LAST_DOMAIN = 20, 99
 """Domains whose ports lie below Linux's ephemeral ones; 0 to 19 are left to people."""
 
-_CLAIM = '\0osmabench-domain-{}'
-"""An abstract socket: seen by all that share the ports, whatever their folder of locks is."""
+CLAIM = '\0osmabench-{}'
+
+
+def claim(name: str) -> socket.socket | None:
+    """Claim a name on this machine until the socket is closed; None if another process has it.
+
+    All that share the ports of DDS see an abstract socket, whatever their user and folders are.
+    """
+    holder = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    try:
+        holder.bind(CLAIM.format(name))
+    except OSError:
+        holder.close()
+        return None
+    return holder
 
 
 @contextmanager
 def private_domain() -> Iterator[int]:
     """Yield a ROS domain that no other run here has, the one unused for longest; or RunError."""
-    folder = lock_folder()
-    locks = [folder / str(domain) for domain in range(FIRST_DOMAIN, LAST_DOMAIN + 1)]
-    for path in sorted(locks, key=_last_used_ns):
-        handle = lock(path)
-        if handle is None:
+    folder = Path(tempfile.gettempdir()) / 'osmabench-domains'
+    files = [folder / str(domain) for domain in range(FIRST_DOMAIN, LAST_DOMAIN + 1)]
+    for file in sorted(files, key=_last_used_ns):
+        holder = claim(f'domain-{file.name}')
+        if holder is None:
             continue
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as claim:
+        with holder:
             try:
-                claim.bind(_CLAIM.format(path.name))
-            except OSError:
-                os.close(handle)
-                continue
-            try:
-                yield int(path.name)
+                yield int(file.name)
             finally:
-                _note_use(handle, locks)
-                os.close(handle)
+                _note_use(file)
         return
     raise RunError(
         f'all ROS domains from {FIRST_DOMAIN} to {LAST_DOMAIN} are in use by runs; end one'
     )
 
 
-def lock_folder() -> Path:
-    """Return the folder of locks, shared by all users because their ROS domains are too."""
-    folder = Path(tempfile.gettempdir()) / 'osmabench-domains'
-    if not folder.exists():
-        folder.mkdir(exist_ok=True)
-        folder.chmod(0o1777)
-    return folder
+def _last_used_ns(file: Path) -> int:
+    return file.stat().st_mtime_ns if file.exists() else 0
 
 
-def lock(path: Path) -> int | None:
-    """Take a lock and return its descriptor; None if held or not to be opened; follows no link."""
-    flags = os.O_RDWR | os.O_NOFOLLOW
-    try:
-        try:
-            handle = os.open(path, flags)  # Linux lets nobody create the file of another user anew
-        except FileNotFoundError:
-            handle = os.open(path, flags | os.O_CREAT, 0o666)
-    except OSError:
-        return None
-    try:
-        with contextlib.suppress(PermissionError):  # it is of another user, and was made so
-            os.fchmod(handle, 0o666)
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+def _note_use(file: Path) -> None:
+    with contextlib.suppress(OSError):  # it is of another user
+        if not file.parent.exists():
+            file.parent.mkdir()
+            file.parent.chmod(0o1777)
+        handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+        os.utime(handle)
         os.close(handle)
-        return None
-    return handle
-
-
-def _note_use(handle: int, locks: Iterable[Path]) -> None:
-    """Mark a lock as the last one used, even if the system clock was set back meanwhile."""
-    os.utime(handle)
-    newest_ns = max(map(_last_used_ns, locks))
-    if os.fstat(handle).st_mtime_ns < newest_ns:
-        with contextlib.suppress(PermissionError):  # it is of another user
-            os.utime(handle, ns=(newest_ns + 1, newest_ns + 1))
-
-
-def _last_used_ns(lock: Path) -> int:
-    return lock.stat().st_mtime_ns if lock.exists() else 0
 
 
 TRANSPORT_VARIABLES = ('FASTRTPS_DEFAULT_PROFILES_FILE', 'FASTDDS_DEFAULT_PROFILES_FILE')
@@ -237,19 +217,19 @@ class NodeClaims:
     """Nodes that this process alone may start as long as it lives; the graph comes late."""
 
     def __init__(self) -> None:
-        self._held: dict[tuple[int, str], int] = {}
+        self._held: dict[tuple[int, str], socket.socket] = {}
 
     def claim(self, domain: int, names: Sequence[str]) -> list[str]:
         """Claim nodes by full name; return those that other processes have claimed already."""
         new = [name for name in names if (domain, name) not in self._held]
         others = []
         for name in new:
-            file = f'{domain}{name.replace("/", ".")}.{os.getuid()}'
-            handle = lock(lock_folder() / file)
-            if handle is None:
+            # The path of a socket has 107 letters at most.
+            holder = claim(f'node-{sha256_of_data([domain, name])}')
+            if holder is None:
                 others.append(name)
             else:
-                self._held[domain, name] = handle
+                self._held[domain, name] = holder
         return others or (_on_graph(domain, new) if new else [])
 
 
