@@ -199,14 +199,14 @@ BIG, WITH_GPUS = {'CPU': 8.0, 'memory': 2.0**34}, {'CPU': 4.0, 'GPU': 2.0, 'memo
 
 def test_a_run_asks_of_ray_no_more_than_a_node_has(tmp_path: Path) -> None:
     def place(**mapper: Any) -> tuple[float, float]:
-        plans, preparation = plan_small(tmp_path, mappers=[{'name': 'oracle', **mapper}])
+        plans, preparation = plan_small(tmp_path, mappers=[{'name': 'oracle'} | mapper])
         back_end, _ = back_end_of(plans, preparation, a=BIG, b=WITH_GPUS)
         found = back_end.resources_of(Task(plans[0], 0))
         return found['num_cpus'], found['num_gpus']
 
     assert place() == (1.0, 0.0)
     assert place(resources={'cpus': 16}) == (8.0, 0.0)
-    assert place(implementation='oracle', command=['true'], acks=False)[0] == 8.0
+    assert place(name='theirs', command=['true'], acks=False)[0] == 8.0
     assert place(resources={'cpus': 16, 'gpus': 1.5}) == (4.0, 2)
     with pytest.raises(ConfigError, match='resources.gpus is 3'):
         place(resources={'gpus': 3})

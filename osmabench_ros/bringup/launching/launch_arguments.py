@@ -28,9 +28,7 @@ from osmabench_ros.geometry.pose import Pose
 GRACE_S = 5.0
 LAUNCH_PREFIX = 'launch-prefix'
 """The name under which launch looks for a command to start all processes with."""
-
-
-SIGNAL_AT_PARENTS_DEATH = 'setpriv --pdeathsig INT'
+INTERRUPT_AT_PARENTS_DEATH = 'setpriv --pdeathsig INT'
 
 
 def guard_processes(context: LaunchContext) -> None:
@@ -42,7 +40,7 @@ def guard_processes(context: LaunchContext) -> None:
     """
     atexit.register(lambda: end_processes(psutil.Process().children(recursive=True), GRACE_S))
     if shutil.which('setpriv'):
-        context.launch_configurations.setdefault(LAUNCH_PREFIX, SIGNAL_AT_PARENTS_DEATH)
+        context.launch_configurations.setdefault(LAUNCH_PREFIX, INTERRUPT_AT_PARENTS_DEATH)
 
 
 RANGES = (LOCALHOST, 'SUBNET', 'OFF', 'SYSTEM_DEFAULT')

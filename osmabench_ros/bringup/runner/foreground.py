@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from select import select
-from typing import Any
 
+from rclpy.executors import Executor
 from rclpy.node import Node
 
 from osmabench_ros.base.contract import BAG_PLAYER, STEP_RUN
@@ -26,7 +26,7 @@ from osmabench_ros.errors import RunError, SequenceError
 from osmabench_ros.msg import RunState
 from osmabench_ros.ros.node.lifecycle import ERROR_PREFIX
 from osmabench_ros.ros.wire.checked_subscription import create_checked_subscription
-from osmabench_ros.ros.wire.matched_client import CommandExecutor, MatchedClient, command_node
+from osmabench_ros.ros.wire.matched_client import MatchedClient, command_node
 from osmabench_ros.ros.wire.qos import latched_profile
 from osmabench_ros.sequences.bags.playback import PlaybackSettings
 from osmabench_ros.sequences.bags.recording_report import (
@@ -41,23 +41,16 @@ class ForegroundNode(ManagedProcess):
     """A node in its own process, in the ROS domain of this shell."""
 
     _read_to = 0
-    _reason = ''
 
     def new_lines(self) -> list[str]:
-        """Return new complete lines of its log, except its `reason`."""
+        """Return new complete lines of its log, except the error that it ends with."""
         with self.log_file.open('rb') as log:
             log.seek(self._read_to)
             complete, separator, _ = log.read().rpartition(b'\n')
         self._read_to += len(complete) + len(separator)
-        lines = complete.decode(errors='replace').splitlines() if complete else []
-        return [line for line in lines if not self._is_reason(line)]
-
-    def _is_reason(self, line: str) -> bool:
+        lines = complete.decode(errors='replace').splitlines()
         # A node prints its error on stderr, and then logs it.
-        if line.startswith(ERROR_PREFIX):
-            self._reason = line.removeprefix(ERROR_PREFIX)
-            return True
-        return bool(self._reason) and line.startswith('[FATAL]') and line.endswith(self._reason)
+        return [line for line in lines if not line.startswith((ERROR_PREFIX, '[FATAL]'))]
 
 
 @contextmanager
@@ -139,29 +132,30 @@ def replay(
         foreground_node(node, arguments) as player,
         command_node('osmabench_replay') as (listener, executor),
     ):
-        watch = _Watch(listener, executor)
-        while player.poll() is None:
-            _show_progress(player, watch, progress, log)
-            if settings.paused and _enter_pressed():
-                watch.step()
-        _show_progress(player, watch, progress, log)
+        watch, steps, over = _Watch(listener, progress), 0, False
+        stepper = MatchedClient(listener, StepRun, STEP_RUN, BAG_PLAYER)
+        while not over:
+            over = player.poll() is not None
+            _spin(executor, LOOK_S)
+            for line in player.new_lines():
+                log(line)
+            if settings.paused and not over:
+                steps += _enter_pressed()
+                if steps and stepper.ready():
+                    stepper.call(StepRun.Request(frames=steps))
+                    steps = 0
         if player.poll() != 0:
             raise RunError(f'playing failed: {player.reason()}')
-        return int(watch.state.frames_published)
+        return watch.played
 
 
-def _show_progress(
-    player: ForegroundNode, watch: _Watch, progress: Progress, log: Callable[[str], None]
-) -> None:
-    watch.spin(0.1)
-    for line in player.new_lines():
-        log(line)
-    state = watch.state
-    if state.frames_total:
-        paused = ' (paused)' if state.state == state.STATE_PAUSED else ''
-        played = f'{state.frames_published} of {state.frames_total} messages'
-        position = state.message.partition(';')[0]
-        progress(f'{position}, {played}{paused}', state.frames_published / state.frames_total)
+LOOK_S = 0.1
+
+
+def _spin(executor: Executor, seconds: float) -> None:
+    deadline_s = time.monotonic() + seconds
+    while (left_s := deadline_s - time.monotonic()) > 0:
+        executor.spin_once(timeout_sec=left_s)
 
 
 def _enter_pressed() -> bool:
@@ -171,29 +165,18 @@ def _enter_pressed() -> bool:
 
 
 class _Watch:
-    """Follows the state of the player and asks it to step."""
+    """Shows the state of the player."""
 
-    def __init__(self, node: Node, executor: CommandExecutor) -> None:
-        self._executor = executor
-        self._owed = 0
-        self._stepper = MatchedClient(node, StepRun, STEP_RUN, BAG_PLAYER)
-        self.state = RunState()
-        create_checked_subscription(
-            node, RunState, f'{BAG_PLAYER}/state', self._on_state, latched_profile()
-        )
+    def __init__(self, node: Node, progress: Progress) -> None:
+        self.played = 0
+        self._progress = progress
+        topic, latched = f'{BAG_PLAYER}/state', latched_profile()
+        create_checked_subscription(node, RunState, topic, self._show, latched)
 
-    def _on_state(self, message: Any) -> None:
-        self.state = message
-
-    def step(self) -> None:
-        """Request one frame as soon as the player's service is available."""
-        self._owed += 1
-
-    def spin(self, seconds: float) -> None:
-        """Process messages for a while."""
-        deadline_s = time.monotonic() + seconds
-        if self._stepper.ready() and self._owed:
-            self._stepper.call(StepRun.Request(frames=self._owed))
-            self._owed = 0
-        while (left_s := deadline_s - time.monotonic()) > 0:
-            self._executor.spin_once(timeout_sec=left_s)
+    def _show(self, state: RunState) -> None:
+        self.played, total = int(state.frames_published), state.frames_total
+        if total:
+            paused = ' (paused)' if state.state == state.STATE_PAUSED else ''
+            position = state.message.partition(';')[0]
+            text = f'{position}, {self.played} of {total} messages{paused}'
+            self._progress(text, self.played / total)

@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray
@@ -53,25 +54,11 @@ class RunObserver:
         self.complaints: dict[str, str] = {}
         self._ended_s: float | None = None
         self._map_s: float | None = None
-        self._subscribe()
-
-    def _subscribe(self) -> None:
-        latched, lossless = latched_profile(), lossless_profile()
-        for kind, topic, callback, profile, max_bytes in (
-            (
-                DiagnosticArray,
-                topics.DIAGNOSTICS,
-                self.on_diagnostics,
-                diagnostics_profile(),
-                None,
-            ),
-            (FrameAck, topics.FRAME_ACK, self.on_ack, lossless, None),
-            (RunState, topics.RUN_STATE, self.on_state, latched, None),
-            (SemanticMap, topics.SEMANTIC_MAP, self.on_map, latched, MAX_MAP_BYTES),
-        ):
-            create_checked_subscription(
-                self._node, kind, topic, callback, profile, max_bytes=max_bytes
-            )
+        subscribe, latched = partial(create_checked_subscription, self._node), latched_profile()
+        subscribe(DiagnosticArray, topics.DIAGNOSTICS, self.on_diagnostics, diagnostics_profile())
+        subscribe(FrameAck, topics.FRAME_ACK, self.on_ack, lossless_profile())
+        subscribe(RunState, topics.RUN_STATE, self.on_state, latched)
+        subscribe(SemanticMap, topics.SEMANTIC_MAP, self.on_map, latched, max_bytes=MAX_MAP_BYTES)
 
     def on_ack(self, message: Any) -> None:
         """Count the acknowledgement of a participant."""
@@ -100,10 +87,8 @@ class RunObserver:
         values = values_of(message, EVALUATOR)
         # Anybody may publish there.
         with contextlib.suppress(KeyError, ValueError):
-            if values['stage']:
-                self.evaluation = (
-                    f'evaluating: {values["stage"]} ({float(values["fraction"]):.0%})'
-                )
+            if stage := values['stage']:
+                self.evaluation = f'evaluating: {stage} ({float(values["fraction"]):.0%})'
 
     def on_map(self, message: Any) -> None:
         """Note who publishes maps, and whether one is final."""

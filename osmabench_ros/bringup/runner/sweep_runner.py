@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
 from osmabench_ros.base.owned_folder import Existing, check_folder, move_aside
-from osmabench_ros.base.progress import Progress
+from osmabench_ros.base.progress import Progress, share
 from osmabench_ros.bringup.doctor.run_preflight import check_run
 from osmabench_ros.bringup.runner.node_processes import NodeProcesses
 from osmabench_ros.bringup.runner.one_run import run_one
 from osmabench_ros.reports.sweep import write_sweep_report
 from osmabench_ros.runs.config import MatrixConfig, PacingMode, SweepConfig
 from osmabench_ros.runs.evaluate.evaluation import versions
-from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.inputs import input_digests
 from osmabench_ros.runs.plan import RunPlan, config_digest
 from osmabench_ros.runs.prepare.preparation import Preparation
+from osmabench_ros.runs.results.report_model import RunReport
 from osmabench_ros.runs.results.results_folder import check_results, claim, held
 from osmabench_ros.runs.results.timings import TIMINGS, read_measurements
 from osmabench_ros.runs.sweep import (
@@ -55,11 +55,18 @@ def run_sweep(
     with held(root), closing(nodes):
         claim(root, paceless, input_digests(paceless, preparation.digests(config)), fresh=fresh)
         check_results(root, ())
-        count = len(preparation.plans(paceless, root))
-        series = [
-            _Series(config, sweep, preparation, nodes, root, number, count, progress).run()
-            for number in range(count)
-        ]
+
+        def plans_at(speed: float) -> list[RunPlan]:
+            return preparation.plans(at_speed(config, speed), root)
+
+        def run(plan: RunPlan, part: Progress) -> RunReport:
+            return run_one(plan, preparation, nodes, part)
+
+        plans, series = plans_at(1.0), []
+        for number, plan in enumerate(plans):
+            label = f'[{number + 1}/{len(plans)}] {plan.identity.mapper}'
+            part = share(progress, number / len(plans), (number + 1) / len(plans), label)
+            series.append(_try_speeds(sweep, plans_at, number, run, part))
         report = SweepReport(
             name=config.name,
             max_loss=sweep.max_loss,
@@ -86,62 +93,41 @@ def at_speed(config: MatrixConfig, speed_factor: float) -> MatrixConfig:
     return config.model_copy(update={'pacing': pacing, 'requirements': ()})
 
 
-class _Series:
-    """One mapper on one scene under one condition."""
+def _try_speeds(
+    sweep: SweepConfig,
+    plans_at: Callable[[float], list[RunPlan]],
+    number: int,
+    run: Callable[[RunPlan, Progress], RunReport],
+    progress: Progress,
+) -> SweepSeries:
+    """Run one mapper on one scene under one condition at several speeds."""
+    points: dict[float, SweepPoint] = {}
+    tries = len(sweep.speeds) or tries_of(sweep.grid)
 
-    def __init__(
-        self,
-        config: MatrixConfig,
-        sweep: SweepConfig,
-        preparation: Preparation,
-        nodes: NodeProcesses,
-        root: Path,
-        number: int,
-        count: int,
-        progress: Progress,
-    ) -> None:
-        self._config, self._sweep, self._root = config, sweep, root
-        self._preparation, self._nodes = preparation, nodes
-        self._number, self._count, self._progress = number, count, progress
-        self._points: dict[float, SweepPoint] = {}
-        self._tries = len(sweep.speeds) or tries_of(sweep.grid)
-
-    def run(self) -> SweepSeries:
-        speeds: Sequence[float] = self._sweep.speeds
-        for speed in speeds:
-            self._follows(speed)
-        if not speeds:
-            search(self._sweep.grid, self._follows)
-        identity = self._plan(1.0).identity
-        key: SceneKey = identity.scene_key
-        return SweepSeries(
-            dataset=key.dataset,
-            scene=key.scene,
-            seed=key.seed,
-            path_seed=key.path_seed,
-            method_seed=identity.method_seed,
-            condition=identity.condition,
-            mapper=identity.mapper,
-            max_loss=self._sweep.max_loss,
-            points=tuple(self._points[speed] for speed in sorted(self._points)),
-        )
-
-    def _plan(self, speed: float) -> RunPlan:
-        return self._preparation.plans(at_speed(self._config, speed), self._root)[self._number]
-
-    def _follows(self, speed: float) -> bool:
-        plan, tried = self._plan(speed), len(self._points)
-        label = f'[{self._number + 1}/{self._count}] {plan.identity.mapper} at {speed:g}'
-
-        def show(text: str, fraction: float) -> None:
-            done = min(1.0, (tried + fraction) / self._tries)
-            self._progress(f'{label}: {text}', (self._number + done) / self._count)
-
+    def follow(speed: float) -> bool:
+        plan, tried = plans_at(speed)[number], min(len(points), tries - 1)
         timings = plan.directory / TIMINGS
         if plan.directory.exists() and not timings.exists():
             # It was cut off before it was timed, and a run without timings is useless here.
             move_aside(plan.directory)
-        report = run_one(plan, self._preparation, self._nodes, show)
-        point = point_of(speed, report, read_measurements(timings))
-        self._points[speed] = point
-        return point.follows(self._sweep.max_loss)
+        part = share(progress, tried / tries, (tried + 1) / tries, f' at {speed:g}: ')
+        points[speed] = point_of(speed, run(plan, part), read_measurements(timings))
+        return points[speed].follows(sweep.max_loss)
+
+    for speed in sweep.speeds:
+        follow(speed)
+    if not sweep.speeds:
+        search(sweep.grid, follow)
+    identity = plans_at(1.0)[number].identity
+    key = identity.scene_key
+    return SweepSeries(
+        dataset=key.dataset,
+        scene=key.scene,
+        seed=key.seed,
+        path_seed=key.path_seed,
+        method_seed=identity.method_seed,
+        condition=identity.condition,
+        mapper=identity.mapper,
+        max_loss=sweep.max_loss,
+        points=tuple(points[speed] for speed in sorted(points)),
+    )
