@@ -106,6 +106,8 @@ class Workers:
             for message in worker.receive():
                 if isinstance(message, Result):
                     self._release(worker, task, message)
+                    yield task, message
+                    break  # it may have died since, which costs no run
                 yield task, message
 
     def _release(self, worker: Worker, task: Task, result: Result) -> None:
