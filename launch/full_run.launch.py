@@ -19,7 +19,7 @@ from osmabench_ros.bringup.launching.launch_arguments import (
     declarations,
     values,
 )
-from osmabench_ros.bringup.launching.launch_domain import claim_nodes
+from osmabench_ros.bringup.launching.launch_nodes import claim_nodes
 from osmabench_ros.bringup.launching.launch_run import run_actions
 from osmabench_ros.bringup.launching.launch_viewer import viewer_actions
 from osmabench_ros.bringup.launching.single_run import plan_single_run

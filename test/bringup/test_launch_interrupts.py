@@ -12,7 +12,7 @@ LAUNCH = Path(__file__).parents[2] / 'launch'
 
 IMPORTED = """
 import signal
-from osmabench_ros.bringup.launching import launch_domain, launch_nodes, launch_run
+from osmabench_ros.bringup.launching import launch_nodes, launch_run
 from osmabench_ros.bringup.launching.launch_arguments import declarations
 from osmabench_ros.bringup.launching.launch_interrupts import interrupts
 declared = declarations(())

@@ -5,12 +5,14 @@ from __future__ import annotations
 import atexit
 import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
 import psutil
 from launch.actions import DeclareLaunchArgument, OpaqueFunction, SetEnvironmentVariable
 from launch.launch_description_entity import LaunchDescriptionEntity
+from launch.logging import get_logger
 from launch.substitutions import EnvironmentVariable, LaunchConfiguration
 from pydantic import BaseModel
 
@@ -19,9 +21,13 @@ from osmabench_ros.base.documents import parse_mapping
 from osmabench_ros.base.processes import end_processes
 from osmabench_ros.base.settings import Model, settings_of, with_settings
 from osmabench_ros.bringup.launching.argument_names import check_argument_names
-from osmabench_ros.bringup.launching.launch_domain import domain_actions
 from osmabench_ros.bringup.launching.launch_interrupts import interrupts
-from osmabench_ros.bringup.spec.isolation import LOCALHOST, RANGE_VARIABLE, launch_environment
+from osmabench_ros.bringup.spec.isolation import (
+    LOCALHOST,
+    RANGE_VARIABLE,
+    launch_environment,
+    private_domain,
+)
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.pose import Pose
 
@@ -41,6 +47,27 @@ def guard_processes(context: LaunchContext) -> None:
     atexit.register(lambda: end_processes(psutil.Process().children(recursive=True), GRACE_S))
     if shutil.which('setpriv'):
         context.launch_configurations.setdefault(LAUNCH_PREFIX, INTERRUPT_AT_PARENTS_DEATH)
+
+
+DOMAIN_VARIABLE, AUTO_DOMAIN = 'ROS_DOMAIN_ID', 'auto'
+LAST_DOMAIN = 232
+"""The highest domain with ports only for itself."""
+
+_held = ExitStack()
+
+
+def _enter_domain(context: LaunchContext) -> None:
+    text = LaunchConfiguration('domain').perform(context) or '0'
+    if text == AUTO_DOMAIN:
+        atexit.register(_held.close)
+        text = str(_held.enter_context(private_domain()))
+        get_logger('osmabench').info(f'{DOMAIN_VARIABLE}={text} is the domain of this launch')
+    elif not (text.isdecimal() and int(text) <= LAST_DOMAIN):
+        raise ConfigError(
+            f'launch argument domain:={text} must be a number from 0 to {LAST_DOMAIN}, or '
+            f'{AUTO_DOMAIN}'
+        )
+    context.environment[DOMAIN_VARIABLE] = text
 
 
 RANGES = (LOCALHOST, 'SUBNET', 'OFF', 'SYSTEM_DEFAULT')
@@ -131,18 +158,27 @@ def declarations(arguments: Sequence[Argument]) -> list[LaunchDescriptionEntity]
         choices=RANGES,
     )
     setting = SetEnvironmentVariable(RANGE_VARIABLE, LaunchConfiguration('discovery_range'))
-    transports = OpaqueFunction(function=_set_transports)
-    domain, enter_domain = domain_actions()
+    domain = DeclareLaunchArgument(
+        'domain',
+        default_value=EnvironmentVariable(DOMAIN_VARIABLE, default_value='0'),
+        description=f'ROS domain, as {DOMAIN_VARIABLE}; {AUTO_DOMAIN} for an unused one',
+    )
     declared = [discovery, domain, *(item.declaration() for item in arguments)]
 
     def check(context: LaunchContext) -> None:
         file = context.get_locals_as_dict().get('current_launch_file_path', '')
         check_argument_names(context.argv, [item.name for item in declared], file)
 
-    checked = OpaqueFunction(function=check)
-    installed = OpaqueFunction(function=lambda _context: interrupts.install())
-    first = [installed, checked, *declared]
-    return [*first, setting, transports, enter_domain, OpaqueFunction(function=guard_processes)]
+    def install(_context: LaunchContext) -> None:
+        interrupts.install()
+
+    first, rest = (install, check), (_set_transports, _enter_domain, guard_processes)
+    return [
+        *(OpaqueFunction(function=item) for item in first),
+        *declared,
+        setting,
+        *(OpaqueFunction(function=item) for item in rest),
+    ]
 
 
 def _set_transports(context: LaunchContext) -> None:

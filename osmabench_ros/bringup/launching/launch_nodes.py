@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import atexit
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,9 +16,9 @@ from launch.launch_description_entity import LaunchDescriptionEntity
 from launch_ros.actions import Node
 
 from launch import LaunchContext
-from osmabench_ros.bringup.launching.launch_domain import claim_nodes
+from osmabench_ros.bringup.launching.launch_arguments import AUTO_DOMAIN, DOMAIN_VARIABLE
 from osmabench_ros.bringup.launching.launch_interrupts import error_if_interrupted, interrupts
-from osmabench_ros.bringup.spec.isolation import launch_environment
+from osmabench_ros.bringup.spec.isolation import NodeClaims, full_name, launch_environment
 from osmabench_ros.bringup.spec.node_spec import PACKAGE, NodeSpec
 from osmabench_ros.errors import ParticipantError, RunError
 from osmabench_ros.ros.node.parameters import AUTOSTART
@@ -28,6 +28,23 @@ Verdict = Callable[[int], list[LaunchDescriptionEntity]]
 
 STOP_S = '30'
 """A recorder may have a map or a bag to finish when it is asked to end."""
+
+
+_claims = NodeClaims()
+
+
+def claim_nodes(context: LaunchContext, names: Iterable[str], namespace: str = '') -> None:
+    """Make sure that this launch alone has nodes of some names in its domain; or RunError."""
+    domain = int(context.environment.get(DOMAIN_VARIABLE) or 0)
+    wanted = [full_name(namespace, name) for name in names]
+    others = _claims.claim(domain, wanted)
+    if others:
+        space = ', namespace:=NAME' if 'namespace' in context.launch_configurations else ''
+        raise RunError(
+            f'ROS domain {domain} has {", ".join(others)} of another launch already. End that '
+            f'one, or keep apart by domain:={AUTO_DOMAIN}{space} or another {DOMAIN_VARIABLE}. '
+            '(A node that was killed is seen for some 20 s more.)'
+        )
 
 
 def node_actions(
