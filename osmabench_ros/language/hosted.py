@@ -141,22 +141,25 @@ class HostedModel(ABC):
         message = self._excerpt(_MESSAGE.findall(text)[0] if _MESSAGE.search(text) else text)
         message = f'{self.name} replied with HTTP status {status}: {message or "(empty)"}'
         reason = self._excerpt(f'{status} {response.reason_phrase} from {self.server}')
+        remedy = ''
         if response.has_redirect_location:
-            target = response.headers['Location'].partition('?')[0]
-            reason = f'{self.server} redirects to {self._excerpt(target)}'
-            message = (
-                f'{self.name}: {reason}; redirects are not followed, so that the key and the '
-                'prompts go nowhere else: set base_url to the address of the server itself'
+            target = self._excerpt(response.headers['Location'].partition('?')[0])
+            message = f'{self.name}: {self.server} redirects to {target}'
+            reason = f'{self.server} redirects to {target}'
+            remedy = (
+                'redirects are not followed, so that the key and the prompts go nowhere else: '
+                'set base_url to the address of the server itself'
             )
-            return UnavailableError(message, reason=reason)
-        if _USED_UP.search(text):
-            return UnavailableError(f'{message}; the quota of the key is used up', reason=reason)
-        if status in (408, 409, 425, 429) or status >= 500:
+        elif _USED_UP.search(text):
+            remedy = 'the quota of the key is used up'
+        elif status in (408, 409, 425, 429) or status >= 500:
             return TransientModelError(message, _retry_after_s(response), reason=reason)
-        if status in (401, 403) or _WRONG_KEY.search(text):
-            return UnavailableError(f'{message}; check the key in the environment', reason=reason)
-        if status == HTTPStatus.NOT_FOUND:
-            return UnavailableError(f'{message}; correct the model or base_url', reason=reason)
+        elif status in (401, 403) or _WRONG_KEY.search(text):
+            remedy = 'check the key in the environment'
+        elif status == HTTPStatus.NOT_FOUND:
+            remedy = 'correct the model or base_url'
+        if remedy:
+            return UnavailableError(f'{message}; {remedy}', reason=reason)
         return LanguageModelError(message, reason=reason)
 
 

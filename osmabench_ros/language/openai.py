@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import base64
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from osmabench_ros.errors import LanguageModelError
 from osmabench_ros.language.hosted import HostedModel, ServerAnswer
-from osmabench_ros.language.model import ImagePart, ModelRequest, ToolCall, Turn, Usage
+from osmabench_ros.language.model import (
+    NO_USAGE,
+    ImagePart,
+    ModelRequest,
+    ToolCall,
+    Turn,
+    Usage,
+)
 from osmabench_ros.language.options import OPENAI_SERVER
 
 KEY_VARIABLE = 'OPENAI_API_KEY'
+_FUNCTION = {'name', 'arguments'}
 
 _SUBSTITUTES: Mapping[str, str | None] = {
     'max_tokens': 'max_completion_tokens',
@@ -65,16 +73,14 @@ class OpenAIModel(HostedModel):
 
     def _payload(self, request: ModelRequest) -> dict[str, Any]:
         content = [*_shown(request.images), {'type': 'text', 'text': request.prompt}]
-        messages: list[dict[str, Any]] = [
-            {'role': 'user', 'content': content if request.images else request.prompt}
+        messages = [
+            {'role': 'system', 'content': request.system},
+            {'role': 'user', 'content': content if request.images else request.prompt},
+            *(message for turn in request.turns for message in _messages(turn)),
         ]
-        if request.system:
-            messages.insert(0, {'role': 'system', 'content': request.system})
-        for turn in request.turns:
-            messages += _messages(turn)
         payload: dict[str, Any] = {
             'model': self._model,
-            'messages': messages,
+            'messages': messages if request.system else messages[1:],
             'temperature': request.temperature,
             'max_tokens': request.max_output_tokens,
             'seed': request.seed,
@@ -84,28 +90,30 @@ class OpenAIModel(HostedModel):
             if substitute is not None:
                 payload[substitute] = value
         if request.schema is not None:
-            payload['response_format'] = {
-                'type': 'json_schema',
-                'json_schema': {'name': 'reply', 'strict': True, 'schema': dict(request.schema)},
-            }
+            schema = {'name': 'reply', 'strict': True, 'schema': dict(request.schema)}
+            payload['response_format'] = {'type': 'json_schema', 'json_schema': schema}
         if request.tools:
-            payload['tools'] = [
-                {'type': 'function', 'function': asdict(tool)} for tool in request.tools
-            ]
+            tools = [{'type': 'function', 'function': asdict(tool)} for tool in request.tools]
+            payload['tools'] = tools
         return payload
 
 
 def _answer(completion: Any) -> ServerAnswer:
-    choice = completion.choices[0]
+    choice, counts = completion.choices[0], completion.usage
     message, finish = choice.message, choice.finish_reason
-    counts, usage = completion.usage, Usage()
-    if counts is not None:
-        usage = Usage(counts.prompt_tokens or 0, counts.completion_tokens or 0)
+    calls = [
+        ToolCall(
+            name=call.function.name,
+            arguments=call.function.arguments or '{}',
+            id=call.id or f'call_{place}',
+        )
+        for place, call in enumerate(message.tool_calls or ())
+    ]
     declined = getattr(message, 'refusal', None) or ''
     return ServerAnswer(
         message.content or '',
-        tuple(_call(*item) for item in enumerate(message.tool_calls or ())),
-        usage,
+        tuple(calls),
+        Usage(counts.prompt_tokens or 0, counts.completion_tokens or 0) if counts else NO_USAGE,
         declined or (finish if finish == 'content_filter' else ''),
         finish == 'length',
     )
@@ -120,29 +128,14 @@ def _shown(images: Sequence[ImagePart]) -> list[dict[str, Any]]:
     ]
 
 
-def _messages(turn: Turn) -> list[dict[str, Any]]:
-    """Return the messages of a turn; results have no images in this API, the user shows them."""
+def _messages(turn: Turn) -> Iterator[dict[str, Any]]:
+    """Yield the messages of a turn; results have no images in this API, the user shows them."""
     calls = [
-        {
-            'id': call.id,
-            'type': 'function',
-            'function': {'name': call.name, 'arguments': call.arguments},
-        }
+        {'id': call.id, 'type': 'function', 'function': call.model_dump(include=_FUNCTION)}
         for call in turn.reply.calls
     ]
-    messages: list[dict[str, Any]] = [
-        {'role': 'assistant', 'content': turn.reply.text or None, 'tool_calls': calls}
-    ]
-    messages += [
-        {'role': 'tool', 'tool_call_id': call.id, 'content': result.text}
-        for call, result in zip(turn.reply.calls, turn.results, strict=True)
-    ]
+    yield {'role': 'assistant', 'content': turn.reply.text or None, 'tool_calls': calls}
+    for call, result in zip(turn.reply.calls, turn.results, strict=True):
+        yield {'role': 'tool', 'tool_call_id': call.id, 'content': result.text}
     if turn.images:
-        messages.append({'role': 'user', 'content': _shown(turn.images)})
-    return messages
-
-
-def _call(place: int, call: Any) -> ToolCall:
-    function = call.function
-    arguments = function.arguments or '{}'
-    return ToolCall(name=function.name, arguments=arguments, id=call.id or f'call_{place}')
+        yield {'role': 'user', 'content': _shown(turn.images)}

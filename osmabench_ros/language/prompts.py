@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,7 @@ class Prompt:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        environment.filters['data'] = _as_data
+        environment.filters['data'] = partial(json.dumps, ensure_ascii=False, default=str)
         with errors_as(ConfigError, f'prompt "{self.name}"', jinja2.TemplateError):
             return environment.from_string(self.template).render(**values)
 
@@ -46,11 +47,6 @@ class Prompt:
     def identity(self) -> str:
         """Name, version and hash in one string, for provenance."""
         return f'{self.name}/{self.version}/{self.sha256[:12]}'
-
-
-def _as_data(value: Any) -> str:
-    """Return a value as JSON on one line; an undefined one raises an error that names it."""
-    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def load_prompt(name: str) -> Prompt:

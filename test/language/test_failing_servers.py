@@ -261,25 +261,28 @@ def test_a_third_party_model_may_raise_any_error(tmp_path):
 
 
 PROGRAM = """
-import sys
+import json, sys
 from pathlib import Path
 from osmabench_ros.language.cache import ResponseCache
 from osmabench_ros.language.client import ModelClient
 from osmabench_ros.language.model import ModelRequest
 from osmabench_ros.language.settings import make_language_model
-model = make_language_model(f'{sys.argv[1]}:m', {'base_url': sys.argv[2]})
-client = ModelClient(model, cache=ResponseCache(Path(sys.argv[4])))
-request = ModelRequest('What is this?')
-client.ask(request, str) if 'one' in sys.argv else client.ask_all([request] * 3, str)
+kind, url, folder, number = sys.argv[1:]
+model = make_language_model(f'{kind}:m', {'base_url': url})
+client = ModelClient(model, cache=ResponseCache(Path(folder)), concurrency=2)
+requests = [ModelRequest(f'Prompt {i}') for i in range(int(number))]
+if number == '1':
+    client.ask(requests[0], str)
+print(json.dumps([outcome.value for outcome in client.ask_all(requests, str)]))
 """
 PATIENT = Misstep('status', 503, (('Retry-After', '60'),))
 
 
-@pytest.mark.parametrize('number', few(['one', 'several'], 'one'))
+@pytest.mark.parametrize('number', few(['1', '3'], '1'))
 @pytest.mark.parametrize('misstep', [Misstep('hang'), PATIENT], ids=['request', 'wait'])
 def test_ctrl_c_ends_a_request_and_a_wait_within_seconds(kind, server, misstep, number, tmp_path):
     server.missteps = deque([misstep] * 3)
-    command = [sys.executable, '-c', PROGRAM, kind, server.url, number, str(tmp_path)]
+    command = [sys.executable, '-c', PROGRAM, kind, server.url, str(tmp_path), number]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         wait_until(lambda: server.received)
         if misstep is PATIENT:
@@ -288,6 +291,28 @@ def test_ctrl_c_ends_a_request_and_a_wait_within_seconds(kind, server, misstep, 
         process.send_signal(signal.SIGINT)
         start_s = time.monotonic()
         process.communicate(timeout=60)
-        # 2 s where nothing else runs; the request or the wait would take a minute or two.
-        assert time.monotonic() - start_s < 15.0
+        took_s = time.monotonic() - start_s
     assert process.returncode != 0
+    # 2 s where nothing else runs; the request or the wait would take a minute or two.
+    assert took_s < 15.0
+    print(f'ended {took_s:.2f} s after the signal')
+
+
+def test_a_client_that_is_killed_loses_nothing_that_was_answered(tmp_path, monkeypatch):
+    def slow(prompt):
+        time.sleep(0.05)
+        return prompt
+
+    monkeypatch.setenv('OPENAI_API_KEY', KEY)
+    with LoopbackModels(reply=slow) as server:
+        command = [sys.executable, '-c', PROGRAM, 'openai', server.url, str(tmp_path), '20']
+        with subprocess.Popen(command) as first:
+            wait_until(lambda: len(server.received) >= 6, step=lambda: time.sleep(0.01))
+            first.kill()
+        time.sleep(0.3)
+        asked, kept = len(server.received), len(list(tmp_path.rglob('*.json')))
+        assert 0 < kept <= asked < 20
+        second = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+        assert json.loads(second.stdout) == [f'Prompt {i}' for i in range(20)]
+        assert len(server.received) - asked == 20 - kept
+        assert asked - kept <= 2, 'at most what was under way is asked again'

@@ -49,5 +49,5 @@ def test_a_missing_file_is_named(tmp_path):
     importlib.util.find_spec('open_clip') is not None, reason='open_clip is installed'
 )
 def test_a_missing_text_tower_names_the_remedy():
-    with pytest.raises(MissingDependencyError, match='open-clip-torch'):
+    with pytest.raises(MissingDependencyError, match='need open_clip'):
         OpenClipEmbedder('ViT-H-14', 'laion2b_s32b_b79k')
