@@ -28,7 +28,7 @@ Directory = Annotated[Path, Argument(help='Folder with map.json.')]
 
 @app.command()
 def check(directory: Directory) -> None:
-    """List every fault of a map with its place; exit code 1 if there is one."""
+    """List the errors of a map with their places; exit code 1 if there is one."""
     from osmabench_ros.maps.disk.storage import faults_of_directory
 
     faults = faults_of_directory(directory)

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from osmabench_ros.base.files import atomic_directory
 from osmabench_ros.errors import MapError
 from osmabench_ros.geometry.point_files import write_pcd, write_ply
-from osmabench_ros.maps.disk.document import CHANNELS, COORDINATES, cloud_of
+from osmabench_ros.maps.disk.document import cloud_of
 from osmabench_ros.maps.disk.storage import write_npy
-from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
+from osmabench_ros.maps.semantic_map import CHANNELS, COORDINATES, DenseMap, SemanticMap
 
 
 def export_openlex3d(semantic_map: SemanticMap, directory: Path) -> int:
@@ -63,19 +61,17 @@ def export_point_cloud(semantic_map: SemanticMap, directory: Path, suffix: str) 
             f'the map of {semantic_map.header.provenance.method} has no points; '
             'its nodes and edges are in map.json'
         )
+    columns = cloud_of(dense)
+    if 'label' in columns:
+        columns['label'] = columns['label'].astype('<u2')
     with atomic_directory(directory) as folder:
         with (folder / f'cloud{suffix}').open('wb') as stream:
-            _WRITERS[suffix](stream, _columns(dense))
+            _WRITERS[suffix](stream, columns)
         if dense.labels is not None and semantic_map.label_set is not None:
             classes = {'classes': semantic_map.label_set.to_json()['classes']}
             text = json.dumps(classes, indent=1, ensure_ascii=False)
             (folder / CLASSES).write_text(text + '\n', encoding='utf-8')
     return _left_out(semantic_map, dense)
-
-
-def _columns(dense: DenseMap) -> dict[str, NDArray[Any]]:
-    columns = cloud_of(dense)
-    return columns | ({'label': columns['label'].astype('<u2')} if 'label' in columns else {})
 
 
 def _left_out(semantic_map: SemanticMap, dense: DenseMap) -> list[str]:

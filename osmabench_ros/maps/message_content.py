@@ -13,6 +13,11 @@ from numpy.typing import NDArray
 from osmabench_ros.errors import ContractError
 from osmabench_ros.geometry.boxes import OrientedBox
 from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.maps.importers.pointcloud import (
+    INSTANCE_COLUMNS,
+    LABEL_COLUMNS,
+    column_of,
+)
 from osmabench_ros.maps.semantic_map import DenseMap
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet, normalised_name
 from osmabench_ros.semantics.scene_graph import SceneNode, ScoredLabel
@@ -121,21 +126,23 @@ def records_of_message(message: Any) -> NDArray[Any]:
 
 def dense_of_records(records: NDArray[Any]) -> tuple[DenseMap, int]:
     """Return the finite points of records, and the number of dropped ones."""
-    names = records.dtype.names or ()
-    if not {'x', 'y', 'z'} <= set(names):
-        raise ContractError(f'PointCloud2: fields x, y, z are needed, there are {list(names)}')
-    points = np.stack([records[name].astype(np.float32) for name in 'xyz'], axis=1)
+    columns = {name: records[name] for name in records.dtype.names or ()}
+    if not {'x', 'y', 'z'} <= columns.keys():
+        raise ContractError(f'PointCloud2: fields x, y, z are needed, there are {list(columns)}')
+    points = np.stack([columns[name].astype(np.float32) for name in 'xyz'], axis=1)
     keep = np.isfinite(points).all(axis=1)
-    color = next((name for name in ('rgb', 'rgba') if name in names), None)
-    labels = _ids(records['label'][keep], 'label') if 'label' in names else None
+    color, labels, instances = (
+        None if (column := column_of(columns, names)) is None else column[keep]
+        for names in (('rgb', 'rgba'), LABEL_COLUMNS, INSTANCE_COLUMNS)
+    )
     if labels is not None:
+        labels = _ids(labels, 'label')
         labels[labels < 0] = UNLABELLED
-    instances = _ids(records['instance'][keep], 'instance') if 'instance' in names else None
     dense = DenseMap(
         points[keep],
-        None if color is None else _colors(records[color][keep]),
+        None if color is None else _colors(color),
         labels,
-        None if instances is None else np.maximum(instances, 0),
+        None if instances is None else np.maximum(_ids(instances, 'instance'), 0),
     )
     return dense, int((~keep).sum())
 
@@ -145,7 +152,7 @@ def _ids(values: NDArray[Any], name: str) -> NDArray[np.int32]:
     if len(values) and not (
         np.isfinite(values).all() and limits.min <= values.min() and values.max() <= limits.max
     ):
-        raise ContractError(f'PointCloud2: a value of "{name}" is no 32-bit id')
+        raise ContractError(f'PointCloud2: a value of "{name}" is not a 32-bit id')
     return values.astype(np.int32)
 
 
@@ -177,8 +184,8 @@ def nodes_of_detections(
     Classes by number are looked up in the label set, else called "class <number>"; ids are kept as
     node ids if all are different whole numbers from 1 up, else as source ids.
     """
-    nodes = []
-    for node_id, item in zip(_node_ids(detections), detections, strict=True):
+    nodes, ids = [], node_ids_of([item.id for item in detections])
+    for node_id, item in zip(ids, detections, strict=True):
         try:
             box = OrientedBox(item.pose, item.size)
             flat = box.axis_aligned()
@@ -207,15 +214,12 @@ def detection_of_node(node: SceneNode) -> Detection | None:
     return None
 
 
-def _node_ids(detections: Sequence[Detection]) -> list[int]:
-    names = [item.id for item in detections]
-    if len(set(names)) == len(names) and all(_is_node_id(name) for name in names):
-        return [int(name) for name in names]
+def node_ids_of(names: Sequence[str]) -> list[int]:
+    """Return node ids: the names if all are different whole numbers from 1 up, else new ones."""
+    ids = [int(name) if name.isascii() and name.isdigit() else 0 for name in names]
+    if len(set(ids)) == len(ids) and all(1 <= node < 2**31 for node in ids):
+        return ids
     return list(range(1, len(names) + 1))
-
-
-def _is_node_id(name: str) -> bool:
-    return name.isascii() and name.isdigit() and 1 <= int(name) < 2**31
 
 
 def _labels(
@@ -226,11 +230,9 @@ def _labels(
         name, class_id = class_of(given, label_set)
         if name:
             made.append(ScoredLabel(name, float(score), class_id))
-    return tuple(sorted(made, key=_badness))
-
-
-def _badness(label: ScoredLabel) -> float:
-    return math.inf if math.isnan(label.score) else -label.score
+    return tuple(
+        sorted(made, key=lambda item: math.inf if math.isnan(item.score) else -item.score)
+    )
 
 
 def class_of(given: str, label_set: LabelSet | None) -> tuple[str, int]:

@@ -1,4 +1,8 @@
-"""The semantic map, the common form of every method's output."""
+"""The semantic map, the common form of every method's output, and the form of its files.
+
+The header is validated and written as it is here; `ArrayForm` says of each array of points how it
+is kept. `maps.disk.document` makes the rest of map.json and all checks of arrays from that.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +10,11 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import ConfigDict, Field
 
 from osmabench_ros.base.contract import WORLD_FRAME
 from osmabench_ros.errors import MapError
@@ -25,6 +30,23 @@ FORMAT = 'osmabench.semantic_map/1'
 IN_SCENE_GRAPH = 'in_scene_graph'
 """Attribute of nodes that is False where a method mapped an object, but left it out of its own
 scene graph. Such a node counts as a mask, and not as a node of the graph."""
+
+STRICT = ConfigDict(extra='forbid', strict=True, allow_inf_nan=False)
+"""How map.json is validated."""
+MAX_ENTRIES = 1000
+"""Most entries of a list or mapping within an item of map.json."""
+COORDINATES = ('x', 'y', 'z')
+CHANNELS = ('red', 'green', 'blue')
+
+Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
+
+
+@dataclass(frozen=True)
+class ArrayForm:
+    """Element type of an array of points, and its properties of cloud.ply; none: a file dense/."""
+
+    dtype: Any
+    properties: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -47,13 +69,17 @@ class Provenance:
         Hex digest of the imported files; empty for live maps.
     """
 
-    method: str
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    method: Annotated[str, Field(min_length=1)]
     method_version: str = ''
-    models: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    models: Annotated[Mapping[str, str], Field(max_length=MAX_ENTRIES)] = field(
+        default_factory=lambda: MappingProxyType({})
+    )
     scene: str = ''
     condition: str = ''
-    frames_used: int = 0
-    source_sha256: str = ''
+    frames_used: Count = 0
+    source_sha256: Annotated[str, Field(pattern='^([0-9a-f]{64})?$')] = ''
 
 
 @dataclass(frozen=True)
@@ -74,9 +100,11 @@ class MapHeader:
         What a reader of scores should know of how the map came about, such as why it was cut off.
     """
 
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
     provenance: Provenance
-    frame_id: str = WORLD_FRAME
-    stamp_ns: int = 0
+    frame_id: Annotated[str, Field(min_length=1)] = WORLD_FRAME
+    stamp_ns: Annotated[int, Field(ge=0, le=2**63 - 1)] = 0
     complete: bool = True
     remark: str = ''
 
@@ -135,9 +163,9 @@ class Membership:
         Indices into the dense points.
     """
 
-    node_ids: NDArray[np.int32]
-    offsets: NDArray[np.int64]
-    point_indices: NDArray[np.int64]
+    node_ids: Annotated[NDArray[np.int32], ArrayForm(np.int32)]
+    offsets: Annotated[NDArray[np.int64], ArrayForm(np.int64)]
+    point_indices: Annotated[NDArray[np.int64], ArrayForm(np.int64)]
 
     def points_of(self, row: int) -> NDArray[np.int64]:
         """Return the point indices of a row."""
@@ -170,14 +198,14 @@ class DenseMap:
         Overlapping masks of the nodes.
     """
 
-    points: NDArray[np.float32]
-    colors: NDArray[np.uint8] | None = None
-    labels: NDArray[np.int32] | None = None
-    instances: NDArray[np.int32] | None = None
-    scores: NDArray[np.float32] | None = None
-    feature_rows: NDArray[np.int32] | None = None
+    points: Annotated[NDArray[np.float32], ArrayForm(np.float32, COORDINATES)]
+    colors: Annotated[NDArray[np.uint8] | None, ArrayForm(np.uint8, CHANNELS)] = None
+    labels: Annotated[NDArray[np.int32] | None, ArrayForm(np.int32, ('label',))] = None
+    instances: Annotated[NDArray[np.int32] | None, ArrayForm(np.int32, ('instance',))] = None
+    scores: Annotated[NDArray[np.float32] | None, ArrayForm(np.float32, ('score',))] = None
+    feature_rows: Annotated[NDArray[np.int32] | None, ArrayForm(np.int32)] = None
     feature_space: str = ''
-    valid: NDArray[np.bool_] | None = None
+    valid: Annotated[NDArray[np.bool_] | None, ArrayForm(np.bool_)] = None
     membership: Membership | None = None
 
     @property
@@ -252,18 +280,16 @@ def _node(node: SceneNode, by: Similarity, bounds: AxisAlignedBox | None) -> Sce
         oriented = OrientedBox(pose, oriented.size * by.scale)
     box = node.box
     if box is not None:
-        around = oriented.axis_aligned() if oriented is not None else _turned(box, by)
-        box = bounds or (around if by.angle_deg > _TURN_DEG else _moved(box, by))
+        if bounds is not None:
+            box = bounds
+        elif by.angle_deg <= _TURN_DEG:
+            box = AxisAlignedBox(by.transform(box.minimum), by.transform(box.maximum))
+        elif oriented is not None:
+            box = oriented.axis_aligned()
+        else:
+            corners = OrientedBox(Pose(np.eye(3), box.center), box.size).corners()
+            box = AxisAlignedBox.around(by.transform(corners))
     return dataclasses.replace(node, box=box, oriented_box=oriented)
-
-
-def _moved(box: AxisAlignedBox, by: Similarity) -> AxisAlignedBox:
-    return AxisAlignedBox(by.transform(box.minimum), by.transform(box.maximum))
-
-
-def _turned(box: AxisAlignedBox, by: Similarity) -> AxisAlignedBox:
-    corners = OrientedBox(Pose(np.eye(3), box.center), box.size).corners()
-    return AxisAlignedBox.around(by.transform(corners))
 
 
 def _bounds(dense: DenseMap) -> Mapping[int, AxisAlignedBox]:

@@ -12,7 +12,7 @@ from osmabench_ros.semantics.scene_graph import THINGS
 
 def summary_of(semantic_map: SemanticMap) -> list[tuple[str, str]]:
     """Return (part, amount) pairs as text; missing parts are named as absent."""
-    header, graph = semantic_map.header, semantic_map.graph
+    header, graph, known = semantic_map.header, semantic_map.graph, semantic_map.label_set
     origin = header.provenance
     kinds = Counter(node.kind.value for node in graph.nodes)
     relations = Counter(edge.type for edge in graph.edges)
@@ -24,7 +24,7 @@ def summary_of(semantic_map: SemanticMap) -> list[tuple[str, str]]:
         ('frames used', str(origin.frames_used or 'unknown')),
         ('nodes', _counted(kinds)),
         ('edges', _counted(relations)),
-        ('label set', _label_set(semantic_map)),
+        ('label set', f'{known.name}, {len(known.classes)} classes' if known else 'none'),
     ]
     rows += _dense_rows(semantic_map.dense)
     for space in semantic_map.feature_spaces.values():
@@ -51,11 +51,6 @@ def contents_of(semantic_map: SemanticMap) -> str:
 def _counted(counts: Counter[str]) -> str:
     listed = ', '.join(f'{count} {name}' for name, count in counts.most_common())
     return f'{counts.total()} ({listed})' if counts else '0'
-
-
-def _label_set(semantic_map: SemanticMap) -> str:
-    label_set = semantic_map.label_set
-    return 'none' if label_set is None else f'{label_set.name}, {len(label_set.classes)} classes'
 
 
 def _dense_rows(dense: DenseMap | None) -> list[tuple[str, str]]:

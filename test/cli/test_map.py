@@ -21,7 +21,7 @@ def test_faults_are_listed_with_exit_code_1(tmp_path: Path) -> None:
     assert (result.exit_code, 'sound' in result.output) == (0, True)
     result = RUNNER.invoke(app, ['check', str(tmp_path / 'nothere')])
     assert result.exit_code == 1
-    assert 'nothere: is ' in result.output
+    assert 'nothere; give the folder of a map' in result.output
     (tmp_path / 'map' / 'cloud.ply').unlink()
     (tmp_path / 'map' / 'features' / '0.npy').unlink()
     result = RUNNER.invoke(app, ['check', str(tmp_path / 'map')])

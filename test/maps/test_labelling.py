@@ -8,15 +8,12 @@ from support.world.maps import sample_map
 
 from osmabench_ros.errors import MapError
 from osmabench_ros.maps.disk.storage import read_map, write_map
-from osmabench_ros.maps.importer import ImportOptions
-from osmabench_ros.maps.importers.bbq import import_map as import_bbq
-from osmabench_ros.maps.importers.openscene import import_map as import_openscene
+from osmabench_ros.maps.importer import import_map
 from osmabench_ros.maps.labelling import (
     averaged_text_features,
     label_by_features,
     read_text_features,
 )
-from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 
 LABELS = LabelSet.from_names('own', ['cup', 'mug', 'table', 'wall'], first_id=10)
@@ -39,9 +36,6 @@ def test_nodes_and_points_get_the_class_of_highest_cosine() -> None:
     np.testing.assert_allclose(
         [label.score for label in table.labels], similarity[0][order], rtol=1e-5
     )
-    assert made.dense is not None
-    assert made.dense.labels is not None
-    assert made.dense.feature_rows is not None
     rows = made.dense.feature_rows
     expected = np.where(rows >= 0, similarity.argmax(axis=1)[rows] + 10, UNLABELLED)
     assert made.dense.labels.tolist() == expected.tolist()
@@ -58,23 +52,18 @@ def test_what_has_no_feature_keeps_its_name_with_the_new_class_id() -> None:
 
 def test_points_without_features_take_the_label_of_their_node() -> None:
     source = sample_map()
-    assert source.dense is not None
     dense = dataclasses.replace(source.dense, feature_rows=None, feature_space='')
     made = label_by_features(dataclasses.replace(source, dense=dense), TEXT, LABELS)
     table = made.graph.by_id[4].class_id
-    assert made.dense is not None
-    assert made.dense.labels is not None
     assert made.dense.labels.tolist() == [10, table, UNLABELLED] * 2
 
 
 def test_points_never_seen_stay_unlabelled(tmp_path: Path) -> None:
     features = write_openscene(tmp_path)
-    source = import_openscene(tmp_path, ImportOptions())
+    source = import_map('openscene', tmp_path)
     text = np.random.default_rng(1).normal(size=(4, 768))
     made = label_by_features(source, text, LABELS)
     seen = (features != 0).any(axis=1)
-    assert made.dense is not None
-    assert made.dense.labels is not None
     best = cosines(features[seen], text).argmax(axis=1) + 10
     assert made.dense.labels[seen].tolist() == best.tolist()
     assert set(made.dense.labels[~seen].tolist()) == {UNLABELLED}
@@ -128,6 +117,6 @@ def test_text_that_does_not_fit_is_refused(text: np.ndarray, space: str, message
 
 def test_a_map_without_comparable_features_says_so(tmp_path: Path) -> None:
     write_bbq(tmp_path)
-    raw: SemanticMap = import_bbq(tmp_path, ImportOptions())
+    raw = import_map('bbq', tmp_path)
     with pytest.raises(MapError, match='map of bbq has no features that text can be compared'):
         label_by_features(raw, np.ones((4, 384)), LABELS)

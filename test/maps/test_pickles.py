@@ -7,8 +7,6 @@ import io
 import os
 import pathlib
 import pickle
-import sys
-import types
 import typing
 import uuid
 import zipfile
@@ -18,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from maps.importers.method_files import other_class
 
 from osmabench_ros.base.fence import VARIABLE
 from osmabench_ros.errors import LimitError, MapError, UnsafePickleError
@@ -87,24 +86,13 @@ def test_arrays_and_scalars_come_out_as_they_were(path: Path, protocol: int) -> 
     assert loads(path, pickle.dumps(scalars, protocol)) == [0.5, -3, True, 'cup']
 
 
-def test_objects_of_other_packages_come_as_their_state(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    module = types.ModuleType('omegaconf.dictconfig')
-    module.DictConfig = type('DictConfig', (), {'__module__': module.__name__})  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, 'omegaconf', types.ModuleType('omegaconf'))
-    monkeypatch.setitem(sys.modules, module.__name__, module)
-    value = module.DictConfig()
-    value.__dict__ |= {'_content': {'voxel': 0.02}, 'kind': typing.Any, '_parent': [value]}
+def test_objects_of_other_packages_come_as_their_state(path: Path) -> None:
+    value = other_class('omegaconf.dictconfig', 'DictConfig')()
+    state = {'_content': {'voxel': 0.02}, 'kind': typing.Any}
+    value.__dict__ |= {**state, '_parent': [value]}
     path.write_bytes(pickle.dumps({'cfg': value, 'path': pathlib.PurePosixPath('/a/b')}))
-    assert load_pickle(path) == {
-        'cfg': {
-            CLASS: 'omegaconf.dictconfig.DictConfig',
-            '_content': {'voxel': 0.02},
-            'kind': 'typing.Any',
-        },
-        'path': '/a/b',
-    }
+    shown = state | {CLASS: 'omegaconf.dictconfig.DictConfig', 'kind': 'typing.Any'}
+    assert load_pickle(path) == {'cfg': shown, 'path': '/a/b'}
 
 
 def test_masks_are_dropped_without_their_memory(

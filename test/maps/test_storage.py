@@ -1,118 +1,99 @@
-import dataclasses
-import json
-from pathlib import Path
+"""Maps on disk and packed: what is written is read again, and what is wrong is named."""
 
+import dataclasses
+import io
+import json
+import math
+import zipfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import jsonschema
 import numpy as np
 import pytest
+from support.libraries import Lazy, needs
 from support.world.maps import sample_map
 
+from osmabench_ros.base.configuration import config_path
 from osmabench_ros.errors import MapError, RunError
-from osmabench_ros.geometry.stamped_trajectory import tum_text
-from osmabench_ros.maps.disk.storage import read_map, write_map
-from osmabench_ros.maps.semantic_map import (
-    DenseMap,
-    MapHeader,
-    Membership,
-    Provenance,
-    SemanticMap,
+from osmabench_ros.geometry.point_files import read_ply, write_ply
+from osmabench_ros.maps.disk.document import json_schema
+from osmabench_ros.maps.disk.storage import (
+    faults_of_directory,
+    pack_map,
+    read_map,
+    unpack_map,
+    write_map,
 )
-from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode, graph_to_json
+from osmabench_ros.maps.semantic_map import DenseMap, MapHeader, Provenance, SemanticMap
+from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode
+
+open3d = Lazy('open3d')
+BARE = MapHeader(Provenance('bare'))
+
+
+def assert_equal(one: Any, other: Any) -> None:
+    """Compare maps, part by part."""
+    if dataclasses.is_dataclass(one):
+        assert type(one) is type(other)
+        for field in dataclasses.fields(one):
+            if field.name == 'child_frame_id':  # not kept; it is always the camera
+                continue
+            assert_equal(getattr(one, field.name), getattr(other, field.name))
+    elif isinstance(one, np.ndarray):
+        assert one.dtype == other.dtype
+        tolerance = 1e-8 if one.dtype == np.float64 else 0  # poses are written as text
+        np.testing.assert_allclose(one, other, rtol=0, atol=tolerance)
+    elif isinstance(one, Mapping):
+        assert_equal(tuple(sorted(one.items())), tuple(sorted(other.items())))
+    elif isinstance(one, tuple):
+        assert len(one) == len(other)
+        for mine, yours in zip(one, other, strict=True):
+            assert_equal(mine, yours)
+    elif not (isinstance(one, float) and math.isnan(one) and math.isnan(other)):
+        assert one == other
 
 
 def contents(directory: Path) -> dict[str, bytes]:
-    return {
-        str(path.relative_to(directory)): path.read_bytes()
-        for path in sorted(directory.rglob('*'))
-        if path.is_file()
-    }
+    files = (path for path in sorted(directory.rglob('*')) if path.is_file())
+    return {str(path.relative_to(directory)): path.read_bytes() for path in files}
 
 
-def assert_equal(one: SemanticMap, other: SemanticMap) -> None:
-    assert one.header == other.header
-    assert graph_to_json(one.graph) == graph_to_json(other.graph)
-    assert one.label_set == other.label_set
-    assert one.extras == other.extras
-    assert list(one.feature_spaces) == list(other.feature_spaces)
-    for name, space in one.feature_spaces.items():
-        for field in dataclasses.fields(space):
-            np.testing.assert_array_equal(
-                getattr(space, field.name), getattr(other.feature_spaces[name], field.name)
-            )
-    assert (one.trajectory is None) == (other.trajectory is None)
-    if one.trajectory is not None and other.trajectory is not None:
-        assert tum_text(one.trajectory) == tum_text(other.trajectory)
-        assert one.trajectory.frame_id == other.trajectory.frame_id == one.header.frame_id
-    assert (one.dense is None) == (other.dense is None)
-    if one.dense is None or other.dense is None:
-        return
-    for field in dataclasses.fields(DenseMap):
-        mine, yours = getattr(one.dense, field.name), getattr(other.dense, field.name)
-        if isinstance(mine, Membership):
-            for name in ('node_ids', 'offsets', 'point_indices'):
-                np.testing.assert_array_equal(getattr(mine, name), getattr(yours, name))
-        elif isinstance(mine, np.ndarray):
-            assert mine.dtype == yours.dtype
-            np.testing.assert_array_equal(mine, yours)
-        else:
-            assert mine == yours
-
-
-def test_every_part_survives_the_round_trip(tmp_path: Path) -> None:
-    write_map(sample_map(), tmp_path / 'map')
-    assert_equal(read_map(tmp_path / 'map'), sample_map())
-
-
-def test_poses_that_are_none_are_named(tmp_path: Path) -> None:
-    write_map(sample_map(), tmp_path / 'map')
-    (tmp_path / 'map/trajectory.tum').write_text('1.0 0 0 0\n')
-    with pytest.raises(MapError, match=r'trajectory\.tum.*it has 4 columns'):
-        read_map(tmp_path / 'map')
-
-
-@pytest.mark.parametrize(
-    'part', ['colors', 'labels', 'instances', 'scores', 'valid', 'membership']
-)
-def test_an_absent_part_stays_absent(tmp_path: Path, part: str) -> None:
+def without(*parts: str) -> SemanticMap:
     whole = sample_map()
-    assert whole.dense is not None
-    lesser = dataclasses.replace(whole, dense=dataclasses.replace(whole.dense, **{part: None}))
-    write_map(lesser, tmp_path / 'map')
-    again = read_map(tmp_path / 'map')
-    assert again.dense is not None
-    assert getattr(again.dense, part) is None
-    assert_equal(again, lesser)
+    dense = dataclasses.replace(whole.dense, **dict.fromkeys(parts))
+    return dataclasses.replace(whole, dense=dense)
 
 
-def test_a_map_without_points_and_labels_survives(tmp_path: Path) -> None:
-    bare = SemanticMap(
+MAPS = {
+    'all parts': sample_map(),
+    **{
+        part: without(part)
+        for part in ('colors', 'labels', 'instances', 'scores', 'valid', 'membership')
+    },
+    'a graph only': SemanticMap(
         MapHeader(Provenance('bare'), frame_id='map'), SceneGraph((SceneNode(1),), (), 'map')
-    )
-    write_map(bare, tmp_path / 'deep' / 'map')
-    assert_equal(read_map(tmp_path / 'deep' / 'map'), bare)
-    assert not (tmp_path / 'deep' / 'map' / 'cloud.ply').exists()
+    ),
+    'an empty cloud': SemanticMap(BARE, dense=DenseMap(np.zeros((0, 3), np.float32))),
+}
 
 
-def test_an_empty_cloud_survives(tmp_path: Path) -> None:
-    empty = SemanticMap(
-        MapHeader(Provenance('bare')), dense=DenseMap(np.zeros((0, 3), np.float32))
-    )
-    write_map(empty, tmp_path / 'map')
-    assert_equal(read_map(tmp_path / 'map'), empty)
+@pytest.mark.parametrize('name', MAPS)
+def test_a_map_survives_and_an_absent_part_stays_absent(tmp_path: Path, name: str) -> None:
+    write_map(MAPS[name], tmp_path / 'deep' / 'map')
+    again = read_map(tmp_path / 'deep' / 'map')
+    assert_equal(again, MAPS[name])
+    assert (tmp_path / 'deep/map/cloud.ply').exists() is (again.dense is not None)
+    assert_equal(unpack_map(pack_map(again)), again)
+    write_map(again, tmp_path / 'again')
+    assert contents(tmp_path / 'again') == contents(tmp_path / 'deep' / 'map')
 
 
-def test_equal_maps_give_equal_bytes(tmp_path: Path) -> None:
-    write_map(sample_map(), tmp_path / 'one')
-    write_map(read_map(tmp_path / 'one'), tmp_path / 'two')
-    assert contents(tmp_path / 'one') == contents(tmp_path / 'two')
-
-
+@needs('open3d')
 def test_open3d_reads_the_cloud_with_its_labels(tmp_path: Path) -> None:
-    open3d = pytest.importorskip('open3d')
     write_map(sample_map(), tmp_path / 'map')
-    dense = sample_map().dense
-    assert dense is not None
-    assert dense.colors is not None
-    path = str(tmp_path / 'map' / 'cloud.ply')
+    path, dense = str(tmp_path / 'map' / 'cloud.ply'), sample_map().dense
     cloud = open3d.io.read_point_cloud(path)
     np.testing.assert_allclose(np.asarray(cloud.points), dense.points)
     np.testing.assert_allclose(np.asarray(cloud.colors) * 255, dense.colors)
@@ -129,35 +110,210 @@ def test_an_existing_directory_is_not_overwritten(tmp_path: Path) -> None:
     assert contents(tmp_path / 'map') == before
 
 
-def test_a_write_that_fails_leaves_nothing(tmp_path: Path) -> None:
-    bad = dataclasses.replace(sample_map(), extras={'value': float('nan')})
-    with pytest.raises(MapError, match='extras'):
-        write_map(bad, tmp_path / 'map')
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_faulty_map_is_not_written_and_the_fault_is_named(tmp_path: Path) -> None:
+def bad_point() -> SemanticMap:
     whole = sample_map()
-    assert whole.dense is not None
-    points = whole.dense.points.copy()
-    points[2, 1] = np.nan
-    bad = dataclasses.replace(whole, dense=dataclasses.replace(whole.dense, points=points))
-    with pytest.raises(MapError, match=r'cloud\.ply: y, row 2'):
+    whole.dense.points[2, 1] = np.nan
+    return whole
+
+
+@pytest.mark.parametrize(
+    ('bad', 'message'),
+    [
+        (bad_point(), r'cloud\.ply: y, row 2: nan: must be finite'),
+        (dataclasses.replace(sample_map(), extras={'value': float('nan')}), 'extras'),
+        (SemanticMap(BARE, SceneGraph((SceneNode(1),), (), 'odom')), 'frame "odom"'),
+        (SemanticMap(MapHeader(Provenance(''))), r'map\.json: header\.provenance\.method'),
+        (SemanticMap(BARE, dense=DenseMap(np.zeros((2, 4)))), r'dense\.points has shape \(2, 4\)'),
+    ],
+)
+def test_a_wrong_map_is_not_written(tmp_path: Path, bad: SemanticMap, message: str) -> None:
+    with pytest.raises(MapError, match=message):
         write_map(bad, tmp_path / 'map')
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_graph_in_another_frame_is_refused(tmp_path: Path) -> None:
-    bad = SemanticMap(MapHeader(Provenance('bare')), SceneGraph((SceneNode(1),), (), 'odom'))
-    with pytest.raises(MapError, match='frame "odom"'):
-        write_map(bad, tmp_path / 'map')
-
-
-def test_reading_a_faulty_map_lists_the_faults(tmp_path: Path) -> None:
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
     write_map(sample_map(), tmp_path / 'map')
-    document = json.loads((tmp_path / 'map' / 'map.json').read_text())
-    document['nodes'][0]['parent'] = 50
-    document['edges'][1]['target'] = 51
-    (tmp_path / 'map' / 'map.json').write_text(json.dumps(document))
-    with pytest.raises(MapError, match=r'(?s)2 fault.*nodes\[0\]\.parent.*edges\[1\]\.target'):
-        read_map(tmp_path / 'map')
+    return tmp_path / 'map'
+
+
+def put(*path: Any) -> Callable[[Path], None]:
+    """Return a change of map.json that puts the last argument at the path of the others."""
+
+    def change(directory: Path) -> None:
+        document = json.loads((directory / 'map.json').read_text())
+        at: Any = document
+        for key in path[:-2]:
+            at = at[key]
+        at[path[-2]] = path[-1]
+        (directory / 'map.json').write_text(json.dumps(document))
+
+    return change
+
+
+def point(name: str, value: float) -> Callable[[Path], None]:
+    """Return a change of a property of point 2."""
+
+    def change(directory: Path) -> None:
+        columns = read_ply(directory / 'cloud.ply')
+        columns[name][2] = value
+        with (directory / 'cloud.ply').open('wb') as stream:
+            write_ply(stream, columns)
+
+    return change
+
+
+def array(name: str, values: list[Any], dtype: Any = np.int32) -> Callable[[Path], None]:
+    return lambda directory: np.save(directory / f'{name}.npy', np.array(values, dtype))
+
+
+def text(name: str, content: str) -> Callable[[Path], None]:
+    return lambda directory: (directory / name).write_text(content)
+
+
+def gone(name: str) -> Callable[[Path], None]:
+    return lambda directory: (directory / name).unlink()
+
+
+RING = [{'id': i, 'parent': i + 1} for i in range(1, 20_002)] + [{'id': 20_002, 'parent': 20_001}]
+ROWS, IDS = 'dense/feature_rows', 'dense/membership_node_ids'
+OFFSETS, INDICES = 'dense/membership_offsets', 'dense/membership_point_indices'
+FAULTS: list[tuple[Callable[[Path], None], str]] = [
+    (put('format', 'osmabench.semantic_map/2'), 'map.json: format: Input should be'),
+    (put('nodes', 1, 'id', 4), 'map.json: nodes[1].id: 4: is taken by another node'),
+    (put('nodes', 1, 'id', 0), 'map.json: nodes[1].id: Input should be greater than'),
+    (put('nodes', [{}] * 1001), 'map.json: nodes[0].id: Field required'),
+    (put('nodes', 0, 'captions', [1] * 2000), 'map.json: nodes[0].captions'),
+    (put('nodes', 0, 'observations', 2**40), 'map.json: nodes[0].observations'),
+    (put('nodes', 1, 'parent', 5), 'map.json: nodes[1].parent: 5: not among the nodes'),
+    (put('nodes', 2, 'parent', 9), 'map.json: nodes[2].parent: 9: this node is its own ancestor'),
+    (put('nodes', 0, 'colour', 1), 'map.json: nodes[0].colour: Extra inputs'),
+    (put('nodes', 0, 'box', 'min', [2.0, 0, 0]), 'map.json: nodes[0].box: min [2.0, 0.0, 0.0]'),
+    (put('nodes', 0, 'oriented_box', 'rotation', 0, 0, 3.0),
+     'map.json: nodes[0].oriented_box.rotation: the rotation of a pose must be orthonormal'),
+    (put('nodes', 0, 'feature_row', 2), 'map.json: nodes[0].feature_row: 2: the feature space'),
+    (put('nodes', 0, 'feature_space', ''), 'map.json: nodes[0].feature_row: 0: the feature'),
+    (put('nodes', 0, 'feature_space', 'x'), 'map.json: nodes[0].feature_space: x: not among'),
+    (put('nodes', 0, 'labels', 0, 'class_id', 8), 'map.json: nodes[0].labels[0].class_id: {8}'),
+    (put('nodes', 0, 'labels', 0, 'score', float('nan')), 'the number NaN is not finite'),
+    (put('edges', 0, 'target', 5), 'map.json: edges[0].target: 5: not among the nodes'),
+    (put('label_set', 'classes', 1, 'id', 1), 'map.json: label_set.classes[1].id: 1: is taken'),
+    (put('label_set', None), 'map.json: label_set: is missing, though points have labels'),
+    (put('dense', 'feature_space', 'dino'), 'map.json: dense.feature_space: "dino"'),
+    (put('header', 'provenance', 'source_sha256', 'x'), 'map.json: header.provenance.source_sha'),
+    (put('dense', 'points', 7), 'cloud.ply: x: float32 of shape (6,), not float32 of (7,)'),
+    (point('z', np.inf), 'cloud.ply: z, row 2: inf: must be finite'),
+    (point('label', 17), 'cloud.ply: label, row 2: 17: not in the label set'),
+    (point('instance', 5), 'cloud.ply: instance, row 2: 5: not among the nodes'),
+    (point('score', np.inf), 'cloud.ply: score, row 2: inf: must not be infinite'),
+    (array(ROWS, [0, 1, -1, 0, 2, -1]), f'{ROWS}.npy: row 4: 2: the feature space has 2 rows'),
+    (array(ROWS, [0] * 5), f'{ROWS}.npy: int32 of shape (5,), not int32 of (6,)'),
+    (array('dense/valid', [1] * 6, np.uint8), 'dense/valid.npy: uint8 of shape (6,), not bool'),
+    (array(IDS, [4, 5]), f'{IDS}.npy: row 1: 5: not among the nodes'),
+    (array(IDS, [4, 4]), f'{IDS}.npy: row 1: 4: has a row already'),
+    (array(IDS, [[4], [7]]), f'{IDS}.npy: int32 of shape (2, 1), not int32 of (N,)'),
+    (array(INDICES, [0, 1, 2, 2, 6], np.int64), f'{INDICES}.npy: row 4: 6: there are 6 points'),
+    (array(OFFSETS, [0, 3, 4], np.int64), f'{OFFSETS}.npy: row 2: 4: must grow from 0 to 5'),
+    (array(OFFSETS, [1, 3, 5], np.int64), f'{OFFSETS}.npy: row 0: 1: must grow from 0 to 5'),
+    (array(OFFSETS, [0, 6, 5], np.int64), f'{OFFSETS}.npy: row 2: 5: must grow from 0 to 5'),
+    (array(OFFSETS, [0, 5], np.int64), f'{OFFSETS}.npy: has 2 entries, not 3'),
+    (array('features/0', [[0] * 5] * 3, np.float32), 'features/0.npy: float32 of shape (3, 5)'),
+    (array('features/0', [[1] * 5] * 2, np.float32), 'features/0.npy: row 0, 1: 2.236'),
+    (array('features/0', [[np.nan] * 5] * 2, np.float32), 'features/0.npy: row 0, 1: nan: a feat'),
+    *((text(name, ''), f'{name}: ') for name in ('dense/valid.npy', 'cloud.ply', 'map.json')),
+    *((gone(name), 'does not exist') for name in ('features/0.npy', 'cloud.ply', 'map.json')),
+    (text('map.json', '{'), 'map.json: '),
+    (text('map.json', '[]'), 'map.json: '),
+    (text('extras/extras.json', '[1]'), 'extras/extras.json: must hold an object, not a list'),
+    (text('trajectory.tum', '1.0 0 0 0'), 'trajectory.tum: '),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize('row', range(len(FAULTS)), ids=lambda row: FAULTS[row][1])
+def test_an_error_is_named_with_its_file_and_place(directory: Path, row: int) -> None:
+    change, message = FAULTS[row]
+    change(directory)
+    found = [str(fault) for fault in faults_of_directory(directory)]
+    assert any(message in fault for fault in found), found
+    with pytest.raises(MapError, match=rf'(?s){len(found)} error\(s\)'):
+        read_map(directory)
+
+
+def test_errors_are_listed_together_and_long_lists_of_rows_are_cut(directory: Path) -> None:
+    assert faults_of_directory(directory) == []
+    put('edges', 0, 'target', 5)(directory)
+    put('dense', 'feature_space', '')(directory)
+    array(ROWS, [9] * 6)(directory)
+    assert sorted(map(str, faults_of_directory(directory))) == [
+        'dense/feature_rows.npy: row 0, 1, 2 and 3 more: 9: the feature space has 0 rows',
+        'map.json: dense.feature_space: "": not among the feature spaces',
+        'map.json: edges[0].target: 5: not among the nodes',
+    ]
+
+
+def test_ancestors_are_found_in_long_chains_and_circles(directory: Path) -> None:
+    put('edges', [])(directory)
+    put('nodes', RING)(directory)
+    own = [str(fault) for fault in faults_of_directory(directory) if 'ancestor' in str(fault)]
+    assert own == ['map.json: nodes[20000, 20001].parent: 20001: this node is its own ancestor']
+
+
+def test_the_schema_on_disk_takes_a_map_and_refuses_a_wrong_one(directory: Path) -> None:
+    schema = json.loads(config_path('schemas', 'semantic_map.schema.json').read_text())
+    assert schema == json_schema()
+    jsonschema.Draft202012Validator.check_schema(schema)
+    document = json.loads((directory / 'map.json').read_text())
+    jsonschema.validate(document, schema)
+    document['nodes'][0]['id'] = 'four'
+    with pytest.raises(jsonschema.ValidationError, match='four'):
+        jsonschema.validate(document, schema)
+
+
+def archived(*more: str, method: int = zipfile.ZIP_STORED) -> bytes:
+    """Return the sample's archive with empty members more."""
+    target = io.BytesIO()
+    with (
+        zipfile.ZipFile(io.BytesIO(pack_map(sample_map()))) as source,
+        zipfile.ZipFile(target, 'w', method) as archive,
+    ):
+        for name in source.namelist():
+            archive.writestr(name, source.read(name))
+        for name in more:
+            archive.writestr(name, b'')
+    return target.getvalue()
+
+
+def test_a_deflated_archive_is_taken() -> None:
+    assert_equal(unpack_map(archived(method=zipfile.ZIP_DEFLATED)), sample_map())
+
+
+def with_a_wrong_size() -> bytes:
+    data = archived(method=zipfile.ZIP_DEFLATED)
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        size = archive.getinfo('map.json').file_size
+    return data.replace(size.to_bytes(4, 'little'), (8).to_bytes(4, 'little'))
+
+
+@pytest.mark.filterwarnings('ignore:Duplicate name')
+@pytest.mark.parametrize(
+    ('make', 'message'),
+    [
+        *((lambda name=name: archived(name), 'holds .*not a file of a map') for name in (
+            '../map.json', '/etc/passwd', 'dense/../../x.npy', 'run.sh', 'dense\\x.npy', 'a/')),
+        *((lambda cut=cut: pack_map(sample_map())[:cut], 'not a readable zip archive')
+          for cut in (0, 10, 500, -1, -30)),
+        (lambda: archived(*(f'features/x{i}.npy' for i in range(1001))), 'at most 1000 are unp'),
+        (lambda: archived('cloud.ply'), 'twice'),
+        (lambda: archived(method=zipfile.ZIP_BZIP2), 'a compression other than deflate'),
+        (with_a_wrong_size, r'not a readable zip archive: .*map\.json'),
+    ],
+)  # fmt: skip
+def test_another_archive_is_refused(make: Callable[[], bytes], message: str) -> None:
+    with pytest.raises(MapError, match=f'the packed map .*{message}'):
+        unpack_map(make())
+
+
+def test_too_large_a_map_is_refused_before_it_is_unpacked() -> None:
+    with pytest.raises(MapError, match='at most 1000 are allowed'):
+        unpack_map(pack_map(sample_map()), max_bytes=1000)

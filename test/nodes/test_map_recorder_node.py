@@ -211,7 +211,7 @@ def unknown_format() -> tuple[SemanticMapMessage, list[SemanticMapChunk]]:
         (without_frame, 'names no frame_id'),
         (nan_box, 'from mapper: topic "semantic_map": object 2: box corners are not finite'),
         (unknown_label, 'from mapper: objects: label ids [999] are not in label set "room"'),
-        (noise, 'from mapper: the packed map is no readable zip archive'),
+        (noise, 'from mapper: the packed map is not a readable zip archive'),
         (unknown_format, 'payload_format "pickle" is unknown'),
     ],
 )

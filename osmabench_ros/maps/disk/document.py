@@ -4,24 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    ModelWrapValidatorHandler,
-    ValidationError,
-    ValidationInfo,
-    model_validator,
-)
+from pydantic import BaseModel, FailFast, Field, model_validator
 
 from osmabench_ros.errors import MapError
 from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
 from osmabench_ros.maps.semantic_map import (
     FORMAT,
+    MAX_ENTRIES,
+    STRICT,
+    ArrayForm,
+    Count,
     DenseMap,
     FeatureSpace,
     MapHeader,
@@ -34,104 +30,58 @@ from osmabench_ros.semantics.scene_graph import NodeKind, graph_from_json, graph
 
 MAX_NODES = 200_000
 """Most nodes of a scene graph; each takes about a kilobyte, however short its text is."""
-MAX_FORM_FAULTS = 1000
-_MAX_ENTRIES = 1000
 _MAX_CLASSES = 65535
-_MAX_STAMP_NS = 2**63 - 1
-_MAX_COUNT = 2**31 - 1
+Name = Annotated[str, Field(min_length=1)]
 Vector = Annotated[list[float], Field(min_length=3, max_length=3)]
 ClassId = Annotated[int, Field(ge=0, le=65534)]
+Few = Field(max_length=MAX_ENTRIES)
 DensePart = Literal[
     'colors', 'labels', 'instances', 'scores', 'feature_rows', 'valid', 'membership'
 ]
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra='forbid', strict=True, allow_inf_nan=False)
+class _Document(BaseModel):
+    model_config = STRICT
 
 
-class TooManyFaultsError(Exception):
-    """There are too many faults to list in memory."""
-
-
-class _Item(_Part):
-    """An item of a long list, whose faults are counted."""
-
-    @model_validator(mode='wrap')
-    @classmethod
-    def _counted(
-        cls, value: Any, handler: ModelWrapValidatorHandler[Any], info: ValidationInfo
-    ) -> Any:
-        try:
-            return handler(value)
-        except ValidationError as error:
-            counted = {} if info.context is None else info.context
-            counted['faults'] = counted.get('faults', 0) + error.error_count()
-            if counted['faults'] > MAX_FORM_FAULTS:
-                raise TooManyFaultsError from error
-            raise
-
-
-class ProvenanceDocument(_Part):
-    """Origin of the map; empty and 0 mean unknown."""
-
-    method: str = Field(min_length=1)
-    method_version: str = ''
-    models: Annotated[dict[str, str], Field(max_length=_MAX_ENTRIES)] = {}
-    scene: str = ''
-    condition: str = ''
-    frames_used: int = Field(0, ge=0, le=_MAX_COUNT)
-    source_sha256: str = Field('', pattern='^([0-9a-f]{64})?$')
-
-
-class HeaderDocument(_Part):
-    """Frame of all coordinates (z up, metres), time of the newest frame, completeness and why."""
-
-    frame_id: str = Field(min_length=1)
-    stamp_ns: int = Field(ge=0, le=_MAX_STAMP_NS)
-    complete: bool
-    remark: str = ''
-    provenance: ProvenanceDocument
-
-
-class LabelClassDocument(_Item):
+class LabelClassDocument(_Document):
     """A class of the label set."""
 
     id: ClassId
-    name: str = Field(min_length=1)
+    name: Name
     structure: bool = False
 
 
-class LabelSetDocument(_Part):
+class LabelSetDocument(_Document):
     """Meaning of the class ids."""
 
     name: str
-    classes: Annotated[list[LabelClassDocument], Field(max_length=_MAX_CLASSES)]
+    classes: Annotated[list[LabelClassDocument], Field(max_length=_MAX_CLASSES), FailFast()]
 
 
-class FeatureSpaceDocument(_Part):
+class FeatureSpaceDocument(_Document):
     """A table of feature vectors: its encoder and its file, float32 of shape (rows, dimension)."""
 
-    name: str = Field(min_length=1)
-    model: str = Field(min_length=1)
+    name: Name
+    model: Name
     pretrained: str = ''
     rows: int = Field(ge=0)
     dimension: int = Field(ge=1)
     normalised: bool = False
     text_comparable: bool = True
-    templates: Annotated[list[str], Field(max_length=_MAX_ENTRIES)] = []
+    templates: Annotated[list[str], Few] = []
     file: str = Field(pattern=r'^features/[A-Za-z0-9_-]+\.npy$')
 
 
-class LabelDocument(_Part):
+class LabelDocument(_Document):
     """A label of a node; score and class id are null if the method gives none."""
 
-    name: str = Field(min_length=1)
+    name: Name
     score: float | None = None
     class_id: ClassId | None = None
 
 
-class BoxDocument(_Part):
+class BoxDocument(_Document):
     """Axis-aligned box, opposite corners in metres."""
 
     min: Vector
@@ -144,7 +94,7 @@ class BoxDocument(_Part):
         return self
 
 
-class OrientedBoxDocument(_Part):
+class OrientedBoxDocument(_Document):
     """Oriented box: centre in metres, rotation matrix by rows, full edge lengths in metres."""
 
     center: Vector
@@ -152,34 +102,34 @@ class OrientedBoxDocument(_Part):
     size: Annotated[list[Annotated[float, Field(ge=0)]], Field(min_length=3, max_length=3)]
 
 
-class NodeDocument(_Item):
+class NodeDocument(_Document):
     """A node of the scene graph."""
 
     id: int = Field(ge=1, le=2**31 - 1)
     kind: NodeKind = NodeKind.OBJECT
     source_id: str = ''
     parent: int | None = None
-    labels: Annotated[list[LabelDocument], Field(max_length=_MAX_ENTRIES)] = []
-    captions: Annotated[list[str], Field(max_length=_MAX_ENTRIES)] = []
-    attributes: Annotated[dict[str, str | float | bool], Field(max_length=_MAX_ENTRIES)] = {}
+    labels: Annotated[list[LabelDocument], Few] = []
+    captions: Annotated[list[str], Few] = []
+    attributes: Annotated[dict[str, str | float | bool], Few] = {}
     box: BoxDocument | None = None
     oriented_box: OrientedBoxDocument | None = None
     feature_row: int | None = Field(None, ge=0)
     feature_space: str = ''
-    observations: int = Field(0, ge=0, le=_MAX_COUNT)
+    observations: Count = 0
 
 
-class EdgeDocument(_Item):
+class EdgeDocument(_Document):
     """A directed relation: source TYPE target."""
 
     source: int
     target: int
-    type: str = Field(min_length=1)
+    type: Name
     text: str = ''
     score: float | None = None
 
 
-class DenseDocument(_Part):
+class DenseDocument(_Document):
     """The points in cloud.ply and which parts the method gives for them.
 
     Colours, labels, instances and scores are properties of cloud.ply (red green blue, label,
@@ -187,19 +137,19 @@ class DenseDocument(_Part):
     """
 
     points: int = Field(ge=0)
-    parts: Annotated[list[DensePart], Field(max_length=_MAX_ENTRIES)] = []
+    parts: Annotated[list[DensePart], Few] = []
     feature_space: str = ''
 
 
-class MapDocument(_Part):
+class MapDocument(_Document):
     """map.json of a semantic map."""
 
     format: Literal['osmabench.semantic_map/1']
-    header: HeaderDocument
+    header: MapHeader
     label_set: LabelSetDocument | None = None
-    feature_spaces: Annotated[list[FeatureSpaceDocument], Field(max_length=_MAX_ENTRIES)] = []
-    nodes: Annotated[list[NodeDocument], Field(max_length=MAX_NODES)] = []
-    edges: list[EdgeDocument] = []
+    feature_spaces: Annotated[list[FeatureSpaceDocument], Few] = []
+    nodes: Annotated[list[NodeDocument], Field(max_length=MAX_NODES), FailFast()] = []
+    edges: Annotated[list[EdgeDocument], FailFast()] = []
     dense: DenseDocument | None = None
 
 
@@ -211,17 +161,40 @@ def json_schema() -> dict[str, Any]:
     }
 
 
-COORDINATES = ('x', 'y', 'z')
-CHANNELS = ('red', 'green', 'blue')
-CLOUD_SCALARS = {'labels': 'label', 'instances': 'instance', 'scores': 'score'}
-"""Part of the dense map -> property of cloud.ply."""
-MEMBERSHIP_ARRAYS = ('node_ids', 'offsets', 'point_indices')
-PART_TYPES: dict[str, Any] = {
-    'colors': np.uint8, 'labels': np.int32, 'instances': np.int32, 'scores': np.float32,
-    'feature_rows': np.int32, 'valid': np.bool_,
-    'node_ids': np.int32, 'offsets': np.int64, 'point_indices': np.int64,
-}  # fmt: skip
-"""Element type of every array of a dense map."""
+def _forms_of(model: type) -> dict[str, ArrayForm]:
+    hints = get_type_hints(model, include_extras=True)
+    forms = {name: getattr(hint, '__metadata__', (None,))[0] for name, hint in hints.items()}
+    return {name: form for name, form in forms.items() if form is not None}
+
+
+_DENSE = _forms_of(DenseMap)
+_MEMBERSHIP = _forms_of(Membership)
+MEMBERSHIP_FILES = tuple(f'dense/membership_{name}.npy' for name in _MEMBERSHIP)
+
+
+def forms_of_arrays(document: Mapping[str, Any]) -> dict[str, tuple[Any, tuple[int, ...] | None]]:
+    """Return type and shape of each .npy file that map.json names; None: a list of any length."""
+    forms: dict[str, tuple[Any, tuple[int, ...] | None]] = {
+        space['file']: (np.float32, (space['rows'], space['dimension']))
+        for space in document.get('feature_spaces', ())
+    }
+    dense = document.get('dense') or {}
+    for part in dense.get('parts', ()):
+        if part == 'membership':
+            types = (form.dtype for form in _MEMBERSHIP.values())
+            forms |= {
+                file: (kind, None) for file, kind in zip(MEMBERSHIP_FILES, types, strict=True)
+            }
+        elif not _DENSE[part].properties:
+            forms[f'dense/{part}.npy'] = (_DENSE[part].dtype, (dense['points'],))
+    return forms
+
+
+def types_of_cloud(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the type of each property of cloud.ply that map.json names."""
+    parts = ('points', *document['dense'].get('parts', ()))
+    forms = [_DENSE[part] for part in parts if part in _DENSE]
+    return {name: form.dtype for form in forms for name in form.properties}
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,39 +208,97 @@ class RawMap:
     trajectory: StampedTrajectory | None = None
 
 
-def array_names(document: Mapping[str, Any]) -> list[str]:
-    """Return the .npy files that a valid map.json names."""
-    names = [str(space['file']) for space in document.get('feature_spaces', ())]
-    parts = (document.get('dense') or {}).get('parts', ())
-    names += [f'dense/{part}.npy' for part in ('feature_rows', 'valid') if part in parts]
-    if 'membership' in parts:
-        names += [f'dense/membership_{name}.npy' for name in MEMBERSHIP_ARRAYS]
-    return names
-
-
 def raw_map_of(semantic_map: SemanticMap) -> RawMap:
     """Return the files' content of a map; MapError if shapes or frames do not fit."""
-    header, graph = semantic_map.header, semantic_map.graph
+    header, graph, dense = semantic_map.header, semantic_map.graph, semantic_map.dense
     if graph.nodes and graph.frame_id != header.frame_id:
         raise MapError(
             f'the scene graph is in frame "{graph.frame_id}", the map in "{header.frame_id}"; '
             'transform the graph into the frame of the map'
         )
-    arrays: dict[str, NDArray[Any]] = {}
+    spaces = list(semantic_map.feature_spaces.values())
+    files = [f'features/{i}.npy' for i in range(len(spaces))]
     document = {
         'format': FORMAT,
         'header': _header_to_json(header),
-        'label_set': None if semantic_map.label_set is None else semantic_map.label_set.to_json(),
-        'feature_spaces': [
-            _space_to_json(space, arrays) for space in semantic_map.feature_spaces.values()
-        ],
+        'label_set': semantic_map.label_set and semantic_map.label_set.to_json(),
+        'feature_spaces': list(map(_space_to_json, spaces, files)),
         **{key: value for key, value in graph_to_json(graph).items() if key != 'frame_id'},
-        'dense': None
-        if semantic_map.dense is None
-        else _dense_to_json(semantic_map.dense, arrays),
+        'dense': dense
+        and {
+            'points': len(dense.points),
+            'parts': [part for part in get_args(DensePart) if getattr(dense, part) is not None],
+            'feature_space': dense.feature_space,
+        },
     }
-    cloud = None if semantic_map.dense is None else cloud_of(semantic_map.dense)
-    return RawMap(document, arrays, cloud, dict(semantic_map.extras), semantic_map.trajectory)
+    arrays = {
+        file: np.asarray(space.vectors, np.float32)
+        for file, space in zip(files, spaces, strict=True)
+    }
+    return RawMap(
+        document,
+        arrays | ({} if dense is None else _arrays_of(dense)),
+        None if dense is None else cloud_of(dense),
+        dict(semantic_map.extras),
+        semantic_map.trajectory,
+    )
+
+
+def _header_to_json(header: MapHeader) -> dict[str, Any]:
+    origin = header.provenance
+    values = {
+        **vars(header),
+        'stamp_ns': int(header.stamp_ns),
+        'complete': bool(header.complete),
+        'provenance': {
+            **vars(origin),
+            'models': dict(origin.models),
+            'frames_used': int(origin.frames_used),
+        },
+    }
+    return {key: value for key, value in values.items() if key != 'remark' or value}
+
+
+def _space_to_json(space: FeatureSpace, file: str) -> dict[str, Any]:
+    return {
+        **{key: value for key, value in vars(space).items() if key != 'vectors'},
+        'normalised': bool(space.normalised),
+        'text_comparable': bool(space.text_comparable),
+        'templates': list(space.templates),
+        'rows': len(space.vectors),
+        'dimension': space.vectors.shape[1],
+        'file': file,
+    }
+
+
+def cloud_of(dense: DenseMap) -> dict[str, NDArray[Any]]:
+    """Return the columns of cloud.ply; MapError if the shape of a part does not fit."""
+    cloud: dict[str, NDArray[Any]] = {}
+    for part, form in _DENSE.items():
+        values = getattr(dense, part)
+        if values is None or not form.properties:
+            continue
+        columns = np.asarray(values, form.dtype)
+        columns = columns if len(form.properties) > 1 else columns[..., None]
+        if columns.shape != (len(dense.points), len(form.properties)):
+            raise MapError(
+                f'dense.{part} has shape {values.shape}; it must have {len(form.properties)} '
+                f'value(s) for each of {len(dense.points)} points'
+            )
+        cloud |= {name: columns[:, i] for i, name in enumerate(form.properties)}
+    return cloud
+
+
+def _arrays_of(dense: DenseMap) -> dict[str, NDArray[Any]]:
+    arrays = {
+        f'dense/{part}.npy': np.asarray(getattr(dense, part), form.dtype)
+        for part, form in _DENSE.items()
+        if not form.properties and getattr(dense, part) is not None
+    }
+    if dense.membership is not None:
+        for file, (name, form) in zip(MEMBERSHIP_FILES, _MEMBERSHIP.items(), strict=True):
+            arrays[file] = np.asarray(getattr(dense.membership, name), form.dtype)
+    return arrays
 
 
 def semantic_map_of(raw: RawMap, source: str) -> SemanticMap:
@@ -275,19 +306,15 @@ def semantic_map_of(raw: RawMap, source: str) -> SemanticMap:
     document = raw.document
     header = document['header']
     made = MapHeader(**{**header, 'provenance': Provenance(**header['provenance'])})
-    graph = graph_from_json({**document, 'frame_id': header['frame_id']}, source)
     spaces = {}
     for space in document.get('feature_spaces', ()):
-        keys = ('name', 'model', 'pretrained', 'normalised', 'text_comparable')
-        spaces[space['name']] = FeatureSpace(
-            vectors=raw.arrays[space['file']],
-            templates=tuple(space.get('templates', ())),
-            **{key: space[key] for key in keys if key in space},
-        )
+        values = {k: v for k, v in space.items() if k not in ('rows', 'dimension', 'file')}
+        values['templates'] = tuple(space.get('templates', ()))
+        spaces[space['name']] = FeatureSpace(vectors=raw.arrays[space['file']], **values)
     label_set = document.get('label_set')
     return SemanticMap(
         made,
-        graph,
+        graph_from_json({**document, 'frame_id': made.frame_id}, source),
         _dense_of(document['dense'], raw) if document.get('dense') else None,
         LabelSet.from_json(label_set) if label_set else None,
         spaces,
@@ -296,88 +323,15 @@ def semantic_map_of(raw: RawMap, source: str) -> SemanticMap:
     )
 
 
-def _header_to_json(header: MapHeader) -> dict[str, Any]:
-    provenance = header.provenance
-    return {
-        'frame_id': header.frame_id,
-        'stamp_ns': int(header.stamp_ns),
-        'complete': bool(header.complete),
-        **({'remark': header.remark} if header.remark else {}),
-        'provenance': {
-            **vars(provenance),
-            'models': dict(sorted(provenance.models.items())),
-            'frames_used': int(provenance.frames_used),
-        },
-    }
-
-
-def _space_to_json(space: FeatureSpace, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
-    file = f'features/{len(arrays)}.npy'
-    arrays[file] = np.asarray(space.vectors, np.float32)
-    return {
-        'name': space.name,
-        'model': space.model,
-        'pretrained': space.pretrained,
-        'rows': len(space.vectors),
-        'dimension': space.vectors.shape[1],
-        'normalised': bool(space.normalised),
-        'text_comparable': bool(space.text_comparable),
-        'templates': list(space.templates),
-        'file': file,
-    }
-
-
-def _dense_to_json(dense: DenseMap, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
-    for part in ('feature_rows', 'valid'):
-        values = getattr(dense, part)
-        if values is not None:
-            arrays[f'dense/{part}.npy'] = np.asarray(values, PART_TYPES[part])
-    if dense.membership is not None:
-        for name in MEMBERSHIP_ARRAYS:
-            values = np.asarray(getattr(dense.membership, name), PART_TYPES[name])
-            arrays[f'dense/membership_{name}.npy'] = values
-    parts = (*PART_TYPES, 'membership')
-    given = [part for part in parts if getattr(dense, part, None) is not None]
-    return {'points': len(dense.points), 'parts': given, 'feature_space': dense.feature_space}
-
-
-def cloud_of(dense: DenseMap) -> dict[str, NDArray[Any]]:
-    """Return the columns of cloud.ply; MapError if the shape of a part does not fit."""
-    points = np.asarray(dense.points, np.float32)
-    if points.ndim != 2 or points.shape[1] != 3:
-        raise MapError(f'dense.points has shape {points.shape}; it must be (N, 3)')
-    cloud: dict[str, NDArray[Any]] = {name: points[:, i] for i, name in enumerate(COORDINATES)}
-    if dense.colors is not None:
-        if dense.colors.shape != points.shape:
-            raise MapError(f'dense.colors has shape {dense.colors.shape}, not {points.shape}')
-        cloud |= {name: dense.colors[:, i] for i, name in enumerate(CHANNELS)}
-    for part, name in CLOUD_SCALARS.items():
-        values = getattr(dense, part)
-        if values is not None:
-            cloud[name] = np.asarray(values, PART_TYPES[part])
-            if cloud[name].shape != (len(points),):
-                raise MapError(f'dense.{part} has shape {values.shape}, not ({len(points)},)')
-    return cloud
-
-
 def _dense_of(document: Mapping[str, Any], raw: RawMap) -> DenseMap:
-    cloud, parts = raw.cloud or {}, document.get('parts', ())
-
-    def column(part: str) -> NDArray[Any] | None:
-        return cloud[CLOUD_SCALARS[part]] if part in parts else None
-
-    return DenseMap(
-        points=np.stack([cloud[name] for name in COORDINATES], axis=1),
-        colors=np.stack([cloud[name] for name in CHANNELS], axis=1) if 'colors' in parts else None,
-        labels=column('labels'),
-        instances=column('instances'),
-        scores=column('scores'),
-        feature_rows=raw.arrays.get('dense/feature_rows.npy'),
-        feature_space=document.get('feature_space', ''),
-        valid=raw.arrays.get('dense/valid.npy'),
-        membership=Membership(
-            *(raw.arrays[f'dense/membership_{name}.npy'] for name in MEMBERSHIP_ARRAYS)
-        )
-        if 'membership' in parts
-        else None,
-    )
+    cloud, values = raw.cloud or {}, dict[str, Any]()
+    for part in ('points', *document.get('parts', ())):
+        if part == 'membership':
+            values[part] = Membership(*(raw.arrays[file] for file in MEMBERSHIP_FILES))
+            continue
+        columns = [cloud[name] for name in _DENSE[part].properties]
+        if not columns:
+            values[part] = raw.arrays[f'dense/{part}.npy']
+        else:
+            values[part] = columns[0] if len(columns) == 1 else np.stack(columns, axis=1)
+    return DenseMap(**values, feature_space=document.get('feature_space', ''))

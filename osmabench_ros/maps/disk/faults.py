@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,19 +12,22 @@ from numpy.typing import NDArray
 
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.maps.disk.document import (
-    CHANNELS,
-    CLOUD_SCALARS,
-    COORDINATES,
-    MEMBERSHIP_ARRAYS,
-    PART_TYPES,
+    MEMBERSHIP_FILES,
     RawMap,
+    forms_of_arrays,
+    types_of_cloud,
 )
+from osmabench_ros.maps.semantic_map import COORDINATES
 from osmabench_ros.semantics.labels import UNLABELLED
+
+_MAX_ROWS = 3
+_UNIT_TOLERANCE = 1e-2
+_JSON, _CLOUD = 'map.json', 'cloud.ply'
 
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault of a map: the file, the key or row in it ('' for the whole file), the fault."""
+    """An error in a map: the file, the key or row in it ('' for the whole file), and the text."""
 
     file: str
     place: str
@@ -33,211 +37,111 @@ class Fault:
         return ': '.join(part for part in (self.file, self.place, self.message) if part)
 
 
-def json_fault(place: str, message: str) -> Fault:
-    """Return a fault of map.json."""
-    return Fault('map.json', place, message)
-
-
-def rows_of(mask: NDArray[np.bool_]) -> str:
-    """Return the first rows that a mask marks, and how many more there are."""
-    rows = np.flatnonzero(mask)
-    first = ', '.join(str(row) for row in rows[:3])
-    return f'row {first}' + (f' and {len(rows) - 3} more' if len(rows) > 3 else '')
-
-
-def repeated(values: list[Any]) -> Iterator[tuple[int, int, Any]]:
-    """Yield (position, first position, value) of every repeated value."""
-    seen: dict[Any, int] = {}
-    for i, value in enumerate(values):
-        if value in seen:
-            yield i, seen[value], value
-        else:
-            seen[value] = i
-
-
-def class_ids(document: Mapping[str, Any]) -> set[int] | None:
-    """Return the class ids of map.json, None without a label set."""
-    label_set = document.get('label_set')
-    return {item['id'] for item in label_set['classes']} if label_set else None
-
-
-def cloud_faults(raw: RawMap) -> Iterator[Fault]:
-    """Yield the faults of cloud.ply: properties, types, coordinates, ids."""
-    dense, cloud = raw.document['dense'], raw.cloud
-    if cloud is None:
-        return
-    count = len(next(iter(cloud.values())))
-    if count != dense['points']:
-        yield Fault('cloud.ply', 'vertex', f'{count} points; map.json says {dense["points"]}')
-    wanted: dict[str, Any] = dict.fromkeys(COORDINATES, np.float32)
-    if 'colors' in dense.get('parts', ()):
-        wanted |= dict.fromkeys(CHANNELS, np.uint8)
-    for part, name in CLOUD_SCALARS.items():
-        if part in dense.get('parts', ()):
-            wanted[name] = PART_TYPES[part]
-    for name, dtype in wanted.items():
-        if name not in cloud:
-            yield Fault('cloud.ply', name, 'this property is missing')
-        elif cloud[name].dtype != dtype:
-            yield Fault('cloud.ply', name, f'is {cloud[name].dtype}, not {np.dtype(dtype)}')
-    yield from _cloud_value_faults(raw, {k: v for k, v in cloud.items() if k in wanted})
-
-
-def _cloud_value_faults(raw: RawMap, cloud: Mapping[str, NDArray[Any]]) -> Iterator[Fault]:
-    for name in COORDINATES:
-        if name in cloud and not np.isfinite(cloud[name]).all():
-            bad = ~np.isfinite(cloud[name])
-            yield Fault('cloud.ply', f'{name}, {rows_of(bad)}', 'a coordinate is NaN or infinite')
-    if 'score' in cloud and np.isinf(cloud['score']).any():
-        bad = np.isinf(cloud['score'])
-        yield Fault('cloud.ply', f'score, {rows_of(bad)}', 'a score is infinite')
-    if 'label' in cloud:
-        classes = class_ids(raw.document)
-        if classes is None:
-            yield Fault('cloud.ply', 'label', 'points have labels, but the map has no label set')
-        else:
-            yield from _unknown_faults(
-                'cloud.ply', 'label', cloud['label'], classes | {UNLABELLED}, 'label set'
-            )
-    if 'instance' in cloud:
-        ids = {node['id'] for node in raw.document.get('nodes', [])}
-        yield from _unknown_faults('cloud.ply', 'instance', cloud['instance'], ids | {0}, 'nodes')
-
-
-def _unknown_faults(
-    file: str, place: str, values: NDArray[Any], known: set[int], where: str
-) -> Iterator[Fault]:
-    unknown = np.setdiff1d(values, np.array(sorted(known), np.int64))
-    if unknown.size:
-        bad = np.isin(values, unknown)
-        some = ', '.join(str(value) for value in unknown[:5])
-        yield Fault(file, f'{place}, {rows_of(bad)}', f'{some}: not among the {where}')
-
-
-def _range_fault(file: str, values: NDArray[Any], low: int, high: int, of: str) -> Iterator[Fault]:
-    bad = (values < low) | (values >= high)
-    if bad.any():
-        value = values[np.flatnonzero(bad)[0]]
-        yield Fault(file, rows_of(bad), f'{value} is out of range: {of}')
-
-
-def _typed(
-    raw: RawMap, file: str, dtype: Any, shape: tuple[int, ...] | None
-) -> tuple[NDArray[Any] | None, list[Fault]]:
-    """Return the array if it has the right type and shape (None: any length), and its faults."""
-    array = raw.arrays.get(file)
-    if array is None:
-        return None, []
-    wanted = shape or (array.shape[:1] if array.ndim else (0,))
-    if array.dtype != dtype or array.shape != wanted:
-        name = np.dtype(dtype).name
-        text = f'{array.dtype} of shape {array.shape}, not {name} of {wanted}'
-        return None, [Fault(file, '', text)]
-    return array, []
-
-
-def dense_array_faults(raw: RawMap) -> Iterator[Fault]:
-    """Yield the faults of the feature rows and the validity of points."""
-    dense = raw.document['dense']
-    rows = {space['name']: space['rows'] for space in raw.document.get('feature_spaces', [])}
-    space = dense.get('feature_space', '')
-    if space and space not in rows:
-        yield json_fault('dense.feature_space', f'"{space}" is not among the feature spaces')
-    elif 'feature_rows' in dense.get('parts', ()) and not space:
-        yield json_fault('dense.feature_space', 'is empty, though points have feature rows')
-    shape = (dense['points'],)
-    _, faults = _typed(raw, 'dense/valid.npy', np.bool_, shape)
-    yield from faults
-    file = 'dense/feature_rows.npy'
-    values, faults = _typed(raw, file, np.int32, shape)
-    yield from faults
-    if values is not None and space in rows:
-        yield from _range_fault(file, values, -1, rows[space], f'"{space}" has {rows[space]} rows')
-
-
-def membership_faults(raw: RawMap) -> Iterator[Fault]:
-    """Yield the faults of the membership of points in nodes."""
-    files = {name: f'dense/membership_{name}.npy' for name in MEMBERSHIP_ARRAYS}
-    arrays: dict[str, NDArray[Any]] = {}
-    for name, file in files.items():
-        array, faults = _typed(raw, file, PART_TYPES[name], None)
-        yield from faults
-        if array is not None:
-            arrays[name] = array
-    if 'node_ids' in arrays:
-        ids = {node['id'] for node in raw.document.get('nodes', [])}
-        yield from _unknown_faults(files['node_ids'], 'node', arrays['node_ids'], ids, 'nodes')
-        for i, first, value in repeated(arrays['node_ids'].tolist()):
-            yield Fault(files['node_ids'], f'row {i}', f'node {value} has row {first} already')
-    if 'point_indices' in arrays:
-        count = raw.document['dense']['points']
-        yield from _range_fault(
-            files['point_indices'], arrays['point_indices'], 0, count, f'there are {count} points'
-        )
-    if len(arrays) == len(files):
-        yield from _offset_faults(files['offsets'], **arrays)
-
-
-def _offset_faults(
-    file: str, node_ids: NDArray[Any], offsets: NDArray[Any], point_indices: NDArray[Any]
-) -> Iterator[Fault]:
-    checks: list[tuple[str, Callable[[], bool], str]] = [
-        ('', lambda: len(offsets) == len(node_ids) + 1, f'needs {len(node_ids) + 1} entries'),
-        ('row 0', lambda: offsets[0] == 0, 'must be 0'),
-        ('last row', lambda: offsets[-1] == len(point_indices), f'must be {len(point_indices)}'),
-        ('', lambda: bool((np.diff(offsets) >= 0).all()), 'must not decrease'),
-    ]
-    for place, holds, message in checks:
-        if not holds():
-            yield Fault(file, place, message)
-            return
-
-
-_UNIT_TOLERANCE = 1e-2
-
-
 def faults_of_content(raw: RawMap) -> Iterator[Fault]:
-    """Yield every fault of a map whose map.json has the right form and whose files were read."""
-    yield from _label_set_faults(raw.document)
-    yield from _node_faults(raw.document)
-    yield from _edge_faults(raw.document)
-    yield from _feature_space_faults(raw)
-    if raw.document.get('dense'):
-        yield from cloud_faults(raw)
-        yield from dense_array_faults(raw)
-        yield from membership_faults(raw)
+    """Yield the errors of a map if map.json has the right form.
+
+    Arrays are compared with other files only if all of them are there and have the right form.
+    """
+    document = raw.document
+    known = _Known(
+        {node['id'] for node in document.get('nodes', ())},
+        {item['id'] for item in (document.get('label_set') or {}).get('classes', ())},
+        {space['name']: space['rows'] for space in document.get('feature_spaces', ())},
+    )
+    yield from _label_set(document)
+    for check in (_spaces, _nodes, _edges):
+        yield from check(document, known)
+    malformed = list(_forms(raw))
+    yield from malformed
+    if not malformed:
+        yield from _features(raw)
+        if document.get('dense'):
+            yield from _points(raw, known)
+            yield from _membership(raw, known)
 
 
-def _label_set_faults(document: Mapping[str, Any]) -> Iterator[Fault]:
+@dataclass(frozen=True)
+class _Known:
+    """What references may lead to: ids of nodes and classes, and rows by feature space."""
+
+    nodes: set[int]
+    classes: set[int]
+    rows: Mapping[str, int]
+
+
+def _marked(
+    file: str, place: str, values: Sequence[Any] | NDArray[Any], wrong: Any, why: str
+) -> Iterator[Fault]:
+    """Yield one error that names the first rows that `wrong` marks, and the first wrong value."""
+    rows = np.flatnonzero(wrong)
+    if rows.size:
+        shown = ', '.join(str(row) for row in rows[:_MAX_ROWS])
+        more = f' and {rows.size - _MAX_ROWS} more' if rows.size > _MAX_ROWS else ''
+        place = place.replace('[]', f'[{shown}]') if '[]' in place else f'{place}row {shown}'
+        yield Fault(file, place + more, f'{values[rows[0]]!s:.100}: {why}')
+
+
+def _outside(values: Sequence[Any] | NDArray[Any], known: Collection[Any]) -> Any:
+    if isinstance(values, np.ndarray):
+        return ~np.isin(values, list(known))
+    return [value not in known for value in values]
+
+
+def _repeated(values: Sequence[Any]) -> list[bool]:
+    first = {value: i for i, value in reversed(list(enumerate(values)))}
+    return [first[value] != i for i, value in enumerate(values)]
+
+
+def _label_set(document: Mapping[str, Any]) -> Iterator[Fault]:
     classes = (document.get('label_set') or {}).get('classes', [])
     for key in ('id', 'name'):
-        for i, first, value in repeated([item[key] for item in classes]):
-            yield json_fault(
-                f'label_set.classes[{i}].{key}', f'{value!r} is taken by classes[{first}]'
-            )
+        values = [item[key] for item in classes]
+        place = f'label_set.classes[].{key}'
+        yield from _marked(_JSON, place, values, _repeated(values), 'is taken by another class')
 
 
-def _node_faults(document: Mapping[str, Any]) -> Iterator[Fault]:
+def _spaces(document: Mapping[str, Any], known: _Known) -> Iterator[Fault]:
+    for key in ('name', 'file'):
+        values = [space[key] for space in document.get('feature_spaces', ())]
+        place = f'feature_spaces[].{key}'
+        yield from _marked(_JSON, place, values, _repeated(values), 'is taken by another space')
+    dense = document.get('dense') or {}
+    space = dense.get('feature_space', '')
+    if (space or 'feature_rows' in dense.get('parts', ())) and space not in known.rows:
+        yield Fault(_JSON, 'dense.feature_space', f'"{space}": not among the feature spaces')
+    if 'labels' in dense.get('parts', ()) and not document.get('label_set'):
+        yield Fault(_JSON, 'label_set', 'is missing, though points have labels')
+
+
+def _nodes(document: Mapping[str, Any], known: _Known) -> Iterator[Fault]:
     nodes = document.get('nodes', [])
-    classes = class_ids(document)
-    rows = {space['name']: space['rows'] for space in document.get('feature_spaces', [])}
-    parents = {node['id']: node.get('parent') for node in nodes}
-    circular = _own_ancestors(parents)
-    for i, first, value in repeated([node['id'] for node in nodes]):
-        yield json_fault(f'nodes[{i}].id', f'node id {value} is taken by nodes[{first}]')
-    for i, node in enumerate(nodes):
-        place = f'nodes[{i}]'
-        if node.get('parent') is not None and node['parent'] not in parents:
-            yield json_fault(f'{place}.parent', f'node {node["parent"]} does not exist')
-        elif node['id'] in circular:
-            yield json_fault(f'{place}.parent', f'node {node["id"]} is its own ancestor')
-        for k, label in enumerate(node.get('labels', [])):
-            class_id = label.get('class_id')
-            if class_id is not None and (classes is None or class_id not in classes):
-                where = 'map has no label set' if classes is None else 'label set does not have it'
-                yield json_fault(f'{place}.labels[{k}].class_id', f'{class_id}: the {where}')
-        yield from _feature_row_faults(place, node, rows)
-        yield from _rotation_faults(place, node.get('oriented_box'))
+    ids = [node['id'] for node in nodes]
+    yield from _marked(_JSON, 'nodes[].id', ids, _repeated(ids), 'is taken by another node')
+    parents = [node.get('parent') for node in nodes]
+    wrong = _outside(parents, known.nodes | {None})
+    yield from _marked(_JSON, 'nodes[].parent', parents, wrong, 'not among the nodes')
+    circular = _own_ancestors(dict(zip(ids, parents, strict=True)))
+    why = 'this node is its own ancestor'
+    yield from _marked(_JSON, 'nodes[].parent', ids, [node in circular for node in ids], why)
+    classes = [{label.get('class_id') for label in node.get('labels', ())} for node in nodes]
+    strange = [used - known.classes - {None} for used in classes]
+    why = 'not among the label set'
+    yield from _marked(_JSON, 'nodes[].labels[].class_id', strange, list(map(bool, strange)), why)
+    spaces = [node.get('feature_space', '') for node in nodes]
+    wrong = _outside(spaces, {*known.rows, ''})
+    yield from _marked(
+        _JSON, 'nodes[].feature_space', spaces, wrong, 'not among the feature spaces'
+    )
+    rows = [node.get('feature_row') for node in nodes]
+    wrong = [
+        row is not None and space in {*known.rows, ''} and row >= known.rows.get(space, 0)
+        for row, space in zip(rows, spaces, strict=True)
+    ]
+    why = 'the feature space of the node does not have this row'
+    yield from _marked(_JSON, 'nodes[].feature_row', rows, wrong, why)
+    turns = [_rotation_error(node.get('oriented_box')) for node in nodes]
+    why = 'not a rotation'
+    yield from _marked(_JSON, 'nodes[].oriented_box.rotation', turns, list(map(bool, turns)), why)
 
 
 def _own_ancestors(parents: Mapping[int, int | None]) -> set[int]:
@@ -256,58 +160,85 @@ def _own_ancestors(parents: Mapping[int, int | None]) -> set[int]:
     return circular
 
 
-def _feature_row_faults(
-    place: str, node: Mapping[str, Any], rows: Mapping[str, int]
-) -> Iterator[Fault]:
-    space, row = node.get('feature_space', ''), node.get('feature_row')
-    if space and space not in rows:
-        yield json_fault(f'{place}.feature_space', f'"{space}" is not among the feature spaces')
-    elif row is not None and not space:
-        yield json_fault(f'{place}.feature_row', f'{row}, but the node names no feature space')
-    elif row is not None and row >= rows[space]:
-        yield json_fault(
-            f'{place}.feature_row', f'{row} is out of range: "{space}" has {rows[space]} rows'
-        )
-
-
-def _rotation_faults(place: str, box: Mapping[str, Any] | None) -> Iterator[Fault]:
+def _rotation_error(box: Mapping[str, Any] | None) -> str:
     if box:
         try:
             Pose(box['rotation'], box['center'])
         except ValueError as error:
-            yield json_fault(f'{place}.oriented_box.rotation', str(error))
+            return str(error)
+    return ''
 
 
-def _edge_faults(document: Mapping[str, Any]) -> Iterator[Fault]:
-    ids = {node['id'] for node in document.get('nodes', [])}
-    for i, edge in enumerate(document.get('edges', [])):
-        for end in ('source', 'target'):
-            if edge[end] not in ids:
-                yield json_fault(f'edges[{i}].{end}', f'node {edge[end]} does not exist')
+def _edges(document: Mapping[str, Any], known: _Known) -> Iterator[Fault]:
+    for end in ('source', 'target'):
+        values = [edge[end] for edge in document.get('edges', ())]
+        wrong = _outside(values, known.nodes)
+        yield from _marked(_JSON, f'edges[].{end}', values, wrong, 'not among the nodes')
 
 
-def _feature_space_faults(raw: RawMap) -> Iterator[Fault]:
-    spaces = raw.document.get('feature_spaces', [])
-    for key in ('name', 'file'):
-        for i, first, value in repeated([space[key] for space in spaces]):
-            yield json_fault(
-                f'feature_spaces[{i}].{key}', f'"{value}" is taken by feature_spaces[{first}]'
-            )
-    for space in spaces:
-        file, shape = space['file'], (space['rows'], space['dimension'])
-        vectors = raw.arrays.get(file)
-        if vectors is None:
-            continue
-        if vectors.shape != shape or vectors.dtype != np.float32:
-            yield Fault(
-                file, '', f'{vectors.dtype} of shape {vectors.shape}, not float32 of {shape}'
-            )
-            continue
-        unfinite = ~np.isfinite(vectors).all(axis=1)
-        if unfinite.any():
-            yield Fault(file, rows_of(unfinite), 'a feature is NaN or infinite')
-        elif space.get('normalised'):
-            with np.errstate(over='ignore'):
-                off = np.abs(np.linalg.norm(vectors, axis=1) - 1) > _UNIT_TOLERANCE
-            if off.any():
-                yield Fault(file, rows_of(off), 'not of unit length, though declared normalised')
+def _forms(raw: RawMap) -> Iterator[Fault]:
+    """Yield the errors of arrays that have another type or shape than map.json says."""
+    forms = forms_of_arrays(raw.document)
+    wanted = {(name, ''): (raw.arrays.get(name), *form) for name, form in forms.items()}
+    dense = raw.document.get('dense')
+    if dense and raw.cloud is not None:
+        for name, dtype in types_of_cloud(raw.document).items():
+            wanted[_CLOUD, name] = (raw.cloud.get(name), dtype, (dense['points'],))
+    for (file, place), (array, dtype, shape) in wanted.items():
+        if array is None:
+            yield Fault(file, place, 'is missing')
+        elif array.dtype != dtype or (array.shape != shape if shape else array.ndim != 1):
+            wish = f'{np.dtype(dtype)} of {shape or "(N,)"}'
+            yield Fault(file, place, f'{array.dtype} of shape {array.shape}, not {wish}')
+
+
+def _features(raw: RawMap) -> Iterator[Fault]:
+    for space in raw.document.get('feature_spaces', ()):
+        file = space['file']
+        with np.errstate(over='ignore'):
+            lengths = np.linalg.norm(raw.arrays[file], axis=1)
+        wrong = ~np.isfinite(raw.arrays[file]).all(axis=1)
+        yield from _marked(file, '', lengths, wrong, 'a feature is NaN or infinite')
+        if space.get('normalised') and not wrong.any():
+            wrong = np.abs(lengths - 1) > _UNIT_TOLERANCE
+            why = 'not of unit length, though declared normalised'
+            yield from _marked(file, '', lengths, wrong, why)
+
+
+def _points(raw: RawMap, known: _Known) -> Iterator[Fault]:
+    assert raw.cloud is not None
+    cloud = {name: raw.cloud[name] for name in types_of_cloud(raw.document)}
+    for name in COORDINATES:
+        wrong = ~np.isfinite(cloud[name])
+        yield from _marked(_CLOUD, f'{name}, ', cloud[name], wrong, 'must be finite')
+    for name, is_wrong, why in (
+        ('score', np.isinf, 'must not be infinite'),
+        ('label', partial(_outside, known=known.classes | {UNLABELLED}), 'not in the label set'),
+        ('instance', partial(_outside, known=known.nodes | {0}), 'not among the nodes'),
+    ):
+        if name in cloud:
+            yield from _marked(_CLOUD, f'{name}, ', cloud[name], is_wrong(cloud[name]), why)
+    rows = raw.arrays.get('dense/feature_rows.npy')
+    if rows is not None:
+        count = known.rows.get(raw.document['dense'].get('feature_space', ''), 0)
+        why = f'the feature space has {count} rows'
+        yield from _marked('dense/feature_rows.npy', '', rows, (rows < -1) | (rows >= count), why)
+
+
+def _membership(raw: RawMap, known: _Known) -> Iterator[Fault]:
+    if 'membership' not in raw.document['dense'].get('parts', ()):
+        return
+    ids, starts, points = (raw.arrays[file] for file in MEMBERSHIP_FILES)
+    nodes_file, starts_file, points_file = MEMBERSHIP_FILES
+    yield from _marked(nodes_file, '', ids, _outside(ids, known.nodes), 'not among the nodes')
+    repeated = _repeated(ids.tolist())
+    yield from _marked(nodes_file, '', ids, repeated, 'has a row already')
+    count = raw.document['dense']['points']
+    wrong = (points < 0) | (points >= count)
+    yield from _marked(points_file, '', points, wrong, f'there are {count} points')
+    if len(starts) != len(ids) + 1:
+        yield Fault(starts_file, '', f'has {len(starts)} entries, not {len(ids) + 1}')
+        return
+    wrong = np.diff(starts, prepend=0) < 0
+    wrong[0], wrong[-1] = starts[0] != 0, wrong[-1] or starts[-1] != len(points)
+    yield from _marked(starts_file, '', starts, wrong, f'must grow from 0 to {len(points)}')

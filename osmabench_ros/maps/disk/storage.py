@@ -5,7 +5,6 @@ Neither holds pickles.
 
 from __future__ import annotations
 
-import contextlib
 import io
 import json
 import re
@@ -38,13 +37,11 @@ from osmabench_ros.base.reading import naming_errors, read_bytes
 from osmabench_ros.base.strict import fault_text
 from osmabench_ros.errors import LimitError, MapError, OsmabenchError
 from osmabench_ros.geometry.point_files import read_ply, write_ply
-from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory, read_tum, tum_text
+from osmabench_ros.geometry.stamped_trajectory import read_tum, tum_text
 from osmabench_ros.maps.disk.document import (
-    MAX_FORM_FAULTS,
     MapDocument,
     RawMap,
-    TooManyFaultsError,
-    array_names,
+    forms_of_arrays,
     raw_map_of,
     semantic_map_of,
 )
@@ -56,122 +53,72 @@ TRAJECTORY = 'trajectory.tum'
 
 
 def faults_of_directory(directory: Path) -> list[Fault]:
-    """Return every fault of a map directory; an empty list means that `read_map` accepts it."""
-    return load_raw(directory)[1]
-
-
-def faults_of_raw(raw: RawMap) -> list[Fault]:
-    """Return every fault of a map that is about to be written."""
-    try:
-        text = json.dumps(raw.document, allow_nan=False)
-    except (TypeError, ValueError) as error:
-        return [Fault(DOCUMENT, '', f'cannot be written as JSON: {error}')]
-    return _form_faults(text) or list(faults_of_content(raw))
-
-
-def load_raw(directory: Path) -> tuple[RawMap | None, list[Fault]]:
-    """Read an untrusted map directory; return the map (None if unreadable) and all its faults."""
-    try:
-        with naming_errors(directory, MapError):
-            return _load_raw(directory)
-    except OsmabenchError as error:
-        return None, [Fault('', '', str(error))]
+    """Return the errors of a map directory; an empty list means that `read_map` accepts it."""
+    return _load_raw(directory)[1]
 
 
 def _load_raw(directory: Path) -> tuple[RawMap | None, list[Fault]]:
-    if not directory.is_dir():
-        return None, [Fault(str(directory), '', 'is no folder; give the folder with map.json')]
-    if not (directory / DOCUMENT).is_file():
-        return None, [Fault(DOCUMENT, '', f'does not exist in {directory}; is it a map?')]
-    try:
+    """Read an untrusted map directory; return the map (None if unreadable) and its errors."""
+    faults: list[Fault] = []
+    document: Any = None
+    with _noting(DOCUMENT, faults):
+        if not (directory / DOCUMENT).is_file():
+            raise MapError(f'does not exist in {directory}; give the folder of a map')
         text = read_bytes(directory / DOCUMENT, MapError)
         document = parse_json(text, directory / DOCUMENT, MapError)
-    except OsmabenchError as error:
-        return None, [Fault(DOCUMENT, '', str(error))]
-    faults = _form_faults(text)
+        faults += _form_faults(text)
     if faults:
         return None, faults
-    arrays: dict[str, NDArray[Any]] = {}
-    for name in array_names(document):
+
+    def read(name: str, reader: Callable[[Path], Any], *, is_needed: bool = True) -> Any:
         with _noting(name, faults):
-            arrays[name] = read_npy(directory / name, MapError)
+            return reader(directory / name) if is_needed or (directory / name).is_file() else None
+
+    npy = partial(read_npy, error=MapError)
     raw = RawMap(
         document,
-        arrays,
-        _cloud(directory, document, faults),
-        _extras(directory, faults),
-        _trajectory(directory / TRAJECTORY, faults),
+        {name: read(name, npy) for name in forms_of_arrays(document)},
+        read(CLOUD, read_ply) if document.get('dense') else None,
+        read(EXTRAS, _read_extras, is_needed=False) or {},
+        read(TRAJECTORY, read_tum, is_needed=False),
     )
-    return raw, [*faults, *faults_of_content(raw)]
+    return raw, faults or list(faults_of_content(raw))
 
 
 @contextmanager
 def _noting(name: str, faults: list[Fault]) -> Iterator[None]:
-    """Add what is wrong with a file to the faults, and go on."""
+    """Add what is wrong with a file to the errors, and go on."""
     try:
-        yield
+        with naming_errors(name, MapError):
+            yield
     except OsmabenchError as error:
         faults.append(Fault(name, '', str(error)))
 
 
 def _form_faults(text: str | bytes) -> list[Fault]:
-    counted: dict[str, int] = {}
     try:
-        MapDocument.model_validate_json(text, context=counted)
-    except TooManyFaultsError:
-        return [Fault(DOCUMENT, '', f'has more than {MAX_FORM_FAULTS} faults; is it a map?')]
+        MapDocument.model_validate_json(text)
     except ValidationError as error:
         return [Fault(DOCUMENT, _place(item['loc']), fault_text(item)) for item in error.errors()]
     return []
 
 
 def _place(location: tuple[int | str, ...]) -> str:
-    text = ''
-    for key in location:
-        text += f'[{key}]' if isinstance(key, int) else f'.{key}'
-    return text.removeprefix('.')
+    keys = (f'[{key}]' if isinstance(key, int) else f'.{key}' for key in location)
+    return ''.join(keys).removeprefix('.')
 
 
-def _cloud(
-    directory: Path, document: dict[str, Any], faults: list[Fault]
-) -> dict[str, NDArray[Any]] | None:
-    if not document.get('dense'):
-        return None
-    if not (directory / CLOUD).is_file():
-        faults.append(Fault(CLOUD, '', 'does not exist, though map.json has a dense part'))
-        return None
-    with _noting(CLOUD, faults):
-        return read_ply(directory / CLOUD)
-    return None
-
-
-def _extras(directory: Path, faults: list[Fault]) -> dict[str, Any]:
-    path = directory / EXTRAS
-    if not path.is_file():
-        return {}
-    with _noting(EXTRAS, faults):
-        extras = read_json(path, MapError)
-        if isinstance(extras, dict):
-            return extras
-        faults.append(Fault(EXTRAS, '', f'must hold an object, not a {type(extras).__name__}'))
-    return {}
-
-
-def _trajectory(path: Path, faults: list[Fault]) -> StampedTrajectory | None:
-    if not path.is_file():
-        return None
-    with _noting(TRAJECTORY, faults):
-        return read_tum(path)
-    return None
+def _read_extras(path: Path) -> dict[str, Any]:
+    extras = read_json(path, MapError)
+    if not isinstance(extras, dict):
+        raise MapError(f'must hold an object, not a {type(extras).__name__}')
+    return extras
 
 
 def write_npy(stream: IO[bytes], array: NDArray[Any]) -> None:
     """Write an array as .npy version 1.0, little-endian, C order; equal arrays, equal bytes."""
     little = np.ascontiguousarray(array, array.dtype.newbyteorder('<'))
     np.lib.format.write_array(stream, little, version=(1, 0), allow_pickle=False)
-
-
-Writer = Callable[[IO[bytes]], None]
 
 
 def write_map(semantic_map: SemanticMap, directory: Path) -> None:
@@ -186,11 +133,10 @@ def write_map(semantic_map: SemanticMap, directory: Path) -> None:
 
 def write_files(semantic_map: SemanticMap, folder: Path) -> None:
     """Write the files of a map into an empty scratch folder; MapError for faults."""
-    for name, write in files_of(semantic_map):
+    for name, content in files_of(semantic_map):
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open('wb') as stream:
-            write(stream)
+        path.write_bytes(content)
 
 
 @contextmanager
@@ -212,51 +158,48 @@ def move_map(files: Path, directory: Path) -> None:
 
 def read_map(directory: Path) -> SemanticMap:
     """Read a map from its folder, fully checked; MapError lists the first faults."""
-    raw, faults = load_raw(directory)
+    raw, faults = _load_raw(directory)
     _refuse(faults, str(directory))
     assert raw is not None
     with naming_errors(directory / DOCUMENT, MapError):
         return semantic_map_of(raw, str(directory / DOCUMENT))
 
 
-def files_of(semantic_map: SemanticMap) -> Iterator[tuple[str, Writer]]:
-    """Return name and writer of every file, always in the same order; MapError for faults."""
+def files_of(semantic_map: SemanticMap) -> Iterator[tuple[str, bytes | memoryview]]:
+    """Yield name and content of every file, always in the same order; MapError if it is wrong."""
     raw = raw_map_of(semantic_map)
-    _refuse(faults_of_raw(raw), 'the map cannot be written')
-    return _writers(raw)
-
-
-def _writers(raw: RawMap) -> Iterator[tuple[str, Writer]]:
-    yield DOCUMENT, partial(_write_json, raw.document)
+    document = _json_of(DOCUMENT, raw.document)
+    _refuse(_form_faults(document) or list(faults_of_content(raw)), 'the map cannot be written')
+    yield DOCUMENT, document
     if raw.cloud is not None:
-        yield CLOUD, partial(write_ply, columns=raw.cloud)
+        yield CLOUD, _written(partial(write_ply, columns=raw.cloud))
     for name in sorted(raw.arrays):
-        yield name, partial(write_npy, array=raw.arrays[name])
+        yield name, _written(partial(write_npy, array=raw.arrays[name]))
     if raw.extras:
-        yield EXTRAS, partial(_write_json, raw.extras)
+        yield EXTRAS, _json_of(EXTRAS, raw.extras)
     if raw.trajectory is not None:
-        yield TRAJECTORY, partial(_write_text, tum_text(raw.trajectory))
+        yield TRAJECTORY, tum_text(raw.trajectory).encode()
 
 
-def _write_text(text: str, stream: IO[bytes]) -> None:
-    stream.write(text.encode())
+def _written(write: Callable[[IO[bytes]], None]) -> memoryview:
+    stream = io.BytesIO()
+    write(stream)
+    return stream.getbuffer()
 
 
-def _write_json(data: dict[str, Any], stream: IO[bytes]) -> None:
-    text = io.TextIOWrapper(stream, 'utf-8', newline='\n', write_through=True)
+def _json_of(name: str, data: dict[str, Any]) -> bytes:
     try:
-        json.dump(data, text, indent=1, sort_keys=True, allow_nan=False, ensure_ascii=False)
+        text = json.dumps(data, indent=1, sort_keys=True, allow_nan=False, ensure_ascii=False)
+        return text.encode()
     except (TypeError, ValueError) as error:
-        raise MapError(f'the extras of the map are no JSON: {error}') from error
-    finally:
-        text.detach()
+        raise MapError(f'{name} of the map cannot be written as JSON: {error}') from error
 
 
 def _refuse(faults: list[Fault], what: str) -> None:
     if faults:
         shown = '\n'.join(f'  {fault}' for fault in faults[:10])
         more = f'\n  and {len(faults) - 10} more' if len(faults) > 10 else ''
-        raise MapError(f'{what}: {len(faults)} fault(s)\n{shown}{more}')
+        raise MapError(f'{what}: {len(faults)} error(s)\n{shown}{more}')
 
 
 NAME_DIGITS = 19
@@ -289,13 +232,10 @@ class SnapshotFolder:
         move_map(files, path)
         self._kept[number] = path
         if len(self._kept) > self._limit:
-            self._thin_out()
+            self._stride *= 2
+            for dropped in [kept for kept in self._kept if kept % self._stride]:
+                discard(self._kept.pop(dropped))
         return True
-
-    def _thin_out(self) -> None:
-        self._stride *= 2
-        for number in [number for number in self._kept if number % self._stride]:
-            discard(self._kept.pop(number))
 
 
 def snapshots_in(directory: Path) -> list[Path]:
@@ -321,12 +261,12 @@ def pack_map(semantic_map: SemanticMap) -> bytes:
     """Pack a map into a zip archive; equal maps give equal bytes; raises MapError for faults."""
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, 'w', zipfile.ZIP_STORED) as archive:
-        for name, write in files_of(semantic_map):
+        for name, content in files_of(semantic_map):
             info = zipfile.ZipInfo(name, _DATE)
             info.external_attr = (stat.S_IFREG | 0o644) << 16
             info.create_system = 3
             with archive.open(info, 'w', force_zip64=True) as stream:
-                write(stream)
+                stream.write(content)
     return packed.getvalue()
 
 
@@ -339,24 +279,23 @@ def unpack_map(
     anything but files of a map, unpacks to more than `max_bytes`, or the map has faults;
     LimitError if it takes more memory or time than its size allows; OSError if the disk is full.
     """
-    with contextlib.ExitStack() as stack:
-        place = folder or Path(
-            stack.enter_context(tempfile.TemporaryDirectory(prefix='osmabench_map_'))
-        )
-        try:
-            with zipfile.ZipFile(io.BytesIO(packed)) as archive:
-                _check(archive.infolist(), max_bytes, memory_limit(len(packed)))
-                for info in archive.infolist():
-                    _extract(archive, info, place)
-        except MapError as error:
-            raise MapError(f'{_WHAT} {error}') from error
-        except LimitError:
+    if folder is None:
+        with tempfile.TemporaryDirectory(prefix='osmabench_map_') as temporary:
+            return unpack_map(packed, max_bytes=max_bytes, folder=Path(temporary))
+    try:
+        with zipfile.ZipFile(io.BytesIO(packed)) as archive:
+            _check(archive.infolist(), max_bytes, memory_limit(len(packed)))
+            for info in archive.infolist():
+                _extract(archive, info, folder)
+    except MapError as error:
+        raise MapError(f'{_WHAT} {error}') from error
+    except LimitError:
+        raise
+    except Exception as error:  # zipfile has many ways to dislike hostile bytes
+        if isinstance(error, OSError) and error.errno is not None:
             raise
-        except Exception as error:  # zipfile has many ways to dislike hostile bytes
-            if isinstance(error, OSError) and error.errno is not None:
-                raise
-            raise MapError(f'{_WHAT} is no readable zip archive: {error}') from error
-        return read_map(place)
+        raise MapError(f'{_WHAT} is not a readable zip archive: {error}') from error
+    return read_map(folder)
 
 
 def _check(infos: list[zipfile.ZipInfo], max_bytes: int, max_memory: int) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
@@ -14,7 +15,6 @@ from osmabench_ros.errors import MapError
 from osmabench_ros.geometry.boxes import AxisAlignedBox, OrientedBox
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.geometry.similarity import Similarity
-from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
 from osmabench_ros.maps.disk.document import MAX_NODES
 from osmabench_ros.maps.importer import ImportOptions, World
 from osmabench_ros.maps.semantic_map import (
@@ -24,7 +24,7 @@ from osmabench_ros.maps.semantic_map import (
     Provenance,
     SemanticMap,
 )
-from osmabench_ros.semantics.labels import UNLABELLED
+from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 from osmabench_ros.semantics.scene_graph import (
     AttributeValue,
     NodeKind,
@@ -83,30 +83,103 @@ class SourceEdge:
     score: float = float('nan')
 
 
-def feature_spaces(
-    method: Method, options: ImportOptions, objects: Sequence[SourceObject]
-) -> tuple[dict[str, tuple[str, int | None]], dict[str, FeatureSpace]]:
-    """Return (space, row) of each object, in its first feature space, and the feature spaces."""
-    rows: dict[str, tuple[str, int | None]] = {}
-    spaces: dict[str, FeatureSpace] = {}
-    for name in method.encoders:
-        owners = [item for item in objects if name in item.features]
-        vectors = [np.asarray(item.features[name], np.float32).ravel() for item in owners]
-        if not vectors:
-            continue
-        spaces[name] = feature_space(method, options, name, _stacked(method, name, vectors))
-        for row, item in enumerate(owners):
-            rows.setdefault(item.source_id, (name, row))
-    return rows, spaces
+MAX_LABEL_CHARACTERS = 10_000
 
 
-def _stacked(
-    method: Method, name: str, vectors: Sequence[NDArray[np.float32]]
-) -> NDArray[np.float32]:
-    lengths = {len(vector) for vector in vectors}
-    if len(lengths) > 1:
-        raise MapError(f'{method.name}: {name} features have different lengths: {sorted(lengths)}')
-    return np.stack(vectors)
+class MapBuilder:
+    """Takes a method's files to the frame of the map, z up and metres, and builds the map."""
+
+    def __init__(self, method: Method, options: ImportOptions) -> None:
+        self.method, self.options = method, options
+        scale, pose = options.metres_per_unit, options.pose
+        if not (np.isfinite(scale) and scale > 0):
+            raise MapError(f'metres_per_unit is {scale}; it must be a positive number')
+        rotation = pose.rotation @ (options.world or method.world).rotation
+        self.into_map = Similarity(Pose(rotation, pose.translation), scale)
+        self._spaces: dict[str, FeatureSpace] = {}
+        self._dropped = 0
+
+    def cloud(
+        self, points: NDArray[np.floating], *columns: NDArray[Any] | None
+    ) -> tuple[NDArray[np.float32], list[Any]]:
+        """Return the finite points, and their rows of columns; MapError if lengths differ."""
+        if points.ndim != 2 or points.shape[1] != 3:
+            raise MapError(f'{self.method.name}: points of shape {points.shape}, expected (N, 3)')
+        for column in columns:
+            if column is not None and len(column) != len(points):
+                raise MapError(
+                    f'{self.method.name}: {len(points)} points, but values for {len(column)}; '
+                    'give the files of one map'
+                )
+        keep = np.isfinite(points).all(axis=1)
+        self._dropped += int((~keep).sum())
+        kept = [None if column is None else column[keep] for column in columns]
+        return self.into_map.transform(points[keep]).astype(np.float32), kept
+
+    def boxes_of(
+        self, item: SourceObject, points: NDArray[np.float32]
+    ) -> tuple[AxisAlignedBox | None, OrientedBox | None]:
+        """Return bounds of the points if there are any, else of the method's box."""
+        box, oriented = None, None
+        if item.corners is not None and np.isfinite(item.corners).all():
+            corners = self.into_map.transform(item.corners)
+            box, oriented = AxisAlignedBox.around(corners), _oriented_box(corners)
+        elif item.center_and_size is not None:
+            center, size = (np.asarray(value, np.float64) for value in item.center_and_size)
+            pose = Pose(self.into_map.pose.rotation, self.into_map.transform(center))
+            oriented = OrientedBox(pose, np.abs(size) * self.into_map.scale)
+            box = oriented.axis_aligned()
+        return AxisAlignedBox.around(points) if len(points) else box, oriented
+
+    def labels_of(self, item: SourceObject) -> tuple[ScoredLabel, ...]:
+        """Return labels with their class ids in the options' label set."""
+        longest = max((len(name) for name, _ in item.labels), default=0)
+        if longest > MAX_LABEL_CHARACTERS:  # a name is repeated at each object that has it
+            raise MapError(
+                f'a label has {longest} characters; at most {MAX_LABEL_CHARACTERS} are read'
+            )
+        known = self.options.label_set
+        return tuple(
+            ScoredLabel(name, score, UNLABELLED if known is None else known.id_of(name))
+            for name, score in item.labels
+            if name
+        )
+
+    def add_space(self, name: str, vectors: NDArray[np.floating]) -> None:
+        """Add the features of an encoder of the method."""
+        self._spaces[name] = feature_space(self.method, self.options, name, vectors)
+
+    def build(
+        self,
+        nodes: Sequence[SceneNode] = (),
+        edges: Sequence[SceneEdge] = (),
+        dense: DenseMap | None = None,
+        *,
+        source_sha256: str,
+        extras: Mapping[str, Any] | None = None,
+        label_set: LabelSet | None = None,
+    ) -> SemanticMap:
+        """Return the map; `label_set` is that of the files, by default that of the options."""
+        options = self.options
+        models = {k: f'{v.model} {v.pretrained}'.strip() for k, v in self._spaces.items()}
+        provenance = Provenance(
+            self.method.name,
+            options.method_version,
+            models,
+            options.scene,
+            options.condition,
+            options.frames_used,
+            source_sha256,
+        )
+        lost = {'points_dropped_because_not_finite': self._dropped} if self._dropped else {}
+        return SemanticMap(
+            MapHeader(provenance, options.frame_id),
+            SceneGraph(tuple(nodes), tuple(edges), options.frame_id),
+            dense,
+            label_set or options.label_set,
+            self._spaces,
+            {**(extras or {}), **lost},
+        )
 
 
 def feature_space(
@@ -133,40 +206,6 @@ def feature_space(
     )
 
 
-class Placement:
-    """Transforms coordinates of a method's files to the map frame: z up, metres."""
-
-    def __init__(self, method: Method, options: ImportOptions) -> None:
-        self._rotation = options.pose.rotation @ (options.world or method.world).rotation
-        self._translation = options.pose.translation
-        self._scale = options.metres_per_unit
-        if not (np.isfinite(self._scale) and self._scale > 0):
-            raise MapError(f'metres_per_unit is {self._scale}; it must be a positive number')
-
-    def points(self, points: NDArray[np.floating]) -> NDArray[np.float64]:
-        """Return points (..., 3) in metres in the frame of the map."""
-        scaled = np.asarray(points, np.float64) * self._scale
-        return np.asarray(scaled @ self._rotation.T + self._translation)
-
-    def poses(self, path: StampedTrajectory, frame_id: str, child: str) -> StampedTrajectory:
-        """Return the poses of the frame `child` in the frame of the map."""
-        moved = path.transformed(Similarity(Pose(self._rotation, self._translation), self._scale))
-        return replace(moved, frame_id=frame_id, child_frame_id=child)
-
-    def box(
-        self, center: Sequence[float], size: Sequence[float]
-    ) -> tuple[AxisAlignedBox, OrientedBox]:
-        """Return bounds of a box along the axes of the files."""
-        lengths = np.abs(np.asarray(size, np.float64)) * self._scale
-        oriented = OrientedBox(Pose(self._rotation, self.points(np.asarray(center))), lengths)
-        return oriented.axis_aligned(), oriented
-
-    def corners(self, corners: NDArray[np.floating]) -> tuple[AxisAlignedBox, OrientedBox | None]:
-        """Return bounds of eight corners in the order of Open3D's get_box_points."""
-        placed = self.points(corners)
-        return AxisAlignedBox.around(placed), _oriented_box(placed)
-
-
 def _oriented_box(corners: NDArray[np.float64]) -> OrientedBox | None:
     """Return the box whose edges run from corner 0 to corners 1, 2, 3; None if skew."""
     if corners.shape != (8, 3):
@@ -185,7 +224,10 @@ def _oriented_box(corners: NDArray[np.float64]) -> OrientedBox | None:
     return OrientedBox(Pose(rotation, corners.mean(axis=0)), size)
 
 
-MAX_LABEL_CHARACTERS = 10_000
+def check_node_count(count: int, source: object) -> None:
+    """Refuse more nodes than a map may have, before memory is allocated."""
+    if count > MAX_NODES:
+        raise MapError(f'{source}: {count} objects; a map has at most {MAX_NODES}')
 
 
 def assemble(
@@ -198,156 +240,80 @@ def assemble(
     extras: Mapping[str, Any] | None = None,
 ) -> SemanticMap:
     """Build a map of objects with points, boxes and features of their own, from 1 on."""
-    ids = number_objects(objects, method.name)
-    placement = Placement(method, options)
-    rows, spaces = feature_spaces(method, options, objects)
-    nodes, clouds, dropped = [], [], 0
+    builder = MapBuilder(method, options)
+    ids = _node_ids(method, objects)
+    rows = _add_features(builder, objects)
+    nodes, clouds = [], []
     for item in objects:
-        points, colors, lost = _placed_points(item, placement)
-        dropped += lost
-        node = _node(item, ids, points, placement, options, rows.get(item.source_id, ('', None)))
+        points, colors = np.zeros((0, 3), np.float32), None
+        if item.points is not None and len(item.points):
+            points, (colors,) = builder.cloud(item.points, item.colors)
+        box, oriented = builder.boxes_of(item, points)
+        space, row = rows.get(item.source_id, ('', None))
+        node = SceneNode(
+            ids[item.source_id],
+            item.kind,
+            builder.labels_of(item),
+            tuple(caption for caption in item.captions if caption),
+            item.attributes,
+            box,
+            oriented,
+            None if item.parent is None else _id_of(ids, item.parent, method),
+            item.source_id,
+            row,
+            space,
+            item.observations,
+        )
         nodes.append(node)
         if len(points):
             clouds.append((node, points, colors))
-    notes = dict(extras or {})
-    if dropped:
-        notes['points_dropped_because_not_finite'] = dropped
-    graph = SceneGraph(tuple(nodes), graph_edges(edges, ids, method.name), options.frame_id)
-    return SemanticMap(
-        header(method, options, spaces, source_sha256),
-        graph,
-        _dense(clouds, options) if clouds else None,
-        options.label_set,
-        spaces,
-        notes,
-    )
+    made = [
+        SceneEdge(
+            _id_of(ids, edge.source, method),
+            _id_of(ids, edge.target, method),
+            edge.type,
+            edge.text,
+            edge.score,
+        )
+        for edge in edges
+    ]
+    dense = _dense(clouds, options) if clouds else None
+    return builder.build(nodes, made, dense, source_sha256=source_sha256, extras=extras)
 
 
-def number_objects(objects: Sequence[SourceObject], method: str) -> dict[str, int]:
-    """Return node ids from 1 by source id; MapError if one occurs twice, or there are too many."""
-    ids: dict[str, int] = {}
-    check_node_count(len(objects), method)
-    for item in objects:
-        if item.source_id in ids:
-            raise MapError(f'{method}: object id "{item.source_id}" occurs more than once')
-        ids[item.source_id] = len(ids) + 1
+def _node_ids(method: Method, objects: Sequence[SourceObject]) -> dict[str, int]:
+    check_node_count(len(objects), method.name)
+    ids = {item.source_id: number for number, item in enumerate(objects, start=1)}
+    if len(ids) < len(objects):
+        [(twice, _)] = Counter(item.source_id for item in objects).most_common(1)
+        raise MapError(f'{method.name}: object id "{twice}" occurs more than once')
     return ids
 
 
-def check_node_count(count: int, source: object) -> None:
-    """Refuse more nodes than a map may have, before memory is allocated."""
-    if count > MAX_NODES:
-        raise MapError(f'{source}: {count} objects; a map has at most {MAX_NODES}')
+def _id_of(ids: Mapping[str, int], source_id: str, method: Method) -> int:
+    if source_id not in ids:
+        raise MapError(f'{method.name}: "{source_id}", which a relation names, is unknown')
+    return ids[source_id]
 
 
-def graph_edges(
-    edges: Sequence[SourceEdge], ids: Mapping[str, int], method: str
-) -> tuple[SceneEdge, ...]:
-    """Return the edges between node ids; MapError if one names an object that does not exist."""
-    made = []
-    for edge in edges:
-        for end in (edge.source, edge.target):
-            if end not in ids:
-                raise MapError(f'{method}: a relation "{edge.type}" names object "{end}", unknown')
-        made.append(
-            SceneEdge(ids[edge.source], ids[edge.target], edge.type, edge.text, edge.score)
-        )
-    return tuple(made)
-
-
-def header(
-    method: Method, options: ImportOptions, spaces: Mapping[str, FeatureSpace], source_sha256: str
-) -> MapHeader:
-    """Return the header of an imported map."""
-    return MapHeader(
-        Provenance(
-            method.name,
-            options.method_version,
-            {name: f'{space.model} {space.pretrained}'.strip() for name, space in spaces.items()},
-            options.scene,
-            options.condition,
-            options.frames_used,
-            source_sha256,
-        ),
-        options.frame_id,
-    )
-
-
-def _scored_labels(
-    labels: Sequence[tuple[str, float]], options: ImportOptions
-) -> tuple[ScoredLabel, ...]:
-    """Return labels with their class ids in the options' label set."""
-    label_set = options.label_set
-    for name, _ in labels:
-        if len(name) > MAX_LABEL_CHARACTERS:  # a name is repeated at each object that has it
+def _add_features(
+    builder: MapBuilder, objects: Sequence[SourceObject]
+) -> dict[str, tuple[str, int]]:
+    """Add the features of objects; return (space, row) of each, in its first feature space."""
+    rows: dict[str, tuple[str, int]] = {}
+    for name in builder.method.encoders:
+        owners = [item for item in objects if name in item.features]
+        vectors = [np.asarray(item.features[name], np.float32).ravel() for item in owners]
+        lengths = {len(vector) for vector in vectors}
+        if len(lengths) > 1:
             raise MapError(
-                f'a label has {len(name)} characters; at most {MAX_LABEL_CHARACTERS} are read'
+                f'{builder.method.name}: {name} features have different lengths: {sorted(lengths)}'
             )
-    return tuple(
-        ScoredLabel(name, score, UNLABELLED if label_set is None else label_set.id_of(name))
-        for name, score in labels
-        if name
-    )
-
-
-def _placed_points(
-    item: SourceObject, placement: Placement
-) -> tuple[NDArray[np.float32], NDArray[np.uint8] | None, int]:
-    """Return finite points, their colours, and the number of dropped points."""
-    if item.points is None or not len(item.points):
-        return np.zeros((0, 3), np.float32), None, 0
-    if item.points.ndim != 2 or item.points.shape[1] != 3:
-        raise MapError(f'object "{item.source_id}" has points of shape {item.points.shape}')
-    if item.colors is not None and item.colors.shape != item.points.shape:
-        raise MapError(
-            f'object "{item.source_id}" has {len(item.points)} points, '
-            f'but colours of shape {item.colors.shape}'
-        )
-    keep = np.isfinite(item.points).all(axis=1)
-    points = placement.points(item.points[keep]).astype(np.float32)
-    colors = None if item.colors is None else item.colors[keep]
-    return points, colors, int((~keep).sum())
-
-
-def _node(
-    item: SourceObject,
-    ids: Mapping[str, int],
-    points: NDArray[np.float32],
-    placement: Placement,
-    options: ImportOptions,
-    feature: tuple[str, int | None],
-) -> SceneNode:
-    box, oriented = _boxes(item, points, placement)
-    if item.parent is not None and item.parent not in ids:
-        raise MapError(f'object "{item.source_id}" lies in "{item.parent}", which is unknown')
-    return SceneNode(
-        id=ids[item.source_id],
-        kind=item.kind,
-        labels=_scored_labels(item.labels, options),
-        captions=tuple(caption for caption in item.captions if caption),
-        attributes=item.attributes,
-        box=box,
-        oriented_box=oriented,
-        parent=None if item.parent is None else ids[item.parent],
-        source_id=item.source_id,
-        feature_row=feature[1],
-        feature_space=feature[0],
-        observations=item.observations,
-    )
-
-
-def _boxes(
-    item: SourceObject, points: NDArray[np.float32], placement: Placement
-) -> tuple[AxisAlignedBox | None, OrientedBox | None]:
-    """Return bounds of the points if there are any, else of the method's box."""
-    box, oriented = None, None
-    if item.corners is not None and np.isfinite(item.corners).all():
-        box, oriented = placement.corners(item.corners)
-    elif item.center_and_size is not None:
-        box, oriented = placement.box(*item.center_and_size)
-    if len(points):
-        box = AxisAlignedBox.around(points)
-    return box, oriented
+        if vectors:
+            builder.add_space(name, np.stack(vectors))
+        for row, item in enumerate(owners):
+            rows.setdefault(item.source_id, (name, row))
+    return rows
 
 
 def _dense(

@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from osmabench_ros.errors import MapError
 from osmabench_ros.maps.importer import ImportOptions, World
+from osmabench_ros.maps.importers import source_files as files
 from osmabench_ros.maps.importers.assembly import Encoder, Method, SourceObject, assemble
-from osmabench_ros.maps.importers.source_files import (
-    a_file,
-    digest_of,
-    load_object_pickle,
-    object_of,
-    read_json,
-    the_file,
-    unknown_data,
-)
 from osmabench_ros.maps.semantic_map import SemanticMap
 
 METHOD = Method(
@@ -39,47 +30,36 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
 
     `path` is a folder with one `*.pkl.gz` of objects and, if they were captioned, one `*.json` of
     nodes; or the .pkl.gz, with the .json of the same name beside it. The default world is
-    Habitat's. BBQ paints points with a random colour an object, so they come without colour.
+    Habitat's. BBQ paints all points of an object in a random colour, so they come without colour.
     """
-    if path.is_dir():
-        pickle = the_file(path, ('*.pkl.gz',), 'BBQ map', besides=('meta.pkl.gz',))
-        nodes = a_file(path, (f'{pickle.name.removesuffix(".pkl.gz")}.json', '*.json'), 'nodes')
-    else:
-        pickle = path
-        nodes = a_file(path.parent, (f'{path.name.removesuffix(".pkl.gz")}.json',), 'nodes')
-    items = load_object_pickle(pickle)['objects']
+    pickle = files.the_file(path, ('*.pkl.gz',), 'BBQ map', besides=('meta.pkl.gz',))
+    names = [f'{pickle.name.removesuffix(".pkl.gz")}.json', *(['*.json'] if path.is_dir() else [])]
+    captions = files.a_file(pickle.parent, names, 'nodes')
+    items = files.load_object_pickle(pickle)['objects']
     objects = [_object(item, i, f'{pickle}: objects[{i}]') for i, item in enumerate(items)]
-    if nodes:
-        _describe(objects, read_json(nodes), nodes)
-    files = [file for file in (pickle, nodes) if file]
-    unknown = unknown_data({str(i): item for i, item in enumerate(items)}, _KNOWN)
+
+    def describe(node: Any) -> None:
+        if not 0 <= node['id'] < len(objects):
+            raise MapError(
+                f'{captions}: a node has id {node["id"]}, but the map has {len(objects)} objects; '
+                'nodes and objects belong to different runs'
+            )
+        objects[node['id']].captions = [str(node.get('description') or '')]
+
+    if captions:
+        files.read_each(files.read_json(captions), captions, describe)
     return assemble(
         METHOD,
         options,
         objects,
-        source_sha256=digest_of(files, pickle.parent),
-        extras={'objects': unknown} if unknown else {},
+        source_sha256=files.digest_of(pickle, captions),
+        extras=files.unknown_data({str(i): item for i, item in enumerate(items)}, _KNOWN),
     )
 
 
 def _object(item: Any, index: int, where: str) -> SourceObject:
-    made = object_of(item, str(index), where, {'clip': 'clip_ft', 'dino': 'descriptor'})
+    made = files.object_of(item, str(index), where, {'clip': 'clip_ft', 'dino': 'descriptor'})
     made.colors = None
-    frames = item.get('id')
-    if isinstance(frames, list):
-        made.observations = len(frames)
+    if isinstance(item.get('id'), list):  # the frames in which it was seen
+        made.observations = len(item['id'])
     return made
-
-
-def _describe(objects: list[SourceObject], listed: Any, path: Path) -> None:
-    if not isinstance(listed, list):
-        raise MapError(f'{path} holds no list of nodes')
-    for i, node in enumerate(listed):
-        if not isinstance(node, Mapping) or not isinstance(node.get('id'), int):
-            raise MapError(f'{path}: node {i} has no id')
-        if not 0 <= node['id'] < len(objects):
-            raise MapError(
-                f'{path}: node {i} has id {node["id"]}, but the map has {len(objects)} objects; '
-                'nodes and objects belong to different runs'
-            )
-        objects[node['id']].captions = [str(node.get('description') or '')]

@@ -1,4 +1,4 @@
-"""ConceptFusion: a dense cloud with a fused embedding a point, in HDF5 files."""
+"""ConceptFusion: a dense cloud with a fused embedding for each point, in HDF5 files."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from numpy.typing import NDArray
 
 from osmabench_ros.base.configuration import extra
 from osmabench_ros.base.fence import read_in_fence
-from osmabench_ros.errors import MapError, MissingDependencyError
+from osmabench_ros.errors import MapError, MissingDependencyError, errors_as
 from osmabench_ros.maps.importer import ImportOptions, World
 from osmabench_ros.maps.importers.assembly import Encoder, Method
 from osmabench_ros.maps.importers.point_maps import point_feature_map
 from osmabench_ros.maps.importers.source_files import colors_of, digest_of
 from osmabench_ros.maps.semantic_map import SemanticMap
 
-MAX_BYTES = 8 << 30
 METHOD = Method('conceptfusion', World.OPTICAL, {'clip': Encoder('ViT-H-14', 'laion2b_s32b_b79k')})
-_PARTS = ('points', 'colors', 'embeddings', 'confidences', 'features')
+_ARRAYS = ('points', 'embeddings', 'colors', 'confidences')
+_READING_ERRORS = (OSError, KeyError, AttributeError, ValueError, TypeError, RuntimeError)
 
 
 def import_map(path: Path, options: ImportOptions) -> SemanticMap:
@@ -31,32 +31,27 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
     first camera's optical frame. Points whose embedding is zero have no feature.
     """
     folder = path / 'pointclouds' if (path / 'pointclouds').is_dir() else path
-    files = {part: folder / f'pc_{part}.h5' for part in _PARTS}
-    present = {part: file for part, file in files.items() if file.is_file()}
+    files = {part: folder / f'pc_{part}.h5' for part in (*_ARRAYS, 'features')}
+    present = [file for file in files.values() if file.is_file()]
     for part in ('points', 'embeddings'):
-        if part not in present:
+        if files[part] not in present:
             raise MapError(f'{path} has no ConceptFusion map; expected {files[part]}')
-    arrays = {
-        part: _dataset(file, f'pc_{part}') for part, file in present.items() if part != 'features'
-    }
-    points, embeddings = arrays['points'], arrays['embeddings']
-    if points.ndim != 2 or points.shape[1] != 3 or embeddings.ndim != 2:
-        raise MapError(f'{folder}: points {points.shape}, embeddings {embeddings.shape}')
-    for part, array in arrays.items():
-        if len(array) != len(points):
-            raise MapError(f'{files[part]} has {len(array)} rows for {len(points)} points')
-    used = (embeddings != 0).any(axis=1)
-    rows = np.where(used, np.cumsum(used) - 1, -1)
-    scores = arrays.get('confidences')
+    points, embeddings, colors, scores = (
+        _dataset(files[part], f'pc_{part}') if files[part] in present else None for part in _ARRAYS
+    )
+    assert points is not None
+    assert embeddings is not None
+    if colors is not None:  # gradslam keeps 0 to 255, converted maps 0 to 1
+        unit_range = bool(colors.max(initial=0) <= 1.0)
+        colors = colors_of(colors, unit_range) if colors.size else None
     return point_feature_map(
         METHOD,
         options,
         points,
-        _colors(arrays.get('colors')),
-        embeddings[used],
-        rows,
-        scores=None if scores is None else scores.reshape(len(points)),
-        source_sha256=digest_of(present.values(), folder),
+        colors,
+        embeddings,
+        scores=None if scores is None else scores.ravel(),
+        source_sha256=digest_of(*present),
     )
 
 
@@ -71,28 +66,17 @@ def read_dataset(path: Path, key: str) -> NDArray[Any]:
     """Read a data set of an HDF5 file, in the fence; raises MapError if malformed."""
     import h5py
 
-    try:
-        with h5py.File(path, 'r') as file:
-            # Links of other kinds lead to other files, or in circles.
-            if not isinstance(file.get(key, getlink=True), h5py.HardLink):
-                raise MapError(f'{path}: "{key}" is missing, or a link; store the data itself')
-            dataset = file[key]
-            if dataset.is_virtual or dataset.external:
-                raise MapError(
-                    f'{path}: the data of "{key}" are in other files, which are not read; copy '
-                    'them into this one'
-                )
-            if dataset.dtype.kind not in 'biuf':
-                raise MapError(f'{path}: "{key}" holds {dataset.dtype}, not numbers')
-            return np.asarray(dataset[:])
-    except (OSError, KeyError, AttributeError, ValueError, TypeError, RuntimeError) as error:
-        raise MapError(
-            f'{path} cannot be read as HDF5 with a data set "{key}": {error}'
-        ) from error
-
-
-def _colors(values: NDArray[Any] | None) -> NDArray[np.uint8] | None:
-    """Return 8-bit colours; gradslam keeps 0 to 255, converted maps 0 to 1."""
-    if values is None or not values.size:
-        return None
-    return colors_of(values, unit_range=bool(values.max() <= 1.0))
+    what = f'{path} cannot be read as HDF5 with a data set "{key}"'
+    with errors_as(MapError, what, _READING_ERRORS), h5py.File(path, 'r') as file:
+        # Links of other kinds lead to other files, or in circles.
+        if not isinstance(file.get(key, getlink=True), h5py.HardLink):
+            raise MapError(f'{path}: "{key}" is missing, or a link; store the data itself')
+        dataset = file[key]
+        if dataset.is_virtual or dataset.external:
+            raise MapError(
+                f'{path}: the data of "{key}" are in other files, which are not read; copy '
+                'them into this one'
+            )
+        if dataset.dtype.kind not in 'biuf':
+            raise MapError(f'{path}: "{key}" holds {dataset.dtype}, not numbers')
+        return np.asarray(dataset[:])

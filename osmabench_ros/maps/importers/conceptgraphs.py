@@ -9,21 +9,13 @@ from typing import Any
 
 from osmabench_ros.errors import MapError
 from osmabench_ros.maps.importer import ImportOptions, World
+from osmabench_ros.maps.importers import source_files as files
 from osmabench_ros.maps.importers.assembly import (
     Encoder,
     Method,
     SourceEdge,
     SourceObject,
     assemble,
-)
-from osmabench_ros.maps.importers.source_files import (
-    a_file,
-    digest_of,
-    load_object_pickle,
-    object_of,
-    plain,
-    read_json,
-    unknown_data,
 )
 from osmabench_ros.maps.semantic_map import IN_SCENE_GRAPH, SemanticMap
 from osmabench_ros.semantics.scene_graph import NodeKind
@@ -49,6 +41,12 @@ _KNOWN = {
 }  # fmt: skip
 
 
+_NONE, _FAILED = 'none of these', 'FAIL'
+_DIRECTIONS = {'a on b': ('on', False), 'b on a': ('on', True),
+               'a in b': ('in', False), 'b in a': ('in', True)}  # fmt: skip
+_WORDS = {'on top of': 'on', 'inside': 'in', 'inside of': 'in', 'beneath': 'under'}
+
+
 def import_map(path: Path, options: ImportOptions) -> SemanticMap:
     """Read a ConceptGraphs map.
 
@@ -60,65 +58,55 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
     """
     if path.suffix == '.json':
         return _graph_only(path, options)
-    pickle = path if path.is_file() else a_file(path, _PICKLES, 'ConceptGraphs map')
+    pickle = files.a_file(path, _PICKLES, 'ConceptGraphs map')
     if pickle is None:
         graphs = ('scene_graph.json', 'sg_cache/scene_graph.json')
-        graph_file = a_file(path, graphs, 'ConceptGraphs map')
-        if graph_file is None:
-            raise MapError(
-                f'{path} has no ConceptGraphs map; expected pcd_saves/full_pcd_*.pkl.gz (main), '
-                'pcd_*.pkl.gz (ali-dev), or sg_cache/scene_graph.json for the graph alone'
-            )
-        return _graph_only(graph_file, options)
-    data = load_object_pickle(pickle)
+        if (graph := files.a_file(path, graphs, 'ConceptGraphs map')) is not None:
+            return _graph_only(graph, options)
+        raise MapError(
+            f'{path} has no ConceptGraphs map; expected pcd_saves/full_pcd_*.pkl.gz (main), '
+            'pcd_*.pkl.gz (ali-dev), or sg_cache/scene_graph.json for the graph alone'
+        )
+    data = files.load_object_pickle(pickle)
     if any('curr_obj_num' in item for item in data['objects'] if isinstance(item, Mapping)):
         return _ali_dev(data, pickle, options)
-    return _main(data, pickle, path, options)
+    return _main(data, pickle, path if path.is_dir() else pickle.parent.parent, options)
 
 
 def _main(
-    data: Mapping[str, Any], pickle: Path, path: Path, options: ImportOptions
+    data: Mapping[str, Any], pickle: Path, folder: Path, options: ImportOptions
 ) -> SemanticMap:
-    folder = path if path.is_dir() else pickle.parent.parent
-    graph_file = a_file(folder, ('sg_cache/scene_graph.json',), 'scene graph')
-    described = described_nodes(read_json(graph_file), graph_file) if graph_file else {}
-    class_names = data.get('class_names')
-    objects = [
-        _object(item, str(i), f'{pickle}: objects[{i}]', class_names)
-        for i, item in enumerate(data['objects'])
-    ]
-    if described:
-        _describe(objects, described, str(graph_file))
-    background = data.get('bg_objects') or []
-    for i, item in enumerate(background):
-        made = _object(item, f'background {i}', f'{pickle}: bg_objects[{i}]', class_names)
-        made.kind = NodeKind.BACKGROUND
+    objects = _objects(data, 'objects', pickle)
+    graph = files.a_file(folder, ('sg_cache/scene_graph.json',), 'scene graph')
+    relations, edges, notes = None, list[SourceEdge](), _extras(data)
+    if graph is not None:
+        described = _described(graph)
+        _describe(objects, described, graph)
+        relations, edges, skipped = _relations(graph, list(described))
+        notes |= skipped
+    for item in _objects(data, 'bg_objects', pickle):
+        item.source_id, item.kind = f'background {item.source_id}', NodeKind.BACKGROUND
+        objects.append(item)
+    digest = files.digest_of(pickle, graph, relations)
+    return assemble(METHOD, options, objects, edges, source_sha256=digest, extras=notes)
+
+
+def _objects(data: Mapping[str, Any], part: str, pickle: Path) -> list[SourceObject]:
+    """Return the objects of a part of a pickle, by their places."""
+    objects = []
+    for i, item in enumerate(data.get(part) or ()):
+        features = {'clip': 'clip_ft', 'text': 'text_ft'}
+        made = files.object_of(item, str(i), f'{pickle}: {part}[{i}]', features)
+        made.labels = _voted_labels(item, data.get('class_names'))
+        made.kind = NodeKind.BACKGROUND if item.get('is_background') else NodeKind.OBJECT
         objects.append(made)
-    edges: list[SourceEdge] = []
-    notes = _extras(data)
-    relation_file = a_file(folder, ('sg_cache/cfslam_object_relations.json',), 'relations')
-    if relation_file and described:
-        order = list(described)
-        edges, skipped = language_model_edges(read_json(relation_file), order, relation_file)
-        notes['relations_without_an_edge'] = skipped
-    files = [file for file in (pickle, graph_file, relation_file) if file]
-    return assemble(METHOD, options, objects, edges, source_sha256=_digest(files), extras=notes)
-
-
-def _object(
-    item: Any, source_id: str, where: str, class_names: Sequence[str] | None
-) -> SourceObject:
-    made = object_of(item, source_id, where, {'clip': 'clip_ft', 'text': 'text_ft'})
-    made.labels = _voted_labels(item, class_names)
-    if item.get('is_background'):
-        made.kind = NodeKind.BACKGROUND
-    return made
+    return objects
 
 
 def _voted_labels(
     item: Mapping[str, Any], class_names: Sequence[str] | None
 ) -> list[tuple[str, float]]:
-    """Return the classes of the detections with their shares, most frequent first."""
+    """Return the classes of the detections with their fractions, most frequent first."""
     names = item.get('class_name')
     if isinstance(names, str):
         return [(names, float('nan'))]
@@ -132,60 +120,119 @@ def _voted_labels(
     return [(name, count / len(names)) for name, count in ranked]
 
 
+def _described(path: Path) -> dict[str, SourceObject]:
+    """Return tags, captions and boxes by id from scene_graph.json; an id is a place in the map."""
+
+    def read(item: Any) -> SourceObject:
+        tags = [str(item['object_tag']), *map(str, item.get('possible_tags') or ())]
+        center, extent = (
+            [float(value) for value in item[key]] for key in ('bbox_center', 'bbox_extent')
+        )
+        return SourceObject(
+            str(int(item['id'])),
+            labels=[(tag, float('nan')) for tag in dict.fromkeys(tags) if tag],
+            captions=[str(item.get('caption') or '')],
+            center_and_size=(center, extent),
+            attributes={'box_is_approximate': True},
+        )
+
+    listed = files.read_each(files.read_json(path), path, read)
+    nodes = {item.source_id: item for item in listed}
+    if len(nodes) != len(listed):
+        raise MapError(f'{path}: an id occurs more than once')
+    return nodes
+
+
 def _describe(
-    objects: Sequence[SourceObject], described: Mapping[str, Mapping[str, Any]], where: str
+    objects: Sequence[SourceObject], described: Mapping[str, SourceObject], path: Path
 ) -> None:
-    """Give objects the tags and captions of the scene graph; ids are indices into the map."""
-    known = {item.source_id: item for item in objects}
-    for source_id in described:
-        if source_id not in known:
-            raise MapError(
-                f'{where} names object {source_id}, but the map has {len(objects)} objects; '
-                'graph and map belong to different runs'
-            )
-    for item in objects:
+    """Give objects the tags and captions of the scene graph."""
+    known = {item.source_id for item in objects}
+    if strange := [source_id for source_id in described if source_id not in known]:
+        raise MapError(
+            f'{path} names object {strange[0]}, but the map has {len(objects)} objects; '
+            'graph and map belong to different runs'
+        )
+    for item in objects if described else ():
         node = described.get(item.source_id)
         item.attributes[IN_SCENE_GRAPH] = node is not None
         if node is not None:
-            item.labels = [(tag, float('nan')) for tag in node['tags']] or item.labels
-            item.captions = [node['caption']]
+            item.labels, item.captions = node.labels or item.labels, node.captions
+
+
+def _relations(
+    graph: Path, order: Sequence[str]
+) -> tuple[Path | None, list[SourceEdge], dict[str, Any]]:
+    """Return the file of relations with its edges; its ids are places in the scene graph."""
+    path = graph.with_name('cfslam_object_relations.json')
+    if not path.is_file():
+        return None, [], {}
+    skipped: Counter[str] = Counter()
+
+    def read(item: Any) -> SourceEdge | None:
+        places = [item[key]['id'] for key in ('object1', 'object2')]
+        if min(places) < 0:
+            raise ValueError('an id is negative')
+        ends = [order[place] for place in places]
+        text = str(item.get('object_relation', _FAILED))
+        if text in (_NONE, _FAILED):
+            skipped[text] += 1
+            return None
+        kind, turned = _DIRECTIONS.get(text, (text, False))
+        source, target = reversed(ends) if turned else ends
+        return SourceEdge(source, target, kind, str(item.get('reason', '')))
+
+    edges = files.read_each(files.read_json(path), path, read)
+    return path, [edge for edge in edges if edge], {'relations_without_an_edge': dict(skipped)}
+
+
+def _graph_only(path: Path, options: ImportOptions) -> SemanticMap:
+    """Read nodes without points: boxes rounded to 0.1 m that have lost their rotation."""
+    described = _described(path)
+    relations, edges, notes = _relations(path, list(described))
+    objects, digest = list(described.values()), files.digest_of(path, relations)
+    return assemble(METHOD, options, objects, edges, source_sha256=digest, extras=notes)
 
 
 def _ali_dev(data: Mapping[str, Any], pickle: Path, options: ImportOptions) -> SemanticMap:
-    folder = pickle.parent
     suffix = pickle.name.removeprefix('pcd_').removesuffix('.pkl.gz')
-    objects = []
-    for i, item in enumerate(data['objects']):
-        where = f'{pickle}: objects[{i}]'
-        made = _object(item, str(item.get('curr_obj_num', i)), where, data.get('class_names'))
-        made.captions = [str(item.get('consolidated_caption') or '')]
+    edge_file, object_file = (
+        files.a_file(pickle.parent, (f'{part}_json_{suffix}.json', f'{part}_json_*.json'), what)
+        for part, what in (('edge', 'edges'), ('obj', 'objects'))
+    )
+    captions: dict[str, Any] = {}
+    if object_file:
+        listed = files.read_json(object_file)
+        pairs = files.read_each(
+            listed, object_file, lambda item: (str(item['id']), item.get('object_caption'))
+        )
+        captions = dict(pairs)
+    objects = _objects(data, 'objects', pickle)
+    for i, (made, item) in enumerate(zip(objects, data['objects'], strict=True)):
+        made.source_id = str(item.get('curr_obj_num', i))
+        made.captions = [
+            str(item.get('consolidated_caption') or captions.get(made.source_id) or '')
+        ]
         if item.get('id') is not None:
             made.attributes['uuid'] = str(item['id'])
-        objects.append(made)
-    edge_file = a_file(folder, (f'edge_json_{suffix}.json', 'edge_json_*.json'), 'edges')
-    object_file = a_file(folder, (f'obj_json_{suffix}.json', 'obj_json_*.json'), 'objects')
-    if object_file:
-        _take_captions(objects, read_json(object_file))
     if edge_file:
-        edges = frame_edges(read_json(edge_file), edge_file)
+        edges = files.read_each(files.read_json(edge_file), edge_file, _written_edge)
     else:
         edges = _pickled_edges(data, [item.source_id for item in objects], pickle)
-    files = [file for file in (pickle, edge_file, object_file) if file]
-    return assemble(
-        METHOD, options, objects, edges, source_sha256=_digest(files), extras=_extras(data)
+    digest = files.digest_of(pickle, edge_file, object_file)
+    return assemble(METHOD, options, objects, edges, source_sha256=digest, extras=_extras(data))
+
+
+def _written_edge(item: Any) -> SourceEdge:
+    """Return an edge of edge_json_*.json, whose ids are those of obj_json_*.json."""
+    relation, seen = str(item['relationship']), item.get('num_detections')
+    text = str(item.get('edge_description') or relation)
+    return SourceEdge(
+        str(item['object_1_id']),
+        str(item['object_2_id']),
+        _WORDS.get(relation.strip().lower(), relation),
+        text if seen is None else f'{text} (seen {seen} times)',
     )
-
-
-def _take_captions(objects: Sequence[SourceObject], listed: Any) -> None:
-    entries = listed.values() if isinstance(listed, Mapping) else ()
-    captions = {
-        str(entry.get('id')): entry.get('object_caption')
-        for entry in entries
-        if isinstance(entry, Mapping)
-    }
-    for item in objects:
-        if not any(item.captions) and captions.get(item.source_id):
-            item.captions = [str(captions[item.source_id])]
 
 
 def _pickled_edges(
@@ -194,126 +241,18 @@ def _pickled_edges(
     """Return edges of the pickle; their ids are indices into the list of objects."""
     stored = data.get('edges')
     stored = stored.get('edges') if isinstance(stored, Mapping) else stored
-    edges = []
-    for i, edge in enumerate(stored or ()):
-        try:
-            source, target = order[edge['obj1_index']], order[edge['obj2_index']]
-            edges.append(SourceEdge(source, target, str(edge['rel_type'])))
-        except (IndexError, KeyError, TypeError) as error:
-            raise MapError(f'{pickle}: edges[{i}] is malformed: {error!r}') from error
-    return edges
 
-
-def _graph_only(path: Path, options: ImportOptions) -> SemanticMap:
-    """Read nodes without points: boxes rounded to 0.1 m that have lost their rotation."""
-    described = described_nodes(read_json(path), path)
-    objects = [
-        SourceObject(
-            source_id,
-            labels=[(tag, float('nan')) for tag in node['tags']],
-            captions=[node['caption']],
-            center_and_size=(node['center'], node['extent']),
-            attributes={'box_is_approximate': True},
+    def read(edge: Any) -> SourceEdge:
+        return SourceEdge(
+            order[edge['obj1_index']], order[edge['obj2_index']], str(edge['rel_type'])
         )
-        for source_id, node in described.items()
-    ]
-    edges: list[SourceEdge] = []
-    files, notes = [path], {}
-    relations = path.with_name('cfslam_object_relations.json')
-    if relations.is_file():
-        files.append(relations)
-        edges, skipped = language_model_edges(read_json(relations), list(described), relations)
-        notes['relations_without_an_edge'] = skipped
-    return assemble(METHOD, options, objects, edges, source_sha256=_digest(files), extras=notes)
+
+    return files.read_each(stored or [], f'{pickle}: edges', read)
 
 
 def _extras(data: Mapping[str, Any]) -> dict[str, Any]:
-    kept = {key: plain(data[key]) for key in ('cfg', 'class_names') if data.get(key) is not None}
-    unknown = unknown_data({str(i): item for i, item in enumerate(data['objects'])}, _KNOWN)
-    return {**kept, 'objects': unknown} if unknown else kept
-
-
-def _digest(files: Sequence[Path]) -> str:
-    common = files[0].parent
-    while not all(file.is_relative_to(common) for file in files):
-        common = common.parent
-    return digest_of(files, common)
-
-
-_NONE = 'none of these'
-_FAILED = 'FAIL'
-_DIRECTIONS = {'a on b': ('on', False), 'b on a': ('on', True),
-               'a in b': ('in', False), 'b in a': ('in', True)}  # fmt: skip
-_WORDS = {'on top of': 'on', 'inside': 'in', 'inside of': 'in', 'beneath': 'under'}
-
-
-def described_nodes(listed: Any, path: Path) -> dict[str, dict[str, Any]]:
-    """Return tags, caption, centre, extent by id of scene_graph.json; MapError if malformed.
-
-    An `id` is the object's place in the whole map; relations use the place in the file.
-    """
-    if not isinstance(listed, list):
-        raise MapError(f'{path} holds no list of nodes')
-    nodes: dict[str, dict[str, Any]] = {}
-    for i, item in enumerate(listed):
-        try:
-            tags = [str(item['object_tag']), *map(str, item.get('possible_tags') or ())]
-            nodes[str(int(item['id']))] = {
-                'tags': list(dict.fromkeys(tag for tag in tags if tag)),
-                'caption': str(item.get('caption') or ''),
-                'center': [float(value) for value in item['bbox_center']],
-                'extent': [float(value) for value in item['bbox_extent']],
-            }
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise MapError(f'{path}: node {i} is malformed: {error!r}') from error
-    if len(nodes) != len(listed):
-        raise MapError(f'{path}: an id occurs more than once')
-    return nodes
-
-
-def language_model_edges(
-    relations: Any, order: Sequence[str], path: Path
-) -> tuple[list[SourceEdge], dict[str, int]]:
-    """Return edges of cfslam_object_relations.json, whose ids are places in `order`."""
-    edges: list[SourceEdge] = []
-    skipped: dict[str, int] = {}
-    for i, item in enumerate(relations if isinstance(relations, list) else ()):
-        try:
-            ends = [order[_index(item[key]['id'])] for key in ('object1', 'object2')]
-            text = str(item.get('object_relation', _FAILED))
-        except (IndexError, KeyError, TypeError, AttributeError) as error:
-            raise MapError(f'{path}: relation {i} is malformed: {error!r}') from error
-        if text in (_NONE, _FAILED):
-            skipped[text] = skipped.get(text, 0) + 1
-            continue
-        kind, turned = _DIRECTIONS.get(text, (text, False))
-        source, target = reversed(ends) if turned else ends
-        edges.append(SourceEdge(source, target, kind, str(item.get('reason', ''))))
-    return edges, skipped
-
-
-def _index(value: Any) -> int:
-    if not isinstance(value, int) or value < 0:
-        raise TypeError(f'{value!r} is no id')
-    return value
-
-
-def frame_edges(listed: Any, path: Path) -> list[SourceEdge]:
-    """Return edges of ali-dev's edge_json_*.json, whose ids are those of obj_json_*.json."""
-    edges = []
-    for key, item in listed.items() if isinstance(listed, Mapping) else ():
-        try:
-            relation = str(item['relationship'])
-            seen = item.get('num_detections')
-            text = str(item.get('edge_description') or relation)
-            edges.append(
-                SourceEdge(
-                    str(item['object_1_id']),
-                    str(item['object_2_id']),
-                    _WORDS.get(relation.strip().lower(), relation),
-                    text if seen is None else f'{text} (seen {seen} times)',
-                )
-            )
-        except (KeyError, TypeError, AttributeError) as error:
-            raise MapError(f'{path}: {key} is malformed: {error!r}') from error
-    return edges
+    kept = {
+        key: files.plain(data[key]) for key in ('cfg', 'class_names') if data.get(key) is not None
+    }
+    objects = {str(i): item for i, item in enumerate(data['objects'])}
+    return kept | files.unknown_data(objects, _KNOWN)

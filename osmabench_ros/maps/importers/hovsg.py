@@ -1,4 +1,4 @@
-"""HOV-SG: floors, rooms and objects with a CLIP embedding each, y up."""
+"""HOV-SG: floors, rooms and objects with CLIP embeddings, y up."""
 
 from __future__ import annotations
 
@@ -11,19 +11,13 @@ from numpy.typing import NDArray
 
 from osmabench_ros.errors import MapError
 from osmabench_ros.maps.importer import ImportOptions, World
+from osmabench_ros.maps.importers import source_files as files
 from osmabench_ros.maps.importers.assembly import (
     Encoder,
     Method,
     SourceEdge,
     SourceObject,
     assemble,
-)
-from osmabench_ros.maps.importers.source_files import (
-    digest_of,
-    numbers_of,
-    read_json,
-    read_points,
-    unknown_data,
 )
 from osmabench_ros.maps.pickles import load_torch
 from osmabench_ros.maps.semantic_map import SemanticMap
@@ -39,6 +33,7 @@ METHOD = Method(
     },
 )
 
+_LAYERS = {'floors': NodeKind.FLOOR, 'rooms': NodeKind.ROOM, 'objects': NodeKind.OBJECT}
 _KNOWN = {
     'floor_id', 'room_id', 'object_id', 'name', 'vertices', 'embedding', 'rooms', 'objects',
     'room_height', 'room_zero_level', 'floor_height', 'floor_zero_level',
@@ -66,77 +61,59 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
 
 def _graph(folder: Path, options: ImportOptions) -> SemanticMap:
     used: list[Path] = []
-    objects: list[SourceObject] = []
+    objects: dict[str, SourceObject] = {}
     contents: dict[str, Any] = {}
-    for layer, kind, parent in (
-        ('floors', NodeKind.FLOOR, None),
-        ('rooms', NodeKind.ROOM, 'floor_id'),
-        ('objects', NodeKind.OBJECT, 'room_id'),
-    ):
+    for layer, kind in _LAYERS.items():
         for file in sorted((folder / layer).glob('*.json')):
-            used.append(file)
-            data = read_json(file)
-            cloud = file.with_suffix('.ply')
+            data, cloud = files.read_json(file), file.with_suffix('.ply')
+            if not isinstance(data, Mapping):
+                raise MapError(f'{file} holds no object')
+            made = _node(data, file, kind)
             if cloud.is_file():
-                used.append(cloud)
-            objects.append(_node(data, file, kind, parent, cloud if cloud.is_file() else None))
-            contents[objects[-1].source_id] = data
-    known = {item.source_id for item in objects}
-    for item in objects:
-        if item.parent is not None and item.parent not in known:
-            item.parent = None
+                points, colors = files.read_points(cloud)
+                if kind is NodeKind.OBJECT:  # rooms and floors get bounds only
+                    made.points, made.colors, made.center_and_size = points, colors, None
+                elif len(points):
+                    made.center_and_size = _bounds(points)
+            used += [file, cloud] if cloud.is_file() else [file]
+            objects[made.source_id], contents[made.source_id] = made, data
+    if all(item.kind is not NodeKind.OBJECT for item in objects.values()):
+        raise MapError(f'{folder} has no objects/<id>.json')
+    for item in objects.values():
+        item.parent = item.parent if item.parent in objects else None
     edges = [
         SourceEdge(item.source_id, item.parent, RelationType.PART_OF.value)
-        for item in objects
+        for item in objects.values()
         if item.parent is not None
     ]
-    if not any(item.kind is NodeKind.OBJECT for item in objects):
-        raise MapError(f'{folder} has no objects/<id>.json')
     return assemble(
         METHOD,
         options,
-        objects,
+        list(objects.values()),
         edges,
-        source_sha256=digest_of(used, folder),
-        extras={'nodes': unknown_data(contents, _KNOWN)},
+        source_sha256=files.digest_of(*used),
+        extras=files.unknown_data(contents, _KNOWN, 'nodes'),
     )
 
 
-def _node(
-    data: Any, file: Path, kind: NodeKind, parent: str | None, cloud: Path | None
-) -> SourceObject:
-    if not isinstance(data, Mapping):
-        raise MapError(f'{file} holds no object')
+def _node(data: Mapping[str, Any], file: Path, kind: NodeKind) -> SourceObject:
     made = SourceObject(f'{kind.value} {file.stem}', kind=kind)
-    if data.get('name'):
-        made.labels = [(str(data['name']), float('nan'))]
-    if parent and data.get(parent) is not None:
-        above = NodeKind.FLOOR if kind is NodeKind.ROOM else NodeKind.ROOM
-        made.parent = f'{above.value} {data[parent]}'
+    made.labels = [(str(data.get('name') or ''), float('nan'))]
+    above = {NodeKind.ROOM: NodeKind.FLOOR, NodeKind.OBJECT: NodeKind.ROOM}.get(kind)
+    if above is not None:
+        made.parent = f'{above.value} {data.get(f"{above.value}_id")}'
+    heights = ('room_height', 'room_zero_level', 'floor_height', 'floor_zero_level')
     made.attributes = {
-        f'{key}_m': float(data[key])
-        for key in ('room_height', 'room_zero_level', 'floor_height', 'floor_zero_level')
-        if isinstance(data.get(key), int | float)
+        f'{key}_m': float(data[key]) for key in heights if isinstance(data.get(key), int | float)
     }
     corners = _corners(data.get('vertices'))
-    made.corners = corners if corners is not None and len(corners) == 8 else None
-    if cloud is not None:
-        _take_cloud(made, cloud)
-    if made.points is None and made.center_and_size is None and corners is not None:
+    if corners is not None:
+        made.corners = corners if len(corners) == 8 else None
         made.center_and_size = _bounds(corners)
-    embedding = data.get('embedding')
-    if isinstance(embedding, list) and embedding:
-        made.features['clip'] = _feature(embedding, file)
+    feature = files.vector(data, 'embedding', str(file)) if data.get('embedding') else None
+    if feature is not None:
+        made.features['clip'] = feature
     return made
-
-
-def _take_cloud(made: SourceObject, cloud: Path) -> None:
-    """Give objects their points; rooms and floors get bounds only."""
-    points, colors = read_points(cloud)
-    if made.kind is NodeKind.OBJECT:
-        made.points, made.colors = points, colors
-    elif len(points):
-        made.center_and_size = _bounds(points)
 
 
 def _bounds(points: NDArray[np.float64]) -> tuple[Sequence[float], Sequence[float]]:
@@ -153,37 +130,20 @@ def _corners(values: Any) -> NDArray[np.float64] | None:
     return corners if usable and np.isfinite(corners).all() else None
 
 
-def _feature(values: list[Any], file: Path) -> NDArray[np.float32]:
-    try:
-        return np.asarray(values, np.float32).ravel()
-    except (TypeError, ValueError) as error:
-        raise MapError(f'{file}: "embedding" holds no numbers') from error
-
-
 def _flat(path: Path, options: ImportOptions) -> SemanticMap:
-    clouds = [path / 'objects' / f'pcd_{i}.ply' for i in range(len(_listed(path)))]
-    for cloud in clouds:
-        if not cloud.is_file():
-            raise MapError(f'{cloud} does not exist; the segments must be numbered without gaps')
-    features = numbers_of(load_torch(path / 'mask_feats.pt'), f'{path}/mask_feats.pt')
-    if features.ndim != 2 or len(features) != len(clouds):
+    count = len(list((path / 'objects').glob('pcd_*.ply')))
+    clouds = [path / 'objects' / f'pcd_{i}.ply' for i in range(count)]
+    feature_file = path / 'mask_feats.pt'
+    features = files.numbers_of(load_torch(feature_file), str(feature_file))
+    if features.ndim != 2 or len(features) != count:
         raise MapError(
-            f'{path}/mask_feats.pt holds features {features.shape}, '
-            f'{path}/objects has {len(clouds)} segments'
+            f'{feature_file} holds features {features.shape}, {path}/objects has {count} segments'
         )
     objects = []
     for i, cloud in enumerate(clouds):
-        points, colors = read_points(cloud)
+        points, colors = files.read_points(cloud)  # they must be numbered without gaps
         made = SourceObject(str(i), points=points, colors=colors)
         if np.any(features[i]):
             made.features['clip'] = features[i]
         objects.append(made)
-    digest = digest_of([*clouds, path / 'mask_feats.pt'], path)
-    return assemble(METHOD, options, objects, source_sha256=digest)
-
-
-def _listed(path: Path) -> list[Path]:
-    found = sorted((path / 'objects').glob('pcd_*.ply'))
-    if not found:
-        raise MapError(f'{path}/objects has no pcd_<i>.ply')
-    return found
+    return assemble(METHOD, options, objects, source_sha256=files.digest_of(*clouds, feature_file))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import importlib.util
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,8 @@ from osmabench_ros.errors import LimitError, MapError, MissingDependencyError, e
 from osmabench_ros.maps.importer import ImportOptions, World
 from osmabench_ros.maps.importers.assembly import (
     Encoder,
+    MapBuilder,
     Method,
-    Placement,
     SourceEdge,
     SourceObject,
     assemble,
@@ -30,88 +30,6 @@ from osmabench_ros.maps.importers.source_files import colors_of, digest_of, the_
 from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
 from osmabench_ros.semantics.labels import UNLABELLED
 from osmabench_ros.semantics.scene_graph import NodeKind, RelationType
-
-
-def plain_mesh(
-    graph: Any, nodes: Sequence[Any], names: Mapping[int, str]
-) -> dict[str, Any] | None:
-    """Return the mesh of a graph as arrays, with the vertices that belong to each node."""
-    mesh = graph.mesh if graph.has_mesh() else None
-    if mesh is None or not mesh.num_vertices():
-        return None
-    return {
-        'vertices': np.array(mesh.get_vertices(), np.float64),
-        'labels': np.array(mesh.get_labels(), np.int64),
-        'names': list(names.items()),
-        'connections': [
-            np.array(getattr(node.attributes, 'mesh_connections', ()), np.int64) for node in nodes
-        ],
-    }
-
-
-def with_mesh(
-    semantic_map: SemanticMap,
-    mesh: Mapping[str, Any] | None,
-    method: Method,
-    options: ImportOptions,
-) -> SemanticMap:
-    """Return the map with the vertices of `mesh`, as `plain_mesh` gives it, after its points."""
-    if mesh is None:
-        return semantic_map
-    vertices = mesh['vertices']
-    points = Placement(method, options).points(vertices[:3].T).astype(np.float32)
-    connections = mesh['connections']
-    masks = [indices[(indices >= 0) & (indices < len(points))] for indices in connections]
-    own = {i + 1: mask for i, mask in enumerate(masks) if len(connections[i])}
-    background = DenseMap(
-        points,
-        colors_of(vertices[3:6].T, unit_range=True) if len(vertices) >= 6 else None,
-        _labels(mesh, len(points), options),
-        smallest_masks(masks, len(points)),
-    )
-    return dataclasses.replace(semantic_map, dense=_joined(semantic_map.dense, background, own))
-
-
-def _labels(
-    mesh: Mapping[str, Any], count: int, options: ImportOptions
-) -> NDArray[np.int32] | None:
-    if options.label_set is None:
-        return None
-    labels = mesh['labels']
-    made = np.full(count, UNLABELLED, np.int32)
-    if len(labels) == count:
-        for label, name in mesh['names']:
-            made[labels == label] = options.label_set.id_of(name)
-    return made
-
-
-def _joined(
-    objects: DenseMap | None, mesh: DenseMap, own: Mapping[int, NDArray[np.int64]]
-) -> DenseMap:
-    """Put the points of objects before those of the mesh; list the points of every node."""
-    start = 0 if objects is None else len(objects.points)
-    rows = {node: indices + start for node, indices in own.items()}
-    if objects is not None and objects.instances is not None:
-        for node in np.unique(objects.instances).tolist():
-            mine = np.flatnonzero(objects.instances == node)
-            rows[node] = np.concatenate([mine, rows.get(node, np.zeros(0, np.int64))])
-    nodes = sorted(rows)
-
-    def both(part: str) -> Any:
-        one = None if objects is None else getattr(objects, part)
-        other = getattr(mesh, part)
-        if objects is None:
-            return other
-        return None if one is None or other is None else np.concatenate([one, other])
-
-    return DenseMap(
-        both('points'),
-        both('colors'),
-        both('labels'),
-        both('instances'),
-        membership=membership_of([rows[node] for node in nodes], nodes) if nodes else None,
-    )
-
 
 METHOD = Method('hydra', World.Z_UP, {'clip': Encoder('ViT-L-14', 'openai')})
 KHRONOS = dataclasses.replace(METHOD, name='khronos')
@@ -126,6 +44,11 @@ _LAYERS = {
 _FILES = ('dsg_with_mesh.json', 'backend/dsg_with_mesh.json', '*.sparkdsg', 'dsg.json', '*.json')
 _LIBRARIES = ('spark_dsg',)
 _PAYLOADS = ('.bin', '.dsg')
+_CORNERS = np.array(
+    [[-1, -1, -1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1],
+     [1, 1, 1], [-1, 1, 1], [1, -1, 1], [1, 1, -1]]
+)  # fmt: skip
+"""Signs of the corners of a box in the order of Open3D's get_box_points."""
 
 
 def import_map(path: Path, options: ImportOptions, method: Method = METHOD) -> SemanticMap:
@@ -136,16 +59,16 @@ def import_map(path: Path, options: ImportOptions, method: Method = METHOD) -> S
     their parents, "part of" edges to rooms and buildings, "connected to" edges within a layer, and
     the mesh's vertices as points. Agents are left out.
     """
-    file = the_file(path, _FILES, 'scene graph of Hydra') if path.is_dir() else path
+    file = the_file(path, _FILES, 'scene graph of Hydra')
     if file.suffix in _PAYLOADS:
         return import_payload(read_bytes(file, MapError), options, method)
     _require_spark_dsg()
     graph = read_in_fence(read_graph, file, libraries=_LIBRARIES)
-    return _semantic_map(graph, options, digest_of((file,), file.parent), method)
+    return _semantic_map(graph, options, digest_of(file), method)
 
 
 def import_khronos(path: Path, options: ImportOptions) -> SemanticMap:
-    """Read a scene graph of Khronos, whose objects carry meshes of their own; see `import_map`."""
+    """Read a scene graph of Khronos, in which objects have own meshes; see `import_map`."""
     return import_map(path, options, KHRONOS)
 
 
@@ -175,17 +98,69 @@ def _semantic_map(
     graph: dict[str, Any], options: ImportOptions, digest: str, method: Method
 ) -> SemanticMap:
     objects = [
-        SourceObject(**{**item, 'kind': NodeKind(item['kind']),
-                        'labels': [tuple(label) for label in item['labels']]})
-        for item in graph['objects']
-    ]  # fmt: skip
+        SourceObject(**{**item, 'kind': NodeKind(item['kind'])}) for item in graph['objects']
+    ]
     edges = [*_containment(objects), *(SourceEdge(*ends) for ends in graph['connections'])]
     made = assemble(method, options, objects, edges, source_sha256=digest, extras=graph['extras'])
-    return with_mesh(made, graph['mesh'], method, options)
+    if graph['mesh'] is None:
+        return made
+    return dataclasses.replace(made, dense=_with_mesh(made.dense, graph['mesh'], method, options))
+
+
+def _with_mesh(
+    objects: DenseMap | None, mesh: Mapping[str, Any], method: Method, options: ImportOptions
+) -> DenseMap:
+    """Return the points of objects and, after them, the vertices of the mesh of the scene."""
+    vertices, known = mesh['vertices'], options.label_set
+    points = MapBuilder(method, options).into_map.transform(vertices[:3].T).astype(np.float32)
+    labels = None if known is None else np.full(len(points), UNLABELLED, np.int32)
+    if labels is not None and known is not None and len(mesh['labels']) == len(points):
+        for label, name in mesh['names']:
+            labels[mesh['labels'] == label] = known.id_of(name)
+    masks = [indices[(indices >= 0) & (indices < len(points))] for indices in mesh['connections']]
+    colors = colors_of(vertices[3:6].T, unit_range=True) if len(vertices) >= 6 else None
+    none = DenseMap(
+        points[:0],
+        None if colors is None else colors[:0],
+        None if labels is None else labels[:0],
+        np.zeros(0, np.int32),
+    )
+    own = objects or none
+
+    def joined(one: NDArray[Any] | None, other: NDArray[Any] | None) -> Any:
+        return None if one is None or other is None else np.concatenate([one, other])
+
+    # The points of every node: its own, and those of the mesh.
+    rows = {i + 1: mask + len(own.points) for i, mask in enumerate(masks)}
+    rows = {node: rows[node] for node in rows if len(mesh['connections'][node - 1])}
+    assert own.instances is not None
+    for node in np.unique(own.instances).tolist():
+        mine = np.flatnonzero(own.instances == node)
+        rows[node] = np.concatenate([mine, rows.get(node, np.zeros(0, np.int64))])
+    nodes = sorted(rows)
+    return DenseMap(
+        joined(own.points, points),
+        joined(own.colors, colors),
+        joined(own.labels, labels),
+        joined(own.instances, smallest_masks(masks, len(points))),
+        membership=membership_of([rows[node] for node in nodes], nodes) if nodes else None,
+    )
+
+
+def _containment(objects: list[SourceObject]) -> Iterator[SourceEdge]:
+    """Yield "part of" edges to the next room, floor or building above each node."""
+    by_id = {item.source_id: item for item in objects}
+    for item in objects:
+        above, seen = item.parent, {item.source_id}
+        while above is not None and above not in seen and by_id[above].kind is NodeKind.PLACE:
+            seen.add(above)
+            above = by_id[above].parent
+        if above is not None and above not in seen and item.kind is not NodeKind.PLACE:
+            yield SourceEdge(item.source_id, above, RelationType.PART_OF.value)
 
 
 def read_graph(path: Path) -> dict[str, Any]:
-    """Read objects, edges and mesh of a file, in the fence; MapError if it is none."""
+    """Read objects, edges and mesh of a file, in the fence; MapError if it is not readable."""
     return _loaded(path, lambda kind: kind.load(str(path)))
 
 
@@ -202,28 +177,40 @@ def _loaded(path: Path, load: Callable[[Any], Any]) -> dict[str, Any]:
 
 
 def _plain(graph: Any) -> dict[str, Any]:
-    nodes = [(layer, node) for layer in sorted(_LAYERS) for node in _nodes(graph, layer)]
+    layers = {i: graph.get_layer(i) for i in sorted(_LAYERS) if graph.has_layer(i)}
+    spaces = {i: graph.get_labelspace(i, 0) for i in _LAYERS}
+    names = {i: dict(space.labels_to_names) if space else {} for i, space in spaces.items()}
+    nodes = [
+        (i, node)
+        for i, layer in layers.items()
+        for node in sorted(layer.nodes, key=lambda node: node.id.value)
+    ]
     known = {node.id.value for _, node in nodes}
-    names = {layer: _names(graph, layer) for layer in _LAYERS}
+    ends = [
+        pair
+        for layer in layers.values()
+        for pair in sorted((edge.source, edge.target) for edge in layer.edges)
+        if known.issuperset(pair)
+    ]
+    mesh = graph.mesh if graph.has_mesh() else None
     return {
         'objects': [
-            {**vars(_object(node, layer, names[layer], known)), 'kind': _LAYERS[layer].value}
-            for layer, node in nodes
+            {**vars(_object(node, names[i], known)), 'kind': _LAYERS[i].value} for i, node in nodes
         ],
-        'connections': list(_connections(graph, known)),
+        'connections': [(_symbol(one), _symbol(other), 'connected to') for one, other in ends],
         'extras': {'source_nodes': int(graph.num_nodes()), 'source_edges': int(graph.num_edges())},
-        'mesh': plain_mesh(graph, [node for _, node in nodes], names[2]),
+        'mesh': {
+            'vertices': np.array(mesh.get_vertices(), np.float64),
+            'labels': np.array(mesh.get_labels(), np.int64),
+            'names': list(names[2].items()),
+            'connections': [
+                np.array(getattr(node.attributes, 'mesh_connections', ()), np.int64)
+                for _, node in nodes
+            ],
+        }
+        if mesh is not None and mesh.num_vertices()
+        else None,
     }
-
-
-def _nodes(graph: Any, layer: int) -> Iterator[Any]:
-    if graph.has_layer(layer):
-        yield from sorted(graph.get_layer(layer).nodes, key=lambda node: node.id.value)
-
-
-def _names(graph: Any, layer: int) -> dict[int, str]:
-    labels = graph.get_labelspace(layer, 0)
-    return dict(labels.labels_to_names) if labels else {}
 
 
 def _symbol(value: int) -> str:
@@ -232,21 +219,23 @@ def _symbol(value: int) -> str:
     return str(spark_dsg.NodeSymbol(value).str())
 
 
-def _object(node: Any, layer: int, names: dict[int, str], known: set[int]) -> SourceObject:
-    attributes = node.attributes
-    made = SourceObject(_symbol(node.id.value), kind=_LAYERS[layer])
-    label = names.get(getattr(attributes, 'semantic_label', -1))
+def _object(node: Any, names: dict[int, str], known: set[int]) -> SourceObject:
+    attributes, parent = node.attributes, node.get_parent()
+    made = SourceObject(_symbol(node.id.value))
     given = str(getattr(attributes, 'name', '') or '')
-    if label:
-        made.labels = [(label, float('nan'))]
-        if given and given != label:
-            made.attributes['name'] = given
-    elif given:
-        made.labels = [(given, float('nan'))]
-    parent = node.get_parent()
+    label = names.get(getattr(attributes, 'semantic_label', -1)) or given
+    made.labels = [(label, float('nan'))]
+    if given and given != label:
+        made.attributes['name'] = given
     if parent is not None and parent in known:
         made.parent = _symbol(parent)
-    _take_box(made, attributes)
+    box = getattr(attributes, 'bounding_box', None)
+    if box is not None and box.is_valid():
+        local = _CORNERS * np.asarray(box.dimensions, np.float64) / 2
+        rotation = np.asarray(box.world_R_center, np.float64)
+        made.corners = local @ rotation.T + np.asarray(box.world_P_center, np.float64)
+    else:
+        made.center_and_size = (np.asarray(attributes.position).tolist(), (0.0, 0.0, 0.0))
     _take_mesh(made, attributes)
     # A copy: spark-dsg hands out what goes with the graph.
     feature = np.array(getattr(attributes, 'semantic_feature', ()), np.float32).ravel()
@@ -255,28 +244,8 @@ def _object(node: Any, layer: int, names: dict[int, str], known: set[int]) -> So
     return made
 
 
-def _take_box(made: SourceObject, attributes: Any) -> None:
-    """Take the bounding box; a node without one has a position only."""
-    box = getattr(attributes, 'bounding_box', None)
-    if box is not None and box.is_valid():
-        made.corners = _box_corners(box)
-    else:
-        made.center_and_size = (np.asarray(attributes.position).tolist(), (0.0, 0.0, 0.0))
-
-
-def _box_corners(box: Any) -> NDArray[np.float64]:
-    """Return corners in the order of Open3D's get_box_points."""
-    signs = np.array(
-        [[-1, -1, -1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1],
-         [1, 1, 1], [-1, 1, 1], [1, -1, 1], [1, 1, -1]]
-    )  # fmt: skip
-    local = signs * np.asarray(box.dimensions, np.float64) / 2
-    rotation = np.asarray(box.world_R_center, np.float64)
-    return np.asarray(local @ rotation.T + np.asarray(box.world_P_center, np.float64))
-
-
 def _take_mesh(made: SourceObject, attributes: Any) -> None:
-    """Take the mesh of a Khronos object; its vertices are relative to the centre of its box."""
+    """Take the mesh of a Khronos object, with vertices relative to the centre of its box."""
     mesh = getattr(attributes, 'mesh', None)
     mesh = mesh() if callable(mesh) else mesh
     if mesh is None or not mesh.num_vertices():
@@ -285,26 +254,4 @@ def _take_mesh(made: SourceObject, attributes: Any) -> None:
     made.points = vertices[:3].T + np.asarray(attributes.bounding_box.world_P_center, np.float64)
     made.colors = colors_of(vertices[3:6].T, unit_range=True) if len(vertices) >= 6 else None
     seen = getattr(attributes, 'first_observed_ns', None)
-    made.observations = len(seen) if seen is not None else 0
-
-
-def _containment(objects: list[SourceObject]) -> Iterator[SourceEdge]:
-    """Yield "part of" edges to the next room, floor or building above each node."""
-    by_id = {item.source_id: item for item in objects}
-    for item in objects:
-        above, seen = item.parent, {item.source_id}
-        while above is not None and above not in seen and by_id[above].kind is NodeKind.PLACE:
-            seen.add(above)
-            above = by_id[above].parent
-        if above is not None and above not in seen and item.kind is not NodeKind.PLACE:
-            yield SourceEdge(item.source_id, above, RelationType.PART_OF.value)
-
-
-def _connections(graph: Any, known: set[int]) -> Iterator[tuple[str, str, str]]:
-    for layer in sorted(_LAYERS):
-        if not graph.has_layer(layer):
-            continue
-        ends = sorted((edge.source, edge.target) for edge in graph.get_layer(layer).edges)
-        for source, target in ends:
-            if source in known and target in known:
-                yield _symbol(source), _symbol(target), 'connected to'
+    made.observations = 0 if seen is None else len(seen)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from osmabench_ros.base.arrays import read_npz
 from osmabench_ros.errors import MapError
@@ -26,38 +24,27 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
     The semantics sit at sampled points of the voxel blocks (`emb_coords`), not in the voxels
     themselves; these points become the map. Key 0 means that a place is empty.
     """
-    file = the_file(path, ('*.npz',), 'OpenFusion map') if path.is_dir() else path
-    arrays = _arrays(file)
-    keys = arrays['emb_keys'].ravel().astype(np.int64)
-    table = arrays['emb_dict']
-    coordinates = arrays['emb_coords'].reshape(-1, 3)
-    confidences = arrays['emb_confs'].ravel()
-    if table.ndim != 2 or not len(keys) == len(coordinates) == len(confidences):
+    file = the_file(path, ('*.npz',), 'OpenFusion map')
+    arrays = read_npz(file, MapError, (*_KEYS, 'extrinsic'))
+    if missing := [name for name in _KEYS if name not in arrays]:
+        raise MapError(f"{file} lacks {', '.join(missing)}; is it a map of OpenFusion's VLFusion?")
+    keys, scores = arrays['emb_keys'].ravel().astype(np.int64), arrays['emb_confs'].ravel()
+    points, table = arrays['emb_coords'].reshape(-1, 3), arrays['emb_dict']
+    if not len(keys) == len(points) == len(scores):
         raise MapError(
-            f'{file}: {len(keys)} keys, {len(coordinates)} coordinates, '
-            f'{len(confidences)} confidences, table {table.shape}'
+            f'{file}: {len(keys)} keys, {len(points)} coordinates, {len(scores)} confidences'
         )
-    used = keys != 0
     if (keys < 0).any() or (keys >= len(table)).any():
         raise MapError(f'{file}: "emb_keys" refer beyond the {len(table)} rows of "emb_dict"')
-    frames = arrays.get('extrinsic')
-    notes = {'camera_poses': 0 if frames is None else len(frames)}
+    used = keys != 0
     return point_feature_map(
         METHOD,
         options,
-        coordinates[used],
+        points[used],
         None,
         table,
         keys[used],
-        scores=confidences[used],
-        source_sha256=digest_of((file,), file.parent),
-        extras=notes,
+        scores=scores[used],
+        source_sha256=digest_of(file),
+        extras={'camera_poses': len(arrays.get('extrinsic', ()))},
     )
-
-
-def _arrays(file: Path) -> dict[str, NDArray[Any]]:
-    arrays = read_npz(file, MapError, (*_KEYS, 'extrinsic'))
-    missing = [name for name in _KEYS if name not in arrays]
-    if missing:
-        raise MapError(f"{file} lacks {', '.join(missing)}; is it a map of OpenFusion's VLFusion?")
-    return arrays

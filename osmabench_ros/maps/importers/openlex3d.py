@@ -1,4 +1,4 @@
-"""OpenLex3D's interchange form: points, an index into embeddings, one embedding an object."""
+"""OpenLex3D's interchange form: points, an index into embeddings, one embedding per object."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
 
     `path` is a folder with `point_cloud.pcd` or `.ply`, `index.npy` (N,) and `embeddings.npy` (M,
     D). The default world is z up, as Replica and ScanNet++ are; HM3D is in Habitat's. There is one
-    node an embedding; for a dense prediction (index 0, 1, 2, ...) none. An index below 0 means
+    node per embedding; for a dense prediction (index 0, 1, 2, ...) none. An index below 0 means
     that a point has no embedding.
     """
     cloud = the_file(path, ('point_cloud.pcd', 'point_cloud.ply', 'input.ply', '*.pcd', '*.ply'),
@@ -33,19 +33,18 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
     index, embeddings = read_npy(index_file, MapError), read_npy(embedding_file, MapError)
     if index.shape != (len(points),) or index.dtype.kind not in 'iuf':
         raise MapError(f'{index_file} is {index.dtype} {index.shape} for {len(points)} points')
-    index = index.astype(np.int64)
     if embeddings.ndim != 2 or embeddings.dtype.kind != 'f':
         raise MapError(f'{embedding_file} is {embeddings.dtype} of shape {embeddings.shape}')
-    if index.max(initial=-1) >= len(embeddings):
+    rows = np.maximum(index.astype(np.int64), -1)
+    count = len(embeddings)
+    if rows.max(initial=-1) >= count:
         raise MapError(
-            f'{index_file} refers to row {index.max()}, '
-            f'{embedding_file} has {len(embeddings)} rows'
+            f'{index_file} refers to row {rows.max()}, {embedding_file} has {count} rows'
         )
-    rows = np.where(index < 0, -1, index)
-    digest = digest_of((cloud, index_file, embedding_file), path)
-    if len(embeddings) == len(points) and np.array_equal(rows, np.arange(len(points))):
+    digest = digest_of(cloud, index_file, embedding_file)
+    if count == len(points) and np.array_equal(rows, np.arange(count)):
         return point_feature_map(
             METHOD, options, points, colors, embeddings, rows, source_sha256=digest
         )
-    masks = masks_of_values(rows, range(len(embeddings)))
+    masks = masks_of_values(rows, range(count))
     return mask_map(METHOD, options, points, colors, masks, embeddings, source_sha256=digest)

@@ -1,4 +1,4 @@
-"""OpenMask3D: overlapping masks over the points of a scene, a CLIP feature each."""
+"""OpenMask3D: overlapping masks over the points of a scene, each with a CLIP feature."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ METHOD = Method(
 
 
 def import_map(path: Path, options: ImportOptions) -> SemanticMap:
-    """Read OpenMask3D masks and features, one node a mask; overlaps are kept as membership.
+    """Read OpenMask3D masks and features, a node for each; overlaps are kept as membership.
 
     `path` is a folder with `*_masks.pt` (a NumPy array (N, M) that torch saved), the scene's point
     cloud `*.ply` (N points), and `*_openmask3d_features.npy` (M, D) if they were computed. The
@@ -48,7 +48,5 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
     check_node_count(masks.shape[1], mask_file)
     indices = [np.flatnonzero(masks[:, i] > 0.5) for i in range(masks.shape[1])]
     vectors = None if feature_file is None else read_npy(feature_file, MapError)
-    files = [file for file in (mask_file, cloud, feature_file) if file]
-    return mask_map(
-        METHOD, options, points, colors, indices, vectors, source_sha256=digest_of(files, path)
-    )
+    digest = digest_of(mask_file, cloud, feature_file)
+    return mask_map(METHOD, options, points, colors, indices, vectors, source_sha256=digest)

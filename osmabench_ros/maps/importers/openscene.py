@@ -43,29 +43,21 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
     if predictions is not None:
         cloud = the_file(path, ('gt.ply', '*.ply'), 'point cloud of the predictions')
         features = read_npy(predictions, MapError)
-        mask = np.ones(len(features), bool)
-        points, colors = read_points(cloud)
     else:
         predictions = the_file(path, ('*_0.pt', '*.pt'), 'OpenScene features')
         cloud = the_file(path, ('*.pth', '*.ply'), 'point cloud of the features')
-        features, mask = _fused(predictions)
-        points, colors = read_points(cloud) if cloud.suffix == '.ply' else _scene(cloud)
-    if features.ndim != 2 or len(mask) != len(points):
+        features = _fused(predictions)
+    points, colors = read_points(cloud) if cloud.suffix == '.ply' else _scene(cloud)
+    if len(features) != len(points):
         raise MapError(
-            f'{predictions} has features {features.shape} for {len(mask)} points, '
-            f'{cloud} has {len(points)} points'
+            f'{predictions} has features {features.shape}, {cloud} has {len(points)} points'
         )
-    used = (features != 0).any(axis=1)
-    seen = np.flatnonzero(mask)[used]
-    rows = np.full(len(points), -1, np.int32)
-    rows[seen] = np.arange(len(seen), dtype=np.int32)
-    return point_feature_map(
-        METHOD, options, points, colors, features[used], rows,
-        source_sha256=digest_of((predictions, cloud), path),
-    )  # fmt: skip
+    digest = digest_of(predictions, cloud)
+    return point_feature_map(METHOD, options, points, colors, features, source_sha256=digest)
 
 
-def _fused(path: Path) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+def _fused(path: Path) -> NDArray[Any]:
+    """Return a feature for each point, zeros outside of the mask."""
     data = load_torch(path)
     try:
         features = numbers_of(data['feat'], f'{path}: "feat"')
@@ -77,7 +69,9 @@ def _fused(path: Path) -> tuple[NDArray[Any], NDArray[np.bool_]]:
             f'{path}: "mask_full" {mask.shape} marks {mask.sum()} points, '
             f'"feat" is {features.shape}'
         )
-    return features, mask
+    whole = np.zeros((len(mask), features.shape[1]), features.dtype)
+    whole[mask] = features
+    return whole
 
 
 def _scene(path: Path) -> tuple[NDArray[np.float64], NDArray[np.uint8]]:

@@ -1,4 +1,4 @@
-"""OVO: an online map of points with the ids of 3D instances, a CLIP feature each."""
+"""OVO: an online map of points with the ids of 3D instances, each with a CLIP feature."""
 
 from __future__ import annotations
 
@@ -14,7 +14,13 @@ from osmabench_ros.errors import MapError
 from osmabench_ros.maps.importer import ImportOptions, World
 from osmabench_ros.maps.importers.assembly import Encoder, Method
 from osmabench_ros.maps.importers.point_maps import mask_map, masks_of_values
-from osmabench_ros.maps.importers.source_files import colors_of, digest_of, plain, the_file
+from osmabench_ros.maps.importers.source_files import (
+    colors_of,
+    digest_of,
+    numbers_of,
+    plain,
+    the_file,
+)
 from osmabench_ros.maps.pickles import load_torch
 from osmabench_ros.maps.semantic_map import SemanticMap
 
@@ -33,13 +39,14 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
     """Read an OVO map.
 
     `path` is `ovo_map.ckpt` or its folder. The default world is the data set's, z up for Replica
-    and ScanNet. There is one node an instance; points with id -1 belong to none.
+    and ScanNet. There is a node for each instance; points with id -1 belong to none.
     """
-    file = the_file(path, ('ovo_map.ckpt',), 'OVO map') if path.is_dir() else path
+    file = the_file(path, ('ovo_map.ckpt',), 'OVO map')
     data = load_torch(file)
     geometry, semantics = _part(data, 'map_params', file), _part(data, 'ovo_map_params', file)
-    points, owners = _array(geometry, 'xyz', file), _array(geometry, 'obj_ids', file).ravel()
-    if points.ndim != 2 or points.shape[1] != 3 or len(owners) != len(points):
+    points = numbers_of(geometry.get('xyz'), f'{file}: the tensor "xyz"')
+    owners = numbers_of(geometry.get('obj_ids'), f'{file}: the tensor "obj_ids"').ravel()
+    if len(owners) != len(points):
         raise MapError(f'{file}: "xyz" is {points.shape}, "obj_ids" {owners.shape}')
     known = np.asarray(semantics.get('ins_3d_ids', ()), np.int64).ravel().tolist()
     if len(set(known)) != len(known):
@@ -52,12 +59,12 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
         dataclasses.replace(METHOD, encoders={'clip': encoder}),
         options,
         points,
-        None if colors is None else _colors(np.asarray(colors), file, len(points)),
+        None if colors is None else _colors(numbers_of(colors, f'{file}: the tensor "color"')),
         masks_of_values(owners, ids),
         features,
         source_ids=[str(i) for i in ids],
         extras=_extras(geometry, semantics),
-        source_sha256=digest_of((file,), file.parent),
+        source_sha256=digest_of(file),
     )
 
 
@@ -79,16 +86,10 @@ def _part(data: Any, key: str, file: Path) -> Mapping[str, Any]:
     return part
 
 
-def _array(part: Mapping[str, Any], key: str, file: Path) -> NDArray[Any]:
-    if not isinstance(part.get(key), np.ndarray):
-        raise MapError(f'{file} does not hold the tensor "{key}"')
-    return np.asarray(part[key])
-
-
 def _features(
     semantics: Mapping[str, Any], ids: list[int], file: Path
 ) -> NDArray[np.float32] | None:
-    """Return one row an instance, zero where an instance has no feature yet."""
+    """Return a row for each instance, zero where an instance has no feature yet."""
     found = {i: semantics.get(f'ins3d_{i}_clip_feature') for i in ids}
     vectors = {
         i: np.asarray(value, np.float32).ravel() for i, value in found.items() if value is not None
@@ -102,7 +103,5 @@ def _features(
     return np.stack([vectors.get(i, none) for i in ids])
 
 
-def _colors(values: NDArray[Any], file: Path, count: int) -> NDArray[np.uint8]:
-    if values.shape != (count, 3):
-        raise MapError(f'{file}: "color" is {values.shape} for {count} points')
-    return colors_of(values, unit_range=values.dtype.kind == 'f' and bool(values.max() <= 1.0))
+def _colors(values: NDArray[Any]) -> NDArray[np.uint8]:
+    return colors_of(values, values.dtype.kind == 'f' and bool(values.max(initial=0) <= 1.0))

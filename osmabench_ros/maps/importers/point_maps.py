@@ -11,16 +11,10 @@ from numpy.typing import NDArray
 from osmabench_ros.errors import MapError
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.maps.importer import ImportOptions
-from osmabench_ros.maps.importers.assembly import (
-    Method,
-    Placement,
-    check_node_count,
-    feature_space,
-    header,
-)
+from osmabench_ros.maps.importers.assembly import MapBuilder, Method, check_node_count
 from osmabench_ros.maps.semantic_map import DenseMap, Membership, SemanticMap
 from osmabench_ros.semantics.labels import UNLABELLED
-from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode
+from osmabench_ros.semantics.scene_graph import SceneNode
 
 
 def point_feature_map(
@@ -29,44 +23,36 @@ def point_feature_map(
     points: NDArray[np.floating],
     colors: NDArray[np.uint8] | None,
     vectors: NDArray[np.floating],
-    rows: NDArray[np.integer],
+    rows: NDArray[np.integer] | None = None,
     *,
     scores: NDArray[np.floating] | None = None,
-    source_sha256: str = '',
+    source_sha256: str,
     extras: Mapping[str, Any] | None = None,
 ) -> SemanticMap:
     """Return a map without nodes; its points refer to rows of a feature table.
 
     Points and colours (RGB, uint8) have shape (N, 3), `vectors` (M, D), `scores` (N,). `rows` (N,)
-    are -1 where the method has none; such points are marked invalid.
+    are -1 where the method has none; such points are marked invalid. Without `rows` there is a
+    vector for each point, and a vector of zeros means none.
     """
-    if len(rows) != len(points):
-        raise MapError(f'{method.name}: {len(points)} points, but features for {len(rows)}')
-    keep = np.isfinite(points).all(axis=1)
+    if vectors.ndim != 2:
+        raise MapError(f'{method.name}: features of shape {vectors.shape}, expected (N, D)')
+    if rows is None:
+        used = (vectors != 0).any(axis=1)
+        rows, vectors = np.where(used, np.cumsum(used) - 1, -1), vectors[used]
+    builder = MapBuilder(method, options)
     name = next(iter(method.encoders))
-    space = feature_space(method, options, name, vectors)
-    placed = Placement(method, options).points(points[keep]).astype(np.float32)
-    valid_rows = np.asarray(rows, np.int32)[keep]
-    notes = dict(extras or {})
-    if not keep.all():
-        notes['points_dropped_because_not_finite'] = int((~keep).sum())
+    builder.add_space(name, vectors)
+    placed, (colors, rows, scores) = builder.cloud(points, colors, rows, scores)
     dense = DenseMap(
         placed,
-        colors=None if colors is None else colors[keep],
-        scores=None if scores is None else np.asarray(scores, np.float32)[keep],
-        feature_rows=valid_rows,
+        colors,
+        scores=None if scores is None else np.asarray(scores, np.float32),
+        feature_rows=rows.astype(np.int32),
         feature_space=name,
-        valid=valid_rows >= 0,
+        valid=rows >= 0,
     )
-    spaces = {name: space}
-    return SemanticMap(
-        header(method, options, spaces, source_sha256),
-        SceneGraph(frame_id=options.frame_id),
-        dense,
-        options.label_set,
-        spaces,
-        notes,
-    )
+    return builder.build(dense=dense, source_sha256=source_sha256, extras=extras)
 
 
 def mask_map(
@@ -78,70 +64,51 @@ def mask_map(
     vectors: NDArray[np.floating] | None,
     *,
     source_ids: Sequence[str] | None = None,
-    source_sha256: str = '',
+    source_sha256: str,
     extras: Mapping[str, Any] | None = None,
 ) -> SemanticMap:
-    """Return a map of one node a mask; overlaps are kept as membership.
+    """Return a map with a node for each mask; overlaps are kept as membership.
 
     `masks` are indices into the finite `points` (N, 3); a row of `vectors` (masks, D) that is not
-    finite or all zero is no feature. A point's instance is the smallest mask it is in: small
-    things lie on large ones.
+    finite or all zero is not a feature. A point's instance is the smallest mask it is in: small
+    objects are on large ones.
     """
     if vectors is not None and len(vectors) != len(masks):
         raise MapError(f'{method.name}: {len(masks)} masks, but features for {len(vectors)}')
     check_node_count(len(masks), method.name)
     if not np.isfinite(points).all():
         raise MapError(f'{method.name}: a point is NaN or infinite, so masks cannot be matched')
-    name = next(iter(method.encoders), '')
-    placed = Placement(method, options).points(points).astype(np.float32)
-    rows, spaces = _mask_features(method, options, name, vectors, len(masks))
-    nodes = tuple(
+    builder = MapBuilder(method, options)
+    placed, (colors,) = builder.cloud(points, colors)
+    # Rows of masks from 1 on, -1 without a feature; row 0 is that of points in no mask.
+    rows, name = np.full(len(masks) + 1, -1, np.int32), ''
+    if vectors is not None and len(vectors):
+        usable = np.isfinite(vectors).all(axis=1) & (vectors != 0).any(axis=1)
+        if usable.any():
+            name = next(iter(method.encoders))
+            rows[1:][usable] = np.arange(usable.sum())
+            builder.add_space(name, vectors[usable])
+    nodes = [
         SceneNode(
-            id=i + 1,
+            number,
             box=AxisAlignedBox.around(placed[mask]) if len(mask) else None,
-            source_id=str(i) if source_ids is None else source_ids[i],
-            feature_row=None if rows[i] < 0 else int(rows[i]),
-            feature_space='' if rows[i] < 0 else name,
+            source_id=str(number - 1) if source_ids is None else source_ids[number - 1],
+            feature_row=None if rows[number] < 0 else int(rows[number]),
+            feature_space='' if rows[number] < 0 else name,
         )
-        for i, mask in enumerate(masks)
-    )
+        for number, mask in enumerate(masks, start=1)
+    ]
     instances = smallest_masks(masks, len(points))
-    lookup = np.concatenate([[-1], rows]).astype(np.int32)
     dense = DenseMap(
         placed,
-        colors=colors,
-        labels=None if options.label_set is None else np.full(len(points), UNLABELLED, np.int32),
-        instances=instances,
-        feature_rows=lookup[instances] if spaces else None,
-        feature_space=name if spaces else '',
+        colors,
+        None if options.label_set is None else np.full(len(points), UNLABELLED, np.int32),
+        instances,
+        feature_rows=rows[instances] if name else None,
+        feature_space=name,
         membership=membership_of(masks),
     )
-    return SemanticMap(
-        header(method, options, spaces, source_sha256),
-        SceneGraph(nodes, (), options.frame_id),
-        dense,
-        options.label_set,
-        spaces,
-        dict(extras or {}),
-    )
-
-
-def _mask_features(
-    method: Method,
-    options: ImportOptions,
-    name: str,
-    vectors: NDArray[np.floating] | None,
-    count: int,
-) -> tuple[NDArray[np.int32], dict[str, Any]]:
-    """Return the row of each mask, -1 without a feature, and the feature spaces."""
-    rows = np.full(count, -1, np.int32)
-    if vectors is None or not len(vectors):
-        return rows, {}
-    usable = np.isfinite(vectors).all(axis=1) & (vectors != 0).any(axis=1)
-    if not usable.any():
-        return rows, {}
-    rows[usable] = np.arange(usable.sum(), dtype=np.int32)
-    return rows, {name: feature_space(method, options, name, vectors[usable])}
+    return builder.build(nodes, dense=dense, source_sha256=source_sha256, extras=extras)
 
 
 def smallest_masks(masks: Sequence[NDArray[np.integer]], count: int) -> NDArray[np.int32]:

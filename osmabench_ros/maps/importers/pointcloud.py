@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +15,17 @@ from osmabench_ros.base.fence import read_in_fence
 from osmabench_ros.errors import MapError, MissingDependencyError, errors_as
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.geometry.point_files import read_ply
-from osmabench_ros.maps.disk.document import CHANNELS
 from osmabench_ros.maps.importer import ImportOptions, World
-from osmabench_ros.maps.importers.assembly import Method, Placement, check_node_count, header
+from osmabench_ros.maps.importers.assembly import MapBuilder, Method, check_node_count
 from osmabench_ros.maps.importers.source_files import (
     digest_of,
     points_and_colors,
     read_json,
     the_file,
 )
-from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
+from osmabench_ros.maps.semantic_map import CHANNELS, DenseMap, SemanticMap
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
-from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode, ScoredLabel
+from osmabench_ros.semantics.scene_graph import SceneNode, ScoredLabel
 
 
 def read_columns(path: Path) -> dict[str, NDArray[Any]]:
@@ -83,41 +83,50 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
     `path` is the file, or a folder with one. A property `label` (or `class`, `semantic`, ...)
     holds class ids, `instance` (or `object_id`, ...) instance ids, 0 or less for none. What the
     class ids mean is in the options' label set, or in `classes.json` beside the file:
-    ``{"classes": [{"id": 1, "name": "chair"}]}``. There is one node an instance, named by the
+    ``{"classes": [{"id": 1, "name": "chair"}]}``. There is one node per instance, named by the
     majority of its points. -1 and 65535 are unlabelled, and so is 0 if it is no class.
     """
-    file = the_file(path, ('*.ply', '*.pcd'), 'point cloud') if path.is_dir() else path
+    file = the_file(path, ('*.ply', '*.pcd'), 'point cloud')
     columns = read_columns(file)
-    points, colors = points_and_colors(columns, file)
-    keep = np.isfinite(points).all(axis=1)
+    builder = MapBuilder(METHOD, options)
+    points, (colors, labels, instances) = builder.cloud(
+        *points_and_colors(columns, file),
+        column_of(columns, LABEL_COLUMNS),
+        column_of(columns, INSTANCE_COLUMNS),
+    )
     class_file = None if options.label_set is not None else class_file_beside(file)
     label_set = options.label_set if class_file is None else read_label_set(class_file)
-    raw_labels = _column(columns, LABEL_COLUMNS)
-    if raw_labels is not None and label_set is None:
-        raise MapError(
-            f'{file} has labels, but their meaning is unknown; give a label set, or put '
-            f'{_CLASS_FILES[0]} beside it'
-        )
-    labels = None
-    if raw_labels is not None and label_set is not None:
-        labels = _labels(raw_labels[keep], label_set, file)
-    instances = _instances(_column(columns, INSTANCE_COLUMNS), file)
-    placed = Placement(METHOD, options).points(points[keep]).astype(np.float32)
-    kept = None if instances is None else instances[keep]
-    dense = DenseMap(placed, None if colors is None else colors[keep], labels, kept)
-    files = [file] if class_file is None else [file, class_file]
-    extras = {} if keep.all() else {'points_dropped_because_not_finite': int((~keep).sum())}
-    return SemanticMap(
-        header(METHOD, options, {}, digest_of(files, file.parent)),
-        SceneGraph(nodes_of_instances(dense, label_set), (), options.frame_id),
-        dense,
-        label_set,
-        extras=extras,
+    if labels is not None:
+        if label_set is None:
+            raise MapError(
+                f'{file} has labels, but their meaning is unknown; give a label set, or put '
+                f'{_CLASS_FILES[0]} beside it'
+            )
+        labels = _integers(labels, 'label', file)
+        labels = np.where(labels == -1, UNLABELLED, labels)
+        labels = with_sentinel(labels, label_set)
+        label_set.check(labels, str(file))
+    if instances is not None:
+        instances = np.maximum(_integers(instances, 'instance', file), 0)
+    dense = DenseMap(points, colors, labels, instances)
+    return builder.build(
+        nodes_of_instances(dense, label_set),
+        dense=dense,
+        source_sha256=digest_of(file, class_file),
+        label_set=label_set,
     )
 
 
-def _column(columns: dict[str, NDArray[Any]], names: tuple[str, ...]) -> NDArray[Any] | None:
+def column_of(columns: Mapping[str, NDArray[Any]], names: Sequence[str]) -> NDArray[Any] | None:
+    """Return the first of some columns that is there, None without any."""
     return next((columns[name] for name in names if name in columns), None)
+
+
+def with_sentinel(labels: NDArray[np.int32], label_set: LabelSet | None) -> NDArray[np.int32]:
+    """Return labels in which 0 means unlabelled, unless it is a class."""
+    if label_set is not None and 0 in label_set.by_id:
+        return labels
+    return np.where(labels == 0, UNLABELLED, labels).astype(np.int32)
 
 
 def class_file_beside(file: Path) -> Path | None:
@@ -135,30 +144,13 @@ def read_label_set(path: Path) -> LabelSet:
         ) from error
 
 
-def _integers(values: NDArray[Any], what: str, file: Path) -> NDArray[np.int64]:
-    whole = values.astype(np.int64) if np.isfinite(values).all() else None
-    if whole is None or not np.array_equal(whole, values):
-        raise MapError(f'{file}: a {what} is no whole number')
+def _integers(values: NDArray[Any], what: str, file: Path) -> NDArray[np.int32]:
+    limits = np.iinfo(np.int32)
+    bounded = np.clip(np.nan_to_num(values), limits.min, limits.max)
+    whole: NDArray[np.int32] = bounded.astype(np.int32)
+    if not np.array_equal(whole, values):
+        raise MapError(f'{file}: a {what} is not a whole number of 32 bits; number them again')
     return whole
-
-
-def _labels(values: NDArray[Any], label_set: LabelSet, file: Path) -> NDArray[np.int32]:
-    labels = _integers(values, 'label', file)
-    none = (labels == -1) | (labels == UNLABELLED)
-    if 0 not in label_set.by_id:
-        none |= labels == 0
-    made = np.where(none, UNLABELLED, labels).astype(np.int64)
-    label_set.check(made, str(file))
-    return made.astype(np.int32)
-
-
-def _instances(values: NDArray[Any] | None, file: Path) -> NDArray[np.int32] | None:
-    if values is None:
-        return None
-    instances = _integers(values, 'instance', file)
-    if instances.max(initial=0) > np.iinfo(np.int32).max:
-        raise MapError(f'{file}: an instance id exceeds 32 bits; number the instances anew')
-    return np.maximum(instances, 0).astype(np.int32)
 
 
 def nodes_of_instances(dense: DenseMap, label_set: LabelSet | None) -> tuple[SceneNode, ...]:

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from osmabench_ros.base.contract import CAMERA_FRAME
 from osmabench_ros.base.fence import read_in_fence
 from osmabench_ros.errors import MapError, errors_as
 from osmabench_ros.geometry.stamped_trajectory import read_tum
 from osmabench_ros.maps.importer import ImportOptions, World
-from osmabench_ros.maps.importers.assembly import Method, Placement, header
+from osmabench_ros.maps.importers.assembly import MapBuilder, Method
 from osmabench_ros.maps.importers.source_files import a_file, digest_of, read_points, the_file
 from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
-from osmabench_ros.semantics.scene_graph import SceneGraph
 
 METHOD = Method('rtabmap', World.Z_UP)
 
@@ -33,31 +31,23 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
     new map; the export holds what hangs together with the first, and the remark names the rest.
     """
     folder = path if path.is_dir() else path.parent
-    cloud = the_file(path, ('*_cloud.ply',), 'cloud of rtabmap-export') if path.is_dir() else path
+    cloud = the_file(path, ('*_cloud.ply',), 'cloud of rtabmap-export')
     poses = a_file(folder, ('*_camera_poses.txt',), 'file of camera poses')
     database = a_file(folder, ('*.db',), 'database of RTAB-Map')
-    points, colors = read_points(cloud)
-    keep = np.isfinite(points).all(axis=1)
-    placement = Placement(METHOD, options)
-    files = [file for file in (cloud, poses, database) if file]
-    trajectory = None
-    if poses is not None:
-        trajectory = placement.poses(read_tum(poses), options.frame_id, CAMERA_FRAME)
+    builder = MapBuilder(METHOD, options)
+    points, (colors,) = builder.cloud(*read_points(cloud))
     graph = {} if database is None else read_in_fence(read_graph, database)
-    own = header(METHOD, options, {}, digest_of(files, folder))
-    if graph and trajectory is not None:
-        own = replace(own, remark=_left_out(graph, len(trajectory)))
-    return SemanticMap(
-        own,
-        SceneGraph(frame_id=options.frame_id),
-        DenseMap(
-            placement.points(points[keep]).astype(np.float32),
-            None if colors is None else colors[keep],
-        ),
-        options.label_set,
+    made = builder.build(
+        dense=DenseMap(points, colors),
+        source_sha256=digest_of(cloud, poses, database),
         extras=graph,
-        trajectory=trajectory,
     )
+    if poses is None:
+        return made
+    moved = read_tum(poses).transformed(builder.into_map)
+    moved = replace(moved, frame_id=options.frame_id, child_frame_id=CAMERA_FRAME)
+    remark = _left_out(graph, len(moved)) if graph else ''
+    return replace(made, header=replace(made.header, remark=remark), trajectory=moved)
 
 
 def _left_out(graph: Mapping[str, Any], exported: int) -> str:
@@ -75,7 +65,7 @@ def read_graph(path: Path) -> dict[str, Any]:
     """Return the version of a database and the size of its graph; runs in the fence."""
     with errors_as(MapError, f'{path} is no database of RTAB-Map', sqlite3.Error, TypeError):
         connection = sqlite3.connect(f'{path.resolve().as_uri()}?mode=ro&immutable=1', uri=True)
-        try:
+        with closing(connection):
             [version] = connection.execute('SELECT version FROM Admin').fetchone()
             nodes, maps = connection.execute(
                 'SELECT COUNT(*), COUNT(DISTINCT map_id) FROM Node'
@@ -84,8 +74,6 @@ def read_graph(path: Path) -> dict[str, Any]:
             [closures] = connection.execute(
                 'SELECT COUNT(*) FROM Link WHERE from_id > to_id AND type BETWEEN 1 AND 3'
             ).fetchone()
-        finally:
-            connection.close()
     return {
         'version': str(version),
         'nodes': int(nodes),

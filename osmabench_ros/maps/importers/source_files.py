@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import os
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +16,11 @@ from osmabench_ros.base import documents
 from osmabench_ros.base.files import add_file
 from osmabench_ros.errors import MapError
 from osmabench_ros.geometry.point_files import read_ply
-from osmabench_ros.maps.disk.document import CHANNELS, COORDINATES
 from osmabench_ros.maps.importers.assembly import SourceObject
 from osmabench_ros.maps.pickles import CLASS, load_pickle
+from osmabench_ros.maps.semantic_map import CHANNELS, COORDINATES
 
+Value = TypeVar('Value')
 MAX_ARRAY = 4096
 """Arrays with more elements are described by type and shape only."""
 _MAX_DEPTH = 32
@@ -28,8 +30,10 @@ def plain(value: Any, depth: int = 0) -> Any:
     """Return a JSON-serialisable form; large arrays, cycles, foreign objects as text."""
     if value is None or isinstance(value, bool | str):
         return value
-    if isinstance(value, int | float | np.number):
-        return _number(value)
+    if isinstance(value, int | np.integer):
+        return int(value)
+    if isinstance(value, float | np.floating):
+        return float(value) if math.isfinite(value) else None
     if depth >= _MAX_DEPTH:
         return '(nested deeper than is kept)'
     if isinstance(value, np.ndarray):
@@ -38,7 +42,8 @@ def plain(value: Any, depth: int = 0) -> Any:
             return f'({value.dtype} array of shape {value.shape})'
         return plain(value.tolist(), depth + 1)
     if isinstance(value, dict) and CLASS in value:
-        return _object(value, depth)
+        held = [value[key] for key in ('_content', '_val') if key in value]  # of OmegaConf
+        return plain(held[0], depth + 1) if held else f'({value[CLASS]})'
     if isinstance(value, dict):
         return {str(key): plain(item, depth + 1) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -48,55 +53,45 @@ def plain(value: Any, depth: int = 0) -> Any:
     return f'({type(value).__name__})'
 
 
-def unknown_data(items: Mapping[str, Any], known: Collection[str]) -> dict[str, dict[str, Any]]:
-    """Return by id what objects hold beside the `known` keys, JSON-serialisable."""
+def unknown_data(
+    items: Mapping[str, Any], known: Collection[str], name: str = 'objects'
+) -> dict[str, Any]:
+    """Return as extras called `name` what objects hold by id beside the `known` keys."""
     kept = {
-        name: {str(key): plain(item[key]) for key in item if key not in known}
-        for name, item in items.items()
+        key: {str(field): plain(item[field]) for field in item if field not in known}
+        for key, item in items.items()
         if isinstance(item, Mapping)
     }
-    return {name: values for name, values in kept.items() if values}
+    kept = {key: values for key, values in kept.items() if values}
+    return {name: kept} if kept else {}
 
 
-def _number(value: Any) -> int | float | None:
-    if isinstance(value, int | np.integer):
-        return int(value)
-    return float(value) if math.isfinite(value) else None
-
-
-def _object(state: Mapping[str, Any], depth: int) -> Any:
-    for key in ('_content', '_val'):  # OmegaConf's containers and leaves
-        if key in state:
-            return plain(state[key], depth + 1)
-    return f'({state[CLASS]})'
-
-
-def the_file(
-    folder: Path, patterns: Sequence[str], what: str, besides: Sequence[str] = ()
-) -> Path:
-    """Return the one file that the first matching of some glob patterns, best first, finds.
+def the_file(path: Path, patterns: Sequence[str], what: str, besides: Sequence[str] = ()) -> Path:
+    """Return a file, or the one in a folder that the first matching of some glob patterns finds.
 
     Names in `besides` are something else. Raises MapError, which says `what` is sought, if no
     pattern matches, or several files match one.
     """
-    found = a_file(folder, patterns, what, besides)
+    found = a_file(path, patterns, what, besides)
     if found is None:
-        raise MapError(f'{folder} has no {what}; expected {" or ".join(patterns)}')
+        raise MapError(f'{path} has no {what}; expected {" or ".join(patterns)}')
     return found
 
 
 def a_file(
-    folder: Path, patterns: Sequence[str], what: str, besides: Sequence[str] = ()
+    path: Path, patterns: Sequence[str], what: str, besides: Sequence[str] = ()
 ) -> Path | None:
     """As `the_file`, but return None if there is none."""
+    if path.is_file():
+        return path
     for pattern in patterns:
         found = sorted(
-            path for path in folder.glob(pattern) if path.is_file() and path.name not in besides
+            file for file in path.glob(pattern) if file.is_file() and file.name not in besides
         )
         if len(found) > 1:
-            names = ', '.join(path.name for path in found[:5])
+            names = ', '.join(file.name for file in found[:5])
             raise MapError(
-                f'{folder} has more than one {what} ({names}); give the folder of one run, '
+                f'{path} has more than one {what} ({names}); give the folder of one run, '
                 'or the file itself'
             )
         if found:
@@ -107,6 +102,19 @@ def a_file(
 def read_json(path: Path) -> Any:
     """Read a JSON file; raises MapError if it is missing or malformed."""
     return documents.read_json(path, MapError)
+
+
+def read_each(listed: Any, where: Path | str, read: Callable[[Any], Value]) -> list[Value]:
+    """Return what `read` makes of each entry of a list or mapping; MapError names a bad one."""
+    if not isinstance(listed, list | Mapping):
+        raise MapError(f'{where} holds neither a list nor an object of entries')
+    made = []
+    for key, item in listed.items() if isinstance(listed, Mapping) else enumerate(listed):
+        try:
+            made.append(read(item))
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            raise MapError(f'{where}: entry {key} is malformed: {error!r:.200}') from error
+    return made
 
 
 def read_points(path: Path) -> tuple[NDArray[np.float64], NDArray[np.uint8] | None]:
@@ -140,10 +148,12 @@ def colors_of(values: NDArray[Any], unit_range: bool) -> NDArray[np.uint8]:
     return np.clip(np.rint(scaled), 0, 255).astype(np.uint8)
 
 
-def digest_of(paths: Iterable[Path], root: Path) -> str:
-    """Return the sha256 of names (relative to `root`) and contents of files, in name order."""
+def digest_of(*paths: Path | None) -> str:
+    """Return the sha256 of names (from their common folder) and contents, in name order."""
+    files = {path for path in paths if path is not None}
+    root = os.path.commonpath([file.parent for file in files])
     digest = hashlib.sha256()
-    for name, path in sorted((path.relative_to(root).as_posix(), path) for path in set(paths)):
+    for name, path in sorted((path.relative_to(root).as_posix(), path) for path in files):
         digest.update(f'{name}\0{path.stat().st_size}\0'.encode())
         add_file(digest, path)
     return digest.hexdigest()

@@ -6,6 +6,7 @@ import hashlib
 import math
 import re
 from collections import deque
+from collections.abc import Set
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -95,41 +96,47 @@ class MapAssembler:
         self._max_bytes = max_bytes
         self._announcement: Any | None = None
         self._chunks: dict[str, dict[int, bytes]] = {}
-        self._held_bytes = 0
-        self._held_chunks = 0
+        self._unannounced_bytes = self._unannounced_chunks = 0
         self._ignored: deque[str] = deque(maxlen=MAX_IGNORED)
 
     def announce(self, message: Any) -> tuple[Any, bytes] | None:
         """Take an announcement; return it with the payload if that is complete already."""
-        where = f'topic "{SEMANTIC_MAP}" from {message.participant}'
-        if not message.payload_size and not message.chunk_count and not message.digest:
+        size, count, digest = message.payload_size, message.chunk_count, message.digest
+        if not size and not count and not digest:
             self._announcement = None
             return message, b''
-        if message.payload_format != FORMAT_ARCHIVE:
-            raise ContractError(f'{where}: payload_format "{message.payload_format}" is unknown')
-        if not 0 < message.payload_size <= self._max_bytes:
-            raise ContractError(
-                f'{where}: a payload of {message.payload_size} bytes is not in '
-                f'1 to {self._max_bytes}'
-            )
-        _check_memory(message.payload_size, where)
-        _check_digest(message.digest, where)
-        expected = -(-message.payload_size // MAX_CHUNK_BYTES)
-        if not expected <= message.chunk_count <= MAX_CHUNKS:
-            raise ContractError(
-                f'{where}: {message.payload_size} bytes need at least {expected} chunks and at '
-                f'most {MAX_CHUNKS}, {message.chunk_count} are announced'
-            )
+        least, available = -(-size // MAX_CHUNK_BYTES), psutil.virtual_memory().available
+        for is_wrong, why in (
+            (
+                message.payload_format != FORMAT_ARCHIVE,
+                f'payload_format "{message.payload_format}" is unknown',
+            ),
+            (
+                not 0 < size <= self._max_bytes,
+                f'a payload of {size} bytes is not in 1 to {self._max_bytes}',
+            ),
+            (  # in chunks and as a whole
+                2 * size > available,
+                f'a payload of {size} bytes needs twice that in memory, {available} bytes are '
+                'available; publish a smaller map, or free memory',
+            ),
+            (
+                not least <= count <= MAX_CHUNKS,
+                f'{size} bytes need at least {least} chunks and at most {MAX_CHUNKS}, {count} are '
+                'announced',
+            ),
+        ):
+            if is_wrong:
+                raise ContractError(f'topic "{SEMANTIC_MAP}" from {message.participant}: {why}')
+        _check_digest(digest, f'topic "{SEMANTIC_MAP}" from {message.participant}')
         self._announcement = message
-        self._keep_only(message.digest)
+        self._keep_only({digest})
         return self._complete()
 
     def ignore(self, digest: str) -> None:
         """Drop the chunks of an irrelevant map, such as that of another participant."""
         self._ignored.append(digest)
-        for data in self._chunks.pop(digest, {}).values():
-            self._held_bytes -= len(data)
-            self._held_chunks -= 1
+        self._keep_only(self._chunks.keys() - {digest})
 
     def give_up(self) -> None:
         """Drop the announced map and its chunks."""
@@ -145,68 +152,50 @@ class MapAssembler:
         held = self._chunks.get(self._announcement.digest, {})
         return max(int(self._announcement.chunk_count) - len(held), 0)
 
-    def _keep_only(self, digest: str) -> None:
-        parts = self._chunks.get(digest)
-        self._chunks = {} if parts is None else {digest: parts}
-        self._held_bytes = sum(len(data) for data in parts.values()) if parts else 0
-        self._held_chunks = len(parts) if parts else 0
+    def _keep_only(self, digests: Set[str]) -> None:
+        self._chunks = {key: parts for key, parts in self._chunks.items() if key in digests}
+        lengths = [len(data) for parts in self._chunks.values() for data in parts.values()]
+        self._unannounced_bytes, self._unannounced_chunks = sum(lengths), len(lengths)
 
     def add(self, chunk: Any) -> tuple[Any, bytes] | None:
         """Add a chunk; return the announcement with the payload if that is complete now."""
-        where = f'topic "{SEMANTIC_MAP_CHUNK}"'
-        size = len(chunk.data)
-        fits = 0 < size <= MAX_CHUNK_BYTES
-        if not fits or not chunk.index < chunk.count <= MAX_CHUNKS:
+        where, size = f'topic "{SEMANTIC_MAP_CHUNK}"', len(chunk.data)
+        what = f'chunk {chunk.index} of {chunk.count} with {size} bytes'
+        if not 0 < size <= MAX_CHUNK_BYTES or not chunk.index < chunk.count <= MAX_CHUNKS:
             raise ContractError(
-                f'{where}: chunk {chunk.index} of {chunk.count} with {size} bytes breaks the '
-                f'limits (index below count, at most {MAX_CHUNKS} chunks, 1 to '
-                f'{MAX_CHUNK_BYTES} bytes)'
+                f'{where}: {what} breaks the limits (index below count, at most {MAX_CHUNKS} '
+                f'chunks, 1 to {MAX_CHUNK_BYTES} bytes)'
             )
         _check_digest(chunk.digest, where)
         if chunk.digest in self._ignored:
             return None
-        if self._is_announced(chunk, where):
-            self._keep(chunk)
+        parts, message = self._chunks.setdefault(chunk.digest, {}), self._announcement
+        is_new = chunk.index not in parts
+        parts.setdefault(chunk.index, bytes(chunk.data))
+        if message is not None and message.digest == chunk.digest:
+            held = sum(map(len, parts.values()))
+            if chunk.count != message.chunk_count or held > message.payload_size:
+                raise ContractError(
+                    f'{where}: {what} does not fit the map that {message.participant} announced: '
+                    f'{message.payload_size} bytes in {message.chunk_count} chunks'
+                )
             return self._complete()
+        waiting = self._unannounced_bytes, self._unannounced_chunks
+        self._unannounced_bytes += size if is_new else 0
+        self._unannounced_chunks += is_new
         room = min(2 * self._max_bytes, MAX_UNANNOUNCED_BYTES)
-        if self._held_bytes + size > room or self._held_chunks >= 2 * MAX_CHUNKS:
+        if self._unannounced_bytes > room or self._unannounced_chunks > 2 * MAX_CHUNKS:
             raise ContractError(
-                f'{where}: {self._held_bytes} bytes in {self._held_chunks} chunks wait for their '
-                'announcement; giving up'
+                f'{where}: {waiting[0]} bytes in {waiting[1]} chunks wait for their announcement; '
+                'giving up'
             )
-        self._keep(chunk)
         return None
-
-    def _is_announced(self, chunk: Any, where: str) -> bool:
-        message = self._announcement
-        if message is None or chunk.digest != message.digest:
-            return False
-        others = sum(
-            len(data) for index, data in self._chunks.get(chunk.digest, {}).items()
-            if index != chunk.index
-        )  # fmt: skip
-        if chunk.count != message.chunk_count or others + len(chunk.data) > message.payload_size:
-            raise ContractError(
-                f'{where}: chunk {chunk.index} of {chunk.count} with {len(chunk.data)} bytes does '
-                f'not fit the map that {message.participant} announced: {message.payload_size} '
-                f'bytes in {message.chunk_count} chunks'
-            )
-        return True
-
-    def _keep(self, chunk: Any) -> None:
-        parts = self._chunks.setdefault(chunk.digest, {})
-        if chunk.index not in parts:
-            self._held_bytes += len(chunk.data)
-            self._held_chunks += 1
-            parts[chunk.index] = bytes(chunk.data)
 
     def _complete(self) -> tuple[Any, bytes] | None:
         message = self._announcement
-        if message is None:
+        if message is None or self.missing_chunks:
             return None
-        parts = self._chunks.get(message.digest, {})
-        if len(parts) < message.chunk_count:
-            return None
+        parts = self._chunks[message.digest]
         payload = b''.join(parts[index] for index in sorted(parts))
         right = len(payload) == message.payload_size
         if not right or hashlib.sha256(payload).hexdigest() != message.digest:
@@ -215,18 +204,8 @@ class MapAssembler:
                 'not match its sha256; chunks were damaged or mixed up'
             )
         self._announcement = None
-        self._keep_only('')
+        self._keep_only(set())
         return message, payload
-
-
-def _check_memory(payload_size: int, where: str) -> None:
-    """Refuse a map that does not fit into memory twice: in chunks and as a whole."""
-    available = psutil.virtual_memory().available
-    if 2 * payload_size > available:
-        raise ContractError(
-            f'{where}: a payload of {payload_size} bytes needs twice that in memory, '
-            f'{available} bytes are available; publish a smaller map, or free memory'
-        )
 
 
 def _check_digest(digest: str, where: str) -> None:

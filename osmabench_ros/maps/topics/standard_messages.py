@@ -14,18 +14,15 @@ from osmabench_ros.errors import ConfigError, ContractError, errors_as
 from osmabench_ros.geometry.boxes import OrientedBox
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.maps.importer import TopicOptions
-from osmabench_ros.maps.importers.pointcloud import (
-    INSTANCE_COLUMNS,
-    LABEL_COLUMNS,
-    nodes_of_instances,
-)
+from osmabench_ros.maps.importers.pointcloud import nodes_of_instances, with_sentinel
 from osmabench_ros.maps.message_content import (
     Detection,
     dense_of_records,
+    node_ids_of,
     nodes_of_detections,
     records_of_message,
 )
-from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
+from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.semantics.labels import UNLABELLED, LabelClass, LabelSet
 from osmabench_ros.semantics.scene_graph import SceneEdge, SceneGraph, SceneNode, ScoredLabel
 from osmabench_ros.sequences.pose_topics import pose_of
@@ -75,52 +72,22 @@ def map_of_point_cloud(message: Any, topic: str, options: TopicOptions) -> Seman
     broken, or a label is not in the label set.
     """
     with errors_as(ContractError, f'topic "{topic}"', ContractError):
-        dense, dropped = dense_of_records(_with_usual_names(records_of_message(message)))
-    dense, label_set = _labelled(dense, topic, options.label_set)
+        dense, dropped = dense_of_records(records_of_message(message))
+    label_set = options.label_set
+    if dense.labels is not None:
+        labels = with_sentinel(dense.labels, label_set)
+        label_set = label_set or _numbered(labels, topic)
+        try:
+            label_set.check(labels, f'topic "{topic}"')
+        except ConfigError as error:
+            raise ContractError(
+                f'{error}; or give the meaning of the labels with --labels'
+            ) from error
+        dense = dataclasses.replace(dense, labels=labels)
     header = options.header(message.header)
     extras = {'points_dropped_because_not_finite': dropped} if dropped else {}
     graph = SceneGraph(nodes_of_instances(dense, label_set), (), header.frame_id)
     return SemanticMap(header, graph, dense, label_set, extras=extras)
-
-
-def _with_usual_names(records: NDArray[Any]) -> NDArray[Any]:
-    """Return the records with known label and instance fields renamed to the usual names."""
-    names = records.dtype.names or ()
-    renamed = {}
-    for usual, known in (('label', LABEL_COLUMNS), ('instance', INSTANCE_COLUMNS)):
-        found = next((name for name in known if name in names), None)
-        if found is not None and usual not in names:
-            renamed[found] = usual
-    if not renamed:
-        return records
-    fields: Any = records.dtype.fields or {}
-    kind = np.dtype(
-        {
-            'names': [renamed.get(name, name) for name in names],
-            'formats': [fields[name][0] for name in names],
-            'offsets': [fields[name][1] for name in names],
-            'itemsize': records.dtype.itemsize,
-        }
-    )
-    return records.view(kind)
-
-
-def _labelled(
-    dense: DenseMap, topic: str, label_set: LabelSet | None
-) -> tuple[DenseMap, LabelSet | None]:
-    """Return the points, with sentinels for unlabelled ones, and the label set."""
-    if dense.labels is None:
-        return dense, label_set
-    labels = dense.labels.copy()
-    if label_set is None or 0 not in label_set.by_id:
-        labels[labels == 0] = UNLABELLED
-    if label_set is None:
-        label_set = _numbered(labels, topic)
-    try:
-        label_set.check(labels, f'topic "{topic}"')
-    except ConfigError as error:
-        raise ContractError(f'{error}; or give the meaning of the labels with --labels') from error
-    return dataclasses.replace(dense, labels=labels), label_set
 
 
 def _numbered(labels: NDArray[np.int32], topic: str) -> LabelSet:
@@ -162,21 +129,13 @@ def graph_of_markers(
         raise ContractError(f'topic "{topic}": markers are in several frames, {sorted(frames)}')
     solids = [marker for marker in current.values() if marker.type in _SOLIDS]
     texts = {marker.id: marker.text for marker in current.values() if marker.type == _TEXT}
-    ids = _node_ids(solids)
+    ids = node_ids_of([str(marker.id) for marker in solids])
     nodes = tuple(
         _node(marker, node_id, texts.get(marker.id, ''), topic, label_set)
         for marker, node_id in zip(solids, ids, strict=True)
     )
     lines = [marker for marker in current.values() if marker.type == _LINE_LIST]
     return SceneGraph(nodes, _edges(lines, nodes), next(iter(frames), WORLD_FRAME))
-
-
-def _node_ids(solids: Sequence[Any]) -> list[int]:
-    """Return the ids of the markers if they are valid node ids, else new ones."""
-    ids = [int(marker.id) for marker in solids]
-    if min(ids, default=1) >= 1 and len(set(ids)) == len(ids):
-        return ids
-    return list(range(1, len(ids) + 1))
 
 
 def _node(

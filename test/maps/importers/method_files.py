@@ -8,6 +8,7 @@ import pickle
 import sqlite3
 import sys
 import types
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -52,24 +53,21 @@ def write_cloud(path: Path, points: np.ndarray, **columns: np.ndarray) -> None:
         write_ply(stream, {**{name: points[:, i] for i, name in enumerate('xyz')}, **columns})
 
 
+def other_class(module: str, name: str) -> type:
+    """Return a class that pickles under its name in another package."""
+    kind = type(name, (), {'__module__': module, '__qualname__': name})
+    sys.modules.setdefault(module.split('.')[0], types.ModuleType(module.split('.')[0]))
+    setattr(sys.modules.setdefault(module, types.ModuleType(module)), name, kind)
+    return kind
+
+
 def omega_config() -> Any:
     """Return an object that pickles as OmegaConf's DictConfig, with the names it uses."""
-    made = {}
-    for module, name in (
-        ('omegaconf.dictconfig', 'DictConfig'),
-        ('omegaconf.nodes', 'AnyNode'),
-        ('omegaconf.base', 'ContainerMetadata'),
-    ):
-        kind = type(name, (), {'__module__': module, '__qualname__': name})
-        sys.modules.setdefault(module.split('.')[0], types.ModuleType('omegaconf'))
-        holder = sys.modules.setdefault(module, types.ModuleType(module))
-        setattr(holder, name, kind)
-        made[name] = kind
-    config, leaf = made['DictConfig'](), made['AnyNode']()
+    config = other_class('omegaconf.dictconfig', 'DictConfig')()
+    leaf = other_class('omegaconf.nodes', 'AnyNode')()
+    metadata = other_class('omegaconf.base', 'ContainerMetadata')()
     leaf.__dict__.update(_val=0.025, _parent=config)
-    config.__dict__.update(
-        _content={'voxel': leaf}, _parent=None, _metadata=made['ContainerMetadata']()
-    )
+    config.__dict__.update(_content={'voxel': leaf}, _parent=None, _metadata=metadata)
     return config
 
 
@@ -156,8 +154,6 @@ def _relation(first: int, second: int, relation: str, reason: str) -> dict:
 
 def write_ali_dev(folder: Path, edge_file: bool = True) -> None:
     """Write branch ali-dev: numbers of objects (curr_obj_num) that are not their places."""
-    import uuid
-
     objects = []
     for points, number, class_id, caption in (
         (CHAIR, 11, 1, 'a wooden chair'),
@@ -308,3 +304,153 @@ def write_rtabmap(folder: Path, points: np.ndarray = CHAIR, **columns: np.ndarra
         both = [*links, *((end, start, kind) for start, end, kind in links)]
         database.executemany('INSERT INTO Link VALUES (?, ?, ?)', both)
     database.close()
+
+
+BOTH = np.concatenate([CHAIR, TABLE])
+INDEX = np.repeat([2, -1, 0, 1], 10)
+OWNERS = np.repeat([-1, 4, 9, 4], 10)
+EMBEDDINGS = np.tile(CLIP, (14, 1))[: len(CHAIR)].astype(np.float16)
+KEYS = np.zeros((5, 16), np.int64)
+KEYS[1, :10], KEYS[3, 4:14] = 1, 2
+COORDINATES = np.zeros((5, 16, 3), np.float32)
+COORDINATES[1, :10], COORDINATES[3, 4:14] = CHAIR[:10], CHAIR[10:20]
+MASKS = np.zeros((80, 3), np.float16)
+"""The whole chair, a part of it, the cup; no mask covers the rest."""
+MASKS[:40, 0] = MASKS[10:25, 1] = MASKS[45:70, 2] = 1
+
+
+def write_fused_openscene(folder: Path, cloud: str = 'scene.pth') -> np.ndarray:
+    """Write fused features of some points; return what marks these."""
+    import torch
+
+    mask = np.random.default_rng(2).random(len(BOTH)) < 0.7
+    features = np.random.default_rng(2).normal(size=(len(BOTH), 768)).astype(np.float16)
+    folder.mkdir(parents=True, exist_ok=True)
+    fused = {'feat': torch.from_numpy(features[mask]), 'mask_full': torch.from_numpy(mask)}
+    torch.save(fused, folder / 'scene_0.pt')
+    if cloud.endswith('.pth'):
+        colors = np.full(BOTH.shape, -1.0, np.float32)
+        torch.save((BOTH, colors, np.zeros(len(BOTH))), folder / cloud)
+    else:
+        write_cloud(folder / cloud, BOTH)
+    return np.where(mask[:, None], features, 0)
+
+
+def write_conceptfusion(folder: Path, **changes: Any) -> None:
+    """Write parts as gradslam's save_pointcloud_to_h5 does; None leaves one out."""
+    import h5py
+
+    parts = {'points': CHAIR.astype(np.float32), 'embeddings': EMBEDDINGS, **changes}
+    (folder / 'pointclouds').mkdir(parents=True, exist_ok=True)
+    for name, array in parts.items():
+        with h5py.File(folder / 'pointclouds' / f'pc_{name}.h5', 'w') as file:
+            file.create_dataset(f'pc_{name}', data=array)
+
+
+def write_openfusion(folder: Path, **changes: Any) -> None:
+    """Write the .npz of VLState.save: Open3D's voxel blocks and the embeddings of places."""
+    arrays = {
+        'intrinsic': np.eye(3),
+        'extrinsic': np.tile(np.eye(4), (7, 1, 1)),
+        'emb_keys': KEYS,
+        'emb_confs': np.full(KEYS.shape, 0.5, np.float32),
+        'emb_coords': COORDINATES,
+        'emb_dict': CLIP[:, :512],
+        'emb_count': np.ones(3, np.float32),
+        'voxel_size': np.array([5.0 / 512]),
+    } | changes
+    folder.mkdir(parents=True, exist_ok=True)
+    np.savez(folder / 'room.npz', **{k: v for k, v in arrays.items() if v is not None})
+
+
+def write_openlex3d(
+    folder: Path, index: np.ndarray = INDEX, embeddings: np.ndarray = CLIP
+) -> None:
+    """Write a prediction as OpenLex3D's README asks for."""
+    import open3d
+
+    folder.mkdir(parents=True, exist_ok=True)
+    cloud = open3d.geometry.PointCloud(open3d.utility.Vector3dVector(CHAIR))
+    cloud.colors = open3d.utility.Vector3dVector(np.full(CHAIR.shape, 0.2))
+    open3d.io.write_point_cloud(str(folder / 'point_cloud.pcd'), cloud)
+    np.save(folder / 'index.npy', index)
+    np.save(folder / 'embeddings.npy', embeddings)
+
+
+def write_openmask3d(folder: Path, features: bool = True) -> None:
+    """Write three masks, of which the last has no feature."""
+    import torch
+
+    folder.mkdir(parents=True, exist_ok=True)
+    torch.save(MASKS, folder / 'scene_masks.pt')
+    write_cloud(folder / 'scene.ply', np.concatenate([CHAIR, CUP]), **gray(80))
+    if features:
+        vectors = CLIP[:3, :768].copy()
+        vectors[2] = np.nan
+        np.save(folder / 'scene_openmask3d_features.npy', vectors)
+
+
+def write_ovo(folder: Path, **changes: Any) -> None:
+    """Write ovo_map.ckpt as OVO does: a legacy torch file of two dictionaries."""
+    import torch
+
+    data = {
+        'map_params': {
+            'xyz': torch.from_numpy(CHAIR).float(),
+            'obj_ids': torch.from_numpy(OWNERS),
+            'ids': torch.arange(len(CHAIR)),
+            'max_id': len(CHAIR),
+            'color': torch.full((len(CHAIR), 3), 120, dtype=torch.uint8),
+        },
+        'ovo_map_params': {
+            'ins_3d_ids': np.asarray([4, 9]),
+            'ins3d_4_clip_feature': torch.from_numpy(CLIP[:1]),
+            'ins3d_4_clip_feature_kf': 7,
+            'ins3d_9_clip_feature': None,
+            'ins3d_9_clip_feature_kf': None,
+        },
+    } | changes
+    folder.mkdir(parents=True, exist_ok=True)
+    torch.save(data, folder / 'ovo_map.ckpt', _use_new_zipfile_serialization=False)
+
+
+def write_dualmap(folder: Path) -> None:
+    """Write two objects as DualMap's save_to_disk does: pickles of its class GlobalObject."""
+    kind = other_class('utils.object', 'GlobalObject')
+    folder.mkdir(parents=True, exist_ok=True)
+    for number, points in ((2, CHAIR), (5, TABLE)):
+        item: Any = kind()
+        item.__dict__ |= {
+            'uid': uuid.UUID(int=number),
+            'pcd_points': points.tolist(),
+            'pcd_colors': np.full(points.shape, 0.25).tolist(),
+            'clip_ft': CLIP[number % 3, :512].tolist(),
+            'class_id': number,
+            'nav_goal': number == 5,
+        }
+        (folder / f'{item.uid}.pkl').write_bytes(pickle.dumps(item))
+
+
+def write_pointcloud(folder: Path) -> None:
+    """Write a cloud of one instance."""
+    write_cloud(folder / 'cloud.ply', CHAIR, instance=np.ones(40, np.int32), **gray(40))
+
+
+FORMS: dict[str, tuple[str, Any]] = {
+    'conceptgraphs': ('conceptgraphs', write_conceptgraphs),
+    'ali-dev': ('conceptgraphs', write_ali_dev),
+    'bbq': ('bbq', write_bbq),
+    'openscene': ('openscene', write_openscene),
+    'fused openscene': ('openscene', write_fused_openscene),
+    'hovsg': ('hovsg', write_hovsg_graph),
+    'flat hovsg': ('hovsg', write_hovsg_flat),
+    'openmask3d': ('openmask3d', write_openmask3d),
+    'conceptfusion': ('conceptfusion', write_conceptfusion),
+    'ovo': ('ovo', write_ovo),
+    'openfusion': ('openfusion', write_openfusion),
+    'openlex3d': ('openlex3d', write_openlex3d),
+    'dualmap': ('dualmap', write_dualmap),
+    'pointcloud': ('pointcloud', write_pointcloud),
+    'rtabmap': ('rtabmap', write_rtabmap),
+}
+"""Method and writer of each form of files that is read; Hydra's are in its own test."""

@@ -89,7 +89,6 @@ def check(made: SemanticMap) -> None:
     assert (room.id, 'part of', building.id) in edges
     connected = {frozenset(e[::2]) for e in edges if e[1] == 'connected to'}
     assert connected == {frozenset({by_source['p0'].id, by_source['p1'].id})}
-    assert chair.oriented_box is not None
     np.testing.assert_allclose(chair.oriented_box.pose.translation, [1, 2, 0.5])
     np.testing.assert_allclose(chair.oriented_box.size, [0.5, 0.6, 1.0], rtol=1e-6)
     np.testing.assert_allclose(chair.oriented_box.axis_aligned().size, [0.6, 0.5, 1], rtol=1e-6)
@@ -103,15 +102,11 @@ def test_a_saved_graph_comes_out(tmp_path: Path, suffix: str) -> None:
     made = read_map(tmp_path / 'map')
     check(made)
     dense = made.dense
-    assert dense is not None
-    assert dense.instances is not None
-    assert dense.membership is not None
     np.testing.assert_allclose(dense.points, np.arange(24).reshape(8, 3))
     chair = next(node.id for node in made.graph.nodes if node.source_id == 'O0')
     assert np.flatnonzero(dense.instances == chair).tolist() == [1, 2, 5]
     assert dense.membership.points_of(0).tolist() == [1, 2, 5]
     ids = [LABELS.id_of('chair'), LABELS.id_of('wall'), UNLABELLED]
-    assert dense.labels is not None
     assert dense.labels.tolist() == [ids[i % 3] for i in range(8)]
 
 
@@ -136,15 +131,12 @@ def test_khronos_objects_bring_their_own_points(tmp_path: Path) -> None:
     made = import_khronos(tmp_path, OPTIONS)
     assert next(node for node in made.graph.nodes if node.source_id == 'O0').observations == 2
     assert made.header.provenance.method == 'khronos'
-    assert made.dense is not None
     np.testing.assert_allclose(made.dense.points, CHAIR + np.array([1, 2, 0.5]), rtol=1e-6)
 
 
 def test_khronos_objects_and_the_mesh_are_joined(tmp_path: Path) -> None:
     graph(khronos=True).save(str(tmp_path / 'dsg.json'), True)
     made = import_khronos(tmp_path, OPTIONS)
-    assert made.dense is not None
-    assert made.dense.membership is not None
     assert len(made.dense.points) == len(CHAIR) + 8
     own = made.dense.membership.points_of(0).tolist()
     assert own == [*range(40), 41, 42, 45]

@@ -29,7 +29,6 @@ def test_labels_and_instances_become_a_map(names: dict[str, str]) -> None:
     made = read(point_cloud(DENSE, 3_000_000_005, '/odom', **names))
     assert (made.header.frame_id, made.header.stamp_ns) == ('odom', 3_000_000_005)
     assert made.header.provenance.method == 'dualmap'
-    assert made.dense is not None
     np.testing.assert_array_equal(made.dense.points, POINTS[[0, 1, 2, 4]])
     np.testing.assert_array_equal(made.dense.colors, DENSE.colors[[0, 1, 2, 4]])
     assert made.dense.labels.tolist() == [1, 1, 2, UNLABELLED]
