@@ -246,29 +246,14 @@ def raw_map_of(semantic_map: SemanticMap) -> RawMap:
 
 def _header_to_json(header: MapHeader) -> dict[str, Any]:
     origin = header.provenance
-    values = {
-        **vars(header),
-        'stamp_ns': int(header.stamp_ns),
-        'complete': bool(header.complete),
-        'provenance': {
-            **vars(origin),
-            'models': dict(origin.models),
-            'frames_used': int(origin.frames_used),
-        },
-    }
+    values = {**vars(header), 'provenance': {**vars(origin), 'models': dict(origin.models)}}
     return {key: value for key, value in values.items() if key != 'remark' or value}
 
 
 def _space_to_json(space: FeatureSpace, file: str) -> dict[str, Any]:
-    return {
-        **{key: value for key, value in vars(space).items() if key != 'vectors'},
-        'normalised': bool(space.normalised),
-        'text_comparable': bool(space.text_comparable),
-        'templates': list(space.templates),
-        'rows': len(space.vectors),
-        'dimension': space.vectors.shape[1],
-        'file': file,
-    }
+    rows, dimension = space.vectors.shape
+    values = {**vars(space), 'rows': rows, 'dimension': dimension, 'file': file}
+    return {key: value for key, value in values.items() if key != 'vectors'}
 
 
 def cloud_of(dense: DenseMap) -> dict[str, NDArray[Any]]:

@@ -189,10 +189,22 @@ def _written(write: Callable[[IO[bytes]], None]) -> memoryview:
 
 def _json_of(name: str, data: dict[str, Any]) -> bytes:
     try:
-        text = json.dumps(data, indent=1, sort_keys=True, allow_nan=False, ensure_ascii=False)
-        return text.encode()
+        return json.dumps(
+            data,
+            default=_plain,
+            indent=1,
+            sort_keys=True,
+            allow_nan=False,
+            ensure_ascii=False,
+        ).encode()
     except (TypeError, ValueError) as error:
         raise MapError(f'{name} of the map cannot be written as JSON: {error}') from error
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f'it holds a {type(value).__name__}')
 
 
 def _refuse(faults: list[Fault], what: str) -> None:

@@ -5,11 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 from maps.importers.method_files import CHAIR, CLIP
+from maps.test_storage import assert_equal
 
 from osmabench_ros.errors import LimitError, MapError
-from osmabench_ros.maps.disk.storage import read_map, write_map
-from osmabench_ros.maps.importer import ImportOptions
-from osmabench_ros.maps.importers.hydra import import_khronos, import_map, import_payload
+from osmabench_ros.maps.disk.storage import pack_map, unpack_map
+from osmabench_ros.maps.importer import ImportOptions, import_map
+from osmabench_ros.maps.importers.hydra import import_payload
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 from osmabench_ros.semantics.scene_graph import NodeKind
@@ -98,8 +99,8 @@ def check(made: SemanticMap) -> None:
 @pytest.mark.parametrize('suffix', ['.json', '.sparkdsg'])
 def test_a_saved_graph_comes_out(tmp_path: Path, suffix: str) -> None:
     graph().save(str(tmp_path / f'dsg_with_mesh{suffix}'), True)
-    write_map(import_map(tmp_path, OPTIONS), tmp_path / 'map')
-    made = read_map(tmp_path / 'map')
+    made = import_map('hydra', tmp_path, OPTIONS)
+    assert_equal(unpack_map(pack_map(made)), made)
     check(made)
     dense = made.dense
     np.testing.assert_allclose(dense.points, np.arange(24).reshape(8, 3))
@@ -117,42 +118,34 @@ def test_the_payload_of_the_topic_comes_out(tmp_path: Path, mesh: bool) -> None:
     assert made.graph.by_id
     assert (made.dense is not None) == mesh
     (tmp_path / 'update.bin').write_bytes(payload)
-    again = import_map(tmp_path / 'update.bin', OPTIONS)
+    again = import_map('hydra', tmp_path / 'update.bin', OPTIONS)
     assert again.header.provenance == made.header.provenance
 
 
-def test_khronos_objects_bring_their_own_points(tmp_path: Path) -> None:
-    graph(khronos=True).save(str(tmp_path / 'dsg.json'), False)
+@pytest.mark.parametrize('mesh', [True, False])
+def test_khronos_objects_bring_their_own_points(tmp_path: Path, mesh: bool) -> None:
+    graph(khronos=True).save(str(tmp_path / 'dsg.json'), mesh)
     data = json.loads((tmp_path / 'dsg.json').read_text())
     for node in data['nodes']:
         if 'first_observed_ns' in node['attributes']:
             node['attributes'] |= {'first_observed_ns': [10, 20], 'last_observed_ns': [15, 25]}
     (tmp_path / 'dsg.json').write_text(json.dumps(data))
-    made = import_khronos(tmp_path, OPTIONS)
+    made = import_map('khronos', tmp_path, OPTIONS)
     assert next(node for node in made.graph.nodes if node.source_id == 'O0').observations == 2
     assert made.header.provenance.method == 'khronos'
-    np.testing.assert_allclose(made.dense.points, CHAIR + np.array([1, 2, 0.5]), rtol=1e-6)
+    np.testing.assert_allclose(made.dense.points[:40], CHAIR + np.array([1, 2, 0.5]), rtol=1e-6)
+    assert len(made.dense.points) == len(CHAIR) + (8 if mesh else 0)
+    if mesh:  # the points of the chair are its own, and those that it has in the mesh
+        assert made.dense.membership.points_of(0).tolist() == [*range(40), 41, 42, 45]
+    assert_equal(unpack_map(pack_map(made)), made)
 
 
-def test_khronos_objects_and_the_mesh_are_joined(tmp_path: Path) -> None:
-    graph(khronos=True).save(str(tmp_path / 'dsg.json'), True)
-    made = import_khronos(tmp_path, OPTIONS)
-    assert len(made.dense.points) == len(CHAIR) + 8
-    own = made.dense.membership.points_of(0).tolist()
-    assert own == [*range(40), 41, 42, 45]
-    write_map(made, tmp_path / 'map')
-    assert read_map(tmp_path / 'map').dense is not None
-
-
-@pytest.mark.parametrize('payload', [b'', b'hello' * 50])
-def test_a_broken_payload_is_refused(payload: bytes) -> None:
-    with pytest.raises(MapError, match='scene graph (of 0 bytes|that spark-dsg reads)'):
-        import_payload(payload, OPTIONS)
-
-
-@pytest.mark.parametrize('cut', [10, 60, 400])
-def test_a_cut_off_payload_is_refused(cut: int) -> None:
-    with pytest.raises(MapError, match='only full updates'):
+@pytest.mark.parametrize(
+    ('cut', 'words'),
+    [(0, 'of 0 bytes'), *((cut, 'only full updates') for cut in (10, 60, 400))],
+)
+def test_a_cut_off_payload_is_refused(cut: int, words: str) -> None:
+    with pytest.raises(MapError, match=words):
         import_payload(graph().to_binary(True)[:cut], OPTIONS)
 
 
