@@ -28,10 +28,10 @@ import typer
 from osmabench_ros.base.files import write_json
 from osmabench_ros.base.owned_folder import claim_folder
 from osmabench_ros.runs.evaluate.evaluation import REPORT
-from osmabench_ros.runs.finished_run import FIGURES, noted_part
 from osmabench_ros.runs.matrix_on_disk import RUNS, MatrixOnDisk
-from osmabench_ros.runs.results.report_model import RunReport
+from osmabench_ros.runs.results.report_model import RunReport, without_classes
 from osmabench_ros.runs.results.results_folder import MANIFEST
+from osmabench_ros.runs.results.run_manifest import FIGURES
 
 MOST_S, MOST_GIB, MOST_OPENING_S = 60.0, 2.0, 2.0
 
@@ -75,7 +75,7 @@ def _write_report(report: dict[str, Any], seed: int, rng: np.random.Generator, r
         if record['value'] is not None:
             record['value'] = float(np.clip(record['value'] + step, 0, 1))
     (run / REPORT).write_text(json.dumps(report))
-    noted = noted_part(RunReport.model_validate(report))
+    noted = without_classes(RunReport.model_validate(report))
     (run / FIGURES).write_text(noted.model_dump_json())
 
 

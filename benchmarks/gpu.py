@@ -334,7 +334,7 @@ def host() -> dict[str, Any]:
     """Return the machine and what computed on it."""
     import torch
 
-    from osmabench_ros.runs.results.run_manifest import host_facts
+    from osmabench_ros.runs.results.host import host_facts
 
     return {**host_facts(), 'torch': torch.__version__, 'threads': torch.get_num_threads()}
 

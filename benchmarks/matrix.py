@@ -39,8 +39,8 @@ from osmabench_ros.mappers.mapper import make_mapper
 from osmabench_ros.nodes.simulator_bridge.bridge_source import open_source
 from osmabench_ros.runs.config import MatrixConfig, parse_config
 from osmabench_ros.runs.evaluate.evaluation import EvaluationInputs, evaluate_run
-from osmabench_ros.runs.plan import RunPlan
-from osmabench_ros.runs.prepare.preparation import GROUND_TRUTH_FOLDER, QUESTIONS_FILE, Preparation
+from osmabench_ros.runs.plan import GROUND_TRUTH_FOLDER, QUESTIONS_FILE, RunPlan
+from osmabench_ros.runs.prepare.preparation import Preparation
 from osmabench_ros.runs.results.report_model import Status
 
 CONDITIONS = ('baseline', 'nominal', 'camera', 'daytime', 'flicker', 'camera_headlight')

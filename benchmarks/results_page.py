@@ -32,8 +32,8 @@ from osmabench_ros.reports.report_run import Run, distinct, estimate
 from osmabench_ros.runs.config import MatrixConfig, load_config
 from osmabench_ros.runs.matrix_on_disk import MatrixOnDisk
 from osmabench_ros.runs.results.report_model import Status
+from osmabench_ros.runs.results.results_folder import MANIFEST
 from osmabench_ros.runs.results.timings import TIMINGS, read_measurements
-from osmabench_ros.runs.run_on_disk import MANIFEST
 from osmabench_ros.vqa.question_files import QUESTIONS, read_records
 from osmabench_ros.vqa.questions import Question
 

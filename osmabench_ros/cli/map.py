@@ -44,7 +44,7 @@ def info(directory: Directory) -> None:
     """Describe a map: origin, nodes, edges, points, features."""
     from osmabench_ros.maps.disk.storage import read_map
     from osmabench_ros.maps.summary import summary_of
-    from osmabench_ros.runs.run_on_disk import with_origin_of_run
+    from osmabench_ros.runs.matrix_on_disk import with_origin_of_run
 
     semantic_map = with_origin_of_run(read_map(directory), directory.resolve().parent)
     for name, text in summary_of(semantic_map):
@@ -239,7 +239,7 @@ def view(
     Look at it with `rerun FILE.rrd`.
     """
     from osmabench_ros.reports.rerun.rerun_export import record_map, record_run
-    from osmabench_ros.runs.run_on_disk import open_run
+    from osmabench_ros.runs.matrix_on_disk import open_run
 
     check_file(rerun, overwrite=overwrite)
     with shown_progress() as progress:

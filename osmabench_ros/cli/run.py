@@ -67,7 +67,7 @@ def run(
     if dry_run:
         from osmabench_ros.runs.dry_run import expected_work
 
-        for line in expected_work(settings, out):
+        for line in expected_work(settings, out, fresh=fresh):
             typer.echo(line)
     elif speeds:
         _run_at_speeds(settings, speeds, out, fresh)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum
 from pathlib import Path
 from typing import Annotated, Literal
@@ -178,20 +179,19 @@ def generate(
     kept. Nothing is overwritten.
     """
     from osmabench_ros.runs.config import load_config
-    from osmabench_ros.runs.prepare.generation import (
-        OutputFormat,
-        generate_ground_truth,
-        generate_sequences,
-    )
+    from osmabench_ros.runs.plan import GROUND_TRUTH_FOLDER
+    from osmabench_ros.runs.prepare.generation import OutputFormat, generate_sequences
+    from osmabench_ros.runs.prepare.preparation import Preparation
 
     wanted = [OutputFormat(item.value) for item in formats]
     with shown_progress() as progress:
         loaded = load_config(config)
-        written = generate_sequences(loaded, wanted, out, progress)
+        sequences = generate_sequences(loaded, wanted, out, progress)
+        made = {item.directory: item.kept for item in sequences}
         if with_ground_truth:
-            written += generate_ground_truth(loaded, out, progress)
-    for item in written:
-        typer.echo(f'{item.directory}{" (kept)" if item.kept else ""}')
+            folders = Preparation().prepare_all(loaded, out, progress)
+            made |= {folder / GROUND_TRUTH_FOLDER: kept for folder, kept in folders.items()}
+    _list_made(made)
 
 
 @app.command()
@@ -200,12 +200,17 @@ def ground_truth(
 ) -> None:
     """Make path, ground truth and questions of every scene of a configuration; needs no ROS."""
     from osmabench_ros.runs.config import load_config
-    from osmabench_ros.runs.prepare.preparation import GROUND_TRUTH_FOLDER, Preparation
+    from osmabench_ros.runs.plan import GROUND_TRUTH_FOLDER
+    from osmabench_ros.runs.prepare.preparation import Preparation
 
     with shown_progress() as progress:
         made = Preparation().prepare_all(load_config(config), out, progress)
-    for directory in made:
-        typer.echo(directory / GROUND_TRUTH_FOLDER)
+    _list_made({folder / GROUND_TRUTH_FOLDER: kept for folder, kept in made.items()})
+
+
+def _list_made(made: Mapping[Path, bool]) -> None:
+    for directory, kept in made.items():
+        typer.echo(f'{directory}{" (kept)" if kept else ""}')
 
 
 @app.command()

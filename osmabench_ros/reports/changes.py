@@ -16,11 +16,10 @@ from osmabench_ros.base.strict import read_model
 from osmabench_ros.errors import ConfigError, RunError, suggestion
 from osmabench_ros.metrics.statistics import PairedDifference, paired_difference
 from osmabench_ros.runs.evaluate.evaluation import REPORT
-from osmabench_ros.runs.identity import Seeds
+from osmabench_ros.runs.identity import Seeds, is_run_name
 from osmabench_ros.runs.matrix_on_disk import RunState, matrices_at
 from osmabench_ros.runs.results.report_model import MatrixReport, Record, RunReport, Status
 from osmabench_ros.runs.results.results_folder import MANIFEST
-from osmabench_ros.runs.run_on_disk import is_run_name
 
 RunKey = tuple[str, str, str, str, str, str, float | None]
 """Dataset, scene, seeds, condition, mapper, simulator and speed."""

@@ -23,9 +23,9 @@ from osmabench_ros.reports.report_run import Run
 from osmabench_ros.runs.config import MatrixConfig, Requirement
 from osmabench_ros.runs.evaluate.evaluation import versions
 from osmabench_ros.runs.evaluate.over_time import judged_records
-from osmabench_ros.runs.finished_run import ACCURACIES
 from osmabench_ros.runs.plan import RunPlan, config_digest
 from osmabench_ros.runs.results.report_model import (
+    ACCURACIES,
     MatrixReport,
     Record,
     RunReport,
@@ -34,7 +34,7 @@ from osmabench_ros.runs.results.report_model import (
     unmet,
 )
 from osmabench_ros.runs.results.results_folder import PAGES
-from osmabench_ros.runs.run_warnings import noted_warnings
+from osmabench_ros.runs.results.run_manifest import noted_warnings
 from osmabench_ros.vqa.scores import common_accuracies
 
 _MOST_NAMED = 3

@@ -20,8 +20,12 @@ from osmabench_ros.runs.matrix_on_disk import MatrixOnDisk, RunOnDisk
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.results.report_model import MATRIX_SCHEMA, MatrixReport, RunReport
 from osmabench_ros.runs.results.results_folder import undisturbed
-from osmabench_ros.runs.results.run_manifest import config_of_run
-from osmabench_ros.runs.run_on_disk import noted_of_run
+from osmabench_ros.runs.results.run_manifest import (
+    REQUIREMENTS,
+    config_differences,
+    config_of_run,
+    noted_of,
+)
 
 _READ_AT_ONCE = 100
 """Reports between two lines of progress."""
@@ -84,12 +88,16 @@ def rebuild_report(
 
 
 def _check_configuration(plan: RunPlan) -> None:
-    noted, own = noted_of_run(plan.directory).get('config'), config_of_run(plan)
+    noted = noted_of(plan.directory).get('config')
+    if noted is None:
+        return
+    found = config_differences(noted, config_of_run(plan))
     # Thresholds judge figures and change none.
-    if noted is not None and {**noted, 'requirements': own['requirements']} != own:
+    changed = '; '.join(str(item) for item in found if item.key != REQUIREMENTS)
+    if changed:
         raise RunError(
-            f'{plan.directory} was made with another configuration than that of {plan.root}; move '
-            'it away, or copy runs of one configuration'
+            f'{plan.directory} was made with another configuration than {plan.root}: {changed}; '
+            'move it away, or copy runs of one configuration'
         )
 
 

@@ -14,7 +14,6 @@ from osmabench_ros.runs.evaluate.evaluation import TRUE_TRAJECTORY
 from osmabench_ros.runs.identity import slug
 from osmabench_ros.runs.matrix_on_disk import MatrixOnDisk, RunState
 from osmabench_ros.runs.plan import RunPlan
-from osmabench_ros.runs.prepare.preparation import QUESTIONS_FILE
 from osmabench_ros.runs.prepare.shared_path import PATH_FILE
 from osmabench_ros.runs.results.results_folder import MANIFEST
 from osmabench_ros.simulation.conditions import name_of_condition
@@ -40,14 +39,10 @@ class _Mapped:
     options: Hypo3DOptions
     mappers: tuple[str, ...]
 
-    @property
-    def questions_file(self) -> Path:
-        return self.plan.shared_directory / QUESTIONS_FILE
-
     def changes(self) -> dict[str, list[Any]]:
         """Return the changes that are asked about, by the names of the changed scenes."""
         found: dict[str, list[Any]] = {}
-        for item in read_records(self.questions_file, Question):
+        for item in read_records(self.plan.questions_file, Question):
             if item.suite == SUITE and item.provenance['changed_scene'] not in found:
                 number = int(item.provenance['number'])
                 file = self.plan.shared_directory / CHANGE_FILES.format(number)
@@ -78,7 +73,7 @@ class _Mapped:
         """Return the suite that asks the questions again, without describing the changes."""
         left_out = {'remap', 'live_maps_every', 'before', 'change'}
         asked = self.options.model_dump(mode='json', exclude=left_out, exclude_defaults=True)
-        before = str(self.questions_file.absolute())
+        before = str(self.plan.questions_file.absolute())
         return [{'name': SUITE, 'options': {**asked, 'before': before, **options}}]
 
     def scene(self) -> dict[str, Any]:

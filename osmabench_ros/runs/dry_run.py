@@ -9,37 +9,57 @@ from osmabench_ros.language.settings import nothing_asked
 from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.runs.evaluate.evaluation import made_suites
 from osmabench_ros.runs.expected_power import expected_power
+from osmabench_ros.runs.matrix_on_disk import Stage, next_stage
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.prepare.preparation import Preparation
+from osmabench_ros.runs.results.run_manifest import find_growth
 from osmabench_ros.suites.hypo3d.suite import hypo3d_options
 from osmabench_ros.suites.suite import models_asked_by
 
+DONE = 'done'
 MAPPED_BESIDE = 'hypo3d maps changed scenes beside these runs, which are chosen once they are done'
 
 
 @nothing_asked()
-def expected_work(config: MatrixConfig, out: Path) -> list[str]:
-    """Return the planned work, a line each; loads the scenes, writes nothing."""
+def expected_work(config: MatrixConfig, out: Path, *, fresh: bool = False) -> list[str]:
+    """Return the planned work, a line each; loads the scenes, writes nothing.
+
+    Raises RunError, key by key, if there are results that were made otherwise, unless `fresh`.
+    """
     preparation = Preparation()
     preparation.check_names(config)
     preparation.check_mappers(config)
     plans = preparation.plans(config, out / config.name)
+    work = dict.fromkeys((plan.identity.run_id for plan in plans), _from(Stage.PREPARE))
+    if not fresh:
+        growth = find_growth(plans, preparation.digest_of)
+        work = {plan.identity.run_id: _left_of(plan) for plan in plans}
+        for plan, reasons in growth.runs:
+            why = '; '.join(map(str, reasons))
+            work[plan.identity.run_id] = f'{_from(Stage.EVALUATE)}, since {why}'
     power = expected_power(plan.identity for plan in plans)
     beside = hypo3d_options(config.suites)
     later = [MAPPED_BESIDE] if beside and (beside.remap or beside.live_maps_every) else []
-    return [*map(_of_run, plans), *later, *_of_models(config, plans), *power]
+    lines = (f'{run_id}: {left}' for run_id, left in work.items())
+    maps = sum(left != DONE for left in work.values())
+    return [*lines, *later, *_of_models(config, maps), *power]
 
 
-def _of_run(plan: RunPlan) -> str:
-    return f'{plan.identity.run_id}: {"done" if plan.report_file.exists() else "to do"}'
+def _left_of(plan: RunPlan) -> str:
+    stage = next_stage(plan.directory)
+    return DONE if stage is None else _from(stage)
 
 
-def _of_models(config: MatrixConfig, plans: list[RunPlan]) -> Iterator[str]:
+def _from(first: Stage) -> str:
+    stages = [stage.value for stage in Stage]
+    return f'to do: {", ".join(stages[stages.index(first.value) :])}'
+
+
+def _of_models(config: MatrixConfig, maps: int) -> Iterator[str]:
     suites = made_suites(config.suites)
     asking = {suite.name: models_asked_by(suite) for suite in suites if models_asked_by(suite)}
     if not asking:
         yield 'no language model is asked'
-    maps = sum(not plan.report_file.exists() for plan in plans)
     for name, models in asking.items():
         yield f'{name} asks {" and ".join(models)} about the final map of each run, {maps} to do'
     if asking:

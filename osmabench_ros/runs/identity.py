@@ -9,6 +9,7 @@ from functools import cached_property, lru_cache
 
 _LONGEST_WORD = 40
 """Five of them, a seed and a speed make one name, of which file systems take 255 bytes."""
+_PARTS = 6
 
 
 @dataclass(frozen=True)
@@ -94,3 +95,9 @@ def slug(text: str) -> str:
         return plain
     digest = hashlib.sha256(text.encode()).hexdigest()[:8]
     return f'{plain[: _LONGEST_WORD - len(digest) - 1]}-{digest}'
+
+
+def is_run_name(name: str) -> bool:
+    """Return whether a folder's name is one that runs have."""
+    parts = name.split('.')
+    return len(parts) in (_PARTS, _PARTS + 1) and Seeds.of_text(parts[_PARTS - 1]) is not None

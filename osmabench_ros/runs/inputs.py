@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from enum import Enum
 from functools import lru_cache
@@ -15,12 +15,15 @@ import numpy as np
 
 from osmabench_ros.base.configuration import version
 from osmabench_ros.base.files import add_file
-from osmabench_ros.runs.config import MapperConfig, MatrixConfig
+from osmabench_ros.runs.config import MapperConfig
 from osmabench_ros.runs.identity import SceneKey
+from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.simulation.conditions import Condition
 
 SOFTWARE = 'version of osmabench_ros'
+CONDITION, TEXT_FEATURES = 'condition ', 'text features of '
+"""How names of inputs begin."""
 _PATHS = frozenset({'source', 'specification'})
 """Fields of a scene that say where it was found or what it was made by, not what it is."""
 
@@ -29,20 +32,33 @@ class _Hash(Protocol):
     def update(self, data: bytes, /) -> None: ...
 
 
-def input_digests(config: MatrixConfig, scenes: Mapping[SceneKey, str]) -> dict[str, str]:
-    """Return a digest for every input of a configuration, and of its `scenes`, by a name."""
+def input_digests(plans: Iterable[RunPlan], digest_of: Callable[[RunPlan], str]) -> dict[str, str]:
+    """Return a digest for every input of runs, by a name; `digest_of` gives that of a scene."""
     found = {SOFTWARE: version()}
-    conditions = config.loaded_conditions
-    found |= {condition_name(name): condition_digest(item) for name, item in conditions.items()}
-    found |= {scene_name(key): digest for key, digest in scenes.items()}
-    for mapper in config.mappers:
-        found |= mapper_files(mapper)
-    for name, value in _strings(config.simulator.options):
-        found |= _file(f'simulator option {name}', value)
-    found |= _file('trajectory', config.trajectory.recorded) if config.trajectory.recorded else {}
-    for name, file in config.text_features.items():
-        found |= _file(f'text features of {name}', str(file))
+    for plan in plans:
+        found |= run_inputs(plan, digest_of(plan))
     return dict(sorted(found.items()))
+
+
+def run_inputs(plan: RunPlan, scene_digest: str) -> dict[str, str]:
+    """Return the digests of everything outside a configuration that a run depends on."""
+    found = {
+        **shared_inputs(plan, scene_digest),
+        condition_name(plan.condition_source): condition_digest(plan.condition),
+        **mapper_files(plan.mapper),
+    }
+    for name, file in plan.config.text_features.items():
+        found |= _file(f'{TEXT_FEATURES}{name}', str(file))
+    return found
+
+
+def shared_inputs(plan: RunPlan, scene_digest: str) -> dict[str, str]:
+    """Return the digests of what all runs on a path in a scene depend on."""
+    found = {scene_name(plan.identity.scene_key): scene_digest}
+    for name, value in _strings(plan.config.simulator.options):
+        found |= _file(f'simulator option {name}', value)
+    recorded = plan.config.trajectory.recorded
+    return found | (_file('trajectory', recorded) if recorded else {})
 
 
 def scene_name(key: SceneKey) -> str:
@@ -52,7 +68,7 @@ def scene_name(key: SceneKey) -> str:
 
 def condition_name(name: str) -> str:
     """Return the name of a condition among the inputs."""
-    return f'condition {for_people(name)}'
+    return f'{CONDITION}{for_people(name)}'
 
 
 def condition_digest(condition: Condition) -> str:

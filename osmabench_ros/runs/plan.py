@@ -20,6 +20,9 @@ from osmabench_ros.runs.identity import RunIdentity, SceneKey
 from osmabench_ros.sequences.recorded import RECORDED
 from osmabench_ros.simulation.conditions import Condition, name_of_condition
 
+GROUND_TRUTH_FOLDER = 'ground_truth'
+QUESTIONS_FILE = 'questions.jsonl'
+
 
 @dataclass(frozen=True)
 class RunPlan:
@@ -41,6 +44,16 @@ class RunPlan:
     def shared_directory(self) -> Path:
         """Folder shared by all runs on one path in the scene."""
         return self.root / 'shared' / str(self.identity.scene_key)
+
+    @property
+    def ground_truth_directory(self) -> Path:
+        """Folder of the ground truth that the runs share."""
+        return self.shared_directory / GROUND_TRUTH_FOLDER
+
+    @property
+    def questions_file(self) -> Path:
+        """Questions that the runs share."""
+        return self.shared_directory / QUESTIONS_FILE
 
     @property
     def method_seed(self) -> int:

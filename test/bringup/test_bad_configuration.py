@@ -81,16 +81,3 @@ def test_a_run_that_cannot_be_prepared_fails_with_its_reason(
     tmp_path: Path, changes: dict[str, Any], words: str
 ) -> None:
     assert words in run(small_config(**changes), tmp_path)
-
-
-@pytest.mark.gl
-def test_results_of_inputs_that_changed_since_are_not_gone_on_with(tmp_path: Path) -> None:
-    condition = tmp_path / 'mine.yaml'
-    condition.write_text('extends: camera\n')
-    config = small_config(
-        conditions=[str(condition)], simulator={'name': 'opengl', 'options': {'nearest': 3}}
-    )
-    assert 'nearest' in run(config, tmp_path)
-    condition.write_text('extends: camera\nmotion: {linear_m_s: 0.5}\n')
-    with pytest.raises(OsmabenchError, match=r'changed since: condition .*mine\.yaml.*--fresh'):
-        run(config, tmp_path)

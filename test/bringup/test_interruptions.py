@@ -70,7 +70,7 @@ def test_ctrl_c_at_every_stage_loses_nothing(
     held = {'TEST_ORDER': 'stop_evaluator'}
     interrupt(signal.SIGTERM, (run / 'map').exists, tidy=False, **held)
     assert not (run / 'report.json').exists()
-    interrupt(signal.SIGINT, 'evaluating')
+    interrupt(signal.SIGINT, 'evaluate')
     assert (run / 'map').exists(), 'what was recorded is kept'
     assert not (run / 'report.json').exists()
     interrupt(signal.SIGINT, 'writing the report')

@@ -55,7 +55,7 @@ def test_side_by_side_and_one_by_one_give_the_same_bytes(tmp_path: Path) -> None
         assert [item.status.value for item in report.runs] == states, report
     assert [item.run_id for item in two.runs] == [item.run_id for item in one.runs]
     together = [text for text in shown if text.count('\n') == 1]
-    assert any('[1/4]' in text and 'mapping' in text for text in together)
+    assert any('[1/4]' in text and 'map' in text for text in together)
     # Of what all runs of a scene share there is one, made as a step of its own.
     steps = {line.split(':')[0] for text in shown for line in text.splitlines()}
     assert {step for step in steps if step.startswith('[scene]')} == {

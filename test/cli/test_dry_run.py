@@ -11,6 +11,8 @@ from typer.testing import CliRunner
 from osmabench_ros.cli.main import app
 from osmabench_ros.errors import ConfigError
 
+ALL = 'to do: prepare, map, evaluate, finish'
+
 
 def dry_run(tmp_path: Path, *options: str, **changes: object) -> list[str]:
     file = tmp_path / 'config.yaml'
@@ -24,7 +26,7 @@ def dry_run(tmp_path: Path, *options: str, **changes: object) -> list[str]:
 
 def test_it_lists_the_runs(tmp_path: Path) -> None:
     runs = dry_run(tmp_path, conditions=['baseline', 'camera'])
-    assert [line.partition(': ')[2] for line in runs[:2]] == ['to do', 'to do']
+    assert [line.partition(': ')[2] for line in runs[:2]] == [ALL, ALL]
     assert '.camera.oracle' in runs[1]
     assert runs[2] == 'no language model is asked'
     assert runs[3].startswith('1 scene: no interval, so no difference can be shown; it takes 3')

@@ -23,7 +23,8 @@ def ground_truth(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The ground truth of the path that the bridge plans by itself with these arguments."""
     from osmabench_ros.base.progress import silent
     from osmabench_ros.runs.config import parse_config
-    from osmabench_ros.runs.prepare.preparation import GROUND_TRUTH_FOLDER, Preparation
+    from osmabench_ros.runs.plan import GROUND_TRUTH_FOLDER
+    from osmabench_ros.runs.prepare.preparation import Preparation
 
     config = {
         'name': 'truth',

@@ -16,8 +16,7 @@ from osmabench_ros.maps.disk.storage import read_map, write_map
 from osmabench_ros.reports.matrix import write_matrix_report
 from osmabench_ros.runs.config import SuiteConfig
 from osmabench_ros.runs.evaluate.over_time import GROWTH, ReportOverTime, score_over_time
-from osmabench_ros.runs.plan import RunPlan, plan_runs
-from osmabench_ros.runs.prepare.preparation import GROUND_TRUTH_FOLDER
+from osmabench_ros.runs.plan import GROUND_TRUTH_FOLDER, RunPlan, plan_runs
 from osmabench_ros.sequences.ground_truth import read_ground_truth
 
 

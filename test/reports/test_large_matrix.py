@@ -14,10 +14,10 @@ from osmabench_ros.errors import RunError
 from osmabench_ros.reports import matrix as reports
 from osmabench_ros.reports.page import paged
 from osmabench_ros.reports.rebuilding import rebuild_report
-from osmabench_ros.runs.finished_run import FIGURES, finish_run
 from osmabench_ros.runs.matrix_on_disk import MatrixOnDisk, RunState
 from osmabench_ros.runs.results.report_model import MatrixReport, RunReport
 from osmabench_ros.runs.results.results_folder import PAGES
+from osmabench_ros.runs.results.run_manifest import FIGURES, finish_run
 
 LINK = re.compile(r'href="([^"#]+)"')
 

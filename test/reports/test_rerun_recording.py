@@ -17,8 +17,8 @@ from osmabench_ros.maps.disk.storage import read_map
 from osmabench_ros.reports.palette import HALLUCINATED, PointOutcome
 from osmabench_ros.reports.rerun.rerun_export import record_runs
 from osmabench_ros.reports.rerun.rerun_recording import RerunScene, write_rerun
-from osmabench_ros.runs.prepare.preparation import GROUND_TRUTH_FOLDER
-from osmabench_ros.runs.run_on_disk import open_run
+from osmabench_ros.runs.matrix_on_disk import open_run
+from osmabench_ros.runs.plan import GROUND_TRUTH_FOLDER
 from osmabench_ros.sequences.ground_truth import read_ground_truth
 
 RECORDED = 1

@@ -17,16 +17,15 @@ from osmabench_ros.errors import RunError
 from osmabench_ros.maps.disk.storage import write_map
 from osmabench_ros.runs.config import SuiteConfig
 from osmabench_ros.runs.evaluate.evaluation import EvaluationInputs, evaluate_run
-from osmabench_ros.runs.finished_run import (
+from osmabench_ros.runs.identity import SceneKey
+from osmabench_ros.runs.plan import RunPlan, plan_runs
+from osmabench_ros.runs.results.report_model import RunReport, without_classes
+from osmabench_ros.runs.results.run_manifest import (
     FIGURES,
     finish_run,
     has_figures,
-    noted_part,
     read_finished,
 )
-from osmabench_ros.runs.identity import SceneKey
-from osmabench_ros.runs.plan import RunPlan, plan_runs
-from osmabench_ros.runs.results.report_model import RunReport
 from osmabench_ros.sequences.ground_truth import write_ground_truth
 
 RUN = 'd.s.baseline.oracle.opengl.3'
@@ -111,7 +110,7 @@ def test_the_figures_of_no_single_class_lie_beside_the_report(done: RunPlan) -> 
     whole = read_model(RunReport, done.report_file)
     assert has_figures(done.directory)
     noted = read_model(RunReport, done.directory / FIGURES)
-    assert noted == noted_part(whole)
+    assert noted == without_classes(whole)
     of_classes = [item for item in whole.metrics if item.class_name]
     assert of_classes
     assert len(noted.metrics) == len(whole.metrics) - len(of_classes) > 0

@@ -15,19 +15,14 @@ from typer.testing import CliRunner
 
 from osmabench_ros.base.files import sha256_of
 from osmabench_ros.base.owned_folder import MARKER
+from osmabench_ros.base.progress import silent
 from osmabench_ros.cli.main import app
 from osmabench_ros.errors import RunError
 from osmabench_ros.runs.config import MatrixConfig, parse_config
 from osmabench_ros.runs.prepare import generation
-from osmabench_ros.runs.prepare.generation import (
-    MARK,
-    GeneratedSequence,
-    OutputFormat,
-    generate_ground_truth,
-    generate_sequences,
-)
+from osmabench_ros.runs.prepare.generation import OutputFormat, generate_sequences
 from osmabench_ros.runs.prepare.preparation import Preparation
-from osmabench_ros.runs.results.results_folder import held
+from osmabench_ros.runs.results.results_folder import MANIFEST, held
 from osmabench_ros.sequences.bag_reader import BagSequence
 from osmabench_ros.sequences.ground_truth import read_ground_truth
 from osmabench_ros.sequences.reader import FolderSequence
@@ -51,7 +46,7 @@ from pathlib import Path
 from support.world.scenes import room_scene
 from osmabench_ros.runs.prepare.preparation import Preparation
 from osmabench_ros.runs.config import MatrixConfig
-from osmabench_ros.runs.prepare.generation import MARK, generate_ground_truth
+from osmabench_ros.base.progress import silent
 
 moment, out, config = sys.argv[1:]
 rename = Path.rename
@@ -66,9 +61,7 @@ def killed(source, target):
 
 Path.rename = killed
 rooms = Preparation(lambda _item: room_scene())
-generate_ground_truth(
-    MatrixConfig.model_validate_json(config), Path(out), preparation=rooms
-)
+rooms.prepare_all(MatrixConfig.model_validate_json(config), Path(out), silent)
 """
 NAME = 'test.room.3'
 
@@ -191,11 +184,11 @@ def test_ground_truth_of_a_killed_process_is_made_anew_or_kept(
     shared = tmp_path / 'shared'
     assert list(shared.glob('.*'))
     assert (shared / NAME).exists() == (moment == 'after')
-    (made,) = generate_ground_truth(configuration(), tmp_path, preparation=rooms())
-    assert made.kept == (moment == 'after')
-    assert len(read_ground_truth(made.directory).graph.nodes) > 3
+    [(made, kept)] = rooms().prepare_all(configuration(), tmp_path, silent).items()
+    assert kept == (moment == 'after')
+    assert len(read_ground_truth(made / 'ground_truth').graph.nodes) > 3
     assert {path.name for path in shared.iterdir()} == {MARKER, NAME}
-    names = {MARKER, 'path.json', 'coverage.json', 'ground_truth', 'questions.jsonl', MARK}
+    names = {MARKER, 'path.json', 'coverage.json', 'ground_truth', 'questions.jsonl', MANIFEST}
     assert {path.name for path in (shared / NAME).iterdir()} == names
 
 
@@ -221,17 +214,15 @@ def test_what_a_killed_process_left_of_a_sequence_is_removed(tmp_path: Path) -> 
 
 
 def test_ground_truth_is_made_once_for_the_same_path(tmp_path: Path) -> None:
-    (made,) = generate_ground_truth(configuration(), tmp_path, preparation=rooms())
-    assert made == GeneratedSequence(tmp_path / 'shared' / NAME / 'ground_truth', kept=False)
-    truth = read_ground_truth(made.directory)
-    assert len(truth.graph.nodes) > 3
-    (again,) = generate_ground_truth(configuration(), tmp_path, preparation=rooms())
-    assert again.kept
+    folder = tmp_path / 'shared' / NAME
+    assert rooms().prepare_all(configuration(), tmp_path, silent) == {folder: False}
+    assert len(read_ground_truth(folder / 'ground_truth').graph.nodes) > 3
+    assert rooms().prepare_all(configuration(), tmp_path, silent) == {folder: True}
     other = configuration(trajectory={**DATA['trajectory'], 'goals': 2})
-    with pytest.raises(RunError, match='not of this configuration'):
-        generate_ground_truth(other, tmp_path, preparation=rooms())
+    with pytest.raises(RunError, match=r'trajectory\.goals: 1 -> 2'):
+        rooms().prepare_all(other, tmp_path, silent)
     generate_sequences(configuration(), [OutputFormat.OSMA], tmp_path)
     sequence = list(FolderSequence(tmp_path / 'osma' / 'baseline' / NAME))
-    driven = RobotPath.read(made.directory.parent / 'path.json')
+    driven = RobotPath.read(folder / 'path.json')
     start = sequence[0].camera_pose.translation[:2]
     np.testing.assert_allclose(start, driven.states[0][:2], atol=1e-6)

@@ -15,6 +15,7 @@ from osmabench_ros.runs.inputs import (
     mapper_files,
     scene_digest,
 )
+from osmabench_ros.runs.plan import plan_runs
 from osmabench_ros.simulation.conditions import load_condition
 
 KEY = SceneKey('set', 'home', 3)
@@ -73,10 +74,9 @@ def test_files_that_a_mapper_names_count_by_their_content(tmp_path: Path) -> Non
 def test_everything_has_a_name_that_people_know(tmp_path: Path) -> None:
     features = tmp_path / 'text.npy'
     features.write_bytes(b'x')
-    found = input_digests(
-        matrix_config(conditions=['camera'], text_features={'clip': str(features)}), {KEY: 'abc'}
-    )
-    assert list(found) == [
+    config = matrix_config(conditions=['camera'], text_features={'clip': str(features)})
+    plans = plan_runs(config, {config.scenes[0]: KEY}, tmp_path)
+    assert list(input_digests(plans, lambda _plan: 'abc')) == [
         'condition camera',
         'scene set.home.3',
         f'text features of clip: {for_people(features)}',

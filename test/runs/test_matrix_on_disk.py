@@ -53,7 +53,7 @@ def test_every_state_is_told_apart(runs: MatrixOnDisk) -> None:
         'done', 'incomplete', 'failed', 'incomplete', 'not begun', 'failed',
     ]  # fmt: skip
     assert found[1][1] == 'vqa: no server\nat all'
-    assert found[3][1].startswith('cut off')
+    assert found[3][1].startswith('cut off at the stage evaluate')
     with held(runs.root):
         assert [state for state, _ in states(runs.root)][3] == 'running'
     assert states(runs.root) == found

@@ -116,11 +116,11 @@ def test_a_condition_that_is_edited_meanwhile_renders_as_it_was_hashed(tmp_path:
     file = tmp_path / 'dusk.yaml'
     file.write_text('lighting: {exposure: 0.5}')
     made = config(conditions=[str(file)])
-    hashed = input_digests(made, {})
+    hashed = input_digests(planned(made), lambda _plan: 'scene')
     file.write_text('lighting: {exposure: 2.0}')
     later = made.model_copy(update={'requirements': ()})
     plan = planned(later)[0]
-    assert input_digests(later, {}) == hashed
+    assert input_digests([plan], lambda _plan: 'scene').items() <= hashed.items()
     assert condition_digest(plan.condition) in hashed.values()
     written = bridge_settings(plan).model_dump_json()
     file.unlink()

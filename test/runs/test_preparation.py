@@ -19,9 +19,9 @@ from osmabench_ros.errors import ConfigError, OsmabenchWarning, SimulationError
 from osmabench_ros.geometry.stamped_trajectory import read_tum
 from osmabench_ros.runs.config import MatrixConfig, SceneConfig
 from osmabench_ros.runs.evaluate.evaluation import TRUE_TRAJECTORY
-from osmabench_ros.runs.prepare.preparation import COVERAGE_FILE, GROUND_TRUTH_FOLDER, Preparation
+from osmabench_ros.runs.prepare.preparation import COVERAGE_FILE, Preparation
+from osmabench_ros.runs.prepare.run_warnings import run_warnings
 from osmabench_ros.runs.prepare.shared_path import PATH_FILE
-from osmabench_ros.runs.run_warnings import run_warnings
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.sequences.ground_truth import read_ground_truth
 from osmabench_ros.simulation.frame_source import FIRST_STAMP_NS
@@ -221,7 +221,7 @@ def test_the_true_poses_of_a_run_follow_its_speed(tmp_path: Path) -> None:
         plan.directory.mkdir(parents=True)
         rooms.write_true_trajectory(plan)
     found = [read_tum(plan.directory / TRUE_TRAJECTORY) for plan in (slow, quick)]
-    truth = read_ground_truth(slow.shared_directory / GROUND_TRUTH_FOLDER).camera_poses
+    truth = read_ground_truth(slow.ground_truth_directory).camera_poses
     np.testing.assert_allclose(found[0].positions, [pose.translation for pose in truth], atol=1e-6)
     assert found[0].stamps_ns[:2].tolist() == [FIRST_STAMP_NS, FIRST_STAMP_NS + 10**9]
     assert abs(found[0].duration_s - 2 * found[1].duration_s) <= 2.0

@@ -14,14 +14,12 @@ from osmabench_ros.base.files import read_json, sha256_of
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.plan import RunPlan, plan_runs
 from osmabench_ros.runs.results import run_manifest as module
+from osmabench_ros.runs.results.host import commit_of, host_facts, renderer
 from osmabench_ros.runs.results.run_manifest import (
-    commit_of,
-    host_facts,
-    renderer,
+    noted_warnings,
     run_manifest,
     write_run_manifest,
 )
-from osmabench_ros.runs.run_warnings import noted_warnings
 
 
 @pytest.fixture(autouse=True)

@@ -6,8 +6,8 @@ from support.world.runs import matrix_config
 from osmabench_ros.base.files import write_json
 from osmabench_ros.errors import RunError
 from osmabench_ros.runs.identity import SceneKey
+from osmabench_ros.runs.matrix_on_disk import open_run
 from osmabench_ros.runs.plan import RunPlan, plan_runs
-from osmabench_ros.runs.run_on_disk import open_run
 
 
 def plans(root: Path, **changes) -> list[RunPlan]:

@@ -17,12 +17,12 @@ from osmabench_ros.errors import ConfigError, RunError
 from osmabench_ros.runs.config import MatrixConfig, SceneConfig, SeedsConfig, with_scene
 from osmabench_ros.runs.identity import RunIdentity, SceneKey, Seeds
 from osmabench_ros.runs.inputs import input_digests
-from osmabench_ros.runs.plan import RunPlan, config_digest, plan_runs
+from osmabench_ros.runs.matrix_on_disk import open_run
+from osmabench_ros.runs.plan import QUESTIONS_FILE, RunPlan, config_digest, plan_runs
 from osmabench_ros.runs.prepare.generation import OutputFormat, generate_sequences
-from osmabench_ros.runs.prepare.preparation import QUESTIONS_FILE, Preparation
+from osmabench_ros.runs.prepare.preparation import Preparation
 from osmabench_ros.runs.prepare.shared_path import PATH_FILE
 from osmabench_ros.runs.results.run_manifest import run_manifest
-from osmabench_ros.runs.run_on_disk import open_run
 from osmabench_ros.scenes.scene import Scene
 
 ALL = {'scene': [1, 2], 'path': [3, 4, 5], 'method': [6, 7]}
@@ -187,7 +187,7 @@ def test_a_scene_is_made_once_and_each_path_in_it_is_another(tmp_path: Path) -> 
     assert len(paths) == 2
     questions = {(folder / QUESTIONS_FILE).read_text() for folder in made}
     assert len(questions) == 4
-    inputs = input_digests(settings, preparation.digests(settings))
+    inputs = input_digests(plans, preparation.digest_of)
     assert {'scene test.room_1.1', 'scene test.room_2.2'} <= inputs.keys()
     assert not any('-p' in name for name in inputs)
     found = run_manifest(plans[-1], preparation.digest_of(plans[-1]))

@@ -21,9 +21,10 @@ from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.reports.matrix import write_matrix_report
 from osmabench_ros.runs.evaluate.evaluation import EvaluationInputs, evaluate_run
 from osmabench_ros.runs.identity import RunIdentity, SceneKey
+from osmabench_ros.runs.matrix_on_disk import claim
 from osmabench_ros.runs.plan import plan_runs
 from osmabench_ros.runs.results.report_model import RunReport, Status
-from osmabench_ros.runs.results.results_folder import claim, held
+from osmabench_ros.runs.results.results_folder import held
 from osmabench_ros.sequences.ground_truth import write_ground_truth
 from osmabench_ros.vqa.exact.generation import questions_about
 from osmabench_ros.vqa.question_files import write_records
@@ -42,7 +43,7 @@ def keep_map(snapshots: SnapshotFolder, semantic_map: SemanticMap) -> bool:
 
 def hold(root: Path) -> None:
     with held(root):
-        claim(root, CONFIG, {'scene': '1'})
+        claim(root, CONFIG, (), lambda _plan: '1')
 
 
 def evaluate(root: Path) -> None:

@@ -36,7 +36,6 @@ from osmabench_ros.errors import MissingDependencyError, ParticipantError, RunEr
 from osmabench_ros.mappers.live_method import IncludedLaunch, LiveMethod, StackNode
 from osmabench_ros.reports.matrix import write_matrix_report
 from osmabench_ros.runs.plan import RunPlan
-from osmabench_ros.runs.prepare.preparation import GROUND_TRUTH_FOLDER
 from osmabench_ros.runs.results.report_model import RunReport
 from osmabench_ros.sequences.ground_truth import read_ground_truth
 
@@ -120,7 +119,7 @@ def run_actions(plan: RunPlan, namespace: str = '') -> list[LaunchDescriptionEnt
     resources, stack, work = ExitStack(), [], None
     if plan.mapper.stack:
         work = resources.enter_context(stack_folder(plan.directory / STACK_FOLDER))
-        labels = read_ground_truth(plan.shared_directory / GROUND_TRUTH_FOLDER).label_set
+        labels = read_ground_truth(plan.ground_truth_directory).label_set
         values = values_of_stack(plan, work)
         stack = stack_actions(prepare_stack(plan.mapper.stack, work, values, labels))
 

@@ -19,11 +19,11 @@ from osmabench_ros.mappers.live_method import live_method_names
 from osmabench_ros.mappers.mapper import mapper_names
 from osmabench_ros.runs.config import load_config, parse_config
 from osmabench_ros.runs.inputs import input_digests
+from osmabench_ros.runs.matrix_on_disk import write_manifest
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.prepare.preparation import Preparation
-from osmabench_ros.runs.results.results_folder import write_manifest
+from osmabench_ros.runs.prepare.run_warnings import run_warnings
 from osmabench_ros.runs.results.run_manifest import write_run_manifest
-from osmabench_ros.runs.run_warnings import run_warnings
 from osmabench_ros.simulation.conditions import load_condition
 
 BASE = 'single_run'
@@ -56,7 +56,7 @@ def plan_single_run(values: Mapping[str, Any], out: Path, progress: Progress) ->
     plan = replace(plan, root=out / plan.identity.run_id)
     check_folder(plan.root)
     claim_folder(plan.root)
-    write_manifest(plan.root, config, input_digests(config, preparation.digests(config)))
+    write_manifest(plan.root, config, input_digests([plan], preparation.digest_of))
     preparation.prepare(plan, progress)
     write_run_manifest(plan, preparation.digest_of(plan), run_warnings(plan, preparation))
     preparation.write_true_trajectory(plan)

@@ -24,12 +24,18 @@ from osmabench_ros.reports.matrix import (
 )
 from osmabench_ros.runs.changed_scenes import matrices_beside
 from osmabench_ros.runs.config import MatrixConfig
-from osmabench_ros.runs.inputs import input_digests
-from osmabench_ros.runs.matrix_on_disk import MatrixOnDisk, RunOnDisk, RunState, note_runs
+from osmabench_ros.runs.matrix_on_disk import (
+    MatrixOnDisk,
+    RunOnDisk,
+    RunState,
+    check_results,
+    claim,
+    note_runs,
+)
 from osmabench_ros.runs.plan import RunPlan, config_digest
 from osmabench_ros.runs.prepare.preparation import Preparation
 from osmabench_ros.runs.results.report_model import MatrixReport, RunReport, Status
-from osmabench_ros.runs.results.results_folder import check_results, claim, held
+from osmabench_ros.runs.results.results_folder import held
 
 
 def run_matrix(
@@ -45,14 +51,14 @@ def run_matrix(
     """Run every run of a configuration and write the report of all, which is returned.
 
     Results go to a folder of `out` with the name of the configuration; stages that are done stay
-    done, unless `fresh` moves them to ``previous/``. `jobs` bounds the runs at once, None for as
-    many as cores and memory allow; on a `cluster`, Ray decides. A run that failed is in the report
-    with its error; the others go on. Runs that go one after another take `nodes` that earlier
-    matrices left, and leave theirs there.
+    done, also of a configuration that had less in it, unless `fresh` moves them to ``previous/``.
+    `jobs` bounds the runs at once, None for as many as cores and memory allow; on a `cluster`, Ray
+    decides. A run that failed is in the report with its error; the others go on. Runs that go one
+    after another take `nodes` that earlier matrices left, and leave theirs there.
 
     Raises ConfigError, before any minute is spent, if a name in the configuration is unknown;
     RunError if the folder is in use, cannot be written to, or
-    holds results of another configuration or of inputs that changed since.
+    holds results of these runs that were made with other settings or inputs.
     """
     root = (out.absolute() if cluster else out) / config.name
     check_folder(root, Existing.MERGE)
@@ -69,10 +75,10 @@ def run_matrix(
         if nodes is None:
             nodes = NodeProcesses()
             stack.enter_context(closing(nodes))
-        inputs = input_digests(config, preparation.digests(config))
-        claim(root, config, inputs, fresh=fresh)
         check_results(root, plans)
+        growth = claim(root, config, plans, preparation.digest_of, fresh=fresh)
         note_runs(root, plans)
+        preparation.grow(growth, progress)
         return _run_all(
             config, plans, preparation, capacity, jobs, cluster, nodes, progress, fresh=fresh
         )

@@ -47,7 +47,7 @@ class RunObserver:
         self._acknowledged: dict[str, dict[int, tuple[bool, float]]] = {}
         self._frames_used: dict[str, int] = {}
         self._frames: list[tuple[int, float]] = []
-        self.evaluation = 'evaluating'
+        self.evaluation = 'evaluate'
         """What the evaluator does at the moment, with the share done."""
         self.final_map_from = ''
         """Who announced the final map; empty before."""
@@ -88,7 +88,7 @@ class RunObserver:
         # Anybody may publish there.
         with contextlib.suppress(KeyError, ValueError):
             if stage := values['stage']:
-                self.evaluation = f'evaluating: {stage} ({float(values["fraction"]):.0%})'
+                self.evaluation = f'evaluate: {stage} ({float(values["fraction"]):.0%})'
 
     def on_map(self, message: Any) -> None:
         """Note who publishes maps, and whether one is final."""

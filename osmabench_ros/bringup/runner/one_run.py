@@ -1,18 +1,18 @@
-"""One run of a matrix, from what is not done yet to its report; ends every process it starts."""
+"""One run of a matrix, stage by stage, to its report; ends every process that it starts."""
 
 from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 
 from osmabench_ros.base.contract import BRIDGE, MAPPER
 from osmabench_ros.base.files import write_json
 from osmabench_ros.base.owned_folder import discard, remove_drafts
 from osmabench_ros.base.processes import AttentiveClock
-from osmabench_ros.base.progress import FRAME_OF, Progress
-from osmabench_ros.base.strict import read_model
+from osmabench_ros.base.progress import FRAME_OF, Progress, share
 from osmabench_ros.bringup.runner.node_processes import HostedProcess, NodeProcesses
 from osmabench_ros.bringup.runner.observer import RunObserver
 from osmabench_ros.bringup.runner.processes import ManagedProcess
@@ -28,14 +28,13 @@ from osmabench_ros.runs.evaluate.evaluation import (
     incomplete_report,
 )
 from osmabench_ros.runs.evaluate.over_time import score_over_time
-from osmabench_ros.runs.finished_run import finish_run, read_finished
-from osmabench_ros.runs.matrix_on_disk import FAILURE
+from osmabench_ros.runs.matrix_on_disk import FAILURE, Stage
 from osmabench_ros.runs.plan import RunPlan
-from osmabench_ros.runs.prepare.preparation import GROUND_TRUTH_FOLDER, QUESTIONS_FILE, Preparation
+from osmabench_ros.runs.prepare.preparation import Preparation
+from osmabench_ros.runs.prepare.run_warnings import run_warnings
 from osmabench_ros.runs.results.report_model import RunReport, Status
-from osmabench_ros.runs.results.run_manifest import write_run_manifest
+from osmabench_ros.runs.results.run_manifest import finish_run, read_finished, write_run_manifest
 from osmabench_ros.runs.results.timings import TIMINGS, Measurements, Participation, timings_of
-from osmabench_ros.runs.run_warnings import run_warnings
 
 START_TIMEOUT_S = 120.0
 """For a process to start and one lifecycle transition; Habitat-Sim needs half a minute."""
@@ -62,7 +61,7 @@ def _run_live(
         isolated = isolated_environment(domain, runs_at_once)
         processes: dict[str, ManagedProcess] = {}
         stack.callback(_stop_all, processes)
-        progress(f'starting nodes in ROS domain {domain}', 0.0)
+        progress(f'{Stage.MAP.value}: starting nodes in ROS domain {domain}', 0.0)
         for spec in specs:
             processes[spec.name] = nodes.start(spec, logs, isolated)
         # DDS reads its settings when a participant is made, from this process' environment alone.
@@ -153,7 +152,8 @@ class _LiveRun:
             self._finished_s = self._finished_s or now_s
         elif state.frames_total:
             count = f'{FRAME_OF}{state.frames_published} of {state.frames_total}'
-            self._progress(f'mapping{count}', state.frames_published / state.frames_total)
+            fraction = state.frames_published / state.frames_total
+            self._progress(f'{Stage.MAP.value}{count}', fraction)
         self._check_stall()
 
     def _check_stall(self) -> None:
@@ -211,6 +211,85 @@ class _LiveRun:
         return tuple(known.values())
 
 
+@dataclass
+class _Run:
+    """A run under way."""
+
+    plan: RunPlan
+    preparation: Preparation
+    nodes: NodeProcesses
+    progress: Progress
+    runs_at_once: int
+    ended_by: str | None = None
+    """Why the node that ends the run did so, '' without an error; None if no nodes were run."""
+    report: RunReport | None = None
+
+    def progress_in(self, stage: Stage) -> Progress:
+        return share(self.progress, 0.0, 1.0, f'{stage.value}: ')
+
+
+def _prepare(run: _Run) -> None:
+    """Make what the runs of a scene share, and write down what the run is made from."""
+    plan, preparation = run.plan, run.preparation
+    if plan.report_file.exists():
+        return
+    preparation.prepare(plan, run.progress_in(Stage.PREPARE))
+    write_run_manifest(plan, preparation.digest_of(plan), run_warnings(plan, preparation))
+    preparation.write_true_trajectory(plan)
+
+
+def _map(run: _Run) -> None:
+    """Run the nodes, whose evaluator scores the map too; a map is complete or not there."""
+    plan = run.plan
+    if plan.report_file.exists() or plan.map_directory.exists():
+        return
+    make_room_for_bag(plan)
+    discard(plan.directory / INCOMPLETE)
+    with ExitStack() as resources:
+        work = None
+        if plan.mapper.stack:
+            work = resources.enter_context(stack_folder(plan.directory / STACK_FOLDER))
+        specs = nodes_of_run(plan, work)
+        measured, run.ended_by = _run_live(plan, specs, run.nodes, run.runs_at_once, run.progress)
+    write_json(plan.directory / TIMINGS, timings_of(plan.identity, measured))
+
+
+def _evaluate(run: _Run) -> None:
+    """Score a map that was kept, unless the evaluator of this run has done so."""
+    plan = run.plan
+    if run.ended_by is None:
+        if not plan.report_file.exists():
+            suites, requirements = list(plan.config.suites), plan.config.requirements
+            with suppress(IncompleteError):
+                inputs, progress = _inputs(plan), run.progress_in(Stage.EVALUATE)
+                evaluate_run(inputs, suites, requirements, progress)
+    elif not plan.report_file.exists() and incomplete_report(plan.directory) is None:
+        reason = run.ended_by or 'no reason given'
+        raise RunError(f'node "evaluator" wrote no report: {reason}')
+
+
+def _finish(run: _Run) -> None:
+    """Read the report, score the maps on the way, and write the digests of all results."""
+    plan = run.plan
+    run.report = incomplete_report(plan.directory) or read_finished(plan)
+    check_bag(plan)
+    if run.report.status is not Status.COMPLETE:
+        return
+    if plan.config.evaluation.map_every_frames:
+        suites, progress = list(plan.config.suites), run.progress_in(Stage.FINISH)
+        score_over_time(_inputs(plan), suites, plan.snapshots_directory, progress)
+    finish_run(plan)
+
+
+STAGES: Mapping[Stage, Callable[[_Run], None]] = {
+    Stage.PREPARE: _prepare,
+    Stage.MAP: _map,
+    Stage.EVALUATE: _evaluate,
+    Stage.FINISH: _finish,
+}
+"""Each does what is left of a stage."""
+
+
 def run_one(
     plan: RunPlan,
     preparation: Preparation,
@@ -223,17 +302,15 @@ def run_one(
 
     `runs_at_once` is how many share the machine, this one included.
     """
+    run = _Run(plan, preparation, nodes, progress, runs_at_once)
     try:
-        report = _run(plan, preparation, nodes, progress, runs_at_once)
-        check_bag(plan)
-        if report.status is Status.COMPLETE and plan.config.evaluation.map_every_frames:
-            score_over_time(
-                _inputs(plan), list(plan.config.suites), plan.snapshots_directory, progress
-            )
-        if report.status is Status.COMPLETE:
-            finish_run(plan)
+        if plan.report_file.exists():
+            progress('kept', 0.0)
+        for carry_out in STAGES.values():
+            carry_out(run)
         discard(plan.directory / FAILURE)
-        return report
+        assert run.report is not None
+        return run.report
     except (OsmabenchError, OSError) as error:
         return failed(plan, str(error))
 
@@ -252,45 +329,12 @@ def without_figures(report: RunReport) -> RunReport:
     return report.model_copy(update={'metrics': ()})
 
 
-def _run(
-    plan: RunPlan,
-    preparation: Preparation,
-    nodes: NodeProcesses,
-    progress: Progress,
-    runs_at_once: int,
-) -> RunReport:
-    if plan.report_file.exists():
-        return read_finished(plan)
-    preparation.prepare(plan, progress)
-    write_run_manifest(plan, preparation.digest_of(plan), run_warnings(plan, preparation))
-    preparation.write_true_trajectory(plan)
-    if plan.map_directory.exists():
-        # A map is complete or not there: the run was cut off while it was evaluated.
-        progress('evaluating', 0.9)
-        with suppress(IncompleteError):
-            return evaluate_run(_inputs(plan), list(plan.config.suites), plan.config.requirements)
-        return read_model(RunReport, plan.directory / INCOMPLETE)
-    make_room_for_bag(plan)
-    discard(plan.directory / INCOMPLETE)
-    with ExitStack() as resources:
-        work = None
-        if plan.mapper.stack:
-            work = resources.enter_context(stack_folder(plan.directory / STACK_FOLDER))
-        specs = nodes_of_run(plan, work)
-        measured, reason = _run_live(plan, specs, nodes, runs_at_once, progress)
-    write_json(plan.directory / TIMINGS, timings_of(plan.identity, measured))
-    incomplete = incomplete_report(plan.directory)
-    if incomplete is None and not plan.report_file.exists():
-        raise RunError(f'node "evaluator" wrote no report: {reason or "no reason given"}')
-    return incomplete or read_finished(plan)
-
-
 def _inputs(plan: RunPlan) -> EvaluationInputs:
     return EvaluationInputs(
         identity=plan.identity,
         map_directory=plan.map_directory,
-        ground_truth_directory=plan.shared_directory / GROUND_TRUTH_FOLDER,
-        questions_file=plan.shared_directory / QUESTIONS_FILE,
+        ground_truth_directory=plan.ground_truth_directory,
+        questions_file=plan.questions_file,
         output_directory=plan.directory,
         text_features=plan.config.text_features,
         allow_partial=plan.mapper.allow_partial,

@@ -14,11 +14,12 @@ from osmabench_ros.bringup.runner.one_run import run_one
 from osmabench_ros.reports.sweep import write_sweep_report
 from osmabench_ros.runs.config import MatrixConfig, PacingMode, SweepConfig
 from osmabench_ros.runs.evaluate.evaluation import versions
-from osmabench_ros.runs.inputs import input_digests
+from osmabench_ros.runs.matrix_on_disk import check_results, claim
 from osmabench_ros.runs.plan import RunPlan, config_digest
 from osmabench_ros.runs.prepare.preparation import Preparation
 from osmabench_ros.runs.results.report_model import RunReport
-from osmabench_ros.runs.results.results_folder import check_results, claim, held
+from osmabench_ros.runs.results.results_folder import held
+from osmabench_ros.runs.results.run_manifest import find_growth
 from osmabench_ros.runs.results.timings import TIMINGS, read_measurements
 from osmabench_ros.runs.sweep import (
     SweepPoint,
@@ -53,16 +54,19 @@ def run_sweep(
     paceless = at_speed(config, 1.0)
     nodes = NodeProcesses()
     with held(root), closing(nodes):
-        claim(root, paceless, input_digests(paceless, preparation.digests(config)), fresh=fresh)
+        plans = preparation.plans(paceless, root)
+        growth = claim(root, paceless, plans, preparation.digest_of, fresh=fresh)
         check_results(root, ())
+        preparation.grow(growth, progress)
 
         def plans_at(speed: float) -> list[RunPlan]:
             return preparation.plans(at_speed(config, speed), root)
 
         def run(plan: RunPlan, part: Progress) -> RunReport:
+            preparation.grow(find_growth([plan], preparation.digest_of), part)
             return run_one(plan, preparation, nodes, part)
 
-        plans, series = plans_at(1.0), []
+        series = []
         for number, plan in enumerate(plans):
             label = f'[{number + 1}/{len(plans)}] {plan.identity.mapper}'
             part = share(progress, number / len(plans), (number + 1) / len(plans), label)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from osmabench_ros.base.contract import BAG_RECORDER, BRIDGE, EVALUATOR, MAPPER, RECORDER
+from osmabench_ros.base.files import sha256_of_data
 from osmabench_ros.base.owned_folder import Existing, check_folder
 from osmabench_ros.bringup.spec.mapping_nodes import STACK_FOLDER, mapping_nodes
 from osmabench_ros.bringup.spec.node_spec import NodeSpec
@@ -21,9 +22,9 @@ from osmabench_ros.ros.node.settings import (
 )
 from osmabench_ros.runs.config import PacingConfig, PacingMode, SceneConfig, TrajectoryConfig
 from osmabench_ros.runs.mapper_config import Settling
-from osmabench_ros.runs.plan import RunPlan, config_digest
-from osmabench_ros.runs.prepare.preparation import GROUND_TRUTH_FOLDER, QUESTIONS_FILE
+from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.prepare.shared_path import PATH_FILE
+from osmabench_ros.runs.results.run_manifest import config_of_run
 from osmabench_ros.sequences.bags.recording_report import (
     RecordedTopics,
     RecordingSettings,
@@ -79,7 +80,7 @@ def bridge_settings(plan: RunPlan) -> BridgeSettings:
         pacing=plan.pacing_config,
         run_id=identity.run_id,
         mapper=identity.mapper,
-        config_sha256=config_digest(config),
+        config_sha256=sha256_of_data(config_of_run(plan)),
     )
     if plan.scene.sequence is not None:
         played = {'sequence': plan.scene.sequence.absolute(), 'sequence_topics': plan.scene.topics}
@@ -118,14 +119,13 @@ def _recorder(plan: RunPlan) -> NodeSpec:
 
 
 def _evaluator(plan: RunPlan) -> NodeSpec:
-    shared = plan.shared_directory
     config = plan.config
     return NodeSpec(
         EVALUATOR,
         'evaluator_node',
         EvaluatorSettings(
-            ground_truth_directory=shared / GROUND_TRUTH_FOLDER,
-            questions_file=shared / QUESTIONS_FILE,
+            ground_truth_directory=plan.ground_truth_directory,
+            questions_file=plan.questions_file,
             output_directory=plan.directory,
             suites=config.suites,
             requirements=config.requirements,

@@ -26,7 +26,6 @@ from osmabench_ros.mappers.transform_edges import MapOrigin
 from osmabench_ros.ros.node.settings import MapAdapterSettings, MapperSettings, TfSettings
 from osmabench_ros.runs.mapper_config import MapperConfig, Settling
 from osmabench_ros.runs.plan import RunPlan
-from osmabench_ros.runs.prepare.preparation import GROUND_TRUTH_FOLDER
 from osmabench_ros.semantics.labels import LabelSet
 
 TOPICS = {
@@ -222,7 +221,7 @@ def _stack(plan: RunPlan, method: LiveMethod, work: Path) -> NodeSpec:
             f'stack:={plan.mapper.stack}',
             f'variables:={yaml.safe_dump(plan.mapper.variables, default_flow_style=True).strip()}',
             f'work:={work.absolute()}',
-            f'ground_truth:={(plan.shared_directory / GROUND_TRUTH_FOLDER).absolute()}',
+            f'ground_truth:={(plan.ground_truth_directory).absolute()}',
             f'base_to_camera:={" ".join(f"{number:.9g}" for number in numbers)}',
         ),
         managed=False,

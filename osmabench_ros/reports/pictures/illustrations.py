@@ -35,7 +35,6 @@ from osmabench_ros.reports.pictures.sample_frames import (
 from osmabench_ros.reports.pictures.topview import TopGrid, top_view
 from osmabench_ros.reports.pictures.view_3d import SpaceOfScene
 from osmabench_ros.runs.plan import RunPlan
-from osmabench_ros.runs.prepare.preparation import GROUND_TRUTH_FOLDER
 from osmabench_ros.runs.prepare.shared_path import PATH_FILE
 from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.semantics.scene_graph import SceneGraph
@@ -87,7 +86,7 @@ def scene_pictures(plan: RunPlan, key: str, most_points: int) -> ScenePictures:
 
     `most_points` is of each cloud of the 3D view.
     """
-    truth = read_ground_truth(plan.shared_directory / GROUND_TRUTH_FOLDER)
+    truth = read_ground_truth(plan.ground_truth_directory)
     places, floor_height_m = _driven(plan, truth)
     storeys_m = storey_heights(truth.surface.points)
     floors_m = storeys_m if len(storeys_m) > 1 else (floor_height_m,)

@@ -14,10 +14,9 @@ from osmabench_ros.reports.headline import HEADLINES
 from osmabench_ros.reports.outcomes import max_distance_of
 from osmabench_ros.reports.pictures.graph_errors import ERROR_TITLES
 from osmabench_ros.reports.rerun.rerun_recording import RerunScene, require_rerun, write_rerun
+from osmabench_ros.runs.matrix_on_disk import open_run
 from osmabench_ros.runs.plan import RunPlan
-from osmabench_ros.runs.prepare.preparation import GROUND_TRUTH_FOLDER
 from osmabench_ros.runs.results.report_model import RunReport
-from osmabench_ros.runs.run_on_disk import open_run
 from osmabench_ros.sequences.ground_truth import read_ground_truth
 
 COLOR_NAMES = ('blue', 'orange', 'yellow', 'pink', 'dark red')
@@ -30,7 +29,7 @@ def record_run(
     """Write the Rerun recording of a run on disk with a recorded map."""
     require_rerun()
     semantic_map = read_map(plan.map_directory)
-    truth = read_ground_truth(plan.shared_directory / GROUND_TRUTH_FOLDER)
+    truth = read_ground_truth(plan.ground_truth_directory)
     about = [f'# {plan.identity.run_id}', *_provenance(semantic_map), *_legend()]
     if plan.report_file.exists():
         about += _figures(read_model(RunReport, plan.report_file))

@@ -31,7 +31,8 @@ from osmabench_ros.runs.bag_content import BagContent
 from osmabench_ros.runs.config import MatrixConfig, with_scene
 from osmabench_ros.runs.evaluate.evaluation import REPORT
 from osmabench_ros.runs.identity import SceneKey
-from osmabench_ros.runs.prepare.preparation import GROUND_TRUTH_FOLDER, QUESTIONS_FILE, Preparation
+from osmabench_ros.runs.plan import GROUND_TRUTH_FOLDER, QUESTIONS_FILE
+from osmabench_ros.runs.prepare.preparation import Preparation
 from osmabench_ros.runs.prepare.recorded_trajectories import REFERENCE_TOPICS, bag_trajectory
 from osmabench_ros.runs.results.results_folder import MANIFEST
 from osmabench_ros.runs.results.run_manifest import PATH_SEED

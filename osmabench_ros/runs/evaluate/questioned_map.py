@@ -7,8 +7,8 @@ from pathlib import Path
 
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.runs.evaluate.open_vocabulary import OpenVocabularyLabeller
+from osmabench_ros.runs.matrix_on_disk import open_run
 from osmabench_ros.runs.results.results_folder import MANIFEST
-from osmabench_ros.runs.run_on_disk import open_run
 from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.suites.exact_questions import ExactQuestionsSuite
 from osmabench_ros.suites.named_map import graph_as_stated, named_map

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from osmabench_ros.base.documents import read_json
-from osmabench_ros.base.files import atomic_directory, sha256_of_data, write_json
+from osmabench_ros.base.files import atomic_directory, sha256_of_data
 from osmabench_ros.base.owned_folder import Existing, check_folder
 from osmabench_ros.base.progress import Progress, share, silent
-from osmabench_ros.errors import ConfigError, OsmabenchError, RunError
+from osmabench_ros.errors import ConfigError, RunError
 from osmabench_ros.runs.config import MatrixConfig, SceneConfig
 from osmabench_ros.runs.identity import SceneKey
-from osmabench_ros.runs.plan import RunPlan
-from osmabench_ros.runs.prepare.preparation import GROUND_TRUTH_FOLDER, Preparation
+from osmabench_ros.runs.prepare.preparation import Preparation
 from osmabench_ros.runs.prepare.shared_path import navigation_of, shared_path
 from osmabench_ros.runs.results.results_folder import held
 from osmabench_ros.scenes.scene import Scene
@@ -42,7 +39,7 @@ class OutputFormat(str, Enum):
 
 @dataclass(frozen=True)
 class GeneratedSequence:
-    """The folder of a sequence or of ground truth; `kept` if an earlier call wrote it."""
+    """The folder of a sequence; `kept` if an earlier call wrote it."""
 
     directory: Path
     kept: bool
@@ -86,7 +83,7 @@ def _generate_scene(
     scene = item.load()
     key = SceneKey(scene.dataset, scene.name, item.seed, item.path_seed)
     conditions = list(config.loaded_conditions.values())
-    digests = [_digest(config, item, (condition,)) for condition in conditions]
+    digests = [_digest(config, item, condition) for condition in conditions]
     folders = [
         {form: out / form.value / condition.name / str(key) for form in formats}
         for condition in conditions
@@ -169,11 +166,9 @@ def _open(form: OutputFormat, directory: Path, info: SequenceInfo) -> SequenceWr
     return open_writer(directory, OSMA if form is OutputFormat.OSMA else SCANNET, info)
 
 
-def _digest(
-    config: MatrixConfig, item: SceneConfig, conditions: tuple[Condition, ...] = ()
-) -> str:
-    """Return the digest of all inputs of frames, or without a condition of the ground truth."""
-    parts = (*conditions, config.camera, config.robot, config.trajectory, config.simulator)
+def _digest(config: MatrixConfig, item: SceneConfig, condition: Condition) -> str:
+    """Return the digest of all inputs of frames."""
+    parts = (condition, config.camera, config.robot, config.trajectory, config.simulator)
     return sha256_of_data([_data_of(item), *(part.model_dump(mode='json') for part in parts)])
 
 
@@ -189,55 +184,6 @@ def _is_there(directory: Path, digest: str) -> bool:
         return False
     if (directory / DOCUMENT).exists() and read_info(directory)[0].source_sha256 == digest:
         return True
-    raise _of_another(directory)
-
-
-def _of_another(directory: Path) -> RunError:
-    return RunError(
+    raise RunError(
         f'{directory} exists and is not of this configuration; choose another --out or remove it'
     )
-
-
-MARK = 'generated.json'
-
-
-def generate_ground_truth(
-    config: MatrixConfig,
-    out: Path,
-    progress: Progress = silent,
-    preparation: Preparation | None = None,
-) -> list[GeneratedSequence]:
-    """Make path, ground truth and questions of every scene below out/shared, as runs do."""
-    preparation = preparation or Preparation()
-    plans = preparation.plans(config, out)
-    made = []
-    with held(out):
-        for directory, plan in {plan.shared_directory: plan for plan in plans}.items():
-            digest, kept = _digest(config, plan.scene), directory.exists()
-            if kept:
-                _check(directory, digest)
-            else:
-                _make(plan, preparation, directory, digest, progress)
-            made.append(GeneratedSequence(directory / GROUND_TRUTH_FOLDER, kept))
-    return made
-
-
-def _make(
-    plan: RunPlan, preparation: Preparation, directory: Path, digest: str, report: Progress
-) -> None:
-    """Make a folder together with its mark; a folder without mark is not ours."""
-    with atomic_directory(directory) as temporary:
-        prepared = preparation.prepare(replace(plan, root=temporary), report)
-        write_json(prepared / MARK, {'sha256': digest})
-        for entry in prepared.iterdir():
-            entry.rename(temporary / entry.name)
-        shutil.rmtree(temporary / prepared.relative_to(temporary).parts[0])
-
-
-def _check(directory: Path, digest: str) -> None:
-    try:
-        known = read_json(directory / MARK, RunError)
-    except OsmabenchError:
-        known = None
-    if known != {'sha256': digest}:
-        raise _of_another(directory)

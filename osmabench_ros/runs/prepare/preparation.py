@@ -13,7 +13,7 @@ from osmabench_ros.base.extensions import SIMULATORS, load_extension
 from osmabench_ros.base.files import atomic_directory, write_json, write_text
 from osmabench_ros.base.owned_folder import Existing, check_folder
 from osmabench_ros.base.progress import Progress
-from osmabench_ros.errors import ConfigError, RunError, check_all
+from osmabench_ros.errors import ConfigError, check_all
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory, tum_text
@@ -25,7 +25,7 @@ from osmabench_ros.runs.config import MapperConfig, MatrixConfig, SceneConfig
 from osmabench_ros.runs.evaluate.evaluation import TRUE_TRAJECTORY, made_suites
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.inputs import scene_digest
-from osmabench_ros.runs.plan import RunPlan, plan_runs
+from osmabench_ros.runs.plan import GROUND_TRUTH_FOLDER, QUESTIONS_FILE, RunPlan, plan_runs
 from osmabench_ros.runs.prepare.recorded_scenes import (
     check_recorded_condition,
     recorded_digest,
@@ -40,7 +40,13 @@ from osmabench_ros.runs.prepare.shared_path import (
     shared_path,
 )
 from osmabench_ros.runs.requirement import check_for_runs
-from osmabench_ros.runs.results.results_folder import held
+from osmabench_ros.runs.results.results_folder import MANIFEST, held
+from osmabench_ros.runs.results.run_manifest import (
+    Growth,
+    find_growth,
+    forget_scores,
+    shared_manifest,
+)
 from osmabench_ros.scenes.lights import Lighting
 from osmabench_ros.scenes.loading import APARTMENT
 from osmabench_ros.scenes.scene import Scene
@@ -48,6 +54,7 @@ from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.sequences.ground_truth import (
     GroundTruth,
     build_ground_truth,
+    read_ground_truth,
     write_ground_truth,
 )
 from osmabench_ros.sequences.reader import RecordedSequence
@@ -66,8 +73,6 @@ from osmabench_ros.vqa.exact.generation import questions_about
 from osmabench_ros.vqa.question_files import write_records
 
 COVERAGE_FILE = 'coverage.json'
-GROUND_TRUTH_FOLDER = 'ground_truth'
-QUESTIONS_FILE = 'questions.jsonl'
 
 
 def _open_recorded(item: SceneConfig) -> RecordedSequence:
@@ -149,10 +154,6 @@ class Preparation:
             require_light(plan.condition, self.scene_of(plan))
         return plans
 
-    def digests(self, config: MatrixConfig) -> dict[SceneKey, str]:
-        """Return the digest of every scene as loaded, independent of its files."""
-        return {self._key(item): self._digest(item) for item in _scenes_of(config)}
-
     def digest_of(self, plan: RunPlan) -> str:
         """Return the digest of the scene of a run."""
         return self._digest(plan.scene.without_path)
@@ -184,7 +185,7 @@ class Preparation:
         if plan.scene.sequence is not None:
             truth = recorded_truth(plan.scene, self._sequence(plan.scene))
             with atomic_directory(directory) as temporary:
-                _write_truth(plan, truth, temporary, progress)
+                self._write_truth(plan, truth, temporary, progress)
             return directory
         progress('planning the path', 0.0)
         scene = self.scene_of(plan)
@@ -198,8 +199,48 @@ class Preparation:
         with atomic_directory(directory) as temporary:
             write_json(temporary / PATH_FILE, path.to_json())
             write_json(temporary / COVERAGE_FILE, coverage)
-            _write_truth(plan, truth, temporary, progress, scene, path)
+            self._write_truth(plan, truth, temporary, progress)
         return directory
+
+    def _write_truth(
+        self, plan: RunPlan, truth: GroundTruth, directory: Path, progress: Progress
+    ) -> None:
+        write_ground_truth(truth, directory / GROUND_TRUTH_FOLDER)
+        self._write_questions(plan, directory, directory, progress)
+        write_json(directory / MANIFEST, shared_manifest(plan, self.digest_of(plan)))
+
+    def grow(self, growth: Growth, progress: Progress) -> None:
+        """Add the questions of more suites to prepared scenes, and have maps scored again."""
+        for plan in growth.scenes:
+            directory = plan.shared_directory
+            progress(f'{directory.name}: adding the questions of more suites', 0.0)
+            with atomic_directory(directory, Existing.MERGE) as temporary:
+                self._write_questions(plan, directory, temporary, progress)
+            # Last, so that what was cut off is done again.
+            write_json(directory / MANIFEST, shared_manifest(plan, self.digest_of(plan)))
+        for plan, reasons in growth.runs:
+            why = '; '.join(map(str, reasons))
+            progress(f'{plan.identity.run_id}: the map is kept and scored again: {why}', 0.0)
+            forget_scores(plan)
+
+    def _write_questions(
+        self, plan: RunPlan, prepared: Path, directory: Path, progress: Progress
+    ) -> None:
+        """Write the questions of all suites about a `prepared` path and its ground truth."""
+        progress('generating questions', 0.0)
+        truth = read_ground_truth(prepared / GROUND_TRUTH_FOLDER)
+        key, seed = str(plan.identity.scene_key), plan.scene.seed_of_path
+        questions = questions_about(truth, scene=key, seed=seed)
+        simulated = None
+        if plan.scene.sequence is None:
+            scene = self.scene_of(plan)
+            path = RobotPath.read(prepared / PATH_FILE)
+            simulated = SimulatedScene(scene, path, partial(_wide, plan, scene))
+        asked = PreparedScene(truth, key, seed, directory, simulated, progress)
+        for suite in made_suites(plan.config.suites):
+            if isinstance(suite, PreparesQuestions):
+                questions += suite.prepare(asked)
+        write_records(directory / QUESTIONS_FILE, questions)
 
     def write_true_trajectory(self, plan: RunPlan) -> None:
         """Write the true poses of a prepared run: before any effect, or those of a sequence.
@@ -214,16 +255,23 @@ class Preparation:
         frames = driven_trajectory(plan).frames
         _write_poses(plan, ((stamp_of(frame.time_s), frame.camera_pose) for frame in frames))
 
-    def prepare_all(self, config: MatrixConfig, root: Path, progress: Progress) -> list[Path]:
-        """Make the shared folder of every scene of a configuration under a new root."""
+    def prepare_all(
+        self, config: MatrixConfig, root: Path, progress: Progress
+    ) -> dict[Path, bool]:
+        """Make the shared folder of every scene of a configuration; return which were kept.
+
+        Raises RunError, key by key, if one that is there was made with other settings.
+        """
         check_folder(root, Existing.MERGE)
         self.check_names(config)
         folders = {plan.shared_directory: plan for plan in self.plans(config, root)}
-        for directory in folders:
-            if directory.exists():
-                raise RunError(f'{directory} exists; remove it or choose another --out')
         with held(root):
-            return [self.prepare(plan, progress) for plan in folders.values()]
+            kept = {folder: folder.exists() for folder in folders}
+            growth = find_growth(folders.values(), self.digest_of)
+            self.grow(Growth(growth.scenes), progress)
+            for plan in folders.values():
+                self.prepare(plan, progress)
+        return kept
 
 
 def _check_mapper(mapper: MapperConfig) -> None:
@@ -265,28 +313,6 @@ def _check_albedo(config: MatrixConfig, item: SceneConfig, mapper: MapperConfig)
             f'mapper "{mapper.name}" has the option albedo, but {source} shows no colours '
             'without light; choose the simulator "opengl", or leave the option out'
         )
-
-
-def _write_truth(
-    plan: RunPlan,
-    truth: GroundTruth,
-    directory: Path,
-    progress: Progress,
-    scene: Scene | None = None,
-    path: RobotPath | None = None,
-) -> None:
-    progress('generating questions', 0.0)
-    key, seed = str(plan.identity.scene_key), plan.scene.seed_of_path
-    questions = questions_about(truth, scene=key, seed=seed)
-    simulated = None
-    if scene is not None and path is not None:
-        simulated = SimulatedScene(scene, path, partial(_wide, plan, scene))
-    prepared = PreparedScene(truth, key, seed, directory, simulated, progress)
-    for suite in made_suites(plan.config.suites):
-        if isinstance(suite, PreparesQuestions):
-            questions += suite.prepare(prepared)
-    write_ground_truth(truth, directory / GROUND_TRUTH_FOLDER)
-    write_records(directory / QUESTIONS_FILE, questions)
 
 
 def _wide(plan: RunPlan, scene: Scene, hfov_rad: float) -> Simulator:

@@ -91,6 +91,16 @@ class RunReport(Strict):
         _raise_for(self.failed_requirements)
 
 
+ACCURACIES = ('accuracy', 'accuracy_of_all')
+"""Metrics that are needed by category too: maps are compared over what all of them can serve."""
+
+
+def without_classes(report: RunReport) -> RunReport:
+    """Return a report without single classes, which are nineteen parts in twenty of it."""
+    metrics = (x for x in report.metrics if not x.class_name or x.metric in ACCURACIES)
+    return report.model_copy(update={'metrics': tuple(metrics)})
+
+
 class MatrixReport(Strict):
     """The result of a matrix."""
 

@@ -1,163 +1,64 @@
-"""The manifest of a run: all inputs, versions and facts of the host; independent of time."""
+"""Manifests: what the results of a run, and of what runs share, were made from.
+
+A manifest is independent of time. Before results are used again it is compared, key by key, with
+what they would be made from now.
+"""
 
 from __future__ import annotations
 
-import os
-import platform
-import shutil
-import subprocess
-from collections.abc import Sequence
-from functools import lru_cache
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from osmabench_ros.base.configuration import installed
-from osmabench_ros.base.files import sha256_of, write_json
-from osmabench_ros.base.owned_folder import MARKER
-from osmabench_ros.errors import OsmabenchError
-from osmabench_ros.runs.config import MatrixConfig
+from osmabench_ros.base.configuration import version
+from osmabench_ros.base.files import read_json, sha256_of, sha256_of_data, write_json, write_text
+from osmabench_ros.base.owned_folder import MARKER, discard
+from osmabench_ros.base.strict import read_model
+from osmabench_ros.errors import RunError
+from osmabench_ros.runs.evaluate.evaluation import made_suites
+from osmabench_ros.runs.evaluate.over_time import GROWTH
 from osmabench_ros.runs.inputs import (
-    condition_digest,
-    condition_name,
-    mapper_files,
-    scene_name,
+    CONDITION,
+    SOFTWARE,
+    TEXT_FEATURES,
+    run_inputs,
+    shared_inputs,
     without_home,
 )
-from osmabench_ros.runs.plan import RunPlan, config_digest
-from osmabench_ros.runs.results.report_model import for_run
+from osmabench_ros.runs.plan import RunPlan
+from osmabench_ros.runs.results.host import (
+    commit_of,
+    host_facts,
+    package_versions,
+    renderer,
+    ros_facts,
+)
+from osmabench_ros.runs.results.report_model import RunReport, for_run, without_classes
 from osmabench_ros.runs.results.results_folder import MANIFEST
+from osmabench_ros.suites.preparing import PreparesQuestions
 
-ABSENT = 'absent'
-PACKAGES = (
-    'osmabench_ros',
-    'numpy',
-    'scipy',
-    'torch',
-    'open3d',
-    'moderngl',
-    'trimesh',
-    'pydantic',
-    'rclpy',
-)
-_QUERY_S = 10.0
-
-
-def package_versions() -> dict[str, str]:
-    """Return the versions of Python and of the packages that figures depend on."""
-    found = {name: installed(name) or ABSENT for name in PACKAGES}
-    return {'python': platform.python_version(), **found}
-
-
-def ros_facts() -> dict[str, str]:
-    """Return the ROS distribution and middleware from the environment."""
-    return {
-        'distribution': os.environ.get('ROS_DISTRO', 'not sourced'),
-        'middleware': os.environ.get('RMW_IMPLEMENTATION', 'the default of the distribution'),
-    }
-
-
-@lru_cache(maxsize=4)
-def commit_of(tree: Path = Path(__file__).parents[3]) -> str:
-    """Return the commit of the tree of sources, and whether it was changed; '' without one."""
-    program = shutil.which('git')
-    if program is None or not (tree / '.git').exists():
-        return ''
-    found = [
-        _output_of([program, '-C', str(tree), *words])
-        for words in (('rev-parse', 'HEAD'), ('status', '--porcelain', '--untracked-files=no'))
-    ]
-    commit, changes = (lines[0] if lines else '' for lines in found)
-    return f'{commit}, changed since' if commit and changes else commit
-
-
-@lru_cache(maxsize=1)
-def host_facts() -> dict[str, Any]:
-    """Return processor, cores, memory, GPUs and operating system."""
-    import psutil
-
-    return {
-        'cpu': _cpu(),
-        'machine': platform.machine(),
-        'cores': psutil.cpu_count(logical=False) or os.cpu_count(),
-        'threads': os.cpu_count(),
-        'memory_bytes': psutil.virtual_memory().total,
-        'gpus': _gpus(),
-        'os': _os(),
-        'kernel': platform.release(),
-    }
-
-
-def _cpu() -> str:
-    try:
-        lines = Path('/proc/cpuinfo').read_text(encoding='utf-8', errors='replace').splitlines()
-    except OSError:
-        return platform.processor() or 'unknown'
-    names = [line.partition(':')[2].strip() for line in lines if line.startswith('model name')]
-    return names[0] if names else platform.processor() or 'unknown'
-
-
-def _gpus() -> list[str]:
-    """Return name and driver of every NVIDIA GPU."""
-    program = shutil.which('nvidia-smi')
-    if program is None:
-        return []
-    return _output_of(
-        [program, '--query-gpu=name,driver_version,memory.total', '--format=csv,noheader']
-    )
-
-
-def _output_of(command: list[str]) -> list[str]:
-    """Return the lines that a program prints, none if it fails."""
-    try:
-        done = subprocess.run(  # noqa: S603 - a fixed command
-            command, capture_output=True, text=True, timeout=_QUERY_S, check=True
-        )
-    except (OSError, subprocess.SubprocessError):
-        return []
-    return [line.strip() for line in done.stdout.splitlines() if line.strip()]
-
-
-def _os() -> str:
-    try:
-        return platform.freedesktop_os_release()['PRETTY_NAME']
-    except (OSError, KeyError):
-        return f'{platform.system()} {platform.release()}'
-
-
-@lru_cache(maxsize=4)
-def renderer(simulator: str) -> str:
-    """Return the renderer of a simulator, or the reason why it is unknown."""
-    try:
-        if simulator == 'opengl':
-            return _opengl()
-        if simulator == 'habitat':
-            from osmabench_ros.simulation.habitat.simulator import habitat_versions
-
-            found = habitat_versions()
-            return f'habitat_sim {found["habitat_sim"]} on Python {found["python"]}'
-    except OsmabenchError as error:
-        return f'unknown: {error}'
-    return f'that of simulator "{simulator}"'
-
-
-def _opengl() -> str:
-    from osmabench_ros.simulation.opengl.context import create_context, renderer_name
-
-    context = create_context()
-    try:
-        return renderer_name(context)
-    finally:
-        context.release()
-
-
-PATH_SEED = 'path and questions'
 SCHEMA = 'osmabench.run_manifest/1'
-_WHOLE_MATRIX = frozenset(
-    {
-        *('name', 'scenes', 'seeds', 'conditions', 'mappers', 'requirements', 'text_features'),
-        'sweep',
-    }
-)
+SHARED_SCHEMA = 'osmabench.shared_manifest/1'
+PATH_SEED = 'path and questions'
+WARNINGS = 'warnings'
+RESULTS = 'results'
+"""Key of a run's manifest: digests of its files of figures, once they are all there."""
+FIGURES = 'figures.json'
+"""Beside the report of a run: the part of it that the report of many runs needs."""
+ABSENT = 'absent'
+REQUIREMENTS = 'requirements'
+_SUITES, _SHARED_INPUT = 'suites', 'shared '
+_SHARED = {'camera', 'robot', 'trajectory', 'simulator'}
+"""Keys of a configuration that decide path, ground truth and questions, with the scene."""
+_WHOLE_MATRIX = {
+    *('name', 'scenes', 'seeds', 'conditions', 'mappers', 'requirements', 'text_features'),
+    'sweep',
+}
+_NOT_NOTED = 'an earlier version did not note them'
+_DIGEST_LENGTH, _SHOWN_OF_DIGEST, _MAX_SHOWN = 64, 8, 60
+_MAX_LISTED = 5
 
 
 def write_run_manifest(plan: RunPlan, scene_digest: str, warnings: Sequence[str] = ()) -> None:
@@ -166,8 +67,13 @@ def write_run_manifest(plan: RunPlan, scene_digest: str, warnings: Sequence[str]
 
 
 def run_manifest(plan: RunPlan, scene_digest: str, warnings: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the content of manifest.json."""
-    identity = plan.identity
+    """Return the content of manifest.json of a run."""
+    identity, config = plan.identity, config_of_run(plan)
+    shared = {
+        f'{_SHARED_INPUT}{path.name}': sha256_of(path)
+        for path in sorted(plan.shared_directory.iterdir())
+        if path.name not in (MARKER, MANIFEST)
+    }
     return {
         'schema_name': SCHEMA,
         'run_id': identity.run_id,
@@ -179,10 +85,10 @@ def run_manifest(plan: RunPlan, scene_digest: str, warnings: Sequence[str] = ())
         'pacing': plan.pacing.value,
         'speed_factor': identity.speed_factor,
         'seeds': _seeds(plan),
-        'warnings': list(warnings),
-        'config_sha256': config_digest(plan.config),
-        'config': config_of_run(plan),
-        'inputs': _inputs(plan, scene_digest),
+        WARNINGS: list(warnings),
+        'config_sha256': sha256_of_data(config),
+        'config': config,
+        'inputs': {**run_inputs(plan, scene_digest), **shared},
         'versions': package_versions(),
         'commit': commit_of(),
         'ros': ros_facts(),
@@ -199,30 +105,243 @@ def _seeds(plan: RunPlan) -> dict[str, int]:
 
 
 def config_of_run(plan: RunPlan) -> dict[str, Any]:
-    """Return the part of the configuration that concerns the run."""
-    config: MatrixConfig = plan.config
+    """Return the part of the configuration that concerns a run."""
+    config = plan.config
     requirements = for_run(config.requirements, plan.identity)
     found: dict[str, Any] = {
-        **config.model_dump(mode='json', exclude=set(_WHOLE_MATRIX)),
+        **config.model_dump(mode='json', exclude=_WHOLE_MATRIX),
         'scene': plan.scene.model_dump(mode='json'),
         'condition': plan.condition.model_dump(mode='json'),
-        'mapper': plan.mapper.model_dump(mode='json'),
-        'requirements': [item.model_dump(mode='json') for item in requirements],
+        'mapper': plan.mapper.model_dump(mode='json', exclude={'resources'}),
+        REQUIREMENTS: [item.model_dump(mode='json') for item in requirements],
     }
     return dict(without_home(found))
 
 
-def _inputs(plan: RunPlan, scene_digest: str) -> dict[str, str]:
-    found = {
-        scene_name(plan.identity.scene_key): scene_digest,
-        condition_name(plan.condition_source): condition_digest(plan.condition),
-        **mapper_files(plan.mapper),
+def shared_manifest(plan: RunPlan, scene_digest: str) -> dict[str, Any]:
+    """Return the content of manifest.json of the folder that the runs on a path share."""
+    config = plan.config
+    suites = zip(config.suites, made_suites(config.suites), strict=True)
+    asking = [item for item, suite in suites if isinstance(suite, PreparesQuestions)]
+    found: dict[str, Any] = {
+        **config.model_dump(mode='json', include=_SHARED),
+        'scene': plan.scene.model_dump(mode='json'),
+        _SUITES: [item.model_dump(mode='json') for item in asking],
     }
-    for name, file in plan.config.text_features.items():
-        found[f'text features of {name}'] = sha256_of(file)
-    found |= {
-        f'shared {path.name}': sha256_of(path)
-        for path in sorted(plan.shared_directory.iterdir())
-        if path.name != MARKER
+    return {
+        'schema_name': SHARED_SCHEMA,
+        'config': without_home(found),
+        'inputs': shared_inputs(plan, scene_digest),
+        'versions': {'osmabench_ros': version()},
     }
-    return found
+
+
+def noted_of(directory: Path) -> Mapping[str, Any]:
+    """Return the manifest of a run or of what runs share, empty if there is none yet."""
+    manifest = directory / MANIFEST
+    return read_json(manifest) if manifest.exists() else {}
+
+
+def noted_warnings(plans: Sequence[RunPlan]) -> tuple[str, ...]:
+    """Return the warnings in the manifests of runs, each once."""
+    found = [text for plan in plans for text in noted_of(plan.directory).get(WARNINGS, ())]
+    return tuple(dict.fromkeys(found))
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A key that had another value when results were made."""
+
+    key: str
+    before: Any
+    now: Any
+
+    @property
+    def adds_scores(self) -> bool:
+        """Whether it is one more suite, one more file for suites, or another threshold."""
+        added = self.before is ABSENT and self.key.startswith((f'{_SUITES}.', TEXT_FEATURES))
+        return added or self.key == REQUIREMENTS
+
+    def __str__(self) -> str:
+        return f'{self.key}: {_shown(self.before)} -> {_shown(self.now)}'
+
+
+def config_differences(
+    before: Mapping[str, Any], now: Mapping[str, Any]
+) -> tuple[Difference, ...]:
+    """Return the keys in which two configurations of a run differ."""
+    return _compare(_keys_of(before), _keys_of(now))
+
+
+def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[Difference, ...]:
+    """Return the keys in which two manifests differ: of configuration, inputs and software."""
+    return _compare(_values_of(before), _values_of(json.loads(json.dumps(now))))
+
+
+def _compare(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[Difference, ...]:
+    pairs = ((key, before.get(key, ABSENT), now.get(key, ABSENT)) for key in {**before, **now})
+    return tuple(Difference(*pair) for pair in pairs if pair[1] != pair[2])
+
+
+def _values_of(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    # The configuration holds the condition itself, and what runs share has its own manifest.
+    apart = (CONDITION, _SHARED_INPUT)
+    inputs = manifest['inputs'].items()
+    return {
+        **_keys_of(manifest['config']),
+        **{name: digest for name, digest in inputs if not name.startswith(apart)},
+        SOFTWARE: manifest['versions']['osmabench_ros'],
+    }
+
+
+def _keys_of(config: Mapping[str, Any]) -> dict[str, Any]:
+    suites = {item['name']: json.dumps(item['options']) for item in config[_SUITES]}
+    return dict(_flatten({**config, _SUITES: suites}))
+
+
+def _flatten(value: Any, key: str = '') -> Iterator[tuple[str, Any]]:
+    if isinstance(value, Mapping):
+        for name, item in value.items():
+            yield from _flatten(item, f'{key}.{name}' if key else name)
+    else:
+        yield key, value
+
+
+def _shown(value: Any) -> str:
+    text = str(value)
+    if len(text) == _DIGEST_LENGTH:
+        return text[:_SHOWN_OF_DIGEST]
+    return text if len(text) <= _MAX_SHOWN else f'{text[:_MAX_SHOWN]}…'
+
+
+@dataclass(frozen=True)
+class Growth:
+    """What a configuration with more in it asks of the results of one with less.
+
+    `scenes` holds one run for each shared folder that lacks questions; `runs` those with maps that
+    are scored again, and why.
+    """
+
+    scenes: tuple[RunPlan, ...] = ()
+    runs: tuple[tuple[RunPlan, tuple[Difference, ...]], ...] = ()
+
+
+def find_growth(plans: Iterable[RunPlan], digest_of: Callable[[RunPlan], str]) -> Growth:
+    """Compare the results of runs with what they would be made from now; `Growth` may go on.
+
+    `digest_of` gives the digest of the scene of a run. Raises RunError, key by key, if maps or
+    scores were made with other settings or from other inputs.
+    """
+    plans, refused = list(plans), _Refused()
+    by_scene = {plan.shared_directory: plan for plan in reversed(plans)}
+    scenes = [
+        plan
+        for folder, plan in by_scene.items()
+        if folder.exists() and refused.sort_out(folder, shared_manifest(plan, digest_of(plan)))
+    ]
+    runs = [
+        (plan, found)
+        for plan in plans
+        if (plan.map_directory.exists() or plan.report_file.exists())
+        and (found := refused.sort_out(plan.directory, _made_from(plan, digest_of(plan))))
+    ]
+    refused.check()
+    return Growth(tuple(scenes), tuple(runs))
+
+
+def _made_from(plan: RunPlan, scene_digest: str) -> dict[str, Any]:
+    """Return the part of the manifest of a run that is compared."""
+    return {
+        'config': config_of_run(plan),
+        'inputs': run_inputs(plan, scene_digest),
+        'versions': {'osmabench_ros': version()},
+    }
+
+
+class _Refused:
+    """Differences that results do not go on with, and the folders that have them."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, list[Path]] = {}
+
+    def sort_out(self, folder: Path, now: Mapping[str, Any]) -> tuple[Difference, ...]:
+        """Return what a folder lacks, and keep what else differs."""
+        noted = noted_of(folder)
+        if not {'config', 'inputs', 'versions'} <= noted.keys():
+            self._found.setdefault(_NOT_NOTED, []).append(folder)
+            return ()
+        found = _differences(noted, now)
+        for item in found:
+            if not item.adds_scores:
+                self._found.setdefault(str(item), []).append(folder)
+        return found
+
+    def check(self) -> None:
+        """Raise RunError if anything was kept."""
+        if not self._found:
+            return
+        first = next(iter(self._found.values()))[0]
+        folders = {folder for found in self._found.values() for folder in found}
+        others = f' and {len(folders) - 1} more' if len(folders) > 1 else ''
+        rest = len(self._found) - _MAX_LISTED
+        more = f'; and {rest} more' if rest > 0 else ''
+        raise RunError(
+            f'the results in {first}{others} were made with other settings: '
+            f'{"; ".join(list(self._found)[:_MAX_LISTED])}{more}. Start over with --fresh, or '
+            'choose another --out or name'
+        )
+
+
+def forget_scores(plan: RunPlan) -> None:
+    """Delete the report of a run, so that its map is scored again; answers are written over."""
+    for name in (plan.report_file.name, GROWTH, FIGURES):
+        discard(plan.directory / name)
+
+
+def finish_run(plan: RunPlan) -> None:
+    """Record the digests of a run's results in its manifest, and its figures over all classes."""
+    manifest = plan.directory / MANIFEST
+    before = read_json(manifest)
+    files = (plan.report_file, plan.directory / GROWTH)
+    results = {file.name: sha256_of(file) for file in files if file.exists()}
+    if before.get(RESULTS) != results:
+        write_json(manifest, {**before, RESULTS: results})
+    if plan.report_file.exists() and not has_figures(plan.directory):
+        report = read_model(RunReport, plan.report_file)
+        write_text(plan.directory / FIGURES, without_classes(report).model_dump_json())
+
+
+def has_figures(directory: Path) -> bool:
+    """Return whether the figures of a run are noted, and its report was not written since."""
+    noted, report = directory / FIGURES, directory / 'report.json'
+    return noted.is_file() and noted.stat().st_mtime_ns >= report.stat().st_mtime_ns
+
+
+def read_finished(plan: RunPlan) -> RunReport:
+    """Return the report of a run that is done; RunError names all files that changed since."""
+    recorded = noted_of(plan.directory).get(RESULTS, {})
+    files = {name: (plan.directory / name, digest) for name, digest in recorded.items()}
+    changed = [name for name, (path, digest) in files.items() if _digest(path) != digest]
+    if not changed:
+        report = read_model(RunReport, plan.report_file)
+        sources = {
+            'map': plan.map_directory,
+            'ground_truth': plan.ground_truth_directory,
+            'questions': plan.questions_file,
+        }
+        changed = [
+            str(path)
+            for name, path in sources.items()
+            if name in report.hashes and _digest(path) != report.hashes[name]
+        ]
+    if changed:
+        raise RunError(
+            f'run {plan.identity.run_id} is done, but has changed since: {", ".join(changed)}; '
+            f'restore it in {plan.directory}, or start over with --fresh'
+        )
+    return report
+
+
+def _digest(path: Path) -> str:
+    """Return the digest of a file or folder, empty if it is gone."""
+    return sha256_of(path) if path.exists() else ''

@@ -21,12 +21,11 @@ from osmabench_ros.runs.changed_scenes import (
 )
 from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.runs.evaluate.over_time import GROWTH, RecordsAtTime, ReportOverTime
-from osmabench_ros.runs.matrix_on_disk import note_runs
+from osmabench_ros.runs.matrix_on_disk import note_runs, write_manifest
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.prepare.preparation import Preparation
 from osmabench_ros.runs.prepare.shared_path import PATH_FILE
 from osmabench_ros.runs.results.report_model import Record, RunReport, Status
-from osmabench_ros.runs.results.results_folder import write_manifest
 from osmabench_ros.runs.results.run_manifest import write_run_manifest
 from osmabench_ros.scenes.changes import changed_scene
 from osmabench_ros.simulation.robot_path import RobotPath

@@ -21,8 +21,13 @@ from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.runs.evaluate.evaluation import EvaluationInputs, evaluate_run, versions
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.matrix_on_disk import FAILURE, MatrixOnDisk, note_runs
-from osmabench_ros.runs.plan import RunPlan, config_digest, plan_runs
-from osmabench_ros.runs.prepare.preparation import GROUND_TRUTH_FOLDER, QUESTIONS_FILE
+from osmabench_ros.runs.plan import (
+    GROUND_TRUTH_FOLDER,
+    QUESTIONS_FILE,
+    RunPlan,
+    config_digest,
+    plan_runs,
+)
 from osmabench_ros.runs.prepare.shared_path import PATH_FILE
 from osmabench_ros.runs.results.report_model import MatrixReport, RunReport, Status, unmet
 from osmabench_ros.runs.results.run_manifest import config_of_run

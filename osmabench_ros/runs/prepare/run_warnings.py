@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from pydantic import BaseModel
 
-from osmabench_ros.base.files import read_json
 from osmabench_ros.errors import OsmabenchWarning
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.prepare.preparation import Preparation
 from osmabench_ros.runs.prepare.shared_path import driven_trajectory
-from osmabench_ros.runs.results.results_folder import MANIFEST
 from osmabench_ros.simulation.schedule import Moment, Span
-
-KEY = 'warnings'
-"""Of the manifest of a run."""
 
 
 def run_warnings(plan: RunPlan, preparation: Preparation) -> tuple[str, ...]:
@@ -86,10 +81,3 @@ def _of_lamps(plan: RunPlan, preparation: Preparation) -> Iterator[str]:
     chosen = any(rule.select.lamps is not None for rule in lighting.scene_lights)
     if chosen and scene.lamp_rule and (lighting.setup is None or not lighting.setup.is_for(scene)):
         yield f'condition "{plan.condition.name}": {scene.lamps_in_words}'
-
-
-def noted_warnings(plans: Sequence[RunPlan]) -> tuple[str, ...]:
-    """Return the warnings in the manifests of runs, each once."""
-    manifests = (plan.directory / MANIFEST for plan in plans)
-    found = [text for path in manifests if path.exists() for text in read_json(path).get(KEY, ())]
-    return tuple(dict.fromkeys(found))

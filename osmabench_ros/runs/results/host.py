@@ -1,0 +1,135 @@
+"""The software and the machine that a run was made with."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from osmabench_ros.base.configuration import installed
+from osmabench_ros.errors import OsmabenchError
+
+PACKAGES = (
+    'osmabench_ros',
+    'numpy',
+    'scipy',
+    'torch',
+    'open3d',
+    'moderngl',
+    'trimesh',
+    'pydantic',
+    'rclpy',
+)
+_QUERY_S = 10.0
+
+
+def package_versions() -> dict[str, str]:
+    """Return the versions of Python and of the packages that figures depend on."""
+    found = {name: installed(name) or 'absent' for name in PACKAGES}
+    return {'python': platform.python_version(), **found}
+
+
+def ros_facts() -> dict[str, str]:
+    """Return the ROS distribution and middleware from the environment."""
+    return {
+        'distribution': os.environ.get('ROS_DISTRO', 'not sourced'),
+        'middleware': os.environ.get('RMW_IMPLEMENTATION', 'the default of the distribution'),
+    }
+
+
+@lru_cache(maxsize=4)
+def commit_of(tree: Path = Path(__file__).parents[3]) -> str:
+    """Return the commit of the tree of sources, and whether it was changed; '' without one."""
+    program = shutil.which('git')
+    if program is None or not (tree / '.git').exists():
+        return ''
+    found = [
+        _output_of([program, '-C', str(tree), *words])
+        for words in (('rev-parse', 'HEAD'), ('status', '--porcelain', '--untracked-files=no'))
+    ]
+    commit, changes = (lines[0] if lines else '' for lines in found)
+    return f'{commit}, changed since' if commit and changes else commit
+
+
+@lru_cache(maxsize=1)
+def host_facts() -> dict[str, Any]:
+    """Return processor, cores, memory, GPUs and operating system."""
+    import psutil
+
+    return {
+        'cpu': _cpu(),
+        'machine': platform.machine(),
+        'cores': psutil.cpu_count(logical=False) or os.cpu_count(),
+        'threads': os.cpu_count(),
+        'memory_bytes': psutil.virtual_memory().total,
+        'gpus': _gpus(),
+        'os': _os(),
+        'kernel': platform.release(),
+    }
+
+
+def _cpu() -> str:
+    try:
+        lines = Path('/proc/cpuinfo').read_text(encoding='utf-8', errors='replace').splitlines()
+    except OSError:
+        return platform.processor() or 'unknown'
+    names = [line.partition(':')[2].strip() for line in lines if line.startswith('model name')]
+    return names[0] if names else platform.processor() or 'unknown'
+
+
+def _gpus() -> list[str]:
+    """Return name and driver of every NVIDIA GPU."""
+    program = shutil.which('nvidia-smi')
+    if program is None:
+        return []
+    return _output_of(
+        [program, '--query-gpu=name,driver_version,memory.total', '--format=csv,noheader']
+    )
+
+
+def _output_of(command: list[str]) -> list[str]:
+    """Return the lines that a program prints, none if it fails."""
+    try:
+        done = subprocess.run(  # noqa: S603 - a fixed command
+            command, capture_output=True, text=True, timeout=_QUERY_S, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return []
+    return [line.strip() for line in done.stdout.splitlines() if line.strip()]
+
+
+def _os() -> str:
+    try:
+        return platform.freedesktop_os_release()['PRETTY_NAME']
+    except (OSError, KeyError):
+        return f'{platform.system()} {platform.release()}'
+
+
+@lru_cache(maxsize=4)
+def renderer(simulator: str) -> str:
+    """Return the renderer of a simulator, or the reason why it is unknown."""
+    try:
+        if simulator == 'opengl':
+            return _opengl()
+        if simulator == 'habitat':
+            from osmabench_ros.simulation.habitat.simulator import habitat_versions
+
+            found = habitat_versions()
+            return f'habitat_sim {found["habitat_sim"]} on Python {found["python"]}'
+    except OsmabenchError as error:
+        return f'unknown: {error}'
+    return f'that of simulator "{simulator}"'
+
+
+def _opengl() -> str:
+    from osmabench_ros.simulation.opengl.context import create_context, renderer_name
+
+    context = create_context()
+    try:
+        return renderer_name(context)
+    finally:
+        context.release()

@@ -1,0 +1,92 @@
+"""A matrix that is grown by a condition, a seed and a suite: only what is missing is done."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.world.runs import PreparedScenes, repeatable, small_config
+
+from osmabench_ros.runs.config import parse_config
+from osmabench_ros.runs.dry_run import expected_work
+
+pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow]
+
+LESS = small_config(
+    conditions=['baseline', 'camera'],
+    mappers=[{'name': 'oracle'}, {'name': 'noisy_oracle'}],
+    seeds={'method': [1]},
+)
+MORE = {**LESS, 'conditions': ['baseline', 'camera', 'velocity'], 'seeds': {'method': [1, 2]}}
+SCORED = {**MORE, 'suites': [{'name': 'map_geometry'}, {'name': 'grounding'}]}
+
+
+class Log:
+    """What the terminal shows."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def __call__(self, text: str, _fraction: float) -> None:
+        self.lines.append(text)
+
+    def runs(self, word: str) -> set[str]:
+        """Return the runs of which a word is said."""
+        labelled = (line.partition('] ')[2].partition(': ') for line in self.lines)
+        return {run_id for run_id, _, text in labelled if text.startswith(word)}
+
+
+def run(out: Path, config: dict[str, Any], nodes: Any) -> Log:
+    from osmabench_ros.bringup.runner.matrix_runner import run_matrix
+
+    log = Log()
+    report = run_matrix(parse_config(config, 'test'), out, nodes=nodes, progress=log)
+    assert report.passed, report
+    return log
+
+
+def expected(out: Path, config: dict[str, Any]) -> dict[str, str]:
+    lines = expected_work(parse_config(config, 'test'), out)
+    return dict(line.split(': ', 1) for line in lines if line.startswith('apartment'))
+
+
+def maps_in(out: Path) -> dict[str, int]:
+    return {path.parts[-3]: path.stat().st_mtime_ns for path in out.glob('small/*/map/map.json')}
+
+
+def left(work: dict[str, str], *kinds: str) -> list[int]:
+    return [sum(text.startswith(kind) for text in work.values()) for kind in kinds]
+
+
+@pytest.mark.full
+def test_a_grown_matrix_does_what_is_missing_and_equals_one_that_was_run_at_once(
+    prepared: PreparedScenes, nodes: Any, tmp_path: Path
+) -> None:
+    grown, at_once = tmp_path / 'grown', tmp_path / 'at_once'
+    prepared.put_into(grown, LESS)
+    assert len(run(grown, LESS, nodes).runs('map')) == 4
+    before = maps_in(grown)
+    assert len(before) == 4
+
+    assert left(expected(grown, MORE), 'done', 'to do: prepare, map') == [4, 8]
+    log = run(grown, MORE, nodes)
+    assert log.runs('kept') == before.keys()
+    assert log.runs('map') == maps_in(grown).keys() - before.keys()
+    assert len(log.runs('map')) == 8
+    assert {key: maps_in(grown)[key] for key in before} == before
+
+    before = maps_in(grown)
+    why = 'to do: evaluate, finish, since suites.grounding: absent -> {}'
+    assert left(expected(grown, SCORED), why) == [12]
+    truth = (
+        grown / 'small' / 'shared' / 'apartment.seed_3.3' / 'ground_truth' / 'ground_truth.json'
+    )
+    made_ns = truth.stat().st_mtime_ns
+    log = run(grown, SCORED, nodes)
+    assert log.runs('kept') | log.runs('map') | log.runs('prepare: planning') == set()
+    assert log.runs('evaluate') == before.keys()
+    assert (maps_in(grown), truth.stat().st_mtime_ns) == (before, made_ns)
+    assert any('adding the questions of more suites' in line for line in log.lines)
+
+    run(at_once, SCORED, nodes)
+    assert repeatable(grown / 'small') == repeatable(at_once / 'small')
+    assert left(expected(at_once, SCORED), 'done') == [12]

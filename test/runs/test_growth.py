@@ -1,0 +1,198 @@
+"""What a matrix goes on with when its configuration has changed, and what it refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.world.runs import matrix_config
+
+from osmabench_ros.base.files import read_json, write_json
+from osmabench_ros.base.owned_folder import MARKER, PREVIOUS, claim_folder, make_folder
+from osmabench_ros.errors import OsmabenchWarning, RunError
+from osmabench_ros.runs.config import MatrixConfig
+from osmabench_ros.runs.identity import SceneKey
+from osmabench_ros.runs.matrix_on_disk import claim
+from osmabench_ros.runs.plan import RunPlan, plan_runs
+from osmabench_ros.runs.results import run_manifest as module
+from osmabench_ros.runs.results.results_folder import MANIFEST
+from osmabench_ros.runs.results.run_manifest import (
+    Growth,
+    find_growth,
+    shared_manifest,
+    write_run_manifest,
+)
+
+SUITES = [{'name': 'map_geometry'}, {'name': 'exact_questions'}]
+COVERAGE = {'suite': 'map_geometry', 'metric': 'coverage', 'at_least': 0.5}
+
+
+@pytest.fixture(autouse=True)
+def _no_renderer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, 'renderer', lambda name: f'renderer of {name}')
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    """A folder with a condition and a mapper."""
+    (tmp_path / 'dusk.yaml').write_text('lighting: {exposure: 0.5}')
+    (tmp_path / 'mine.py').write_text('1')
+    (tmp_path / 'text.npy').write_text('1')
+    return tmp_path
+
+
+def config(files: Path, **changes: Any) -> MatrixConfig:
+    command = ['python3', str(files / 'mine.py')]
+    given = {
+        'conditions': ['baseline', str(files / 'dusk.yaml')],
+        'mappers': [{'name': 'oracle'}, {'name': 'mine', 'command': command}],
+        'suites': SUITES,
+    }
+    return matrix_config(**{**given, **changes})
+
+
+def planned(files: Path, **changes: Any) -> list[RunPlan]:
+    settings = config(files, **changes)
+    keys = {x: SceneKey('d', 's', x.seed, x.path_seed) for x in settings.seeded_scenes}
+    return plan_runs(settings, keys, files / 'runs')
+
+
+def digest_of(_plan: RunPlan) -> str:
+    return 64 * '1'
+
+
+@pytest.fixture
+def done(files: Path) -> Path:
+    """The four runs of a matrix, with maps."""
+    claim_folder(files / 'runs')
+    for plan in planned(files):
+        make_folder(plan.shared_directory)
+        write_json(plan.shared_directory / MANIFEST, shared_manifest(plan, digest_of(plan)))
+        write_run_manifest(plan, digest_of(plan))
+        plan.map_directory.mkdir()
+    return files
+
+
+def reasons(growth: Growth) -> set[tuple[str, ...]]:
+    return {tuple(map(str, found)) for _, found in growth.runs}
+
+
+@pytest.mark.parametrize(
+    'more',
+    [
+        {},
+        {'conditions': ['baseline', 'camera']},
+        {'mappers': [{'name': 'oracle', 'resources': {'cpus': 2}}, {'name': 'appearance'}]},
+        {'scenes': [{'reference': 'apartment'}, {'reference': 'apartment', 'seed': 7}]},
+        {'pacing': {'mode': 'realtime'}},
+        {'sweep': {'speeds': [1]}, 'name': 'other'},
+    ],
+)
+def test_more_runs_leave_those_that_are_done(done: Path, more: dict[str, Any]) -> None:
+    assert find_growth(planned(done, **more), digest_of) == Growth()
+
+
+@pytest.mark.parametrize(
+    ('more', 'reason'),
+    [
+        ({'suites': [*SUITES, {'name': 'instances'}]}, 'suites.instances: absent -> {}'),
+        ({'requirements': [COVERAGE]}, 'requirements: [] -> [{'),
+        ({'text_features': {'clip': 'text.npy'}}, 'text features of clip: text.npy: absent -> '),
+    ],
+)
+def test_more_scores_keep_the_maps(
+    done: Path, more: dict[str, Any], reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(done)
+    growth = find_growth(planned(done, **more), digest_of)
+    assert (len(growth.runs), growth.scenes) == (4, ())
+    [[found]] = reasons(growth)
+    assert found.startswith(reason)
+
+
+def test_a_suite_with_questions_of_its_own_adds_them_to_the_scene(done: Path) -> None:
+    growth = find_growth(planned(done, suites=[*SUITES, {'name': 'cospace'}]), digest_of)
+    assert [plan.shared_directory.name for plan in growth.scenes] == ['d.s.0']
+    assert len(growth.runs) == 4
+
+
+FEWER_QUESTIONS = [{'name': 'map_geometry'}, {'name': 'exact_questions', 'options': {'count': 5}}]
+OF_SETTINGS = [
+    ({'camera': {'width': 320}}, 'camera.width: 640 -> 320'),
+    ({'trajectory': {'goals': 2}}, 'trajectory.goals: 5 -> 2'),
+    ({'evaluation': {'map_every_frames': 3}}, 'evaluation.map_every_frames: 0 -> 3'),
+    (
+        {'mappers': [{'name': 'oracle', 'options': {'voxel_m': 0.1}}]},
+        'mapper.options.voxel_m: absent -> 0.1',
+    ),
+    ({'suites': SUITES[:1]}, 'suites.exact_questions: {} -> absent'),
+    ({'suites': FEWER_QUESTIONS}, 'suites.exact_questions: {} -> {"count": 5}'),
+]
+
+
+@pytest.mark.parametrize(('changes', 'named'), OF_SETTINGS)
+def test_another_setting_is_refused_by_its_key(
+    done: Path, changes: dict[str, Any], named: str
+) -> None:
+    with pytest.raises(RunError) as caught:
+        find_growth(planned(done, **changes), digest_of)
+    assert f'were made with other settings: {named}. Start over with --fresh' in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ('file', 'text', 'named'),
+    [
+        ('dusk.yaml', 'lighting: {exposure: 2}', 'condition.lighting.exposure: 0.5 -> 2'),
+        ('mine.py', '2', r'mapper mine: \S*mine.py: 6b86b273 -> d4735e'),
+    ],
+)
+def test_other_inputs_are_refused_by_name(done: Path, file: str, text: str, named: str) -> None:
+    (done / file).write_text(text)
+    with pytest.raises(RunError, match=named):
+        find_growth(planned(done), digest_of)
+
+
+def test_another_scene_and_another_version_are_refused(
+    done: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, 'version', lambda: '99')
+    with pytest.raises(RunError) as caught:
+        find_growth(planned(done), lambda _plan: 64 * '2')
+    assert 'd.s.0 and 4 more were made with other settings' in str(caught.value)
+    assert 'scene d.s.0: 11111111 -> 22222222; version of osmabench_ros: ' in str(caught.value)
+
+
+def test_of_many_differences_the_first_are_named(done: Path) -> None:
+    camera = {'width': 64, 'height': 48, 'hfov_deg': 80, 'near_m': 0.1, 'far_m': 20}
+    plans = planned(done, camera=camera, robot={'radius_m': 0.1})
+    with pytest.raises(RunError, match=r'camera.far_m: 50.0 -> 20.0; .*; and 1 more\. Start'):
+        find_growth(plans, digest_of)
+
+
+def test_a_run_without_results_may_be_of_anything(done: Path) -> None:
+    for plan in planned(done):
+        plan.map_directory.rmdir()
+    mappers = [{'name': 'oracle', 'options': {'voxel_m': 0.1}}]
+    assert find_growth(planned(done, mappers=mappers), digest_of) == Growth()
+
+
+def test_results_that_do_not_say_what_they_come_from_are_refused(done: Path) -> None:
+    (done / 'runs' / 'shared' / 'd.s.0' / MANIFEST).unlink()
+    with pytest.raises(RunError, match='an earlier version did not note them.*--fresh'):
+        find_growth(planned(done), digest_of)
+
+
+def test_fresh_moves_all_aside(files: Path) -> None:
+    root = files / 'own'
+    settings, plans = config(files), planned(files)[:1]
+    claim(root, settings, plans, digest_of)
+    assert 'scene d.s.0' in read_json(root / MANIFEST)['inputs']
+    write_json(root / 'run' / 'report.json', {})
+    (root / 'notes.txt').write_text('mine')
+    with pytest.warns(OsmabenchWarning, match='earlier results .* were moved to .*/previous/'):
+        claim(root, settings, plans, digest_of, fresh=True)
+    assert sorted(item.name for item in root.iterdir()) == [MARKER, MANIFEST, PREVIOUS]
+    [aside] = (root / PREVIOUS).glob('2*')
+    found = {str(item.relative_to(aside)) for item in aside.rglob('*') if item.is_file()}
+    assert found == {MARKER, MANIFEST, 'notes.txt', 'run/report.json', f'run/{MARKER}'}
