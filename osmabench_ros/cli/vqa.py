@@ -88,7 +88,7 @@ def answer(
     folder: FolderOption = 'vqa',
 ) -> None:
     """Answer a run's questions from its recorded scene graph."""
-    from osmabench_ros.runs.evaluate.questioned_map import questioned_map
+    from osmabench_ros.runs.evaluate.map_evaluation import questioned_map
     from osmabench_ros.runs.results.results_folder import undisturbed
     from osmabench_ros.vqa import stages
     from osmabench_ros.vqa.answering.answerer import parsed_reference
@@ -130,7 +130,7 @@ def judge(
     folder: FolderOption = 'vqa',
 ) -> None:
     """Judge a run's answers."""
-    from osmabench_ros.runs.evaluate.questioned_map import questioned_map
+    from osmabench_ros.runs.evaluate.map_evaluation import questioned_map
     from osmabench_ros.runs.results.results_folder import undisturbed
     from osmabench_ros.vqa import stages
     from osmabench_ros.vqa.run_folder import RunFolder
@@ -162,7 +162,7 @@ def report(
     Of several runs also those over the questions that all of their maps can serve.
     """
     from osmabench_ros.reports.terminal import print_accuracies
-    from osmabench_ros.runs.evaluate.questioned_map import questioned_map
+    from osmabench_ros.runs.evaluate.map_evaluation import questioned_map
     from osmabench_ros.runs.results.results_folder import undisturbed
     from osmabench_ros.vqa import stages
     from osmabench_ros.vqa.run_folder import RunFolder

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from enum import Enum
 from functools import cached_property, partial
 from pathlib import Path
@@ -14,7 +14,6 @@ from pydantic import Field, field_validator, model_validator
 
 from osmabench_ros.base.configuration import config_path
 from osmabench_ros.base.documents import read_yaml
-from osmabench_ros.base.extensions import MAPPERS, SIMULATORS, SUITES, load_extension
 from osmabench_ros.base.settings import setting
 from osmabench_ros.base.strict import FilePath, PathText, PlainName, Strict, validated
 from osmabench_ros.errors import ConfigError, check_all, choose, suggestion
@@ -159,27 +158,46 @@ class TrajectoryConfig(Strict):
 
     @model_validator(mode='after')
     def _one_choice_of_goals(self) -> TrajectoryConfig:
-        if self.goal_points and self.strategy is Strategy.COVERAGE:
-            raise ValueError('the strategy coverage chooses its goals; leave out goal_points')
-        if self.navmesh and self.planner is Planner.GRID:
-            raise ValueError('"navmesh" is for the planners of Habitat-Sim, not for "grid"')
-        if self.planner is not Planner.GRID and (
-            self.recorded or self.strategy is Strategy.COVERAGE
+        coverage = self.strategy is Strategy.COVERAGE
+        follows = self.strategy is Strategy.FOLLOW
+        grid, osma_bench = self.planner is Planner.GRID, self.planner is Planner.OSMA_BENCH
+        greedy_or_osma = osma_bench or self.planner is Planner.GREEDY
+        for wrong, problem in (
+            (
+                coverage and self.goal_points,
+                'the strategy coverage chooses its goals; leave out goal_points',
+            ),
+            (
+                grid and self.navmesh,
+                '"navmesh" is for the planners of Habitat-Sim, not for "grid"',
+            ),
+            (
+                not grid and (self.recorded or coverage),
+                'the strategy coverage and "recorded" need the planner grid',
+            ),
+            (
+                greedy_or_osma and not follows,
+                f'the planner {self.planner.value} needs the strategy follow',
+            ),
+            (
+                osma_bench and (self.goal_points or self.storey != 'all'),
+                'the planner osma_bench draws goals; leave out goal_points and storey',
+            ),
+            (
+                self.recorded and (self.goal_points or not follows),
+                '"recorded" says where to drive; leave out strategy and goal_points',
+            ),
+            (
+                self.recorded and self.storey != 'all',
+                '"recorded" says where to drive; leave out storey',
+            ),
+            (
+                not self.recorded and self.recorded_frame is not PoseFrame.BASE,
+                '"recorded_frame" is about "recorded"; name that, or leave both out',
+            ),
         ):
-            raise ValueError('the strategy coverage and "recorded" have the planner grid alone')
-        follows = self.planner in (Planner.GREEDY, Planner.OSMA_BENCH)
-        if follows and self.strategy is not Strategy.FOLLOW:
-            raise ValueError(f'the planner {self.planner.value} has the strategy follow alone')
-        if self.planner is Planner.OSMA_BENCH and (self.goal_points or self.storey != 'all'):
-            raise ValueError(
-                'the planner osma_bench draws goals; leave out goal_points and storey'
-            )
-        if self.recorded and (self.goal_points or self.strategy is not Strategy.FOLLOW):
-            raise ValueError('"recorded" says where to drive; leave out strategy and goal_points')
-        if self.recorded and self.storey != 'all':
-            raise ValueError('"recorded" says where to drive; leave out storey')
-        if self.recorded_frame is not PoseFrame.BASE and not self.recorded:
-            raise ValueError('"recorded_frame" is about "recorded"; name that, or leave both out')
+            if wrong:
+                raise ValueError(problem)
         return self
 
 
@@ -379,51 +397,7 @@ def load_config(name_or_path: str) -> MatrixConfig:
     # A folder of that name, such as one of results, is no configuration.
     if not path.suffix and (not os.path.exists(path) or os.path.isdir(path)):
         path = _bundled(name_or_path)
-    data, source = read_yaml(path, ConfigError), str(path)
-    try:
-        return parse_config(data, source)
-    except ConfigError as error:
-        # Both at once, not in another round.
-        unknown = _unknown_names(data)
-        if not unknown:
-            raise
-        faults = (text.removesuffix('.') for text in (str(error), *unknown))
-        raise ConfigError('; '.join(faults)) from error
-
-
-def _unknown_names(data: Any) -> list[str]:
-    """Return the errors of names that stand for nothing, as far as a malformed text has names."""
-    given = _section(data)
-    own = [item for item in _listed(given, 'mappers') if not item.keys() & {'command', 'stack'}]
-    conditions = given.get('conditions')
-    looks: list[tuple[Callable[[str], object], list[Any]]] = [
-        (partial(load_extension, SUITES), [i.get('name') for i in _listed(given, 'suites')]),
-        (load_condition, conditions if isinstance(conditions, list) else []),
-        (partial(load_extension, MAPPERS), [i.get('implementation', i.get('name')) for i in own]),
-        (partial(load_extension, SIMULATORS), [_section(given.get('simulator')).get('name')]),
-    ]
-    found: dict[str, None] = {}
-    for look, names in looks:
-        for name in names:
-            # Others are malformed, and in the first error.
-            if isinstance(name, str) and name.isprintable() and 0 < len(name) <= _LONGEST_NAME:
-                try:
-                    look(name)
-                except ConfigError as error:
-                    found[str(error)] = None
-    return list(found)
-
-
-_LONGEST_NAME = 100
-
-
-def _section(given: Any) -> Mapping[str, Any]:
-    return given if isinstance(given, Mapping) else {}
-
-
-def _listed(given: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
-    items = given.get(key)
-    return [_section(item) for item in items] if isinstance(items, list) else []
+    return parse_config(read_yaml(path, ConfigError), str(path))
 
 
 def _bundled(name: str) -> Path:

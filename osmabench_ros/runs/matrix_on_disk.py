@@ -9,9 +9,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic_core import from_json
-
-from osmabench_ros.base.documents import document_limit
 from osmabench_ros.base.files import read_json, write_json
 from osmabench_ros.base.owned_folder import (
     Existing,
@@ -20,8 +17,7 @@ from osmabench_ros.base.owned_folder import (
     claim_folder,
     move_aside,
 )
-from osmabench_ros.base.reading import read_bytes
-from osmabench_ros.base.strict import Strict, read_model, validated
+from osmabench_ros.base.strict import Strict, read_model
 from osmabench_ros.errors import RunError, errors_as
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.runs.config import MatrixConfig, parse_config
@@ -29,7 +25,7 @@ from osmabench_ros.runs.evaluate.evaluation import INCOMPLETE
 from osmabench_ros.runs.identity import RunIdentity, SceneKey, Seeds, is_run_name, slug
 from osmabench_ros.runs.inputs import input_digests, without_home
 from osmabench_ros.runs.plan import RunPlan, config_digest
-from osmabench_ros.runs.results.report_model import ACCURACIES, RunReport
+from osmabench_ros.runs.results.report_model import RunReport
 from osmabench_ros.runs.results.results_folder import MANIFEST, PAGES, is_held
 from osmabench_ros.runs.results.run_manifest import (
     FIGURES,
@@ -235,19 +231,16 @@ class MatrixOnDisk:
     ) -> RunReport | None:
         """Return the report of a run, None if it has none yet.
 
-        Of the figures of single classes only `classes` are in it, by suite, metric and class, and
-        the accuracies by category; without, all are. Reading the others of ten thousand runs would
-        take minutes.
+        With `classes`, by suite, metric and class, it may lack the metrics of other classes:
+        reading those of ten thousand runs would take minutes.
         """
-        file = self._file(run)
+        file, folder = self._file(run), self.root / run.run_id
         if file is None:
             return None
-        if classes is None:
-            return self._report(run.run_id, file)
-        folder, of_classes = self.root / run.run_id, any(name for *_, name in classes)
+        of_classes = classes is None or any(name for *_, name in classes)
         if run.state is RunState.DONE and not of_classes and has_figures(folder):
             file = FIGURES
-        return _report_without_classes(folder / file, classes)
+        return self._report(run.run_id, file)
 
     def _file(self, run: RunOnDisk) -> str | None:
         files = {
@@ -260,22 +253,6 @@ class MatrixOnDisk:
 
     def _report(self, run_id: str, file: str) -> RunReport:
         return read_model(RunReport, self.root / run_id / file)
-
-
-def _report_without_classes(file: Path, classes: Collection[tuple[str, str, str]]) -> RunReport:
-    """Return a report of ours with some of the figures of single classes."""
-    text = read_bytes(file, RunError, document_limit())
-    with errors_as(RunError, f'{file} is malformed', ValueError, KeyError, TypeError, shown=repr):
-        # Values hardly repeat, and looking for those that do takes a third of the time.
-        data = from_json(text, allow_inf_nan=False, cache_strings='keys')
-        metrics = [
-            item
-            for item in data['metrics']
-            if not item['class_name']
-            or item['metric'] in ACCURACIES
-            or (item['suite'], item['metric'], item['class_name']) in classes
-        ]
-    return validated(RunReport, {**data, 'metrics': metrics}, f'{file} is malformed', RunError)
 
 
 def matrices_at(path: Path) -> list[MatrixOnDisk]:

@@ -120,27 +120,3 @@ def test_a_camera_knows_its_intrinsics() -> None:
     assert camera.intrinsics.fx == pytest.approx(320.0)
     assert camera.intrinsics.fy == pytest.approx(320.0)
     assert camera.mount.pitch_rad == pytest.approx(math.pi / 6)
-
-
-def test_malformed_keys_and_unknown_names_are_told_at_once(tmp_path: Path) -> None:
-    file = tmp_path / 'a.yaml'
-    file.write_text(
-        'mappers: [{name: orcale}, {name: own, command: [x]}, {name: a, implementation: orakle}]\n'
-        'conditions: [camra, 4, baseline]\ncamera: {wdth: 4}\nsimulator: {name: opngl}\n'
-        "suites: [{name: map_geometri}, 3, {name: ''}, {name: [x]}, {name: map_geometri}]\n"
-    )
-    with pytest.raises(ConfigError) as caught:
-        load_config(str(file))
-    told = str(caught.value)
-    assert told.startswith(f'configuration {file}: ')
-    assert '\n' not in told
-    for wrong in ('orcale', 'orakle', 'camra', 'map_geometri', 'opngl'):
-        assert told.count(f'"{wrong}"') == 1
-    assert 'wdth' in told
-    assert '"own"' not in told
-
-
-def test_unknown_names_alone_are_left_to_who_looks_them_up(tmp_path: Path) -> None:
-    file = tmp_path / 'a.yaml'
-    file.write_text('name: a\nmappers: [{name: orcale}]\nsuites: [{name: map_geometry}]\n')
-    assert load_config(str(file)).mappers[0].name == 'orcale'

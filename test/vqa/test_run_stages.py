@@ -28,7 +28,7 @@ from osmabench_ros.maps.semantic_map import IN_SCENE_GRAPH, MapHeader, Provenanc
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.runs.config import SuiteConfig
 from osmabench_ros.runs.evaluate.evaluation import EvaluationInputs, evaluate_run
-from osmabench_ros.runs.evaluate.questioned_map import questioned_map
+from osmabench_ros.runs.evaluate.map_evaluation import questioned_map
 from osmabench_ros.runs.identity import RunIdentity, SceneKey
 from osmabench_ros.semantics.cloud import LabelledCloud
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph

@@ -1,4 +1,4 @@
-"""Scores a map that was not recorded in a run, such as an imported one."""
+"""Scores a map that was not recorded in a run, and lets `osmabench vqa` question one that was."""
 
 from __future__ import annotations
 
@@ -22,9 +22,16 @@ from osmabench_ros.runs.evaluate.evaluation import (
     evaluate_loaded,
     read_inputs,
 )
+from osmabench_ros.runs.evaluate.open_vocabulary import OpenVocabularyLabeller
 from osmabench_ros.runs.identity import RunIdentity, SceneKey
+from osmabench_ros.runs.matrix_on_disk import open_run
 from osmabench_ros.runs.results.report_model import RunReport
+from osmabench_ros.runs.results.results_folder import MANIFEST
 from osmabench_ros.sequences.ground_truth import GroundTruth
+from osmabench_ros.suites.exact_questions import ExactQuestionsSuite
+from osmabench_ros.suites.suite import SuiteContext
+from osmabench_ros.vqa.evaluation import QuestionedMap
+from osmabench_ros.vqa.run_folder import RunFolder
 
 LEAST_INSIDE = 0.5
 MARGIN_M = 0.5
@@ -107,3 +114,25 @@ def _named(known: RunIdentity, semantic_map: SemanticMap, truth: GroundTruth) ->
         known.mapper or provenance.method or UNKNOWN,
         known.simulator or UNKNOWN,
     )
+
+
+_MATCHING = 'embedding'
+"""The one option of the suite that says how a map is read, not who answers or judges."""
+
+
+def questioned_map(run: RunFolder) -> QuestionedMap:
+    """Return a recorded map with the names and rules of the run's suite."""
+    files, options = {}, {}
+    if (run.directory.resolve().parent / MANIFEST).exists():
+        config = open_run(run.directory).config
+        files = config.text_features
+        options = next(
+            (item.options for item in config.suites if item.name == ExactQuestionsSuite.name), {}
+        )
+    semantic_map = run.semantic_map()
+    text = OpenVocabularyLabeller(semantic_map, files)
+    context = SuiteContext(
+        run.scene, semantic_map, run.ground_truth(), node_labeller=text.node_labeller
+    )
+    chosen = {key: value for key, value in options.items() if key == _MATCHING}
+    return ExactQuestionsSuite(options=chosen).questioned(context)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
+from pydantic import TypeAdapter, ValidationError
+
 from osmabench_ros.base.files import read_json
-from osmabench_ros.errors import RunError
+from osmabench_ros.errors import RunError, errors_as
 from osmabench_ros.metrics.message_timing import Staleness
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.runs.identity import RunIdentity
@@ -53,11 +54,6 @@ class Participation:
         """Return a JSON-serialisable form with the derived figures."""
         return {**asdict(self), 'dropped': self.dropped, 'loss': self.loss}
 
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Participation:
-        """Rebuild from `to_json`."""
-        return cls(**{item.name: data[item.name] for item in fields(cls)})
-
     def records(self) -> Iterator[MetricRecord]:
         """Yield the figures as records with the node as class name."""
         figures: tuple[tuple[str, float | None, bool], ...] = (
@@ -96,10 +92,10 @@ class Measurements:
     mapper: str
     mapping_s: float = 0.0
     participants: tuple[Participation, ...] = ()
-    peak_memory_bytes: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    peak_memory_bytes: Mapping[str, int] = field(default_factory=dict)
     staleness: Staleness | None = None
     speed_factor: float | None = None
-    peak_gpu_memory_bytes: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    peak_gpu_memory_bytes: Mapping[str, int] = field(default_factory=dict)
     runs_at_once: int = 1
     final_map_s: float | None = None
 
@@ -126,27 +122,21 @@ class Measurements:
         return self.peak_gpu_memory_bytes.get(self.mapper)
 
 
+_MEASUREMENTS = TypeAdapter(Measurements)
+
+
 def timings_of(identity: RunIdentity, measured: Measurements) -> dict[str, Any]:
     """Return the content of timings.json: figures by name, and as ``'records'``."""
-    mapping, staleness = measured.mapping, measured.staleness
+    mapping = measured.mapping
     return {
+        **asdict(measured),
         'run_id': identity.run_id,
-        'frames': measured.frames,
-        'mapper': measured.mapper,
         'frames_mapped': mapping.mapped,
         'frames_dropped': mapping.dropped,
-        'pacing': measured.pacing,
-        'speed_factor': measured.speed_factor,
-        'mapping_s': measured.mapping_s,
         'mapping_frames_per_second': measured.frames_per_second,
-        'final_map_s': measured.final_map_s,
-        'peak_memory_bytes': dict(sorted(measured.peak_memory_bytes.items())),
         'mapper_peak_memory_bytes': measured.mapper_memory_bytes,
-        'peak_gpu_memory_bytes': dict(sorted(measured.peak_gpu_memory_bytes.items())),
         'mapper_peak_gpu_memory_bytes': measured.mapper_gpu_memory_bytes,
-        'runs_at_once': measured.runs_at_once,
         'participants': [item.to_json() for item in measured.participants],
-        'staleness': None if staleness is None else asdict(staleness),
         'records': [
             Record.of(identity, record).model_dump(mode='json') for record in _records(measured)
         ],
@@ -158,23 +148,8 @@ def read_measurements(file: Path) -> Measurements | None:
     if not file.exists():
         return None
     data = read_json(file)
-    try:
-        stale = data['staleness']
-        return Measurements(
-            data['pacing'],
-            data['frames'],
-            data['mapper'],
-            data['mapping_s'],
-            tuple(Participation.from_json(item) for item in data['participants']),
-            data['peak_memory_bytes'],
-            None if stale is None else Staleness(**stale),
-            data['speed_factor'],
-            data.get('peak_gpu_memory_bytes', {}),
-            data.get('runs_at_once', 1),
-            data.get('final_map_s'),
-        )
-    except (KeyError, TypeError) as error:
-        raise RunError(f'{file} is malformed ({error!r}); start over with --fresh') from error
+    with errors_as(RunError, f'{file} is malformed; start over with --fresh', ValidationError):
+        return _MEASUREMENTS.validate_python(data)
 
 
 def _records(measured: Measurements) -> Iterator[MetricRecord]:
