@@ -29,12 +29,6 @@ GROWTH_SUFFIXES = ('_over_frames', '_over_time', '_frames_until_90', '_seconds_u
 """What follows the name of a metric in growth.json."""
 
 
-RENAMED = {
-    ('instances', name): f'{name}_coco' for name in ('ap25', 'ap50', 'map', 'class_agnostic_ap50')
-}
-"""Figures that had another name before one said by which protocol it is computed."""
-
-
 class Source(str, Enum):
     """The results that a requirement is checked against."""
 
@@ -73,8 +67,6 @@ class Requirement(Strict):
     def _bounded(self) -> Requirement:
         if self.at_least is None and self.at_most is None:
             raise ValueError('a requirement needs at_least or at_most')
-        if name := RENAMED.get((self.base_suite, self.metric)):
-            raise ValueError(f'metric "{self.metric}" of suite "{self.suite}" is called "{name}"')
         return self
 
     @property

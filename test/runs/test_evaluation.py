@@ -17,7 +17,7 @@ from osmabench_ros.errors import IncompleteError, RunError
 from osmabench_ros.maps.disk.storage import write_map
 from osmabench_ros.runs.config import SuiteConfig
 from osmabench_ros.runs.evaluate.evaluation import EvaluationInputs, evaluate_run
-from osmabench_ros.runs.evaluate.evaluation_job import EvaluationCancelledError, EvaluationJob
+from osmabench_ros.runs.evaluate.evaluation_job import EvaluationJob
 from osmabench_ros.runs.identity import RunIdentity, SceneKey
 from osmabench_ros.runs.results.report_model import RunReport, Status
 from osmabench_ros.suites.map_geometry import MapGeometrySuite
@@ -118,20 +118,6 @@ def test_an_output_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     source.output_directory.write_text('no folder')
     with pytest.raises(RunError, match='out is a file'):
         evaluate_run(source, SUITES[:1])
-
-
-def test_a_cancellation_is_an_error_that_says_where(tmp_path: Path) -> None:
-    def work(progress: object) -> object:
-        progress('reading', 0.1)
-        job.cancel()
-        progress('scoring', 0.2)
-        raise AssertionError
-
-    job = EvaluationJob(work)
-    job.start()
-    job.join(60.0)
-    assert isinstance(job.error, EvaluationCancelledError)
-    assert '"reading"' in str(job.error)
 
 
 def test_a_server_that_fails_keeps_the_other_figures_and_the_next_evaluation_goes_on(

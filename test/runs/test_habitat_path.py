@@ -166,8 +166,11 @@ def test_without_habitat_sim_it_says_so(room: Scene, monkeypatch: pytest.MonkeyP
     [
         ({'planner': 'recast'}, 'trajectory.planner'),
         ({'navmesh': 'a.navmesh'}, '"navmesh" is for the planners'),
-        ({'planner': 'navmesh', 'strategy': 'coverage', 'goal_points': []}, 'need the planner grid'),
-        ({'planner': 'navmesh', 'recorded': 'a.tum', 'goal_points': []}, 'need the planner grid'),
+        (
+            {'planner': 'navmesh', 'strategy': 'coverage', 'goal_points': []},
+            'the planner grid',
+        ),
+        ({'planner': 'navmesh', 'recorded': 'a.tum', 'goal_points': []}, 'the planner grid'),
         ({'planner': 'greedy_follower', 'strategy': 'look_around'}, 'needs the strategy follow'),
         ({'planner': 'osma_bench'}, 'leave out goal_points and storey'),
         ({'planner': 'osma_bench', 'goal_points': [], 'storey': 1}, 'goal_points and storey'),

@@ -9,14 +9,12 @@ from support.world.scenes import box_object, room_scene
 
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.inputs import (
-    condition_digest,
     for_people,
     input_digests,
     mapper_files,
     scene_digest,
 )
 from osmabench_ros.runs.plan import plan_runs
-from osmabench_ros.simulation.conditions import load_condition
 
 KEY = SceneKey('set', 'home', 3)
 
@@ -39,18 +37,6 @@ def test_a_scene_is_its_content_and_not_its_place() -> None:
         for item in (painted, replace(mesh, material=darker), replace(mesh, uv=mesh.uv + 1))
     ]
     assert len({digest, *map(scene_digest, versions)}) == 4
-
-
-def test_a_condition_is_what_it_says_with_all_that_it_extends(tmp_path: Path) -> None:
-    file = tmp_path / 'mine.yaml'
-    file.write_text('extends: camera\n')
-    before = condition_digest(load_condition(str(file)))
-    file.write_text('# a remark\nextends: camera\n')
-    assert condition_digest(load_condition(str(file))) == before
-    file.write_text('extends: camera\nmotion: {linear_m_s: 0.5}\n')
-    assert condition_digest(load_condition(str(file))) != before
-    camera, baseline = map(load_condition, ('camera', 'baseline'))
-    assert condition_digest(camera) != condition_digest(baseline)
 
 
 def test_files_that_a_mapper_names_count_by_their_content(tmp_path: Path) -> None:

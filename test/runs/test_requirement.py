@@ -39,14 +39,6 @@ def test_other_suites_are_refused(suite: str) -> None:
         parsed(suite)
 
 
-def test_a_figure_that_has_another_name_now_is_refused_with_it() -> None:
-    with pytest.raises(
-        ValueError, match='metric "ap50" of suite "instances" is called "ap50_coco"'
-    ):
-        required('instances', 'ap50')
-    assert required('openlex3d', 'ap50').metric == 'ap50'
-
-
 def test_each_requirement_is_judged_by_what_has_its_figure() -> None:
     assert required('map_geometry').source is Source.MAP
     assert required('map_geometry', 'f_score_over_frames').source is Source.GROWTH

@@ -19,7 +19,6 @@ from osmabench_ros.runs.identity import RunIdentity, SceneKey, Seeds
 from osmabench_ros.runs.inputs import input_digests
 from osmabench_ros.runs.matrix_on_disk import open_run
 from osmabench_ros.runs.plan import QUESTIONS_FILE, RunPlan, config_digest, plan_runs
-from osmabench_ros.runs.prepare.generation import OutputFormat, generate_sequences
 from osmabench_ros.runs.prepare.preparation import Preparation
 from osmabench_ros.runs.prepare.shared_path import PATH_FILE
 from osmabench_ros.runs.results.run_manifest import run_manifest
@@ -212,16 +211,3 @@ def test_the_path_seed_alone_gives_what_the_seed_of_the_scene_gave(tmp_path: Pat
     assert paths['both'] == paths['apart'] != paths['other']
     truths = {name: sha256_of(folder / 'ground_truth') for name, folder in made.items()}
     assert truths['both'] == truths['apart'] != truths['other']
-
-
-@pytest.mark.gl
-def test_frames_are_generated_for_every_path(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    module = 'osmabench_ros.runs.config.load_scene'
-    monkeypatch.setattr(module, lambda *_args, **_options: room_scene())
-    settings = config(seeds={'path': [3, 4]}, conditions=['baseline'])
-    written = generate_sequences(settings, [OutputFormat.OSMA], tmp_path)
-    assert [item.directory.name for item in written] == ['test.room.0-p3', 'test.room.0-p4']
-    again = generate_sequences(settings, [OutputFormat.OSMA], tmp_path)
-    assert all(item.kept for item in again)

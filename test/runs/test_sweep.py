@@ -6,7 +6,6 @@ from osmabench_ros.runs.results.report_model import RunReport, Status
 from osmabench_ros.runs.results.timings import Measurements, Participation
 from osmabench_ros.runs.sweep import (
     SweepPoint,
-    SweepReport,
     SweepSeries,
     point_of,
     search,
@@ -114,8 +113,3 @@ def test_a_point_joins_report_and_measurements() -> None:
     failed = RunReport(run_id='r', status=Status.FAILED, error='why')
     assert not point_of(2.0, failed, measured).follows(0.05)
     assert 'not timed' in point_of(2.0, report, None).error
-
-
-def test_a_report_comes_back_as_it_was_written() -> None:
-    report = SweepReport(name='n', max_loss=0.05, series=(series(point(1, 0.0)),))
-    assert SweepReport.model_validate(report.model_dump(mode='json')) == report
