@@ -75,8 +75,8 @@ def run_matrix(
         if nodes is None:
             nodes = NodeProcesses()
             stack.enter_context(closing(nodes))
-        check_results(root, plans)
         growth = claim(root, config, plans, preparation.digest_of, fresh=fresh)
+        check_results(root, plans)
         note_runs(root, plans)
         preparation.grow(growth, progress)
         return _run_all(
