@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +19,7 @@ from osmabench_ros.runs.config import MatrixConfig, parse_config
 from osmabench_ros.runs.prepare import generation
 from osmabench_ros.runs.prepare.generation import OutputFormat, generate_sequences
 from osmabench_ros.runs.prepare.preparation import Preparation
-from osmabench_ros.runs.results.results_folder import MANIFEST, held
+from osmabench_ros.runs.results.results_folder import MANIFEST
 from osmabench_ros.sequences.bag_reader import BagSequence
 from osmabench_ros.sequences.ground_truth import read_ground_truth
 from osmabench_ros.sequences.reader import FolderSequence
@@ -40,29 +37,6 @@ DATA: dict[str, Any] = {
     'suites': [{'name': 'map_geometry'}],
 }
 ALL = list(OutputFormat)
-KILLED_WRITER = """
-import os, signal, sys
-from pathlib import Path
-from support.world.scenes import room_scene
-from osmabench_ros.runs.prepare.preparation import Preparation
-from osmabench_ros.runs.config import MatrixConfig
-from osmabench_ros.base.progress import silent
-
-moment, out, config = sys.argv[1:]
-rename = Path.rename
-
-def killed(source, target):
-    last = Path(target) == Path(out, 'shared', 'test.room.3')
-    if last and moment == 'before':
-        os.kill(os.getpid(), signal.SIGKILL)
-    rename(source, target)
-    if last:
-        os.kill(os.getpid(), signal.SIGKILL)
-
-Path.rename = killed
-rooms = Preparation(lambda _item: room_scene())
-rooms.prepare_all(MatrixConfig.model_validate_json(config), Path(out), silent)
-"""
 NAME = 'test.room.3'
 
 
@@ -167,56 +141,12 @@ def test_on_the_command_line(tmp_path: Path) -> None:
     assert again.stdout.splitlines() == [f'{folder} (kept)' for folder in folders]
 
 
-@pytest.mark.full
-@pytest.mark.parametrize('moment', ['before', 'after'])
-def test_ground_truth_of_a_killed_process_is_made_anew_or_kept(
-    tmp_path: Path, moment: str
-) -> None:
-    """Kill a real process right before or after the folder gets its name."""
-    command = [sys.executable, '-c', KILLED_WRITER, moment, str(tmp_path)]
-    done = subprocess.run(
-        [*command, configuration().model_dump_json()],
-        cwd=Path(__file__).parents[1],
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == -signal.SIGKILL, done.stderr
-    shared = tmp_path / 'shared'
-    assert list(shared.glob('.*'))
-    assert (shared / NAME).exists() == (moment == 'after')
-    [(made, kept)] = rooms().prepare_all(configuration(), tmp_path, silent).items()
-    assert kept == (moment == 'after')
-    assert len(read_ground_truth(made / 'ground_truth').graph.nodes) > 3
-    assert {path.name for path in shared.iterdir()} == {MARKER, NAME}
-    names = {MARKER, 'path.json', 'coverage.json', 'ground_truth', 'questions.jsonl', MANIFEST}
-    assert {path.name for path in (shared / NAME).iterdir()} == names
-
-
-KILLED = """
-import os, pathlib, signal, sys
-from osmabench_ros.base.files import atomic_directory
-with atomic_directory(pathlib.Path(sys.argv[1])) as draft:
-    (draft / 'frame000000.jpg').write_bytes(b'half')
-    os.kill(os.getpid(), signal.SIGKILL)
-"""
-
-
-def test_what_a_killed_process_left_of_a_sequence_is_removed(tmp_path: Path) -> None:
-    generate_sequences(configuration(conditions=['baseline']), [OutputFormat.OSMA], tmp_path)
-    folder = tmp_path / 'osma' / 'baseline'
-    killed = subprocess.run([sys.executable, '-c', KILLED, str(folder / 'x')], check=False)
-    assert killed.returncode == -signal.SIGKILL
-    (folder / '.mine.abc').mkdir()
-    with held(tmp_path), pytest.raises(RunError, match='in use by another osmabench'):
-        generate_sequences(configuration(), [OutputFormat.OSMA], tmp_path)
-    generate_sequences(configuration(conditions=['baseline']), [OutputFormat.OSMA], tmp_path)
-    assert {path.name for path in folder.iterdir()} == {MARKER, NAME, '.mine.abc'}
-
-
 def test_ground_truth_is_made_once_for_the_same_path(tmp_path: Path) -> None:
     folder = tmp_path / 'shared' / NAME
     assert rooms().prepare_all(configuration(), tmp_path, silent) == {folder: False}
     assert len(read_ground_truth(folder / 'ground_truth').graph.nodes) > 3
+    names = {MARKER, 'path.json', 'coverage.json', 'ground_truth', 'questions.jsonl', MANIFEST}
+    assert {path.name for path in folder.iterdir()} == names
     assert rooms().prepare_all(configuration(), tmp_path, silent) == {folder: True}
     other = configuration(trajectory={**DATA['trajectory'], 'goals': 2})
     with pytest.raises(RunError, match=r'trajectory\.goals: 1 -> 2'):
