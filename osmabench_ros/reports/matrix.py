@@ -34,7 +34,7 @@ from osmabench_ros.runs.results.report_model import (
     unmet,
 )
 from osmabench_ros.runs.results.results_folder import PAGES
-from osmabench_ros.runs.results.run_manifest import noted_warnings
+from osmabench_ros.runs.results.run_manifest import read_warnings
 from osmabench_ros.vqa.scores import common_accuracies
 
 _MOST_NAMED = 3
@@ -150,7 +150,7 @@ def _matrix_report(
         warnings=(
             *_of_unfinished(origin.unfinished, len(plans)),
             *origin.notes,
-            *noted_warnings(plans),
+            *read_warnings(plans),
             *(f'{run.run_id}: {text}' for run in runs for text in run.remarks),
         ),
     )

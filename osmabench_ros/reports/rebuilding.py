@@ -22,9 +22,9 @@ from osmabench_ros.runs.results.report_model import MATRIX_SCHEMA, MatrixReport,
 from osmabench_ros.runs.results.results_folder import undisturbed
 from osmabench_ros.runs.results.run_manifest import (
     REQUIREMENTS,
-    config_differences,
+    compare_configs,
     config_of_run,
-    noted_of,
+    read_manifest,
 )
 
 _READ_AT_ONCE = 100
@@ -88,10 +88,10 @@ def rebuild_report(
 
 
 def _check_configuration(plan: RunPlan) -> None:
-    noted = noted_of(plan.directory).get('config')
+    noted = read_manifest(plan.directory).get('config')
     if noted is None:
         return
-    found = config_differences(noted, config_of_run(plan))
+    found = compare_configs(noted, config_of_run(plan))
     # Thresholds judge figures and change none.
     changed = '; '.join(str(item) for item in found if item.key != REQUIREMENTS)
     if changed:

@@ -32,18 +32,20 @@ class _Hash(Protocol):
     def update(self, data: bytes, /) -> None: ...
 
 
-def input_digests(plans: Iterable[RunPlan], digest_of: Callable[[RunPlan], str]) -> dict[str, str]:
+def collect_inputs(
+    plans: Iterable[RunPlan], digest_of: Callable[[RunPlan], str]
+) -> dict[str, str]:
     """Return a digest for every input of runs, by a name; `digest_of` gives that of a scene."""
     found = {SOFTWARE: version()}
     for plan in plans:
-        found |= run_inputs(plan, digest_of(plan))
+        found |= collect_run_inputs(plan, digest_of(plan))
     return dict(sorted(found.items()))
 
 
-def run_inputs(plan: RunPlan, scene_digest: str) -> dict[str, str]:
+def collect_run_inputs(plan: RunPlan, scene_digest: str) -> dict[str, str]:
     """Return the digests of everything outside a configuration that a run depends on."""
     found = {
-        **shared_inputs(plan, scene_digest),
+        **collect_shared_inputs(plan, scene_digest),
         condition_name(plan.condition_source): condition_digest(plan.condition),
         **mapper_files(plan.mapper),
     }
@@ -52,7 +54,7 @@ def run_inputs(plan: RunPlan, scene_digest: str) -> dict[str, str]:
     return found
 
 
-def shared_inputs(plan: RunPlan, scene_digest: str) -> dict[str, str]:
+def collect_shared_inputs(plan: RunPlan, scene_digest: str) -> dict[str, str]:
     """Return the digests of what all runs on a path in a scene depend on."""
     found = {scene_name(plan.identity.scene_key): scene_digest}
     for name, value in _strings(plan.config.simulator.options):

@@ -23,7 +23,7 @@ from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.runs.config import MatrixConfig, parse_config
 from osmabench_ros.runs.evaluate.evaluation import INCOMPLETE
 from osmabench_ros.runs.identity import RunIdentity, SceneKey, Seeds, is_run_name, slug
-from osmabench_ros.runs.inputs import input_digests, without_home
+from osmabench_ros.runs.inputs import collect_inputs, without_home
 from osmabench_ros.runs.plan import RunPlan, config_digest
 from osmabench_ros.runs.results.report_model import RunReport
 from osmabench_ros.runs.results.results_folder import MANIFEST, PAGES, is_held
@@ -32,7 +32,7 @@ from osmabench_ros.runs.results.run_manifest import (
     Growth,
     find_growth,
     has_figures,
-    noted_of,
+    read_manifest,
 )
 from osmabench_ros.simulation.conditions import (
     Condition,
@@ -112,7 +112,7 @@ def claim(
         move_aside(root)
     check_file(root / MANIFEST)
     growth = find_growth(plans, digest_of)
-    write_manifest(root, config, input_digests(plans, digest_of))
+    write_manifest(root, config, collect_inputs(plans, digest_of))
     return growth
 
 
@@ -290,7 +290,7 @@ class PlansOfRuns:
 
     def of(self, directory: Path) -> RunPlan:
         """Return the plan of the run of a folder, which need not be there yet."""
-        manifest, noted = directory.parent / MANIFEST, noted_of(directory)
+        manifest, noted = directory.parent / MANIFEST, read_manifest(directory)
         dataset, scene, condition, mapper, simulator, seed, *speed = directory.name.split('.')
         seeds = Seeds.of_text(seed)
         assert seeds is not None

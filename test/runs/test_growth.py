@@ -19,8 +19,8 @@ from osmabench_ros.runs.results import run_manifest as module
 from osmabench_ros.runs.results.results_folder import MANIFEST
 from osmabench_ros.runs.results.run_manifest import (
     Growth,
+    describe_shared,
     find_growth,
-    shared_manifest,
     write_run_manifest,
 )
 
@@ -68,7 +68,7 @@ def done(files: Path) -> Path:
     claim_folder(files / 'runs')
     for plan in planned(files):
         make_folder(plan.shared_directory)
-        write_json(plan.shared_directory / MANIFEST, shared_manifest(plan, digest_of(plan)))
+        write_json(plan.shared_directory / MANIFEST, describe_shared(plan, digest_of(plan)))
         write_run_manifest(plan, digest_of(plan))
         plan.map_directory.mkdir()
     return files

@@ -9,8 +9,8 @@ from support.world.scenes import box_object, room_scene
 
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.inputs import (
+    collect_inputs,
     for_people,
-    input_digests,
     mapper_files,
     scene_digest,
 )
@@ -62,7 +62,7 @@ def test_everything_has_a_name_that_people_know(tmp_path: Path) -> None:
     features.write_bytes(b'x')
     config = matrix_config(conditions=['camera'], text_features={'clip': str(features)})
     plans = plan_runs(config, {config.scenes[0]: KEY}, tmp_path)
-    assert list(input_digests(plans, lambda _plan: 'abc')) == [
+    assert list(collect_inputs(plans, lambda _plan: 'abc')) == [
         'condition camera',
         'scene set.home.3',
         f'text features of clip: {for_people(features)}',

@@ -8,7 +8,7 @@ from osmabench_ros.errors import ConfigError
 from osmabench_ros.ros.node.settings import BridgeSettings
 from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.runs.identity import SceneKey
-from osmabench_ros.runs.inputs import condition_digest, input_digests
+from osmabench_ros.runs.inputs import collect_inputs, condition_digest
 from osmabench_ros.runs.plan import RunPlan, config_digest, plan_runs
 from osmabench_ros.simulation.conditions import condition_of_text, list_conditions, load_condition
 
@@ -116,11 +116,11 @@ def test_a_condition_that_is_edited_meanwhile_renders_as_it_was_hashed(tmp_path:
     file = tmp_path / 'dusk.yaml'
     file.write_text('lighting: {exposure: 0.5}')
     made = config(conditions=[str(file)])
-    hashed = input_digests(planned(made), lambda _plan: 'scene')
+    hashed = collect_inputs(planned(made), lambda _plan: 'scene')
     file.write_text('lighting: {exposure: 2.0}')
     later = made.model_copy(update={'requirements': ()})
     plan = planned(later)[0]
-    assert input_digests([plan], lambda _plan: 'scene').items() <= hashed.items()
+    assert collect_inputs([plan], lambda _plan: 'scene').items() <= hashed.items()
     assert condition_digest(plan.condition) in hashed.values()
     written = bridge_settings(plan).model_dump_json()
     file.unlink()

@@ -14,7 +14,7 @@ from support.world.scenes import room_scene
 from osmabench_ros.errors import ConfigError, OsmabenchWarning, SequenceError
 from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.runs.identity import SceneKey
-from osmabench_ros.runs.inputs import shared_inputs
+from osmabench_ros.runs.inputs import collect_shared_inputs
 from osmabench_ros.runs.plan import plan_runs
 from osmabench_ros.runs.prepare.generation import OutputFormat, generate_sequences
 from osmabench_ros.runs.prepare.shared_path import navigation_of, shared_path
@@ -104,8 +104,8 @@ def test_faults_are_named(tmp_path: Path) -> None:
 def test_a_changed_recording_is_a_changed_input(tmp_path: Path) -> None:
     config = configuration(recorded=tum(tmp_path / 'a.tum', *FREE))
     [plan] = plan_runs(config, {config.scenes[0]: SceneKey('a', 'b', 0)}, tmp_path)
-    before = shared_inputs(plan, 'scene')
+    before = collect_shared_inputs(plan, 'scene')
     tum(tmp_path / 'a.tum', *FREE, (-0.9, 1.2, 0, 0, 0, 0, 1))
-    after = shared_inputs(plan, 'scene')
+    after = collect_shared_inputs(plan, 'scene')
     [changed] = [name for name in after if after[name] != before[name]]
     assert changed.startswith('trajectory: ')

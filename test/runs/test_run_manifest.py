@@ -16,8 +16,8 @@ from osmabench_ros.runs.plan import RunPlan, plan_runs
 from osmabench_ros.runs.results import run_manifest as module
 from osmabench_ros.runs.results.host import commit_of, host_facts, renderer
 from osmabench_ros.runs.results.run_manifest import (
-    noted_warnings,
-    run_manifest,
+    describe_run,
+    read_warnings,
     write_run_manifest,
 )
 
@@ -78,19 +78,19 @@ def test_it_tells_what_a_run_was_made_from(plan: RunPlan, home: Path) -> None:
 
 
 def test_it_changes_with_its_inputs_and_with_nothing_else(plan: RunPlan) -> None:
-    before = run_manifest(plan, 'x')
-    assert run_manifest(plan, 'x') == before
+    before = describe_run(plan, 'x')
+    assert describe_run(plan, 'x') == before
     (plan.shared_directory / 'questions.jsonl').write_text('other')
-    after = run_manifest(plan, 'x')
+    after = describe_run(plan, 'x')
     assert {key for key in before if before[key] != after[key]} == {'inputs'}
 
 
 def test_warnings_are_kept_and_collected_once(plan: RunPlan, home: Path) -> None:
     two = replace(plan, root=home / 'other')
-    assert noted_warnings([plan]) == ()
+    assert read_warnings([plan]) == ()
     write_run_manifest(plan, 'x', ['dark', 'short'])
     shutil.copytree(plan.root, two.root)
-    assert noted_warnings([plan, two]) == ('dark', 'short')
+    assert read_warnings([plan, two]) == ('dark', 'short')
 
 
 def test_the_commit_of_the_sources_is_told(tmp_path: Path) -> None:

@@ -16,12 +16,12 @@ from osmabench_ros.base.progress import silent
 from osmabench_ros.errors import ConfigError, RunError
 from osmabench_ros.runs.config import MatrixConfig, SceneConfig, SeedsConfig, with_scene
 from osmabench_ros.runs.identity import RunIdentity, SceneKey, Seeds
-from osmabench_ros.runs.inputs import input_digests
+from osmabench_ros.runs.inputs import collect_inputs
 from osmabench_ros.runs.matrix_on_disk import open_run
 from osmabench_ros.runs.plan import QUESTIONS_FILE, RunPlan, config_digest, plan_runs
 from osmabench_ros.runs.prepare.preparation import Preparation
 from osmabench_ros.runs.prepare.shared_path import PATH_FILE
-from osmabench_ros.runs.results.run_manifest import run_manifest
+from osmabench_ros.runs.results.run_manifest import describe_run
 from osmabench_ros.scenes.scene import Scene
 
 ALL = {'scene': [1, 2], 'path': [3, 4, 5], 'method': [6, 7]}
@@ -186,10 +186,10 @@ def test_a_scene_is_made_once_and_each_path_in_it_is_another(tmp_path: Path) -> 
     assert len(paths) == 2
     questions = {(folder / QUESTIONS_FILE).read_text() for folder in made}
     assert len(questions) == 4
-    inputs = input_digests(plans, preparation.digest_of)
+    inputs = collect_inputs(plans, preparation.digest_of)
     assert {'scene test.room_1.1', 'scene test.room_2.2'} <= inputs.keys()
     assert not any('-p' in name for name in inputs)
-    found = run_manifest(plans[-1], preparation.digest_of(plans[-1]))
+    found = describe_run(plans[-1], preparation.digest_of(plans[-1]))
     assert found['seeds'] == {'scene': 2, 'path and questions': 4, 'mapper': 6}
     assert found['inputs']['scene test.room_2.2'] == inputs['scene test.room_2.2']
 

@@ -20,7 +20,7 @@ from osmabench_ros.reports.report_run import (
     distinct,
     estimate,
 )
-from osmabench_ros.runs.results.run_manifest import noted_of
+from osmabench_ros.runs.results.run_manifest import read_manifest
 from osmabench_ros.runs.results.timings import TIMINGS, read_measurements
 
 ALPHA = 0.05
@@ -62,7 +62,7 @@ def machine_rows(runs: Sequence[Run]) -> list[tuple[str, str]]:
     found: dict[str, dict[str, None]] = {}
     for run in runs:
         folder = run.plan.directory
-        noted = noted_of(folder)
+        noted = read_manifest(folder)
         host = noted.get('host') or {}
         facts = {
             'Date': _date(folder / 'report.json'),

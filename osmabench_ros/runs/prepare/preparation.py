@@ -43,9 +43,9 @@ from osmabench_ros.runs.requirement import check_for_runs
 from osmabench_ros.runs.results.results_folder import MANIFEST, held
 from osmabench_ros.runs.results.run_manifest import (
     Growth,
+    describe_shared,
     find_growth,
     forget_scores,
-    shared_manifest,
 )
 from osmabench_ros.scenes.lights import Lighting
 from osmabench_ros.scenes.loading import APARTMENT
@@ -207,7 +207,7 @@ class Preparation:
     ) -> None:
         write_ground_truth(truth, directory / GROUND_TRUTH_FOLDER)
         self._write_questions(plan, directory, directory, progress)
-        write_json(directory / MANIFEST, shared_manifest(plan, self.digest_of(plan)))
+        write_json(directory / MANIFEST, describe_shared(plan, self.digest_of(plan)))
 
     def grow(self, growth: Growth, progress: Progress) -> None:
         """Add the questions of more suites to prepared scenes, and have maps scored again."""
@@ -217,7 +217,7 @@ class Preparation:
             with atomic_directory(directory, Existing.MERGE) as temporary:
                 self._write_questions(plan, directory, temporary, progress)
             # Last, so that what was cut off is done again.
-            write_json(directory / MANIFEST, shared_manifest(plan, self.digest_of(plan)))
+            write_json(directory / MANIFEST, describe_shared(plan, self.digest_of(plan)))
         for plan, reasons in growth.runs:
             why = '; '.join(map(str, reasons))
             progress(f'{plan.identity.run_id}: the map is kept and scored again: {why}', 0.0)

@@ -23,8 +23,8 @@ from osmabench_ros.runs.inputs import (
     CONDITION,
     SOFTWARE,
     TEXT_FEATURES,
-    run_inputs,
-    shared_inputs,
+    collect_run_inputs,
+    collect_shared_inputs,
     without_home,
 )
 from osmabench_ros.runs.plan import RunPlan
@@ -63,10 +63,10 @@ _MAX_LISTED = 5
 
 def write_run_manifest(plan: RunPlan, scene_digest: str, warnings: Sequence[str] = ()) -> None:
     """Write manifest.json of a run whose shared folder is prepared."""
-    write_json(plan.directory / MANIFEST, run_manifest(plan, scene_digest, warnings))
+    write_json(plan.directory / MANIFEST, describe_run(plan, scene_digest, warnings))
 
 
-def run_manifest(plan: RunPlan, scene_digest: str, warnings: Sequence[str] = ()) -> dict[str, Any]:
+def describe_run(plan: RunPlan, scene_digest: str, warnings: Sequence[str] = ()) -> dict[str, Any]:
     """Return the content of manifest.json of a run."""
     identity, config = plan.identity, config_of_run(plan)
     shared = {
@@ -88,7 +88,7 @@ def run_manifest(plan: RunPlan, scene_digest: str, warnings: Sequence[str] = ())
         WARNINGS: list(warnings),
         'config_sha256': sha256_of_data(config),
         'config': config,
-        'inputs': {**run_inputs(plan, scene_digest), **shared},
+        'inputs': {**collect_run_inputs(plan, scene_digest), **shared},
         'versions': package_versions(),
         'commit': commit_of(),
         'ros': ros_facts(),
@@ -118,7 +118,7 @@ def config_of_run(plan: RunPlan) -> dict[str, Any]:
     return dict(without_home(found))
 
 
-def shared_manifest(plan: RunPlan, scene_digest: str) -> dict[str, Any]:
+def describe_shared(plan: RunPlan, scene_digest: str) -> dict[str, Any]:
     """Return the content of manifest.json of the folder that the runs on a path share."""
     config = plan.config
     suites = zip(config.suites, made_suites(config.suites), strict=True)
@@ -131,20 +131,20 @@ def shared_manifest(plan: RunPlan, scene_digest: str) -> dict[str, Any]:
     return {
         'schema_name': SHARED_SCHEMA,
         'config': without_home(found),
-        'inputs': shared_inputs(plan, scene_digest),
+        'inputs': collect_shared_inputs(plan, scene_digest),
         'versions': {'osmabench_ros': version()},
     }
 
 
-def noted_of(directory: Path) -> Mapping[str, Any]:
+def read_manifest(directory: Path) -> Mapping[str, Any]:
     """Return the manifest of a run or of what runs share, empty if there is none yet."""
     manifest = directory / MANIFEST
     return read_json(manifest) if manifest.exists() else {}
 
 
-def noted_warnings(plans: Sequence[RunPlan]) -> tuple[str, ...]:
+def read_warnings(plans: Sequence[RunPlan]) -> tuple[str, ...]:
     """Return the warnings in the manifests of runs, each once."""
-    found = [text for plan in plans for text in noted_of(plan.directory).get(WARNINGS, ())]
+    found = [text for plan in plans for text in read_manifest(plan.directory).get(WARNINGS, ())]
     return tuple(dict.fromkeys(found))
 
 
@@ -166,9 +166,7 @@ class Difference:
         return f'{self.key}: {_shown(self.before)} -> {_shown(self.now)}'
 
 
-def config_differences(
-    before: Mapping[str, Any], now: Mapping[str, Any]
-) -> tuple[Difference, ...]:
+def compare_configs(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[Difference, ...]:
     """Return the keys in which two configurations of a run differ."""
     return _compare(_keys_of(before), _keys_of(now))
 
@@ -237,7 +235,7 @@ def find_growth(plans: Iterable[RunPlan], digest_of: Callable[[RunPlan], str]) -
     scenes = [
         plan
         for folder, plan in by_scene.items()
-        if folder.exists() and refused.sort_out(folder, shared_manifest(plan, digest_of(plan)))
+        if folder.exists() and refused.sort_out(folder, describe_shared(plan, digest_of(plan)))
     ]
     runs = [
         (plan, found)
@@ -253,7 +251,7 @@ def _made_from(plan: RunPlan, scene_digest: str) -> dict[str, Any]:
     """Return the part of the manifest of a run that is compared."""
     return {
         'config': config_of_run(plan),
-        'inputs': run_inputs(plan, scene_digest),
+        'inputs': collect_run_inputs(plan, scene_digest),
         'versions': {'osmabench_ros': version()},
     }
 
@@ -266,7 +264,7 @@ class _Refused:
 
     def sort_out(self, folder: Path, now: Mapping[str, Any]) -> tuple[Difference, ...]:
         """Return what a folder lacks, and keep what else differs."""
-        noted = noted_of(folder)
+        noted = read_manifest(folder)
         if not {'config', 'inputs', 'versions'} <= noted.keys():
             self._found.setdefault(_NOT_NOTED, []).append(folder)
             return ()
@@ -319,7 +317,7 @@ def has_figures(directory: Path) -> bool:
 
 def read_finished(plan: RunPlan) -> RunReport:
     """Return the report of a run that is done; RunError names all files that changed since."""
-    recorded = noted_of(plan.directory).get(RESULTS, {})
+    recorded = read_manifest(plan.directory).get(RESULTS, {})
     files = {name: (plan.directory / name, digest) for name, digest in recorded.items()}
     changed = [name for name, (path, digest) in files.items() if _digest(path) != digest]
     if not changed:
