@@ -25,7 +25,7 @@ from osmabench_ros.runs.evaluate.evaluation import INCOMPLETE
 from osmabench_ros.runs.identity import RunIdentity, SceneKey, Seeds, is_run_name, slug
 from osmabench_ros.runs.inputs import collect_inputs, without_home
 from osmabench_ros.runs.plan import RunPlan, config_digest
-from osmabench_ros.runs.results.report_model import RunReport
+from osmabench_ros.runs.results.report_model import RunReport, without_classes
 from osmabench_ros.runs.results.results_folder import MANIFEST, PAGES, is_held
 from osmabench_ros.runs.results.run_manifest import (
     FIGURES,
@@ -231,16 +231,19 @@ class MatrixOnDisk:
     ) -> RunReport | None:
         """Return the report of a run, None if it has none yet.
 
-        With `classes`, by suite, metric and class, it may lack the metrics of other classes:
-        reading those of ten thousand runs would take minutes.
+        Of the metrics of single classes only `classes` are in it, by suite, metric and class, and
+        the accuracies by category; without, all are. Reading the others of ten thousand runs would
+        take minutes.
         """
         file, folder = self._file(run), self.root / run.run_id
         if file is None:
             return None
-        of_classes = classes is None or any(name for *_, name in classes)
+        if classes is None:
+            return self._report(run.run_id, file)
+        of_classes = any(name for *_, name in classes)
         if run.state is RunState.DONE and not of_classes and has_figures(folder):
             file = FIGURES
-        return self._report(run.run_id, file)
+        return without_classes(self._report(run.run_id, file), classes)
 
     def _file(self, run: RunOnDisk) -> str | None:
         files = {

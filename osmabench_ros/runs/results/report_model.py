@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from enum import Enum
 
 from pydantic import Field
@@ -95,9 +95,18 @@ ACCURACIES = ('accuracy', 'accuracy_of_all')
 """Metrics that are needed by category too: maps are compared over what all of them can serve."""
 
 
-def without_classes(report: RunReport) -> RunReport:
-    """Return a report without single classes, which are nineteen parts in twenty of it."""
-    metrics = (x for x in report.metrics if not x.class_name or x.metric in ACCURACIES)
+def without_classes(report: RunReport, kept: Collection[tuple[str, str, str]] = ()) -> RunReport:
+    """Return a report without single classes, which are nineteen parts in twenty of it.
+
+    `kept` ones stay, by suite, metric and class.
+    """
+    metrics = (
+        item
+        for item in report.metrics
+        if not item.class_name
+        or item.metric in ACCURACIES
+        or (item.suite, item.metric, item.class_name) in kept
+    )
     return report.model_copy(update={'metrics': tuple(metrics)})
 
 
