@@ -39,11 +39,6 @@ def test_a_name_is_safe_as_a_folder_and_its_dots_separate_parts(scene: str, slug
     assert run_id.split('.') == ['d', slug, 'c', 'm', 's', '1']
 
 
-def test_runs_are_ordered_by_scene_first() -> None:
-    later = replace(RUN, scene_key=replace(KEY, scene='room_1'), condition='a')
-    assert sorted([later, RUN]) == [RUN, later]
-
-
 @pytest.mark.parametrize(
     ('speed', 'name'), [(1.0, 'x1'), (0.5, 'x0-5'), (2.83, 'x2-83'), (100.0, 'x100')]
 )

@@ -10,7 +10,7 @@ from osmabench_ros.base.files import write_json
 from osmabench_ros.cli.main import app
 from osmabench_ros.errors import RunError
 from osmabench_ros.runs.evaluate.evaluation import INCOMPLETE
-from osmabench_ros.runs.matrix_on_disk import RUNS, MatrixOnDisk, matrices_at
+from osmabench_ros.runs.matrix_on_disk import RUNS, MatrixOnDisk, Stage, matrices_at
 from osmabench_ros.runs.results.report_model import RunReport, Status
 from osmabench_ros.runs.results.results_folder import held
 
@@ -98,3 +98,10 @@ def test_report_ends_as_a_run_does(runs: MatrixOnDisk, tmp_path: Path) -> None:
     assert isinstance(done.exception, RunError)
     assert '3 of 4 runs did not complete' in str(done.exception)
     assert (out / 'report.html').exists()
+
+
+def test_the_page_names_the_stages_in_their_order() -> None:
+    page = Path(__file__).parents[2] / 'docs' / 'runs.md'
+    table = page.read_text().partition('| stage |')[2].partition('\n\n')[0]
+    names = [line.split('|')[1].strip() for line in table.splitlines()[2:]]
+    assert names == [stage.value for stage in Stage]

@@ -62,10 +62,6 @@ def turns(folder: Path) -> int:
     return int(np.isclose(steps, 2 * np.pi).sum())
 
 
-def test_the_robot_follows_its_goals_unless_told_otherwise() -> None:
-    assert configuration().trajectory.strategy is Strategy.FOLLOW
-
-
 def test_the_strategy_decides_the_path_and_coverage_is_recorded(tmp_path: Path) -> None:
     folders = {item: prepared(tmp_path / item, strategy=item) for item in Strategy}
     assert [turns(folders[item]) for item in Strategy] == [0, 2, 2]
@@ -135,13 +131,6 @@ def test_lamps_that_a_rule_has_chosen_are_told_where_they_matter(tmp_path: Path)
         assert not told or '"ceiling" of 1 lights (it does not say' in reported[0]
 
 
-@pytest.mark.full
-def test_a_path_that_is_cut_short_covers_less(tmp_path: Path) -> None:
-    whole = prepared(tmp_path / 'whole', strategy='look_around')
-    cut = prepared(tmp_path / 'cut', strategy='look_around', max_frames=3)
-    assert share(cut) < share(whole)
-
-
 def test_given_goals_are_visited_and_looked_around_from(tmp_path: Path) -> None:
     folder = prepared(tmp_path, strategy='look_around', goal_points=POINTS)
     states = RobotPath.read(folder / PATH_FILE).states
@@ -153,16 +142,6 @@ def test_given_goals_are_visited_and_looked_around_from(tmp_path: Path) -> None:
 def test_the_shared_folder_is_the_same_every_time(tmp_path: Path) -> None:
     one, two = (prepared(tmp_path / name, strategy='coverage') for name in ('one', 'two'))
     assert sha256_of(one) == sha256_of(two)
-
-
-def test_the_share_is_told(tmp_path: Path) -> None:
-    reported: list[str] = []
-    config = configuration()
-    rooms = Preparation(divided_room)
-    folder = rooms.prepare(
-        rooms.plans(config, tmp_path)[0], lambda text, _fraction: reported.append(text)
-    )
-    assert any(f'{share(folder):.0%}' in text for text in reported)
 
 
 @pytest.mark.parametrize(
