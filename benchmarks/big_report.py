@@ -31,7 +31,7 @@ from osmabench_ros.runs.evaluate.evaluation import REPORT
 from osmabench_ros.runs.matrix_on_disk import RUNS, MatrixOnDisk
 from osmabench_ros.runs.results.report_model import RunReport, without_classes
 from osmabench_ros.runs.results.results_folder import MANIFEST
-from osmabench_ros.runs.results.run_manifest import FIGURES
+from osmabench_ros.runs.run_manifest import FIGURES
 
 MOST_S, MOST_GIB, MOST_OPENING_S = 60.0, 2.0, 2.0
 

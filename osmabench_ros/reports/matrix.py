@@ -34,7 +34,7 @@ from osmabench_ros.runs.results.report_model import (
     unmet,
 )
 from osmabench_ros.runs.results.results_folder import PAGES
-from osmabench_ros.runs.results.run_manifest import read_warnings
+from osmabench_ros.runs.run_manifest import read_warnings
 from osmabench_ros.vqa.scores import common_accuracies
 
 _MOST_NAMED = 3

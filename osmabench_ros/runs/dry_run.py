@@ -12,7 +12,7 @@ from osmabench_ros.runs.expected_power import expected_power
 from osmabench_ros.runs.matrix_on_disk import Stage, next_stage
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.prepare.preparation import Preparation
-from osmabench_ros.runs.results.run_manifest import find_growth
+from osmabench_ros.runs.run_manifest import find_growth
 from osmabench_ros.suites.hypo3d.suite import hypo3d_options
 from osmabench_ros.suites.suite import models_asked_by
 

@@ -27,7 +27,7 @@ from osmabench_ros.runs.inputs import collect_inputs, without_home
 from osmabench_ros.runs.plan import RunPlan, config_digest
 from osmabench_ros.runs.results.report_model import RunReport, without_classes
 from osmabench_ros.runs.results.results_folder import MANIFEST, PAGES, is_held
-from osmabench_ros.runs.results.run_manifest import (
+from osmabench_ros.runs.run_manifest import (
     FIGURES,
     Growth,
     find_growth,

@@ -20,7 +20,7 @@ from osmabench_ros.runs.evaluate.evaluation import EvaluationInputs, evaluate_ru
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.plan import RunPlan, plan_runs
 from osmabench_ros.runs.results.report_model import RunReport, without_classes
-from osmabench_ros.runs.results.run_manifest import (
+from osmabench_ros.runs.run_manifest import (
     FIGURES,
     finish_run,
     has_figures,

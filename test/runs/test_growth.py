@@ -11,13 +11,13 @@ from support.world.runs import matrix_config
 from osmabench_ros.base.files import read_json, write_json
 from osmabench_ros.base.owned_folder import MARKER, PREVIOUS, claim_folder, make_folder
 from osmabench_ros.errors import OsmabenchWarning, RunError
+from osmabench_ros.runs import run_manifest as module
 from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.matrix_on_disk import claim
 from osmabench_ros.runs.plan import RunPlan, plan_runs
-from osmabench_ros.runs.results import run_manifest as module
 from osmabench_ros.runs.results.results_folder import MANIFEST
-from osmabench_ros.runs.results.run_manifest import (
+from osmabench_ros.runs.run_manifest import (
     Growth,
     describe_shared,
     find_growth,

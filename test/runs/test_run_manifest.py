@@ -11,11 +11,11 @@ import pytest
 from support.world.runs import matrix_config
 
 from osmabench_ros.base.files import read_json, sha256_of
+from osmabench_ros.runs import run_manifest as module
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.plan import RunPlan, plan_runs
-from osmabench_ros.runs.results import run_manifest as module
 from osmabench_ros.runs.results.host import commit_of, host_facts, renderer
-from osmabench_ros.runs.results.run_manifest import (
+from osmabench_ros.runs.run_manifest import (
     describe_run,
     read_warnings,
     write_run_manifest,

@@ -21,7 +21,7 @@ from osmabench_ros.runs.matrix_on_disk import open_run
 from osmabench_ros.runs.plan import QUESTIONS_FILE, RunPlan, config_digest, plan_runs
 from osmabench_ros.runs.prepare.preparation import Preparation
 from osmabench_ros.runs.prepare.shared_path import PATH_FILE
-from osmabench_ros.runs.results.run_manifest import describe_run
+from osmabench_ros.runs.run_manifest import describe_run
 from osmabench_ros.scenes.scene import Scene
 
 ALL = {'scene': [1, 2], 'path': [3, 4, 5], 'method': [6, 7]}

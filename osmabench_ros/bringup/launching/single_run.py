@@ -23,7 +23,7 @@ from osmabench_ros.runs.matrix_on_disk import write_manifest
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.prepare.preparation import Preparation
 from osmabench_ros.runs.prepare.run_warnings import run_warnings
-from osmabench_ros.runs.results.run_manifest import write_run_manifest
+from osmabench_ros.runs.run_manifest import write_run_manifest
 from osmabench_ros.simulation.conditions import load_condition
 
 BASE = 'single_run'

@@ -33,8 +33,8 @@ from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.prepare.preparation import Preparation
 from osmabench_ros.runs.prepare.run_warnings import run_warnings
 from osmabench_ros.runs.results.report_model import RunReport, Status
-from osmabench_ros.runs.results.run_manifest import finish_run, read_finished, write_run_manifest
 from osmabench_ros.runs.results.timings import TIMINGS, Measurements, Participation, timings_of
+from osmabench_ros.runs.run_manifest import finish_run, read_finished, write_run_manifest
 
 START_TIMEOUT_S = 120.0
 """For a process to start and one lifecycle transition; Habitat-Sim needs half a minute."""

@@ -19,8 +19,8 @@ from osmabench_ros.runs.plan import RunPlan, config_digest
 from osmabench_ros.runs.prepare.preparation import Preparation
 from osmabench_ros.runs.results.report_model import RunReport
 from osmabench_ros.runs.results.results_folder import held
-from osmabench_ros.runs.results.run_manifest import find_growth
 from osmabench_ros.runs.results.timings import TIMINGS, read_measurements
+from osmabench_ros.runs.run_manifest import find_growth
 from osmabench_ros.runs.sweep import (
     SweepPoint,
     SweepReport,

@@ -24,7 +24,7 @@ from osmabench_ros.runs.config import PacingConfig, PacingMode, SceneConfig, Tra
 from osmabench_ros.runs.mapper_config import Settling
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.prepare.shared_path import PATH_FILE
-from osmabench_ros.runs.results.run_manifest import config_of_run
+from osmabench_ros.runs.run_manifest import config_of_run
 from osmabench_ros.sequences.bags.recording_report import (
     RecordedTopics,
     RecordingSettings,

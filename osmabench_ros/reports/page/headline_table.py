@@ -20,8 +20,8 @@ from osmabench_ros.reports.report_run import (
     distinct,
     estimate,
 )
-from osmabench_ros.runs.results.run_manifest import read_manifest
 from osmabench_ros.runs.results.timings import TIMINGS, read_measurements
+from osmabench_ros.runs.run_manifest import read_manifest
 
 ALPHA = 0.05
 

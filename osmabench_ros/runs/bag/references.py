@@ -35,7 +35,7 @@ from osmabench_ros.runs.plan import GROUND_TRUTH_FOLDER, QUESTIONS_FILE
 from osmabench_ros.runs.prepare.preparation import Preparation
 from osmabench_ros.runs.prepare.recorded_trajectories import REFERENCE_TOPICS, bag_trajectory
 from osmabench_ros.runs.results.results_folder import MANIFEST
-from osmabench_ros.runs.results.run_manifest import PATH_SEED
+from osmabench_ros.runs.run_manifest import PATH_SEED
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.semantics.cloud import LabelledCloud
 from osmabench_ros.semantics.labels import NO_INSTANCE, UNLABELLED, LabelSet

@@ -41,7 +41,7 @@ from osmabench_ros.runs.prepare.shared_path import (
 )
 from osmabench_ros.runs.requirement import check_for_runs
 from osmabench_ros.runs.results.results_folder import MANIFEST, held
-from osmabench_ros.runs.results.run_manifest import (
+from osmabench_ros.runs.run_manifest import (
     Growth,
     describe_shared,
     find_growth,

@@ -26,7 +26,7 @@ from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.prepare.preparation import Preparation
 from osmabench_ros.runs.prepare.shared_path import PATH_FILE
 from osmabench_ros.runs.results.report_model import Record, RunReport, Status
-from osmabench_ros.runs.results.run_manifest import write_run_manifest
+from osmabench_ros.runs.run_manifest import write_run_manifest
 from osmabench_ros.scenes.changes import changed_scene
 from osmabench_ros.simulation.robot_path import RobotPath
 from osmabench_ros.suites.hypo3d.figures import AFFECTED, imagination_gap, judged

@@ -30,8 +30,8 @@ from osmabench_ros.runs.plan import (
 )
 from osmabench_ros.runs.prepare.shared_path import PATH_FILE
 from osmabench_ros.runs.results.report_model import MatrixReport, RunReport, Status, unmet
-from osmabench_ros.runs.results.run_manifest import config_of_run
 from osmabench_ros.runs.results.timings import TIMINGS, Measurements, Participation, timings_of
+from osmabench_ros.runs.run_manifest import config_of_run
 from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode
 from osmabench_ros.sequences.ground_truth import GroundTruth, seen_instances, write_ground_truth
 from osmabench_ros.simulation.robot_path import RobotPath
