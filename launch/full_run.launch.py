@@ -1,8 +1,8 @@
 """A full run: simulate a scene under a condition, map it, record the map, score it."""
 
 from pathlib import Path
+from typing import Any
 
-from launch.actions import OpaqueFunction
 from launch.launch_description_entity import LaunchDescriptionEntity
 from launch.logging import get_logger
 
@@ -15,13 +15,12 @@ interrupts.install()
 from osmabench_ros.base.contract import BRIDGE, EVALUATOR, MAPPER, RECORDER
 from osmabench_ros.bringup.launching.launch_arguments import (
     Argument,
-    arguments_of,
-    declarations,
-    values,
+    describe_launch,
+    make_arguments,
 )
 from osmabench_ros.bringup.launching.launch_nodes import claim_nodes
-from osmabench_ros.bringup.launching.launch_run import run_actions
-from osmabench_ros.bringup.launching.launch_viewer import viewer_actions
+from osmabench_ros.bringup.launching.launch_run import launch_run
+from osmabench_ros.bringup.launching.launch_viewer import launch_viewer
 from osmabench_ros.bringup.launching.single_run import plan_single_run
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.mappers.live_method import live_method_names
@@ -34,29 +33,28 @@ from osmabench_ros.simulation.simulator import simulator_names
 MAPPERS = [*mapper_names(), *live_method_names()]
 
 ARGUMENTS = (
-    *arguments_of(BridgeSettings, 'scene scene_name seed', seed=5),
+    *make_arguments(BridgeSettings, 'scene scene_name seed', seed=5),
     Argument('condition', 'baseline', 'Light and motion', choices=list_conditions()),
     Argument('velocity', '1.0', "Times the condition's speed of the robot", float),
     Argument('mapper', 'oracle', f'One of {", ".join(MAPPERS)}, or a YAML file of a stack'),
     Argument('variables', '{}', 'What the file of a stack asks for, as a YAML mapping', dict),
     Argument('settling', '{}', 'Of a stack: settle_s, settle_timeout_s, allow_partial', dict),
-    *arguments_of(
+    *make_arguments(
         BridgeSettings,
         'transforms publish_tf simulator pacing speed_factor frame_rate_hz image_width '
         'image_height',
         {'simulator': simulator_names()},
         frame_rate_hz=2.0,
     ),
-    *arguments_of(TrajectoryConfig, 'max_frames'),
+    *make_arguments(TrajectoryConfig, 'max_frames'),
     Argument('rviz', 'false', 'Look at the map in RViz; needs the package rviz2', bool),
     Argument('namespace', '', 'Of the nodes and their topics, /tf and /clock too; for no stack'),
     Argument('out', 'runs', 'Folder that gets a folder of results'),
 )
 
 
-def start_run(context: LaunchContext) -> list[LaunchDescriptionEntity]:
+def start_run(context: LaunchContext, given: dict[str, Any]) -> list[LaunchDescriptionEntity]:
     """Prepare the run that the arguments describe, and start its nodes."""
-    given = values(context, ARGUMENTS)
     namespace = given.pop('namespace')
     if namespace and (given['mapper'].endswith('.yaml') or given['mapper'] in live_method_names()):
         raise ConfigError(
@@ -65,7 +63,7 @@ def start_run(context: LaunchContext) -> list[LaunchDescriptionEntity]:
         )
     claim_nodes(context, (BRIDGE, MAPPER, RECORDER, EVALUATOR), namespace)
     # The viewer comes first, so that a missing RViz costs no preparation of a scene.
-    viewer = viewer_actions(rviz=True, namespace=namespace) if given.pop('rviz') else []
+    viewer = launch_viewer(rviz=True, namespace=namespace) if given.pop('rviz') else []
     out = Path(given.pop('out'))
     logger = get_logger('osmabench')
 
@@ -74,9 +72,9 @@ def start_run(context: LaunchContext) -> list[LaunchDescriptionEntity]:
         logger.info(text)
 
     plan = plan_single_run(given, out, show)
-    return [*viewer, *run_actions(plan, namespace)]
+    return [*viewer, *launch_run(plan, namespace)]
 
 
 def generate_launch_description() -> LaunchDescription:
     """Describe the run."""
-    return LaunchDescription([*declarations(ARGUMENTS), OpaqueFunction(function=start_run)])
+    return describe_launch(ARGUMENTS, start_run)

@@ -1,8 +1,9 @@
 """Recorder and evaluator beside a stack that runs already; no simulator is started."""
 
 from pathlib import Path
+from typing import Any
 
-from launch.actions import LogInfo, OpaqueFunction
+from launch.actions import LogInfo
 from launch.launch_description_entity import LaunchDescriptionEntity
 
 from launch import LaunchContext, LaunchDescription
@@ -14,11 +15,10 @@ interrupts.install()
 from osmabench_ros.base.strict import validated
 from osmabench_ros.bringup.launching.launch_arguments import (
     Argument,
-    arguments_of,
-    declarations,
-    values,
+    describe_launch,
+    make_arguments,
 )
-from osmabench_ros.bringup.launching.launch_nodes import ended, node_actions
+from osmabench_ros.bringup.launching.launch_nodes import end_launch, launch_nodes
 from osmabench_ros.bringup.runner.on_robot import OnRobot, conclude, nodes_on_robot
 from osmabench_ros.mappers.live_method import live_method_names
 from osmabench_ros.ros.node.settings import MapAdapterSettings
@@ -35,7 +35,7 @@ ARGUMENTS = (
     Argument('stack', '', f'A YAML file, or one of {", ".join(live_method_names())}'),
     Argument('variables', '{}', 'What its file asks for, as a YAML mapping', dict),
     Argument('map_topic', '', 'Instead of stack: where the map is published'),
-    *arguments_of(MapAdapterSettings, 'map_type map_frame_is_world'),
+    *make_arguments(MapAdapterSettings, 'map_type map_frame_is_world'),
     Argument('settling', '{}', 'settle_s, settle_timeout_s, allow_partial: YAML mapping', dict),
     Argument('record', 'true', 'Record a bag too', bool),
     Argument('condition', '', 'For the report'),
@@ -47,9 +47,8 @@ ARGUMENTS = (
 NAMES = ('condition', 'mapper')
 
 
-def start_nodes(context: LaunchContext) -> list[LaunchDescriptionEntity]:
+def start_nodes(_context: LaunchContext, given: dict[str, Any]) -> list[LaunchDescriptionEntity]:
     """Start what records and scores; the launch ends with the verdict."""
-    given = values(context, ARGUMENTS)
     settings = OnRobot(
         Path(given['out']),
         load_config(given['config']),
@@ -66,9 +65,9 @@ def start_nodes(context: LaunchContext) -> list[LaunchDescriptionEntity]:
     )
 
     def finish(exit_code: int) -> list[LaunchDescriptionEntity]:
-        return [LogInfo(msg=conclude(settings, exit_code)), *ended(0)]
+        return [LogInfo(msg=conclude(settings, exit_code)), *end_launch(0)]
 
-    return node_actions(
+    return launch_nodes(
         nodes_on_robot(settings),
         finish,
         namespace=given['namespace'],
@@ -78,4 +77,4 @@ def start_nodes(context: LaunchContext) -> list[LaunchDescriptionEntity]:
 
 def generate_launch_description() -> LaunchDescription:
     """Describe the nodes."""
-    return LaunchDescription([*declarations(ARGUMENTS), OpaqueFunction(function=start_nodes)])
+    return describe_launch(ARGUMENTS, start_nodes)

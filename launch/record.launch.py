@@ -2,25 +2,24 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from launch.actions import OpaqueFunction
 from launch.launch_description_entity import LaunchDescriptionEntity
 
 from launch import LaunchContext, LaunchDescription
 from osmabench_ros.bringup.launching.launch_arguments import (
     Argument,
-    arguments_of,
-    declarations,
-    settings_from,
-    values,
+    describe_launch,
+    make_arguments,
+    make_settings,
 )
-from osmabench_ros.bringup.launching.launch_nodes import ended, node_actions
+from osmabench_ros.bringup.launching.launch_nodes import end_launch, launch_nodes
 from osmabench_ros.bringup.spec.definition import recorder_node
 from osmabench_ros.sequences.bags.recording_report import RecordingSettings
 
 ARGUMENTS = (
     Argument('out', 'bag', 'New folder for the bag'),
-    *arguments_of(
+    *make_arguments(
         RecordingSettings,
         'topics all_topics exclude compression max_file_bytes max_file_s',
     ),
@@ -28,14 +27,15 @@ ARGUMENTS = (
 )
 
 
-def start_recorder(context: LaunchContext) -> list[LaunchDescriptionEntity]:
+def start_recorder(
+    _context: LaunchContext, given: dict[str, Any]
+) -> list[LaunchDescriptionEntity]:
     """Start the recorder that the arguments describe."""
-    given = values(context, ARGUMENTS)
     namespace, out = given.pop('namespace'), given.pop('out')
-    recorder = recorder_node(Path(out), settings_from(RecordingSettings, given))
-    return node_actions([replace(recorder, ends_run=True)], ended, namespace=namespace)
+    recorder = recorder_node(Path(out), make_settings(RecordingSettings, given))
+    return launch_nodes([replace(recorder, ends_run=True)], end_launch, namespace=namespace)
 
 
 def generate_launch_description() -> LaunchDescription:
     """Describe the recorder."""
-    return LaunchDescription([*declarations(ARGUMENTS), OpaqueFunction(function=start_recorder)])
+    return describe_launch(ARGUMENTS, start_recorder)

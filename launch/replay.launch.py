@@ -2,8 +2,9 @@
 
 import sys
 from pathlib import Path
+from typing import Any
 
-from launch.actions import ExecuteProcess, OpaqueFunction, RegisterEventHandler
+from launch.actions import ExecuteProcess, RegisterEventHandler
 from launch.event_handlers import OnProcessExit
 from launch.events.process import ProcessExited
 from launch.launch_description_entity import LaunchDescriptionEntity
@@ -17,12 +18,11 @@ interrupts.install()
 from osmabench_ros.base.contract import BAG_PLAYER
 from osmabench_ros.bringup.launching.launch_arguments import (
     Argument,
-    arguments_of,
-    declarations,
-    settings_from,
-    values,
+    describe_launch,
+    make_arguments,
+    make_settings,
 )
-from osmabench_ros.bringup.launching.launch_nodes import ended, node_actions
+from osmabench_ros.bringup.launching.launch_nodes import end_launch, launch_nodes
 from osmabench_ros.bringup.spec.definition import sequence_player
 from osmabench_ros.bringup.spec.node_spec import NodeSpec
 from osmabench_ros.sequences.bags.bag_metadata import is_bag
@@ -31,7 +31,7 @@ from osmabench_ros.sequences.bags.playback import PlaybackSettings
 ARGUMENTS = (
     Argument('bag', None, 'Folder of a bag, an .mcap or .db3 file; or folder of a sequence'),
     Argument('mode', 'topics', 'Play it, or score its map', str, ('topics', 'evaluate')),
-    *arguments_of(PlaybackSettings, 'rate start_s duration_s loop paused clock topics'),
+    *make_arguments(PlaybackSettings, 'rate start_s duration_s loop paused clock topics'),
     Argument('remappings', '{}', 'From topics of the bag to others, a YAML mapping', dict),
     Argument('map_topic', '', 'mode:=evaluate: topic of the map, if the bag has several'),
     Argument('ground_truth', '', 'mode:=evaluate: ground truth; empty: reference-free'),
@@ -39,18 +39,17 @@ ARGUMENTS = (
 )
 
 
-def start(context: LaunchContext) -> list[LaunchDescriptionEntity]:
+def start(_context: LaunchContext, given: dict[str, Any]) -> list[LaunchDescriptionEntity]:
     """Start what the arguments ask for; a bag ends the launch, a sequence waits for Ctrl-C."""
-    given = values(context, ARGUMENTS)
     bag = str(Path(given['bag']).absolute())
     if given['mode'] == 'evaluate':
         return evaluation(bag, given)
     if Path(bag).is_dir() and not is_bag(Path(bag)):
         player = sequence_player(Path(bag), given)
-        return node_actions([player], ended, remappings=given['remappings'])
-    settings = settings_from(PlaybackSettings, {**given, 'bag': bag})
+        return launch_nodes([player], end_launch, remappings=given['remappings'])
+    settings = make_settings(PlaybackSettings, {**given, 'bag': bag})
     player = NodeSpec(BAG_PLAYER, 'bag_player_node', settings, ends_run=True)
-    return node_actions([player], ended, remappings=given['remappings'])
+    return launch_nodes([player], end_launch, remappings=given['remappings'])
 
 
 def evaluation(bag: str, given: dict[str, str]) -> list[LaunchDescriptionEntity]:
@@ -71,7 +70,7 @@ def evaluation(bag: str, given: dict[str, str]) -> list[LaunchDescriptionEntity]
         if context.is_shutdown or interrupts.heard:
             return []
         over = True
-        return ended(event.returncode)
+        return end_launch(event.returncode)
 
     handler = RegisterEventHandler(OnProcessExit(target_action=process, on_exit=on_exit))
     return [*error_if_interrupted(lambda: over), handler, process]
@@ -79,4 +78,4 @@ def evaluation(bag: str, given: dict[str, str]) -> list[LaunchDescriptionEntity]
 
 def generate_launch_description() -> LaunchDescription:
     """Describe the replay."""
-    return LaunchDescription([*declarations(ARGUMENTS), OpaqueFunction(function=start)])
+    return describe_launch(ARGUMENTS, start)

@@ -1,13 +1,16 @@
 """A mapping stack from config/methods/live, subscribed to our topics."""
 
 from pathlib import Path
+from typing import Any
 
-from launch.actions import OpaqueFunction
 from launch.launch_description_entity import LaunchDescriptionEntity
 
 from launch import LaunchContext, LaunchDescription
-from osmabench_ros.bringup.launching.launch_arguments import Argument, declarations, values
-from osmabench_ros.bringup.launching.launch_run import stack_actions
+from osmabench_ros.bringup.launching.launch_arguments import (
+    Argument,
+    describe_launch,
+)
+from osmabench_ros.bringup.launching.launch_run import launch_stack
 from osmabench_ros.bringup.spec.mapping_nodes import prepare_stack, stack_values
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.mappers.live_method import live_method_names
@@ -28,9 +31,8 @@ ARGUMENTS = (
 )
 
 
-def start_stack(context: LaunchContext) -> list[LaunchDescriptionEntity]:
+def start_stack(_context: LaunchContext, given: dict[str, Any]) -> list[LaunchDescriptionEntity]:
     """Start the stack that the arguments name."""
-    given = values(context, ARGUMENTS)
     work = Path(given['work'])
     filled = stack_values(
         work,
@@ -40,9 +42,9 @@ def start_stack(context: LaunchContext) -> list[LaunchDescriptionEntity]:
     )
     truth = read_ground_truth(Path(given['ground_truth'])) if given['ground_truth'] else None
     method = prepare_stack(given['stack'], work, filled, truth.label_set if truth else None)
-    return stack_actions(method)
+    return launch_stack(method)
 
 
 def generate_launch_description() -> LaunchDescription:
     """Describe the stack."""
-    return LaunchDescription([*declarations(ARGUMENTS), OpaqueFunction(function=start_stack)])
+    return describe_launch(ARGUMENTS, start_stack)

@@ -1,30 +1,30 @@
 """Look at maps: in colour, with their errors, on topics, and in RViz where it is installed."""
 
-from launch.actions import OpaqueFunction
+from typing import Any
+
 from launch.launch_description_entity import LaunchDescriptionEntity
 
 from launch import LaunchContext, LaunchDescription
 from osmabench_ros.bringup.launching.launch_arguments import (
     Argument,
-    arguments_of,
-    declarations,
-    values,
+    describe_launch,
+    make_arguments,
 )
-from osmabench_ros.bringup.launching.launch_viewer import viewer_actions
+from osmabench_ros.bringup.launching.launch_viewer import launch_viewer
 from osmabench_ros.ros.node.settings import MapViewerSettings
 
 ARGUMENTS = (
-    *arguments_of(MapViewerSettings, 'map_directory ground_truth_directory'),
+    *make_arguments(MapViewerSettings, 'map_directory ground_truth_directory'),
     Argument('rviz', 'true', 'Start RViz; needs the package rviz2', bool),
     Argument('namespace', '', 'Of the topics to look at'),
 )
 
 
-def start_viewer(context: LaunchContext) -> list[LaunchDescriptionEntity]:
+def start_viewer(_context: LaunchContext, given: dict[str, Any]) -> list[LaunchDescriptionEntity]:
     """Start the viewer that the arguments describe; it stays until it is interrupted."""
-    return viewer_actions(**values(context, ARGUMENTS))
+    return launch_viewer(**given)
 
 
 def generate_launch_description() -> LaunchDescription:
     """Describe the viewer."""
-    return LaunchDescription([*declarations(ARGUMENTS), OpaqueFunction(function=start_viewer)])
+    return describe_launch(ARGUMENTS, start_viewer)

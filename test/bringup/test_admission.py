@@ -14,9 +14,9 @@ from osmabench_ros.bringup.runner.admission import (
     Grant,
     admit,
     capacity_here,
-    demand_of,
+    estimate_demand,
+    is_alone,
     jobs_here,
-    runs_alone,
 )
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.runs.config import parse_config
@@ -72,12 +72,12 @@ def test_each_run_has_whole_gpus_or_a_part_of_one() -> None:
 def test_a_run_needs_what_its_mapper_declares_and_what_was_observed(tmp_path: Path) -> None:
     resources = {'cpus': 2, 'gpus': 0.5, 'memory_gib': 3}
     plan = plan_of(tmp_path, {'name': 'oracle', 'resources': resources})
-    assert demand_of(plan, EIGHTH, WHOLE) == Demand(2.0, 3 * GIB, 0.5)
-    assert demand_of(plan, EIGHTH, WHOLE, GIB).memory_bytes == 3 * GIB
-    assert demand_of(plan, EIGHTH, WHOLE, 7 * GIB).memory_bytes == 7 * GIB
+    assert estimate_demand(plan, EIGHTH, WHOLE) == Demand(2.0, 3 * GIB, 0.5)
+    assert estimate_demand(plan, EIGHTH, WHOLE, GIB).memory_bytes == 3 * GIB
+    assert estimate_demand(plan, EIGHTH, WHOLE, 7 * GIB).memory_bytes == 7 * GIB
     # One that needs more than there is begins when nothing else runs.
-    assert demand_of(plan, EIGHTH, Demand(1.0, GIB)) == Demand(1.0, GIB, 0.5)
-    assert demand_of(plan_of(tmp_path, {'name': 'oracle'}), EIGHTH, WHOLE) == EIGHTH
+    assert estimate_demand(plan, EIGHTH, Demand(1.0, GIB)) == Demand(1.0, GIB, 0.5)
+    assert estimate_demand(plan_of(tmp_path, {'name': 'oracle'}), EIGHTH, WHOLE) == EIGHTH
 
 
 def test_nothing_runs_while_a_realtime_run_is_measured_unless_allowed(tmp_path: Path) -> None:
@@ -87,11 +87,11 @@ def test_nothing_runs_while_a_realtime_run_is_measured_unless_allowed(tmp_path: 
         plan_of(tmp_path, unpaced),
         plan_of(tmp_path, {'name': 'oracle'}, pacing=realtime),
     ):
-        assert runs_alone(plan)
-        demand = demand_of(plan, EIGHTH, WHOLE)
+        assert is_alone(plan)
+        demand = estimate_demand(plan, EIGHTH, WHOLE)
         assert len(admit_all([demand, EIGHTH])) == len(admit_all([EIGHTH, demand])) == 1
     together = plan_of(tmp_path, {'name': 'oracle'}, pacing={**realtime, 'side_by_side': True})
-    assert not runs_alone(together)
+    assert not is_alone(together)
 
 
 def test_resources_change_no_result_and_so_no_digest() -> None:

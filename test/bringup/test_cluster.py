@@ -201,7 +201,7 @@ def test_a_run_asks_of_ray_no_more_than_a_node_has(tmp_path: Path) -> None:
     def place(**mapper: Any) -> tuple[float, float]:
         plans, preparation = plan_small(tmp_path, mappers=[{'name': 'oracle'} | mapper])
         back_end, _ = back_end_of(plans, preparation, a=BIG, b=WITH_GPUS)
-        found = back_end.resources_of(Task(plans[0], 0))
+        found = back_end.choose_resources(Task(plans[0], 0))
         return found['num_cpus'], found['num_gpus']
 
     assert place() == (1.0, 0.0)
@@ -235,7 +235,7 @@ def test_a_node_that_differs_from_the_command_says_in_what(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     [plan], preparation = plan_small(tmp_path)
-    inputs, software = cluster.inputs_of(plan, preparation), cluster.describe_software()
+    inputs, software = cluster.hash_inputs(plan, preparation), cluster.describe_software()
 
     def check(inputs: dict[str, str], software: str) -> None:
         RemoteOrder(plan, False, 1.0, inputs, tmp_path, software).check()

@@ -13,9 +13,9 @@ LAUNCH = Path(__file__).parents[2] / 'launch'
 IMPORTED = """
 import signal
 from osmabench_ros.bringup.launching import launch_nodes, launch_run
-from osmabench_ros.bringup.launching.launch_arguments import declarations
+from osmabench_ros.bringup.launching.launch_arguments import describe_launch
 from osmabench_ros.bringup.launching.launch_interrupts import interrupts
-declared = declarations(())
+declared = describe_launch((), lambda *_: []).entities
 print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)
 from launch import LaunchContext
 for _ in range(2):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import atexit
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +16,7 @@ from launch.logging import get_logger
 from launch.substitutions import EnvironmentVariable, LaunchConfiguration
 from pydantic import BaseModel
 
-from launch import LaunchContext
+from launch import LaunchContext, LaunchDescription
 from osmabench_ros.base.documents import parse_mapping
 from osmabench_ros.base.processes import end_processes
 from osmabench_ros.base.settings import Model, settings_of, with_settings
@@ -110,7 +110,7 @@ class Argument:
             ) from error
 
 
-def arguments_of(
+def make_arguments(
     model: type[BaseModel],
     names: str,
     choices: Mapping[str, Sequence[str]] | None = None,
@@ -134,7 +134,7 @@ def arguments_of(
     return tuple(found)
 
 
-def settings_from(model: type[Model], given: Mapping[str, Any]) -> Model:
+def make_settings(model: type[Model], given: Mapping[str, Any]) -> Model:
     """Return a model with the values of launch arguments; a ConfigError names a wrong one."""
     return with_settings(model(), given, 'launch argument ')
 
@@ -149,8 +149,12 @@ def _pose(text: str) -> Pose:
 POSE_NUMBERS = 7
 
 
-def declarations(arguments: Sequence[Argument]) -> list[LaunchDescriptionEntity]:
-    """Return the actions that declare arguments, and those that all launch files have."""
+Start = Callable[[LaunchContext, dict[str, Any]], list[LaunchDescriptionEntity]]
+"""Takes the values of arguments by name, and returns the actions that start processes."""
+
+
+def describe_launch(arguments: Sequence[Argument], start: Start) -> LaunchDescription:
+    """Return a launch file's description: its arguments, those that all have, and its start."""
     discovery = DeclareLaunchArgument(
         'discovery_range',
         default_value=EnvironmentVariable(RANGE_VARIABLE, default_value=LOCALHOST),
@@ -172,20 +176,21 @@ def declarations(arguments: Sequence[Argument]) -> list[LaunchDescriptionEntity]
     def install(_context: LaunchContext) -> None:
         interrupts.install()
 
-    first, rest = (install, check), (_set_transports, _enter_domain, guard_processes)
-    return [
-        *(OpaqueFunction(function=item) for item in first),
-        *declared,
-        setting,
-        *(OpaqueFunction(function=item) for item in rest),
-    ]
+    def start_with_values(context: LaunchContext) -> list[LaunchDescriptionEntity]:
+        return start(context, {item.name: item.value(context) for item in arguments})
+
+    first = (install, check)
+    rest = (_set_transports, _enter_domain, guard_processes, start_with_values)
+    return LaunchDescription(
+        [
+            *(OpaqueFunction(function=item) for item in first),
+            *declared,
+            setting,
+            *(OpaqueFunction(function=item) for item in rest),
+        ]
+    )
 
 
 def _set_transports(context: LaunchContext) -> None:
     # For the node of launch itself, and for the nodes of foreign stacks.
     context.environment.update(launch_environment())
-
-
-def values(context: LaunchContext, arguments: Sequence[Argument]) -> dict[str, Any]:
-    """Return the values of arguments by name; raises as `Argument.value`."""
-    return {item.name: item.value(context) for item in arguments}

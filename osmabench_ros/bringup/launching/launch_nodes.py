@@ -47,7 +47,7 @@ def claim_nodes(context: LaunchContext, names: Iterable[str], namespace: str = '
         )
 
 
-def node_actions(
+def launch_nodes(
     specs: Sequence[NodeSpec],
     verdict: Verdict,
     *,
@@ -105,7 +105,7 @@ def node_actions(
     return actions
 
 
-def ended(exit_code: int) -> list[LaunchDescriptionEntity]:
+def end_launch(exit_code: int) -> list[LaunchDescriptionEntity]:
     """End the launch with its last node; raise RunError if that failed."""
     if exit_code:
         raise RunError(f'the run ended with exit code {exit_code}; see the messages above')

@@ -23,7 +23,7 @@ from launch import Action, LaunchContext
 from osmabench_ros.base.contract import CLOCK, TF, TF_STATIC
 from osmabench_ros.base.strict import read_model
 from osmabench_ros.bringup.launching.launch_interrupts import interrupts
-from osmabench_ros.bringup.launching.launch_nodes import ended, node_actions
+from osmabench_ros.bringup.launching.launch_nodes import end_launch, launch_nodes
 from osmabench_ros.bringup.spec.definition import nodes_of_run
 from osmabench_ros.bringup.spec.isolation import transport_environment
 from osmabench_ros.bringup.spec.mapping_nodes import (
@@ -40,7 +40,7 @@ from osmabench_ros.runs.results.report_model import RunReport
 from osmabench_ros.sequences.ground_truth import read_ground_truth
 
 
-def stack_actions(method: LiveMethod) -> list[LaunchDescriptionEntity]:
+def launch_stack(method: LiveMethod) -> list[LaunchDescriptionEntity]:
     """Return what starts a filled-in stack; MissingDependencyError if it is not installed."""
     if method.launch is not None:
         return [_included(method.launch, method)]
@@ -114,14 +114,14 @@ def _watched(process: Action, name: str) -> RegisterEventHandler:
     return RegisterEventHandler(OnProcessExit(target_action=process, on_exit=on_exit))
 
 
-def run_actions(plan: RunPlan, namespace: str = '') -> list[LaunchDescriptionEntity]:
+def launch_run(plan: RunPlan, namespace: str = '') -> list[LaunchDescriptionEntity]:
     """Return the actions of a prepared run, which ends with the verdict of the evaluator."""
     resources, stack, work = ExitStack(), [], None
     if plan.mapper.stack:
         work = resources.enter_context(stack_folder(plan.directory / STACK_FOLDER))
         labels = read_ground_truth(plan.ground_truth_directory).label_set
         values = values_of_stack(plan, work)
-        stack = stack_actions(prepare_stack(plan.mapper.stack, work, values, labels))
+        stack = launch_stack(prepare_stack(plan.mapper.stack, work, values, labels))
 
     def finish(exit_code: int) -> list[LaunchDescriptionEntity]:
         resources.close()
@@ -132,8 +132,8 @@ def run_actions(plan: RunPlan, namespace: str = '') -> list[LaunchDescriptionEnt
         if exit_code:
             raise RunError(f'the evaluator ended with exit code {exit_code}; see {plan.root}')
         verdict = written.verdict(plan.config.requirements)
-        return [LogInfo(msg=f'{verdict}; {plan.root / "report.html"}'), *ended(exit_code)]
+        return [LogInfo(msg=f'{verdict}; {plan.root / "report.html"}'), *end_launch(exit_code)]
 
     specs = [spec for spec in nodes_of_run(plan, work) if spec.managed]
     own = {topic: topic[1:] for topic in (CLOCK, TF, TF_STATIC)} if namespace else {}
-    return [*stack, *node_actions(specs, finish, namespace=namespace, remappings=own)]
+    return [*stack, *launch_nodes(specs, finish, namespace=namespace, remappings=own)]

@@ -17,7 +17,7 @@ from osmabench_ros.ros.node.parameters import AUTOSTART
 VIEWER = 'map_viewer'
 
 
-def viewer_actions(
+def launch_viewer(
     *,
     map_directory: str = '',
     ground_truth_directory: str = '',

@@ -23,7 +23,12 @@ from osmabench_ros.base.files import add_file
 from osmabench_ros.base.owned_folder import is_ours
 from osmabench_ros.base.processes import ENDING, signals_held
 from osmabench_ros.bringup.runner import dispatch
-from osmabench_ros.bringup.runner.admission import RUN_BYTES, Demand, capacity_here, demand_of
+from osmabench_ros.bringup.runner.admission import (
+    RUN_BYTES,
+    Demand,
+    capacity_here,
+    estimate_demand,
+)
 from osmabench_ros.bringup.runner.dispatch import Message, Result, Task
 from osmabench_ros.errors import ConfigError, OsmabenchError, RunError, errors_as, needing
 from osmabench_ros.runs.inputs import mapper_files, scene_name
@@ -54,7 +59,7 @@ def describe_software() -> str:
     return f'osmabench_ros {version()} with sources {digest.hexdigest()[:12]}'
 
 
-def inputs_of(plan: RunPlan, preparation: Preparation) -> dict[str, str]:
+def hash_inputs(plan: RunPlan, preparation: Preparation) -> dict[str, str]:
     """Return the digests of all files that a run reads from outside the shared folder."""
     scene = {scene_name(plan.identity.scene_key): preparation.digest_of(plan)}
     return {**scene, **mapper_files(plan.mapper)}
@@ -78,7 +83,7 @@ class RemoteOrder:
         if not is_ours(self.plan.root):
             raise RunError(f'it does not see {self.plan.root}; choose an --out that all share')
         os.chdir(self.directory)
-        present = inputs_of(self.plan, dispatch.keep_loaded()[0])
+        present = hash_inputs(self.plan, dispatch.keep_loaded()[0])
         if other := [name for name, digest in self.inputs.items() if present.get(name) != digest]:
             raise RunError(f'{", ".join(other)} differs from the command; copy it to every node')
 
@@ -114,7 +119,7 @@ class RayBackEnd:
         self._unfit: set[str] = set()
         self._at_ray: dict[Any, Task] = {}
         for plan in {plan.mapper.name: plan for plan in plans}.values():
-            self.resources_of(Task(plan, 0))
+            self.choose_resources(Task(plan, 0))
         self.slots = sum(math.ceil(item['CPU']) for item in self._nodes.values())
         self._remote = ray.remote(max_retries=0)(self.task)
         here = {NODE_ID: ray.get_runtime_context().get_node_id()}
@@ -127,7 +132,7 @@ class RayBackEnd:
             raise RunError('the cluster has no node with processors; start one with ray start')
         return working
 
-    def resources_of(self, task: Task) -> dict[str, Any]:
+    def choose_resources(self, task: Task) -> dict[str, Any]:
         """Return what a task asks of Ray, which is at most a whole node."""
         gpus = task.plan.mapper.resources.gpus
         fitting = [item for item in self._nodes.values() if item.get('GPU', 0.0) >= gpus]
@@ -139,7 +144,7 @@ class RayBackEnd:
         largest = max(fitting, key=lambda item: (item['CPU'], item.get('memory', 0)))
         whole = Demand(largest['CPU'], largest.get('memory', 0))
         usual = Demand(min(1.0, whole.cpus), min(RUN_BYTES, whole.memory_bytes))
-        demand = usual if task.prepares else demand_of(task.plan, usual, whole)
+        demand = usual if task.prepares else estimate_demand(task.plan, usual, whole)
         unfit = ','.join(sorted(self._unfit))
         return {
             'num_cpus': demand.cpus,
@@ -155,12 +160,12 @@ class RayBackEnd:
 
     def begin(self, task: Task) -> bool:
         """Give a task to Ray."""
-        resources = self.resources_of(task)
+        resources = self.choose_resources(task)
         remote = RemoteOrder(
             task.plan,
             task.prepares,
             resources['num_cpus'],
-            inputs_of(task.plan, self._preparation),
+            hash_inputs(task.plan, self._preparation),
             Path.cwd(),
             describe_software(),
         )

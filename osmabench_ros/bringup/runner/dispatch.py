@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Protocol
 
 from osmabench_ros.base.progress import Progress
-from osmabench_ros.bringup.runner.admission import runs_alone
+from osmabench_ros.bringup.runner.admission import is_alone
 from osmabench_ros.bringup.runner.node_processes import NodeProcesses
 from osmabench_ros.bringup.runner.one_run import failed, run_one, without_figures
 from osmabench_ros.bringup.spec.isolation import environment
@@ -110,7 +110,7 @@ def line_up(plans: Sequence[RunPlan], slots: int) -> list[Task]:
         scene = scenes[task.plan.shared_directory]
         if task.prepares:
             return False, scene - (slots - 1), False
-        return runs_alone(task.plan), scene, True
+        return is_alone(task.plan), scene, True
 
     return sorted([*missing.values(), *runs], key=place)
 

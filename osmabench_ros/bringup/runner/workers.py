@@ -80,7 +80,7 @@ class Workers:
         demand = self._share
         if not task.prepares:
             observed = self._observed_bytes[plan.mapper.name]
-            demand = admission.demand_of(plan, self._share, self._whole, observed)
+            demand = admission.estimate_demand(plan, self._share, self._whole, observed)
         grant = admission.admit(demand, running, self._capacity)
         if grant is None:
             return False
@@ -88,7 +88,7 @@ class Workers:
         worker = next((item for item in idle if item.poll() is None), None) or self._start()
         worker.peak_memory_bytes = 0
         self._working[worker] = task, grant
-        at_once = 1 if admission.runs_alone(plan) else self.slots
+        at_once = 1 if admission.is_alone(plan) else self.slots
         with suppress(OSError):  # it has just died, and `poll` finds that out
             worker.channel.send(dispatch.Order(plan, task.prepares, at_once, grant.gpus))
         return True
