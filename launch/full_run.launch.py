@@ -68,10 +68,9 @@ def start_run(context: LaunchContext, given: dict[str, Any]) -> list[LaunchDescr
     logger = get_logger('osmabench')
 
     def show(text: str, _fraction: float) -> None:
-        interrupts.check()
         logger.info(text)
 
-    plan = plan_single_run(given, out, show)
+    plan = interrupts.cut_off(lambda: plan_single_run(given, out, show))
     return [*viewer, *launch_run(plan, namespace)]
 
 

@@ -68,7 +68,7 @@ def start_nodes(_context: LaunchContext, given: dict[str, Any]) -> list[LaunchDe
         return [LogInfo(msg=conclude(settings, exit_code)), *end_launch(0)]
 
     return launch_nodes(
-        nodes_on_robot(settings),
+        interrupts.cut_off(lambda: nodes_on_robot(settings)),
         finish,
         namespace=given['namespace'],
         remappings=given['remappings'],

@@ -14,7 +14,7 @@ import atexit
 import signal
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from launch.actions import EmitEvent, OpaqueFunction, RegisterEventHandler
 from launch.event_handler import EventHandler
@@ -25,15 +25,18 @@ from launch.launch_description_entity import LaunchDescriptionEntity
 from launch import Event, LaunchContext
 from osmabench_ros.errors import RunError
 
+Result = TypeVar('Result')
+
 MESSAGE = 'interrupted before the end of the run; there is no verdict'
 
 
 class Interrupts:
-    """Keeps Ctrl-C from breaking launch's event loop; long work there asks `check` for it."""
+    """Keeps Ctrl-C from breaking launch's event loop, and lets it interrupt long work."""
 
     def __init__(self) -> None:
         self.heard = False
         self._previous: Any = signal.SIG_DFL
+        self._cuts_off = False
 
     def install(self) -> None:
         """Replace Python's handler; does nothing if done already, or outside the main thread."""
@@ -44,17 +47,28 @@ class Interrupts:
             # with the exit code of the signal instead of the one that was decided.
             atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
 
-    def check(self) -> None:
-        """Raise RunError if Ctrl-C was pressed."""
-        if self.heard:
-            raise RunError(MESSAGE)
+    def cut_off(self, work: Callable[[], Result]) -> Result:
+        """Return the result of a long function; RunError if Ctrl-C was pressed, also before."""
+        try:
+            if self.heard:
+                raise KeyboardInterrupt
+            try:
+                self._cuts_off = True
+                return work()
+            finally:
+                self._cuts_off = False
+        except KeyboardInterrupt:
+            raise RunError(MESSAGE) from None
 
     def hear(self, number: int, frame: Any) -> None:
         """Note that the user interrupts, or end at once what launch does not know of."""
         if not (self.heard or _in_event_loop()) and callable(self._previous):
             self._previous(number, frame)
-        else:
-            self.heard = True
+            return
+        self.heard = True
+        if self._cuts_off:
+            self._cuts_off = False
+            raise KeyboardInterrupt
 
 
 def _in_event_loop() -> bool:

@@ -37,7 +37,7 @@ def claim_nodes(context: LaunchContext, names: Iterable[str], namespace: str = '
     """Make sure that this launch alone has nodes of some names in its domain; or RunError."""
     domain = int(context.environment.get(DOMAIN_VARIABLE) or 0)
     wanted = [full_name(namespace, name) for name in names]
-    others = _claims.claim(domain, wanted)
+    others = interrupts.cut_off(lambda: _claims.claim(domain, wanted))
     if others:
         space = ', namespace:=NAME' if 'namespace' in context.launch_configurations else ''
         raise RunError(
@@ -84,7 +84,6 @@ def launch_nodes(
     actions: list[LaunchDescriptionEntity] = []
     # Ctrl-C is how a bag, a bridge or a player ends; not so what was to end with a result.
     if any(spec.ends_run and getattr(spec.settings, 'exit_when_done', False) for spec in specs):
-        interrupts.check()
         actions += error_if_interrupted(lambda: bool(over))
     actions.append(OpaqueFunction(function=claim))
     for spec in specs:
