@@ -241,7 +241,7 @@ def main() -> int:
     parser.add_argument('results', type=Path, help='a folder OUT/NAME of finished runs')
     parser.add_argument('--real', type=int, metavar='TASKS', help='go through Ray first')
     for name, default in (
-        ('--run-s', 600.0), ('--overhead-s', 5.0), ('--driver-s', 0.005), ('--stragglers', 0.02),
+        ('--run-s', 600.0), ('--overhead-s', 5.0), ('--driver-s', 0.01), ('--stragglers', 0.02),
         ('--slower', 3.0), ('--mtbf-h', 500.0), ('--repair-s', 600.0), ('--price', 1.0),
     ):  # fmt: skip
         parser.add_argument(name, type=float, default=default, help=f'default: {default:g}')
