@@ -16,7 +16,8 @@ pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')
 
 from osmabench_ros.bringup.doctor import run_preflight
-from osmabench_ros.bringup.doctor.preflight import Finding, Severity, examine_scene_files
+from osmabench_ros.bringup.doctor.finding import Finding, Severity
+from osmabench_ros.bringup.doctor.preflight import examine_scene_files
 from osmabench_ros.bringup.doctor.run_preflight import _disk, check_run, examine_run
 from osmabench_ros.bringup.spec import isolation
 from osmabench_ros.errors import ConfigError, MissingDependencyError, OsmabenchWarning, RunError
@@ -80,7 +81,7 @@ def test_everything_that_is_wrong_is_named_at_once(
         check_run(wrong, tmp_path)
     for words in (
         'none.scene_dataset_config.json is not there',
-        'mapper lost: "no_such_program_anywhere" is no program',
+        'mapper lost: "no_such_program_anywhere" is not a program',
         'mapper script: no_such_mapper.py is not there',
         'mapper slam: "publish_tf: world_to_base" contradicts "transforms: [odom->base_link]"',
         'no interpreter with Habitat-Sim',
@@ -171,10 +172,10 @@ def test_a_full_disk_is_told_with_what_is_needed(
     assert disk.level is Severity.FAILED
     assert '1 runs take about 150 MiB' in disk.detail
     many = config(seeds={'path': [1, 2, 3], 'method': [1, 2]})
-    assert '6 runs take about 600 MiB' in _disk(many, tmp_path)[0].detail
+    assert '6 runs take about 600 MiB' in _disk(many, tmp_path).detail
     blocker = tmp_path / 'file'
     blocker.write_text('')
-    assert 'no folder' in found('disk', blocker).detail
+    assert 'not a folder' in found('disk', blocker).detail
 
 
 def test_little_shared_memory_is_a_warning(
@@ -188,7 +189,7 @@ def test_little_shared_memory_is_a_warning(
     )
     vga, hd = {'width': 640, 'height': 480}, {'width': 1280, 'height': 720}
     assert found('shared memory', tmp_path, camera=vga).level is Severity.OK
-    words = '7.0 MiB for each process, 11.4 MiB a frame'
+    words = '7.0 MiB for each process, 11.4 MiB per frame'
     with pytest.warns(OsmabenchWarning, match=words) as reported:
         check_run(config(camera=hd), tmp_path)
     assert '--shm-size' in str(reported[0].message)

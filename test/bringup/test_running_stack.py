@@ -29,7 +29,7 @@ from sensor_msgs.msg import CameraInfo, Image, PointCloud2
 from support.waiting import wait_until
 
 from osmabench_ros.base import contract as topics
-from osmabench_ros.bringup.doctor.preflight import Severity
+from osmabench_ros.bringup.doctor.finding import Severity
 from osmabench_ros.bringup.running_stack import stack_observation
 from osmabench_ros.bringup.running_stack.examination import (
     StackNames,
@@ -255,7 +255,7 @@ def test_a_robot_file_names_topics_and_the_map(tmp_path: Path, ros_domain: int) 
 @pytest.mark.parametrize(
     ('text', 'words'),
     [
-        ('topics: {camera/rgb: x}', 'no topic of the contract'),
+        ('topics: {camera/rgb: x}', 'is not a topic of the contract'),
         ('- 1', 'must be a mapping'),
         ('topics: [', 'is not YAML'),
     ],

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from osmabench_ros.base.configuration import version
 from osmabench_ros.bringup.doctor import preflight
-from osmabench_ros.bringup.doctor.preflight import Finding, Severity
+from osmabench_ros.bringup.doctor.finding import Finding, Severity
 from osmabench_ros.cli.main import app
 
 START = """

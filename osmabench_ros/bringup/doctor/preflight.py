@@ -4,70 +4,32 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-import importlib.metadata
 import importlib.util
 import os
 import platform
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from itertools import chain
 from pathlib import Path
 
-from osmabench_ros.base.configuration import extra, requirements_file, unmet_requirements
+from osmabench_ros.base.configuration import (
+    extra,
+    installed,
+    requirements_file,
+    unmet_requirements,
+)
 from osmabench_ros.base.documents import read_json, read_text
 from osmabench_ros.base.files import add_file
+from osmabench_ros.bringup.doctor.finding import CheckTables, Finding, Severity, attempt
 from osmabench_ros.errors import MissingDependencyError, OsmabenchError, SceneError
 from osmabench_ros.scenes.asset_files import leads_into
 from osmabench_ros.scenes.loading import MANIFEST, REPLICA_INFO, SPECIFIED
 from osmabench_ros.scenes.specification import read_specification
 
-
-class Severity(str, Enum):
-    """Severity of a finding."""
-
-    OK = 'ok'
-    ABSENT = 'absent'
-    WARN = 'warn'
-    FAILED = 'failed'
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One finding and its remedy, '' if there is nothing to do.
-
-    ABSENT if an optional part is missing, WARN if figures may suffer, FAILED if no run is
-    possible.
-    """
-
-    part: str
-    level: Severity
-    detail: str
-    remedy: str = ''
-
-
-def ok(part: str, detail: str) -> Finding:
-    """Return a finding that all is well."""
-    return Finding(part, Severity.OK, detail)
-
-
-def absent(part: str, detail: str, remedy: str = '') -> Finding:
-    """Return a finding that an optional part is missing."""
-    return Finding(part, Severity.ABSENT, detail, remedy)
-
-
-def warned(part: str, detail: str, remedy: str) -> Finding:
-    """Return a finding by which figures may suffer."""
-    return Finding(part, Severity.WARN, detail, remedy)
-
-
-def failed(part: str, detail: str, remedy: str) -> Finding:
-    """Return a finding with which no run is possible."""
-    return Finding(part, Severity.FAILED, detail, remedy)
-
+CHECKS = CheckTables(Path(__file__).with_name('checks.yaml'))
 
 DATA_VARIABLE = 'OSMABENCH_DATA'
 LFS_POINTER = b'version https://git-lfs'
@@ -120,20 +82,20 @@ def data_folders() -> list[Path]:
 
 def find_data_set(data_set: DataSet, folders: Sequence[Path]) -> Finding:
     """Look for a data set in folders, in order; data sets are always optional."""
-    configs = [found for folder in folders for found in sorted(folder.glob(data_set.config))]
-    if not configs:
-        places = ' or '.join(str(folder) for folder in folders)
-        detail = f'no {data_set.config} in {places} (set {DATA_VARIABLE})'
-        return absent(data_set.name, detail, data_set.remedy)
-    config = configs[0]
-    files = sorted(config.parent.glob(data_set.evidence))
-    if not files:
-        detail = f'{config} is there, but no {data_set.lacking}'
-        return absent(data_set.name, detail, data_set.remedy)
-    if pointer := next((file for file in files if _is_pointer(file)), None):
-        detail = f'{pointer} is a pointer of git-lfs, not the file'
-        return absent(data_set.name, detail, f'git lfs install; git -C {config.parent} lfs pull')
-    return ok(data_set.name, f'{config}')
+    configs = (found for folder in folders for found in sorted(folder.glob(data_set.config)))
+    config = next(configs, None)
+    files = sorted(config.parent.glob(data_set.evidence)) if config else []
+    return CHECKS.find_one(
+        'data_set',
+        data_set.name,
+        absent=config is None,
+        incomplete=not files,
+        pointer=next((file for file in files if _is_pointer(file)), None),
+        data_set=data_set,
+        config=config or Path(),
+        places=' or '.join(str(folder) for folder in folders),
+        variable=DATA_VARIABLE,
+    )
 
 
 def _is_pointer(file: Path) -> bool:
@@ -151,34 +113,36 @@ MAGIC = {'.glb': b'glTF', '.png': b'\x89PNG', '.jpg': b'\xff\xd8'}
 
 
 def examine_scene_files(reference: Path) -> Finding:
-    """Check the files of a scene, whatever `load_scene` takes for one."""
+    """Check the files of a scene, in every form that `load_scene` reads."""
     path = reference.expanduser()
     named = (path, path / MANIFEST, path / REPLICA_INFO)
-    config = next((file for file in named if file.is_file()), path)
-    part, remedy = f'scene {reference.name}', 'get the data set again; see docs/habitat.md'
-    if not config.is_file():
-        detail = f'{reference} {"is no scene" if path.exists() else "is not there"}'
-        return failed(part, detail, 'correct the reference; see docs/scenes.md')
+    config = next((file for file in named if file.is_file()), None)
     specified = path.suffix in SPECIFIED
-    try:
-        read_specification(config) if specified else read_json(config, SceneError)
-    except OsmabenchError as error:
-        wrong = 'correct the specification; see docs/osma_bench_pp.md'
-        return failed(part, str(error), wrong if specified else remedy)
-    if specified:
-        return ok(part, f'{config}')
-    faults, looked_at = [], 0
-    end = time.monotonic() + LOOK_S
-    for fault in chain(_changed(config.parent), _broken(config.parent)):
-        looked_at += 1
-        if fault:
-            faults.append(fault)
-        if time.monotonic() > end:
-            break
-    if faults:
-        more = f' and {len(faults) - 1} more' if len(faults) > 1 else ''
-        return failed(part, f'{faults[0]}{more}', remedy)
-    return ok(part, f'{config}, {looked_at} files looked at')
+    error: Exception | None = None
+    faults, looked_at = list[str](), 0
+    if config is not None and specified:
+        _, error = attempt(lambda: read_specification(config))
+    elif config is not None:
+        _, error = attempt(lambda: read_json(config, SceneError))
+        end = time.monotonic() + LOOK_S
+        for fault in chain(_changed(config.parent), _broken(config.parent)):
+            looked_at += 1
+            faults += [fault] if fault else []
+            if time.monotonic() > end:
+                break
+    return CHECKS.find_one(
+        'scene',
+        f'scene {reference.name}',
+        not_there=not path.exists(),
+        not_a_scene=config is None,
+        wrong_specification=error if specified else None,
+        error=error,
+        broken=''.join(faults[:1]),
+        more=f' and {len(faults) - 1} more' if len(faults) > 1 else '',
+        reference=reference,
+        config=config,
+        examined='' if specified else f', {looked_at} files looked at',
+    )
 
 
 def _broken(folder: Path) -> Iterator[str]:
@@ -257,22 +221,19 @@ MODULES = (
 
 def examine(out: Path | None = None) -> list[Finding]:
     """Check everything a run needs or could use, and the disk of `out`, for results."""
-    looks: list[Callable[[], Finding]] = [_python, _packages]
-    looks += [lambda module=module: _module(module) for module in MODULES]  # type: ignore[misc]
-    looks += [renderer, _habitat, _device, _discovery, lambda: _disk(out or Path())]
-    folders = data_folders()
-    return [look() for look in looks] + [find_data_set(item, folders) for item in DATA_SETS]
-
-
-def _python() -> Finding:
-    return ok('python', f'{platform.python_version()} on {platform.platform()}')
-
-
-def _packages() -> Finding:
-    unmet = unmet_requirements()
-    if unmet:
-        return failed('python packages', ', '.join(unmet), _pip_remedy())
-    return ok('python packages', f'all of {requirements_file()}')
+    findings = [
+        Finding('python', Severity.OK, f'{platform.python_version()} on {platform.platform()}')
+    ]
+    unmet = ', '.join(unmet_requirements())
+    findings += CHECKS.find_all(
+        'packages', 'python packages', unmet=unmet, pip=_pip_remedy(), file=requirements_file()
+    )
+    findings += [_module(module) for module in MODULES]
+    findings += [renderer(), _habitat(), _device()]
+    found = os.environ.get('ROS_AUTOMATIC_DISCOVERY_RANGE', 'SUBNET (the default of ROS)')
+    findings += CHECKS.find_all('discovery', 'discovery', found=found)
+    findings.append(_disk(out or Path()))
+    return findings + [find_data_set(item, data_folders()) for item in DATA_SETS]
 
 
 def _pip_remedy() -> str:
@@ -291,30 +252,32 @@ def _ros_remedy(package: str) -> str:
 
 
 def _module(module: _Module) -> Finding:
-    try:
-        found = importlib.import_module(module.name)
-    except ImportError as error:
-        level = Severity.FAILED if module.required else Severity.ABSENT
-        return Finding(module.name, level, f'for {module.purpose}: {error}', module.remedy)
-    try:
-        version = importlib.metadata.version(module.name.split('.')[0])
-    except importlib.metadata.PackageNotFoundError:
-        version = getattr(found, '__version__', '')
-    return ok(module.name, f'{version} for {module.purpose}'.strip())
+    found, error = attempt(lambda: importlib.import_module(module.name))
+    version = installed(module.name.split('.')[0]) or getattr(found, '__version__', '')
+    return CHECKS.find_one(
+        'module',
+        module.name,
+        required=error and module.required,
+        optional=error,
+        error=error,
+        purpose=module.purpose,
+        install=module.remedy,
+        version=f'{version} ' if version else '',
+    )
 
 
 def renderer() -> Finding:
     """Return whether OpenGL can render here, and by what."""
+    name, error = attempt(_render)
+    return CHECKS.find_one('renderer', 'OpenGL', error=error, name=name)
+
+
+def _render() -> str:
     from osmabench_ros.simulation.opengl.context import create_context, renderer_name
 
+    context = create_context()
     try:
-        context = create_context()
-    except OsmabenchError as error:
-        return failed(
-            'OpenGL', str(error), 'apt install libegl1 libegl-mesa0 libgl1 libgl1-mesa-dri'
-        )
-    try:
-        return ok('OpenGL', renderer_name(context))
+        return renderer_name(context)
     finally:
         context.release()
 
@@ -322,28 +285,22 @@ def renderer() -> Finding:
 def _habitat() -> Finding:
     from osmabench_ros.simulation.habitat.simulator import first_frame
 
-    try:
-        found, took_s = first_frame()
-    except MissingDependencyError as error:
-        return absent('habitat_sim', str(error), 'see docs/habitat.md')
-    except OsmabenchError as error:
-        return failed('habitat_sim', str(error), 'see docs/habitat.md')
-    return ok('habitat_sim', f'{found}; first frame after {took_s:.1f} s')
+    found, error = attempt(first_frame)
+    name, took_s = found or ('', 0.0)
+    missing = error if isinstance(error, MissingDependencyError) else None
+    return CHECKS.find_one(
+        'habitat', 'habitat_sim', missing=missing, error=error, name=name, took_s=took_s
+    )
 
 
 def _device() -> Finding:
-    try:
-        import torch
-    except ImportError:
-        return absent('GPU', 'metrics need torch')
-    if torch.cuda.is_available():
-        return ok('GPU', f'metrics run on {torch.cuda.get_device_name()}')
-    return absent('GPU', f'metrics run on {torch.get_num_threads()} CPU threads')
-
-
-def _discovery() -> Finding:
-    found = os.environ.get('ROS_AUTOMATIC_DISCOVERY_RANGE', 'SUBNET (the default of ROS)')
-    return ok('discovery', f'{found} in this shell; runs use LOCALHOST and a domain of their own')
+    torch, error = attempt(lambda: importlib.import_module('torch'))
+    has_gpu = torch is not None and torch.cuda.is_available()
+    device = ''
+    if torch is not None:
+        threads = f'{torch.get_num_threads()} CPU threads'
+        device = torch.cuda.get_device_name() if has_gpu else threads
+    return CHECKS.find_one('gpu', 'GPU', no_torch=error, no_gpu=not has_gpu, device=device)
 
 
 def nearest_folder(path: Path) -> Path:
@@ -352,10 +309,13 @@ def nearest_folder(path: Path) -> Path:
 
 
 def _disk(path: Path) -> Finding:
-    existing = nearest_folder(path)
-    free_gib = shutil.disk_usage(existing).free / 2**30
-    if not os.access(existing, os.W_OK):
-        return failed('disk', f'{existing} is not writable', 'choose another --out')
-    if free_gib < 1:
-        return failed('disk', f'{free_gib:.1f} GiB free', 'free at least 1 GiB')
-    return ok('disk', f'{free_gib:.0f} GiB free at {existing}')
+    folder = nearest_folder(path)
+    free_gib = shutil.disk_usage(folder).free / 2**30
+    return CHECKS.find_one(
+        'free_disk',
+        'disk',
+        not_writable=not os.access(folder, os.W_OK),
+        full=free_gib < 1,
+        folder=folder,
+        free_gib=free_gib,
+    )

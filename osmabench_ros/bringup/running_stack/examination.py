@@ -1,9 +1,10 @@
-"""Examines a running stack for faults that would spoil a run with it."""
+"""Examines a running stack for errors that would spoil a run with it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 
 from geometry_msgs.msg import PoseStamped
@@ -15,32 +16,11 @@ from osmabench_ros.base.configuration import config_path, described_names
 from osmabench_ros.base.contract import CONTRACT, TF, TF_STATIC, ContractTopic, Delivery
 from osmabench_ros.base.documents import read_yaml
 from osmabench_ros.base.progress import Progress, silent
-from osmabench_ros.bringup.doctor.preflight import Finding, Severity, failed, ok, warned
-from osmabench_ros.bringup.running_stack.camera import (
-    ENCODINGS,
-    check_classes,
-    check_depth,
-    check_encoding,
-    check_expected,
-    check_intrinsics,
-    check_optical,
-    check_size,
-    examine_transforms,
-)
-from osmabench_ros.bringup.running_stack.run_topics import (
-    check_clock,
-    check_cloud,
-    check_map,
-    check_rate,
-    check_run_info,
-    check_run_state,
-    check_stamps,
-    check_synchrony,
-    declared_rate_hz,
-    examine_maps,
-)
+from osmabench_ros.bringup.doctor.finding import Finding, Severity, attempt
+from osmabench_ros.bringup.running_stack import camera, run_topics
+from osmabench_ros.bringup.running_stack.camera import CHECKS
 from osmabench_ros.bringup.running_stack.stack_observation import StackObservation, observe
-from osmabench_ros.errors import ConfigError, ContractError, choose
+from osmabench_ros.errors import ConfigError, choose
 from osmabench_ros.msg import LabelInfo, RunInfo, RunState, SemanticMap
 from osmabench_ros.ros.messages.images import label_set_from_message
 from osmabench_ros.ros.node.frame_receiver import camera_pose_from_message
@@ -66,7 +46,7 @@ def names_of_robot(file: Path) -> StackNames:
         file = config_path('methods', 'live', f'{file}.yaml')
     data = read_yaml(file, ConfigError)
     if not isinstance(data, dict) or not isinstance(data.get('topics', {}), dict):
-        raise ConfigError(f'robot file {file}: must be a mapping, and "topics" in it one too')
+        raise ConfigError(f'robot file {file}: must be a mapping, and "topics" in it too')
     remappings = {str(name): str(value) for name, value in data.get('topics', {}).items()}
     check_names_of_topics(remappings, f'robot file {file}')
     given = data.get('map')
@@ -86,7 +66,7 @@ def check_names_of_topics(remappings: Mapping[str, str], source: str) -> None:
     for name in remappings:
         if name not in known:
             raise ConfigError(
-                f'{source}: "{name}" is no topic of the contract. '
+                f'{source}: "{name}" is not a topic of the contract. '
                 f'Choose from: {", ".join(sorted(known))}.'
             )
 
@@ -98,152 +78,133 @@ def examine_content(seen: StackObservation, config: MatrixConfig | None) -> list
     depth_info = seen.newest(topics.DEPTH_INFO, CameraInfo)
     for name, info in ((topics.COLOR_INFO, color_info), (topics.DEPTH_INFO, depth_info)):
         if info is not None:
-            findings += check_intrinsics(name, info)
+            findings += camera.check_intrinsics(name, info)
     if config is not None and color_info is not None:
-        findings += check_expected(topics.COLOR_INFO, color_info, config.camera.intrinsics)
+        wanted = config.camera.intrinsics
+        findings += camera.check_expected(topics.COLOR_INFO, color_info, wanted)
+    found, label_set = _label_set(seen)
     frame = ''
-    for name in ENCODINGS:
+    for name in camera.ENCODINGS:
         image = seen.newest(name, Image)
         if image is None:
             continue
         frame = image.header.frame_id if name == topics.COLOR else frame
-        faults = check_encoding(name, image)
-        findings += faults + check_optical(name, image.header.frame_id)
+        faults = camera.check_encoding(name, image)
+        findings += faults + camera.check_optical(name, image.header.frame_id)
         # Depth is registered to colour, so one set of intrinsics holds for all images.
         if color_info is not None:
-            findings += check_size(topics.COLOR_INFO, color_info, name, image)
-        if all(item.level is Severity.OK for item in faults):
-            findings += _pixels(name, image, seen)
-    return findings + _run(seen, color_info, frame)
+            findings += camera.check_size(topics.COLOR_INFO, color_info, name, image)
+        if any(item.level is not Severity.OK for item in faults):
+            continue
+        if name == topics.DEPTH:
+            findings += camera.check_depth(image)
+        elif name == topics.SEMANTIC and not any(f.level is Severity.FAILED for f in found):
+            findings += camera.check_classes(image, label_set)
+    return findings + found + _run(seen, color_info, frame)
 
 
-def _pixels(name: str, image: Image, seen: StackObservation) -> list[Finding]:
-    if name == topics.DEPTH:
-        return check_depth(image)
-    if name == topics.SEMANTIC:
-        try:
-            return check_classes(image, _label_set(seen))
-        except ContractError:
-            return []
-    return []
-
-
-def _label_set(seen: StackObservation) -> LabelSet | None:
+def _label_set(seen: StackObservation) -> tuple[list[Finding], LabelSet | None]:
     message = seen.newest(topics.LABEL_INFO, LabelInfo)
-    return None if message is None else label_set_from_message(message, topics.LABEL_INFO)
+    if message is None:
+        return [], None
+    label_set, error = attempt(lambda: label_set_from_message(message, topics.LABEL_INFO))
+    count, name = (len(label_set.classes), label_set.name) if label_set else (0, '')
+    values = {'error': error, 'count': count, 'name': name}
+    return CHECKS.find_all('labels', topics.LABEL_INFO, **values), label_set
 
 
 def _run(seen: StackObservation, color_info: CameraInfo | None, frame: str) -> list[Finding]:
     findings: list[Finding] = []
-    try:
-        labels = _label_set(seen)
-    except ContractError as error:
-        remedy = 'publish ids that are unique and in 0 to 65534'
-        findings.append(failed(topics.LABEL_INFO, str(error), remedy))
-    else:
-        if labels is not None:
-            detail = f'{len(labels.classes)} classes of "{labels.name}"'
-            findings.append(ok(topics.LABEL_INFO, detail))
     if (pose := seen.newest(topics.CAMERA_POSE, PoseStamped)) is not None:
-        try:
-            camera_pose_from_message(pose)
-        except ContractError as error:
-            remedy = f'publish the pose of the optical frame in "{topics.WORLD_FRAME}"'
-            findings.append(failed(topics.CAMERA_POSE, str(error), remedy))
+        _, error = attempt(lambda: camera_pose_from_message(pose))
+        findings += CHECKS.find_all('pose', topics.CAMERA_POSE, error=error)
     if (info := seen.newest(topics.RUN_INFO, RunInfo)) is not None:
-        findings += check_run_info(info, color_info, frame, seen.nodes)
+        findings += run_topics.check_run_info(info, color_info, frame, seen.nodes)
     if (state := seen.newest(topics.RUN_STATE, RunState)) is not None:
-        findings += check_run_state(state)
+        findings += run_topics.check_run_state(state)
     if (message := seen.newest(topics.SEMANTIC_MAP, SemanticMap)) is not None:
-        findings += check_map(message)
+        findings += run_topics.check_map(message)
     if (cloud := seen.newest(topics.SEMANTIC_MAP_POINTS, PointCloud2)) is not None:
-        findings += check_cloud(topics.SEMANTIC_MAP_POINTS, cloud)
+        findings += run_topics.check_cloud(topics.SEMANTIC_MAP_POINTS, cloud)
     return findings
 
 
 def check_endpoints(topic: ContractTopic, graph: TopicGraph, own_hash: str) -> list[Finding]:
     """Compare the endpoints of a topic with the contract and with each other."""
     if not graph.publishers:
-        return [_no_publisher(topic, graph)]
-    faults = _wrong_types(topic, graph, own_hash) + _conflicts(topic, graph)
+        return _no_publisher(topic, graph)
+    roles = (('publishes', graph.publishers), ('subscribes to', graph.subscribers))
+    faults = [
+        finding
+        for role, ends in roles
+        for end in ends
+        for finding in CHECKS.find_first(
+            'endpoint',
+            topic.name,
+            other_type=end.type_name != topic.message_type,
+            other_version=own_hash and end.type_hash and end.type_hash != own_hash,
+            topic=topic,
+            role=role,
+            end=end,
+        )
+    ]
+    for publisher, subscriber in product(graph.publishers, graph.subscribers):
+        faults += _conflict(topic, publisher, subscriber)
     if faults:
         return faults
     names = ', '.join(item.node for item in graph.publishers)
-    heard = ', '.join(item.node for item in graph.subscribers) or 'no node yet'
-    return [ok(topic.name, f'from {names}; heard by {heard}'), *_hints(topic, graph)]
+    subscribers = ', '.join(item.node for item in graph.subscribers) or 'no node yet'
+    detail = f'from {names}; received by {subscribers}'
+    return [Finding(topic.name, Severity.OK, detail), *_hints(topic, graph)]
 
 
-def _no_publisher(topic: ContractTopic, graph: TopicGraph) -> Finding:
-    level = Severity.FAILED if topic.required else Severity.ABSENT
+def _no_publisher(topic: ContractTopic, graph: TopicGraph) -> list[Finding]:
     waiting = ', '.join(item.node for item in graph.subscribers)
-    detail = f'no node publishes {graph.name} ({topic.purpose})'
-    if waiting:
-        detail += f'; {waiting} waits for it'
-    remedy = f'start its publisher, or name its topic: --remap {topic.name}:=/your/topic'
-    return Finding(topic.name, level, detail, remedy if topic.required or waiting else '')
+    return CHECKS.find_first(
+        'publisher',
+        topic.name,
+        required_absent=topic.required,
+        awaited_absent=waiting,
+        absent=True,
+        topic=topic,
+        name=graph.name,
+        waiting=f'; {waiting} waits for it' if waiting else '',
+    )
 
 
-def _wrong_types(topic: ContractTopic, graph: TopicGraph, own_hash: str) -> list[Finding]:
-    expected = topic.message_type
-    faults = []
-    for role, endpoints in (('publishes', graph.publishers), ('subscribes to', graph.subscribers)):
-        for item in endpoints:
-            if item.type_name != expected:
-                detail = f'{item.node} {role} {item.type_name}, not {expected}'
-                remedy = f'publish {expected}, or remap {item.node} to another topic'
-            elif own_hash and item.type_hash and item.type_hash != own_hash:
-                detail = f'{item.node} {role} another version of {expected} ({item.type_hash})'
-                remedy = 'build both sides with the same version of the message package'
-            else:
-                continue
-            faults.append(failed(topic.name, detail, remedy))
-    return faults
-
-
-def _conflicts(topic: ContractTopic, graph: TopicGraph) -> list[Finding]:
-    pairs = [(p, s) for p in graph.publishers for s in graph.subscribers]
-    checked = [
-        (subscriber, publisher, qos_conflict(publisher, subscriber))
-        for publisher, subscriber in pairs
-    ]
-    return [
-        failed(topic.name, f'QoS: {conflict}', _qos_remedy(topic, publisher, subscriber))
-        for subscriber, publisher, conflict in checked
-        if conflict
-    ]
-
-
-def _qos_remedy(topic: ContractTopic, publisher: Endpoint, subscriber: Endpoint) -> str:
+def _conflict(topic: ContractTopic, publisher: Endpoint, subscriber: Endpoint) -> list[Finding]:
     latched = topic.delivery is Delivery.LATCHED
     durability = DurabilityPolicy.TRANSIENT_LOCAL if latched else DurabilityPolicy.VOLATILE
-    wanted = 'reliable, transient local' if latched else 'reliable, volatile'
     wrong = [
         item.node
         for item in (publisher, subscriber)
         if item.profile.durability != durability
         or item.profile.reliability != ReliabilityPolicy.RELIABLE
     ]
-    return f'the contract says {wanted}; change {" and ".join(wrong) or "the time limits"}'
+    return CHECKS.find_all(
+        'pair',
+        topic.name,
+        conflict=qos_conflict(publisher, subscriber),
+        wanted='reliable, transient local' if latched else 'reliable, volatile',
+        wrong=' and '.join(wrong) or 'the time limits',
+    )
 
 
 def _hints(topic: ContractTopic, graph: TopicGraph) -> list[Finding]:
-    hints = []
-    if topic.delivery is Delivery.LATCHED:
-        for item in graph.publishers:
-            if item.profile.durability != DurabilityPolicy.TRANSIENT_LOCAL:
-                hints.append(
-                    warned(
-                        topic.name,
-                        f'{item.node} publishes volatile: late joiners get no messages',
-                        'publish transient local, keep last 1',
-                    )
-                )
-    several = {item.node for item in graph.publishers}
-    if topic.delivery in (Delivery.FRAME, Delivery.CLOCK) and len(several) > 1:
-        names = ' and '.join(sorted(several))
-        detail = f'{names} publish at the same time'
-        hints.append(failed(topic.name, detail, 'stop one of them, or remap it'))
-    return hints
+    names = sorted({item.node for item in graph.publishers})
+    volatile = sorted(
+        item.node
+        for item in graph.publishers
+        if item.profile.durability != DurabilityPolicy.TRANSIENT_LOCAL
+    )
+    single = topic.delivery in (Delivery.FRAME, Delivery.CLOCK)
+    return CHECKS.find_all(
+        'publishers',
+        topic.name,
+        volatile=' and '.join(volatile) if topic.delivery is Delivery.LATCHED else '',
+        several=single and len(names) > 1,
+        names=' and '.join(names),
+    )
 
 
 def examine_stack(
@@ -270,21 +231,17 @@ def judge(
     seen: StackObservation, extra_topics: Mapping[str, str], config: MatrixConfig | None = None
 ) -> list[Finding]:
     """Return all findings about an observation."""
+    findings = CHECKS.find_all('stack', 'stack', empty=not seen.nodes, count=len(seen.nodes))
     if not seen.nodes:
-        remedy = (
-            'start it; ROS_DOMAIN_ID, ROS_AUTOMATIC_DISCOVERY_RANGE and the middleware '
-            '(RMW_IMPLEMENTATION) must be the same in both shells'
-        )
-        return [failed('stack', 'no node is there', remedy)]
-    findings = [ok('stack', f'{len(seen.nodes)} nodes')]
+        return findings
     for topic in CONTRACT:
         hashes = seen.own_hashes.get(topic.name, '')
         found = check_endpoints(topic, seen.graphs[topic.name], hashes)
         if silence := _silence(topic, seen):
             found = [item for item in found if item.level is not Severity.OK] + silence
         findings += found
-    findings += _timing(seen) + examine_content(seen, config) + examine_transforms(seen)
-    return _by_part(findings + examine_maps(seen, extra_topics))
+    findings += _timing(seen) + examine_content(seen, config) + camera.examine_transforms(seen)
+    return _by_part(findings + run_topics.examine_maps(seen, extra_topics))
 
 
 def _by_part(findings: list[Finding]) -> list[Finding]:
@@ -295,39 +252,37 @@ def _by_part(findings: list[Finding]) -> list[Finding]:
 
 def _silence(topic: ContractTopic, seen: StackObservation) -> list[Finding]:
     """Report a topic that has a publisher but no readable message."""
-    record = seen.records.get(topic.name)
-    if record is None:
+    record, publishers = seen.records.get(topic.name), seen.graphs[topic.name].publishers
+    if record is None or not (record.errors or publishers):
         return []
-    if record.errors:
-        remedy = 'what is published is not of that type, or broken'
-        return [failed(topic.name, record.errors[0], remedy)]
-    if record.received_ns or not seen.graphs[topic.name].publishers:
-        return []
-    detail = f'{seen.graphs[topic.name].publishers[0].node} publishes, but no message came'
+    silent = not record.received_ns
     state = seen.newest(topics.RUN_STATE, RunState)
-    if state is not None and state.state != RunState.STATE_RUNNING:
-        detail += f'; the run is not going on ({state.message or "not running"})'
-        return [warned(topic.name, detail, 'look again while it runs')]
-    if topic.delivery in (Delivery.LATCHED, Delivery.LOSSLESS):
-        remedy = 'look again once there is something to say, as a map at the end'
-        return [warned(topic.name, detail, remedy)]
-    # Images that only ground truth needs may be missing; without the rest there are no frames.
-    optional = topic.name in (topics.SEMANTIC, topics.INSTANCE)
-    remedy = 'is the camera running? else listen longer: --seconds'
-    return [Finding(topic.name, Severity.WARN if optional else Severity.FAILED, detail, remedy)]
+    idle = state is not None and state.state != RunState.STATE_RUNNING
+    return CHECKS.find_first(
+        'silence',
+        topic.name,
+        broken=record.errors,
+        not_running=silent and idle,
+        late=silent and topic.delivery in (Delivery.LATCHED, Delivery.LOSSLESS),
+        optional=silent and topic.name in (topics.SEMANTIC, topics.INSTANCE),
+        silent=silent,
+        error=''.join(record.errors[:1]),
+        node=publishers[0].node if publishers else '',
+        state=state.message or 'not running' if state else '',
+    )
 
 
 def _timing(seen: StackObservation) -> list[Finding]:
     clock, color = seen.records.get(topics.CLOCK), seen.records.get(topics.COLOR)
-    declared_hz = declared_rate_hz(seen.newest(topics.RUN_INFO, RunInfo))
+    declared_hz = run_topics.declared_rate_hz(seen.newest(topics.RUN_INFO, RunInfo))
     simulated = bool(seen.graphs[topics.CLOCK].publishers)
     findings: list[Finding] = []
     for name in topics.FRAME_TOPICS:
         record = seen.records.get(name)
         if record is None:
             continue
-        findings += check_rate(record, declared_hz)
-        findings += check_stamps(record, simulated=simulated)
+        findings += run_topics.check_rate(record, declared_hz)
+        findings += run_topics.check_stamps(record, simulated=simulated)
         if color is not None and record is not color:
-            findings += check_synchrony(color, record)
-    return findings + check_clock(clock, color)
+            findings += run_topics.check_synchrony(color, record)
+    return findings + run_topics.check_clock(clock, color)

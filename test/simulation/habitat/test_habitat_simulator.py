@@ -11,7 +11,8 @@ import pytest
 from support.gltf_files import encoded_image, write_glb
 from support.world.scenes import CAMERA, camera_at, room_scene
 
-from osmabench_ros.bringup.doctor.preflight import Severity, _habitat
+from osmabench_ros.bringup.doctor.finding import Severity
+from osmabench_ros.bringup.doctor.preflight import _habitat
 from osmabench_ros.errors import ConfigError, MissingDependencyError, SceneError, SimulationError
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
