@@ -206,25 +206,14 @@ def evaluate(
     from osmabench_ros.geometry.similarity import Similarity
     from osmabench_ros.maps.labelling import read_label_file
     from osmabench_ros.reports.page.bag_page import write_bag_page
-    from osmabench_ros.runs.bag.bag_comparison import MAP_FOLDER
-    from osmabench_ros.runs.bag.bag_evaluation import evaluate_bag
-    from osmabench_ros.runs.bag.bag_settings import (
-        AlignmentChoice,
-        BagSource,
-        ReferenceChoice,
-        TrajectoryChoice,
-    )
-    from osmabench_ros.runs.bag.map_alignment import MapAlignment
+    from osmabench_ros.runs.bag import bag_settings
+    from osmabench_ros.runs.bag.bag_evaluation import MAP_FOLDER, evaluate_bag
 
-    if reference.run is not None and reference.ground_truth is not None:
-        raise ConfigError(
-            f'a map has one reference, not 2: {reference.run}, {reference.ground_truth}'
-        )
     numbers, transform = reference.transform, None
     if numbers is not None:
         with errors_as(ConfigError, '--transform', ValueError, remedy='give x y z qx qy qz qw'):
             transform = Similarity(Pose.from_quaternion(numbers[3:], numbers[:3]))
-    source = BagSource(
+    source = bag_settings.BagSource(
         bag,
         scoring.settings,
         tuple(recorded.msg_path or ()),
@@ -232,26 +221,27 @@ def evaluate(
         recorded.at,
         recorded.method,
         read_label_file(recorded.labels) if recorded.labels else None,
-        ReferenceChoice(
+        bag_settings.ReferenceChoice(
             reference.scene,
-            reference.run or reference.ground_truth,
+            reference.run,
+            reference.ground_truth,
             reference.reference,
             reference.reference_frame,
         ),
-        AlignmentChoice(MapAlignment(reference.align) if reference.align else None, transform),
-        TrajectoryChoice(
+        bag_settings.MapAlignment(reference.align) if reference.align else None,
+        transform,
+        bag_settings.TrajectoryChoice(
             poses.pose_topic,
             poses.reference_topic,
             poses.reference_trajectory,
             pairing.settings(poses.trajectory_align),
         ),
         scoring.questions,
-        scoring.settings.text_features,
         scoring.device,
         scoring.seed,
     )
     if scoring.rerun is not None and not source.reference.exists:
-        raise ConfigError('--rerun shows a map beside its reference; name one')
+        raise ConfigError('--rerun shows a map with its reference; name one')
     with scoring.at_work() as progress:
         done = evaluate_bag(
             source,

@@ -21,6 +21,7 @@ from osmabench_ros.metrics.message_timing import (
     StalenessMeter,
     message_timing,
 )
+from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.semantics.labels import LabelClass, LabelSet, normalised_name
 from osmabench_ros.sequences.bags.bag import Bag
 from osmabench_ros.sequences.pose_topics import stamp_ns_of, transform_tree_of
@@ -140,6 +141,49 @@ def read_content(bag: Bag, types: Collection[str] | None = None) -> BagContent:
     }
     start_ns = min(int(times.log_ns.min()) for times in topics.values())
     return BagContent(topics, kept, bag.cut_off, start_ns)
+
+
+TIMING_SUITE = 'bag_timing'
+_OF_MAP = {'rate_hz': True, 'latency_p50_s': False, 'latency_p95_s': False}
+_OF_TOPIC = {
+    'rate_hz': True,
+    'longest_interval_s': False,
+    'gaps': False,
+    'latency_p50_s': False,
+    'latency_p95_s': False,
+    'latency_max_s': False,
+}
+"""Values of the timing of a topic, and whether higher is better."""
+
+
+def timing_records(content: BagContent, map_topic: str) -> list[MetricRecord]:
+    """Return the timing records of the map and of every topic, and the staleness of the map."""
+    timings, staleness = content.timings(), content.staleness(map_topic)
+    of_map = timings[map_topic]
+    records = [_record('map_updates', of_map.count, '', of_map.count, True)]
+    records += _records(of_map, _OF_MAP, '', 'map_')
+    for metric in ('mean_s', 'max_s'):
+        value = None if staleness is None else getattr(staleness, metric)
+        records.append(_record(f'map_staleness_{metric}', value, '', of_map.count, False))
+    for topic, timing in timings.items():
+        records.append(_record('messages', timing.count, topic, timing.count, True))
+        records += _records(timing, _OF_TOPIC, topic)
+    return records
+
+
+def _records(
+    timing: MessageTiming, metrics: Mapping[str, bool], topic: str, prefix: str = ''
+) -> list[MetricRecord]:
+    return [
+        _record(prefix + metric, getattr(timing, metric), topic, timing.count, better)
+        for metric, better in metrics.items()
+    ]
+
+
+def _record(
+    metric: str, value: float | None, topic: str, count: int, better: bool
+) -> MetricRecord:
+    return MetricRecord(TIMING_SUITE, '', metric, topic, value, n=count, higher_is_better=better)
 
 
 def _stamps(found: list[int | None]) -> NDArray[np.int64] | None:

@@ -264,7 +264,7 @@ def test_the_stacks_own_poses_are_scored(tmp_path: Path) -> None:
         (['--scene', 'apartment', '--run', 'somewhere'], 'one reference, not 2'),
         (['--reference-topic', '/slam/pose'], 'add --pose-topic'),
         (['--transform', *[1] * 7, '--run', 'x'], '--transform: a quaternion'),
-        (['--run', 'absent'], 'no run with ground truth'),
+        (['--run', 'absent'], 'is not a run with ground truth'),
     ],
 )
 def test_words_at_fault_are_named_and_nothing_is_written(words, message, tmp_path) -> None:
@@ -419,7 +419,7 @@ def test_a_bag_without_true_poses_is_compared_along_the_path_of_the_configuratio
 def test_a_rerun_recording_needs_a_reference(tmp_path: Path) -> None:
     pytest.importorskip('rerun', reason='rerun is not installed')
     bag = write_room(tmp_path / 'bag', cloud(labelled_map()), labels())
-    with pytest.raises(ConfigError, match='beside its reference'):
+    with pytest.raises(ConfigError, match='with its reference'):
         evaluate(bag, tmp_path / 'out', '--rerun', tmp_path / 'map.rrd')
     assert not (tmp_path / 'out').exists()
     write_scan(tmp_path / 'scan.ply', true_cloud().points)

@@ -18,26 +18,24 @@ from osmabench_ros.semantics.labels import UNLABELLED
 from osmabench_ros.sequences.ground_truth import read_ground_truth, write_ground_truth
 
 
-def run_folder(root: Path, document: dict[str, object], name: str) -> Path:
-    shared = root / 'shared' / 'test.room.4'
+def run_folder(root: Path, run: str, key: str) -> Path:
+    """Make the folder of a run, and the ground truth and questions that it shares."""
+    shared = root / 'shared' / key
     write_ground_truth(ground_truth(), shared / 'ground_truth')
     (shared / 'questions.jsonl').touch()
-    folder = root / 'test.room.baseline.mine.opengl.4'
-    folder.mkdir()
-    (folder / name).write_text(json.dumps(document))
-    return folder
+    (root / run).mkdir()
+    return root / run
 
 
 @pytest.mark.parametrize(
-    ('name', 'document'),
+    ('run', 'key'),
     [
-        ('manifest.json', {'dataset': 'test', 'scene': 'room', 'seeds': {'scene': 4, 'map': 5}}),
-        ('report.json', {'metrics': [{'dataset': 'test', 'scene': 'room', 'seed': 4}]}),
+        ('test.room.baseline.mine.opengl.4', 'test.room.4'),
+        ('test.room.baseline.mine.opengl.4-p7-m5.x0-5', 'test.room.4-p7'),
     ],
 )
-def test_a_run_leads_to_the_ground_truth_it_shares(name, document, tmp_path: Path) -> None:
-    folder = run_folder(tmp_path, document, name)
-    shared = tmp_path / 'shared' / 'test.room.4'
+def test_a_run_leads_to_the_ground_truth_it_shares(run: str, key: str, tmp_path: Path) -> None:
+    folder, shared = run_folder(tmp_path, run, key), tmp_path / 'shared' / key
     for given in (folder, shared, shared / 'ground_truth'):
         found = run_reference(given)
         assert found.directory == shared / 'ground_truth'
@@ -45,24 +43,8 @@ def test_a_run_leads_to_the_ground_truth_it_shares(name, document, tmp_path: Pat
         assert found.frame_id == 'world'
 
 
-@pytest.mark.parametrize(
-    ('name', 'document'),
-    [
-        ('manifest.json', {'dataset': 'test', 'scene': 'room',
-                           'seeds': {'scene': 4, 'path and questions': 7, 'mapper': 5}}),
-        ('report.json', {'metrics': [
-            {'dataset': 'test', 'scene': 'room', 'seed': 4, 'path_seed': 7, 'method_seed': 5}
-        ]}),
-    ],
-)  # fmt: skip
-def test_a_run_on_one_of_several_paths_leads_to_that(name, document, tmp_path: Path) -> None:
-    folder = run_folder(tmp_path, document, name)
-    (tmp_path / 'shared' / 'test.room.4').rename(tmp_path / 'shared' / 'test.room.4-p7')
-    assert run_reference(folder).directory.parent.name == 'test.room.4-p7'
-
-
 def test_a_folder_without_ground_truth_is_named(tmp_path: Path) -> None:
-    folder = run_folder(tmp_path, {'metrics': []}, 'report.json')
+    folder = run_folder(tmp_path, 'test.room.baseline.mine.opengl.4', 'test.room.5')
     with pytest.raises(ConfigError, match='none of these exists: .*osmabench scene ground-truth'):
         run_reference(folder)
 

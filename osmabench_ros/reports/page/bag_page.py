@@ -11,7 +11,8 @@ from osmabench_ros.metrics.trajectory_records import ALIGNED, TrajectoryScore
 from osmabench_ros.reports.cells import Cell, plain, record_cell
 from osmabench_ros.reports.page.page import PAGE, trusted, write_rendered
 from osmabench_ros.reports.plots.trajectory_plot import trajectory_plot
-from osmabench_ros.runs.bag.bag_settings import REFERENCE_FREE, TIMING_SUITE, BagReport
+from osmabench_ros.runs.bag.bag_settings import REFERENCE_FREE, BagReport
+from osmabench_ros.runs.bag_content import TIMING_SUITE
 from osmabench_ros.runs.results.report_model import Record, RunReport
 
 TRAJECTORY_PAGE = 'trajectory.html'

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from pathlib import Path
-from types import MappingProxyType
 
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.similarity import Similarity
-from osmabench_ros.metrics.message_timing import MessageTiming, Staleness
-from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.metrics.trajectory_records import TrajectorySettings
-from osmabench_ros.runs.bag.map_alignment import MapAlignment
-from osmabench_ros.runs.bag_content import BagContent
 from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.runs.results.report_model import RunReport
 from osmabench_ros.semantics.labels import LabelSet
 
 BAG_SCHEMA = 'osmabench.bag_report/1'
-TIMING_SUITE = 'bag_timing'
 
 REFERENCE_FREE = (
     'reference-free: nothing here says whether the map is right; give --scene, --run, '
@@ -27,10 +21,19 @@ REFERENCE_FREE = (
 )
 
 
-class BagReport(RunReport):
-    """The result of the evaluation of a bag; `transform` is that of the suites ``@aligned``.
+class MapAlignment(str, Enum):
+    """How a map is aligned beyond the frames that the bag names."""
 
-    It takes map coordinates to those of the reference: x y z, quaternion x y z w, scale.
+    NONE = 'none'
+    KNOWN = 'known'
+    ICP = 'icp'
+    TRAJECTORY = 'trajectory'
+
+
+class BagReport(RunReport):
+    """The result of the evaluation of a bag; `transform` aligns the suites ``@aligned``.
+
+    It takes map coordinates to the reference: x y z, quaternion x y z w, scale.
     """
 
     schema_name: str = BAG_SCHEMA
@@ -43,54 +46,18 @@ class BagReport(RunReport):
     transform: tuple[float, ...] = ()
 
 
-def timing_records(content: BagContent, map_topic: str) -> list[MetricRecord]:
-    """Return the timing records of every topic, and the staleness of the map."""
-    timings = content.timings()
-    records = [item for topic in timings for item in _of_topic(topic, timings[topic])]
-    return [*_of_map(timings[map_topic], content.staleness(map_topic)), *records]
-
-
-def _of_map(timing: MessageTiming, staleness: Staleness | None) -> Iterator[MetricRecord]:
-    figures: tuple[tuple[str, float | None, bool], ...] = (
-        ('map_updates', timing.count, True),
-        ('map_rate_hz', timing.rate_hz, True),
-        ('map_latency_p50_s', timing.latency_p50_s, False),
-        ('map_latency_p95_s', timing.latency_p95_s, False),
-        ('map_staleness_mean_s', None if staleness is None else staleness.mean_s, False),
-        ('map_staleness_max_s', None if staleness is None else staleness.max_s, False),
-    )
-    for metric, value, better in figures:
-        yield _record(metric, value, '', timing.count, better)
-
-
-def _of_topic(topic: str, timing: MessageTiming) -> Iterator[MetricRecord]:
-    for metric, value, better in (
-        ('messages', timing.count, True),
-        ('rate_hz', timing.rate_hz, True),
-        ('longest_interval_s', timing.longest_interval_s, False),
-        ('gaps', timing.gaps, False),
-        ('latency_p50_s', timing.latency_p50_s, False),
-        ('latency_p95_s', timing.latency_p95_s, False),
-        ('latency_max_s', timing.latency_max_s, False),
-    ):
-        yield _record(metric, value, topic, timing.count, better)
-
-
-def _record(metric: str, value: float | None, name: str, count: int, better: bool) -> MetricRecord:
-    return MetricRecord(TIMING_SUITE, '', metric, name, value, n=count, higher_is_better=better)
-
-
 @dataclass(frozen=True)
 class ReferenceChoice:
-    """What a map is compared with: one of a scene, a run or a cloud, or none; else ConfigError."""
+    """The reference of a map: a scene, a run, ground truth, a cloud, or none; else ConfigError."""
 
     scene: str = ''
     run: Path | None = None
+    ground_truth: Path | None = None
     cloud: Path | None = None
     frame_id: str | None = None
 
     def __post_init__(self) -> None:
-        given = [item for item in (self.scene, self.run, self.cloud) if item]
+        given = [item for item in (self.scene, self.run, self.ground_truth, self.cloud) if item]
         if len(given) > 1:
             raise ConfigError(
                 f'a map has one reference, not {len(given)}: '
@@ -100,7 +67,7 @@ class ReferenceChoice:
     @property
     def exists(self) -> bool:
         """Whether there is a reference."""
-        return bool(self.scene or self.run or self.cloud)
+        return bool(self.scene or self.run or self.ground_truth or self.cloud)
 
 
 @dataclass(frozen=True)
@@ -120,16 +87,11 @@ class TrajectoryChoice:
 
 
 @dataclass(frozen=True)
-class AlignmentChoice:
-    """How the map is aligned; `transform` is that of `known`, or the first guess of `icp`."""
-
-    kind: MapAlignment | None = None
-    transform: Similarity | None = None
-
-
-@dataclass(frozen=True)
 class BagSource:
-    """A bag, as `open_bag` takes it, and how to read and score it."""
+    """A bag, as `open_bag` takes it, and how to read and score it.
+
+    `transform` is the alignment `known`, or the first guess of `icp`.
+    """
 
     path: Path
     config: MatrixConfig
@@ -139,9 +101,9 @@ class BagSource:
     method: str = ''
     label_set: LabelSet | None = None
     reference: ReferenceChoice = field(default_factory=ReferenceChoice)
-    alignment: AlignmentChoice = field(default_factory=AlignmentChoice)
+    align: MapAlignment | None = None
+    transform: Similarity | None = None
     trajectory: TrajectoryChoice = field(default_factory=TrajectoryChoice)
     questions_file: Path | None = None
-    text_features: Mapping[str, Path] = field(default_factory=lambda: MappingProxyType({}))
     device: str = 'auto'
     seed: int = 0

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from osmabench_ros.base.contract import CAMERA_INFO, WORLD_FRAME
-from osmabench_ros.base.files import read_json
 from osmabench_ros.base.progress import Progress
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.intrinsics import Intrinsics
@@ -29,13 +28,10 @@ from osmabench_ros.metrics.geometry import occupied_voxels
 from osmabench_ros.runs.bag.bag_settings import BagSource
 from osmabench_ros.runs.bag_content import BagContent
 from osmabench_ros.runs.config import MatrixConfig, with_scene
-from osmabench_ros.runs.evaluate.evaluation import REPORT
-from osmabench_ros.runs.identity import SceneKey
+from osmabench_ros.runs.identity import SceneKey, Seeds, is_run_name
 from osmabench_ros.runs.plan import GROUND_TRUTH_FOLDER, QUESTIONS_FILE
 from osmabench_ros.runs.prepare.preparation import Preparation
 from osmabench_ros.runs.prepare.recorded_trajectories import REFERENCE_TOPICS, bag_trajectory
-from osmabench_ros.runs.results.results_folder import MANIFEST
-from osmabench_ros.runs.run_manifest import PATH_SEED
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.semantics.cloud import LabelledCloud
 from osmabench_ros.semantics.labels import NO_INSTANCE, UNLABELLED, LabelSet
@@ -52,12 +48,12 @@ from osmabench_ros.sequences.ground_truth import (
 SHARED = 'shared'
 _CELL_M = 0.25
 _NO_CAMERA = Intrinsics(2, 2, 1.0, 1.0, 0.5, 0.5)
-"""A cloud of the user's was seen by no camera that we know of."""
+"""For a cloud of the user's: the camera that saw it is not known."""
 
 
 @dataclass(frozen=True)
 class Reference:
-    """Ground truth on disk and what it is, for people; `frame_id` '' is that of the map."""
+    """Ground truth on disk and a description for people; `frame_id` '' is the map's frame."""
 
     directory: Path
     description: str
@@ -68,8 +64,11 @@ class Reference:
 def run_reference(path: Path) -> Reference:
     """Return the ground truth in or beside a folder of a run; ConfigError if there is none."""
     candidates = [path, path / GROUND_TRUTH_FOLDER]
-    key = _scene_key(path)
-    if key is not None:
+    if is_run_name(path.name):
+        dataset, scene, _condition, _mapper, _simulator, text, *_ = path.name.split('.')
+        seeds = Seeds.of_text(text)
+        assert seeds is not None
+        key = SceneKey(dataset, scene, seeds.scene, seeds.path)
         candidates.append(path.parent / SHARED / str(key) / GROUND_TRUTH_FOLDER)
     for folder in candidates:
         if (folder / DOCUMENT).is_file():
@@ -78,28 +77,9 @@ def run_reference(path: Path) -> Reference:
             return Reference(folder, f'ground truth {folder}', known)
     looked = ', '.join(str(folder / DOCUMENT) for folder in candidates)
     raise ConfigError(
-        f'{path} is no run with ground truth: none of these exists: {looked}. Name the folder of '
-        'a run below runs/MATRIX/, or make ground truth with `osmabench scene ground-truth`'
+        f'{path} is not a run with ground truth: none of these exists: {looked}. Name the folder '
+        'of a run below runs/MATRIX/, or make ground truth with `osmabench scene ground-truth`'
     )
-
-
-def _scene_key(run_directory: Path) -> SceneKey | None:
-    """Return dataset, scene and seed of a run, from its manifest or its report."""
-    manifest, report = run_directory / MANIFEST, run_directory / REPORT
-    try:
-        if manifest.is_file():
-            data = read_json(manifest)
-            seeds = data['seeds']
-            return SceneKey(
-                data['dataset'], data['scene'], next(iter(seeds.values())), seeds.get(PATH_SEED)
-            )
-        if report.is_file():
-            first = read_json(report)['metrics'][0]
-            path_seed = first.get('path_seed')
-            return SceneKey(first['dataset'], first['scene'], first['seed'], path_seed)
-    except (KeyError, IndexError, TypeError, AttributeError, StopIteration):
-        return None
-    return None
 
 
 def scene_reference(
@@ -112,8 +92,8 @@ def scene_reference(
 ) -> Reference:
     """Make the ground truth of a scene; `path` has the poses and camera of the recording.
 
-    Without it, camera and path are those of `config`. With it, the visible surface is what this
-    path saw, and compatible figures, which need rendered depth, are not applicable.
+    Without it, `config` gives camera and path. With it, the visible surface is the part that this
+    path saw, and compat metrics, which need rendered depth, are not applicable.
     """
     described = f'scene {scene}, seed {seed}'
     if path is None:
@@ -138,7 +118,7 @@ def cloud_reference(file: Path, label_set: LabelSet | None, directory: Path) -> 
     class_file = None if label_set is not None else class_file_beside(file)
     known = label_set if class_file is None else read_label_set(class_file)
     graph = SceneGraph()
-    # Labels whose meaning is unknown are no reason not to compare the geometry.
+    # The geometry can be compared without the meaning of the labels.
     if known is None:
         points = _points(file)
         surface = LabelledCloud(points, *_unknown(len(points)))
@@ -207,8 +187,8 @@ def reference_of(
             recorded_path(bag, content),
             progress,
         )
-    elif choice.run is not None:
-        found = run_reference(choice.run)
+    elif (folder := choice.run or choice.ground_truth) is not None:
+        found = run_reference(folder)
     elif choice.cloud is not None:
         progress('reading the reference', 0.0)
         found = cloud_reference(choice.cloud, source.label_set, directory)
