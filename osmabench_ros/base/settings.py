@@ -24,14 +24,10 @@ Model = TypeVar('Model', bound=BaseModel)
 class Named:
     """Names by which users set fields of a section, as metadata of the field that holds it.
 
-    `same` are called as the fields; what is not named cannot be set. The panel is that of --help.
-    With `changes`, a dict of what was given to a command changes a model of that type.
+    `same` are called as the fields; fields without a name cannot be set.
     """
 
-    def __init__(
-        self, *same: str, panel: str = '', changes: type[BaseModel] | None = None, **names: str
-    ) -> None:
-        self.panel, self.changes = panel, changes
+    def __init__(self, *same: str, **names: str) -> None:
         self.names: Mapping[str, str] = {**dict(zip(same, same, strict=True)), **names}
 
 
@@ -96,19 +92,19 @@ class Setting:
 
 
 def settings_of(model: type[BaseModel]) -> tuple[Setting, ...]:
-    """Return the settings of a model, section by section."""
+    """Return the settings of a model, section by section: the fields that have a description."""
     found: list[Setting] = []
     for name, field in model.model_fields.items():
         section: Any = field.annotation
         names = next((item.names for item in field.metadata if isinstance(item, Named)), None)
         default = field.get_default(call_default_factory=True)
-        if names is None:
+        if names is not None:
+            found += [
+                _setting(own, (name, inner), section.model_fields[inner], getattr(default, inner))
+                for inner, own in names.items()
+            ]
+        elif field.description:
             found.append(_setting(name, (name,), field, default))
-            continue
-        found += [
-            _setting(own, (name, inner), section.model_fields[inner], getattr(default, inner))
-            for inner, own in names.items()
-        ]
     return tuple(found)
 
 

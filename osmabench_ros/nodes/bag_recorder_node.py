@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from rclpy.event_handler import SubscriptionEventCallbacks
@@ -204,7 +205,7 @@ class BagRecorderNode(BenchmarkNode[RecordingSettings]):
         super().__init__('bag_recorder', RecordingSettings)
         self._writer: BackgroundWriter | None = None
         self._active = False
-        self.closing_error: OsmabenchError | None = None
+        self._closing_error: OsmabenchError | None = None
 
     def configure(self) -> None:
         """Create the bag and subscribe."""
@@ -250,9 +251,8 @@ class BagRecorderNode(BenchmarkNode[RecordingSettings]):
         try:
             writer.close()
         except OsmabenchError as error:
-            self.closing_error = error
-            if self.exit_code in (None, 0):
-                self.fail(error)
+            self._closing_error = error
+            self.fail(error)
         report = self._report(writer, finished=True)
         try:
             write_report(report, self._directory)
@@ -330,7 +330,7 @@ class BagRecorderNode(BenchmarkNode[RecordingSettings]):
     def _report(self, writer: BackgroundWriter, *, finished: bool) -> RecordingReport:
         recorder, counts = self.recorder, self._recording.counts
         losses = self._ledger.losses()
-        error = writer.error or self.closing_error
+        error = writer.error or self._closing_error
         return RecordingReport(
             complete=finished and error is None,
             error=str(error or ''),
@@ -356,18 +356,7 @@ class BagRecorderNode(BenchmarkNode[RecordingSettings]):
         )
 
 
-def main() -> int:
-    """Run the node; a bag that could not be finished makes it fail in any case."""
-    nodes: list[BagRecorderNode] = []
-
-    def factory() -> BagRecorderNode:
-        nodes.append(BagRecorderNode())
-        return nodes[0]
-
-    code = run_node(factory)
-    failed = nodes and nodes[0].closing_error is not None
-    return code or (1 if failed else 0)
-
+main = partial(run_node, BagRecorderNode)
 
 if __name__ == '__main__':
     raise SystemExit(main())

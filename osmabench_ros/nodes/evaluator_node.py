@@ -18,7 +18,7 @@ from osmabench_ros.action import Evaluate
 from osmabench_ros.base import contract as topics
 from osmabench_ros.base.owned_folder import Existing, check_folder, claim_folder
 from osmabench_ros.base.progress import Progress
-from osmabench_ros.errors import ConfigError, ContractError, OsmabenchError, RequirementError
+from osmabench_ros.errors import MapError, OsmabenchError, RequirementError
 from osmabench_ros.msg import EvaluationReport, RecordedMap, RunInfo
 from osmabench_ros.ros.messages.evaluation_messages import (
     check_run_info,
@@ -126,14 +126,6 @@ MAX_QUEUED = 8
 """Evaluations that run or wait; a goal beyond is rejected."""
 
 
-class GoalError(OsmabenchError):
-    """A goal that cannot be evaluated; `error_code` is one of Evaluate.Result."""
-
-    def __init__(self, error_code: int, reason: str) -> None:
-        super().__init__(reason)
-        self.error_code = error_code
-
-
 class _MapJob(EvaluationJob):
     """The evaluation of one map, with the header of its report message."""
 
@@ -146,6 +138,8 @@ class _MapJob(EvaluationJob):
     ) -> None:
         super().__init__(work, on_done)
         self._output_directory, self._header = output_directory, header
+        self.reported: tuple[str, float] | None = None
+        """The progress that the client of a goal knows."""
 
     def message(self) -> EvaluationReport:
         """Return the report of a successful evaluation."""
@@ -160,7 +154,7 @@ class EvaluatorNode(BenchmarkNode[EvaluatorSettings]):
         super().__init__('evaluator', EvaluatorSettings)
         self._queue = EvaluationQueue()
         self._forget()
-        self._goals: dict[_MapJob, tuple[Any, tuple[str, float] | None]] = {}
+        self._goals: dict[_MapJob, Any] = {}
         ActionServer(
             self,
             Evaluate,
@@ -278,16 +272,11 @@ class EvaluatorNode(BenchmarkNode[EvaluatorSettings]):
         recorded = self.recorded or RecordedMap()
         uri = goal.map_uri or recorded.uri
         if not uri:
-            raise GoalError(
-                Evaluate.Result.ERROR_NO_MAP, 'no map was recorded yet; name a map_uri'
-            )
-        try:
-            directory = path_from_uri(uri, 'map_uri')
-            suites = self._evaluations.chosen_suites(goal.suites)
-        except (ConfigError, ContractError) as error:
-            raise GoalError(Evaluate.Result.ERROR_BAD_GOAL, str(error)) from error
+            raise MapError('no map was recorded yet; name a map_uri')
+        directory = path_from_uri(uri, 'map_uri')
+        suites = self._evaluations.chosen_suites(goal.suites)
         if not directory.is_dir():
-            raise GoalError(Evaluate.Result.ERROR_NO_MAP, f'there is no map in {directory}')
+            raise MapError(f'there is no map in {directory}')
         output, own = self._evaluations.free_directory(), uri == recorded.uri
         work = self._evaluations.evaluation(
             directory, output, self._identity if own else None, suites if goal.suites else None
@@ -309,12 +298,11 @@ class EvaluatorNode(BenchmarkNode[EvaluatorSettings]):
 
     def _follow_goals(self) -> None:
         """Pass on cancellations, and send feedback on progress."""
-        for job, (goal, reported) in list(self._goals.items()):
+        for job, goal in self._goals.items():
             if goal.is_cancel_requested and not job.done:
                 job.cancel()
-            if job.at != reported and not job.done:
-                self._goals[job] = (goal, job.at)
-                stage, fraction = job.at
+            if job.at != job.reported and not job.done:
+                job.reported = stage, fraction = job.at
                 goal.publish_feedback(Evaluate.Feedback(stage=stage, fraction=fraction))
 
     def _on_goal(self, _request: object) -> GoalResponse:
@@ -332,9 +320,11 @@ class EvaluatorNode(BenchmarkNode[EvaluatorSettings]):
             job = self._job_of_goal(goal.request, ended.set_result)
         except OsmabenchError as error:
             goal.abort()
-            code = getattr(error, 'error_code', Evaluate.Result.ERROR_FAILED)
-            return Evaluate.Result(error_code=code, error_msg=str(error))
-        self._goals[job] = (goal, None)
+            result = Evaluate.Result(error_msg=str(error))
+            no_map = isinstance(error, MapError)
+            result.error_code = result.ERROR_NO_MAP if no_map else result.ERROR_BAD_GOAL
+            return result
+        self._goals[job] = goal
         self._queue.submit(job)
         await ended
         del self._goals[job]

@@ -1,4 +1,4 @@
-"""Publishes the map of a foreign stack as the map of a run."""
+"""Publishes the map of a third-party stack as the map of a run."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from osmabench_ros.maps.importer import ImportOptions, TopicOptions, import_map
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.maps.topics.kinds import READERS, frame_id_of, header_of
 from osmabench_ros.msg import LabelInfo, RunInfo, RunState
-from osmabench_ros.nodes.map_adapter.foreign_stack import (
+from osmabench_ros.nodes.map_adapter.map_settling import MapSettling, SettlingOutcome
+from osmabench_ros.nodes.map_adapter.stack_connection import (
     FinishCall,
     MapFrame,
     MatchedSubscription,
     content_digest,
 )
-from osmabench_ros.nodes.map_adapter.map_settling import MapSettling, SettlingOutcome
 from osmabench_ros.ros.messages.evaluation_messages import check_run_info
 from osmabench_ros.ros.messages.images import label_set_from_message
 from osmabench_ros.ros.messages.map_messages import MapPublisher
@@ -108,9 +108,7 @@ class MapAdapterNode(BenchmarkNode[MapAdapterSettings]):
                 f'messages of type {value.map_type} are not installed; build or source the '
                 'package that holds them'
             )
-        return MatchedSubscription(
-            self, kind, value.map_type, value.map_topic, self._on_map, value.max_map_bytes
-        )
+        return MatchedSubscription(self, kind, value.map_type, value.map_topic, self._on_map)
 
     def _on_run_info(self, message: RunInfo) -> None:
         check_run_info(message)
@@ -195,8 +193,8 @@ class MapAdapterNode(BenchmarkNode[MapAdapterSettings]):
 
     def _silence(self) -> str:
         topic = self.settings.map_topic
-        heard = self._subscription is not None and self._subscription.matched
-        why = 'it is published, but no message came' if heard else 'no node publishes it'
+        matched = self._subscription is not None and self._subscription.matched
+        why = 'it is published, but no message came' if matched else 'no node publishes it'
         return f'no map on topic "{topic}": {why}. Look at the log of the stack'
 
     def _from_file(self, file: Path) -> SemanticMap:

@@ -41,15 +41,16 @@ from osmabench_ros.semantics.labels import LabelSet
 MAX_WAITING, MAX_WAITING_BYTES = 32, 2**28
 """Images that are kept until run_info says which of them count; on a robot it never does."""
 
+SAMPLES = 6
 MAX_INDEX = 10**6
 """Of a run that does not say how many frames it has."""
 
 
 class FrameSampler:
-    """Writes every n-th frame, about `samples` of them, as ``%06d.png`` numbered by frame."""
+    """Writes every n-th frame, about `SAMPLES` of them, as ``%06d.png`` numbered by frame."""
 
-    def __init__(self, directory: Path, samples: int) -> None:
-        self._directory, self._samples = directory, samples
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
         self.waiting: list[Image] = []
         self._run: RunInfo | None = None
 
@@ -69,7 +70,7 @@ class FrameSampler:
         index = self._index(self._run, message)
         if not 0 <= index < (self._run.frame_count or MAX_INDEX):
             return
-        every = math.ceil(self._run.frame_count / self._samples) or 10
+        every = math.ceil(self._run.frame_count / SAMPLES) or 10
         path = self._directory / f'{index:06d}.png'
         if index % every or path.exists():
             return
@@ -92,7 +93,7 @@ class FrameSampler:
 
 
 SNAPSHOTS_SUFFIX = '_snapshots'
-"""The intermediate maps of the map in 'map' lie in 'map_snapshots'."""
+"""The intermediate maps of the map in 'map' are in 'map_snapshots'."""
 
 CHUNKS_LATE_AFTER_S = 5.0
 ACK_TIMEOUT = Duration(seconds=2)
@@ -107,7 +108,7 @@ class MapRecorderNode(BenchmarkNode[MapRecorderSettings]):
         self._forget()
 
     def _forget(self) -> None:
-        self.assembler = MapAssembler(self.settings.max_map_bytes)
+        self.assembler = MapAssembler()
         self.label_set: LabelSet | None = None
         self.run_id = ''
         self._world_frame = ''
@@ -131,7 +132,7 @@ class MapRecorderNode(BenchmarkNode[MapRecorderSettings]):
         self._recorded = self.create_publisher(RecordedMap, topics.RECORDED_MAP, latched_profile())
         if (frames := self.settings.frames_directory) is not None:
             check_folder(frames, Existing.MERGE)
-            self._samples = FrameSampler(frames, self.settings.sample_frames)
+            self._samples = FrameSampler(frames)
         self._subscribe(self.settings.pacing.lockstep)
         self.create_timer(WATCH_PERIOD_S, self.guarded(self._look_at_arrival))
 
@@ -192,8 +193,8 @@ class MapRecorderNode(BenchmarkNode[MapRecorderSettings]):
         self._acks.acknowledge(stamp_ns)
 
     def _start_over(self) -> None:
-        """Record another map after a reset of the run, beside the first one if that is written."""
-        self.assembler = MapAssembler(self.settings.max_map_bytes)
+        """Record another map after a reset of the run, next to the first one if it is written."""
+        self.assembler = MapAssembler()
         self._final = self._arrival = None
         self._frames = 0
         self._directory = self._free_directory()
@@ -218,7 +219,7 @@ class MapRecorderNode(BenchmarkNode[MapRecorderSettings]):
             return
         arriving = self._arrival
         if arriving is not None and arriving.message.is_final:
-            # What comes again is no reason to wait longer.
+            # A repetition is not a reason to wait longer.
             self._check_repeated(arriving.message, message)
         else:
             value, now_s = self.settings, time.monotonic()
@@ -272,7 +273,6 @@ class MapRecorderNode(BenchmarkNode[MapRecorderSettings]):
             payload,
             topics.SEMANTIC_MAP,
             TopicOptions('', self.label_set),
-            max_bytes=self.settings.max_map_bytes,
             agreed=self.label_set,
             world_frame=self._world_frame,
             folder=files,

@@ -118,7 +118,7 @@ class MapViewerNode(BenchmarkNode[MapViewerSettings]):
 
     def configure(self) -> None:
         """Read the ground truth, and subscribe to maps and poses."""
-        self._assembler = MapAssembler(self.settings.max_map_bytes)
+        self._assembler = MapAssembler()
         self._trace = PathTrace()
         self._traced = False
         self._shown = ''
@@ -161,10 +161,7 @@ class MapViewerNode(BenchmarkNode[MapViewerSettings]):
             return
         message, payload = complete
         options = TopicOptions('', None if self._truth is None else self._truth.label_set)
-        max_bytes = self.settings.max_map_bytes
-        self._show(
-            announced_map(message, payload, topics.SEMANTIC_MAP, options, max_bytes=max_bytes)
-        )
+        self._show(announced_map(message, payload, topics.SEMANTIC_MAP, options))
         self._shown = message.digest
 
     def _on_recorded(self, message: RecordedMap) -> None:

@@ -1,4 +1,4 @@
-"""Content of a bag beside its map: recorder, labels, frames, poses and times."""
+"""Content of a bag other than its map: recorder, labels, frames, poses and times."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class BagContent:
 
     @cached_property
     def transforms(self) -> TransformTree:
-        """The frames of TF, empty if it was not recorded; ContractError if it is no tree."""
+        """The frames of TF, empty if it was not recorded; ContractError if it is not a tree."""
         return transform_tree_of(self.kept.get(TF_TYPE, []))
 
     @cached_property

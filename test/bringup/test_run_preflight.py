@@ -216,50 +216,46 @@ def data_set(folder: Path) -> Path:
     return reference
 
 
-def test_whole_scene_files_pass(tmp_path: Path) -> None:
-    finding = examine_scene_files(data_set(tmp_path))
+CHAIR = b'glTF' + bytes(100)
+DIGEST, SECRET = (hashlib.sha256(content).hexdigest() for content in (CHAIR, b'x'))
+
+
+@pytest.mark.parametrize('sums', ['', f'{DIGEST}  objects/chair.glb\n'])
+def test_whole_scene_files_pass(sums: str, tmp_path: Path) -> None:
+    reference = data_set(tmp_path)
+    if sums:
+        (tmp_path / 'SHA256SUMS').write_text(sums)
+    finding = examine_scene_files(reference)
     assert finding.level is Severity.OK
-    assert '1 files looked at' in finding.detail
+    assert f'{2 if sums else 1} files looked at' in finding.detail
 
 
 @pytest.mark.parametrize(
-    ('content', 'words'),
+    ('file', 'content', 'words'),
     [
-        (b'version https://git-lfs.github.com/spec/v1\n', 'git lfs pull'),
-        (b'', 'damaged'),
-        (b'<html>', 'damaged'),
+        ('objects/table.glb', b'version https://git-lfs.github.com/spec/v1\n', 'git lfs pull'),
+        ('objects/table.glb', b'', 'table.glb is damaged'),
+        ('objects/table.glb', b'<html>', 'table.glb is damaged'),
+        ('house.scene_dataset_config.json', b'{', 'is not JSON'),
+        ('SHA256SUMS', f'{SECRET}  objects/chair.glb\n'.encode(), 'does not match its sha256'),
+        ('SHA256SUMS', f'{DIGEST}  objects/lamp.glb\n'.encode(), 'not there'),
+        # Sums name nothing outside of the data set.
+        ('SHA256SUMS', f'{SECRET}  ../secret\n'.encode(), ''),
+        ('SHA256SUMS', f'{SECRET}  a\0\n'.encode(), ''),
+        ('SHA256SUMS', f'{SECRET}  {"x" * 5000}\n'.encode(), ''),
     ],
+    ids=range(9),
 )
-def test_models_that_are_none_are_told(tmp_path: Path, content: bytes, words: str) -> None:
-    reference = data_set(tmp_path)
-    (tmp_path / 'objects' / 'table.glb').write_bytes(content)
+def test_broken_scene_files_are_named(
+    file: str, content: bytes, words: str, tmp_path: Path
+) -> None:
+    (tmp_path / 'secret').write_text('x')
+    (tmp_path / 'set').mkdir()
+    reference = data_set(tmp_path / 'set')
+    (tmp_path / 'set' / file).write_bytes(content)
     finding = examine_scene_files(reference)
     assert finding.level is Severity.FAILED
-    assert 'table.glb' in finding.detail
     assert words in finding.detail
-
-
-def test_digests_beside_a_data_set_are_compared(tmp_path: Path) -> None:
-    reference = data_set(tmp_path)
-    file = tmp_path / 'objects' / 'chair.glb'
-    digest = hashlib.sha256(file.read_bytes()).hexdigest()
-    (tmp_path / 'SHA256SUMS').write_text(f'{digest}  objects/chair.glb\n')
-    assert examine_scene_files(reference).level is Severity.OK
-    file.write_bytes(b'glTF' + bytes(99) + b'x')
-    assert 'does not match its sha256' in examine_scene_files(reference).detail
-    file.unlink()
-    assert 'not there' in examine_scene_files(reference).detail
-
-
-def test_sums_of_a_data_set_name_nothing_outside(tmp_path: Path) -> None:
-    folder = tmp_path / 'set'
-    folder.mkdir()
-    reference = data_set(folder)
-    (tmp_path / 'secret').write_text('x')
-    digest = hashlib.sha256(b'x').hexdigest()
-    for name in ('../secret', str(tmp_path / 'secret'), 'a\0', 'x' * 5000):
-        (folder / 'SHA256SUMS').write_text(f'{digest}  {name}\n')
-        assert examine_scene_files(reference).level is Severity.FAILED
 
 
 def test_all_other_scenes_that_can_be_loaded_pass(tmp_path: Path) -> None:
@@ -275,9 +271,3 @@ def test_all_other_scenes_that_can_be_loaded_pass(tmp_path: Path) -> None:
     finding = examine_scene_files(tmp_path / 'den.yaml')
     assert finding.level is Severity.FAILED
     assert 'clas' in finding.detail
-
-
-def test_a_reference_that_is_no_json_is_told(tmp_path: Path) -> None:
-    reference = data_set(tmp_path)
-    reference.write_text('{')
-    assert 'is not JSON' in examine_scene_files(reference).detail

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import rclpy
 import yaml
@@ -15,6 +15,8 @@ from rclpy.node import Node
 from support.waiting import Spinner
 
 from osmabench_ros.ros.node.lifecycle import BenchmarkNode
+
+User = TypeVar('User')
 
 
 class Stage(Spinner):
@@ -76,3 +78,21 @@ def on_stage(
             stage.close()
     finally:
         rclpy.shutdown()
+
+
+@contextmanager
+def openings(
+    factory: Callable[[], BenchmarkNode],
+    folder: Path,
+    domain: int,
+    user: Callable[[Stage], User],
+    **defaults: Any,
+) -> Iterator[Callable[..., User]]:
+    """Yield a function that brings up a node, with more parameters, and returns its user."""
+    with ExitStack() as stack:
+
+        def opening(**parameters: Any) -> User:
+            values = {**defaults, **parameters}
+            return user(stack.enter_context(on_stage(factory, folder, domain, **values)))
+
+        yield opening

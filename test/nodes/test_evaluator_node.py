@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ pytest.importorskip('rclpy')
 
 from action_msgs.msg import GoalStatus
 from lifecycle_msgs.msg import Transition
-from nodes.node_stage import Stage, on_stage
+from nodes.node_stage import Stage, openings
 from osmabench_ros.action import Evaluate
 from osmabench_ros.msg import EvaluationReport, RecordedMap, RunInfo
 from rclpy.action import ActionClient
@@ -129,24 +130,16 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> PatientSuite:
 
 @pytest.fixture
 def evaluator(ros_domain: int, tmp_path: Path) -> Iterator[Opening]:
-    open_stages = []
     write_inputs(tmp_path, labelled_map())
-
-    def opening(**parameters: Any) -> Evaluation:
-        values = {
-            'ground_truth_directory': str(tmp_path / 'ground_truth'),
-            'output_directory': str(tmp_path / 'out'),
-            'suites': '[{name: exact_questions}]',
-            'device': 'cpu',
-            **parameters,
-        }
-        context = on_stage(EvaluatorNode, tmp_path, ros_domain, **values)
-        open_stages.append(context)
-        return Evaluation(context.__enter__(), tmp_path)
-
-    yield opening
-    for context in open_stages:
-        context.__exit__(None, None, None)
+    values = {
+        'ground_truth_directory': str(tmp_path / 'ground_truth'),
+        'output_directory': str(tmp_path / 'out'),
+        'suites': '[{name: exact_questions}]',
+        'device': 'cpu',
+    }
+    user = partial(Evaluation, folder=tmp_path)
+    with openings(EvaluatorNode, tmp_path, ros_domain, user, **values) as opening:
+        yield opening
 
 
 def test_the_seeds_of_path_and_method_are_those_of_the_run(evaluator: Opening) -> None:
@@ -372,13 +365,3 @@ def test_the_executor_stays_free_while_a_suite_computes(
     assert not patient.may_end.is_set()
     goal.cancel()
     assert goal.end()[0] == GoalStatus.STATUS_CANCELED
-
-
-def test_a_wrong_parameter_is_told_when_configured(
-    ros_domain: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with on_stage(
-        EvaluatorNode, tmp_path, ros_domain, ground_truth_directory='truth', output_directory=''
-    ) as stage:
-        assert stage.node.exit_code == 2
-    assert 'parameter "output_directory" is empty' in capsys.readouterr().err

@@ -117,25 +117,3 @@ def test_a_run_is_reset_and_repeated_by_the_same_processes(
     for node in NODES:
         audience.manager.change(node, Transition.TRANSITION_UNCONFIGURED_SHUTDOWN, lambda: None)
         assert processes[node].wait(timeout=180) == 0
-
-
-@pytest.mark.full
-def test_the_evaluator_comes_and_goes(ros_domain: int, ros_context: Any, tmp_path: Path) -> None:
-    audience = Audience(ros_context)
-    folders = {'ground_truth_directory': tmp_path / 'truth', 'output_directory': tmp_path / 'out'}
-    process = start(ros_domain, 'evaluator', folders)
-    try:
-        for _ in range(2):
-            for transition in UP:
-                audience.manager.change('evaluator', transition, lambda: None)
-            audience.spin_until(lambda: audience.node.count_publishers(topics.EVALUATION) == 1)
-            for transition in DOWN:
-                audience.manager.change('evaluator', transition, lambda: None)
-            audience.spin_until(lambda: audience.node.count_publishers(topics.EVALUATION) == 0)
-        audience.manager.change(
-            'evaluator', Transition.TRANSITION_UNCONFIGURED_SHUTDOWN, lambda: None
-        )
-        assert process.wait(timeout=180) == 0
-    finally:
-        process.terminate()
-        process.communicate(timeout=180)

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')
 
 from diagnostic_msgs.msg import DiagnosticArray
-from nodes.node_stage import Stage, on_stage
+from nodes.node_stage import Stage, on_stage, openings
 from osmabench_ros.msg import LabelInfo, RunInfo, RunState, SemanticMapChunk
 from osmabench_ros.msg import SemanticMap as SemanticMapMessage
 from osmabench_ros.srv import ControlRun
@@ -97,17 +97,9 @@ class Adapting:
 
 @pytest.fixture
 def adapt(ros_domain: int, tmp_path: Path) -> Iterator[Opening]:
-    open_stages = []
-
-    def opening(**parameters: Any) -> Adapting:
-        values = {'method': 'stack', 'settle_s': 0.2, 'map_topic': TOPIC, **parameters}
-        context = on_stage(MapAdapterNode, tmp_path, ros_domain, **values)
-        open_stages.append(context)
-        return Adapting(context.__enter__())
-
-    yield opening
-    for context in open_stages:
-        context.__exit__(None, None, None)
+    values = {'method': 'stack', 'settle_s': 0.2, 'map_topic': TOPIC}
+    with openings(MapAdapterNode, tmp_path, ros_domain, Adapting, **values) as opening:
+        yield opening
 
 
 def test_the_newest_labelled_cloud_is_the_map(adapt: Opening) -> None:

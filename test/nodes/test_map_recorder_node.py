@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +15,10 @@ pytest.importorskip('rclpy')
 
 from geometry_msgs.msg import PoseStamped
 from lifecycle_msgs.msg import Transition
-from nodes.node_stage import Stage, on_stage
+from nodes.node_stage import Stage, on_stage, openings
 from osmabench_ros.msg import FrameAck, LabelInfo, RecordedMap, RunInfo, SemanticMapChunk
 from osmabench_ros.msg import SemanticMap as SemanticMapMessage
+from rclpy.node import Node
 from support.world.maps import LABELS, labelled_map
 
 from osmabench_ros.base import contract as topics
@@ -70,17 +73,9 @@ class Recording:
 
 @pytest.fixture
 def record(ros_domain: int, tmp_path: Path) -> Iterator[Opening]:
-    open_stages = []
-
-    def opening(**parameters: Any) -> Recording:
-        values = {'map_directory': str(tmp_path / 'map'), **parameters}
-        context = on_stage(MapRecorderNode, tmp_path, ros_domain, **values)
-        open_stages.append(context)
-        return Recording(context.__enter__(), tmp_path)
-
-    yield opening
-    for context in open_stages:
-        context.__exit__(None, None, None)
+    user, folder = partial(Recording, folder=tmp_path), str(tmp_path / 'map')
+    with openings(MapRecorderNode, tmp_path, ros_domain, user, map_directory=folder) as opening:
+        yield opening
 
 
 def graph_alone(**changes: Any) -> SemanticMapMessage:
@@ -153,7 +148,27 @@ def test_chunks_come_in_any_order_and_twice(
     assert node.health().values['map_bytes'] == announcement.payload_size
 
 
-def wrong_frame() -> tuple[SemanticMapMessage, list[SemanticMapChunk]]:
+Messages = tuple[SemanticMapMessage, list[SemanticMapChunk]]
+
+
+def whole_map(**changes: Any) -> Messages:
+    announcement, chunks = map_to_messages(labelled_map(), 'mapper', is_final=True)
+    for name, value in changes.items():
+        setattr(announcement, name, value)
+    return announcement, chunks
+
+
+def changed_graph(change: Callable[[SemanticMapMessage], None]) -> Messages:
+    message = graph_alone()
+    change(message)
+    return message, []
+
+
+def without_frame(message: SemanticMapMessage) -> None:
+    message.header.frame_id = message.graph.header.frame_id = ''
+
+
+def wrong_frame() -> Messages:
     source = labelled_map()
     elsewhere = replace(
         source,
@@ -163,71 +178,96 @@ def wrong_frame() -> tuple[SemanticMapMessage, list[SemanticMapChunk]]:
     return map_to_messages(elsewhere, 'mapper', is_final=True)
 
 
-def two_frames() -> tuple[SemanticMapMessage, list[SemanticMapChunk]]:
-    message = graph_alone()
-    message.graph.header.frame_id = 'odom'
-    return message, []
-
-
-def without_frame() -> tuple[SemanticMapMessage, list[SemanticMapChunk]]:
-    message = graph_alone()
-    message.header.frame_id = message.graph.header.frame_id = ''
-    return message, []
-
-
-def nan_box() -> tuple[SemanticMapMessage, list[SemanticMapChunk]]:
-    message = graph_alone()
-    message.graph.objects[1].box_min.x = float('nan')
-    return message, []
-
-
-def unknown_label() -> tuple[SemanticMapMessage, list[SemanticMapChunk]]:
-    message = graph_alone()
-    message.graph.objects[0].labels[0].class_id = 999
-    return message, []
-
-
-def noise() -> tuple[SemanticMapMessage, list[SemanticMapChunk]]:
-    from hashlib import sha256
-
-    message, chunks = map_to_messages(labelled_map(), 'mapper', is_final=True)
+def noise() -> Messages:
     rubbish = bytes(range(256)) * 4
-    message.digest = chunks[0].digest = sha256(rubbish).hexdigest()
-    message.payload_size, chunks[0].data = len(rubbish), rubbish
-    return message, chunks
+    digest = sha256(rubbish).hexdigest()
+    announcement, chunks = whole_map(digest=digest, payload_size=len(rubbish))
+    chunks[0].digest, chunks[0].data = digest, rubbish
+    return announcement, chunks
 
 
-def unknown_format() -> tuple[SemanticMapMessage, list[SemanticMapChunk]]:
-    message, chunks = map_to_messages(labelled_map(), 'mapper', is_final=True)
-    message.payload_format = 'pickle'
-    return message, chunks
+def changed_chunk(change: Callable[[SemanticMapChunk], None]) -> Messages:
+    announcement, [chunk] = whole_map()
+    change(chunk)
+    return announcement, [chunk]
 
 
 @pytest.mark.parametrize(
     ('garbage', 'words'),
     [
         (wrong_frame, 'from mapper: the map is in frame "odom", the run in "world"'),
-        (two_frames, 'the graph is in frame "odom", the map in "world"'),
-        (without_frame, 'names no frame_id'),
-        (nan_box, 'from mapper: topic "semantic_map": object 2: box corners are not finite'),
-        (unknown_label, 'from mapper: objects: label ids [999] are not in label set "room"'),
+        (
+            lambda: changed_graph(lambda m: setattr(m.graph.header, 'frame_id', 'odom')),
+            'the graph is in frame "odom", the map in "world"',
+        ),
+        (lambda: changed_graph(without_frame), 'names no frame_id'),
+        (
+            lambda: changed_graph(lambda m: setattr(m.graph.objects[1].box_min, 'x', np.nan)),
+            'from mapper: topic "semantic_map": object 2: box corners are not finite',
+        ),
+        (
+            lambda: changed_graph(
+                lambda m: setattr(m.graph.objects[0].labels[0], 'class_id', 999)
+            ),
+            'from mapper: objects: label ids [999] are not in label set "room"',
+        ),
         (noise, 'from mapper: the packed map is not a readable zip archive'),
-        (unknown_format, 'payload_format "pickle" is unknown'),
+        (lambda: whole_map(payload_format='pickle'), 'payload_format "pickle" is unknown'),
+        (
+            lambda: (whole_map()[0], []),
+            '1 of the 1 chunks did not come of the map that mapper announced',
+        ),
+        (
+            lambda: (whole_map(payload_size=2**31, chunk_count=256)[0], []),
+            '256 of the 256 chunks did',
+        ),
+        (
+            lambda: changed_chunk(lambda chunk: chunk.data.extend(b'more')),
+            'does not fit the map that mapper announced',
+        ),
+        (
+            lambda: changed_chunk(lambda chunk: setattr(chunk, 'count', 2)),
+            'does not fit the map that mapper announced',
+        ),
     ],
+    ids=range(11),
 )
 def test_garbage_ends_the_recorder_with_the_reason(
-    garbage: Callable[[], Any],
+    garbage: Callable[[], Messages],
     words: str,
     record: Opening,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    recording = record()
+    recording = record(chunk_timeout_s=0.5)
     recording.announce_run()
     recording.send(*garbage())
     reported = recording.failure(capsys)
     assert 'topic "semantic_map' in reported
     assert words in reported
     assert recording.recorded == []
+
+
+def test_an_intermediate_map_that_does_not_come_is_one_less(record: Opening) -> None:
+    recording = record(chunk_timeout_s=0.5)
+    recording.send(whole_map(is_final=False)[0])
+    assembler = recording.stage.node.assembler
+    recording.stage.spin_until(lambda: assembler.missing_chunks == 1)
+    recording.stage.spin_until(lambda: assembler.missing_chunks == 0)
+    assert recording.stage.node.exit_code is None
+
+
+def test_a_map_of_a_topic_with_two_publishers_is_not_recorded(
+    record: Opening, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recording = record()
+    second = Node('second')
+    second.create_publisher(SemanticMapMessage, topics.SEMANTIC_MAP, latched_profile())
+    node = recording.stage.node
+    recording.stage.spin_until(lambda: node.count_publishers(topics.SEMANTIC_MAP) == 2)
+    recording.send(*whole_map())
+    reported = recording.failure(capsys)
+    second.destroy_node()
+    assert 'topic "/semantic_map" has 2 publishers: /peer and /second' in reported
 
 
 def test_class_ids_need_a_label_set(record: Opening, capsys: pytest.CaptureFixture[str]) -> None:

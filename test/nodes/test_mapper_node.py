@@ -15,7 +15,7 @@ pytest.importorskip('rclpy')
 
 from geometry_msgs.msg import PoseStamped
 from lifecycle_msgs.msg import Transition
-from nodes.node_stage import Stage, on_stage
+from nodes.node_stage import Stage, openings
 from osmabench_ros.msg import FrameAck, LabelInfo, RunState, SemanticMapChunk
 from osmabench_ros.msg import SemanticMap as SemanticMapMessage
 from sensor_msgs.msg import CameraInfo, Image
@@ -94,17 +94,9 @@ class Mapping:
 
 @pytest.fixture
 def mapping(ros_domain: int, tmp_path: Path) -> Iterator[Opening]:
-    open_stages = []
-
-    def opening(**parameters: Any) -> Mapping:
-        values = {'mapper': 'oracle', 'options': '{rooms: false}', **parameters}
-        context = on_stage(MapperNode, tmp_path, ros_domain, **values)
-        open_stages.append(context)
-        return Mapping(context.__enter__())
-
-    yield opening
-    for context in open_stages:
-        context.__exit__(None, None, None)
+    values = {'mapper': 'oracle', 'options': '{rooms: false}'}
+    with openings(MapperNode, tmp_path, ros_domain, Mapping, **values) as opening:
+        yield opening
 
 
 def drive(mapping: Mapping) -> None:
@@ -300,11 +292,3 @@ def test_colours_without_light_reach_the_mapper_that_asks_for_them(mapping: Open
     run.tell_state(RunState.STATE_FINISHED)
     run.stage.spin_until(lambda: bool(run.announced) and run.announced[-1].is_final)
     assert (run.map_of(run.announced[-1]).dense.colors == (194, 33, 31)).all()
-
-
-def test_a_wrong_parameter_is_told_when_configured(
-    ros_domain: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with on_stage(MapperNode, tmp_path, ros_domain, mapper='orakle') as stage:
-        assert stage.node.exit_code == 2
-    assert 'Did you mean "oracle"?' in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""A participant that comes back after the last frame: it matters until its final map is there."""
+"""Nodes that come in the way of a run: a participant that comes back, and a second publisher."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -67,24 +67,6 @@ def test_before_its_final_map_is_recorded_it_ends_the_run(audience: Audience, br
 
 
 @pytest.mark.full
-def test_one_that_came_back_and_gave_its_map_at_once_ends_the_run(
-    audience: Audience, bridge: Any
-) -> None:
-    maps = recorder(audience)
-    play_to_the_end(audience)
-    audience.spin_until(lambda: is_matched(maps))
-    returned = Node('audience', context=audience.node.context)
-    audience.executor.add_node(returned)
-    reported: list[RunState] = []
-    returned.create_subscription(RunState, topics.RUN_STATE, reported.append, latched_profile())
-    audience.spin_until(lambda: bool(reported))
-    maps.publish(RecordedMap(is_final=True))
-    audience.spin_until(lambda: bridge.poll() is not None)
-    returned.destroy_node()
-    assert bridge.returncode != 0
-
-
-@pytest.mark.full
 @pytest.mark.parametrize('recorded', [True, False])
 def test_once_it_is_recorded_or_without_a_recorder_it_may_come_back(
     recorded: bool, audience: Audience, bridge: Any
@@ -101,3 +83,16 @@ def test_once_it_is_recorded_or_without_a_recorder_it_may_come_back(
     returned.destroy_node()
     assert bridge.poll() is None
     assert audience.state.state == RunState.STATE_FINISHED
+
+
+def test_a_second_publisher_before_frame_0_is_refused_by_name(
+    audience: Audience, bridge: Any
+) -> None:
+    second = Node('second', context=audience.node.context)
+    second.create_publisher(RunState, topics.RUN_STATE, latched_profile())
+    audience.change(*UP)
+    audience.spin_until(lambda: bridge.poll() is not None)
+    second.destroy_node()
+    _, reported = bridge.communicate()
+    assert 'topic "/run_state" has 2 publishers: /second and /simulator_bridge' in reported
+    assert audience.frames == []

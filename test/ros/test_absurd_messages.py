@@ -139,7 +139,7 @@ def test_classes_that_are_none_are_refused(classes: list[tuple[int, str]]) -> No
 
 @pytest.mark.parametrize('sec', [-(2**31), -1, 5, 2**31 - 1])
 def test_stamps_outside_a_run_make_no_pictures(sec: int, tmp_path: Path) -> None:
-    sampler = FrameSampler(tmp_path / 'frames', 1)
+    sampler = FrameSampler(tmp_path / 'frames')
     sampler.start(RunInfo(frame_count=5, frame_rate=1.0))
     image: Image = parts()[topics.COLOR]
     image.header.stamp.sec, image.header.stamp.nanosec = sec, 0

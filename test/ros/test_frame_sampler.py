@@ -10,12 +10,11 @@ pytest.importorskip('rclpy')
 
 from osmabench_ros.msg import RunInfo
 
-from osmabench_ros.nodes.map_recorder_node import MAX_WAITING, FrameSampler
+from osmabench_ros.nodes.map_recorder_node import MAX_WAITING, SAMPLES, FrameSampler
 from osmabench_ros.ros.messages.images import image_to_message
 from osmabench_ros.ros.messages.poses import stamp_to_message
 
 SECOND_NS = 10**9
-SAMPLES = 4
 
 
 def take(sampler: FrameSampler, *numbers: int) -> None:
@@ -25,7 +24,7 @@ def take(sampler: FrameSampler, *numbers: int) -> None:
 
 
 def run_info() -> RunInfo:
-    info = RunInfo(frame_rate=1.0, frame_count=4 * MAX_WAITING)
+    info = RunInfo(frame_rate=1.0, frame_count=SAMPLES * MAX_WAITING)
     info.header.stamp = stamp_to_message(SECOND_NS)
     return info
 
@@ -34,20 +33,20 @@ def run_info() -> RunInfo:
 def test_every_so_many_frames_are_kept_even_if_run_info_is_late(
     late: bool, tmp_path: Path
 ) -> None:
-    sampler = FrameSampler(tmp_path / 'frames', SAMPLES)
+    sampler = FrameSampler(tmp_path / 'frames')
     first = range(MAX_WAITING // 2)
     if late:
         take(sampler, *first)
     sampler.start(run_info())
     if not late:
         take(sampler, *first)
-    take(sampler, *range(len(first), 4 * MAX_WAITING))
+    take(sampler, *range(len(first), SAMPLES * MAX_WAITING))
     kept = sorted(int(path.stem) for path in (tmp_path / 'frames').glob('*.png'))
-    assert kept == [0, MAX_WAITING, 2 * MAX_WAITING, 3 * MAX_WAITING]
+    assert kept == [number * MAX_WAITING for number in range(SAMPLES)]
 
 
 def test_without_run_info_memory_is_bounded(tmp_path: Path) -> None:
-    sampler = FrameSampler(tmp_path / 'frames', SAMPLES)
+    sampler = FrameSampler(tmp_path / 'frames')
     take(sampler, *range(3 * MAX_WAITING))
     assert len(sampler.waiting) == MAX_WAITING
     assert not (tmp_path / 'frames').exists()

@@ -33,6 +33,7 @@ class Camera(Strict):
     lenses: tuple[Lens, ...] = setting((), 'A YAML list.')
     options: dict[str, float] = setting({}, 'A YAML mapping.')
     folder: Path | None = setting(None, 'To write to.')
+    digest: str = ''
 
 
 def node_with(context: object, **overrides: object) -> Node:
@@ -43,11 +44,10 @@ def node_with(context: object, **overrides: object) -> Node:
 def test_defaults_and_overrides(ros_context: object) -> None:
     node = node_with(ros_context, rate=7.5)
     assert declare(node, Camera) == Camera(rate=7.5)
-    assert node.describe_parameter('rate').floating_point_range[0].to_value == 100.0
-    assert node.describe_parameter('image_width').integer_range[0].from_value == 16
     assert node.describe_parameter('mode').description == 'How. One of: fast, slow.'
     assert node.get_parameter('lenses').value == '[]'
     assert not node.has_parameter('focus_m')
+    assert not node.has_parameter('digest')
 
 
 def test_texts_become_what_the_model_has(ros_context: object) -> None:
@@ -83,9 +83,9 @@ def test_a_plan_gives_all_settings_and_parameters_win(ros_context: object, tmp_p
     ('override', 'words'),
     [
         ({'rte': 1.0}, 'unknown parameter "rte".*Did you mean "rate"'),
-        ({'count': 99}, '"count" must lie in 1 to 10'),
-        ({'count': 'three'}, '"count" must be of type int'),
-        ({'mode': 'quick'}, '"mode" is "quick"'),
+        ({'count': 99}, '"count": .*less than or equal to 10'),
+        ({'count': 'three'}, '"count": .*valid integer'),
+        ({'mode': 'quick'}, "\"mode\": .*'fast' or 'slow'"),
         ({'lenses': '{a: 1}'}, 'node under_test: parameter "lenses" must be a YAML list'),
         ({'lenses': '[{width: 1}]'}, 'parameter "lenses", 0, width: .*greater'),
         ({'options': '3'}, 'parameter "options" must be a YAML mapping'),

@@ -9,8 +9,8 @@ pytest.importorskip('rclpy')
 pytestmark = pytest.mark.ros
 
 from osmabench_ros.errors import ContractError
-from osmabench_ros.nodes.map_adapter import foreign_stack
-from osmabench_ros.nodes.map_adapter.foreign_stack import TransformHistory
+from osmabench_ros.nodes.map_adapter import stack_connection
+from osmabench_ros.nodes.map_adapter.stack_connection import TransformHistory
 
 
 def message(count: int, child: str = 'a', parent: str = 'world') -> Any:
@@ -20,9 +20,9 @@ def message(count: int, child: str = 'a', parent: str = 'world') -> Any:
 
 @pytest.fixture
 def history(monkeypatch: pytest.MonkeyPatch) -> TransformHistory:
-    monkeypatch.setattr(foreign_stack, 'interface_class', lambda _name: None)
-    monkeypatch.setattr(foreign_stack, 'KEPT', 100)
-    monkeypatch.setattr(foreign_stack, 'MAX_STATIC', 10)
+    monkeypatch.setattr(stack_connection, 'interface_class', lambda _name: None)
+    monkeypatch.setattr(stack_connection, 'KEPT', 100)
+    monkeypatch.setattr(stack_connection, 'MAX_STATIC', 10)
     node: Any = None
     return TransformHistory(node)
 

@@ -1,6 +1,4 @@
 import math
-import subprocess
-import sys
 from typing import Any
 
 import numpy as np
@@ -9,17 +7,12 @@ import pytest
 pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')
 
-from osmabench_ros.msg import LabelInfo as OwnLabelInfo
-from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.serialization import deserialize_message, serialize_message
 from std_msgs.msg import Header
-from support.waiting import wait_until
 from support.world.graphs import as_map
 
 from osmabench_ros.base import contract as topics
-from osmabench_ros.bringup.spec.isolation import isolated_environment
-from osmabench_ros.errors import MissingDependencyError
 from osmabench_ros.geometry.boxes import AxisAlignedBox, OrientedBox
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.maps.importer import TopicOptions
@@ -32,7 +25,6 @@ from osmabench_ros.ros.messages.map_messages import (
     publish_vision_labels,
     vision_label_info,
 )
-from osmabench_ros.ros.wire.qos import latched_profile
 from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph, SceneNode, ScoredLabel
 
@@ -106,32 +98,3 @@ def test_without_it_maps_are_published_all_the_same(
     found = publishers_of(node)
     assert topics.SEMANTIC_MAP_MARKERS in found
     assert not {topics.VISION_LABEL_INFO, topics.SEMANTIC_MAP_DETECTIONS} & found
-    with pytest.raises(MissingDependencyError, match='vision-msgs'):
-        detections_message(small_map().graph, Header())
-
-
-@needs_vision_msgs
-@pytest.mark.gl
-@pytest.mark.slow
-def test_the_bridge_tells_the_classes_of_its_images(ros_context: Any, ros_domain: int) -> None:
-    node, heard = Node('listener', context=ros_context), []
-    executor = SingleThreadedExecutor(context=ros_context)
-    executor.add_node(node)
-    for kind, topic in (
-        (map_messages.LabelInfo, topics.VISION_LABEL_INFO),
-        (OwnLabelInfo, topics.LABEL_INFO),
-    ):
-        node.create_subscription(kind, topic, heard.append, latched_profile())
-    command = [sys.executable, '-m', 'osmabench_ros.nodes.simulator_bridge_node', '--ros-args']
-    given = ('autostart:=true', 'pacing:=realtime', 'goals:=1', 'image_width:=64')
-    command += [part for word in given for part in ('-p', word)]
-    bridge = subprocess.Popen(command, env=dict(isolated_environment(ros_domain)))
-    try:
-        wait_until(lambda: len(heard) >= 2, step=lambda: executor.spin_once(timeout_sec=0.1))
-    finally:
-        bridge.terminate()
-        bridge.wait(timeout=120)
-    reported, own = sorted(heard, key=lambda item: isinstance(item, OwnLabelInfo))
-    expected = [(item.id, item.name) for item in own.classes]
-    assert [(item.class_id, item.class_name) for item in reported.class_map] == expected
-    assert len(expected) > 10

@@ -1,4 +1,4 @@
-"""What is installed, which data sets are there, what is missing, and what to do about it."""
+"""Checks which software and data sets are installed, and names the remedy if one is missing."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _is_pointer(file: Path) -> bool:
 
 
 SUMS = 'SHA256SUMS'
-"""A list of digests beside a data set, as sha256sum writes it."""
+"""A list of digests in a data set, as sha256sum writes it."""
 
 LOOK_S = 0.4
 """How long files may be looked at; a data set of a hundred scenes is not looked at in whole."""
@@ -146,7 +146,7 @@ def examine_scene_files(reference: Path) -> Finding:
 
 
 def _broken(folder: Path) -> Iterator[str]:
-    """Yield for every model and picture why it cannot be read, '' if its header is right."""
+    """Yield for every model and image why it cannot be read, '' if its header is right."""
     for file in sorted(folder.rglob('*')):
         magic = MAGIC.get(file.suffix.lower())
         if magic is None:
@@ -160,11 +160,11 @@ def _broken(folder: Path) -> Iterator[str]:
         if start == LFS_POINTER:
             yield f'{file} is a pointer of git-lfs, not the file (git lfs pull)'
         else:
-            yield '' if start.startswith(magic) else f'{file} is damaged, it is no {file.suffix}'
+            yield ('' if start.startswith(magic) else f'{file} is damaged: not a {file.suffix}')
 
 
 def _changed(folder: Path) -> Iterator[str]:
-    """Compare files with the digest files beside them, if there are any."""
+    """Compare files with the list of digests, if there is one."""
     sums = folder / SUMS
     try:
         lines = read_text(sums, SceneError).splitlines() if sums.is_file() else []
@@ -184,9 +184,9 @@ def _changed(folder: Path) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class _Module:
-    """A module, whose remedy is a sentence, an extra, or the name of a package of ROS.
+    """A module, with a sentence, an extra or a package of ROS as remedy.
 
-    Those without any are in requirements/beside_ros.txt.
+    Modules without a remedy are in requirements/beside_ros.txt.
     """
 
     name: str

@@ -85,8 +85,9 @@ def check_cloud(topic: str, message: PointCloud2) -> list[Finding]:
     """Check a map as a point cloud: its frame, its size, its coordinates."""
     records, error = attempt(lambda: records_of_message(message))
     names = records.dtype.names or () if records is not None else ()
-    has_points = records is not None and {'x', 'y', 'z'} <= set(names)
-    points = np.stack([records[axis] for axis in 'xyz'], 1) if has_points else np.empty((0, 3))
+    has_points, points = {'x', 'y', 'z'} <= set(names), np.empty((0, 3))
+    if records is not None and has_points:
+        points = np.stack([records[axis] for axis in 'xyz'], 1)
     invalid = float((~np.isfinite(points).all(1)).mean()) if len(points) else 0.0
     return CHECKS.find_first(
         'cloud',

@@ -35,7 +35,7 @@ DEPTH = 50
 
 @dataclass
 class TopicRecord:
-    """What came on a topic: the newest messages, times of all in ns, and how many were lost."""
+    """The newest messages of a topic, the times of all in ns, and how many were lost."""
 
     name: str
     message_type: type[Any]
@@ -59,7 +59,7 @@ class TopicRecord:
 def header_stamp_ns(data: bytes) -> int:
     """Return the stamp at the start of a serialised message; ContractError if it is too short."""
     if len(data) < 12:
-        raise ContractError(f'{len(data)} bytes are no message with a header')
+        raise ContractError(f'{len(data)} bytes are not a message with a header')
     seconds, nanoseconds = struct.unpack_from('<iI' if data[1] & 1 else '>iI', data, 4)
     return int(seconds) * SECOND_NS + int(nanoseconds)
 
@@ -130,10 +130,10 @@ DISCOVERY_S = 2.0
 """How long participants of the network usually take to find each other."""
 
 PATIENCE_S = 10.0
-"""How long what every stack has is waited for: a lost announcement is repeated after 3 s."""
+"""Longest wait for required topics: a lost announcement is repeated after 3 s."""
 
 LONGEST = 4
-"""How many times as long as asked is listened to a stack whose publishers go on coming."""
+"""Longest time of listening while further publishers come, in times the time asked for."""
 
 LOOK_S = 0.2
 KEPT_IMAGES, KEPT_MESSAGES = 3, 2000
@@ -143,7 +143,7 @@ _Message = TypeVar('_Message')
 
 @dataclass
 class StackObservation:
-    """What was seen and heard, by name of the contract; nodes have full names."""
+    """Endpoints and messages by name of the contract; nodes have full names."""
 
     graphs: dict[str, TopicGraph] = field(default_factory=dict)
     records: dict[str, TopicRecord] = field(default_factory=dict)

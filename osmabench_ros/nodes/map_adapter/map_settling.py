@@ -1,4 +1,4 @@
-"""When the map of a foreign stack has settled."""
+"""When the map of a third-party stack has settled."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class SettlingOutcome(Enum):
 
 
 class MapSettling:
-    """Follows a foreign map until it no longer changes.
+    """Follows a third-party map until it no longer changes.
 
     Times are steady seconds. Nothing may have happened for `settle_s`, or, where the stamp of the
     map does not say that the last frame is in it, for `PATIENCE` times the longest wait for a
@@ -49,7 +49,7 @@ class MapSettling:
             self._since_s = now_s
 
     def message(self, stamp_ns: int, digest: bytes, now_s: float) -> None:
-        """Note a message with the map; a repeated one is no change."""
+        """Note a message with the map; a repeated one is not a change."""
         self._stamps.add(stamp_ns)
         if digest == self._digest:
             return

@@ -102,7 +102,7 @@ class ParticipantStatistics:
         return True
 
     def summaries(self) -> list[ParticipantSummary]:
-        """Return the figures so far, in the order of declaration."""
+        """Return the statistics so far, in the order of declaration."""
         return [tally.summary(name) for name, tally in self._tallies.items()]
 
 

@@ -37,26 +37,26 @@ class Acknowledgements:
     _owing: set[str] = field(default_factory=set, init=False)
     _stamp_ns: int = field(default=-1, init=False)
     _since_s: float = field(default=0.0, init=False)
-    _heard_s: dict[str, float] = field(default_factory=dict, init=False)
+    _received_s: dict[str, float] = field(default_factory=dict, init=False)
 
     def expect(self, stamp_ns: int, now_s: float) -> None:
         """Start to wait for a frame that was just published."""
         for name in self.participants:
-            self._heard_s.setdefault(name, now_s)
+            self._received_s.setdefault(name, now_s)
         self._owing = set(self.participants)
         self._stamp_ns = stamp_ns
         self._since_s = now_s
 
     def receive(self, participant: str, stamp_ns: int, now_s: float) -> None:
         """Take a new acknowledgement."""
-        self._heard_s[participant] = now_s
+        self._received_s[participant] = now_s
         if stamp_ns == self._stamp_ns:
             self._owing.discard(participant)
 
     def resume(self, now_s: float) -> None:
         """Restart all timeouts after a pause."""
         self._since_s = now_s
-        self._heard_s = dict.fromkeys(self._heard_s, now_s)
+        self._received_s = dict.fromkeys(self._received_s, now_s)
 
     @property
     def complete(self) -> bool:
@@ -69,7 +69,7 @@ class Acknowledgements:
 
     def check(self, now_s: float, frame_index: int) -> None:
         """Raise ParticipantError if a participant was silent for too long, even in realtime."""
-        late = [name for name in self._owing if now_s - self._heard_s[name] > self.timeout_s]
+        late = [name for name in self._owing if now_s - self._received_s[name] > self.timeout_s]
         if late and self.waited_s(now_s) > 0:
             raise ParticipantError(
                 f'no acknowledgement of frame {frame_index} from {", ".join(sorted(late))} within '
@@ -284,7 +284,7 @@ def _loss(item: ParticipantSummary) -> str:
 
 
 def _values(item: ParticipantSummary) -> dict[str, float | str]:
-    """Return the figures of one participant; unknown times are left out."""
+    """Return the values of one participant; unknown times are left out."""
     values: dict[str, float | str] = {'frames_mapped': item.mapped, 'frames_dropped': item.dropped}
     if item.acknowledged:
         values |= {'latency_p50_s': item.latency_s[0], 'latency_p95_s': item.latency_s[1]}

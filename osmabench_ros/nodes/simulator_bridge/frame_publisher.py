@@ -34,7 +34,7 @@ _Key = tuple[str, str, int, int, float, float, float, float, float, float, float
 
 
 class TransformAuthority:
-    """Remembers which transforms are ours; a foreign parent of our frame contests our edge."""
+    """Remembers which transforms are ours; another parent of our frame contests our edge."""
 
     def __init__(self) -> None:
         self._moving: dict[_Key, None] = {}
@@ -56,7 +56,7 @@ class TransformAuthority:
     def contested(
         self, transforms: Iterable[TransformStamped]
     ) -> tuple[tuple[str, str], tuple[str, str]] | None:
-        """Return our edge and the foreign one, (parent, child), of the first conflict."""
+        """Return our edge and the other one, (parent, child), of the first conflict."""
         for transform in transforms:
             if self._is_ours(_key(transform)):
                 continue
@@ -68,10 +68,10 @@ class TransformAuthority:
         return None
 
     def way_of_others(self, child: str) -> list[str]:
-        """Return the known foreign edges from their root to a frame."""
+        """Return the known edges of others from their root to a frame."""
         try:
             way = way_up(child, self._of_others)
-        except ValueError:  # they lie in each other in a circle
+        except ValueError:  # they form a circle
             way = [child, self._of_others[child]]
         return [ARROW.join(edge) for edge in zip(way[:0:-1], way[-2::-1], strict=True)]
 
@@ -174,7 +174,7 @@ class GroundTruthTransforms:
 
         return on_transforms
 
-    def _describe(self, topic: str, own: tuple[str, str], foreign: tuple[str, str]) -> str:
+    def _describe(self, topic: str, own: tuple[str, str], other: tuple[str, str]) -> str:
         us = self._node.get_name()
         publishers = self._node.get_publishers_info_by_topic(topic)
         others = sorted({item.node_name for item in publishers} - {us})
@@ -182,7 +182,7 @@ class GroundTruthTransforms:
         edges = self._authority.way_of_others(own[1])
         return (
             f'topic "{topic}": the edge {" → ".join(own)} of "{us}" is contested by '
-            f'{" → ".join(foreign)} of {names}; an edge has one authority. Say which edges are '
+            f'{" → ".join(other)} of {names}; an edge has one authority. Say which edges are '
             f'those of the stack, under its mapper in the configuration or in its file: '
             f'"transforms: [{", ".join(edges)}]" (launch files: '
             f"transforms:='{','.join(edges)}'), or stop the other publisher"

@@ -17,7 +17,6 @@ from std_msgs.msg import Header
 from visualization_msgs.msg import MarkerArray
 
 from osmabench_ros.base import contract as topics
-from osmabench_ros.errors import MissingDependencyError
 from osmabench_ros.maps.disk.storage import pack_map
 from osmabench_ros.maps.message_content import Detection, detection_of_node, fields_of, records_of
 from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
@@ -55,7 +54,6 @@ except ImportError:
 
 def detections_message(graph: SceneGraph, header: Header) -> Detection3DArray:
     """Return the objects with a box as Detection3DArray; classes go by name, no score is NaN."""
-    _require()
     found = [detection_of_node(node) for node in graph.of_kind(NodeKind.OBJECT)]
     detections = [_detection_message(item, header) for item in found if item is not None]
     return Detection3DArray(header=header, detections=detections)
@@ -80,7 +78,6 @@ def _detection_message(detection: Detection, header: Header) -> Detection3D:
 
 def vision_label_info(label_set: LabelSet, stamp_ns: int, frame_id: str = '') -> LabelInfo:
     """Return vision_msgs/LabelInfo of the class images: what each id means."""
-    _require()
     classes = [VisionClass(class_id=item.id, class_name=item.name) for item in label_set.classes]
     message = LabelInfo(class_map=classes, threshold=0.0)
     message.header.stamp = stamp_to_message(stamp_ns)
@@ -88,36 +85,11 @@ def vision_label_info(label_set: LabelSet, stamp_ns: int, frame_id: str = '') ->
     return message
 
 
-def _require() -> None:
-    if not VISION_AVAILABLE:
-        raise MissingDependencyError(
-            'vision_msgs is not installed; apt install ros-$ROS_DISTRO-vision-msgs'
-        )
-
-
 def publish_vision_labels(node: Node, label_set: LabelSet, stamp_ns: int) -> None:
     """Publish what the ids of the class images mean, latched, where vision_msgs is installed."""
     if VISION_AVAILABLE:
         publisher = node.create_publisher(LabelInfo, topics.VISION_LABEL_INFO, latched_profile())
         publisher.publish(vision_label_info(label_set, stamp_ns, topics.CAMERA_FRAME))
-
-
-class DetectionPublisher:
-    """Publishes the objects of maps as Detection3DArray where vision_msgs is installed."""
-
-    def __init__(self, node: Node) -> None:
-        self._publisher = (
-            node.create_publisher(
-                Detection3DArray, topics.SEMANTIC_MAP_DETECTIONS, latched_profile()
-            )
-            if VISION_AVAILABLE
-            else None
-        )
-
-    def publish(self, graph: SceneGraph, header: Header) -> None:
-        """Publish the objects of a graph; nothing without vision_msgs."""
-        if self._publisher is not None:
-            self._publisher.publish(detections_message(graph, header))
 
 
 def point_cloud_message(dense: DenseMap, header: Header, *, max_points: int = 0) -> PointCloud2:
@@ -244,7 +216,11 @@ class MapPublisher:
         self._markers = node.create_publisher(
             MarkerArray, topics.SEMANTIC_MAP_MARKERS, latched_profile()
         )
-        self._detections = DetectionPublisher(node)
+        self._detections = None
+        if VISION_AVAILABLE:
+            self._detections = node.create_publisher(
+                Detection3DArray, topics.SEMANTIC_MAP_DETECTIONS, latched_profile()
+            )
         self.chunks = node.create_publisher(
             SemanticMapChunk, topics.SEMANTIC_MAP_CHUNK, lossless_profile()
         )
@@ -258,7 +234,8 @@ class MapPublisher:
         graph = semantic_map.graph
         colors = node_colors(graph, semantic_map.label_set)
         self._markers.publish(markers_of_graph(graph, announcement.header, colors))
-        self._detections.publish(graph, announcement.header)
+        if self._detections is not None:
+            self._detections.publish(detections_message(graph, announcement.header))
         if semantic_map.dense is not None:
             self._points.publish(
                 point_cloud_message(

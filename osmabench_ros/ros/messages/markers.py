@@ -21,7 +21,7 @@ NODES, EDGES, LABELS = 'nodes', 'edges', 'labels'
 """Namespaces of the markers, so that a viewer can switch them on and off.
 
 Every relation has a namespace below that of the edges, such as ``edges/on``, because a map has
-thousands of "near". Nodes that are no objects, and their labels, are below STRUCTURE.
+thousands of "near". Nodes that are not objects, and their labels, are below STRUCTURE.
 """
 
 STRUCTURE = 'structure'

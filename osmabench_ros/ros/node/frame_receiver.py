@@ -183,7 +183,7 @@ class RecentWork:
         return 1.0 / gap_s if gap_s > 0 else 0.0
 
     def values(self, now_s: float) -> dict[str, float]:
-        """Return the figures by their names in diagnostics; durations only if there was work."""
+        """Return the values by their names in diagnostics; durations only if there was work."""
         durations = [duration for _, duration in self._recent]
         if not durations:
             return {'rate_hz': 0.0}

@@ -25,7 +25,7 @@ from osmabench_ros.ros.node.parameters import (
     PLAN_FILE,
     declare,
     parameters_of,
-    planned_anew,
+    read_settings,
     starts_itself,
 )
 
@@ -49,7 +49,7 @@ class WhileActive(MutuallyExclusiveCallbackGroup):
 
 
 class BenchmarkNode(LifecycleNode, Generic[Model]):
-    """A lifecycle node whose failures end the process with a reason and an exit code.
+    """A lifecycle node that ends the process with a reason and an exit code if it fails.
 
     Subclasses implement `configure`, `activate`, `deactivate` and `cleanup`; an OsmabenchError
     from them, or from a callback wrapped by `guarded`, is a failure. All callbacks run in one
@@ -58,7 +58,7 @@ class BenchmarkNode(LifecycleNode, Generic[Model]):
     The whole lifecycle may be gone through again and again in one process. What `configure` and
     later callbacks create (publishers, subscriptions, timers, services, clients, action servers)
     is destroyed after `cleanup`, so `cleanup` only frees the rest, and `configure` sets all state
-    of the job anew, whatever an earlier round left. The next round may have another plan: the
+    of the job, whatever an earlier round left. The next round may have another plan: the
     parameter `plan_file`, and no other, may be set while the node is unconfigured.
 
     While the node is not active, its subscriptions and timers rest. Messages wait in the queues of
@@ -96,7 +96,7 @@ class BenchmarkNode(LifecycleNode, Generic[Model]):
             )
             return SetParametersResult(successful=False, reason=reason)
         try:
-            self._next_settings = planned_anew(self, self._model, parameters[0].value)
+            self._next_settings = read_settings(self, self._model, parameters[0].value)
         except OsmabenchError as error:
             return SetParametersResult(successful=False, reason=make_printable(str(error)))
         return SetParametersResult(successful=True)
@@ -177,8 +177,8 @@ class BenchmarkNode(LifecycleNode, Generic[Model]):
         return value
 
     def finish(self, exit_code: int = 0) -> None:
-        """End the process once the current callback returns."""
-        if self.exit_code is None:
+        """End the process once the current callback returns; the first failure counts."""
+        if not self.exit_code:
             self.exit_code = exit_code
 
     def fail(self, error: Exception) -> None:

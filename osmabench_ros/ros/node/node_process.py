@@ -46,23 +46,26 @@ def run_node(
     try:
         _handle_signals(interrupt)
         node = factory()
-        return _spin(node, asked)
+        code = _spin(node, asked)
     except OsmabenchError as error:
         print(f'{ERROR_PREFIX}{error}', file=sys.stderr, flush=True)  # noqa: T201
-        return error.exit_code
+        code = error.exit_code
     except KeyboardInterrupt:
-        return _code_of_interrupted(node)
+        code = _code_of_interrupted(node)
     except Exception:
         # rclpy's C code calls Python; what is raised there comes out as another exception.
         if not asked:
             raise
-        return _code_of_interrupted(node)
+        code = _code_of_interrupted(node)
     finally:
         _handle_signals(signal.SIG_IGN)
         if node is not None:
             node.cleanup()
             node.destroy_node()
         rclpy.try_shutdown()
+    # A bag that cannot be finished, as an example, fails only in the cleanup.
+    failed = node.exit_code if node is not None else None
+    return code or failed or 0
 
 
 def _handle_signals(handler: Any) -> None:

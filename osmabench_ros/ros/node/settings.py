@@ -1,17 +1,19 @@
-"""Settings of the nodes, by parameters or by the plan of a run."""
+"""Settings of the nodes, by the plan of a run or by parameters.
+
+A field that has a description is a parameter too; the others come only from a plan.
+"""
 
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, model_validator
 
 from osmabench_ros.base import contract as topics
 from osmabench_ros.base.settings import Named, setting
 from osmabench_ros.base.strict import FilePath, Strict
 from osmabench_ros.errors import ConfigError, errors_as
 from osmabench_ros.mappers.transform_edges import MapOrigin, TfMode, parents_of, way_up
-from osmabench_ros.maps.topics.announced_map import MAX_PAYLOAD_BYTES
 from osmabench_ros.maps.topics.kinds import MapType
 from osmabench_ros.ros.node.participants import DeclaredParticipant
 from osmabench_ros.runs.config import (
@@ -54,14 +56,14 @@ class TfSettings(Strict):
         if child in theirs or child == topics.WORLD_FRAME:
             raise ConfigError(
                 f'"publish_tf: {self.publish_tf.value}" contradicts "transforms: '
-                f'[{", ".join(self.transforms)}]": the stack says itself where "{child}" lies; '
+                f'[{", ".join(self.transforms)}]": the stack itself publishes where "{child}" is; '
                 'leave out publish_tf, or correct transforms'
             )
         return self
 
     @property
     def below_world(self) -> str:
-        """The frame whose edge from the world is ours, empty if none is."""
+        """The frame that we place in the world, empty if none."""
         if self.publish_tf is TfMode.NONE:
             return ''
         if self.publish_tf is TfMode.WORLD_TO_BASE:
@@ -74,7 +76,7 @@ class TfSettings(Strict):
 
     @property
     def of_camera(self) -> tuple[str, ...]:
-        """The frames of the camera whose edges are ours."""
+        """The frames of the camera that we place."""
         if self.publish_tf is TfMode.NONE:
             return ()
         theirs = self._theirs
@@ -98,16 +100,7 @@ def _reading(data: Any) -> Any:
 
 Participants = tuple[Annotated[DeclaredParticipant, BeforeValidator(_participant)], ...]
 Reading = Annotated[SequenceReading, BeforeValidator(_reading)]
-MapBytes = Annotated[int, Field(ge=1, le=2**40)]
 Pacing = Annotated[PacingConfig, Named(mode='pacing')]
-_CAMERA = Named(
-    *('hfov_deg', 'near_m', 'far_m'),
-    width='image_width',
-    height='image_height',
-    mounting_height_m='camera_height_m',
-    pitch_deg='camera_pitch_deg',
-)
-_TIMING = Named('speed_factor', 'match_timeout_s', 'ack_timeout_s', mode='pacing')
 
 
 class BridgeSettings(Strict):
@@ -119,13 +112,11 @@ class BridgeSettings(Strict):
     condition: str | Condition = setting(
         'baseline', 'Name in config/conditions/, a YAML file, or a whole one as JSON.'
     )
-    simulator: Annotated[SimulatorConfig, Named(name='simulator', options='simulator_options')] = (
-        SimulatorConfig()
+    simulator: Annotated[SimulatorConfig, Named(name='simulator')] = SimulatorConfig()
+    camera: Annotated[CameraConfig, Named(width='image_width', height='image_height')] = (
+        CameraConfig()
     )
-    camera: Annotated[CameraConfig, _CAMERA] = CameraConfig()
-    robot: Annotated[RobotConfig, Named(radius_m='robot_radius_m', height_m='robot_height_m')] = (
-        RobotConfig()
-    )
+    robot: RobotConfig = RobotConfig()
     trajectory: Annotated[TrajectoryConfig, Named('strategy', 'goals', 'frame_rate_hz')] = (
         TrajectoryConfig()
     )
@@ -141,10 +132,10 @@ class BridgeSettings(Strict):
         'tf}, or a file with one.',
     )
     tf: Annotated[TfSettings, Named('publish_tf', 'map_origin', 'transforms')] = TfSettings()
-    pacing: Annotated[PacingConfig, _TIMING] = PacingConfig()
+    pacing: Annotated[PacingConfig, Named('speed_factor', mode='pacing')] = PacingConfig()
     run_id: str = setting('unnamed', 'Identity of the run, repeated in run_info.')
-    mapper: str = setting('', 'Name of the mapping method, repeated in run_info.')
-    config_sha256: str = setting('', 'Digest of the configuration, repeated in run_info.')
+    mapper: str = ''
+    config_sha256: str = ''
     start_paused: bool = setting(False, 'Publish nothing before start_run or step_run.')
     participants: Participants = setting(
         (),
@@ -164,7 +155,7 @@ class MapperSettings(Strict):
 
 
 class MapAdapterSettings(Strict):
-    """Where the map of a foreign stack comes from."""
+    """Where the map of a third-party stack comes from."""
 
     method: str = setting('unknown', 'Name of the mapping method, for the report.')
     map_topic: str = setting('', "The stack's topic with the map.")
@@ -176,11 +167,10 @@ class MapAdapterSettings(Strict):
     finish_request: dict[str, object] = setting({}, 'Its request, a YAML mapping.')
     settling: Annotated[Settling, Named('settle_s', 'settle_timeout_s')] = Settling()
     map_timeout_s: float = setting(120.0, 'Longest silence without a map, seconds.', 0.1, 86_400)
-    count_frames: bool = setting(True, 'Count frames in the map by its stamps.')
+    count_frames: bool = True
     map_frame_is_world: bool = setting(
         False, 'Take the map frame for the world where TF says nothing.'
     )
-    max_map_bytes: MapBytes = setting(MAX_PAYLOAD_BYTES, 'Largest map message that is accepted.')
 
 
 class MapRecorderSettings(Strict):
@@ -194,10 +184,8 @@ class MapRecorderSettings(Strict):
     frames_directory: FilePath | None = setting(
         None, 'Folder for sample colour frames; empty for none.'
     )
-    sample_frames: int = setting(6, 'How many frames to keep as pictures.', 1, 1000)
-    max_map_bytes: MapBytes = setting(MAX_PAYLOAD_BYTES, 'Largest map that is accepted, bytes.')
     keep_intermediate_maps: bool = setting(
-        False, 'Also keep maps that are not final, in a folder beside the final map.'
+        False, 'Also keep maps that are not final, in a folder next to the final map.'
     )
     chunk_timeout_s: float = setting(
         20.0, 'Longest wait for the next chunk of a map.', 0.1, 86_400
@@ -235,7 +223,7 @@ class EvaluatorSettings(Strict):
     )
     condition: str = setting('', 'Without run_info: condition; empty: as the map says.')
     mapper: str = setting('', 'Without run_info: mapping method; empty: as the map says.')
-    simulator: str = setting('', 'Without run_info: where the frames come from.')
+    simulator: str = ''
     seed: Seed = setting(0, 'Without run_info: seed of questions.')
     evaluate_final_map: bool = setting(True, 'Evaluate the final map as soon as it is recorded.')
     exit_when_done: bool = setting(False, 'End with the verdict as exit code after one map.')
@@ -252,4 +240,3 @@ class MapViewerSettings(Strict):
     )
     max_distance_m: float = setting(0.1, 'Largest distance of a match, metres.', 0.001, 10)
     max_points: int = setting(200_000, 'Points of a cloud; 0 for all.', 0, 100_000_000)
-    max_map_bytes: MapBytes = setting(MAX_PAYLOAD_BYTES, 'Largest map, bytes.')

@@ -1,4 +1,4 @@
-"""How a command talks to nodes: clients that wait until they are heard, and the lifecycle."""
+"""How a command talks to nodes: clients that wait for their servers, and the lifecycle."""
 
 from __future__ import annotations
 

@@ -214,7 +214,7 @@ def _limit(duration: Duration) -> Duration:
 
 
 def listening_profile(publishers: tuple[Endpoint, ...], depth: int) -> QoSProfile:
-    """Return a profile that hears all publishers and holds up none, reliable if latched."""
+    """Return a profile that matches all publishers and delays none, reliable if latched."""
     latched = bool(publishers) and all(
         item.profile.durability == DurabilityPolicy.TRANSIENT_LOCAL
         and item.profile.reliability == ReliabilityPolicy.RELIABLE

@@ -132,13 +132,13 @@ def _evaluate(
         hashes, encoders = reports[0].hashes, reports[0].encoders
     metrics += trajectory.records if trajectory else ()
     metrics += [*timing_records(content, topic), *map_statistics(made)]
-    records = [record for report in reports for record in report.metrics]
-    records += (Record.of(identity, record) for record in metrics)
+    scored = (record for report in reports for record in report.metrics)
+    records = (*scored, *(Record.of(identity, record) for record in metrics))
     of_bags = of_sources(for_run(tuple(requirements), identity), Source.MAP, Source.BAG)
     report = BagReport(
         run_id=identity.run_id,
         status=Status.COMPLETE,
-        metrics=tuple(records),
+        metrics=records,
         failed_requirements=unmet(of_bags, records),
         versions=versions(),
         hashes=hashes,

@@ -62,7 +62,7 @@ class Reference:
 
 
 def run_reference(path: Path) -> Reference:
-    """Return the ground truth in or beside a folder of a run; ConfigError if there is none."""
+    """Return the ground truth of a run, by its folder; ConfigError if there is none."""
     candidates = [path, path / GROUND_TRUTH_FOLDER]
     if is_run_name(path.name):
         dataset, scene, _condition, _mapper, _simulator, text, *_ = path.name.split('.')

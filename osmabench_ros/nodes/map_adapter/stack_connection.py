@@ -1,4 +1,4 @@
-"""What the adapter shares with a foreign stack: its map, the service that ends it, its frame."""
+"""The connection to a third-party stack: its map, the service that ends it, its frame."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.geometry.similarity import Similarity
 from osmabench_ros.mappers.transform_edges import way_up
 from osmabench_ros.maps.semantic_map import SemanticMap, transformed_map
+from osmabench_ros.maps.topics.announced_map import MAX_PAYLOAD_BYTES
 from osmabench_ros.ros.messages.message_definitions import interface_class
 from osmabench_ros.ros.wire.checked_subscription import create_checked_subscription
 from osmabench_ros.ros.wire.qos import profile_for_recording, tf_profile
@@ -60,11 +61,10 @@ class MatchedSubscription:
         type_name: str,
         topic: str,
         callback: Callable[[Any], None],
-        max_bytes: int,
     ) -> None:
         self._node, self._type, self._type_name = node, message_type, type_name
         self._topic = node.resolve_topic_name(topic)
-        self._callback, self._max_bytes = callback, max_bytes
+        self._callback = callback
         self._subscription: Subscription | None = None
 
     @property
@@ -89,7 +89,7 @@ class MatchedSubscription:
             self._topic,
             self._callback,
             profile_for_recording([info.qos_profile for info in publishers]),
-            max_bytes=self._max_bytes,
+            max_bytes=MAX_PAYLOAD_BYTES,
         )
 
 
@@ -176,7 +176,7 @@ class TransformHistory:
             )
 
     def on_moving(self, message: Any) -> None:
-        """Keep transforms that change, the newest messages alone."""
+        """Keep transforms that change, only the newest messages."""
         self._connect(message)
         self.messages.append((TF, message))
         self._kept += len(message.transforms)
@@ -229,7 +229,7 @@ MOST_NAMED = 20
 
 
 class MapFrame:
-    """Finds the frame of a map in the world; with `is_world` it is that where TF says nothing."""
+    """Finds the frame of a map in the world; `is_world` says that they are one if TF does not."""
 
     def __init__(self, node: Node, topic: str, *, is_world: bool) -> None:
         self._node, self._topic, self._is_world = node, topic, is_world
@@ -263,11 +263,11 @@ class MapFrame:
         return transformed_map(made, by, WORLD_FRAME)
 
     def _unknown(self, frame: str) -> str:
-        heard = ', '.join(self.transforms.frames[:MOST_NAMED]) or 'no frame'
+        known = ', '.join(self.transforms.frames[:MOST_NAMED]) or 'no frame'
         if not self.transforms.available:
-            heard = f'nothing, as {TF_TYPE} is not installed'
+            known = f'nothing, as {TF_TYPE} is not installed'
         return (
             f'topic "{self._topic}" is in frame "{frame}", and TF does not say where that is in '
-            f'"{WORLD_FRAME}" (it knows {heard}); publish that transform, or set '
+            f'"{WORLD_FRAME}" (it knows {known}); publish that transform, or set '
             'map_frame_is_world if the two are one frame'
         )
