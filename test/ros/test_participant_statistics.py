@@ -17,12 +17,17 @@ def test_percentiles_are_those_of_numpy() -> None:
         statistics.publish(frame, 10.0 * frame)
         word = Acknowledgement('mapper', frame, float(spent_s))
         assert statistics.receive(word, 10.0 * frame + float(latency_s))
-        statistics.summaries()
-    (summary,) = statistics.summaries()
+        statistics.states()
+    (summary,) = statistics.states()
     expected = [float(np.quantile(latencies, level)) for level in (0.5, 0.95, 0.99)]
-    assert summary.latency_s == pytest.approx([*expected, latencies.max()], rel=1e-9)
-    assert summary.processing_time_s == pytest.approx(processing.mean())
-    assert (summary.acknowledged, summary.mapped, summary.dropped) == (157, 157, 0)
+    found = [summary.latency_p50, summary.latency_p95, summary.latency_p99, summary.latency_max]
+    assert found == pytest.approx([*expected, latencies.max()], rel=1e-9)
+    assert summary.processing_time_mean == pytest.approx(processing.mean())
+    assert (summary.frames_acknowledged, summary.frames_mapped, summary.frames_dropped) == (
+        157,
+        157,
+        0,
+    )
 
 
 def test_drops_are_the_gaps_before_the_newest_acknowledgement() -> None:
@@ -31,12 +36,12 @@ def test_drops_are_the_gaps_before_the_newest_acknowledgement() -> None:
         statistics.publish(stamp, 0.0)
     for stamp in (100, 400):
         statistics.receive(Acknowledgement('mapper', stamp, mapped=stamp == 400), 1.0)
-    mapper, recorder = statistics.summaries()
-    assert (mapper.acknowledged, mapper.mapped, mapper.dropped) == (2, 1, 2)
-    assert (recorder.acknowledged, recorder.dropped) == (0, 0)
+    mapper, recorder = statistics.states()
+    assert (mapper.frames_acknowledged, mapper.frames_mapped, mapper.frames_dropped) == (2, 1, 2)
+    assert (recorder.frames_acknowledged, recorder.frames_dropped) == (0, 0)
     # A mapper with several threads may acknowledge out of order.
     statistics.receive(Acknowledgement('mapper', 300), 1.0)
-    assert statistics.summaries()[0].dropped == 1
+    assert statistics.states()[0].frames_dropped == 1
 
 
 def test_repeated_foreign_and_unpublished_acknowledgements_say_nothing() -> None:
@@ -46,7 +51,7 @@ def test_repeated_foreign_and_unpublished_acknowledgements_say_nothing() -> None
     assert not statistics.receive(Acknowledgement('mapper', 999), 1.0)
     assert statistics.receive(Acknowledgement('mapper', 100), 1.0)
     assert not statistics.receive(Acknowledgement('mapper', 100), 2.0)
-    assert statistics.summaries()[0].acknowledged == 1
+    assert statistics.states()[0].frames_acknowledged == 1
 
 
 def test_the_latency_of_a_repeated_frame_counts_from_the_repetition() -> None:
@@ -54,15 +59,16 @@ def test_the_latency_of_a_repeated_frame_counts_from_the_repetition() -> None:
     statistics.publish(100, 0.0)
     statistics.publish(100, 3.0)
     statistics.receive(Acknowledgement('mapper', 100), 3.25)
-    summary = statistics.summaries()[0]
-    assert summary.latency_s == pytest.approx((0.25,) * 4)
-    assert summary.dropped == 0
+    summary = statistics.states()[0]
+    assert summary.latency_p50 == summary.latency_max == pytest.approx(0.25)
+    assert summary.frames_dropped == 0
 
 
 def test_what_is_unknown_is_not_zero() -> None:
     statistics = ParticipantStatistics(['mapper'])
-    summary = statistics.summaries()[0]
-    assert all(math.isnan(value) for value in summary.latency_s)
+    summary = statistics.states()[0]
+    assert math.isnan(summary.latency_p50)
+    assert math.isnan(summary.latency_max)
     statistics.publish(1, 0.0)
     statistics.receive(Acknowledgement('mapper', 1, processing_time_s=0.0), 0.5)
-    assert math.isnan(statistics.summaries()[0].processing_time_s)
+    assert math.isnan(statistics.states()[0].processing_time_mean)

@@ -5,7 +5,8 @@ import pytest
 pytest.importorskip('rclpy')
 pytestmark = pytest.mark.ros
 
-from osmabench_ros.nodes.simulator_bridge.ack_listener import ParticipantSummary
+from osmabench_ros.msg import ParticipantState
+
 from osmabench_ros.nodes.simulator_bridge.frame_player import player_health
 from osmabench_ros.ros.node.diagnostics import Level
 from osmabench_ros.ros.node.run_control import RunPhase
@@ -18,22 +19,26 @@ class Figures:
     """What a player knows of a run."""
 
     real_time_factor: float = 1.0
-    participants: list[ParticipantSummary] = field(default_factory=list)
+    of_participants: list[ParticipantState] = field(default_factory=list)
     rate_hz: float = 10.0
     published: int = 100
     runs_free: bool = False
 
-    def summaries(self) -> list[ParticipantSummary]:
-        return self.participants
+    def participants(self) -> list[ParticipantState]:
+        return self.of_participants
 
 
-def mapper(acknowledged: int, dropped: int, processing_s: float = 0.02) -> ParticipantSummary:
-    latency = (0.05, 0.08, 0.1, 0.2) if acknowledged else (NAN,) * 4
-    return ParticipantSummary('mapper', acknowledged, acknowledged, dropped, latency, processing_s)
+def mapper(acknowledged: int, dropped: int, processing_s: float = 0.02) -> ParticipantState:
+    median, p95 = (0.05, 0.08) if acknowledged else (NAN, NAN)
+    return ParticipantState(
+        participant='mapper', frames_acknowledged=acknowledged, frames_mapped=acknowledged,
+        frames_dropped=dropped, latency_p50=median, latency_p95=p95,
+        processing_time_mean=processing_s,
+    )  # fmt: skip
 
 
 def test_a_run_that_goes_well_is_ok_with_every_figure() -> None:
-    health = player_health(Figures(participants=[mapper(100, 0)]), RunPhase.RUNNING, 1.0)
+    health = player_health(Figures(of_participants=[mapper(100, 0)]), RunPhase.RUNNING, 1.0)
     assert (health.level, health.message) == (Level.OK, 'running')
     assert health.values == {
         'rate_hz': 10.0,
@@ -59,7 +64,7 @@ def test_lockstep_that_does_not_wait_is_a_warning_with_the_remedy() -> None:
     ('dropped', 'level'), [(0, Level.OK), (5, Level.OK), (6, Level.WARN), (50, Level.WARN)]
 )
 def test_more_than_five_percent_of_loss_is_a_warning(dropped: int, level: Level) -> None:
-    figures = Figures(participants=[mapper(100 - dropped, dropped)])
+    figures = Figures(of_participants=[mapper(100 - dropped, dropped)])
     health = player_health(figures, RunPhase.FINISHED, 2.0)
     assert health.level is level
     if level is Level.WARN:
@@ -84,7 +89,7 @@ def test_a_bridge_that_cannot_keep_the_speed_warns(
 
 
 def test_unknown_figures_are_left_out() -> None:
-    health = player_health(Figures(participants=[mapper(0, 0, NAN)]), RunPhase.RUNNING, None)
+    health = player_health(Figures(of_participants=[mapper(0, 0, NAN)]), RunPhase.RUNNING, None)
     assert [name for name in health.values if name.startswith('mapper.')] == [
         'mapper.frames_mapped',
         'mapper.frames_dropped',

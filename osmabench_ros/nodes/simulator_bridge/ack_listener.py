@@ -13,14 +13,21 @@ from rclpy.node import Node
 
 from osmabench_ros.base import contract as topics
 from osmabench_ros.errors import ParticipantError
-from osmabench_ros.msg import FrameAck
+from osmabench_ros.msg import FrameAck, ParticipantState
 from osmabench_ros.ros.messages.poses import SECOND_NS, duration_from_message, stamp_from_message
 from osmabench_ros.ros.node.lifecycle import BenchmarkNode
 from osmabench_ros.ros.node.participants import DeclaredParticipant, whereabouts
 from osmabench_ros.ros.wire.checked_subscription import deserialize_checked
 from osmabench_ros.ros.wire.qos import full_name, lossless_profile
 
-LATENCY_PERCENTILES = (50, 95, 99, 100)
+NAN = float('nan')
+LATENCY_PERCENTILES = {
+    'latency_p50': 50,
+    'latency_p95': 95,
+    'latency_p99': 99,
+    'latency_max': 100,
+}
+"""Of the seconds from publication to acknowledgement, by field of the message."""
 
 
 @dataclass(frozen=True)
@@ -31,21 +38,6 @@ class Acknowledgement:
     stamp_ns: int
     processing_time_s: float = 0.0
     mapped: bool = True
-
-
-@dataclass(frozen=True)
-class ParticipantSummary:
-    """Counts and times of one participant so far; times without any frame are NaN.
-
-    `latency_s` is the 50th, 95th and 99th percentile and the maximum; `processing_time_s` a mean.
-    """
-
-    participant: str
-    acknowledged: int
-    mapped: int
-    dropped: int
-    latency_s: tuple[float, float, float, float]
-    processing_time_s: float
 
 
 class _Tally:
@@ -66,16 +58,16 @@ class _Tally:
         if ack.processing_time_s > 0:
             self.processing_s.append(ack.processing_time_s)
 
-    def summary(self, participant: str) -> ParticipantSummary:
+    def state(self, participant: str) -> ParticipantState:
         latencies = np.frombuffer(self.latencies_s) if self.latencies_s else np.array([np.nan])
-        median, p95, p99, longest = np.percentile(latencies, LATENCY_PERCENTILES).tolist()
-        return ParticipantSummary(
-            participant,
-            acknowledged=len(self.frames),
-            mapped=self.mapped,
-            dropped=self.newest + 1 - len(self.frames),
-            latency_s=(median, p95, p99, longest),
-            processing_time_s=float(np.mean(self.processing_s)) if self.processing_s else np.nan,
+        percentiles = np.percentile(latencies, list(LATENCY_PERCENTILES.values())).tolist()
+        return ParticipantState(
+            participant=participant,
+            frames_acknowledged=len(self.frames),
+            frames_mapped=self.mapped,
+            frames_dropped=self.newest + 1 - len(self.frames),
+            processing_time_mean=np.mean(self.processing_s).item() if self.processing_s else NAN,
+            **dict(zip(LATENCY_PERCENTILES, percentiles, strict=True)),
         )
 
 
@@ -101,9 +93,9 @@ class ParticipantStatistics:
         tally.add(frame, max(now_s - left_s, 0.0), ack)
         return True
 
-    def summaries(self) -> list[ParticipantSummary]:
-        """Return the statistics so far, in the order of declaration."""
-        return [tally.summary(name) for name, tally in self._tallies.items()]
+    def states(self) -> list[ParticipantState]:
+        """Return the statistics so far, in the order of declaration; unknown times are NaN."""
+        return [tally.state(name) for name, tally in self._tallies.items()]
 
 
 OF_EVERY_NODE = '/parameter_events'

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +15,6 @@ from osmabench_ros.msg import ParticipantState, RunInfo, RunState
 from osmabench_ros.nodes.simulator_bridge.ack_listener import (
     Acknowledgement,
     ParticipantStatistics,
-    ParticipantSummary,
 )
 from osmabench_ros.nodes.simulator_bridge.bridge_source import BridgeSource
 from osmabench_ros.ros.messages.images import camera_info_message
@@ -174,9 +174,9 @@ class FramePlayer:
     def _recent_s(self) -> float:
         return self._recent[-1][0] - self._recent[0][0] if self._recent else 0.0
 
-    def summaries(self) -> list[ParticipantSummary]:
+    def participants(self) -> list[ParticipantState]:
         """Return the statistics of every participant."""
-        return self._statistics.summaries()
+        return self._statistics.states()
 
     def resume(self) -> None:
         """Resume after a pause, which does not count as a delay of any participant."""
@@ -237,11 +237,11 @@ class FramePlayer:
             self._send(self.newest)
 
 
-MIN_SPEED_SHARE = 0.9
-"""Of the speed that was asked for; below, frames come late."""
+MIN_SPEED = 0.9
+"""Fraction of the speed that was asked for; below, frames come late."""
 
-MAX_DROPPED_SHARE = 0.05
-"""Of the frames of a participant; the loss that a sweep over speeds allows too."""
+MAX_DROPPED = 0.05
+"""Fraction of the frames of a participant; the loss that a sweep over speeds allows too."""
 
 
 RUNS_FREE = (
@@ -252,11 +252,15 @@ RUNS_FREE = (
 
 def player_health(player: FramePlayer, phase: RunPhase, speed_factor: float | None) -> Health:
     """Return the health of a run; its `speed_factor` is None in lockstep."""
-    summaries = player.summaries()
+    participants = player.participants()
     message, level = phase.name.lower(), Level.OK
-    faults = [_loss(item) for item in summaries if _share_dropped(item) > MAX_DROPPED_SHARE]
+    faults = [
+        f'{item.participant} dropped {_fraction_dropped(item):.0%} of its frames'
+        for item in participants
+        if _fraction_dropped(item) > MAX_DROPPED
+    ]
     factor = player.real_time_factor
-    too_slow = speed_factor is not None and 0 < factor < MIN_SPEED_SHARE * speed_factor
+    too_slow = speed_factor is not None and 0 < factor < MIN_SPEED * speed_factor
     if too_slow and phase is RunPhase.RUNNING:
         faults.insert(0, f'frames come at {factor:.2g} of real time instead of {speed_factor:g}')
     if player.runs_free:
@@ -267,30 +271,29 @@ def player_health(player: FramePlayer, phase: RunPhase, speed_factor: float | No
         'rate_hz': player.rate_hz,
         'real_time_factor': factor,
         'frames_published': player.published,
-        'frames_dropped': sum(item.dropped for item in summaries),
+        'frames_dropped': sum(item.frames_dropped for item in participants),
     }
-    for item in summaries:
+    for item in participants:
         values |= _values(item)
     return Health(level, message, values)
 
 
-def _share_dropped(item: ParticipantSummary) -> float:
-    due = item.acknowledged + item.dropped
-    return item.dropped / due if due else 0.0
+def _fraction_dropped(item: ParticipantState) -> float:
+    due = item.frames_acknowledged + item.frames_dropped
+    return item.frames_dropped / due if due else 0.0
 
 
-def _loss(item: ParticipantSummary) -> str:
-    return f'{item.participant} dropped {_share_dropped(item):.0%} of its frames'
-
-
-def _values(item: ParticipantSummary) -> dict[str, float | str]:
+def _values(item: ParticipantState) -> dict[str, float | str]:
     """Return the values of one participant; unknown times are left out."""
-    values: dict[str, float | str] = {'frames_mapped': item.mapped, 'frames_dropped': item.dropped}
-    if item.acknowledged:
-        values |= {'latency_p50_s': item.latency_s[0], 'latency_p95_s': item.latency_s[1]}
-    if item.processing_time_s == item.processing_time_s:
-        values['processing_time_mean_s'] = item.processing_time_s
-    return {f'{item.participant}.{name}': value for name, value in values.items()}
+    values = {
+        'frames_mapped': item.frames_mapped,
+        'frames_dropped': item.frames_dropped,
+        'latency_p50_s': item.latency_p50,
+        'latency_p95_s': item.latency_p95,
+        'processing_time_mean_s': item.processing_time_mean,
+    }
+    known = {name: value for name, value in values.items() if not math.isnan(value)}
+    return {f'{item.participant}.{name}': value for name, value in known.items()}
 
 
 def run_info_message(source: BridgeSource, settings: BridgeSettings, stamp_ns: int) -> RunInfo:
@@ -329,32 +332,17 @@ def run_state_message(
     run_id: str, phase: RunPhase, player: FramePlayer, frames_total: int, text: str
 ) -> RunState:
     """Return run_state; `text` says what the run waits for, or why it failed."""
-    summaries = player.summaries()
+    participants = player.participants()
     state = RunState(
         state=int(phase),
         run_id=run_id,
         frames_published=player.published,
         frames_total=frames_total,
-        frames_dropped=sum(item.dropped for item in summaries),
+        frames_dropped=sum(item.frames_dropped for item in participants),
         rate=player.rate_hz,
         message=text,
-        participants=[_participant_state(item) for item in summaries],
+        participants=participants,
     )
     if player.newest is not None:
         state.header.stamp = stamp_to_message(player.newest.frame.stamp_ns)
     return state
-
-
-def _participant_state(summary: ParticipantSummary) -> ParticipantState:
-    median, p95, p99, longest = summary.latency_s
-    return ParticipantState(
-        participant=summary.participant,
-        frames_acknowledged=summary.acknowledged,
-        frames_mapped=summary.mapped,
-        frames_dropped=summary.dropped,
-        latency_p50=median,
-        latency_p95=p95,
-        latency_p99=p99,
-        latency_max=longest,
-        processing_time_mean=summary.processing_time_s,
-    )

@@ -30,7 +30,7 @@ from osmabench_ros.scenes.lights import Light, Lighting, LightKind
 REMEMBERED = 4096
 """Own transforms that are recognised when they come back, and frames of others."""
 
-_Key = tuple[str, str, int, int, float, float, float, float, float, float, float]
+_Key = tuple[object, ...]
 
 
 class TransformAuthority:
@@ -86,20 +86,10 @@ def _name(frame_id: str) -> str:
 
 def _key(transform: TransformStamped) -> _Key:
     stamp, pose = transform.header.stamp, transform.transform
-    position, rotation = pose.translation, pose.rotation
-    return (
-        _name(transform.header.frame_id),
-        _name(transform.child_frame_id),
-        stamp.sec,
-        stamp.nanosec,
-        position.x,
-        position.y,
-        position.z,
-        rotation.x,
-        rotation.y,
-        rotation.z,
-        rotation.w,
-    )
+    places = (getattr(pose.translation, axis) for axis in 'xyz')
+    turns = (getattr(pose.rotation, axis) for axis in 'xyzw')
+    frames = _name(transform.header.frame_id), _name(transform.child_frame_id)
+    return (*frames, stamp.sec, stamp.nanosec, *places, *turns)
 
 
 try:
