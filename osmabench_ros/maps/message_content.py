@@ -227,19 +227,16 @@ def _labels(
 ) -> tuple[ScoredLabel, ...]:
     made = []
     for given, score in hypotheses:
-        name, class_id = class_of(given, label_set)
+        name, class_id = normalised_name(given), UNLABELLED
+        if given.isascii() and given.isdigit():
+            found = label_set.by_id.get(int(given)) if label_set else None
+            name, class_id = (
+                (found.name, found.id) if found else (f'class {int(given)}', UNLABELLED)
+            )
+        elif label_set is not None:
+            class_id = label_set.id_of(name)
         if name:
             made.append(ScoredLabel(name, float(score), class_id))
     return tuple(
         sorted(made, key=lambda item: math.inf if math.isnan(item.score) else -item.score)
     )
-
-
-def class_of(given: str, label_set: LabelSet | None) -> tuple[str, int]:
-    """Return name and id of a class that is given by name or by number."""
-    if given.isascii() and given.isdigit():
-        number = int(given)
-        found = label_set.by_id.get(number) if label_set else None
-        return (found.name, found.id) if found else (f'class {number}', UNLABELLED)
-    name = normalised_name(given)
-    return name, UNLABELLED if label_set is None else label_set.id_of(name)

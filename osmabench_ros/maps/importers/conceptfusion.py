@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from osmabench_ros.base.configuration import extra
 from osmabench_ros.base.fence import read_in_fence
-from osmabench_ros.errors import MapError, MissingDependencyError, errors_as
+from osmabench_ros.errors import MapError, errors_as
 from osmabench_ros.maps.importer import ImportOptions, World
 from osmabench_ros.maps.importers.assembly import Encoder, Method
 from osmabench_ros.maps.importers.point_maps import point_feature_map
-from osmabench_ros.maps.importers.source_files import colors_of, digest_of
+from osmabench_ros.maps.importers.source_files import colors_of, digest_of, require
 from osmabench_ros.maps.semantic_map import SemanticMap
 
 METHOD = Method('conceptfusion', World.OPTICAL, {'clip': Encoder('ViT-H-14', 'laion2b_s32b_b79k')})
@@ -36,30 +34,25 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
     for part in ('points', 'embeddings'):
         if files[part] not in present:
             raise MapError(f'{path} has no ConceptFusion map; expected {files[part]}')
-    points, embeddings, colors, scores = (
-        _dataset(files[part], f'pc_{part}') if files[part] in present else None for part in _ARRAYS
-    )
-    assert points is not None
-    assert embeddings is not None
+    require('h5py', 'HDF5 files', 'maps')
+    arrays: dict[str, Any] = {
+        part: read_in_fence(read_dataset, files[part], libraries=('h5py',), key=f'pc_{part}')
+        for part in _ARRAYS
+        if files[part] in present
+    }
+    colors, scores = arrays.get('colors'), arrays.get('confidences')
     if colors is not None:  # gradslam keeps 0 to 255, converted maps 0 to 1
         unit_range = bool(colors.max(initial=0) <= 1.0)
         colors = colors_of(colors, unit_range) if colors.size else None
     return point_feature_map(
         METHOD,
         options,
-        points,
+        arrays['points'],
         colors,
-        embeddings,
+        arrays['embeddings'],
         scores=None if scores is None else scores.ravel(),
         source_sha256=digest_of(*present),
     )
-
-
-def _dataset(path: Path, key: str) -> NDArray[Any]:
-    if importlib.util.find_spec('h5py') is None:
-        raise MissingDependencyError(f'reading HDF5 files needs h5py; {extra("maps")}')
-    found: NDArray[Any] = read_in_fence(read_dataset, path, libraries=('h5py',), key=key)
-    return found
 
 
 def read_dataset(path: Path, key: str) -> NDArray[Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import importlib.util
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,10 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from osmabench_ros.base.configuration import extra
 from osmabench_ros.base.fence import parse_in_fence, read_in_fence
 from osmabench_ros.base.reading import read_bytes
-from osmabench_ros.errors import LimitError, MapError, MissingDependencyError, errors_as
+from osmabench_ros.errors import LimitError, MapError, errors_as
 from osmabench_ros.maps.importer import ImportOptions, World
 from osmabench_ros.maps.importers.assembly import (
     Encoder,
@@ -26,7 +24,7 @@ from osmabench_ros.maps.importers.assembly import (
     assemble,
 )
 from osmabench_ros.maps.importers.point_maps import membership_of, smallest_masks
-from osmabench_ros.maps.importers.source_files import colors_of, digest_of, the_file
+from osmabench_ros.maps.importers.source_files import colors_of, digest_of, require, the_file
 from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
 from osmabench_ros.semantics.labels import UNLABELLED
 from osmabench_ros.semantics.scene_graph import NodeKind, RelationType
@@ -62,7 +60,7 @@ def import_map(path: Path, options: ImportOptions, method: Method = METHOD) -> S
     file = the_file(path, _FILES, 'scene graph of Hydra')
     if file.suffix in _PAYLOADS:
         return import_payload(read_bytes(file, MapError), options, method)
-    _require_spark_dsg()
+    require('spark_dsg', 'scene graphs of Hydra', 'hydra')
     graph = read_in_fence(read_graph, file, libraries=_LIBRARIES)
     return _semantic_map(graph, options, digest_of(file), method)
 
@@ -78,20 +76,13 @@ def import_payload(payload: bytes, options: ImportOptions, method: Method = METH
         raise MapError(
             f'a scene graph of {len(payload)} bytes; between 1 and {MAX_PAYLOAD_BYTES} are read'
         )
-    _require_spark_dsg()
+    require('spark_dsg', 'scene graphs of Hydra', 'hydra')
     what = 'the payload, of which only full updates can be read,'
     try:
         graph = parse_in_fence(read_payload, payload, what, libraries=_LIBRARIES)
     except LimitError as error:
         raise MapError(str(error)) from error
     return _semantic_map(graph, options, hashlib.sha256(payload).hexdigest(), method)
-
-
-def _require_spark_dsg() -> None:
-    if importlib.util.find_spec('spark_dsg') is None:
-        raise MissingDependencyError(
-            f'reading scene graphs of Hydra needs spark-dsg; {extra("hydra")}'
-        )
 
 
 def _semantic_map(

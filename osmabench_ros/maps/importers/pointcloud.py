@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,9 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from osmabench_ros.base.configuration import extra
 from osmabench_ros.base.fence import read_in_fence
-from osmabench_ros.errors import MapError, MissingDependencyError, errors_as
+from osmabench_ros.errors import MapError, errors_as
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.geometry.point_files import read_ply
 from osmabench_ros.maps.importer import ImportOptions, World
@@ -21,6 +19,7 @@ from osmabench_ros.maps.importers.source_files import (
     digest_of,
     points_and_colors,
     read_json,
+    require,
     the_file,
 )
 from osmabench_ros.maps.semantic_map import CHANNELS, DenseMap, SemanticMap
@@ -32,14 +31,11 @@ def read_columns(path: Path) -> dict[str, NDArray[Any]]:
     """Return the columns of a point cloud, each (N,)."""
     if not path.is_file():
         raise MapError(f'{path} does not exist')
-    return _pcd(path) if path.suffix.lower() == '.pcd' else read_ply(path)
-
-
-def _pcd(path: Path) -> dict[str, NDArray[Any]]:
-    if importlib.util.find_spec('open3d') is None:
-        raise MissingDependencyError(f'reading PCD files needs Open3D; {extra("geometry")}')
-    found: dict[str, NDArray[Any]] = read_in_fence(read_pcd, path, libraries=('open3d',))
-    return found
+    if path.suffix.lower() != '.pcd':
+        return read_ply(path)
+    require('open3d', 'PCD files', 'geometry')
+    columns: dict[str, NDArray[Any]] = read_in_fence(read_pcd, path, libraries=('open3d',))
+    return columns
 
 
 def read_pcd(path: Path) -> dict[str, NDArray[Any]]:

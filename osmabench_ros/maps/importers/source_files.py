@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import math
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -13,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from osmabench_ros.base import documents
+from osmabench_ros.base.configuration import extra
 from osmabench_ros.base.files import add_file
-from osmabench_ros.errors import MapError
+from osmabench_ros.errors import MapError, MissingDependencyError
 from osmabench_ros.geometry.point_files import read_ply
 from osmabench_ros.maps.importers.assembly import SourceObject
 from osmabench_ros.maps.pickles import CLASS, load_pickle
@@ -97,6 +99,12 @@ def a_file(
         if found:
             return found[0]
     return None
+
+
+def require(library: str, what: str, extra_name: str) -> None:
+    """Raise MissingDependencyError, which names the extra, if a library is not installed."""
+    if importlib.util.find_spec(library) is None:
+        raise MissingDependencyError(f'reading {what} needs {library}; {extra(extra_name)}')
 
 
 def read_json(path: Path) -> Any:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 import numpy as np
@@ -35,8 +34,7 @@ from osmabench_ros.maps.topics.standard_messages import (
     map_of_detections,
     map_of_point_cloud,
 )
-from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
-from osmabench_ros.semantics.scene_graph import SceneGraph, ScoredLabel
+from osmabench_ros.semantics.labels import UNLABELLED
 from osmabench_ros.sequences.bags.bag import Bag, BagMessage
 
 
@@ -57,9 +55,9 @@ def map_of_dsg_update(message: Any, topic: str, options: TopicOptions) -> Semant
     payload = np.asarray(message.layer_contents, np.uint8).tobytes()
     with errors_as(ContractError, f'topic "{topic}"', MapError):
         made = import_payload(payload, imported, METHOD)
-    provenance = dataclasses.replace(made.header.provenance, method=options.method)
-    own = dataclasses.replace(made.header, provenance=provenance, stamp_ns=header.stamp_ns)
-    return dataclasses.replace(made, header=own)
+    provenance = replace(made.header.provenance, method=options.method)
+    own = replace(made.header, provenance=provenance, stamp_ns=header.stamp_ns)
+    return replace(made, header=own)
 
 
 SEMANTIC_MAP, CHUNK = TYPES[topics.SEMANTIC_MAP], TYPES[topics.SEMANTIC_MAP_CHUNK]
@@ -223,19 +221,12 @@ def _assembled(bag: Bag, topic: str, options: TopicOptions, stop_ns: int | None)
 def _without_points(announced: BagMessage, options: TopicOptions, lack: str) -> RecordedMap:
     message = announced.deserialise()
     graph = graph_from_message(message.graph, announced.topic)
+    known = options.label_set
+    nodes = []
+    for node in graph.nodes:  # class ids go with the label set of the points
+        ids = [UNLABELLED if known is None else known.id_of(item.name) for item in node.labels]
+        labels = [replace(item, class_id=i) for item, i in zip(node.labels, ids, strict=True)]
+        nodes.append(replace(node, labels=tuple(labels)))
     with errors_as(ContractError, f'topic "{announced.topic}"', OsmabenchError):
-        made = map_of_graph(message, _with_class_ids(graph, options.label_set), options)
+        made = map_of_graph(message, replace(graph, nodes=tuple(nodes)), options)
     return RecordedMap(made, announced.topic, SEMANTIC_MAP, announced.log_ns, (lack,))
-
-
-def _with_class_ids(graph: SceneGraph, label_set: LabelSet | None) -> SceneGraph:
-    """Return the graph with the class ids that a label set gives to its names."""
-
-    def label_of(label: ScoredLabel) -> ScoredLabel:
-        found = UNLABELLED if label_set is None else label_set.id_of(label.name)
-        return dataclasses.replace(label, class_id=found)
-
-    nodes = (
-        dataclasses.replace(node, labels=tuple(map(label_of, node.labels))) for node in graph.nodes
-    )
-    return dataclasses.replace(graph, nodes=tuple(nodes))
