@@ -45,7 +45,7 @@ def averaged_text_features(features: NDArray[np.floating]) -> NDArray[np.float32
     """
     if features.ndim != 3 or not features.shape[0]:
         raise MapError(f'text features are {features.shape}; (templates, classes, D) is needed')
-    return _unit(_unit(features).mean(axis=0)).astype(np.float32)
+    return _normalise(_normalise(features).mean(axis=0)).astype(np.float32)
 
 
 def read_text_features(path: Path, label_set: LabelSet) -> NDArray[np.float32]:
@@ -76,17 +76,17 @@ def label_by_features(
     there is no such feature space, or the shapes do not fit.
     """
     chosen = space_to_label_by(semantic_map, space)
-    text = _checked_text(text_features, chosen, label_set)
-    classes, cosines = _ranked(chosen.vectors, text, min(top_k, len(text)))
+    text = _check_text(text_features, chosen, label_set)
+    classes, cosines = _rank(chosen.vectors, text, min(top_k, len(text)))
     nodes = tuple(
-        _labelled_node(node, chosen.name, classes, cosines, label_set)
+        _label_node(node, chosen.name, classes, cosines, label_set)
         for node in semantic_map.graph.nodes
     )
     dense = semantic_map.dense
     return dataclasses.replace(
         semantic_map,
         graph=SceneGraph(nodes, semantic_map.graph.edges, semantic_map.graph.frame_id),
-        dense=dense and _labelled_points(dense, chosen.name, classes, cosines, nodes, label_set),
+        dense=dense and _label_points(dense, chosen.name, classes, cosines, nodes, label_set),
         label_set=label_set,
         feature_spaces=MappingProxyType(dict(semantic_map.feature_spaces)),
     )
@@ -115,14 +115,14 @@ def space_to_label_by(semantic_map: SemanticMap, name: str = '') -> FeatureSpace
     return candidates[0]
 
 
-def _unit(vectors: NDArray[np.floating]) -> NDArray[np.float64]:
+def _normalise(vectors: NDArray[np.floating]) -> NDArray[np.float64]:
     length = np.linalg.norm(vectors.astype(np.float64), axis=-1, keepdims=True)
     if not (np.isfinite(length).all() and (length > 0).all()):
         raise MapError('a text feature is zero, NaN or infinite')
     return np.asarray(vectors / length, np.float64)
 
 
-def _checked_text(
+def _check_text(
     text_features: NDArray[np.floating], space: FeatureSpace, label_set: LabelSet
 ) -> NDArray[np.float32]:
     wanted = (len(label_set.classes), space.vectors.shape[1])
@@ -132,10 +132,10 @@ def _checked_text(
             f'of "{label_set.name}", from the encoder of "{space.name}" ({space.model} '
             f'{space.pretrained})'
         )
-    return _unit(text_features).astype(np.float32)
+    return _normalise(text_features).astype(np.float32)
 
 
-def _ranked(
+def _rank(
     vectors: NDArray[np.float32], text: NDArray[np.float32], top_k: int
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """Return the best classes (M, k) of every row and their cosines; -1 and NaN for zero rows."""
@@ -153,7 +153,7 @@ def _ranked(
     return classes, cosines
 
 
-def _labelled_node(
+def _label_node(
     node: SceneNode,
     space: str,
     classes: NDArray[np.int32],
@@ -174,7 +174,7 @@ def _labelled_node(
     return dataclasses.replace(node, labels=tuple(made))
 
 
-def _labelled_points(
+def _label_points(
     dense: DenseMap,
     space: str,
     classes: NDArray[np.int32],

@@ -13,11 +13,7 @@ from numpy.typing import NDArray
 from osmabench_ros.errors import ContractError
 from osmabench_ros.geometry.boxes import OrientedBox
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.maps.importers.pointcloud import (
-    INSTANCE_COLUMNS,
-    LABEL_COLUMNS,
-    column_of,
-)
+from osmabench_ros.maps.importers.pointcloud import INSTANCE_COLUMNS, LABEL_COLUMNS, find_column
 from osmabench_ros.maps.semantic_map import DenseMap
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet, normalised_name
 from osmabench_ros.semantics.scene_graph import SceneNode, ScoredLabel
@@ -132,22 +128,22 @@ def dense_of_records(records: NDArray[Any]) -> tuple[DenseMap, int]:
     points = np.stack([columns[name].astype(np.float32) for name in 'xyz'], axis=1)
     keep = np.isfinite(points).all(axis=1)
     color, labels, instances = (
-        None if (column := column_of(columns, names)) is None else column[keep]
+        None if (column := find_column(columns, names)) is None else column[keep]
         for names in (('rgb', 'rgba'), LABEL_COLUMNS, INSTANCE_COLUMNS)
     )
     if labels is not None:
-        labels = _ids(labels, 'label')
+        labels = _check_ids(labels, 'label')
         labels[labels < 0] = UNLABELLED
     dense = DenseMap(
         points[keep],
-        None if color is None else _colors(color),
+        None if color is None else _unpack_colors(color),
         labels,
-        None if instances is None else np.maximum(_ids(instances, 'instance'), 0),
+        None if instances is None else np.maximum(_check_ids(instances, 'instance'), 0),
     )
     return dense, int((~keep).sum())
 
 
-def _ids(values: NDArray[Any], name: str) -> NDArray[np.int32]:
+def _check_ids(values: NDArray[Any], name: str) -> NDArray[np.int32]:
     limits = np.iinfo(np.int32)
     if len(values) and not (
         np.isfinite(values).all() and limits.min <= values.min() and values.max() <= limits.max
@@ -156,7 +152,7 @@ def _ids(values: NDArray[Any], name: str) -> NDArray[np.int32]:
     return values.astype(np.int32)
 
 
-def _colors(values: NDArray[Any]) -> NDArray[np.uint8]:
+def _unpack_colors(values: NDArray[Any]) -> NDArray[np.uint8]:
     """Return colours of packed values, floats or integers of 32 bits."""
     if values.dtype.itemsize != 4:
         raise ContractError(f'PointCloud2: rgb is {values.dtype}, not 32 bits wide')
@@ -184,7 +180,7 @@ def nodes_of_detections(
     Classes by number are looked up in the label set, else called "class <number>"; ids are kept as
     node ids if all are different whole numbers from 1 up, else as source ids.
     """
-    nodes, ids = [], node_ids_of([item.id for item in detections])
+    nodes, ids = [], choose_node_ids([item.id for item in detections])
     for node_id, item in zip(ids, detections, strict=True):
         try:
             box = OrientedBox(item.pose, item.size)
@@ -194,7 +190,7 @@ def nodes_of_detections(
         nodes.append(
             SceneNode(
                 node_id,
-                labels=_labels(item.hypotheses, label_set),
+                labels=_read_labels(item.hypotheses, label_set),
                 box=flat,
                 oriented_box=box,
                 source_id=item.id,
@@ -214,7 +210,7 @@ def detection_of_node(node: SceneNode) -> Detection | None:
     return None
 
 
-def node_ids_of(names: Sequence[str]) -> list[int]:
+def choose_node_ids(names: Sequence[str]) -> list[int]:
     """Return node ids: the names if all are different whole numbers from 1 up, else new ones."""
     ids = [int(name) if name.isascii() and name.isdigit() else 0 for name in names]
     if len(set(ids)) == len(ids) and all(1 <= node < 2**31 for node in ids):
@@ -222,7 +218,7 @@ def node_ids_of(names: Sequence[str]) -> list[int]:
     return list(range(1, len(names) + 1))
 
 
-def _labels(
+def _read_labels(
     hypotheses: Sequence[tuple[str, float]], label_set: LabelSet | None
 ) -> tuple[ScoredLabel, ...]:
     made = []

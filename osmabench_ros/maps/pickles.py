@@ -94,7 +94,7 @@ def _check_there(path: Path) -> None:
 
 def read_pickle(path: Path, drop_masks: bool) -> Any:
     """Read a pickle, in the fence."""
-    with _naming(path), path.open('rb') as file:
+    with _name_errors(path), path.open('rb') as file:
         packed = file.read(2) == _GZIP_MAGIC
         file.seek(0)
         raw: Any = gzip.GzipFile(fileobj=file) if packed else file
@@ -102,7 +102,7 @@ def read_pickle(path: Path, drop_masks: bool) -> Any:
 
 
 @contextmanager
-def _naming(path: Path) -> Iterator[None]:
+def _name_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except UnsafePickleError as error:
@@ -149,7 +149,7 @@ class _Unpickler(_PythonUnpickler):  # type: ignore[misc]
             raise UnsafePickleError(f'asks for {found:.80}, which is not allowed')
         return found
 
-    def _made(self, name: Any, arguments: Any) -> Any:
+    def _make(self, name: Any, arguments: Any) -> Any:
         if isinstance(name, str) and name in _CALLED:
             return _CALLED[name](*arguments)
         if isinstance(name, str) and _OBJECTS.fullmatch(name):
@@ -157,12 +157,12 @@ class _Unpickler(_PythonUnpickler):  # type: ignore[misc]
         raise UnsafePickleError(f'calls {name!r:.80}, which is not allowed')
 
     def _instantiate(self, name: Any, arguments: Any) -> None:
-        self.stack.append(self._made(name, arguments))
+        self.stack.append(self._make(name, arguments))
 
     def load_reduce(self) -> None:
         """Call a function of the table."""
         arguments = self.stack.pop()
-        self.stack[-1] = self._made(self.stack[-1], arguments)
+        self.stack[-1] = self._make(self.stack[-1], arguments)
 
     def load_newobj_ex(self) -> None:
         """Refuse keywords."""
@@ -216,7 +216,7 @@ class _Dtype:
         return np.dtype, (self.value.str,)
 
 
-def _scalar(dtype: _Dtype, data: Any) -> Any:
+def _make_scalar(dtype: _Dtype, data: Any) -> Any:
     data = data.encode('latin1') if isinstance(data, str) else data
     return np.frombuffer(data, dtype.value, count=1)[0].item()
 
@@ -236,13 +236,13 @@ def _load_tensors(source: Any) -> Any:
         raise
 
 
-def _tensor(*arguments: Any) -> NDArray[Any]:
-    return _array(_torch()._utils._rebuild_tensor_v2(*arguments[:4], False, {}))
+def _make_tensor(*arguments: Any) -> NDArray[Any]:
+    return _to_array(_torch()._utils._rebuild_tensor_v2(*arguments[:4], False, {}))
 
 
 _CALLED: Mapping[str, Callable[..., Any]] = {
     'numpy._core.multiarray._reconstruct': lambda *_: np.empty(0),
-    'numpy._core.multiarray.scalar': _scalar,
+    'numpy._core.multiarray.scalar': _make_scalar,
     'numpy.dtype': _Dtype,
     'collections.OrderedDict': dict,
     # A default factory is never kept.
@@ -257,8 +257,8 @@ _CALLED: Mapping[str, Callable[..., Any]] = {
         f'pathlib.{kind}': lambda *parts: '/'.join(map(str, parts)).replace('//', '/')
         for kind in ('PosixPath', 'PurePosixPath', 'WindowsPath', 'PureWindowsPath')
     },
-    'torch._utils._rebuild_tensor_v2': _tensor,
-    'torch._utils._rebuild_tensor': _tensor,
+    'torch._utils._rebuild_tensor_v2': _make_tensor,
+    'torch._utils._rebuild_tensor': _make_tensor,
     'torch._utils._rebuild_parameter': lambda value, *_: value,
     'torch.storage._load_from_bytes': lambda payload: _load_tensors(io.BytesIO(payload)),
 }
@@ -269,11 +269,11 @@ def _torch() -> Any:
     torch = sys.modules.get('torch')
     if torch is None:
         raise MissingDependencyError(f'a tensor needs torch; {extra("metrics")}')
-    torch._utils._rebuild_tensor = _checked_tensor
+    torch._utils._rebuild_tensor = _make_checked_tensor
     return torch
 
 
-def _checked_tensor(storage: Any, offset: int, size: Any, strides: Any) -> Any:
+def _make_checked_tensor(storage: Any, offset: int, size: Any, strides: Any) -> Any:
     # torch itself lengthens a storage of the older form by bytes of any value.
     reach = offset + sum((count - 1) * step for count, step in zip(size, strides, strict=True))
     if 0 not in size and reach >= storage.size():
@@ -282,7 +282,7 @@ def _checked_tensor(storage: Any, offset: int, size: Any, strides: Any) -> Any:
     return tensor.set_(storage._untyped_storage, offset, size, strides)
 
 
-def _array(tensor: Any) -> NDArray[Any]:
+def _to_array(tensor: Any) -> NDArray[Any]:
     torch = _torch()
     tensor = tensor.detach()
     values: NDArray[Any] = (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()
@@ -299,16 +299,16 @@ def read_torch(path: Path) -> Any:
     ]
     types = {type(np.dtype(code)) for code in '?bBhHiIlLqQefdFD'}
     allowed = torch.serialization.safe_globals([*names, np.ndarray, np.dtype, *types])
-    with _naming(path), allowed:
-        return _with_arrays(_load_tensors(path))
+    with _name_errors(path), allowed:
+        return _convert_tensors(_load_tensors(path))
 
 
-def _with_arrays(value: Any) -> Any:
+def _convert_tensors(value: Any) -> Any:
     """Return containers with arrays in place of tensors."""
     if isinstance(value, dict):
-        return {key: _with_arrays(item) for key, item in value.items()}
+        return {key: _convert_tensors(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_with_arrays(item) for item in value]
+        return [_convert_tensors(item) for item in value]
     if isinstance(value, tuple):
-        return tuple(_with_arrays(item) for item in value)
-    return _array(value) if isinstance(value, _torch().Tensor) else value
+        return tuple(_convert_tensors(item) for item in value)
+    return _to_array(value) if isinstance(value, _torch().Tensor) else value

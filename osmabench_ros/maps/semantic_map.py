@@ -257,11 +257,11 @@ def transformed_map(semantic_map: SemanticMap, by: Similarity, frame_id: str) ->
     if dense is not None:
         dense = dataclasses.replace(dense, points=by.transform(dense.points).astype(np.float32))
     turned = by.angle_deg > _TURN_DEG
-    bounds = _bounds(dense) if turned and dense is not None else {}
+    bounds = _find_bounds(dense) if turned and dense is not None else {}
     graph, poses = semantic_map.graph, semantic_map.trajectory
     if poses is not None:
         poses = dataclasses.replace(poses.transformed(by), frame_id=frame_id)
-    nodes = tuple(_node(node, by, bounds.get(node.id)) for node in graph.nodes)
+    nodes = tuple(_transform_node(node, by, bounds.get(node.id)) for node in graph.nodes)
     return dataclasses.replace(
         semantic_map,
         header=dataclasses.replace(semantic_map.header, frame_id=frame_id),
@@ -271,7 +271,7 @@ def transformed_map(semantic_map: SemanticMap, by: Similarity, frame_id: str) ->
     )
 
 
-def _node(node: SceneNode, by: Similarity, bounds: AxisAlignedBox | None) -> SceneNode:
+def _transform_node(node: SceneNode, by: Similarity, bounds: AxisAlignedBox | None) -> SceneNode:
     oriented = node.oriented_box
     if oriented is not None:
         pose = Pose(
@@ -292,7 +292,7 @@ def _node(node: SceneNode, by: Similarity, bounds: AxisAlignedBox | None) -> Sce
     return dataclasses.replace(node, box=box, oriented_box=oriented)
 
 
-def _bounds(dense: DenseMap) -> Mapping[int, AxisAlignedBox]:
+def _find_bounds(dense: DenseMap) -> Mapping[int, AxisAlignedBox]:
     """Return the boxes around the points of each node."""
     if dense.instances is None or not len(dense.points):
         return {}

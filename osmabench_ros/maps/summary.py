@@ -22,11 +22,11 @@ def summary_of(semantic_map: SemanticMap) -> list[tuple[str, str]]:
         ('frame', f'{header.frame_id}, z up, metres'),
         ('state', ': '.join(filter(None, (header.state, header.remark)))),
         ('frames used', str(origin.frames_used or 'unknown')),
-        ('nodes', _counted(kinds)),
-        ('edges', _counted(relations)),
+        ('nodes', _format_counts(kinds)),
+        ('edges', _format_counts(relations)),
         ('label set', f'{known.name}, {len(known.classes)} classes' if known else 'none'),
     ]
-    rows += _dense_rows(semantic_map.dense)
+    rows += _list_dense_rows(semantic_map.dense)
     for space in semantic_map.feature_spaces.values():
         count, dimension = space.vectors.shape
         use = 'comparable with text' if space.text_comparable else 'not comparable with text'
@@ -48,12 +48,12 @@ def contents_of(semantic_map: SemanticMap) -> str:
     return ', '.join(parts)
 
 
-def _counted(counts: Counter[str]) -> str:
+def _format_counts(counts: Counter[str]) -> str:
     listed = ', '.join(f'{count} {name}' for name, count in counts.most_common())
     return f'{counts.total()} ({listed})' if counts else '0'
 
 
-def _dense_rows(dense: DenseMap | None) -> list[tuple[str, str]]:
+def _list_dense_rows(dense: DenseMap | None) -> list[tuple[str, str]]:
     if dense is None:
         return [('points', 'none')]
     count = len(dense.points)

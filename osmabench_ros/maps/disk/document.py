@@ -161,18 +161,18 @@ def json_schema() -> dict[str, Any]:
     }
 
 
-def _forms_of(model: type) -> dict[str, ArrayForm]:
+def _read_forms(model: type) -> dict[str, ArrayForm]:
     hints = get_type_hints(model, include_extras=True)
     forms = {name: getattr(hint, '__metadata__', (None,))[0] for name, hint in hints.items()}
     return {name: form for name, form in forms.items() if form is not None}
 
 
-_DENSE = _forms_of(DenseMap)
-_MEMBERSHIP = _forms_of(Membership)
+_DENSE = _read_forms(DenseMap)
+_MEMBERSHIP = _read_forms(Membership)
 MEMBERSHIP_FILES = tuple(f'dense/membership_{name}.npy' for name in _MEMBERSHIP)
 
 
-def forms_of_arrays(document: Mapping[str, Any]) -> dict[str, tuple[Any, tuple[int, ...] | None]]:
+def list_array_forms(document: Mapping[str, Any]) -> dict[str, tuple[Any, tuple[int, ...] | None]]:
     """Return type and shape of each .npy file that map.json names; None: a list of any length."""
     forms: dict[str, tuple[Any, tuple[int, ...] | None]] = {
         space['file']: (np.float32, (space['rows'], space['dimension']))
@@ -190,7 +190,7 @@ def forms_of_arrays(document: Mapping[str, Any]) -> dict[str, tuple[Any, tuple[i
     return forms
 
 
-def types_of_cloud(document: Mapping[str, Any]) -> dict[str, Any]:
+def list_cloud_types(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return the type of each property of cloud.ply that map.json names."""
     parts = ('points', *document['dense'].get('parts', ()))
     forms = [_DENSE[part] for part in parts if part in _DENSE]
@@ -208,7 +208,7 @@ class RawMap:
     trajectory: StampedTrajectory | None = None
 
 
-def raw_map_of(semantic_map: SemanticMap) -> RawMap:
+def make_raw_map(semantic_map: SemanticMap) -> RawMap:
     """Return the files' content of a map; MapError if shapes or frames do not fit."""
     header, graph, dense = semantic_map.header, semantic_map.graph, semantic_map.dense
     if graph.nodes and graph.frame_id != header.frame_id:
@@ -237,8 +237,8 @@ def raw_map_of(semantic_map: SemanticMap) -> RawMap:
     }
     return RawMap(
         document,
-        arrays | ({} if dense is None else _arrays_of(dense)),
-        None if dense is None else cloud_of(dense),
+        arrays | ({} if dense is None else _make_arrays(dense)),
+        None if dense is None else make_cloud(dense),
         dict(semantic_map.extras),
         semantic_map.trajectory,
     )
@@ -256,7 +256,7 @@ def _space_to_json(space: FeatureSpace, file: str) -> dict[str, Any]:
     return {key: value for key, value in values.items() if key != 'vectors'}
 
 
-def cloud_of(dense: DenseMap) -> dict[str, NDArray[Any]]:
+def make_cloud(dense: DenseMap) -> dict[str, NDArray[Any]]:
     """Return the columns of cloud.ply; MapError if the shape of a part does not fit."""
     cloud: dict[str, NDArray[Any]] = {}
     for part, form in _DENSE.items():
@@ -274,7 +274,7 @@ def cloud_of(dense: DenseMap) -> dict[str, NDArray[Any]]:
     return cloud
 
 
-def _arrays_of(dense: DenseMap) -> dict[str, NDArray[Any]]:
+def _make_arrays(dense: DenseMap) -> dict[str, NDArray[Any]]:
     arrays = {
         f'dense/{part}.npy': np.asarray(getattr(dense, part), form.dtype)
         for part, form in _DENSE.items()
@@ -286,7 +286,7 @@ def _arrays_of(dense: DenseMap) -> dict[str, NDArray[Any]]:
     return arrays
 
 
-def semantic_map_of(raw: RawMap, source: str) -> SemanticMap:
+def make_semantic_map(raw: RawMap, source: str) -> SemanticMap:
     """Build the map from valid content; `source` is named in errors."""
     document = raw.document
     header = document['header']
@@ -300,7 +300,7 @@ def semantic_map_of(raw: RawMap, source: str) -> SemanticMap:
     return SemanticMap(
         made,
         graph_from_json({**document, 'frame_id': made.frame_id}, source),
-        _dense_of(document['dense'], raw) if document.get('dense') else None,
+        _make_dense(document['dense'], raw) if document.get('dense') else None,
         LabelSet.from_json(label_set) if label_set else None,
         spaces,
         raw.extras,
@@ -308,7 +308,7 @@ def semantic_map_of(raw: RawMap, source: str) -> SemanticMap:
     )
 
 
-def _dense_of(document: Mapping[str, Any], raw: RawMap) -> DenseMap:
+def _make_dense(document: Mapping[str, Any], raw: RawMap) -> DenseMap:
     cloud, values = raw.cloud or {}, dict[str, Any]()
     for part in ('points', *document.get('parts', ())):
         if part == 'membership':

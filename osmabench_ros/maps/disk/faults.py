@@ -14,8 +14,8 @@ from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.maps.disk.document import (
     MEMBERSHIP_FILES,
     RawMap,
-    forms_of_arrays,
-    types_of_cloud,
+    list_array_forms,
+    list_cloud_types,
 )
 from osmabench_ros.maps.semantic_map import COORDINATES
 from osmabench_ros.semantics.labels import UNLABELLED
@@ -48,16 +48,16 @@ def faults_of_content(raw: RawMap) -> Iterator[Fault]:
         {item['id'] for item in (document.get('label_set') or {}).get('classes', ())},
         {space['name']: space['rows'] for space in document.get('feature_spaces', ())},
     )
-    yield from _label_set(document)
-    for check in (_spaces, _nodes, _edges):
+    yield from _check_label_set(document)
+    for check in (_check_spaces, _check_nodes, _check_edges):
         yield from check(document, known)
-    malformed = list(_forms(raw))
+    malformed = list(_check_forms(raw))
     yield from malformed
     if not malformed:
-        yield from _features(raw)
+        yield from _check_features(raw)
         if document.get('dense'):
-            yield from _points(raw, known)
-            yield from _membership(raw, known)
+            yield from _check_points(raw, known)
+            yield from _check_membership(raw, known)
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class _Known:
     rows: Mapping[str, int]
 
 
-def _marked(
+def _report(
     file: str, place: str, values: Sequence[Any] | NDArray[Any], wrong: Any, why: str
 ) -> Iterator[Fault]:
     """Yield one error that names the first rows that `wrong` marks, and the first wrong value."""
@@ -81,30 +81,34 @@ def _marked(
         yield Fault(file, place + more, f'{values[rows[0]]!s:.100}: {why}')
 
 
-def _outside(values: Sequence[Any] | NDArray[Any], known: Collection[Any]) -> Any:
+def _find_unknown(values: Sequence[Any] | NDArray[Any], known: Collection[Any]) -> Any:
     if isinstance(values, np.ndarray):
         return ~np.isin(values, list(known))
     return [value not in known for value in values]
 
 
-def _repeated(values: Sequence[Any]) -> list[bool]:
+def _find_repeated(values: Sequence[Any]) -> list[bool]:
     first = {value: i for i, value in reversed(list(enumerate(values)))}
     return [first[value] != i for i, value in enumerate(values)]
 
 
-def _label_set(document: Mapping[str, Any]) -> Iterator[Fault]:
+def _check_label_set(document: Mapping[str, Any]) -> Iterator[Fault]:
     classes = (document.get('label_set') or {}).get('classes', [])
     for key in ('id', 'name'):
         values = [item[key] for item in classes]
         place = f'label_set.classes[].{key}'
-        yield from _marked(_JSON, place, values, _repeated(values), 'is taken by another class')
+        yield from _report(
+            _JSON, place, values, _find_repeated(values), 'is taken by another class'
+        )
 
 
-def _spaces(document: Mapping[str, Any], known: _Known) -> Iterator[Fault]:
+def _check_spaces(document: Mapping[str, Any], known: _Known) -> Iterator[Fault]:
     for key in ('name', 'file'):
         values = [space[key] for space in document.get('feature_spaces', ())]
         place = f'feature_spaces[].{key}'
-        yield from _marked(_JSON, place, values, _repeated(values), 'is taken by another space')
+        yield from _report(
+            _JSON, place, values, _find_repeated(values), 'is taken by another space'
+        )
     dense = document.get('dense') or {}
     space = dense.get('feature_space', '')
     if (space or 'feature_rows' in dense.get('parts', ())) and space not in known.rows:
@@ -113,23 +117,23 @@ def _spaces(document: Mapping[str, Any], known: _Known) -> Iterator[Fault]:
         yield Fault(_JSON, 'label_set', 'is missing, though points have labels')
 
 
-def _nodes(document: Mapping[str, Any], known: _Known) -> Iterator[Fault]:
+def _check_nodes(document: Mapping[str, Any], known: _Known) -> Iterator[Fault]:
     nodes = document.get('nodes', [])
     ids = [node['id'] for node in nodes]
-    yield from _marked(_JSON, 'nodes[].id', ids, _repeated(ids), 'is taken by another node')
+    yield from _report(_JSON, 'nodes[].id', ids, _find_repeated(ids), 'is taken by another node')
     parents = [node.get('parent') for node in nodes]
-    wrong = _outside(parents, known.nodes | {None})
-    yield from _marked(_JSON, 'nodes[].parent', parents, wrong, 'not among the nodes')
-    circular = _own_ancestors(dict(zip(ids, parents, strict=True)))
+    wrong = _find_unknown(parents, known.nodes | {None})
+    yield from _report(_JSON, 'nodes[].parent', parents, wrong, 'not among the nodes')
+    circular = _find_cycles(dict(zip(ids, parents, strict=True)))
     why = 'this node is its own ancestor'
-    yield from _marked(_JSON, 'nodes[].parent', ids, [node in circular for node in ids], why)
+    yield from _report(_JSON, 'nodes[].parent', ids, [node in circular for node in ids], why)
     classes = [{label.get('class_id') for label in node.get('labels', ())} for node in nodes]
     strange = [used - known.classes - {None} for used in classes]
     why = 'not among the label set'
-    yield from _marked(_JSON, 'nodes[].labels[].class_id', strange, list(map(bool, strange)), why)
+    yield from _report(_JSON, 'nodes[].labels[].class_id', strange, list(map(bool, strange)), why)
     spaces = [node.get('feature_space', '') for node in nodes]
-    wrong = _outside(spaces, {*known.rows, ''})
-    yield from _marked(
+    wrong = _find_unknown(spaces, {*known.rows, ''})
+    yield from _report(
         _JSON, 'nodes[].feature_space', spaces, wrong, 'not among the feature spaces'
     )
     rows = [node.get('feature_row') for node in nodes]
@@ -138,13 +142,13 @@ def _nodes(document: Mapping[str, Any], known: _Known) -> Iterator[Fault]:
         for row, space in zip(rows, spaces, strict=True)
     ]
     why = 'the feature space of the node does not have this row'
-    yield from _marked(_JSON, 'nodes[].feature_row', rows, wrong, why)
-    turns = [_rotation_error(node.get('oriented_box')) for node in nodes]
+    yield from _report(_JSON, 'nodes[].feature_row', rows, wrong, why)
+    turns = [_check_rotation(node.get('oriented_box')) for node in nodes]
     why = 'not a rotation'
-    yield from _marked(_JSON, 'nodes[].oriented_box.rotation', turns, list(map(bool, turns)), why)
+    yield from _report(_JSON, 'nodes[].oriented_box.rotation', turns, list(map(bool, turns)), why)
 
 
-def _own_ancestors(parents: Mapping[int, int | None]) -> set[int]:
+def _find_cycles(parents: Mapping[int, int | None]) -> set[int]:
     """Return the nodes of all parent cycles; visits each node once."""
     circular: set[int] = set()
     done: set[int] = set()
@@ -160,7 +164,7 @@ def _own_ancestors(parents: Mapping[int, int | None]) -> set[int]:
     return circular
 
 
-def _rotation_error(box: Mapping[str, Any] | None) -> str:
+def _check_rotation(box: Mapping[str, Any] | None) -> str:
     if box:
         try:
             Pose(box['rotation'], box['center'])
@@ -169,20 +173,20 @@ def _rotation_error(box: Mapping[str, Any] | None) -> str:
     return ''
 
 
-def _edges(document: Mapping[str, Any], known: _Known) -> Iterator[Fault]:
+def _check_edges(document: Mapping[str, Any], known: _Known) -> Iterator[Fault]:
     for end in ('source', 'target'):
         values = [edge[end] for edge in document.get('edges', ())]
-        wrong = _outside(values, known.nodes)
-        yield from _marked(_JSON, f'edges[].{end}', values, wrong, 'not among the nodes')
+        wrong = _find_unknown(values, known.nodes)
+        yield from _report(_JSON, f'edges[].{end}', values, wrong, 'not among the nodes')
 
 
-def _forms(raw: RawMap) -> Iterator[Fault]:
+def _check_forms(raw: RawMap) -> Iterator[Fault]:
     """Yield the errors of arrays that have another type or shape than map.json says."""
-    forms = forms_of_arrays(raw.document)
+    forms = list_array_forms(raw.document)
     wanted = {(name, ''): (raw.arrays.get(name), *form) for name, form in forms.items()}
     dense = raw.document.get('dense')
     if dense and raw.cloud is not None:
-        for name, dtype in types_of_cloud(raw.document).items():
+        for name, dtype in list_cloud_types(raw.document).items():
             wanted[_CLOUD, name] = (raw.cloud.get(name), dtype, (dense['points'],))
     for (file, place), (array, dtype, shape) in wanted.items():
         if array is None:
@@ -192,53 +196,57 @@ def _forms(raw: RawMap) -> Iterator[Fault]:
             yield Fault(file, place, f'{array.dtype} of shape {array.shape}, not {wish}')
 
 
-def _features(raw: RawMap) -> Iterator[Fault]:
+def _check_features(raw: RawMap) -> Iterator[Fault]:
     for space in raw.document.get('feature_spaces', ()):
         file = space['file']
         with np.errstate(over='ignore'):
             lengths = np.linalg.norm(raw.arrays[file], axis=1)
         wrong = ~np.isfinite(raw.arrays[file]).all(axis=1)
-        yield from _marked(file, '', lengths, wrong, 'a feature is NaN or infinite')
+        yield from _report(file, '', lengths, wrong, 'a feature is NaN or infinite')
         if space.get('normalised') and not wrong.any():
             wrong = np.abs(lengths - 1) > _UNIT_TOLERANCE
             why = 'not of unit length, though declared normalised'
-            yield from _marked(file, '', lengths, wrong, why)
+            yield from _report(file, '', lengths, wrong, why)
 
 
-def _points(raw: RawMap, known: _Known) -> Iterator[Fault]:
+def _check_points(raw: RawMap, known: _Known) -> Iterator[Fault]:
     assert raw.cloud is not None
-    cloud = {name: raw.cloud[name] for name in types_of_cloud(raw.document)}
+    cloud = {name: raw.cloud[name] for name in list_cloud_types(raw.document)}
     for name in COORDINATES:
         wrong = ~np.isfinite(cloud[name])
-        yield from _marked(_CLOUD, f'{name}, ', cloud[name], wrong, 'must be finite')
+        yield from _report(_CLOUD, f'{name}, ', cloud[name], wrong, 'must be finite')
     for name, is_wrong, why in (
         ('score', np.isinf, 'must not be infinite'),
-        ('label', partial(_outside, known=known.classes | {UNLABELLED}), 'not in the label set'),
-        ('instance', partial(_outside, known=known.nodes | {0}), 'not among the nodes'),
+        (
+            'label',
+            partial(_find_unknown, known=known.classes | {UNLABELLED}),
+            'not in the label set',
+        ),
+        ('instance', partial(_find_unknown, known=known.nodes | {0}), 'not among the nodes'),
     ):
         if name in cloud:
-            yield from _marked(_CLOUD, f'{name}, ', cloud[name], is_wrong(cloud[name]), why)
+            yield from _report(_CLOUD, f'{name}, ', cloud[name], is_wrong(cloud[name]), why)
     rows = raw.arrays.get('dense/feature_rows.npy')
     if rows is not None:
         count = known.rows.get(raw.document['dense'].get('feature_space', ''), 0)
         why = f'the feature space has {count} rows'
-        yield from _marked('dense/feature_rows.npy', '', rows, (rows < -1) | (rows >= count), why)
+        yield from _report('dense/feature_rows.npy', '', rows, (rows < -1) | (rows >= count), why)
 
 
-def _membership(raw: RawMap, known: _Known) -> Iterator[Fault]:
+def _check_membership(raw: RawMap, known: _Known) -> Iterator[Fault]:
     if 'membership' not in raw.document['dense'].get('parts', ()):
         return
     ids, starts, points = (raw.arrays[file] for file in MEMBERSHIP_FILES)
     nodes_file, starts_file, points_file = MEMBERSHIP_FILES
-    yield from _marked(nodes_file, '', ids, _outside(ids, known.nodes), 'not among the nodes')
-    repeated = _repeated(ids.tolist())
-    yield from _marked(nodes_file, '', ids, repeated, 'has a row already')
+    yield from _report(nodes_file, '', ids, _find_unknown(ids, known.nodes), 'not among the nodes')
+    repeated = _find_repeated(ids.tolist())
+    yield from _report(nodes_file, '', ids, repeated, 'has a row already')
     count = raw.document['dense']['points']
     wrong = (points < 0) | (points >= count)
-    yield from _marked(points_file, '', points, wrong, f'there are {count} points')
+    yield from _report(points_file, '', points, wrong, f'there are {count} points')
     if len(starts) != len(ids) + 1:
         yield Fault(starts_file, '', f'has {len(starts)} entries, not {len(ids) + 1}')
         return
     wrong = np.diff(starts, prepend=0) < 0
     wrong[0], wrong[-1] = starts[0] != 0, wrong[-1] or starts[-1] != len(points)
-    yield from _marked(starts_file, '', starts, wrong, f'must grow from 0 to {len(points)}')
+    yield from _report(starts_file, '', starts, wrong, f'must grow from 0 to {len(points)}')

@@ -41,9 +41,9 @@ from osmabench_ros.geometry.stamped_trajectory import read_tum, tum_text
 from osmabench_ros.maps.disk.document import (
     MapDocument,
     RawMap,
-    forms_of_arrays,
-    raw_map_of,
-    semantic_map_of,
+    list_array_forms,
+    make_raw_map,
+    make_semantic_map,
 )
 from osmabench_ros.maps.disk.faults import Fault, faults_of_content
 from osmabench_ros.maps.semantic_map import SemanticMap
@@ -61,23 +61,23 @@ def _load_raw(directory: Path) -> tuple[RawMap | None, list[Fault]]:
     """Read an untrusted map directory; return the map (None if unreadable) and its errors."""
     faults: list[Fault] = []
     document: Any = None
-    with _noting(DOCUMENT, faults):
+    with _collect_errors(DOCUMENT, faults):
         if not (directory / DOCUMENT).is_file():
             raise MapError(f'does not exist in {directory}; give the folder of a map')
         text = read_bytes(directory / DOCUMENT, MapError)
         document = parse_json(text, directory / DOCUMENT, MapError)
-        faults += _form_faults(text)
+        faults += _check_form(text)
     if faults:
         return None, faults
 
     def read(name: str, reader: Callable[[Path], Any], *, is_needed: bool = True) -> Any:
-        with _noting(name, faults):
+        with _collect_errors(name, faults):
             return reader(directory / name) if is_needed or (directory / name).is_file() else None
 
     npy = partial(read_npy, error=MapError)
     raw = RawMap(
         document,
-        {name: read(name, npy) for name in forms_of_arrays(document)},
+        {name: read(name, npy) for name in list_array_forms(document)},
         read(CLOUD, read_ply) if document.get('dense') else None,
         read(EXTRAS, _read_extras, is_needed=False) or {},
         read(TRAJECTORY, read_tum, is_needed=False),
@@ -86,7 +86,7 @@ def _load_raw(directory: Path) -> tuple[RawMap | None, list[Fault]]:
 
 
 @contextmanager
-def _noting(name: str, faults: list[Fault]) -> Iterator[None]:
+def _collect_errors(name: str, faults: list[Fault]) -> Iterator[None]:
     """Add what is wrong with a file to the errors, and go on."""
     try:
         with naming_errors(name, MapError):
@@ -95,15 +95,18 @@ def _noting(name: str, faults: list[Fault]) -> Iterator[None]:
         faults.append(Fault(name, '', str(error)))
 
 
-def _form_faults(text: str | bytes) -> list[Fault]:
+def _check_form(text: str | bytes) -> list[Fault]:
     try:
         MapDocument.model_validate_json(text)
     except ValidationError as error:
-        return [Fault(DOCUMENT, _place(item['loc']), fault_text(item)) for item in error.errors()]
+        return [
+            Fault(DOCUMENT, _format_place(item['loc']), fault_text(item))
+            for item in error.errors()
+        ]
     return []
 
 
-def _place(location: tuple[int | str, ...]) -> str:
+def _format_place(location: tuple[int | str, ...]) -> str:
     keys = (f'[{key}]' if isinstance(key, int) else f'.{key}' for key in location)
     return ''.join(keys).removeprefix('.')
 
@@ -133,7 +136,7 @@ def write_map(semantic_map: SemanticMap, directory: Path) -> None:
 
 def write_files(semantic_map: SemanticMap, folder: Path) -> None:
     """Write the files of a map into an empty scratch folder; MapError for faults."""
-    for name, content in files_of(semantic_map):
+    for name, content in make_files(semantic_map):
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
@@ -162,36 +165,36 @@ def read_map(directory: Path) -> SemanticMap:
     _refuse(faults, str(directory))
     assert raw is not None
     with naming_errors(directory / DOCUMENT, MapError):
-        return semantic_map_of(raw, str(directory / DOCUMENT))
+        return make_semantic_map(raw, str(directory / DOCUMENT))
 
 
-def files_of(semantic_map: SemanticMap) -> Iterator[tuple[str, bytes | memoryview]]:
+def make_files(semantic_map: SemanticMap) -> Iterator[tuple[str, bytes | memoryview]]:
     """Yield name and content of every file, always in the same order; MapError if it is wrong."""
-    raw = raw_map_of(semantic_map)
-    document = _json_of(DOCUMENT, raw.document)
-    _refuse(_form_faults(document) or list(faults_of_content(raw)), 'the map cannot be written')
+    raw = make_raw_map(semantic_map)
+    document = _write_json(DOCUMENT, raw.document)
+    _refuse(_check_form(document) or list(faults_of_content(raw)), 'the map cannot be written')
     yield DOCUMENT, document
     if raw.cloud is not None:
-        yield CLOUD, _written(partial(write_ply, columns=raw.cloud))
+        yield CLOUD, _write_to_memory(partial(write_ply, columns=raw.cloud))
     for name in sorted(raw.arrays):
-        yield name, _written(partial(write_npy, array=raw.arrays[name]))
+        yield name, _write_to_memory(partial(write_npy, array=raw.arrays[name]))
     if raw.extras:
-        yield EXTRAS, _json_of(EXTRAS, raw.extras)
+        yield EXTRAS, _write_json(EXTRAS, raw.extras)
     if raw.trajectory is not None:
         yield TRAJECTORY, tum_text(raw.trajectory).encode()
 
 
-def _written(write: Callable[[IO[bytes]], None]) -> memoryview:
+def _write_to_memory(write: Callable[[IO[bytes]], None]) -> memoryview:
     stream = io.BytesIO()
     write(stream)
     return stream.getbuffer()
 
 
-def _json_of(name: str, data: dict[str, Any]) -> bytes:
+def _write_json(name: str, data: dict[str, Any]) -> bytes:
     try:
         return json.dumps(
             data,
-            default=_plain,
+            default=_convert_scalar,
             indent=1,
             sort_keys=True,
             allow_nan=False,
@@ -201,7 +204,7 @@ def _json_of(name: str, data: dict[str, Any]) -> bytes:
         raise MapError(f'{name} of the map cannot be written as JSON: {error}') from error
 
 
-def _plain(value: Any) -> Any:
+def _convert_scalar(value: Any) -> Any:
     if isinstance(value, np.generic):
         return value.item()
     raise TypeError(f'it holds a {type(value).__name__}')
@@ -273,7 +276,7 @@ def pack_map(semantic_map: SemanticMap) -> bytes:
     """Pack a map into a zip archive; equal maps give equal bytes; raises MapError for faults."""
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, 'w', zipfile.ZIP_STORED) as archive:
-        for name, content in files_of(semantic_map):
+        for name, content in make_files(semantic_map):
             info = zipfile.ZipInfo(name, _DATE)
             info.external_attr = (stat.S_IFREG | 0o644) << 16
             info.create_system = 3

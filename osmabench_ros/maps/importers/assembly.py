@@ -99,7 +99,7 @@ class MapBuilder:
         self._spaces: dict[str, FeatureSpace] = {}
         self._dropped = 0
 
-    def cloud(
+    def place_cloud(
         self, points: NDArray[np.floating], *columns: NDArray[Any] | None
     ) -> tuple[NDArray[np.float32], list[Any]]:
         """Return the finite points, and their rows of columns; MapError if lengths differ."""
@@ -116,14 +116,14 @@ class MapBuilder:
         kept = [None if column is None else column[keep] for column in columns]
         return self.into_map.transform(points[keep]).astype(np.float32), kept
 
-    def boxes_of(
+    def make_boxes(
         self, item: SourceObject, points: NDArray[np.float32]
     ) -> tuple[AxisAlignedBox | None, OrientedBox | None]:
         """Return bounds of the points if there are any, else of the method's box."""
         box, oriented = None, None
         if item.corners is not None and np.isfinite(item.corners).all():
             corners = self.into_map.transform(item.corners)
-            box, oriented = AxisAlignedBox.around(corners), _oriented_box(corners)
+            box, oriented = AxisAlignedBox.around(corners), _make_oriented_box(corners)
         elif item.center_and_size is not None:
             center, size = (np.asarray(value, np.float64) for value in item.center_and_size)
             pose = Pose(self.into_map.pose.rotation, self.into_map.transform(center))
@@ -131,7 +131,7 @@ class MapBuilder:
             box = oriented.axis_aligned()
         return AxisAlignedBox.around(points) if len(points) else box, oriented
 
-    def labels_of(self, item: SourceObject) -> tuple[ScoredLabel, ...]:
+    def make_labels(self, item: SourceObject) -> tuple[ScoredLabel, ...]:
         """Return labels with their class ids in the options' label set."""
         longest = max((len(name) for name, _ in item.labels), default=0)
         if longest > MAX_LABEL_CHARACTERS:  # a name is repeated at each object that has it
@@ -206,7 +206,7 @@ def feature_space(
     )
 
 
-def _oriented_box(corners: NDArray[np.float64]) -> OrientedBox | None:
+def _make_oriented_box(corners: NDArray[np.float64]) -> OrientedBox | None:
     """Return the box whose edges run from corner 0 to corners 1, 2, 3; None if skew."""
     if corners.shape != (8, 3):
         return None
@@ -241,24 +241,24 @@ def assemble(
 ) -> SemanticMap:
     """Build a map of objects with points, boxes and features of their own, from 1 on."""
     builder = MapBuilder(method, options)
-    ids = _node_ids(method, objects)
+    ids = _number_objects(method, objects)
     rows = _add_features(builder, objects)
     nodes, clouds = [], []
     for item in objects:
         points, colors = np.zeros((0, 3), np.float32), None
         if item.points is not None and len(item.points):
-            points, (colors,) = builder.cloud(item.points, item.colors)
-        box, oriented = builder.boxes_of(item, points)
+            points, (colors,) = builder.place_cloud(item.points, item.colors)
+        box, oriented = builder.make_boxes(item, points)
         space, row = rows.get(item.source_id, ('', None))
         node = SceneNode(
             ids[item.source_id],
             item.kind,
-            builder.labels_of(item),
+            builder.make_labels(item),
             tuple(caption for caption in item.captions if caption),
             item.attributes,
             box,
             oriented,
-            None if item.parent is None else _id_of(ids, item.parent, method),
+            None if item.parent is None else _find_id(ids, item.parent, method),
             item.source_id,
             row,
             space,
@@ -269,19 +269,19 @@ def assemble(
             clouds.append((node, points, colors))
     made = [
         SceneEdge(
-            _id_of(ids, edge.source, method),
-            _id_of(ids, edge.target, method),
+            _find_id(ids, edge.source, method),
+            _find_id(ids, edge.target, method),
             edge.type,
             edge.text,
             edge.score,
         )
         for edge in edges
     ]
-    dense = _dense(clouds, options) if clouds else None
+    dense = _join_clouds(clouds, options) if clouds else None
     return builder.build(nodes, made, dense, source_sha256=source_sha256, extras=extras)
 
 
-def _node_ids(method: Method, objects: Sequence[SourceObject]) -> dict[str, int]:
+def _number_objects(method: Method, objects: Sequence[SourceObject]) -> dict[str, int]:
     check_node_count(len(objects), method.name)
     ids = {item.source_id: number for number, item in enumerate(objects, start=1)}
     if len(ids) < len(objects):
@@ -290,7 +290,7 @@ def _node_ids(method: Method, objects: Sequence[SourceObject]) -> dict[str, int]
     return ids
 
 
-def _id_of(ids: Mapping[str, int], source_id: str, method: Method) -> int:
+def _find_id(ids: Mapping[str, int], source_id: str, method: Method) -> int:
     if source_id not in ids:
         raise MapError(f'{method.name}: "{source_id}", which a relation names, is unknown')
     return ids[source_id]
@@ -316,7 +316,7 @@ def _add_features(
     return rows
 
 
-def _dense(
+def _join_clouds(
     clouds: Sequence[tuple[SceneNode, NDArray[np.float32], NDArray[np.uint8] | None]],
     options: ImportOptions,
 ) -> DenseMap:

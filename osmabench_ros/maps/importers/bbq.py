@@ -7,7 +7,7 @@ from typing import Any
 
 from osmabench_ros.errors import MapError
 from osmabench_ros.maps.importer import ImportOptions, World
-from osmabench_ros.maps.importers import source_files as files
+from osmabench_ros.maps.importers import source_files as source
 from osmabench_ros.maps.importers.assembly import Encoder, Method, SourceObject, assemble
 from osmabench_ros.maps.semantic_map import SemanticMap
 
@@ -32,11 +32,11 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
     nodes; or the .pkl.gz, with the .json of the same name beside it. The default world is
     Habitat's. BBQ paints all points of an object in a random colour, so they come without colour.
     """
-    pickle = files.the_file(path, ('*.pkl.gz',), 'BBQ map', besides=('meta.pkl.gz',))
+    pickle = source.find_file(path, ('*.pkl.gz',), 'BBQ map', besides=('meta.pkl.gz',))
     names = [f'{pickle.name.removesuffix(".pkl.gz")}.json', *(['*.json'] if path.is_dir() else [])]
-    captions = files.a_file(pickle.parent, names, 'nodes')
-    items = files.load_object_pickle(pickle)['objects']
-    objects = [_object(item, i, f'{pickle}: objects[{i}]') for i, item in enumerate(items)]
+    captions = source.find_any_file(pickle.parent, names, 'nodes')
+    items = source.load_object_pickle(pickle)['objects']
+    objects = [_read_object(item, i, f'{pickle}: objects[{i}]') for i, item in enumerate(items)]
 
     def describe(node: Any) -> None:
         if not 0 <= node['id'] < len(objects):
@@ -47,18 +47,18 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
         objects[node['id']].captions = [str(node.get('description') or '')]
 
     if captions:
-        files.read_each(files.read_json(captions), captions, describe)
+        source.read_each(source.read_json(captions), captions, describe)
     return assemble(
         METHOD,
         options,
         objects,
-        source_sha256=files.digest_of(pickle, captions),
-        extras=files.unknown_data({str(i): item for i, item in enumerate(items)}, _KNOWN),
+        source_sha256=source.hash_files(pickle, captions),
+        extras=source.keep_unknown({str(i): item for i, item in enumerate(items)}, _KNOWN),
     )
 
 
-def _object(item: Any, index: int, where: str) -> SourceObject:
-    made = files.object_of(item, str(index), where, {'clip': 'clip_ft', 'dino': 'descriptor'})
+def _read_object(item: Any, index: int, where: str) -> SourceObject:
+    made = source.read_object(item, str(index), where, {'clip': 'clip_ft', 'dino': 'descriptor'})
     made.colors = None
     if isinstance(item.get('id'), list):  # the frames in which it was seen
         made.observations = len(item['id'])

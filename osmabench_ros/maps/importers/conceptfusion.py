@@ -12,8 +12,8 @@ from osmabench_ros.base.fence import read_in_fence
 from osmabench_ros.errors import MapError, errors_as
 from osmabench_ros.maps.importer import ImportOptions, World
 from osmabench_ros.maps.importers.assembly import Encoder, Method
-from osmabench_ros.maps.importers.point_maps import point_feature_map
-from osmabench_ros.maps.importers.source_files import colors_of, digest_of, require
+from osmabench_ros.maps.importers.point_maps import build_point_map
+from osmabench_ros.maps.importers.source_files import hash_files, require, scale_colors
 from osmabench_ros.maps.semantic_map import SemanticMap
 
 METHOD = Method('conceptfusion', World.OPTICAL, {'clip': Encoder('ViT-H-14', 'laion2b_s32b_b79k')})
@@ -43,15 +43,15 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
     colors, scores = arrays.get('colors'), arrays.get('confidences')
     if colors is not None:  # gradslam keeps 0 to 255, converted maps 0 to 1
         unit_range = bool(colors.max(initial=0) <= 1.0)
-        colors = colors_of(colors, unit_range) if colors.size else None
-    return point_feature_map(
+        colors = scale_colors(colors, unit_range) if colors.size else None
+    return build_point_map(
         METHOD,
         options,
         arrays['points'],
         colors,
         arrays['embeddings'],
         scores=None if scores is None else scores.ravel(),
-        source_sha256=digest_of(*present),
+        source_sha256=hash_files(*present),
     )
 
 

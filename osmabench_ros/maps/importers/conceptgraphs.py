@@ -9,7 +9,7 @@ from typing import Any
 
 from osmabench_ros.errors import MapError
 from osmabench_ros.maps.importer import ImportOptions, World
-from osmabench_ros.maps.importers import source_files as files
+from osmabench_ros.maps.importers import source_files as source
 from osmabench_ros.maps.importers.assembly import (
     Encoder,
     Method,
@@ -57,53 +57,53 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
     poses. Objects that the scene graph left out have the attribute ``in_scene_graph: False``.
     """
     if path.suffix == '.json':
-        return _graph_only(path, options)
-    pickle = files.a_file(path, _PICKLES, 'ConceptGraphs map')
+        return _import_graph(path, options)
+    pickle = source.find_any_file(path, _PICKLES, 'ConceptGraphs map')
     if pickle is None:
         graphs = ('scene_graph.json', 'sg_cache/scene_graph.json')
-        if (graph := files.a_file(path, graphs, 'ConceptGraphs map')) is not None:
-            return _graph_only(graph, options)
+        if (graph := source.find_any_file(path, graphs, 'ConceptGraphs map')) is not None:
+            return _import_graph(graph, options)
         raise MapError(
             f'{path} has no ConceptGraphs map; expected pcd_saves/full_pcd_*.pkl.gz (main), '
             'pcd_*.pkl.gz (ali-dev), or sg_cache/scene_graph.json for the graph alone'
         )
-    data = files.load_object_pickle(pickle)
+    data = source.load_object_pickle(pickle)
     if any('curr_obj_num' in item for item in data['objects'] if isinstance(item, Mapping)):
-        return _ali_dev(data, pickle, options)
-    return _main(data, pickle, path if path.is_dir() else pickle.parent.parent, options)
+        return _import_ali_dev(data, pickle, options)
+    return _import_main(data, pickle, path if path.is_dir() else pickle.parent.parent, options)
 
 
-def _main(
+def _import_main(
     data: Mapping[str, Any], pickle: Path, folder: Path, options: ImportOptions
 ) -> SemanticMap:
-    objects = _objects(data, 'objects', pickle)
-    graph = files.a_file(folder, ('sg_cache/scene_graph.json',), 'scene graph')
-    relations, edges, notes = None, list[SourceEdge](), _extras(data)
+    objects = _read_objects(data, 'objects', pickle)
+    graph = source.find_any_file(folder, ('sg_cache/scene_graph.json',), 'scene graph')
+    relations, edges, notes = None, list[SourceEdge](), _keep_rest(data)
     if graph is not None:
-        described = _described(graph)
+        described = _read_graph(graph)
         _describe(objects, described, graph)
-        relations, edges, skipped = _relations(graph, list(described))
+        relations, edges, skipped = _read_relations(graph, list(described))
         notes |= skipped
-    for item in _objects(data, 'bg_objects', pickle):
+    for item in _read_objects(data, 'bg_objects', pickle):
         item.source_id, item.kind = f'background {item.source_id}', NodeKind.BACKGROUND
         objects.append(item)
-    digest = files.digest_of(pickle, graph, relations)
+    digest = source.hash_files(pickle, graph, relations)
     return assemble(METHOD, options, objects, edges, source_sha256=digest, extras=notes)
 
 
-def _objects(data: Mapping[str, Any], part: str, pickle: Path) -> list[SourceObject]:
+def _read_objects(data: Mapping[str, Any], part: str, pickle: Path) -> list[SourceObject]:
     """Return the objects of a part of a pickle, by their places."""
     objects = []
     for i, item in enumerate(data.get(part) or ()):
         features = {'clip': 'clip_ft', 'text': 'text_ft'}
-        made = files.object_of(item, str(i), f'{pickle}: {part}[{i}]', features)
-        made.labels = _voted_labels(item, data.get('class_names'))
+        made = source.read_object(item, str(i), f'{pickle}: {part}[{i}]', features)
+        made.labels = _count_votes(item, data.get('class_names'))
         made.kind = NodeKind.BACKGROUND if item.get('is_background') else NodeKind.OBJECT
         objects.append(made)
     return objects
 
 
-def _voted_labels(
+def _count_votes(
     item: Mapping[str, Any], class_names: Sequence[str] | None
 ) -> list[tuple[str, float]]:
     """Return the classes of the detections with their fractions, most frequent first."""
@@ -120,7 +120,7 @@ def _voted_labels(
     return [(name, count / len(names)) for name, count in ranked]
 
 
-def _described(path: Path) -> dict[str, SourceObject]:
+def _read_graph(path: Path) -> dict[str, SourceObject]:
     """Return tags, captions and boxes by id from scene_graph.json; an id is a place in the map."""
 
     def read(item: Any) -> SourceObject:
@@ -136,7 +136,7 @@ def _described(path: Path) -> dict[str, SourceObject]:
             attributes={'box_is_approximate': True},
         )
 
-    listed = files.read_each(files.read_json(path), path, read)
+    listed = source.read_each(source.read_json(path), path, read)
     nodes = {item.source_id: item for item in listed}
     if len(nodes) != len(listed):
         raise MapError(f'{path}: an id occurs more than once')
@@ -160,7 +160,7 @@ def _describe(
             item.labels, item.captions = node.labels or item.labels, node.captions
 
 
-def _relations(
+def _read_relations(
     graph: Path, order: Sequence[str]
 ) -> tuple[Path | None, list[SourceEdge], dict[str, Any]]:
     """Return the file of relations with its edges; its ids are places in the scene graph."""
@@ -179,35 +179,37 @@ def _relations(
             skipped[text] += 1
             return None
         kind, turned = _DIRECTIONS.get(text, (text, False))
-        source, target = reversed(ends) if turned else ends
-        return SourceEdge(source, target, kind, str(item.get('reason', '')))
+        start, end = ends[::-1] if turned else ends
+        return SourceEdge(start, end, kind, str(item.get('reason', '')))
 
-    edges = files.read_each(files.read_json(path), path, read)
+    edges = source.read_each(source.read_json(path), path, read)
     return path, [edge for edge in edges if edge], {'relations_without_an_edge': dict(skipped)}
 
 
-def _graph_only(path: Path, options: ImportOptions) -> SemanticMap:
+def _import_graph(path: Path, options: ImportOptions) -> SemanticMap:
     """Read nodes without points: boxes rounded to 0.1 m that have lost their rotation."""
-    described = _described(path)
-    relations, edges, notes = _relations(path, list(described))
-    objects, digest = list(described.values()), files.digest_of(path, relations)
+    described = _read_graph(path)
+    relations, edges, notes = _read_relations(path, list(described))
+    objects, digest = list(described.values()), source.hash_files(path, relations)
     return assemble(METHOD, options, objects, edges, source_sha256=digest, extras=notes)
 
 
-def _ali_dev(data: Mapping[str, Any], pickle: Path, options: ImportOptions) -> SemanticMap:
+def _import_ali_dev(data: Mapping[str, Any], pickle: Path, options: ImportOptions) -> SemanticMap:
     suffix = pickle.name.removeprefix('pcd_').removesuffix('.pkl.gz')
     edge_file, object_file = (
-        files.a_file(pickle.parent, (f'{part}_json_{suffix}.json', f'{part}_json_*.json'), what)
+        source.find_any_file(
+            pickle.parent, (f'{part}_json_{suffix}.json', f'{part}_json_*.json'), what
+        )
         for part, what in (('edge', 'edges'), ('obj', 'objects'))
     )
     captions: dict[str, Any] = {}
     if object_file:
-        listed = files.read_json(object_file)
-        pairs = files.read_each(
+        listed = source.read_json(object_file)
+        pairs = source.read_each(
             listed, object_file, lambda item: (str(item['id']), item.get('object_caption'))
         )
         captions = dict(pairs)
-    objects = _objects(data, 'objects', pickle)
+    objects = _read_objects(data, 'objects', pickle)
     for i, (made, item) in enumerate(zip(objects, data['objects'], strict=True)):
         made.source_id = str(item.get('curr_obj_num', i))
         made.captions = [
@@ -216,14 +218,14 @@ def _ali_dev(data: Mapping[str, Any], pickle: Path, options: ImportOptions) -> S
         if item.get('id') is not None:
             made.attributes['uuid'] = str(item['id'])
     if edge_file:
-        edges = files.read_each(files.read_json(edge_file), edge_file, _written_edge)
+        edges = source.read_each(source.read_json(edge_file), edge_file, _read_edge)
     else:
-        edges = _pickled_edges(data, [item.source_id for item in objects], pickle)
-    digest = files.digest_of(pickle, edge_file, object_file)
-    return assemble(METHOD, options, objects, edges, source_sha256=digest, extras=_extras(data))
+        edges = _read_pickled_edges(data, [item.source_id for item in objects], pickle)
+    digest = source.hash_files(pickle, edge_file, object_file)
+    return assemble(METHOD, options, objects, edges, source_sha256=digest, extras=_keep_rest(data))
 
 
-def _written_edge(item: Any) -> SourceEdge:
+def _read_edge(item: Any) -> SourceEdge:
     """Return an edge of edge_json_*.json, whose ids are those of obj_json_*.json."""
     relation, seen = str(item['relationship']), item.get('num_detections')
     text = str(item.get('edge_description') or relation)
@@ -235,7 +237,7 @@ def _written_edge(item: Any) -> SourceEdge:
     )
 
 
-def _pickled_edges(
+def _read_pickled_edges(
     data: Mapping[str, Any], order: Sequence[str], pickle: Path
 ) -> list[SourceEdge]:
     """Return edges of the pickle; their ids are indices into the list of objects."""
@@ -247,12 +249,14 @@ def _pickled_edges(
             order[edge['obj1_index']], order[edge['obj2_index']], str(edge['rel_type'])
         )
 
-    return files.read_each(stored or [], f'{pickle}: edges', read)
+    return source.read_each(stored or [], f'{pickle}: edges', read)
 
 
-def _extras(data: Mapping[str, Any]) -> dict[str, Any]:
+def _keep_rest(data: Mapping[str, Any]) -> dict[str, Any]:
     kept = {
-        key: files.plain(data[key]) for key in ('cfg', 'class_names') if data.get(key) is not None
+        key: source.make_plain(data[key])
+        for key in ('cfg', 'class_names')
+        if data.get(key) is not None
     }
     objects = {str(i): item for i, item in enumerate(data['objects'])}
-    return kept | files.unknown_data(objects, _KNOWN)
+    return kept | source.keep_unknown(objects, _KNOWN)

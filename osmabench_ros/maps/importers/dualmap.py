@@ -12,7 +12,7 @@ import numpy as np
 from osmabench_ros.base.documents import read_text
 from osmabench_ros.errors import MapError
 from osmabench_ros.maps.importer import ImportOptions, World
-from osmabench_ros.maps.importers import source_files as files
+from osmabench_ros.maps.importers import source_files as source
 from osmabench_ros.maps.importers.assembly import Encoder, Method, SourceObject, assemble
 from osmabench_ros.maps.pickles import CLASS, load_pickle
 from osmabench_ros.maps.semantic_map import SemanticMap
@@ -32,35 +32,35 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
     pickles = sorted(path.glob('*.pkl')) if path.is_dir() else []
     if not pickles:
         raise MapError(f'{path} has no DualMap map; expected a folder with <uuid>.pkl files')
-    name_file = files.a_file(path, ('class_names.txt', 'class_names.json'), 'file of class names')
-    names = {} if name_file is None else _class_names(name_file)
-    states = {file.stem: _state(file) for file in pickles}
-    objects = [_object(file, states[file.stem], names) for file in pickles]
-    digest = files.digest_of(*pickles, name_file)
-    extras = files.unknown_data(states, _KNOWN)
+    name_file = source.find_any_file(
+        path, ('class_names.txt', 'class_names.json'), 'file of class names'
+    )
+    names = {} if name_file is None else _read_class_names(name_file)
+    states = {file.stem: _read_state(file) for file in pickles}
+    objects = [_read_object(file, states[file.stem], names) for file in pickles]
+    digest = source.hash_files(*pickles, name_file)
+    extras = source.keep_unknown(states, _KNOWN)
     return assemble(METHOD, options, objects, source_sha256=digest, extras=extras)
 
 
-def _class_names(path: Path) -> dict[int, str]:
+def _read_class_names(path: Path) -> dict[int, str]:
     if path.suffix == '.txt':
         return dict(enumerate(read_text(path, MapError).splitlines()))
-    listed = files.read_json(path)
-    names = files.read_each(listed, path, str)
-    ids = (
-        files.read_each(list(listed), path, int) if isinstance(listed, dict) else range(len(names))
-    )
-    return dict(zip(ids, names, strict=True))
+    listed = source.read_json(path)
+    names = source.read_each(listed, path, str)
+    ids = source.read_each(list(listed), path, int) if isinstance(listed, dict) else None
+    return dict(zip(ids or range(len(names)), names, strict=True))
 
 
-def _state(file: Path) -> Mapping[str, Any]:
+def _read_state(file: Path) -> Mapping[str, Any]:
     state = load_pickle(file)
     if not isinstance(state, Mapping) or 'pcd_points' not in state:
         raise MapError(f'{file} holds no DualMap object: it has no "pcd_points"')
     return state
 
 
-def _object(file: Path, state: Mapping[str, Any], names: Mapping[int, str]) -> SourceObject:
-    points, colors = files.colored_points(state, 'pcd_points', 'pcd_colors', str(file))
+def _read_object(file: Path, state: Mapping[str, Any], names: Mapping[int, str]) -> SourceObject:
+    points, colors = source.read_colored_points(state, 'pcd_points', 'pcd_colors', str(file))
     uid, class_id = state.get('uid'), state.get('class_id')
     made = SourceObject(
         str(uid) if isinstance(uid, uuid.UUID | str) else file.stem, points=points, colors=colors
@@ -70,7 +70,7 @@ def _object(file: Path, state: Mapping[str, Any], names: Mapping[int, str]) -> S
     if isinstance(class_id, int):
         made.attributes['source_class_id'] = float(class_id)
         made.labels = [(names.get(class_id, ''), float('nan'))]
-    feature = files.vector(state, 'clip_ft', str(file))
+    feature = source.read_vector(state, 'clip_ft', str(file))
     if feature is not None and np.any(feature):
         made.features['clip'] = feature
     return made

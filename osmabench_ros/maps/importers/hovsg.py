@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from osmabench_ros.errors import MapError
 from osmabench_ros.maps.importer import ImportOptions, World
-from osmabench_ros.maps.importers import source_files as files
+from osmabench_ros.maps.importers import source_files as source
 from osmabench_ros.maps.importers.assembly import (
     Encoder,
     Method,
@@ -50,31 +50,31 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
     """
     for folder in (path / 'graph', path):
         if (folder / 'objects').is_dir() and (folder / 'rooms').is_dir():
-            return _graph(folder, options)
+            return _import_graph(folder, options)
     if (path / 'mask_feats.pt').is_file() and (path / 'objects').is_dir():
-        return _flat(path, options)
+        return _import_segments(path, options)
     raise MapError(
         f'{path} has no HOV-SG map; expected graph/floors, graph/rooms and graph/objects, '
         'or mask_feats.pt and objects/pcd_<i>.ply'
     )
 
 
-def _graph(folder: Path, options: ImportOptions) -> SemanticMap:
+def _import_graph(folder: Path, options: ImportOptions) -> SemanticMap:
     used: list[Path] = []
     objects: dict[str, SourceObject] = {}
     contents: dict[str, Any] = {}
     for layer, kind in _LAYERS.items():
         for file in sorted((folder / layer).glob('*.json')):
-            data, cloud = files.read_json(file), file.with_suffix('.ply')
+            data, cloud = source.read_json(file), file.with_suffix('.ply')
             if not isinstance(data, Mapping):
                 raise MapError(f'{file} holds no object')
-            made = _node(data, file, kind)
+            made = _read_node(data, file, kind)
             if cloud.is_file():
-                points, colors = files.read_points(cloud)
+                points, colors = source.read_points(cloud)
                 if kind is NodeKind.OBJECT:  # rooms and floors get bounds only
                     made.points, made.colors, made.center_and_size = points, colors, None
                 elif len(points):
-                    made.center_and_size = _bounds(points)
+                    made.center_and_size = _find_bounds(points)
             used += [file, cloud] if cloud.is_file() else [file]
             objects[made.source_id], contents[made.source_id] = made, data
     if all(item.kind is not NodeKind.OBJECT for item in objects.values()):
@@ -91,12 +91,12 @@ def _graph(folder: Path, options: ImportOptions) -> SemanticMap:
         options,
         list(objects.values()),
         edges,
-        source_sha256=files.digest_of(*used),
-        extras=files.unknown_data(contents, _KNOWN, 'nodes'),
+        source_sha256=source.hash_files(*used),
+        extras=source.keep_unknown(contents, _KNOWN, 'nodes'),
     )
 
 
-def _node(data: Mapping[str, Any], file: Path, kind: NodeKind) -> SourceObject:
+def _read_node(data: Mapping[str, Any], file: Path, kind: NodeKind) -> SourceObject:
     made = SourceObject(f'{kind.value} {file.stem}', kind=kind)
     made.labels = [(str(data.get('name') or ''), float('nan'))]
     above = {NodeKind.ROOM: NodeKind.FLOOR, NodeKind.OBJECT: NodeKind.ROOM}.get(kind)
@@ -106,22 +106,22 @@ def _node(data: Mapping[str, Any], file: Path, kind: NodeKind) -> SourceObject:
     made.attributes = {
         f'{key}_m': float(data[key]) for key in heights if isinstance(data.get(key), int | float)
     }
-    corners = _corners(data.get('vertices'))
+    corners = _read_corners(data.get('vertices'))
     if corners is not None:
         made.corners = corners if len(corners) == 8 else None
-        made.center_and_size = _bounds(corners)
-    feature = files.vector(data, 'embedding', str(file)) if data.get('embedding') else None
+        made.center_and_size = _find_bounds(corners)
+    feature = source.read_vector(data, 'embedding', str(file)) if data.get('embedding') else None
     if feature is not None:
         made.features['clip'] = feature
     return made
 
 
-def _bounds(points: NDArray[np.float64]) -> tuple[Sequence[float], Sequence[float]]:
+def _find_bounds(points: NDArray[np.float64]) -> tuple[Sequence[float], Sequence[float]]:
     low, high = points.min(axis=0), points.max(axis=0)
     return ((low + high) / 2).tolist(), (high - low).tolist()
 
 
-def _corners(values: Any) -> NDArray[np.float64] | None:
+def _read_corners(values: Any) -> NDArray[np.float64] | None:
     try:
         corners = np.asarray(values, np.float64)
     except (TypeError, ValueError):
@@ -130,20 +130,22 @@ def _corners(values: Any) -> NDArray[np.float64] | None:
     return corners if usable and np.isfinite(corners).all() else None
 
 
-def _flat(path: Path, options: ImportOptions) -> SemanticMap:
+def _import_segments(path: Path, options: ImportOptions) -> SemanticMap:
     count = len(list((path / 'objects').glob('pcd_*.ply')))
     clouds = [path / 'objects' / f'pcd_{i}.ply' for i in range(count)]
     feature_file = path / 'mask_feats.pt'
-    features = files.numbers_of(load_torch(feature_file), str(feature_file))
+    features = source.check_numbers(load_torch(feature_file), str(feature_file))
     if features.ndim != 2 or len(features) != count:
         raise MapError(
             f'{feature_file} holds features {features.shape}, {path}/objects has {count} segments'
         )
     objects = []
     for i, cloud in enumerate(clouds):
-        points, colors = files.read_points(cloud)  # they must be numbered without gaps
+        points, colors = source.read_points(cloud)  # they must be numbered without gaps
         made = SourceObject(str(i), points=points, colors=colors)
         if np.any(features[i]):
             made.features['clip'] = features[i]
         objects.append(made)
-    return assemble(METHOD, options, objects, source_sha256=files.digest_of(*clouds, feature_file))
+    return assemble(
+        METHOD, options, objects, source_sha256=source.hash_files(*clouds, feature_file)
+    )

@@ -23,8 +23,8 @@ from osmabench_ros.maps.importers.assembly import (
     SourceObject,
     assemble,
 )
-from osmabench_ros.maps.importers.point_maps import membership_of, smallest_masks
-from osmabench_ros.maps.importers.source_files import colors_of, digest_of, require, the_file
+from osmabench_ros.maps.importers.point_maps import find_smallest_masks, make_membership
+from osmabench_ros.maps.importers.source_files import find_file, hash_files, require, scale_colors
 from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
 from osmabench_ros.semantics.labels import UNLABELLED
 from osmabench_ros.semantics.scene_graph import NodeKind, RelationType
@@ -57,12 +57,12 @@ def import_map(path: Path, options: ImportOptions, method: Method = METHOD) -> S
     their parents, "part of" edges to rooms and buildings, "connected to" edges within a layer, and
     the mesh's vertices as points. Agents are left out.
     """
-    file = the_file(path, _FILES, 'scene graph of Hydra')
+    file = find_file(path, _FILES, 'scene graph of Hydra')
     if file.suffix in _PAYLOADS:
         return import_payload(read_bytes(file, MapError), options, method)
     require('spark_dsg', 'scene graphs of Hydra', 'hydra')
     graph = read_in_fence(read_graph, file, libraries=_LIBRARIES)
-    return _semantic_map(graph, options, digest_of(file), method)
+    return _build_map(graph, options, hash_files(file), method)
 
 
 def import_khronos(path: Path, options: ImportOptions) -> SemanticMap:
@@ -82,23 +82,23 @@ def import_payload(payload: bytes, options: ImportOptions, method: Method = METH
         graph = parse_in_fence(read_payload, payload, what, libraries=_LIBRARIES)
     except LimitError as error:
         raise MapError(str(error)) from error
-    return _semantic_map(graph, options, hashlib.sha256(payload).hexdigest(), method)
+    return _build_map(graph, options, hashlib.sha256(payload).hexdigest(), method)
 
 
-def _semantic_map(
+def _build_map(
     graph: dict[str, Any], options: ImportOptions, digest: str, method: Method
 ) -> SemanticMap:
     objects = [
         SourceObject(**{**item, 'kind': NodeKind(item['kind'])}) for item in graph['objects']
     ]
-    edges = [*_containment(objects), *(SourceEdge(*ends) for ends in graph['connections'])]
+    edges = [*_link_parents(objects), *(SourceEdge(*ends) for ends in graph['connections'])]
     made = assemble(method, options, objects, edges, source_sha256=digest, extras=graph['extras'])
     if graph['mesh'] is None:
         return made
-    return dataclasses.replace(made, dense=_with_mesh(made.dense, graph['mesh'], method, options))
+    return dataclasses.replace(made, dense=_add_mesh(made.dense, graph['mesh'], method, options))
 
 
-def _with_mesh(
+def _add_mesh(
     objects: DenseMap | None, mesh: Mapping[str, Any], method: Method, options: ImportOptions
 ) -> DenseMap:
     """Return the points of objects and, after them, the vertices of the mesh of the scene."""
@@ -109,7 +109,7 @@ def _with_mesh(
         for label, name in mesh['names']:
             labels[mesh['labels'] == label] = known.id_of(name)
     masks = [indices[(indices >= 0) & (indices < len(points))] for indices in mesh['connections']]
-    colors = colors_of(vertices[3:6].T, unit_range=True) if len(vertices) >= 6 else None
+    colors = scale_colors(vertices[3:6].T, unit_range=True) if len(vertices) >= 6 else None
     none = DenseMap(
         points[:0],
         None if colors is None else colors[:0],
@@ -133,12 +133,12 @@ def _with_mesh(
         joined(own.points, points),
         joined(own.colors, colors),
         joined(own.labels, labels),
-        joined(own.instances, smallest_masks(masks, len(points))),
-        membership=membership_of([rows[node] for node in nodes], nodes) if nodes else None,
+        joined(own.instances, find_smallest_masks(masks, len(points))),
+        membership=make_membership([rows[node] for node in nodes], nodes) if nodes else None,
     )
 
 
-def _containment(objects: list[SourceObject]) -> Iterator[SourceEdge]:
+def _link_parents(objects: list[SourceObject]) -> Iterator[SourceEdge]:
     """Yield "part of" edges to the next room, floor or building above each node."""
     by_id = {item.source_id: item for item in objects}
     for item in objects:
@@ -152,22 +152,22 @@ def _containment(objects: list[SourceObject]) -> Iterator[SourceEdge]:
 
 def read_graph(path: Path) -> dict[str, Any]:
     """Read objects, edges and mesh of a file, in the fence; MapError if it is not readable."""
-    return _loaded(path, lambda kind: kind.load(str(path)))
+    return _load(path, lambda kind: kind.load(str(path)))
 
 
 def read_payload(path: Path) -> dict[str, Any]:
     """Read a file with a serialized graph; see `read_graph`."""
-    return _loaded(path, lambda kind: kind.from_binary(path.read_bytes()))
+    return _load(path, lambda kind: kind.from_binary(path.read_bytes()))
 
 
-def _loaded(path: Path, load: Callable[[Any], Any]) -> dict[str, Any]:
+def _load(path: Path, load: Callable[[Any], Any]) -> dict[str, Any]:
     import spark_dsg
 
     with errors_as(MapError, f'{path} is no scene graph that spark-dsg reads', _READING_ERRORS):
-        return _plain(load(spark_dsg.DynamicSceneGraph))
+        return _read_plain(load(spark_dsg.DynamicSceneGraph))
 
 
-def _plain(graph: Any) -> dict[str, Any]:
+def _read_plain(graph: Any) -> dict[str, Any]:
     layers = {i: graph.get_layer(i) for i in sorted(_LAYERS) if graph.has_layer(i)}
     spaces = {i: graph.get_labelspace(i, 0) for i in _LAYERS}
     names = {i: dict(space.labels_to_names) if space else {} for i, space in spaces.items()}
@@ -186,9 +186,12 @@ def _plain(graph: Any) -> dict[str, Any]:
     mesh = graph.mesh if graph.has_mesh() else None
     return {
         'objects': [
-            {**vars(_object(node, names[i], known)), 'kind': _LAYERS[i].value} for i, node in nodes
+            {**vars(_read_object(node, names[i], known)), 'kind': _LAYERS[i].value}
+            for i, node in nodes
         ],
-        'connections': [(_symbol(one), _symbol(other), 'connected to') for one, other in ends],
+        'connections': [
+            (_format_symbol(one), _format_symbol(other), 'connected to') for one, other in ends
+        ],
         'extras': {'source_nodes': int(graph.num_nodes()), 'source_edges': int(graph.num_edges())},
         'mesh': {
             'vertices': np.array(mesh.get_vertices(), np.float64),
@@ -204,22 +207,22 @@ def _plain(graph: Any) -> dict[str, Any]:
     }
 
 
-def _symbol(value: int) -> str:
+def _format_symbol(value: int) -> str:
     import spark_dsg
 
     return str(spark_dsg.NodeSymbol(value).str())
 
 
-def _object(node: Any, names: dict[int, str], known: set[int]) -> SourceObject:
+def _read_object(node: Any, names: dict[int, str], known: set[int]) -> SourceObject:
     attributes, parent = node.attributes, node.get_parent()
-    made = SourceObject(_symbol(node.id.value))
+    made = SourceObject(_format_symbol(node.id.value))
     given = str(getattr(attributes, 'name', '') or '')
     label = names.get(getattr(attributes, 'semantic_label', -1)) or given
     made.labels = [(label, float('nan'))]
     if given and given != label:
         made.attributes['name'] = given
     if parent is not None and parent in known:
-        made.parent = _symbol(parent)
+        made.parent = _format_symbol(parent)
     box = getattr(attributes, 'bounding_box', None)
     if box is not None and box.is_valid():
         local = _CORNERS * np.asarray(box.dimensions, np.float64) / 2
@@ -243,6 +246,6 @@ def _take_mesh(made: SourceObject, attributes: Any) -> None:
         return
     vertices = np.array(mesh.get_vertices(), np.float64)
     made.points = vertices[:3].T + np.asarray(attributes.bounding_box.world_P_center, np.float64)
-    made.colors = colors_of(vertices[3:6].T, unit_range=True) if len(vertices) >= 6 else None
+    made.colors = scale_colors(vertices[3:6].T, unit_range=True) if len(vertices) >= 6 else None
     seen = getattr(attributes, 'first_observed_ns', None)
     made.observations = 0 if seen is None else len(seen)

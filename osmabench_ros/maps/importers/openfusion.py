@@ -10,8 +10,8 @@ from osmabench_ros.base.arrays import read_npz
 from osmabench_ros.errors import MapError
 from osmabench_ros.maps.importer import ImportOptions, World
 from osmabench_ros.maps.importers.assembly import Encoder, Method
-from osmabench_ros.maps.importers.point_maps import point_feature_map
-from osmabench_ros.maps.importers.source_files import digest_of, the_file
+from osmabench_ros.maps.importers.point_maps import build_point_map
+from osmabench_ros.maps.importers.source_files import find_file, hash_files
 from osmabench_ros.maps.semantic_map import SemanticMap
 
 METHOD = Method('openfusion', World.Z_UP, {'seem': Encoder('SEEM', 'seem_focall_v1')})
@@ -24,7 +24,7 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
     The semantics sit at sampled points of the voxel blocks (`emb_coords`), not in the voxels
     themselves; these points become the map. Key 0 means that a place is empty.
     """
-    file = the_file(path, ('*.npz',), 'OpenFusion map')
+    file = find_file(path, ('*.npz',), 'OpenFusion map')
     arrays = read_npz(file, MapError, (*_KEYS, 'extrinsic'))
     if missing := [name for name in _KEYS if name not in arrays]:
         raise MapError(f"{file} lacks {', '.join(missing)}; is it a map of OpenFusion's VLFusion?")
@@ -37,7 +37,7 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
     if (keys < 0).any() or (keys >= len(table)).any():
         raise MapError(f'{file}: "emb_keys" refer beyond the {len(table)} rows of "emb_dict"')
     used = keys != 0
-    return point_feature_map(
+    return build_point_map(
         METHOD,
         options,
         points[used],
@@ -45,6 +45,6 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
         table,
         keys[used],
         scores=scores[used],
-        source_sha256=digest_of(file),
+        source_sha256=hash_files(file),
         extras={'camera_poses': len(arrays.get('extrinsic', ()))},
     )

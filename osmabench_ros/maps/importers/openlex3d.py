@@ -10,9 +10,9 @@ from osmabench_ros.base.arrays import read_npy
 from osmabench_ros.errors import MapError
 from osmabench_ros.maps.importer import ImportOptions, World
 from osmabench_ros.maps.importers.assembly import Encoder, Method
-from osmabench_ros.maps.importers.point_maps import mask_map, masks_of_values, point_feature_map
+from osmabench_ros.maps.importers.point_maps import build_mask_map, build_point_map, split_by_value
 from osmabench_ros.maps.importers.pointcloud import read_columns
-from osmabench_ros.maps.importers.source_files import digest_of, points_and_colors, the_file
+from osmabench_ros.maps.importers.source_files import find_file, hash_files, points_and_colors
 from osmabench_ros.maps.semantic_map import SemanticMap
 
 METHOD = Method('openlex3d', World.Z_UP, {'clip': Encoder('ViT-H-14', 'laion2b_s32b_b79k')})
@@ -26,7 +26,7 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
     node per embedding; for a dense prediction (index 0, 1, 2, ...) none. An index below 0 means
     that a point has no embedding.
     """
-    cloud = the_file(path, ('point_cloud.pcd', 'point_cloud.ply', 'input.ply', '*.pcd', '*.ply'),
+    cloud = find_file(path, ('point_cloud.pcd', 'point_cloud.ply', 'input.ply', '*.pcd', '*.ply'),
                      'point cloud')  # fmt: skip
     index_file, embedding_file = path / 'index.npy', path / 'embeddings.npy'
     points, colors = points_and_colors(read_columns(cloud), cloud)
@@ -41,10 +41,10 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
         raise MapError(
             f'{index_file} refers to row {rows.max()}, {embedding_file} has {count} rows'
         )
-    digest = digest_of(cloud, index_file, embedding_file)
+    digest = hash_files(cloud, index_file, embedding_file)
     if count == len(points) and np.array_equal(rows, np.arange(count)):
-        return point_feature_map(
+        return build_point_map(
             METHOD, options, points, colors, embeddings, rows, source_sha256=digest
         )
-    masks = masks_of_values(rows, range(count))
-    return mask_map(METHOD, options, points, colors, masks, embeddings, source_sha256=digest)
+    masks = split_by_value(rows, range(count))
+    return build_mask_map(METHOD, options, points, colors, masks, embeddings, source_sha256=digest)

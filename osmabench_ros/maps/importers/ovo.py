@@ -12,15 +12,9 @@ from numpy.typing import NDArray
 
 from osmabench_ros.errors import MapError
 from osmabench_ros.maps.importer import ImportOptions, World
+from osmabench_ros.maps.importers import source_files as source
 from osmabench_ros.maps.importers.assembly import Encoder, Method
-from osmabench_ros.maps.importers.point_maps import mask_map, masks_of_values
-from osmabench_ros.maps.importers.source_files import (
-    colors_of,
-    digest_of,
-    numbers_of,
-    plain,
-    the_file,
-)
+from osmabench_ros.maps.importers.point_maps import build_mask_map, split_by_value
 from osmabench_ros.maps.pickles import load_torch
 from osmabench_ros.maps.semantic_map import SemanticMap
 
@@ -41,11 +35,14 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
     `path` is `ovo_map.ckpt` or its folder. The default world is the data set's, z up for Replica
     and ScanNet. There is a node for each instance; points with id -1 belong to none.
     """
-    file = the_file(path, ('ovo_map.ckpt',), 'OVO map')
+    file = source.find_file(path, ('ovo_map.ckpt',), 'OVO map')
     data = load_torch(file)
-    geometry, semantics = _part(data, 'map_params', file), _part(data, 'ovo_map_params', file)
-    points = numbers_of(geometry.get('xyz'), f'{file}: the tensor "xyz"')
-    owners = numbers_of(geometry.get('obj_ids'), f'{file}: the tensor "obj_ids"').ravel()
+    geometry, semantics = (
+        _read_part(data, 'map_params', file),
+        _read_part(data, 'ovo_map_params', file),
+    )
+    points = source.check_numbers(geometry.get('xyz'), f'{file}: the tensor "xyz"')
+    owners = source.check_numbers(geometry.get('obj_ids'), f'{file}: the tensor "obj_ids"').ravel()
     if len(owners) != len(points):
         raise MapError(f'{file}: "xyz" is {points.shape}, "obj_ids" {owners.shape}')
     known = np.asarray(semantics.get('ins_3d_ids', ()), np.int64).ravel().tolist()
@@ -53,22 +50,26 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
         raise MapError(f'{file}: an id occurs more than once in "ins_3d_ids"')
     ids = known + sorted(set(owners[owners >= 0].astype(int).tolist()) - set(known))
     colors = geometry.get('color')
-    features = _features(semantics, ids, file)
+    if colors is not None:
+        colors = source.check_numbers(colors, f'{file}: the tensor "color"')
+        unit_range = colors.dtype.kind == 'f' and bool(colors.max(initial=0) <= 1.0)
+        colors = source.scale_colors(colors, unit_range)
+    features = _read_features(semantics, ids, file)
     encoder = _ENCODERS.get(0 if features is None else features.shape[1], _ENCODERS[1024])
-    return mask_map(
+    return build_mask_map(
         dataclasses.replace(METHOD, encoders={'clip': encoder}),
         options,
         points,
-        None if colors is None else _colors(numbers_of(colors, f'{file}: the tensor "color"')),
-        masks_of_values(owners, ids),
+        colors,
+        split_by_value(owners, ids),
         features,
         source_ids=[str(i) for i in ids],
-        extras=_extras(geometry, semantics),
-        source_sha256=digest_of(file),
+        extras=_keep_rest(geometry, semantics),
+        source_sha256=source.hash_files(file),
     )
 
 
-def _extras(geometry: Mapping[str, Any], semantics: Mapping[str, Any]) -> dict[str, Any]:
+def _keep_rest(geometry: Mapping[str, Any], semantics: Mapping[str, Any]) -> dict[str, Any]:
     """Return the other data: point ids, key frames of the features, debugging output."""
     rest = {
         'map_params': {k: v for k, v in geometry.items() if k not in ('xyz', 'obj_ids', 'color')},
@@ -76,17 +77,17 @@ def _extras(geometry: Mapping[str, Any], semantics: Mapping[str, Any]) -> dict[s
             k: v for k, v in semantics.items() if not str(k).endswith('_clip_feature')
         },
     }
-    return {name: plain(part) for name, part in rest.items()}
+    return {name: source.make_plain(part) for name, part in rest.items()}
 
 
-def _part(data: Any, key: str, file: Path) -> Mapping[str, Any]:
+def _read_part(data: Any, key: str, file: Path) -> Mapping[str, Any]:
     part = data.get(key) if isinstance(data, Mapping) else None
     if not isinstance(part, Mapping):
         raise MapError(f'{file} does not hold "{key}"; is it an ovo_map.ckpt?')
     return part
 
 
-def _features(
+def _read_features(
     semantics: Mapping[str, Any], ids: list[int], file: Path
 ) -> NDArray[np.float32] | None:
     """Return a row for each instance, zero where an instance has no feature yet."""
@@ -101,7 +102,3 @@ def _features(
         return None
     none = np.zeros(lengths.pop(), np.float32)
     return np.stack([vectors.get(i, none) for i in ids])
-
-
-def _colors(values: NDArray[Any]) -> NDArray[np.uint8]:
-    return colors_of(values, values.dtype.kind == 'f' and bool(values.max(initial=0) <= 1.0))

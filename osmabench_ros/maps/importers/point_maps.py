@@ -17,7 +17,7 @@ from osmabench_ros.semantics.labels import UNLABELLED
 from osmabench_ros.semantics.scene_graph import SceneNode
 
 
-def point_feature_map(
+def build_point_map(
     method: Method,
     options: ImportOptions,
     points: NDArray[np.floating],
@@ -43,7 +43,7 @@ def point_feature_map(
     builder = MapBuilder(method, options)
     name = next(iter(method.encoders))
     builder.add_space(name, vectors)
-    placed, (colors, rows, scores) = builder.cloud(points, colors, rows, scores)
+    placed, (colors, rows, scores) = builder.place_cloud(points, colors, rows, scores)
     dense = DenseMap(
         placed,
         colors,
@@ -55,7 +55,7 @@ def point_feature_map(
     return builder.build(dense=dense, source_sha256=source_sha256, extras=extras)
 
 
-def mask_map(
+def build_mask_map(
     method: Method,
     options: ImportOptions,
     points: NDArray[np.floating],
@@ -79,7 +79,7 @@ def mask_map(
     if not np.isfinite(points).all():
         raise MapError(f'{method.name}: a point is NaN or infinite, so masks cannot be matched')
     builder = MapBuilder(method, options)
-    placed, (colors,) = builder.cloud(points, colors)
+    placed, (colors,) = builder.place_cloud(points, colors)
     # Rows of masks from 1 on, -1 without a feature; row 0 is that of points in no mask.
     rows, name = np.full(len(masks) + 1, -1, np.int32), ''
     if vectors is not None and len(vectors):
@@ -98,7 +98,7 @@ def mask_map(
         )
         for number, mask in enumerate(masks, start=1)
     ]
-    instances = smallest_masks(masks, len(points))
+    instances = find_smallest_masks(masks, len(points))
     dense = DenseMap(
         placed,
         colors,
@@ -106,12 +106,12 @@ def mask_map(
         instances,
         feature_rows=rows[instances] if name else None,
         feature_space=name,
-        membership=membership_of(masks),
+        membership=make_membership(masks),
     )
     return builder.build(nodes, dense=dense, source_sha256=source_sha256, extras=extras)
 
 
-def smallest_masks(masks: Sequence[NDArray[np.integer]], count: int) -> NDArray[np.int32]:
+def find_smallest_masks(masks: Sequence[NDArray[np.integer]], count: int) -> NDArray[np.int32]:
     """Return for each of `count` points 1 + the index of its smallest mask, 0 for none."""
     instances = np.zeros(count, np.int32)
     for i in sorted(range(len(masks)), key=lambda i: -len(masks[i])):
@@ -119,7 +119,7 @@ def smallest_masks(masks: Sequence[NDArray[np.integer]], count: int) -> NDArray[
     return instances
 
 
-def masks_of_values(values: NDArray[np.integer], wanted: Sequence[int]) -> list[NDArray[np.int64]]:
+def split_by_value(values: NDArray[np.integer], wanted: Sequence[int]) -> list[NDArray[np.int64]]:
     """Return for each wanted value its indices, ascending."""
     order = np.argsort(values, kind='stable')
     ranked = values[order]
@@ -128,7 +128,7 @@ def masks_of_values(values: NDArray[np.integer], wanted: Sequence[int]) -> list[
     return [order[start:stop] for start, stop in zip(starts, stops, strict=True)]
 
 
-def membership_of(
+def make_membership(
     masks: Sequence[NDArray[np.integer]], nodes: Sequence[int] | None = None
 ) -> Membership:
     """Return masks as sparse rows, by default mask i of node i + 1."""

@@ -14,14 +14,8 @@ from osmabench_ros.errors import MapError, errors_as
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.geometry.point_files import read_ply
 from osmabench_ros.maps.importer import ImportOptions, World
+from osmabench_ros.maps.importers import source_files as source
 from osmabench_ros.maps.importers.assembly import MapBuilder, Method, check_node_count
-from osmabench_ros.maps.importers.source_files import (
-    digest_of,
-    points_and_colors,
-    read_json,
-    require,
-    the_file,
-)
 from osmabench_ros.maps.semantic_map import CHANNELS, DenseMap, SemanticMap
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 from osmabench_ros.semantics.scene_graph import SceneNode, ScoredLabel
@@ -33,7 +27,7 @@ def read_columns(path: Path) -> dict[str, NDArray[Any]]:
         raise MapError(f'{path} does not exist')
     if path.suffix.lower() != '.pcd':
         return read_ply(path)
-    require('open3d', 'PCD files', 'geometry')
+    source.require('open3d', 'PCD files', 'geometry')
     columns: dict[str, NDArray[Any]] = read_in_fence(read_pcd, path, libraries=('open3d',))
     return columns
 
@@ -82,13 +76,13 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
     ``{"classes": [{"id": 1, "name": "chair"}]}``. There is one node per instance, named by the
     majority of its points. -1 and 65535 are unlabelled, and so is 0 if it is no class.
     """
-    file = the_file(path, ('*.ply', '*.pcd'), 'point cloud')
+    file = source.find_file(path, ('*.ply', '*.pcd'), 'point cloud')
     columns = read_columns(file)
     builder = MapBuilder(METHOD, options)
-    points, (colors, labels, instances) = builder.cloud(
-        *points_and_colors(columns, file),
-        column_of(columns, LABEL_COLUMNS),
-        column_of(columns, INSTANCE_COLUMNS),
+    points, (colors, labels, instances) = builder.place_cloud(
+        *source.points_and_colors(columns, file),
+        find_column(columns, LABEL_COLUMNS),
+        find_column(columns, INSTANCE_COLUMNS),
     )
     class_file = None if options.label_set is not None else class_file_beside(file)
     label_set = options.label_set if class_file is None else read_label_set(class_file)
@@ -98,27 +92,27 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
                 f'{file} has labels, but their meaning is unknown; give a label set, or put '
                 f'{_CLASS_FILES[0]} beside it'
             )
-        labels = _integers(labels, 'label', file)
+        labels = _check_integers(labels, 'label', file)
         labels = np.where(labels == -1, UNLABELLED, labels)
-        labels = with_sentinel(labels, label_set)
+        labels = mark_unlabelled(labels, label_set)
         label_set.check(labels, str(file))
     if instances is not None:
-        instances = np.maximum(_integers(instances, 'instance', file), 0)
+        instances = np.maximum(_check_integers(instances, 'instance', file), 0)
     dense = DenseMap(points, colors, labels, instances)
     return builder.build(
         nodes_of_instances(dense, label_set),
         dense=dense,
-        source_sha256=digest_of(file, class_file),
+        source_sha256=source.hash_files(file, class_file),
         label_set=label_set,
     )
 
 
-def column_of(columns: Mapping[str, NDArray[Any]], names: Sequence[str]) -> NDArray[Any] | None:
+def find_column(columns: Mapping[str, NDArray[Any]], names: Sequence[str]) -> NDArray[Any] | None:
     """Return the first of some columns that is there, None without any."""
     return next((columns[name] for name in names if name in columns), None)
 
 
-def with_sentinel(labels: NDArray[np.int32], label_set: LabelSet | None) -> NDArray[np.int32]:
+def mark_unlabelled(labels: NDArray[np.int32], label_set: LabelSet | None) -> NDArray[np.int32]:
     """Return labels in which 0 means unlabelled, unless it is a class."""
     if label_set is not None and 0 in label_set.by_id:
         return labels
@@ -133,14 +127,14 @@ def class_file_beside(file: Path) -> Path | None:
 def read_label_set(path: Path) -> LabelSet:
     """Read the classes of a JSON file, ``{"classes": [{"id": ..., "name": ...}]}``."""
     try:
-        return LabelSet.from_foreign(path.stem, read_json(path)['classes'])
+        return LabelSet.from_foreign(path.stem, source.read_json(path)['classes'])
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise MapError(
             f'{path} must hold "classes", each with "id" and "name": {error!r}'
         ) from error
 
 
-def _integers(values: NDArray[Any], what: str, file: Path) -> NDArray[np.int32]:
+def _check_integers(values: NDArray[Any], what: str, file: Path) -> NDArray[np.int32]:
     limits = np.iinfo(np.int32)
     bounded = np.clip(np.nan_to_num(values), limits.min, limits.max)
     whole: NDArray[np.int32] = bounded.astype(np.int32)
@@ -160,12 +154,12 @@ def nodes_of_instances(dense: DenseMap, label_set: LabelSet | None) -> tuple[Sce
     for instance, members in zip(ids.tolist(), np.split(order, starts[1:]), strict=True):
         if instance > 0:
             box = AxisAlignedBox.around(dense.points[members])
-            labels = _voted(dense.labels, members, label_set)
+            labels = _count_votes(dense.labels, members, label_set)
             nodes.append(SceneNode(instance, labels=labels, box=box, source_id=str(instance)))
     return tuple(nodes)
 
 
-def _voted(
+def _count_votes(
     labels: NDArray[np.int32] | None, members: NDArray[np.intp], label_set: LabelSet | None
 ) -> tuple[ScoredLabel, ...]:
     if labels is None or label_set is None:

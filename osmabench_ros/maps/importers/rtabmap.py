@@ -14,8 +14,8 @@ from osmabench_ros.base.fence import read_in_fence
 from osmabench_ros.errors import MapError, errors_as
 from osmabench_ros.geometry.stamped_trajectory import read_tum
 from osmabench_ros.maps.importer import ImportOptions, World
+from osmabench_ros.maps.importers import source_files as source
 from osmabench_ros.maps.importers.assembly import MapBuilder, Method
-from osmabench_ros.maps.importers.source_files import a_file, digest_of, read_points, the_file
 from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
 
 METHOD = Method('rtabmap', World.Z_UP)
@@ -31,26 +31,26 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
     new map; the export holds what hangs together with the first, and the remark names the rest.
     """
     folder = path if path.is_dir() else path.parent
-    cloud = the_file(path, ('*_cloud.ply',), 'cloud of rtabmap-export')
-    poses = a_file(folder, ('*_camera_poses.txt',), 'file of camera poses')
-    database = a_file(folder, ('*.db',), 'database of RTAB-Map')
+    cloud = source.find_file(path, ('*_cloud.ply',), 'cloud of rtabmap-export')
+    poses = source.find_any_file(folder, ('*_camera_poses.txt',), 'file of camera poses')
+    database = source.find_any_file(folder, ('*.db',), 'database of RTAB-Map')
     builder = MapBuilder(METHOD, options)
-    points, (colors,) = builder.cloud(*read_points(cloud))
+    points, (colors,) = builder.place_cloud(*source.read_points(cloud))
     graph = {} if database is None else read_in_fence(read_graph, database)
     made = builder.build(
         dense=DenseMap(points, colors),
-        source_sha256=digest_of(cloud, poses, database),
+        source_sha256=source.hash_files(cloud, poses, database),
         extras=graph,
     )
     if poses is None:
         return made
     moved = read_tum(poses).transformed(builder.into_map)
     moved = replace(moved, frame_id=options.frame_id, child_frame_id=CAMERA_FRAME)
-    remark = _left_out(graph, len(moved)) if graph else ''
+    remark = _describe_rest(graph, len(moved)) if graph else ''
     return replace(made, header=replace(made.header, remark=remark), trajectory=moved)
 
 
-def _left_out(graph: Mapping[str, Any], exported: int) -> str:
+def _describe_rest(graph: Mapping[str, Any], exported: int) -> str:
     """Return what the export leaves out because track broke; '' if nothing."""
     maps, left = graph['maps'], graph['nodes'] - exported
     if maps < 2 or left < 1:

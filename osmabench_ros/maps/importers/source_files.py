@@ -28,7 +28,7 @@ MAX_ARRAY = 4096
 _MAX_DEPTH = 32
 
 
-def plain(value: Any, depth: int = 0) -> Any:
+def make_plain(value: Any, depth: int = 0) -> Any:
     """Return a JSON-serialisable form; large arrays, cycles, foreign objects as text."""
     if value is None or isinstance(value, bool | str):
         return value
@@ -42,25 +42,25 @@ def plain(value: Any, depth: int = 0) -> Any:
         # Without elements it may still have any number of rows.
         if max(value.size, *value.shape) > MAX_ARRAY:
             return f'({value.dtype} array of shape {value.shape})'
-        return plain(value.tolist(), depth + 1)
+        return make_plain(value.tolist(), depth + 1)
     if isinstance(value, dict) and CLASS in value:
         held = [value[key] for key in ('_content', '_val') if key in value]  # of OmegaConf
-        return plain(held[0], depth + 1) if held else f'({value[CLASS]})'
+        return make_plain(held[0], depth + 1) if held else f'({value[CLASS]})'
     if isinstance(value, dict):
-        return {str(key): plain(item, depth + 1) for key, item in value.items()}
+        return {str(key): make_plain(item, depth + 1) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(item, depth + 1) for item in value]
+        return [make_plain(item, depth + 1) for item in value]
     if isinstance(value, set | frozenset):
-        return sorted((plain(item, depth + 1) for item in value), key=str)
+        return sorted((make_plain(item, depth + 1) for item in value), key=str)
     return f'({type(value).__name__})'
 
 
-def unknown_data(
+def keep_unknown(
     items: Mapping[str, Any], known: Collection[str], name: str = 'objects'
 ) -> dict[str, Any]:
     """Return as extras called `name` what objects hold by id beside the `known` keys."""
     kept = {
-        key: {str(field): plain(item[field]) for field in item if field not in known}
+        key: {str(field): make_plain(item[field]) for field in item if field not in known}
         for key, item in items.items()
         if isinstance(item, Mapping)
     }
@@ -68,22 +68,22 @@ def unknown_data(
     return {name: kept} if kept else {}
 
 
-def the_file(path: Path, patterns: Sequence[str], what: str, besides: Sequence[str] = ()) -> Path:
+def find_file(path: Path, patterns: Sequence[str], what: str, besides: Sequence[str] = ()) -> Path:
     """Return a file, or the one in a folder that the first matching of some glob patterns finds.
 
     Names in `besides` are something else. Raises MapError, which says `what` is sought, if no
     pattern matches, or several files match one.
     """
-    found = a_file(path, patterns, what, besides)
+    found = find_any_file(path, patterns, what, besides)
     if found is None:
         raise MapError(f'{path} has no {what}; expected {" or ".join(patterns)}')
     return found
 
 
-def a_file(
+def find_any_file(
     path: Path, patterns: Sequence[str], what: str, besides: Sequence[str] = ()
 ) -> Path | None:
-    """As `the_file`, but return None if there is none."""
+    """As `find_file`, but return None if there is none."""
     if path.is_file():
         return path
     for pattern in patterns:
@@ -140,23 +140,23 @@ def points_and_colors(
     if not {*CHANNELS} <= set(columns):
         return points, None
     channels = np.stack([columns[name] for name in CHANNELS], axis=1)
-    return points, colors_of(channels, channels.dtype.kind == 'f')
+    return points, scale_colors(channels, channels.dtype.kind == 'f')
 
 
-def numbers_of(value: Any, what: str) -> NDArray[Any]:
+def check_numbers(value: Any, what: str) -> NDArray[Any]:
     """Return an array of numbers that a method saved; raises MapError if it is none."""
     if not isinstance(value, np.ndarray) or value.dtype.kind not in 'biuf':
         raise MapError(f'{what} holds no array of numbers, but a {type(value).__name__}')
     return value
 
 
-def colors_of(values: NDArray[Any], unit_range: bool) -> NDArray[np.uint8]:
+def scale_colors(values: NDArray[Any], unit_range: bool) -> NDArray[np.uint8]:
     """Return 8-bit colours of values in [0, 1] (`unit_range`) or [0, 255]."""
     scaled = np.asarray(values, np.float64) * (255.0 if unit_range else 1.0)
     return np.clip(np.rint(scaled), 0, 255).astype(np.uint8)
 
 
-def digest_of(*paths: Path | None) -> str:
+def hash_files(*paths: Path | None) -> str:
     """Return the sha256 of names (from their common folder) and contents, in name order."""
     files = {path for path in paths if path is not None}
     root = os.path.commonpath([file.parent for file in files])
@@ -177,34 +177,36 @@ def load_object_pickle(path: Path) -> dict[str, Any]:
     return data
 
 
-def object_of(item: Any, source_id: str, where: str, features: Mapping[str, str]) -> SourceObject:
+def read_object(
+    item: Any, source_id: str, where: str, features: Mapping[str, str]
+) -> SourceObject:
     """Return an object with its `features`, given by key of the item; MapError names `where`."""
     if not isinstance(item, Mapping):
         raise MapError(f'{where} is no dictionary')
-    points, colors = colored_points(item, 'pcd_np', 'pcd_color_np', where)
-    vectors = {name: vector(item, key, where) for name, key in features.items()}
+    points, colors = read_colored_points(item, 'pcd_np', 'pcd_color_np', where)
+    vectors = {name: read_vector(item, key, where) for name, key in features.items()}
     return SourceObject(
         source_id,
         points=points,
         colors=colors,
         features={name: values for name, values in vectors.items() if values is not None},
-        corners=table(item, 'bbox_np', (8, 3), where) if 'bbox_np' in item else None,
+        corners=read_table(item, 'bbox_np', (8, 3), where) if 'bbox_np' in item else None,
         observations=max(int(item.get('num_detections') or 0), 0),
     )
 
 
-def colored_points(
+def read_colored_points(
     item: Mapping[str, Any], points_key: str, colors_key: str, where: str
 ) -> tuple[NDArray[np.float64], NDArray[np.uint8] | None]:
     """Return points (N, 3) and their colours, None where they are not one a point."""
-    points = table(item, points_key, (None, 3), where)
-    colors = table(item, colors_key, (None, 3), where) if colors_key in item else None
+    points = read_table(item, points_key, (None, 3), where)
+    colors = read_table(item, colors_key, (None, 3), where) if colors_key in item else None
     if colors is None or len(colors) != len(points):
         return points, None  # Open3D leaves colours away for clouds that have none
-    return points, colors_of(colors, unit_range=True)
+    return points, scale_colors(colors, unit_range=True)
 
 
-def table(
+def read_table(
     item: Mapping[str, Any], key: str, shape: tuple[int | None, int], where: str
 ) -> NDArray[np.float64]:
     """Return an array of a given shape (None: any length)."""
@@ -219,7 +221,7 @@ def table(
     return values
 
 
-def vector(item: Mapping[str, Any], key: str, where: str) -> NDArray[np.float32] | None:
+def read_vector(item: Mapping[str, Any], key: str, where: str) -> NDArray[np.float32] | None:
     """Return a feature as shape (D,), None if there is none."""
     if item.get(key) is None:
         return None

@@ -67,7 +67,7 @@ DETECTIONS = 'vision_msgs/msg/Detection3DArray'
 MapReader = Callable[[Any, str, TopicOptions], SemanticMap]
 
 
-def _map_of_markers(message: Any, topic: str, options: TopicOptions) -> SemanticMap:
+def _read_markers(message: Any, topic: str, options: TopicOptions) -> SemanticMap:
     graph = graph_of_markers(message.markers, topic, options.label_set)
     if not message.markers:
         raise ContractError(f'topic "{topic}": the message has no markers')
@@ -79,7 +79,7 @@ READERS: Mapping[str, MapReader] = {
     DSG_UPDATE: map_of_dsg_update,
     POINT_CLOUD: map_of_point_cloud,
     DETECTIONS: map_of_detections,
-    MARKERS: _map_of_markers,
+    MARKERS: _read_markers,
 }
 """Types whose messages each hold a whole map; a SemanticMap has its points in chunks."""
 
@@ -105,7 +105,7 @@ def header_of(message: Any) -> Any | None:
 def choose_map_topic(types: Mapping[str, str], wanted: str = '') -> str:
     """Return the topic with the map, the `wanted` one if any; ConfigError if it is unclear."""
     if wanted:
-        return _named(types, wanted)
+        return _find_named(types, wanted)
     maps = {topic: kind for topic, kind in types.items() if kind in MAP_TYPES}
     found = {topic for topic in maps if not _is_view(topic, maps)}
     # Markers are mostly there to look at; they count if there is nothing better.
@@ -117,13 +117,13 @@ def choose_map_topic(types: Mapping[str, str], wanted: str = '') -> str:
     if not found:
         raise ConfigError(
             f'the bag has no topic of a type that holds maps ({", ".join(MAP_TYPES)}); '
-            f'it has {_listed(types)}'
+            f'it has {_format_topics(types)}'
         )
-    candidates = _listed({topic: maps[topic] for topic in found})
+    candidates = _format_topics({topic: maps[topic] for topic in found})
     raise ConfigError(f'several topics may be the map: {candidates}; choose one with --map-topic')
 
 
-def _named(types: Mapping[str, str], wanted: str) -> str:
+def _find_named(types: Mapping[str, str], wanted: str) -> str:
     topic = f'/{wanted.lstrip("/")}'
     choose(topic, types, ConfigError, f'the bag has no messages on "{topic}"')
     if types[topic] not in MAP_TYPES:
@@ -140,7 +140,7 @@ def _is_view(topic: str, maps: Mapping[str, str]) -> bool:
     )
 
 
-def _listed(types: Mapping[str, str]) -> str:
+def _format_topics(types: Mapping[str, str]) -> str:
     return ', '.join(f'{topic} ({kind})' for topic, kind in sorted(types.items())) or 'no topics'
 
 
@@ -170,13 +170,13 @@ def read_recorded_map(
     stop_ns = None if until_ns is None else until_ns + 1
     message_type = bag.connections_by_topic[topic].message_type
     if message_type == SEMANTIC_MAP:
-        return _assembled(bag, topic, options, stop_ns)
-    last, remarks = _last(bag.messages((topic,), stop_ns=stop_ns), topic)
+        return _assemble(bag, topic, options, stop_ns)
+    last, remarks = _find_last(bag.messages((topic,), stop_ns=stop_ns), topic)
     semantic_map = READERS[message_type](last.deserialise(), topic, options)
     return RecordedMap(semantic_map, topic, message_type, last.log_ns, remarks)
 
 
-def _last(messages: Iterator[BagMessage], topic: str) -> tuple[BagMessage, tuple[str, ...]]:
+def _find_last(messages: Iterator[BagMessage], topic: str) -> tuple[BagMessage, tuple[str, ...]]:
     last, partial = None, 0
     for message in messages:
         if message.message_type == DSG_UPDATE and not message.deserialise().full_update:
@@ -190,7 +190,7 @@ def _last(messages: Iterator[BagMessage], topic: str) -> tuple[BagMessage, tuple
     return last, (remark,) if partial else ()
 
 
-def _assembled(bag: Bag, topic: str, options: TopicOptions, stop_ns: int | None) -> RecordedMap:
+def _assemble(bag: Bag, topic: str, options: TopicOptions, stop_ns: int | None) -> RecordedMap:
     """Return the last whole map of the announcements and their chunks."""
     assembler = MapAssembler()
     chunks = topic + CHUNK_SUFFIX
@@ -207,7 +207,7 @@ def _assembled(bag: Bag, topic: str, options: TopicOptions, stop_ns: int | None)
         raise SequenceError(f'topic "{topic}": there is no map up to that time')
     if whole is None:
         lack = f'the bag lacks chunks on "{chunks}", so the map is its scene graph without points'
-        return _without_points(announced, options, lack)
+        return _build_graph_map(announced, options, lack)
     message, payload = whole
     announcement = message.deserialise()
     semantic_map = announced_map(announcement, payload, topic, options)
@@ -218,7 +218,7 @@ def _assembled(bag: Bag, topic: str, options: TopicOptions, stop_ns: int | None)
     )
 
 
-def _without_points(announced: BagMessage, options: TopicOptions, lack: str) -> RecordedMap:
+def _build_graph_map(announced: BagMessage, options: TopicOptions, lack: str) -> RecordedMap:
     message = announced.deserialise()
     graph = graph_from_message(message.graph, announced.topic)
     known = options.label_set

@@ -14,11 +14,11 @@ from osmabench_ros.errors import ConfigError, ContractError, errors_as
 from osmabench_ros.geometry.boxes import OrientedBox
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.maps.importer import TopicOptions
-from osmabench_ros.maps.importers.pointcloud import nodes_of_instances, with_sentinel
+from osmabench_ros.maps.importers.pointcloud import mark_unlabelled, nodes_of_instances
 from osmabench_ros.maps.message_content import (
     Detection,
+    choose_node_ids,
     dense_of_records,
-    node_ids_of,
     nodes_of_detections,
     records_of_message,
 )
@@ -40,14 +40,14 @@ def map_of_detections(message: Any, topic: str, options: TopicOptions) -> Semant
                 f'topic "{topic}": detection {index} is in frame "{own_frame}", the message in '
                 f'"{frame_id}"; put all of them in one frame'
             )
-        detections.append(_detection(item, where))
+        detections.append(_read_detection(item, where))
     with errors_as(ContractError, f'topic "{topic}"', ValueError):
         nodes = nodes_of_detections(detections, options.label_set)
     header = options.header(message.header)
     return SemanticMap(header, SceneGraph(nodes, (), header.frame_id), label_set=options.label_set)
 
 
-def _detection(message: Any, where: str) -> Detection:
+def _read_detection(message: Any, where: str) -> Detection:
     size = message.bbox.size
     # Up to Foxy a hypothesis is one level, later its class and score are in a message of theirs.
     hypotheses = [getattr(result, 'hypothesis', result) for result in message.results]
@@ -75,8 +75,8 @@ def map_of_point_cloud(message: Any, topic: str, options: TopicOptions) -> Seman
         dense, dropped = dense_of_records(records_of_message(message))
     label_set = options.label_set
     if dense.labels is not None:
-        labels = with_sentinel(dense.labels, label_set)
-        label_set = label_set or _numbered(labels, topic)
+        labels = mark_unlabelled(dense.labels, label_set)
+        label_set = label_set or _number_classes(labels, topic)
         try:
             label_set.check(labels, f'topic "{topic}"')
         except ConfigError as error:
@@ -90,7 +90,7 @@ def map_of_point_cloud(message: Any, topic: str, options: TopicOptions) -> Seman
     return SemanticMap(header, graph, dense, label_set, extras=extras)
 
 
-def _numbered(labels: NDArray[np.int32], topic: str) -> LabelSet:
+def _number_classes(labels: NDArray[np.int32], topic: str) -> LabelSet:
     ids = [int(item) for item in np.unique(labels) if item != UNLABELLED]
     if ids and not 0 <= min(ids) <= max(ids) < UNLABELLED:
         raise ContractError(
@@ -129,22 +129,22 @@ def graph_of_markers(
         raise ContractError(f'topic "{topic}": markers are in several frames, {sorted(frames)}')
     solids = [marker for marker in current.values() if marker.type in _SOLIDS]
     texts = {marker.id: marker.text for marker in current.values() if marker.type == _TEXT}
-    ids = node_ids_of([str(marker.id) for marker in solids])
+    ids = choose_node_ids([str(marker.id) for marker in solids])
     nodes = tuple(
-        _node(marker, node_id, texts.get(marker.id, ''), topic, label_set)
+        _read_node(marker, node_id, texts.get(marker.id, ''), topic, label_set)
         for marker, node_id in zip(solids, ids, strict=True)
     )
     lines = [marker for marker in current.values() if marker.type == _LINE_LIST]
-    return SceneGraph(nodes, _edges(lines, nodes), next(iter(frames), WORLD_FRAME))
+    return SceneGraph(nodes, _read_edges(lines, nodes), next(iter(frames), WORLD_FRAME))
 
 
-def _node(
+def _read_node(
     marker: Any, node_id: int, text: str, topic: str, label_set: LabelSet | None
 ) -> SceneNode:
     name = marker.text or text
     class_id = UNLABELLED if label_set is None else label_set.id_of(name)
     with errors_as(ContractError, f'topic "{topic}": marker {marker.ns}/{marker.id}', ValueError):
-        box = OrientedBox(_pose(marker.pose), np.array(_xyz(marker.scale)))
+        box = OrientedBox(_read_pose(marker.pose), np.array(_read_xyz(marker.scale)))
         return SceneNode(
             node_id,
             labels=(ScoredLabel(name, class_id=class_id),) if name else (),
@@ -154,20 +154,20 @@ def _node(
         )
 
 
-def _pose(message: Any) -> Pose:
+def _read_pose(message: Any) -> Pose:
     q = message.orientation
     quaternion = (q.x, q.y, q.z, q.w)
     # As RViz does: an all-zero quaternion means no rotation.
     return Pose.from_quaternion(
-        quaternion if any(quaternion) else (0.0, 0.0, 0.0, 1.0), _xyz(message.position)
+        quaternion if any(quaternion) else (0.0, 0.0, 0.0, 1.0), _read_xyz(message.position)
     )
 
 
-def _xyz(message: Any) -> tuple[float, float, float]:
+def _read_xyz(message: Any) -> tuple[float, float, float]:
     return message.x, message.y, message.z
 
 
-def _edges(lines: Sequence[Any], nodes: Sequence[SceneNode]) -> tuple[SceneEdge, ...]:
+def _read_edges(lines: Sequence[Any], nodes: Sequence[SceneNode]) -> tuple[SceneEdge, ...]:
     from scipy.spatial import cKDTree
 
     if not nodes:
@@ -175,7 +175,7 @@ def _edges(lines: Sequence[Any], nodes: Sequence[SceneNode]) -> tuple[SceneEdge,
     tree = cKDTree([node.oriented_box.pose.translation for node in nodes if node.oriented_box])
     edges = []
     for marker in lines:
-        distances, rows = tree.query(_ends(marker))
+        distances, rows = tree.query(_read_ends(marker))
         for (near, far), (source, target) in zip(
             distances.reshape(-1, 2), rows.reshape(-1, 2), strict=True
         ):
@@ -185,9 +185,9 @@ def _edges(lines: Sequence[Any], nodes: Sequence[SceneNode]) -> tuple[SceneEdge,
     return tuple(edges)
 
 
-def _ends(marker: Any) -> NDArray[np.float64]:
+def _read_ends(marker: Any) -> NDArray[np.float64]:
     """Return the ends of the lines (2K, 3) in the frame of the header."""
-    points = np.array([_xyz(point) for point in marker.points], np.float64).reshape(-1, 3)
+    points = np.array([_read_xyz(point) for point in marker.points], np.float64).reshape(-1, 3)
     lines = points[: len(points) // 2 * 2].reshape(-1, 6)
     finite = lines[np.isfinite(lines).all(axis=1)]
-    return _pose(marker.pose).transform(finite.reshape(-1, 3))
+    return _read_pose(marker.pose).transform(finite.reshape(-1, 3))
