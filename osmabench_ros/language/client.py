@@ -116,14 +116,14 @@ class ModelClient:
         kept = self._cache.get(self._model, request)
         if kept is not None:
             with suppress(TransientModelError):
-                value = self._parsed(kept, parse)
+                value = self._parse_reply(kept, parse)
                 self.ledger.hit()
                 return value
         if (last := self._unavailable) is not None:
             raise NotAskedError(f'not asked any more: {last}', reason=last.reason)
         for number in count():
             try:
-                return self._attempt(request, number, parse)
+                return self._try_once(request, number, parse)
             except UnavailableError as error:
                 self._unavailable = error
                 raise
@@ -138,7 +138,7 @@ class ModelClient:
                     raise
         raise AssertionError
 
-    def _attempt(self, request: ModelRequest, number: int, parse: Parser[T]) -> T:
+    def _try_once(self, request: ModelRequest, number: int, parse: Parser[T]) -> T:
         attempt = replace(request, seed=request.seed + number)
         reserved, used = self.ledger.reserve(attempt), Usage()
         try:
@@ -154,14 +154,14 @@ class ModelClient:
         finally:
             self.ledger.settle(reserved, used)
         try:
-            value = self._parsed(reply, parse)
+            value = self._parse_reply(reply, parse)
         except RefusalError:  # it was answered, too
             self._cache.put(self._model, request, reply)
             raise
         self._cache.put(self._model, request, reply)
         return value
 
-    def _parsed(self, reply: ModelReply, parse: Parser[T]) -> T:
+    def _parse_reply(self, reply: ModelReply, parse: Parser[T]) -> T:
         if reply.refusal:
             raise RefusalError(reply.refusal)
         try:

@@ -56,64 +56,66 @@ class GeminiModel(HostedModel):
 
     async def ask(self, request: ModelRequest) -> ServerAnswer:
         """Ask once."""
-        contents = [{'role': 'user', 'parts': [*_shown(request.images), {'text': request.prompt}]}]
+        contents = [
+            {'role': 'user', 'parts': [*_encode_images(request.images), {'text': request.prompt}]}
+        ]
         for turn in request.turns:
-            contents += _messages(turn)
+            contents += _write_turn(turn)
         response = await self._client.aio.models.generate_content(
-            model=self._model, contents=contents, config=_config(request)
+            model=self._model, contents=contents, config=_make_config(request)
         )
         feedback, counts = response.prompt_feedback, response.usage_metadata
         if feedback is not None and feedback.block_reason:
-            return ServerAnswer(declined=_name(feedback.block_reason))
+            return ServerAnswer(declined=_read_reason(feedback.block_reason))
         candidate, usage = response.candidates[0], NO_USAGE
         if counts is not None:
             output = (counts.candidates_token_count or 0) + (counts.thoughts_token_count or 0)
             usage = Usage(counts.prompt_token_count or 0, output)
-        finish = _name(candidate.finish_reason)
+        finish = _read_reason(candidate.finish_reason)
         parts = (candidate.content.parts if candidate.content is not None else None) or []
         return ServerAnswer(
             ''.join(part.text for part in parts if part.text and not part.thought),
-            tuple(_call(part) for part in parts if part.function_call is not None),
+            tuple(_read_call(part) for part in parts if part.function_call is not None),
             usage,
             finish if finish in _DECLINED else '',
             finish == 'MAX_TOKENS',
         )
 
 
-def _messages(turn: Turn) -> list[dict[str, Any]]:
+def _write_turn(turn: Turn) -> list[dict[str, Any]]:
     """Return the messages of a turn: the calls of the model, and their results."""
     text = [{'text': turn.reply.text}] if turn.reply.text else []
     results = [
-        {'function_response': {**_name_of(call), 'response': {'result': result.text}}}
+        {'function_response': {**_identify(call), 'response': {'result': result.text}}}
         for call, result in zip(turn.reply.calls, turn.results, strict=True)
     ]
     return [
-        {'role': 'model', 'parts': [*text, *map(_call_part, turn.reply.calls)]},
-        {'role': 'user', 'parts': [*results, *_shown(turn.images)]},
+        {'role': 'model', 'parts': [*text, *map(_write_call, turn.reply.calls)]},
+        {'role': 'user', 'parts': [*results, *_encode_images(turn.images)]},
     ]
 
 
-def _shown(images: Sequence[ImagePart]) -> list[dict[str, Any]]:
+def _encode_images(images: Sequence[ImagePart]) -> list[dict[str, Any]]:
     return [
         {'inline_data': {'data': image.data, 'mime_type': image.media_type}} for image in images
     ]
 
 
-def _call_part(call: ToolCall) -> dict[str, Any]:
+def _write_call(call: ToolCall) -> dict[str, Any]:
     arguments: dict[str, Any] = {}
     with suppress(ValueError):
         arguments = json_object(call.arguments.encode())
-    part: dict[str, Any] = {'function_call': {**_name_of(call), 'args': arguments}}
+    part: dict[str, Any] = {'function_call': {**_identify(call), 'args': arguments}}
     if call.signature:
         part['thought_signature'] = base64.b64decode(call.signature)
     return part
 
 
-def _name_of(call: ToolCall) -> dict[str, str | None]:
+def _identify(call: ToolCall) -> dict[str, str | None]:
     return {'name': call.name, 'id': call.id or None}
 
 
-def _config(request: ModelRequest) -> dict[str, Any]:
+def _make_config(request: ModelRequest) -> dict[str, Any]:
     config: dict[str, Any] = {
         'temperature': request.temperature,
         'max_output_tokens': request.max_output_tokens,
@@ -130,7 +132,7 @@ def _config(request: ModelRequest) -> dict[str, Any]:
     return config
 
 
-def _call(part: Any) -> ToolCall:
+def _read_call(part: Any) -> ToolCall:
     call = part.function_call
     return ToolCall(
         name=call.name or '',
@@ -140,5 +142,5 @@ def _call(part: Any) -> ToolCall:
     )
 
 
-def _name(reason: Any) -> str:
+def _read_reason(reason: Any) -> str:
     return str(getattr(reason, 'value', reason) or 'no reason')

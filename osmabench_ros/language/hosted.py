@@ -89,18 +89,18 @@ class HostedModel(ABC):
         answer = asyncio.wait_for(self.ask(request), self._timeout_s)
         future = asyncio.run_coroutine_threadsafe(answer, self._loop)
         try:
-            return self._reply(future.result(), with_tools=bool(request.tools))
+            return self._make_reply(future.result(), with_tools=bool(request.tools))
         except OsmabenchError:
             raise
         except asyncio.TimeoutError:
             late = f'no reply from {self.server} within {self._timeout_s:g} s'
             raise TransientModelError(f'{self.name}: {late}', reason=late) from None
         except Exception as error:
-            raise self._failure(error) from None
+            raise self._make_error(error) from None
         finally:
             future.cancel()  # at Ctrl-C
 
-    def _reply(self, answer: ServerAnswer, *, with_tools: bool) -> ModelReply:
+    def _make_reply(self, answer: ServerAnswer, *, with_tools: bool) -> ModelReply:
         if answer.declined:
             raise RefusalError(f'{self.name} declined: {self._excerpt(answer.declined)}')
         if answer.is_cut_off:
@@ -116,11 +116,11 @@ class HostedModel(ABC):
     def _excerpt(self, text: str) -> str:
         return excerpt(without_secret(text, self._key))
 
-    def _failure(self, error: Exception) -> LanguageModelError:
+    def _make_error(self, error: Exception) -> LanguageModelError:
         response = getattr(error, 'response', None)
         if response is not None and response.status_code != HTTPStatus.OK:
-            return self._turned_away(response)
-        causes = list(_causes(error))
+            return self._explain_status(response)
+        causes = list(_list_causes(error))
         what = self._excerpt(f'{type(causes[-1]).__name__}: {causes[-1]}')
         if any(isinstance(cause, ConnectionRefusedError) for cause in causes):
             return UnavailableError(
@@ -135,7 +135,7 @@ class HostedModel(ABC):
             )
         return malformed_reply(self, what)
 
-    def _turned_away(self, response: Any) -> LanguageModelError:
+    def _explain_status(self, response: Any) -> LanguageModelError:
         """Return the error of an HTTP status; 408, 409, 425, 429 (not quota) and 5xx may pass."""
         status, text = response.status_code, response.text
         message = self._excerpt(_MESSAGE.findall(text)[0] if _MESSAGE.search(text) else text)
@@ -153,7 +153,7 @@ class HostedModel(ABC):
         elif _USED_UP.search(text):
             remedy = 'the quota of the key is used up'
         elif status in (408, 409, 425, 429) or status >= 500:
-            return TransientModelError(message, _retry_after_s(response), reason=reason)
+            return TransientModelError(message, _read_retry_after(response), reason=reason)
         elif status in (401, 403) or _WRONG_KEY.search(text):
             remedy = 'check the key in the environment'
         elif status == HTTPStatus.NOT_FOUND:
@@ -163,12 +163,12 @@ class HostedModel(ABC):
         return LanguageModelError(message, reason=reason)
 
 
-def _causes(error: BaseException) -> Iterator[BaseException]:
+def _list_causes(error: BaseException) -> Iterator[BaseException]:
     """Yield an error and its causes, the root last; outer ones quote addresses."""
     yield error
     for cause in (*getattr(error, 'exceptions', ()), error.__cause__ or error.__context__):
         if cause is not None:
-            yield from _causes(cause)
+            yield from _list_causes(cause)
 
 
 _MESSAGE = re.compile(r'"message":\s*"((?:[^"\\]|\\.)+)"')
@@ -178,7 +178,7 @@ _WRONG_KEY = re.compile('"(API_KEY_INVALID|invalid_api_key)"')
 _RETRY_DELAY = re.compile(r'"retryDelay":\s*"(\d{1,9}(?:\.\d+)?)s"')
 
 
-def _retry_after_s(response: Any) -> float | None:
+def _read_retry_after(response: Any) -> float | None:
     """Return when a server wants to be asked again: Retry-After, else Google's retryDelay."""
     asked = response.headers.get('Retry-After', '')
     delay = re.fullmatch(r'(\d{1,9}(?:\.\d+)?)', asked) or _RETRY_DELAY.search(response.text)

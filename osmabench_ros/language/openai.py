@@ -64,19 +64,19 @@ class OpenAIModel(HostedModel):
         """
         while True:
             try:
-                return _answer(await self._create(**self._payload(request)))
+                return _read_answer(await self._create(**self._make_payload(request)))
             except self._rejected as error:
                 parameter = getattr(error, 'param', None) or ''
                 if parameter not in _SUBSTITUTES or parameter in self._unsupported:
                     raise
                 self._unsupported |= {parameter}
 
-    def _payload(self, request: ModelRequest) -> dict[str, Any]:
-        content = [*_shown(request.images), {'type': 'text', 'text': request.prompt}]
+    def _make_payload(self, request: ModelRequest) -> dict[str, Any]:
+        content = [*_encode_images(request.images), {'type': 'text', 'text': request.prompt}]
         messages = [
             {'role': 'system', 'content': request.system},
             {'role': 'user', 'content': content if request.images else request.prompt},
-            *(message for turn in request.turns for message in _messages(turn)),
+            *(message for turn in request.turns for message in _write_turn(turn)),
         ]
         payload: dict[str, Any] = {
             'model': self._model,
@@ -98,7 +98,7 @@ class OpenAIModel(HostedModel):
         return payload
 
 
-def _answer(completion: Any) -> ServerAnswer:
+def _read_answer(completion: Any) -> ServerAnswer:
     choice, counts = completion.choices[0], completion.usage
     message, finish = choice.message, choice.finish_reason
     calls = [
@@ -119,7 +119,7 @@ def _answer(completion: Any) -> ServerAnswer:
     )
 
 
-def _shown(images: Sequence[ImagePart]) -> list[dict[str, Any]]:
+def _encode_images(images: Sequence[ImagePart]) -> list[dict[str, Any]]:
     """Return images as parts of a content."""
     encoded = ((image.media_type, base64.b64encode(image.data).decode()) for image in images)
     return [
@@ -128,7 +128,7 @@ def _shown(images: Sequence[ImagePart]) -> list[dict[str, Any]]:
     ]
 
 
-def _messages(turn: Turn) -> Iterator[dict[str, Any]]:
+def _write_turn(turn: Turn) -> Iterator[dict[str, Any]]:
     """Yield the messages of a turn; results have no images in this API, the user shows them."""
     calls = [
         {'id': call.id, 'type': 'function', 'function': call.model_dump(include=_FUNCTION)}
@@ -138,4 +138,4 @@ def _messages(turn: Turn) -> Iterator[dict[str, Any]]:
     for call, result in zip(turn.reply.calls, turn.results, strict=True):
         yield {'role': 'tool', 'tool_call_id': call.id, 'content': result.text}
     if turn.images:
-        yield {'role': 'user', 'content': _shown(turn.images)}
+        yield {'role': 'user', 'content': _encode_images(turn.images)}

@@ -181,7 +181,7 @@ ROWS, IDS = 'dense/feature_rows', 'dense/membership_node_ids'
 OFFSETS, INDICES = 'dense/membership_offsets', 'dense/membership_point_indices'
 FAULTS: list[tuple[Callable[[Path], None], str]] = [
     (put('format', 'osmabench.semantic_map/2'), 'map.json: format: Input should be'),
-    (put('nodes', 1, 'id', 4), 'map.json: nodes[1].id: 4: is taken by another node'),
+    (put('nodes', 1, 'id', 4), 'map.json: nodes[1].id: 4: is taken already'),
     (put('nodes', 1, 'id', 0), 'map.json: nodes[1].id: Input should be greater than'),
     (put('nodes', [{}] * 1001), 'map.json: nodes[0].id: Field required'),
     (put('nodes', 0, 'captions', [1] * 2000), 'map.json: nodes[0].captions'),
@@ -195,7 +195,7 @@ FAULTS: list[tuple[Callable[[Path], None], str]] = [
     (put('nodes', 0, 'feature_row', 2), 'map.json: nodes[0].feature_row: 2: the feature space'),
     (put('nodes', 0, 'feature_space', ''), 'map.json: nodes[0].feature_row: 0: the feature'),
     (put('nodes', 0, 'feature_space', 'x'), 'map.json: nodes[0].feature_space: x: not among'),
-    (put('nodes', 0, 'labels', 0, 'class_id', 8), 'map.json: nodes[0].labels[0].class_id: {8}'),
+    (put('nodes', 0, 'labels', 0, 'class_id', 8), 'map.json: nodes[0].labels: {8}: not in the'),
     (put('nodes', 0, 'labels', 0, 'score', float('nan')), 'the number NaN is not finite'),
     (put('edges', 0, 'target', 5), 'map.json: edges[0].target: 5: not among the nodes'),
     (put('label_set', 'classes', 1, 'id', 1), 'map.json: label_set.classes[1].id: 1: is taken'),

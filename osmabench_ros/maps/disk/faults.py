@@ -48,9 +48,7 @@ def faults_of_content(raw: RawMap) -> Iterator[Fault]:
         {item['id'] for item in (document.get('label_set') or {}).get('classes', ())},
         {space['name']: space['rows'] for space in document.get('feature_spaces', ())},
     )
-    yield from _check_label_set(document)
-    for check in (_check_spaces, _check_nodes, _check_edges):
-        yield from check(document, known)
+    yield from _check_document(document, known)
     malformed = list(_check_forms(raw))
     yield from malformed
     if not malformed:
@@ -92,60 +90,49 @@ def _find_repeated(values: Sequence[Any]) -> list[bool]:
     return [first[value] != i for i, value in enumerate(values)]
 
 
-def _check_label_set(document: Mapping[str, Any]) -> Iterator[Fault]:
+def _check_document(document: Mapping[str, Any], known: _Known) -> Iterator[Fault]:
+    nodes, edges, spaces = (document.get(key, []) for key in ('nodes', 'edges', 'feature_spaces'))
     classes = (document.get('label_set') or {}).get('classes', [])
-    for key in ('id', 'name'):
-        values = [item[key] for item in classes]
-        place = f'label_set.classes[].{key}'
-        yield from _report(
-            _JSON, place, values, _find_repeated(values), 'is taken by another class'
-        )
-
-
-def _check_spaces(document: Mapping[str, Any], known: _Known) -> Iterator[Fault]:
-    for key in ('name', 'file'):
-        values = [space[key] for space in document.get('feature_spaces', ())]
-        place = f'feature_spaces[].{key}'
-        yield from _report(
-            _JSON, place, values, _find_repeated(values), 'is taken by another space'
-        )
+    for name, items, key in (
+        ('label_set.classes', classes, 'id'),
+        ('label_set.classes', classes, 'name'),
+        ('feature_spaces', spaces, 'name'),
+        ('feature_spaces', spaces, 'file'),
+        ('nodes', nodes, 'id'),
+    ):
+        values = [item[key] for item in items]
+        wrong = _find_repeated(values)
+        yield from _report(_JSON, f'{name}[].{key}', values, wrong, 'is taken already')
+    for name, items, key, there, among in (
+        ('nodes', nodes, 'parent', known.nodes, 'nodes'),
+        ('nodes', nodes, 'feature_space', {*known.rows, ''}, 'feature spaces'),
+        ('edges', edges, 'source', known.nodes, 'nodes'),
+        ('edges', edges, 'target', known.nodes, 'nodes'),
+    ):
+        values = [item.get(key) for item in items]
+        wrong = _find_unknown(values, there | {None})
+        yield from _report(_JSON, f'{name}[].{key}', values, wrong, f'not among the {among}')
+    ids = [node['id'] for node in nodes]
+    cycles = _find_cycles({node['id']: node.get('parent') for node in nodes})
+    used = [{label.get('class_id') for label in node.get('labels', ())} for node in nodes]
+    rows = [node.get('feature_row') for node in nodes]
+    counts = [known.rows.get(node.get('feature_space', ''), 0) for node in nodes]
+    turns = [_check_rotation(node.get('oriented_box')) for node in nodes]
+    strange = [of_node - known.classes - {None} for of_node in used]
+    beyond = [row is not None and row >= n for row, n in zip(rows, counts, strict=True)]
+    for key, values, wrong, why in (
+        ('parent', ids, [node in cycles for node in ids], 'this node is its own ancestor'),
+        ('labels', strange, list(map(bool, strange)), 'not in the label set'),
+        ('feature_row', rows, beyond, 'the feature space of the node does not have this row'),
+        ('oriented_box.rotation', turns, list(map(bool, turns)), 'not a rotation'),
+    ):
+        yield from _report(_JSON, f'nodes[].{key}', values, wrong, why)
     dense = document.get('dense') or {}
     space = dense.get('feature_space', '')
     if (space or 'feature_rows' in dense.get('parts', ())) and space not in known.rows:
         yield Fault(_JSON, 'dense.feature_space', f'"{space}": not among the feature spaces')
     if 'labels' in dense.get('parts', ()) and not document.get('label_set'):
         yield Fault(_JSON, 'label_set', 'is missing, though points have labels')
-
-
-def _check_nodes(document: Mapping[str, Any], known: _Known) -> Iterator[Fault]:
-    nodes = document.get('nodes', [])
-    ids = [node['id'] for node in nodes]
-    yield from _report(_JSON, 'nodes[].id', ids, _find_repeated(ids), 'is taken by another node')
-    parents = [node.get('parent') for node in nodes]
-    wrong = _find_unknown(parents, known.nodes | {None})
-    yield from _report(_JSON, 'nodes[].parent', parents, wrong, 'not among the nodes')
-    circular = _find_cycles(dict(zip(ids, parents, strict=True)))
-    why = 'this node is its own ancestor'
-    yield from _report(_JSON, 'nodes[].parent', ids, [node in circular for node in ids], why)
-    classes = [{label.get('class_id') for label in node.get('labels', ())} for node in nodes]
-    strange = [used - known.classes - {None} for used in classes]
-    why = 'not among the label set'
-    yield from _report(_JSON, 'nodes[].labels[].class_id', strange, list(map(bool, strange)), why)
-    spaces = [node.get('feature_space', '') for node in nodes]
-    wrong = _find_unknown(spaces, {*known.rows, ''})
-    yield from _report(
-        _JSON, 'nodes[].feature_space', spaces, wrong, 'not among the feature spaces'
-    )
-    rows = [node.get('feature_row') for node in nodes]
-    wrong = [
-        row is not None and space in {*known.rows, ''} and row >= known.rows.get(space, 0)
-        for row, space in zip(rows, spaces, strict=True)
-    ]
-    why = 'the feature space of the node does not have this row'
-    yield from _report(_JSON, 'nodes[].feature_row', rows, wrong, why)
-    turns = [_check_rotation(node.get('oriented_box')) for node in nodes]
-    why = 'not a rotation'
-    yield from _report(_JSON, 'nodes[].oriented_box.rotation', turns, list(map(bool, turns)), why)
 
 
 def _find_cycles(parents: Mapping[int, int | None]) -> set[int]:
@@ -171,13 +158,6 @@ def _check_rotation(box: Mapping[str, Any] | None) -> str:
         except ValueError as error:
             return str(error)
     return ''
-
-
-def _check_edges(document: Mapping[str, Any], known: _Known) -> Iterator[Fault]:
-    for end in ('source', 'target'):
-        values = [edge[end] for edge in document.get('edges', ())]
-        wrong = _find_unknown(values, known.nodes)
-        yield from _report(_JSON, f'edges[].{end}', values, wrong, 'not among the nodes')
 
 
 def _check_forms(raw: RawMap) -> Iterator[Fault]:
