@@ -11,7 +11,7 @@ from osmabench_ros.language.model import ModelRequest, Usage, estimated_prompt_t
 
 @dataclass(frozen=True)
 class Spending:
-    """What was spent so far; tokens as the server counts them, requests with those that failed."""
+    """Use so far: tokens as the server counts them, requests with failed ones."""
 
     requests: int
     cache_hits: int
@@ -61,7 +61,7 @@ class Account:
         ):
             if most is not None and used > most:
                 raise BudgetExceededError(
-                    f'the budget of {most}{unit} would be overrun; what was answered is kept: '
+                    f'the budget of {most}{unit} would be overrun; all replies are kept: '
                     'raise it and run again to go on',
                     reason=f'the budget of {most}{unit} is used up',
                 )
@@ -79,7 +79,7 @@ class Account:
 
     @property
     def spending(self) -> Spending:
-        """What was spent so far."""
+        """Use so far."""
         with self._lock:
             spent = self._spent
             return Spending(

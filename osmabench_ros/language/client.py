@@ -37,7 +37,7 @@ from osmabench_ros.language.model import (
 
 T = TypeVar('T')
 Parser = Callable[[str], T]
-"""Turns a reply into a value; raises ValueError if it is not what was asked for."""
+"""Turns a reply into a value; raises ValueError for anything else."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Parsed(Generic[T]):
 
 @dataclass(frozen=True)
 class CostEstimate:
-    """What a list of requests would take, estimated for those that the cache lacks."""
+    """Estimated tokens and cost of the requests of a list that the cache lacks."""
 
     requests: int
     cached: int
@@ -201,7 +201,7 @@ class ModelClient:
             threading.Thread(target=work, daemon=True).start()
         try:
             for done, future in enumerate(as_completed(futures), start=1):
-                future.result()  # raises errors of our own
+                future.result()  # raises errors of this package
                 progress(f'{what}: {done} of {len(requests)}', done / len(requests))
         except BaseException:
             self._interrupted.set()
@@ -236,7 +236,7 @@ class ModelClient:
 
 
 def _show(text: str) -> None:
-    """Warn at once, also of what was warned of before."""
+    """Warn at once, also if a text was shown before."""
     warnings.warn_explicit(text, OsmabenchWarning, __file__, 0)
 
 
@@ -246,7 +246,7 @@ def raise_if_incomplete(
     kept: Sequence[object] = (),
     remedy: str = 'run the same command again to ask the rest',
 ) -> None:
-    """Raise IncompleteError if a server failed, with what is missing counted by reason.
+    """Raise IncompleteError if a server failed, with missing replies counted by reason.
 
     A failure is '' for what got a reply; `what` is e.g. ``'questions'``; the error has `kept`.
     """

@@ -26,7 +26,7 @@ class TextEmbedder(Protocol):
     """Turns texts into features."""
 
     name: str
-    """Model and weights, as they stand in reports."""
+    """Model and weights, as in reports."""
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return features of shape (N, D), rows of length 1."""

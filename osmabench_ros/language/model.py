@@ -81,7 +81,7 @@ class ToolReply(BaseModel):
 
 @dataclass(frozen=True)
 class ToolResult:
-    """What a tool gives back: a text, and maybe a picture."""
+    """Result of a tool: a text, and maybe an image."""
 
     text: str
     image: ImagePart | None = None
@@ -101,7 +101,7 @@ class Turn:
 
     @property
     def key(self) -> dict[str, Any]:
-        """What distinguishes the turn from others, as JSON data."""
+        """Data that distinguish the turn from others, as JSON."""
         return {
             'reply': self.reply.model_dump(),
             'results': [result.text for result in self.results],
@@ -116,9 +116,9 @@ class ModelRequest:
     Parameters
     ----------
     prompt : str
-        What the user says.
+        Message of the user.
     system : str
-        What the model is to be.
+        Role of the model.
     images : tuple of ImagePart
         Shown before the prompt.
     schema : mapping, optional
@@ -130,7 +130,7 @@ class ModelRequest:
     seed : int
         For models that have one.
     tools : tuple of Tool
-        What the model may call. The reply is then a `ToolReply` as JSON.
+        Functions that the model may call. The reply is then a `ToolReply` as JSON.
     turns : tuple of Turn
         Calls and results that followed the prompt.
     """
@@ -206,7 +206,7 @@ class ModelReply:
     def __post_init__(self) -> None:
         if not isinstance(self.text, str) or not isinstance(self.refusal, str):
             raise ValueError('a reply is a text')
-        (self.text + self.refusal).encode()  # half of a surrogate pair is no text
+        (self.text + self.refusal).encode()  # half of a surrogate pair is not a text
         for count in (self.usage.prompt_tokens, self.usage.output_tokens):
             if type(count) is not int or not 0 <= count <= MAX_TOKENS:
                 raise ValueError(f'{str(count)[:40]} is not a number of tokens')
@@ -239,7 +239,7 @@ def estimated_tokens(text: str) -> int:
 
 
 IMAGE_TOKENS = 800
-"""What an image costs, about, where the server has not said."""
+"""About as many tokens as an image takes, where the server has not said."""
 
 
 def estimated_prompt_tokens(request: ModelRequest) -> int:
@@ -277,5 +277,5 @@ def json_object(content: bytes) -> dict[str, Any]:
     except OsmabenchError as error:
         raise ValueError(str(error)) from None
     if not isinstance(data, dict):
-        raise ValueError('the reply is no JSON object')
+        raise ValueError('the reply is not a JSON object')
     return data

@@ -54,7 +54,7 @@ class ServerOptions(Strict):
 
 
 def checked_server_options(kind: str, model: str, options: Mapping[str, Any]) -> ServerOptions:
-    """Return the options as their model; ConfigError names what is unknown or does not fit."""
+    """Return the options as their model; ConfigError names unknown or wrong ones."""
     if not model:
         raise ConfigError(f'language model "{kind}": name a model, e.g. {kind}:some-model')
     return validated(ServerOptions, options, f'language model "{kind}"')

@@ -19,7 +19,7 @@ _KEYS = ('version', 'system', 'prompt')
 
 @dataclass(frozen=True)
 class Prompt:
-    """One prompt: what the model is to be, and a Jinja2 template of what it is asked."""
+    """A prompt: the role of the model, and a Jinja2 template of the question."""
 
     name: str
     version: int
@@ -32,7 +32,7 @@ class Prompt:
         """Fill the template in, texts as JSON by `data`; ConfigError if a value is missing."""
         import jinja2
 
-        # The output is a prompt, not a page: escaping would change what is asked.
+        # The output is a prompt, not a page: escaping would change the question.
         environment = jinja2.Environment(
             undefined=jinja2.StrictUndefined,
             autoescape=False,  # noqa: S701

@@ -1,4 +1,4 @@
-"""A client from the few things a user sets."""
+"""Settings of language models, and clients made from them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _NOTHING_ASKED: ContextVar[bool] = ContextVar('nothing_asked', default=False)
 
 @contextmanager
 def nothing_asked() -> Iterator[None]:
-    """Let clients stand for kept replies, so that what would ask can be made without any key."""
+    """Let clients give kept replies only, so that plans can be made without any key."""
     token = _NOTHING_ASKED.set(True)
     try:
         yield

@@ -19,7 +19,7 @@ def export_openlex3d(semantic_map: SemanticMap, directory: Path) -> int:
     """Write point_cloud.pcd, index.npy and embeddings.npy; return how many points were left out.
 
     Points without a feature are left out: OpenLex3D reads index -1 as the last object's feature,
-    while ground truth with no point nearby counts as missing, which is what it is. Raises MapError
+    while ground truth with no point nearby counts as missing, as it should. Raises MapError
     without features that text can be compared with, RunError if the directory is not empty.
     """
     dense = semantic_map.dense

@@ -24,7 +24,7 @@ class ImportOptions:
     Parameters
     ----------
     world : World, optional
-        Axes of the files' world; None for what the method usually uses.
+        Axes of the files' world; None for the usual ones of the method.
     metres_per_unit : float
         Length of the files' unit of length.
     pose : Pose
@@ -34,7 +34,7 @@ class ImportOptions:
     label_set : LabelSet, optional
         Vocabulary in which names of classes get their ids; None leaves points without labels.
     scene, condition : str
-        What was mapped, for the provenance.
+        Names for the provenance.
     frames_used : int
         Frames the method integrated; 0 if unknown.
     method_version : str
@@ -42,7 +42,7 @@ class ImportOptions:
     feature_model, feature_pretrained : str
         Encoder of the features, where it differs from the method's usual one.
     text_comparable : bool, optional
-        Whether that encoder has text features; None for what the method usually uses.
+        Whether that encoder has text features; None for the usual ones of the method.
     """
 
     world: World | None = None
@@ -79,7 +79,7 @@ def find_importer(method: str) -> MapImporter:
 def import_map(method: str, path: Path, options: ImportOptions | None = None) -> SemanticMap:
     """Read the output files of a method, by the name of its importer, as a map: z up, metres.
 
-    `options` say what the files do not. Raises ConfigError if there is no such importer, MapError,
+    `options` add to the files. Raises ConfigError if there is no such importer, MapError,
     which names the files, if they are missing or malformed.
     """
     importer = find_importer(method)

@@ -105,7 +105,7 @@ def records_of_buffer(
 
 
 def records_of_message(message: Any) -> NDArray[Any]:
-    """Return the records of a sensor_msgs/PointCloud2, or of what has its fields."""
+    """Return the records of a sensor_msgs/PointCloud2, or of an object with its fields."""
     return records_of_buffer(
         message.data,
         [

@@ -29,7 +29,7 @@ from osmabench_ros.errors import (
 )
 
 CLASS = '__class__'
-"""Key of the class name in the dictionaries that stand for objects."""
+"""Key of the class name in the dictionaries that replace objects."""
 
 _DTYPE = re.compile(r'[<>=|]?([biuf][1248]|f16|c8|c16|\?|[SU]\d{1,6})|O8?|object')
 _UNSUPPORTED = re.compile(r'[Uu]nsupported (global|GLOBAL|operand)[^\n]*')
@@ -81,7 +81,7 @@ def load_pickle(path: Path, *, drop_masks: bool = False) -> Any:
 def load_torch(path: Path) -> Any:
     """Read a file of torch.save without running any code; tensors come as arrays.
 
-    Parameters and errors are those of `load_pickle`; bfloat16 comes as float32.
+    Parameters and errors are as in `load_pickle`; bfloat16 comes as float32.
     """
     _check_there(path)
     return read_in_fence(read_torch, path, libraries=('torch',))

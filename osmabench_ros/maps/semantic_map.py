@@ -28,8 +28,8 @@ from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode
 FORMAT = 'osmabench.semantic_map/1'
 
 IN_SCENE_GRAPH = 'in_scene_graph'
-"""Attribute of nodes that is False where a method mapped an object, but left it out of its own
-scene graph. Such a node counts as a mask, and not as a node of the graph."""
+"""Attribute of nodes that is False where a method mapped an object, but left it out of the
+scene graph that it wrote. Such a node counts as a mask, and not as a node of the graph."""
 
 STRICT = ConfigDict(extra='forbid', strict=True, allow_inf_nan=False)
 """How map.json is validated."""
@@ -62,7 +62,7 @@ class Provenance:
     models : mapping of str to str
         Models the method used, e.g. ``{'clip': 'ViT-H-14'}``.
     scene, condition : str
-        What was mapped, under which condition; empty if unknown.
+        Names of scene and condition; empty if unknown.
     frames_used : int
         Frames integrated; 0 if unknown.
     source_sha256 : str
@@ -97,7 +97,7 @@ class MapHeader:
     complete : bool
         False if the method was cut off.
     remark : str
-        What a reader of scores should know of how the map came about, such as why it was cut off.
+        Note for readers of scores, for example why the map was cut off.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
@@ -123,7 +123,7 @@ class FeatureSpace:
     name : str
         Key by which nodes and points refer to it.
     vectors : ndarray of float32, shape (M, D)
-        One row a node, object or point.
+        One row for each node, object or point.
     model, pretrained : str
         Encoder and weights, e.g. ``'ViT-H-14'``, ``'laion2b_s32b_b79k'``.
     normalised : bool
@@ -233,7 +233,7 @@ class SemanticMap:
     extras : mapping
         JSON-serialisable data of the source that has no place here.
     trajectory : StampedTrajectory, optional
-        Optical poses in the frame of the map that a method found by itself, one a frame.
+        Optical poses in the frame of the map that a method found by itself, one per frame.
     """
 
     header: MapHeader
@@ -252,7 +252,7 @@ _TURN_DEG = 1e-6
 
 
 def transformed_map(semantic_map: SemanticMap, by: Similarity, frame_id: str) -> SemanticMap:
-    """Return a map in the new frame; axis-aligned boxes are drawn anew and may become larger."""
+    """Return a map in the new frame; axis-aligned boxes may become larger."""
     dense = semantic_map.dense
     if dense is not None:
         dense = dataclasses.replace(dense, points=by.transform(dense.points).astype(np.float32))

@@ -1,4 +1,4 @@
-"""What a map holds: in words, and as that on which alone depends which figures it can have."""
+"""Summary of a map in words, and the content that decides which metrics apply to it."""
 
 from __future__ import annotations
 
@@ -76,10 +76,10 @@ def _list_dense_rows(dense: DenseMap | None) -> list[tuple[str, str]]:
 
 @dataclass(frozen=True)
 class Holdings:
-    """What there is in a map: things are nodes of objects or of the building.
+    """Content of a map; `things` are nodes of objects or of the building.
 
-    Relations are between things, not of a thing to its room; attributes are the keys that any
-    thing has a value for, captions texts about things, instances points that belong to nodes.
+    Relations are between these, not from one to its room; attributes are the keys that any of them
+    has a value for, captions their texts, instances points that belong to nodes.
     """
 
     things: bool
@@ -90,7 +90,7 @@ class Holdings:
 
 
 def holdings(semantic_map: SemanticMap) -> Holdings:
-    """Return what a map holds."""
+    """Return the content of a map."""
     graph, dense = semantic_map.graph, semantic_map.dense
     things = {node.id: node for node in graph.nodes if node.kind in THINGS}
     return Holdings(

@@ -260,7 +260,7 @@ def test_the_stacks_own_poses_are_scored(tmp_path: Path) -> None:
             ['--pose-topic', '/slam/pose', '--reference-topic', '/nowhere'],
             'Choose from:.*/slam/po',
         ),
-        (['--map-topic', '/slam/odom'], 'which is no map'),
+        (['--map-topic', '/slam/odom'], 'which is not a map'),
         (['--scene', 'apartment', '--run', 'somewhere'], 'one reference, not 2'),
         (['--reference-topic', '/slam/pose'], 'add --pose-topic'),
         (['--transform', *[1] * 7, '--run', 'x'], '--transform: a quaternion'),

@@ -99,7 +99,7 @@ def test_chunks_never_announced_are_not_kept_for_ever() -> None:
         ({'data': b''}, 'with 0 bytes'),
         ({'index': 1}, 'chunk 1 of 1'),
         ({'count': 2**31}, 'chunk 0 of 2147483648'),
-        ({'digest': 'x' * 1_000_000}, 'no sha256'),
+        ({'digest': 'x' * 1_000_000}, 'not a hexadecimal sha256'),
     ],
 )
 def test_a_chunk_out_of_bounds_is_refused(change: dict[str, object], words: str) -> None:

@@ -87,7 +87,7 @@ def _load_raw(directory: Path) -> tuple[RawMap | None, list[Fault]]:
 
 @contextmanager
 def _collect_errors(name: str, faults: list[Fault]) -> Iterator[None]:
-    """Add what is wrong with a file to the errors, and go on."""
+    """Add the error of a file to the errors, and go on."""
     try:
         with naming_errors(name, MapError):
             yield
@@ -144,7 +144,7 @@ def write_files(semantic_map: SemanticMap, folder: Path) -> None:
 
 @contextmanager
 def scratch_beside(directory: Path) -> Iterator[Path]:
-    """Yield an empty folder on the disk of `directory`; RunError for what the disk refuses."""
+    """Yield an empty folder on the disk of `directory`; RunError if the disk refuses it."""
     place = directory if directory.exists() else directory.parent
     with wrap_os_errors(directory):
         make_folder(place)
@@ -218,7 +218,7 @@ def _refuse(faults: list[Fault], what: str) -> None:
 
 
 NAME_DIGITS = 19
-"""Digits of a stamp in nanoseconds, so that the order of names is that of time."""
+"""Digits of a stamp in nanoseconds, so that names are in the order of time."""
 
 
 class SnapshotFolder:
@@ -290,7 +290,7 @@ def unpack_map(
 ) -> SemanticMap:
     """Unpack and check an untrusted archive; deflated files are accepted too.
 
-    An empty `folder` gets the files, to be kept. Raises MapError if it is no zip archive, holds
+    An empty `folder` gets the files, to be kept. Raises MapError if it is not a zip archive, holds
     anything but files of a map, unpacks to more than `max_bytes`, or the map has faults;
     LimitError if it takes more memory or time than its size allows; OSError if the disk is full.
     """

@@ -159,7 +159,7 @@ class MapBuilder:
         extras: Mapping[str, Any] | None = None,
         label_set: LabelSet | None = None,
     ) -> SemanticMap:
-        """Return the map; `label_set` is that of the files, by default that of the options."""
+        """Return the map; `label_set` comes with the files; by default the options have it."""
         options = self.options
         models = {k: f'{v.model} {v.pretrained}'.strip() for k, v in self._spaces.items()}
         provenance = Provenance(
@@ -207,7 +207,7 @@ def feature_space(
 
 
 def _make_oriented_box(corners: NDArray[np.float64]) -> OrientedBox | None:
-    """Return the box whose edges run from corner 0 to corners 1, 2, 3; None if skew."""
+    """Return the box with edges from corner 0 to corners 1, 2, 3; None if skew."""
     if corners.shape != (8, 3):
         return None
     edges = corners[1:4] - corners[0]
@@ -239,7 +239,7 @@ def assemble(
     source_sha256: str = '',
     extras: Mapping[str, Any] | None = None,
 ) -> SemanticMap:
-    """Build a map of objects with points, boxes and features of their own, from 1 on."""
+    """Build a map of objects with their points, boxes and features; ids begin with 1."""
     builder = MapBuilder(method, options)
     ids = _number_objects(method, objects)
     rows = _add_features(builder, objects)

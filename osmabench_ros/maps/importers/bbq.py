@@ -29,7 +29,7 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
     """Read a BBQ map, raw or with the CLIP features that OSMa-Bench adds.
 
     `path` is a folder with one `*.pkl.gz` of objects and, if they were captioned, one `*.json` of
-    nodes; or the .pkl.gz, with the .json of the same name beside it. The default world is
+    nodes; or the .pkl.gz, with the .json of the same name next to it. The default world is
     Habitat's. BBQ paints all points of an object in a random colour, so they come without colour.
     """
     pickle = source.find_file(path, ('*.pkl.gz',), 'BBQ map', besides=('meta.pkl.gz',))

@@ -26,7 +26,7 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
 
     `path` is a folder with `pointclouds/pc_points.h5`, `pc_embeddings.h5` and, if saved,
     `pc_colors.h5`, `pc_confidences.h5`; or that `pointclouds` folder. The default world is the
-    first camera's optical frame. Points whose embedding is zero have no feature.
+    first camera's optical frame. Points with an embedding of zeros have no feature.
     """
     folder = path / 'pointclouds' if (path / 'pointclouds').is_dir() else path
     files = {part: folder / f'pc_{part}.h5' for part in (*_ARRAYS, 'features')}

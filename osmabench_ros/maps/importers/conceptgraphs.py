@@ -53,7 +53,7 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
     `path` is the folder of a scene (`pcd_saves/full_pcd_*.pkl.gz`, with
     `sg_cache/scene_graph.json` and `sg_cache/cfslam_object_relations.json` if they were made), the
     folder of an ali-dev experiment (`pcd_*.pkl.gz`, `obj_json_*.json`, `edge_json_*.json`), a
-    .pkl.gz, or a scene_graph.json alone. The default world is Habitat's, as OSMa-Bench leaves the
+    .pkl.gz, or only a scene_graph.json. The default world is Habitat's, as OSMa-Bench leaves the
     poses. Objects that the scene graph left out have the attribute ``in_scene_graph: False``.
     """
     if path.suffix == '.json':
@@ -65,7 +65,7 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
             return _import_graph(graph, options)
         raise MapError(
             f'{path} has no ConceptGraphs map; expected pcd_saves/full_pcd_*.pkl.gz (main), '
-            'pcd_*.pkl.gz (ali-dev), or sg_cache/scene_graph.json for the graph alone'
+            'pcd_*.pkl.gz (ali-dev), or sg_cache/scene_graph.json for only the graph'
         )
     data = source.load_object_pickle(pickle)
     if any('curr_obj_num' in item for item in data['objects'] if isinstance(item, Mapping)):
@@ -226,7 +226,7 @@ def _import_ali_dev(data: Mapping[str, Any], pickle: Path, options: ImportOption
 
 
 def _read_edge(item: Any) -> SourceEdge:
-    """Return an edge of edge_json_*.json, whose ids are those of obj_json_*.json."""
+    """Return an edge of edge_json_*.json, with the ids of obj_json_*.json."""
     relation, seen = str(item['relationship']), item.get('num_detections')
     text = str(item.get('edge_description') or relation)
     return SourceEdge(

@@ -121,7 +121,7 @@ def _add_mesh(
     def joined(one: NDArray[Any] | None, other: NDArray[Any] | None) -> Any:
         return None if one is None or other is None else np.concatenate([one, other])
 
-    # The points of every node: its own, and those of the mesh.
+    # The points of every node: its own, and its part of the mesh.
     rows = {i + 1: mask + len(own.points) for i, mask in enumerate(masks)}
     rows = {node: rows[node] for node in rows if len(mesh['connections'][node - 1])}
     assert own.instances is not None
@@ -163,7 +163,7 @@ def read_payload(path: Path) -> dict[str, Any]:
 def _load(path: Path, load: Callable[[Any], Any]) -> dict[str, Any]:
     import spark_dsg
 
-    with errors_as(MapError, f'{path} is no scene graph that spark-dsg reads', _READING_ERRORS):
+    with errors_as(MapError, f'{path} is not a scene graph that spark-dsg reads', _READING_ERRORS):
         return _read_plain(load(spark_dsg.DynamicSceneGraph))
 
 
@@ -231,7 +231,7 @@ def _read_object(node: Any, names: dict[int, str], known: set[int]) -> SourceObj
     else:
         made.center_and_size = (np.asarray(attributes.position).tolist(), (0.0, 0.0, 0.0))
     _take_mesh(made, attributes)
-    # A copy: spark-dsg hands out what goes with the graph.
+    # A copy: spark-dsg hands out memory of the graph.
     feature = np.array(getattr(attributes, 'semantic_feature', ()), np.float32).ravel()
     if feature.size and np.any(feature):
         made.features['clip'] = feature

@@ -1,4 +1,4 @@
-"""Builds maps whose points, not objects, carry the features; masks may overlap."""
+"""Builds maps in which points, not objects, carry the features; masks may overlap."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def build_mask_map(
         raise MapError(f'{method.name}: a point is NaN or infinite, so masks cannot be matched')
     builder = MapBuilder(method, options)
     placed, (colors,) = builder.place_cloud(points, colors)
-    # Rows of masks from 1 on, -1 without a feature; row 0 is that of points in no mask.
+    # Rows of masks from 1 on, -1 without a feature; row 0 is for points in no mask.
     rows, name = np.full(len(masks) + 1, -1, np.int32), ''
     if vectors is not None and len(vectors):
         usable = np.isfinite(vectors).all(axis=1) & (vectors != 0).any(axis=1)

@@ -38,7 +38,7 @@ def read_pcd(path: Path) -> dict[str, NDArray[Any]]:
 
     with path.open('rb') as stream:
         if b'VERSION' not in stream.read(2048):
-            raise MapError(f'{path} is no PCD file: it has no VERSION line')
+            raise MapError(f'{path} is not a PCD file: it has no VERSION line')
     silence = open3d.utility.VerbosityContextManager(open3d.utility.VerbosityLevel.Error)
     with errors_as(MapError, f'{path} cannot be read as PCD', RuntimeError, ValueError), silence:
         cloud = dict(open3d.t.io.read_point_cloud(path).point.items())
@@ -72,9 +72,9 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
 
     `path` is the file, or a folder with one. A property `label` (or `class`, `semantic`, ...)
     holds class ids, `instance` (or `object_id`, ...) instance ids, 0 or less for none. What the
-    class ids mean is in the options' label set, or in `classes.json` beside the file:
+    class ids mean is in the options' label set, or in `classes.json` next to the file:
     ``{"classes": [{"id": 1, "name": "chair"}]}``. There is one node per instance, named by the
-    majority of its points. -1 and 65535 are unlabelled, and so is 0 if it is no class.
+    majority of its points. -1 and 65535 are unlabelled, and so is 0 if it is not a class.
     """
     file = source.find_file(path, ('*.ply', '*.pcd'), 'point cloud')
     columns = read_columns(file)
@@ -90,7 +90,7 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
         if label_set is None:
             raise MapError(
                 f'{file} has labels, but their meaning is unknown; give a label set, or put '
-                f'{_CLASS_FILES[0]} beside it'
+                f'{_CLASS_FILES[0]} next to it'
             )
         labels = _check_integers(labels, 'label', file)
         labels = np.where(labels == -1, UNLABELLED, labels)
@@ -120,7 +120,7 @@ def mark_unlabelled(labels: NDArray[np.int32], label_set: LabelSet | None) -> ND
 
 
 def class_file_beside(file: Path) -> Path | None:
-    """Return the file that says what the labels of a point cloud mean, None without one."""
+    """Return the file with the names of the labels of a point cloud, None without one."""
     return next(filter(Path.is_file, map(file.with_name, _CLASS_FILES)), None)
 
 

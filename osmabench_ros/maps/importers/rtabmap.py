@@ -1,4 +1,4 @@
-"""RTAB-Map: what rtabmap-export writes of a database, and what the database says of the graph."""
+"""RTAB-Map: the files of rtabmap-export, and the size of the graph from the database."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
     """Read the folder of `rtabmap-export --cloud --poses_camera --poses_format 10`; z up.
 
     `path` is a folder with one `*_cloud.ply`, with `*_camera_poses.txt` (TUM, the optical frame)
-    if poses are to be scored, and with the `*.db` itself, whose version and numbers of nodes and
-    loop closures are kept; or the cloud alone. Their origin is the first pose of the robot, x
+    if poses are to be scored, and with the `*.db` itself, of which version and numbers of nodes
+    and loop closures are kept; or only the cloud. Their origin is the first pose of the robot, x
     forward: options.pose says where that was in the world. Where track is lost, RTAB-Map begins a
     new map; the export holds what hangs together with the first, and the remark names the rest.
     """
@@ -51,7 +51,7 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
 
 
 def _describe_rest(graph: Mapping[str, Any], exported: int) -> str:
-    """Return what the export leaves out because track broke; '' if nothing."""
+    """Return a note on nodes that the export leaves out because track broke; '' without any."""
     maps, left = graph['maps'], graph['nodes'] - exported
     if maps < 2 or left < 1:
         return ''
@@ -63,7 +63,7 @@ def _describe_rest(graph: Mapping[str, Any], exported: int) -> str:
 
 def read_graph(path: Path) -> dict[str, Any]:
     """Return the version of a database and the size of its graph; runs in the fence."""
-    with errors_as(MapError, f'{path} is no database of RTAB-Map', sqlite3.Error, TypeError):
+    with errors_as(MapError, f'{path} is not a database of RTAB-Map', sqlite3.Error, TypeError):
         connection = sqlite3.connect(f'{path.resolve().as_uri()}?mode=ro&immutable=1', uri=True)
         with closing(connection):
             [version] = connection.execute('SELECT version FROM Admin').fetchone()

@@ -29,7 +29,7 @@ _MAX_DEPTH = 32
 
 
 def make_plain(value: Any, depth: int = 0) -> Any:
-    """Return a JSON-serialisable form; large arrays, cycles, foreign objects as text."""
+    """Return a JSON-serialisable form; large arrays, cycles, other objects as text."""
     if value is None or isinstance(value, bool | str):
         return value
     if isinstance(value, int | np.integer):
@@ -58,7 +58,7 @@ def make_plain(value: Any, depth: int = 0) -> Any:
 def keep_unknown(
     items: Mapping[str, Any], known: Collection[str], name: str = 'objects'
 ) -> dict[str, Any]:
-    """Return as extras called `name` what objects hold by id beside the `known` keys."""
+    """Return as extras called `name` the data of objects by id, without the `known` keys."""
     kept = {
         key: {str(field): make_plain(item[field]) for field in item if field not in known}
         for key, item in items.items()
@@ -182,7 +182,7 @@ def read_object(
 ) -> SourceObject:
     """Return an object with its `features`, given by key of the item; MapError names `where`."""
     if not isinstance(item, Mapping):
-        raise MapError(f'{where} is no dictionary')
+        raise MapError(f'{where} is not a dictionary')
     points, colors = read_colored_points(item, 'pcd_np', 'pcd_color_np', where)
     vectors = {name: read_vector(item, key, where) for name, key in features.items()}
     return SourceObject(

@@ -134,7 +134,7 @@ class MapAssembler:
         return self._complete()
 
     def ignore(self, digest: str) -> None:
-        """Drop the chunks of an irrelevant map, such as that of another participant."""
+        """Drop the chunks of an irrelevant map, such as one from another participant."""
         self._ignored.append(digest)
         self._keep_only(self._chunks.keys() - {digest})
 
@@ -210,7 +210,7 @@ class MapAssembler:
 
 def _check_digest(digest: str, where: str) -> None:
     if not SHA256.fullmatch(digest):
-        raise ContractError(f'{where}: digest "{digest[:80]}" is no sha256 in hexadecimal digits')
+        raise ContractError(f'{where}: digest "{digest[:80]}" is not a hexadecimal sha256')
 
 
 NO_PARENT = 0

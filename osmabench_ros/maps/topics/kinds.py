@@ -81,13 +81,13 @@ READERS: Mapping[str, MapReader] = {
     DETECTIONS: map_of_detections,
     MARKERS: _read_markers,
 }
-"""Types whose messages each hold a whole map; a SemanticMap has its points in chunks."""
+"""Types of which each message holds a whole map; a SemanticMap has its points in chunks."""
 
 MAP_TYPES = (SEMANTIC_MAP, *READERS)
 MapType = Annotated[str, OneOf(tuple(READERS))]
 
 _VIEWS = ('_points', '_markers', '_detections')
-"""Ends of the names of topics that show a SemanticMap to viewers, beside the map itself."""
+"""Ends of the names of topics that show a SemanticMap to viewers, in addition to the map."""
 
 
 def frame_id_of(message: Any) -> str:
@@ -110,7 +110,7 @@ def choose_map_topic(types: Mapping[str, str], wanted: str = '') -> str:
     found = {topic for topic in maps if not _is_view(topic, maps)}
     # Markers are mostly there to look at; they count if there is nothing better.
     found = {topic for topic in found if maps[topic] != MARKERS} or found
-    # The bag of a run holds what a stack publishes, and the map that was made of it and scored.
+    # The bag of a run holds the topics of a stack, and the map that was made of them and scored.
     found = {topic for topic in found if maps[topic] == SEMANTIC_MAP} or found
     if len(found) == 1:
         return found.pop()
@@ -128,7 +128,7 @@ def _find_named(types: Mapping[str, str], wanted: str) -> str:
     choose(topic, types, ConfigError, f'the bag has no messages on "{topic}"')
     if types[topic] not in MAP_TYPES:
         raise ConfigError(
-            f'topic "{topic}" holds {types[topic]}, which is no map; '
+            f'topic "{topic}" holds {types[topic]}, which is not a map; '
             f'maps are read from {", ".join(MAP_TYPES)}'
         )
     return topic
@@ -184,7 +184,7 @@ def _find_last(messages: Iterator[BagMessage], topic: str) -> tuple[BagMessage, 
             continue
         last, partial = message, 0
     if last is None:
-        kind = f'; {partial} partial updates cannot be read alone' if partial else ''
+        kind = f'; {partial} partial updates cannot be read without a full one' if partial else ''
         raise SequenceError(f'topic "{topic}": there is no map up to that time{kind}')
     remark = f'{partial} partial updates after the last full one are left out'
     return last, (remark,) if partial else ()

@@ -94,8 +94,8 @@ def _number_classes(labels: NDArray[np.int32], topic: str) -> LabelSet:
     ids = [int(item) for item in np.unique(labels) if item != UNLABELLED]
     if ids and not 0 <= min(ids) <= max(ids) < UNLABELLED:
         raise ContractError(
-            f'topic "{topic}": labels from {min(ids)} to {max(ids)} are no class ids, which lie '
-            f'in 0 to {UNLABELLED - 1}'
+            f'topic "{topic}": labels from {min(ids)} to {max(ids)} are not class ids in '
+            f'0 to {UNLABELLED - 1}'
         )
     return LabelSet('numbers', tuple(LabelClass(item, f'class {item}') for item in ids))
 
@@ -112,7 +112,7 @@ def graph_of_markers(
 ) -> SceneGraph:
     """Return the scene graph of markers; later ones replace or delete earlier ones.
 
-    Solids are nodes, labelled by their text or that of the text marker with the same id; lines of
+    Solids are nodes, labelled by their text or by the text marker with the same id; lines of
     a line list between two centres are edges, typed by the text or the namespace of the list.
     Raises ContractError if frames differ, or a pose or size is malformed.
     """

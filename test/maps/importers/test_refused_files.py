@@ -114,7 +114,7 @@ REFUSED: list[tuple[str, Callable[[Path], Any], str]] = [
     ('conceptgraphs', other_graph, 'names object 40'),
     ('conceptgraphs', pickled({'pcd_np': CHAIR[:, :2]}), r'\[0\]: "pcd_np" has shape \(40, 2\)'),
     ('conceptgraphs', pickled({}), r'objects\[0\] has no numbers "pcd_np"'),
-    ('conceptgraphs', pickled(3), r'objects\[0\] is no dictionary'),
+    ('conceptgraphs', pickled(3), r'objects\[0\] is not a dictionary'),
     ('conceptgraphs', pickled(key='things'), 'no list "objects"'),
     ('conceptgraphs', pickled({'pcd_np': TABLE, 'clip_ft': CLIP[0]},
                               {'pcd_np': TABLE, 'clip_ft': CLIP[0][:5]}), 'different lengths'),
@@ -156,7 +156,7 @@ REFUSED: list[tuple[str, Callable[[Path], Any], str]] = [
     ('pointcloud', large_pcd('binary'), r'a\.pcd cannot be read as PCD'),
     ('pointcloud', large_pcd('binary_compressed'), r'a\.pcd cannot be read as PCD'),
     ('pointcloud', large_pcd('ascii'), r'a\.pcd cannot be read as PCD'),
-    ('rtabmap', then(write_rtabmap, other_database), r'rtabmap\.db is no database of RTAB-Map'),
+    ('rtabmap', then(write_rtabmap, other_database), r'rtabmap\.db is not a database of RTAB-Map'),
     ('rtabmap', then(write_rtabmap, lambda folder: (folder / 'rtabmap_cloud.ply').unlink()),
      r'no cloud of rtabmap-export; expected \*_cloud\.ply'),
 ]  # fmt: skip

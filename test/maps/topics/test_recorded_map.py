@@ -198,7 +198,7 @@ def test_hydras_last_full_update_counts(tmp_path: Path) -> None:
     assert header_found.provenance.method == 'tried'
     assert [node.label for node in found.semantic_map.graph.nodes] == ['chair', 'chair']
     assert found.remarks == ('1 partial updates after the last full one are left out',)
-    with pytest.raises(SequenceError, match='1 partial updates cannot be read alone'):
+    with pytest.raises(SequenceError, match='1 partial updates cannot be read without'):
         read(write_messages(tmp_path / 'partial', updates[2:]), topic)
 
 
@@ -237,5 +237,5 @@ def test_the_map_topic_is_found_or_the_candidates_are_named() -> None:
         choose_map_topic({'/tf': 'tf2_msgs/msg/TFMessage'})
     with pytest.raises(ConfigError, match='Did you mean "/semantic_map"'):
         choose_map_topic(own, '/semantic_mop')
-    with pytest.raises(ConfigError, match='TFMessage, which is no map'):
+    with pytest.raises(ConfigError, match='TFMessage, which is not a map'):
         choose_map_topic(own, '/tf')
