@@ -184,6 +184,7 @@ FAULTS: list[tuple[Callable[[Path], None], str]] = [
     (put('nodes', 1, 'id', 4), 'map.json: nodes[1].id: 4: is taken already'),
     (put('nodes', 1, 'id', 0), 'map.json: nodes[1].id: Input should be greater than'),
     (put('nodes', [{}] * 1001), 'map.json: nodes[0].id: Field required'),
+    (put('header', dict.fromkeys(map(str, range(1001)), 0)), 'map.json: has 1002 errors; is it'),
     (put('nodes', 0, 'captions', [1] * 2000), 'map.json: nodes[0].captions'),
     (put('nodes', 0, 'observations', 2**40), 'map.json: nodes[0].observations'),
     (put('nodes', 1, 'parent', 5), 'map.json: nodes[1].parent: 5: not among the nodes'),

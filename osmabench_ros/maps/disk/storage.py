@@ -50,6 +50,8 @@ from osmabench_ros.maps.semantic_map import SemanticMap
 
 DOCUMENT, CLOUD, EXTRAS = 'map.json', 'cloud.ply', 'extras/extras.json'
 TRAJECTORY = 'trajectory.tum'
+MAX_ERRORS = 1000
+"""Most errors in the form of map.json that are listed."""
 
 
 def faults_of_directory(directory: Path) -> list[Fault]:
@@ -99,6 +101,8 @@ def _check_form(text: str | bytes) -> list[Fault]:
     try:
         MapDocument.model_validate_json(text)
     except ValidationError as error:
+        if error.error_count() > MAX_ERRORS:
+            return [Fault(DOCUMENT, '', f'has {error.error_count()} errors; is it a map?')]
         return [
             Fault(DOCUMENT, _format_place(item['loc']), fault_text(item))
             for item in error.errors()
