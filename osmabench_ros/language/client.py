@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, as_completed
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import count
+from pathlib import Path
 from typing import Generic, TypeVar
 
+from osmabench_ros.base.files import atomic_write
 from osmabench_ros.base.progress import Progress, silent
 from osmabench_ros.errors import (
     BudgetExceededError,
@@ -19,9 +22,8 @@ from osmabench_ros.errors import (
     LanguageModelError,
     OsmabenchError,
     OsmabenchWarning,
+    RunError,
 )
-from osmabench_ros.language.budget import Account
-from osmabench_ros.language.cache import ResponseCache
 from osmabench_ros.language.model import (
     LanguageModel,
     ModelReply,
@@ -32,8 +34,128 @@ from osmabench_ros.language.model import (
     Usage,
     estimated_prompt_tokens,
     excerpt,
+    json_object,
     malformed_reply,
 )
+
+
+@dataclass(frozen=True)
+class Spending:
+    """Use so far: tokens as the server counts them, requests with failed ones."""
+
+    requests: int
+    cache_hits: int
+    prompt_tokens: int
+    output_tokens: int
+    cost: float
+
+
+class Account:
+    """Keeps the accounts of one client, limited in tokens and money; safe for threads.
+
+    Prices are per million tokens, in any one currency; 0 if unknown.
+    """
+
+    def __init__(
+        self,
+        input_price: float = 0.0,
+        output_price: float = 0.0,
+        *,
+        max_tokens: int | None = None,
+        max_cost: float | None = None,
+    ) -> None:
+        self._prices = input_price, output_price
+        self._max_tokens, self._max_cost = max_tokens, max_cost
+        self._lock = threading.Lock()
+        self._spent = self._reserved = Usage()
+        self._requests = self._cache_hits = 0
+
+    def cost(self, usage: Usage) -> float:
+        """Return the price of so many tokens."""
+        paid = usage.prompt_tokens * self._prices[0] + usage.output_tokens * self._prices[1]
+        return paid / 1e6
+
+    def reserve(self, request: ModelRequest) -> Usage:
+        """Set aside what a request may use at most; BudgetExceededError if that is too much."""
+        wanted = Usage(estimated_prompt_tokens(request), request.max_output_tokens)
+        with self._lock:
+            self._check(self._spent + self._reserved + wanted)
+            self._reserved += wanted
+            self._requests += 1
+        return wanted
+
+    def _check(self, total: Usage) -> None:
+        for most, used, unit in (
+            (self._max_tokens, total.prompt_tokens + total.output_tokens, ' tokens'),
+            (self._max_cost, self.cost(total), ''),
+        ):
+            if most is not None and used > most:
+                raise BudgetExceededError(
+                    f'the budget of {most}{unit} would be overrun; all replies are kept: '
+                    'raise it and run again to go on',
+                    reason=f'the budget of {most}{unit} is used up',
+                )
+
+    def settle(self, reserved: Usage, used: Usage) -> None:
+        """Replace a reservation by the actual use."""
+        with self._lock:
+            self._reserved -= reserved
+            self._spent += used
+
+    def hit(self) -> None:
+        """Count a reply that needed no request."""
+        with self._lock:
+            self._cache_hits += 1
+
+    @property
+    def spending(self) -> Spending:
+        """Use so far."""
+        with self._lock:
+            spent = self._spent
+            return Spending(
+                self._requests,
+                self._cache_hits,
+                spent.prompt_tokens,
+                spent.output_tokens,
+                self.cost(spent),
+            )
+
+
+class ResponseCache:
+    """Keeps one small file for each reply: the reply and its tokens; no prompt, no key."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def get(self, model: LanguageModel, request: ModelRequest) -> ModelReply | None:
+        """Return the reply kept for a request, None if there is none or it is damaged."""
+        try:
+            data = json_object(self._path(model, request).read_bytes())
+            usage = Usage(data['prompt_tokens'], data['output_tokens'])
+            return ModelReply(data['text'], usage, cached=True, refusal=data.get('refusal', ''))
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def put(self, model: LanguageModel, request: ModelRequest, reply: ModelReply) -> None:
+        """Keep a reply; the file appears whole or not at all."""
+        data = {
+            'model': model.name,
+            **asdict(reply.usage),
+            'text': reply.text,
+            **({'refusal': reply.refusal} if reply.refusal else {}),
+        }
+        try:
+            with atomic_write(self._path(model, request), overwrite=True) as draft:
+                draft.write_text(json.dumps(data, ensure_ascii=False, sort_keys=True), 'utf-8')
+        except RunError as error:
+            raise LanguageModelError(
+                f'the response cache {self._directory} cannot be written: {error}'
+            ) from error
+
+    def _path(self, model: LanguageModel, request: ModelRequest) -> Path:
+        key = request.cache_key(model.name, model.server)
+        return self._directory / key[:2] / f'{key}.json'
+
 
 T = TypeVar('T')
 Parser = Callable[[str], T]

@@ -29,7 +29,7 @@ from osmabench_ros.language.model import (
     malformed_reply,
     without_secret,
 )
-from osmabench_ros.language.options import (
+from osmabench_ros.language.settings import (
     checked_server_options,
     server_address,
     without_secrets,

@@ -8,7 +8,7 @@ from typing import Any
 from osmabench_ros.base.strict import validated
 from osmabench_ros.errors import LanguageModelError
 from osmabench_ros.language.model import ModelReply, ModelRequest
-from osmabench_ros.language.options import ServerOptions, server_address, without_secrets
+from osmabench_ros.language.settings import ServerOptions, server_address, without_secrets
 
 
 class OfflineModel:

@@ -18,7 +18,7 @@ from osmabench_ros.language.model import (
     Turn,
     Usage,
 )
-from osmabench_ros.language.options import OPENAI_SERVER
+from osmabench_ros.language.settings import OPENAI_SERVER
 
 KEY_VARIABLE = 'OPENAI_API_KEY'
 _FUNCTION = {'name', 'arguments'}

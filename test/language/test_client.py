@@ -14,9 +14,14 @@ from osmabench_ros.errors import (
     IncompleteError,
     LanguageModelError,
 )
-from osmabench_ros.language.budget import Account
-from osmabench_ros.language.cache import ResponseCache
-from osmabench_ros.language.client import ModelClient, Parsed, RetryPolicy, raise_if_incomplete
+from osmabench_ros.language.client import (
+    Account,
+    ModelClient,
+    Parsed,
+    ResponseCache,
+    RetryPolicy,
+    raise_if_incomplete,
+)
 from osmabench_ros.language.model import ImagePart, ModelRequest, RefusalError
 from osmabench_ros.language.settings import ModelAccess, make_language_model
 

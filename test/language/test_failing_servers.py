@@ -16,8 +16,7 @@ from support.sizes import few
 from support.waiting import wait_until
 
 from osmabench_ros.errors import ConfigError, LanguageModelError
-from osmabench_ros.language.cache import ResponseCache
-from osmabench_ros.language.client import ModelClient, RetryPolicy
+from osmabench_ros.language.client import ModelClient, ResponseCache, RetryPolicy
 from osmabench_ros.language.model import (
     ModelRequest,
     RefusalError,
@@ -263,8 +262,7 @@ def test_a_third_party_model_may_raise_any_error(tmp_path):
 PROGRAM = """
 import json, sys
 from pathlib import Path
-from osmabench_ros.language.cache import ResponseCache
-from osmabench_ros.language.client import ModelClient
+from osmabench_ros.language.client import ModelClient, ResponseCache
 from osmabench_ros.language.model import ModelRequest
 from osmabench_ros.language.settings import make_language_model
 kind, url, folder, number = sys.argv[1:]

@@ -13,9 +13,7 @@ from support.world.graphs import as_map, large_graph, living_room, seen, thing
 
 from osmabench_ros.errors import ConfigError, IncompleteError
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.language.budget import Account
-from osmabench_ros.language.cache import ResponseCache
-from osmabench_ros.language.client import ModelClient, RetryPolicy
+from osmabench_ros.language.client import Account, ModelClient, ResponseCache, RetryPolicy
 from osmabench_ros.language.model import ImagePart
 from osmabench_ros.language.prompts import load_prompt
 from osmabench_ros.language.settings import make_language_model

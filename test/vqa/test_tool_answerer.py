@@ -10,9 +10,7 @@ from support.loopback_models import LoopbackModels, Misstep
 from support.world.graphs import as_map, living_room, thing, vocabulary
 
 from osmabench_ros.errors import ConfigError, IncompleteError
-from osmabench_ros.language.budget import Account
-from osmabench_ros.language.cache import ResponseCache
-from osmabench_ros.language.client import ModelClient, RetryPolicy
+from osmabench_ros.language.client import Account, ModelClient, ResponseCache, RetryPolicy
 from osmabench_ros.language.model import ToolCall
 from osmabench_ros.language.settings import make_language_model
 from osmabench_ros.maps.semantic_map import DenseMap

@@ -28,7 +28,7 @@ from osmabench_ros.bringup.spec.mapping_nodes import tf_settings
 from osmabench_ros.errors import ConfigError, MissingDependencyError, OsmabenchWarning
 from osmabench_ros.language.gemini import KEY_VARIABLES as GEMINI_KEYS
 from osmabench_ros.language.openai import KEY_VARIABLE as OPENAI_KEY
-from osmabench_ros.language.options import OPENAI_SERVER, server_address
+from osmabench_ros.language.settings import OPENAI_SERVER, server_address
 from osmabench_ros.mappers.live_method import LiveMethod, load_live_method
 from osmabench_ros.runs.config import MapperConfig, MatrixConfig
 from osmabench_ros.scenes.loading import APARTMENT, scene_path

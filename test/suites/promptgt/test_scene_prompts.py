@@ -10,8 +10,7 @@ from typer.testing import CliRunner
 
 from osmabench_ros.cli.main import app
 from osmabench_ros.errors import LanguageModelError
-from osmabench_ros.language.cache import ResponseCache
-from osmabench_ros.language.client import ModelClient, RetryPolicy
+from osmabench_ros.language.client import ModelClient, ResponseCache, RetryPolicy
 from osmabench_ros.language.settings import make_language_model
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.vqa.llm_generated.scene_prompts import (
