@@ -158,46 +158,25 @@ class TrajectoryConfig(Strict):
 
     @model_validator(mode='after')
     def _one_choice_of_goals(self) -> TrajectoryConfig:
-        coverage = self.strategy is Strategy.COVERAGE
-        follows = self.strategy is Strategy.FOLLOW
-        grid, osma_bench = self.planner is Planner.GRID, self.planner is Planner.OSMA_BENCH
-        greedy_or_osma = osma_bench or self.planner is Planner.GREEDY
-        for wrong, problem in (
-            (
-                coverage and self.goal_points,
-                'the strategy coverage chooses its goals; leave out goal_points',
-            ),
-            (
-                grid and self.navmesh,
-                '"navmesh" is for the planners of Habitat-Sim, not for "grid"',
-            ),
-            (
-                not grid and (self.recorded or coverage),
-                'the strategy coverage and "recorded" need the planner grid',
-            ),
-            (
-                greedy_or_osma and not follows,
-                f'the planner {self.planner.value} needs the strategy follow',
-            ),
-            (
-                osma_bench and (self.goal_points or self.storey != 'all'),
-                'the planner osma_bench draws goals; leave out goal_points and storey',
-            ),
-            (
-                self.recorded and (self.goal_points or not follows),
-                '"recorded" says where to drive; leave out strategy and goal_points',
-            ),
-            (
-                self.recorded and self.storey != 'all',
-                '"recorded" says where to drive; leave out storey',
-            ),
-            (
-                not self.recorded and self.recorded_frame is not PoseFrame.BASE,
-                '"recorded_frame" is about "recorded"; name that, or leave both out',
-            ),
-        ):
-            if wrong:
-                raise ValueError(problem)
+        coverage, follows = (self.strategy is x for x in (Strategy.COVERAGE, Strategy.FOLLOW))
+        if self.goal_points and coverage:
+            raise ValueError('the strategy coverage chooses its goals; leave out goal_points')
+        if self.navmesh and self.planner is Planner.GRID:
+            raise ValueError('"navmesh" is for the planners of Habitat-Sim, not for "grid"')
+        if self.planner is not Planner.GRID and (self.recorded or coverage):
+            raise ValueError('the strategy coverage and "recorded" need the planner grid')
+        if self.planner in (Planner.GREEDY, Planner.OSMA_BENCH) and not follows:
+            raise ValueError(f'the planner {self.planner.value} needs the strategy follow')
+        drawn = {'goal_points': self.goal_points, 'storey': self.storey != 'all'}
+        if self.planner is Planner.OSMA_BENCH and any(drawn.values()):
+            raise ValueError(
+                'the planner osma_bench draws goals; leave out goal_points and storey'
+            )
+        chosen = [name for name, value in {**drawn, 'strategy': not follows}.items() if value]
+        if self.recorded and chosen:
+            raise ValueError(f'"recorded" says where to drive; leave out {" and ".join(chosen)}')
+        if self.recorded_frame is not PoseFrame.BASE and not self.recorded:
+            raise ValueError('"recorded_frame" is about "recorded"; name that, or leave both out')
         return self
 
 

@@ -17,7 +17,7 @@ from osmabench_ros.base.owned_folder import (
     claim_folder,
     move_aside,
 )
-from osmabench_ros.base.strict import Strict, read_model
+from osmabench_ros.base.strict import read_model
 from osmabench_ros.errors import RunError, errors_as
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.runs.config import MatrixConfig, parse_config
@@ -82,17 +82,10 @@ def next_stage(directory: Path) -> Stage | None:
     return Stage.MAP if (directory / MANIFEST).exists() else Stage.PREPARE
 
 
-class PlannedRuns(Strict):
-    """Model of runs.json: the runs that a command set out to do in a folder, in order."""
-
-    schema_name: str = SCHEMA
-    runs: tuple[str, ...]
-
-
 def note_runs(root: Path, plans: Sequence[RunPlan]) -> None:
     """Write which runs belong to the folder of a matrix, before the first of them begins."""
-    planned = PlannedRuns(runs=tuple(plan.identity.run_id for plan in plans))
-    write_json(root / RUNS, planned.model_dump(mode='json'))
+    run_ids = [plan.identity.run_id for plan in plans]
+    write_json(root / RUNS, {'schema_name': SCHEMA, 'runs': run_ids})
 
 
 def claim(
@@ -178,7 +171,8 @@ class MatrixOnDisk:
         """The planned runs; of an earlier version, which did not note them, those that began."""
         file = self.root / RUNS
         if file.exists():
-            return read_model(PlannedRuns, file).runs
+            with errors_as(RunError, f'{file} is malformed', KeyError, TypeError, shown=repr):
+                return tuple(read_json(file)['runs'])
         names = sorted(path.name for path in self.root.iterdir() if path.is_dir())
         return tuple(name for name in names if is_run_name(name))
 

@@ -28,13 +28,7 @@ from osmabench_ros.runs.inputs import (
     without_home,
 )
 from osmabench_ros.runs.plan import RunPlan
-from osmabench_ros.runs.results.host import (
-    commit_of,
-    host_facts,
-    package_versions,
-    renderer,
-    ros_facts,
-)
+from osmabench_ros.runs.results.host import describe_surroundings
 from osmabench_ros.runs.results.report_model import RunReport, for_run, without_classes
 from osmabench_ros.runs.results.results_folder import MANIFEST
 from osmabench_ros.suites.preparing import PreparesQuestions
@@ -89,11 +83,7 @@ def describe_run(plan: RunPlan, scene_digest: str, warnings: Sequence[str] = ())
         'config_sha256': sha256_of_data(config),
         'config': config,
         'inputs': {**collect_run_inputs(plan, scene_digest), **shared},
-        'versions': package_versions(),
-        'commit': commit_of(),
-        'ros': ros_facts(),
-        'renderer': renderer(identity.simulator),
-        'host': host_facts(),
+        **describe_surroundings(identity.simulator),
     }
 
 

@@ -117,9 +117,15 @@ def test_results_of_another_configuration_are_not_mixed_in(
     first: tuple[Path, object],
 ) -> None:
     from osmabench_ros.errors import RunError
+    from osmabench_ros.runs.config import parse_config
+    from osmabench_ros.runs.dry_run import expected_work
 
-    with pytest.raises(RunError, match=r'other settings: suites'):
-        run(first[0].parent, {**CONFIG, 'suites': CONFIG['suites'][:2]})
+    other = {**CONFIG, 'suites': CONFIG['suites'][:2]}
+    named = r'other settings: suites.exact_questions: {} -> absent\. Start over'
+    with pytest.raises(RunError, match=named):
+        run(first[0].parent, other)
+    with pytest.raises(RunError, match=named):
+        expected_work(parse_config(other, 'test'), first[0].parent)
 
 
 @pytest.mark.full

@@ -16,6 +16,7 @@ from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.matrix_on_disk import claim
 from osmabench_ros.runs.plan import RunPlan, plan_runs
+from osmabench_ros.runs.results import host
 from osmabench_ros.runs.results.results_folder import MANIFEST
 from osmabench_ros.runs.run_manifest import (
     Growth,
@@ -30,7 +31,7 @@ COVERAGE = {'suite': 'map_geometry', 'metric': 'coverage', 'at_least': 0.5}
 
 @pytest.fixture(autouse=True)
 def _no_renderer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, 'renderer', lambda name: f'renderer of {name}')
+    monkeypatch.setattr(host, 'renderer', lambda name: f'renderer of {name}')
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ import pytest
 from support.world.runs import matrix_config
 
 from osmabench_ros.base.files import read_json, sha256_of
-from osmabench_ros.runs import run_manifest as module
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.plan import RunPlan, plan_runs
+from osmabench_ros.runs.results import host
 from osmabench_ros.runs.results.host import commit_of, host_facts, renderer
 from osmabench_ros.runs.run_manifest import (
     describe_run,
@@ -26,7 +26,7 @@ from osmabench_ros.runs.run_manifest import (
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home, and no renderer, which another test looks at."""
     monkeypatch.setenv('HOME', str(tmp_path))
-    monkeypatch.setattr(module, 'renderer', lambda name: f'renderer of {name}')
+    monkeypatch.setattr(host, 'renderer', lambda name: f'renderer of {name}')
     return tmp_path
 
 

@@ -6,6 +6,7 @@ import os
 import platform
 import shutil
 import subprocess
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -27,17 +28,18 @@ PACKAGES = (
 _QUERY_S = 10.0
 
 
-def package_versions() -> dict[str, str]:
-    """Return the versions of Python and of the packages that figures depend on."""
+def describe_surroundings(simulator: str) -> dict[str, Any]:
+    """Return the part of a manifest about packages, sources, ROS, renderer and machine."""
     found = {name: installed(name) or 'absent' for name in PACKAGES}
-    return {'python': platform.python_version(), **found}
-
-
-def ros_facts() -> dict[str, str]:
-    """Return the ROS distribution and middleware from the environment."""
     return {
-        'distribution': os.environ.get('ROS_DISTRO', 'not sourced'),
-        'middleware': os.environ.get('RMW_IMPLEMENTATION', 'the default of the distribution'),
+        'versions': {'python': platform.python_version(), **found},
+        'commit': commit_of(),
+        'ros': {
+            'distribution': os.environ.get('ROS_DISTRO', 'not sourced'),
+            'middleware': os.environ.get('RMW_IMPLEMENTATION', 'the default of the distribution'),
+        },
+        'renderer': renderer(simulator),
+        'host': host_facts(),
     }
 
 
@@ -73,12 +75,12 @@ def host_facts() -> dict[str, Any]:
 
 
 def _cpu() -> str:
-    try:
-        lines = Path('/proc/cpuinfo').read_text(encoding='utf-8', errors='replace').splitlines()
-    except OSError:
-        return platform.processor() or 'unknown'
-    names = [line.partition(':')[2].strip() for line in lines if line.startswith('model name')]
-    return names[0] if names else platform.processor() or 'unknown'
+    with suppress(OSError):
+        text = Path('/proc/cpuinfo').read_text(encoding='utf-8', errors='replace')
+        for line in text.splitlines():
+            if line.startswith('model name'):
+                return line.partition(':')[2].strip()
+    return platform.processor() or 'unknown'
 
 
 def _gpus() -> list[str]:
