@@ -25,8 +25,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from osmabench_ros.base.files import write_json
-from osmabench_ros.base.owned_folder import claim_folder
+from osmabench_ros.base.files import claim_folder, write_json
 from osmabench_ros.runs.evaluate.evaluation import REPORT
 from osmabench_ros.runs.matrix_on_disk import RUNS, MatrixOnDisk
 from osmabench_ros.runs.results.report_model import RunReport, without_classes

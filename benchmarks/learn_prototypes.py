@@ -18,8 +18,7 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from osmabench_ros.base.files import atomic_write
-from osmabench_ros.base.owned_folder import check_file
+from osmabench_ros.base.files import atomic_write, check_file
 from osmabench_ros.base.progress import shown_progress
 from osmabench_ros.cli.main import main
 from osmabench_ros.cli.options import Overwrite

@@ -37,8 +37,7 @@ from published_ways import (
 from rich.console import Console
 
 from osmabench_ros.base.device import resolve_device
-from osmabench_ros.base.files import write_json
-from osmabench_ros.base.owned_folder import check_file
+from osmabench_ros.base.files import check_file, write_json
 from osmabench_ros.metrics.confusion import confusion_matrix
 from osmabench_ros.metrics.nearest_neighbours import NeighbourIndex, Neighbours
 from osmabench_ros.metrics.openlex3d import PointFeatures, top_n_frequency

@@ -47,8 +47,7 @@ from scipy.stats import theilslopes
 from osmabench_ros.base import contract
 from osmabench_ros.base import contract as topics
 from osmabench_ros.base.contract import EVALUATOR
-from osmabench_ros.base.files import atomic_write
-from osmabench_ros.base.owned_folder import check_file
+from osmabench_ros.base.files import atomic_write, check_file
 from osmabench_ros.bringup.runner.foreground import FINISH_S
 from osmabench_ros.bringup.runner.processes import ManagedProcess
 from osmabench_ros.bringup.spec.definition import nodes_of_run

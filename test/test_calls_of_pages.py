@@ -22,7 +22,7 @@ from support.world.runs import small_config
 from support.world.scenes import room_scene, write_space3d_folder
 from typer.testing import CliRunner
 
-from osmabench_ros.base.owned_folder import claim_folder
+from osmabench_ros.base.files import claim_folder
 from osmabench_ros.cli.main import app
 from osmabench_ros.geometry.point_files import write_ply
 from osmabench_ros.maps.disk.storage import write_map

@@ -74,14 +74,11 @@ def load_npz(path: Path, names: list[str] | None) -> dict[str, NDArray[Any]] | s
         with zipfile.ZipFile(path) as archive:
             for info in archive.infolist():
                 name = info.filename.removesuffix('.npy')
-                if names is not None and name not in names:
-                    continue
-                if name in arrays:
-                    raise ValueError('it holds two arrays of one name')
-                with archive.open(info) as member:
-                    arrays[name] = _array(member, info.file_size)
+                if names is None or name in names:
+                    with archive.open(info) as member:
+                        arrays[name] = _array(member, info.file_size)
     except MemoryError:
         raise
-    except Exception as fault:  # zipfile and zlib have many ways to dislike hostile bytes
+    except Exception as fault:  # zipfile and zlib raise many kinds for hostile bytes
         return f'{fault!r:.300}'
     return arrays

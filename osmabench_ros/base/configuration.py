@@ -40,7 +40,7 @@ def config_path(*parts: str) -> Path:
 
 
 def shared_path(*parts: str) -> Path:
-    """Return the path of a file or folder beside `config/`; raises as `config_path`."""
+    """Return the path of a file or folder next to `config/`; raises as `config_path`."""
     for share in share_directories():
         path = share.joinpath(*parts)
         if path.exists():
@@ -100,7 +100,7 @@ def unmet_requirements() -> list[str]:
 def extra(name: str) -> str:
     """Return the command that installs an extra, by its packages: no index has the package itself.
 
-    It is that of the pip of this interpreter, with its path unless the shell finds that one.
+    It uses the pip of this interpreter, with its path unless the shell finds it.
     """
     from packaging.requirements import Requirement
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import sys
+from collections.abc import Mapping
 from functools import lru_cache
-from importlib.metadata import EntryPoint, EntryPoints, entry_points
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from osmabench_ros.errors import ConfigError, choose
@@ -27,7 +27,7 @@ KINDS = {
     EFFECTS: 'effect',
     ANSWERERS: 'answerer',
 }
-"""What the extensions of a group are called in messages."""
+"""Names of the kinds of extensions in messages."""
 
 
 def extension_names(group: str) -> list[str]:
@@ -36,7 +36,7 @@ def extension_names(group: str) -> list[str]:
 
 
 def load_extension(group: str, name: str) -> Any:
-    """Return what an entry point names; ConfigError if there is none, or it cannot be imported."""
+    """Return the object of an entry point; ConfigError without one or if it is not importable."""
     registered, kind = _registered(group), KINDS[group]
     problem = f'there is no {kind} "{name}" in the entry points of group "{group}"'
     choose(name, registered, ConfigError, problem)
@@ -49,19 +49,11 @@ def load_extension(group: str, name: str) -> Any:
         ) from error
 
 
-def _registered(group: str) -> dict[str, EntryPoint]:
-    places = tuple((path, _changed_ns(path)) for path in sys.path)
-    return {point.name: point for point in _entry_points_of(group, places)}
+def _registered(group: str) -> Mapping[str, EntryPoint]:
+    return _entry_points_of(group, tuple(sys.path))
 
 
 @lru_cache(maxsize=32)
-def _entry_points_of(group: str, _places: tuple[tuple[str, int], ...]) -> EntryPoints:
-    """Return the entry points of a group; all distributions are read again as places change."""
-    return entry_points(group=group)
-
-
-def _changed_ns(path: str) -> int:
-    try:
-        return os.stat(path or os.curdir).st_mtime_ns
-    except OSError:
-        return 0
+def _entry_points_of(group: str, _places: tuple[str, ...]) -> Mapping[str, EntryPoint]:
+    """Return the entry points of a group, for the distributions in some places."""
+    return {point.name: point for point in entry_points(group=group)}

@@ -284,7 +284,7 @@ def _limit(memory_bytes: int, seconds: int) -> None:
     taken = int(Path('/proc/self/statm').read_text().split()[0]) * resource.getpagesize()
     for kind, soft, hard in (
         (resource.RLIMIT_AS, taken + memory_bytes, taken + memory_bytes),
-        # The signal of the soft limit says more than that of the hard one.
+        # The soft limit has a signal that says more than the kill at the hard one.
         (resource.RLIMIT_CPU, seconds, seconds + 1),
         (resource.RLIMIT_FSIZE, memory_bytes, memory_bytes),
         (resource.RLIMIT_CORE, 0, 0),
@@ -299,7 +299,7 @@ def _write(answer: tuple[Any, ...], shared: io.BufferedRandom) -> None:
     shared.seek(0)
     shared.truncate()
     pickler = pickle.Pickler(shared, 5)
-    # Without memory for what it has seen, what is shared is counted at each use, and a value that
+    # Without a memo, a shared value is counted at each use, and a value that
     # contains itself is an error.
     pickler.fast = True
     pickler.dump(answer)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from PIL import Image
 
 FORMATS = ('PNG', 'JPEG', 'BMP', 'GIF', 'PPM', 'TGA', 'TIFF', 'WEBP')
-"""What is decoded; Pillow itself would also run Ghostscript on PostScript."""
+"""Formats that are decoded; Pillow itself would also run Ghostscript on PostScript."""
 
 _BYTES_PER_PIXEL = 4
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import psutil
 
-from osmabench_ros.errors import RunError
+from osmabench_ros.errors import RunError, errors_as
 
 LONGEST_S = 0.5
 
@@ -53,7 +53,7 @@ KILL_GROUP_UNLESS_RELEASED = 'read -r _ || kill -s KILL -- "-$0"'
 
 
 class SupervisedProcess:
-    """A child process in a session of its own, killed with this one, that logs to a file."""
+    """A child process in its own session, killed with this one, that logs to a file."""
 
     ENDING_ORDER = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
     tail_lines = 15
@@ -80,8 +80,6 @@ class SupervisedProcess:
         """Resident, of the process and all that it started, when it was last polled."""
         self._process = self._start(command, environment, directory, pass_fds)
         self._sampled_s = self._descended_s = 0.0
-        self.disk_was_full = False
-        """Whether the disk of its log was full when it was polled."""
         self._members = [self._process]
         self._guard = _guard(self._process.pid)
 
@@ -92,24 +90,20 @@ class SupervisedProcess:
         directory: Path | None,
         pass_fds: Sequence[int],
     ) -> psutil.Process:
-        with self.log_file.open('ab') as log:
-            try:
-                return psutil.Popen(
-                    list(command),
-                    cwd=directory,
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=subprocess.STDOUT,
-                    env=dict(environment),
-                    start_new_session=True,
-                    pass_fds=pass_fds,
-                )
-            except OSError as error:
-                place = '' if directory is None else f' in {directory}'
-                raise RunError(
-                    f'cannot start {self.name} ("{command[0]}"{place}): {error.strerror}; '
-                    'check its command'
-                ) from error
+        place = '' if directory is None else f' in {directory}'
+        what = f'cannot start {self.name} ("{command[0]}"{place})'
+        remedy = 'check its command'
+        with self.log_file.open('ab') as log, errors_as(RunError, what, OSError, remedy=remedy):
+            return psutil.Popen(
+                list(command),
+                cwd=directory,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env=dict(environment),
+                start_new_session=True,
+                pass_fds=pass_fds,
+            )
 
     @property
     def pid(self) -> int:
@@ -126,7 +120,7 @@ class SupervisedProcess:
     def family(self) -> list[psutil.Process]:
         """Return the process and its known descendants that still run."""
         running = [item for item in self._members if item.is_running()]
-        # The process itself knows all others; what it leaves behind was seen while it ran.
+        # The process itself knows all others; orphans were seen while it ran.
         own = running[:1] if running and running[0].pid == self.pid else running
         found = {item.pid: item for item in running}
         for item in own:
@@ -137,18 +131,14 @@ class SupervisedProcess:
 
     def poll(self) -> int | None:
         """Return the exit code, None while it runs; samples memory too."""
-        code, now_s = self._exit_code(0.0), time.monotonic()
-        self.disk_was_full |= self._disk_is_full()
+        code, now_s = self.wait(0.0), time.monotonic()
         if code is None and now_s - self._sampled_s >= self.sample_every_s:
             self._sampled_s = now_s
-            self._sample(self._family_lately(now_s))
+            if now_s - self._descended_s >= self.descendants_every_s:
+                self._descended_s = now_s
+                self.family()
+            self._sample(self._members)
         return code
-
-    def _family_lately(self, now_s: float) -> list[psutil.Process]:
-        if now_s - self._descended_s < self.descendants_every_s:
-            return self._members
-        self._descended_s = now_s
-        return self.family()
 
     def _sample(self, family: Sequence[psutil.Process]) -> None:
         self.memory_bytes = 0
@@ -157,11 +147,8 @@ class SupervisedProcess:
                 self.memory_bytes += member.memory_info().rss
         self.peak_memory_bytes = max(self.peak_memory_bytes, self.memory_bytes)
 
-    def wait(self, timeout_s: float) -> None:
-        """Wait for its end, at most some seconds."""
-        self._exit_code(timeout_s)
-
-    def _exit_code(self, timeout_s: float) -> int | None:
+    def wait(self, timeout_s: float) -> int | None:
+        """Wait for its end, at most some seconds; return the exit code, None while it runs."""
         try:
             # Unknown where this process ignores SIGCHLD.
             return int(self._process.wait(timeout_s) or 0)
@@ -178,18 +165,13 @@ class SupervisedProcess:
     def log_end(self) -> str:
         """Return the last lines of its log, and the path of the log."""
         lines = self.log_file.read_text('utf-8', 'replace').splitlines()[-self.tail_lines :]
-        # What it had to say may not have fitted either; as it ended it may have made room.
-        if self.disk_was_full or self._disk_is_full():
-            lines.append(f'No space left on device: {self.log_file.parent}; free disk space')
+        with contextlib.suppress(OSError):  # the folder was removed
+            if shutil.disk_usage(self.log_file.parent).free < FULL_BELOW_BYTES:
+                lines.append(f'No space left on device: {self.log_file.parent}; free disk space')
         return '\n    '.join((f'end of {self.log_file}:', *lines))
 
-    def _disk_is_full(self) -> bool:
-        with contextlib.suppress(OSError):  # somebody removed the folder
-            return shutil.disk_usage(self.log_file.parent).free < FULL_BELOW_BYTES
-        return False
-
     def interrupt(self) -> None:
-        """Send it and what it started what Ctrl-C sends, and do not wait."""
+        """Send it and its descendants the signal of Ctrl-C, and do not wait."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGINT)
 
@@ -250,7 +232,7 @@ def signals_held() -> Iterator[None]:
 def _guard(group: int) -> subprocess.Popen[bytes]:
     """Start a guard that kills a process group if this process is killed.
 
-    Linux signals the death of a parent to its children alone, and a mapper may be a script that
+    Linux signals the death of a parent only to its children, and a mapper may be a script that
     starts others. A pipe ends for whatever reason its writer does.
     """
     return subprocess.Popen(  # noqa: S603 - a constant script

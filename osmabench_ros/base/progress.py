@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 Progress = Callable[[str, float], None]
-"""Gets what is going on, a line for each of several things, and the fraction done, 0 to 1; may
-raise to stop the job."""
+"""Gets a text, with a line for each job that goes on, and the fraction done, 0 to 1; may raise to
+stop the job."""
 
 FRAME_OF = ', frame '
-"""Begins what changes all the time in a text, which is no line of its own in a log."""
+"""Begins the part of a text that changes all the time and gets no line in a log."""
 LAST_SHARE = 0.01
 """Of the last stage, which only finishes up."""
 
@@ -85,7 +85,7 @@ def shortened(line: str, width: int) -> str:
 def shown_progress() -> Iterator[Progress]:
     """Yield a callback that draws a bar on stderr, or one line per step without a terminal.
 
-    The bar has a line of its own, above what is going on.
+    The bar has its own line, above the texts.
     """
     from rich.console import Console, RenderableType
     from rich.progress import (

@@ -48,7 +48,7 @@ def check_free_memory(path: Path | str, size: int) -> None:
 
 @contextmanager
 def opened(path: Path | str, error: type[OsmabenchError]) -> Iterator[tuple[IO[bytes], int]]:
-    """Open a file from outside; yield it and its size in bytes; name it in what goes wrong."""
+    """Open a file from outside; yield it and its size in bytes; errors name it."""
     try:
         with open(_open_regular_file(path), 'rb') as file:
             yield file, os.fstat(file.fileno()).st_size
@@ -77,7 +77,7 @@ def _open_regular_file(path: Path | str) -> int:
 def read_bytes(
     path: Path | str, error: type[OsmabenchError], max_bytes: int | None = None
 ) -> bytes:
-    """Read a file; raises `error` if it is no ordinary one, LimitError beyond `max_bytes`."""
+    """Read a file; raises `error` if it is not ordinary, LimitError beyond `max_bytes`."""
     with opened(path, error) as (file, size):
         if max_bytes is not None and size > max_bytes:
             raise limit_error(path, f'has {size} bytes')

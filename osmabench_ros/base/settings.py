@@ -57,7 +57,7 @@ class OneOf:
 class Setting:
     """A value that users may set; bounds are inclusive.
 
-    `kind` is str, int, float or bool; list for texts; dict for what is written as YAML. `path`
+    `kind` is str, int, float or bool; list for texts; dict for YAML. `path`
     leads to it in the model.
     """
 

@@ -55,7 +55,7 @@ class Strict(BaseModel):
 
 
 def _unknown(model: type[BaseModel], data: Mapping[Any, Any], keys: list[Any]) -> list[str]:
-    """Return the faults of data with unknown keys: those, and what is wrong with the others."""
+    """Return the errors in data with unknown keys: the keys, and errors in the other values."""
     fields = _fields_of(model)
     faults = [f'unknown key "{key}". {suggestion(str(key), fields)}' for key in keys]
     known = {key: value for key, value in data.items() if key not in keys}
@@ -121,7 +121,7 @@ def _faults(error: ValidationError) -> list[tuple[str, str]]:
 
 
 def fault_text(fault: Any) -> str:
-    """Return what is wrong at one place of the data, and the value there."""
+    """Return the error at one place of the data, and the value there."""
     text = str(fault['msg']).removeprefix('Value error, ')
     if fault['type'] in ('missing', 'value_error'):
         return text
@@ -156,7 +156,7 @@ def plain_name(value: str) -> str:
 
 def _folder_name(value: str) -> str:
     if not value.strip() or value.startswith('.') or not value.isprintable() or '/' in value:
-        raise ValueError('a name becomes that of a folder; leave out "/", and dots at its start')
+        raise ValueError('a folder gets this name; leave out "/", and dots at its start')
     return _of_bearable_length(value)
 
 
@@ -170,7 +170,7 @@ def _possible_path(value: str | Path) -> str | Path:
     text = os.fsencode(value) if str(value).isprintable() else b'\0'
     too_long = any(len(part) > _LONGEST_PART_BYTES for part in text.split(b'/'))
     if b'\0' in text or too_long or len(text) > _LONGEST_PATH_BYTES:
-        raise ValueError('is no path: too long, or with characters that are not printable')
+        raise ValueError('is not a path: too long, or with characters that are not printable')
     return value
 
 

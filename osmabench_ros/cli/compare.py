@@ -39,7 +39,7 @@ def compare(
     Differences are paired by run; intervals come from resampling scenes. Exits with 4 if a figure
     got worse than --worse allows; then a run that is missing from the second result fails too.
     """
-    from osmabench_ros.base.owned_folder import claim_folder
+    from osmabench_ros.base.files import claim_folder
     from osmabench_ros.reports.changes import Threshold, broken, changes_between, read_records
     from osmabench_ros.reports.page.changes_page import write_changes_page
     from osmabench_ros.reports.terminal import print_changes

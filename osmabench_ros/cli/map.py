@@ -9,7 +9,7 @@ import typer
 from typer import Argument, Option
 
 from osmabench_ros.base.contract import WORLD_FRAME
-from osmabench_ros.base.owned_folder import check_file, check_folder
+from osmabench_ros.base.files import check_file, check_folder
 from osmabench_ros.base.progress import shown_progress
 from osmabench_ros.cli.options import NewFolder, Overwrite, given_of, with_option_groups
 from osmabench_ros.cli.scoring import GROUND_TRUTH_HELP, Scoring, conclude

@@ -86,7 +86,7 @@ def export(
     Tables are in Markdown and LaTeX, of the headline figures and of each suite; figures are SVG
     and PDF; references.bib has the suites, methods and data sets that were used.
     """
-    from osmabench_ros.base.owned_folder import Existing, check_folder
+    from osmabench_ros.base.files import Existing, check_folder
     from osmabench_ros.reports.export import export_matrix
 
     check_folder(to, Existing.MERGE)

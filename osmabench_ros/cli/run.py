@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
-from osmabench_ros.base.owned_folder import check_file
+from osmabench_ros.base.files import check_file
 from osmabench_ros.base.progress import shown_progress
 from osmabench_ros.cli.options import Config, Overwrite, RerunFile
 from osmabench_ros.errors import ConfigError, needing

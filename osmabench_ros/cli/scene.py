@@ -114,7 +114,7 @@ def export(
     changes: Annotated[Path | None, Option(help='YAML of changes to make first.')] = None,
 ) -> None:
     """Export a scene as a Habitat scene data set."""
-    from osmabench_ros.base.owned_folder import Existing, check_folder
+    from osmabench_ros.base.files import Existing, check_folder
     from osmabench_ros.base.strict import validated
     from osmabench_ros.scenes.change_kinds import Changes
     from osmabench_ros.scenes.loading import load_scene

@@ -284,8 +284,7 @@ def trajectory(
     """
     import warnings
 
-    from osmabench_ros.base.files import write_json
-    from osmabench_ros.base.owned_folder import claim_folder
+    from osmabench_ros.base.files import claim_folder, write_json
     from osmabench_ros.metrics.trajectory_records import score_trajectory
     from osmabench_ros.reports.page.bag_page import write_trajectory_page
     from osmabench_ros.reports.terminal import print_trajectory

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from typer import Option
 
-from osmabench_ros.base.owned_folder import check_file
+from osmabench_ros.base.files import check_file
 from osmabench_ros.base.progress import Progress, shown_progress
 from osmabench_ros.cli.options import RerunFile
 

@@ -16,7 +16,7 @@ from std_msgs.msg import Header
 
 from osmabench_ros.action import Evaluate
 from osmabench_ros.base import contract as topics
-from osmabench_ros.base.owned_folder import Existing, check_folder, claim_folder
+from osmabench_ros.base.files import Existing, check_folder, claim_folder
 from osmabench_ros.base.progress import Progress
 from osmabench_ros.errors import MapError, OsmabenchError, RequirementError
 from osmabench_ros.msg import EvaluationReport, RecordedMap, RunInfo

@@ -14,9 +14,8 @@ from rclpy.duration import Duration
 from sensor_msgs.msg import Image
 
 from osmabench_ros.base import contract as topics
-from osmabench_ros.base.files import atomic_write
+from osmabench_ros.base.files import Existing, atomic_write, check_folder, claim_folder
 from osmabench_ros.base.image_codec import color_of
-from osmabench_ros.base.owned_folder import Existing, check_folder, claim_folder
 from osmabench_ros.errors import ContractError
 from osmabench_ros.maps.disk.storage import SnapshotFolder, move_map, scratch_beside
 from osmabench_ros.maps.importer import TopicOptions

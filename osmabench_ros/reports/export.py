@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from osmabench_ros.base.files import atomic_directory
-from osmabench_ros.base.owned_folder import MARKER, Existing
+from osmabench_ros.base.files import MARKER, Existing, atomic_directory
 from osmabench_ros.errors import ConfigError, choose
 from osmabench_ros.reports.comparison import comparison_view
 from osmabench_ros.reports.content import without_pictures

@@ -11,8 +11,14 @@ from dataclasses import dataclass
 from itertools import groupby, islice
 from pathlib import Path
 
-from osmabench_ros.base.files import atomic_directory, atomic_write, write_json, write_text
-from osmabench_ros.base.owned_folder import Existing, discard
+from osmabench_ros.base.files import (
+    Existing,
+    atomic_directory,
+    atomic_write,
+    discard,
+    write_json,
+    write_text,
+)
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.reports.cells import csv_text
 from osmabench_ros.reports.changed_scenes import with_changed_scenes

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from osmabench_ros.base.files import read_json
-from osmabench_ros.base.owned_folder import claim_folder
+from osmabench_ros.base.files import claim_folder, read_json
 from osmabench_ros.base.progress import Progress, silent
 from osmabench_ros.errors import ConfigError, RunError, choose
 from osmabench_ros.reports.matrix import (

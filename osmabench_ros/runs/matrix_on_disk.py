@@ -9,13 +9,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-from osmabench_ros.base.files import read_json, write_json
-from osmabench_ros.base.owned_folder import (
+from osmabench_ros.base.files import (
     Existing,
     check_file,
     check_folder,
     claim_folder,
     move_aside,
+    read_json,
+    write_json,
 )
 from osmabench_ros.base.strict import read_model
 from osmabench_ros.errors import RunError, errors_as

@@ -13,8 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from osmabench_ros.base.configuration import version
-from osmabench_ros.base.files import read_json, sha256_of, sha256_of_data, write_json, write_text
-from osmabench_ros.base.owned_folder import MARKER, discard
+from osmabench_ros.base.files import (
+    MARKER,
+    discard,
+    read_json,
+    sha256_of,
+    sha256_of_data,
+    write_json,
+    write_text,
+)
 from osmabench_ros.base.strict import read_model
 from osmabench_ros.errors import RunError
 from osmabench_ros.runs.evaluate.evaluation import made_suites

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from osmabench_ros.base.documents import read_json
-from osmabench_ros.base.owned_folder import Existing, check_folder
+from osmabench_ros.base.files import Existing, check_folder
 from osmabench_ros.errors import ConfigError, SceneError
 from osmabench_ros.scenes.loading import APARTMENT, load_scene
 from osmabench_ros.scenes.plausibility import warn_of_implausible_parts

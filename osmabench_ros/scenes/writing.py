@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from osmabench_ros.base.color import decoded
-from osmabench_ros.base.files import atomic_directory
-from osmabench_ros.base.owned_folder import Existing
+from osmabench_ros.base.files import Existing, atomic_directory
 from osmabench_ros.errors import OsmabenchWarning, SceneError
 from osmabench_ros.geometry.axes import (
     OPENGL_FROM_OPTICAL,

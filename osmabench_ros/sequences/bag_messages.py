@@ -7,38 +7,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from osmabench_ros.base import contract, image_codec
 from osmabench_ros.base.configuration import extra
-from osmabench_ros.base.contract import (
-    CAMERA_FRAME,
-    CAMERA_POSE,
-    COLOR,
-    COLOR_INFO,
-    COMPRESSED_IMAGE,
-    DEPTH,
-    DEPTH_INFO,
-    INSTANCE,
-    SEMANTIC,
-    TYPES,
-    WORLD_FRAME,
-)
-from osmabench_ros.base.image_codec import (
-    classes_of,
-    color_of,
-    depth_of,
-    image_fields,
-    instances_of,
-)
+from osmabench_ros.base.contract import TYPES
 from osmabench_ros.base.images import decoded_image
 from osmabench_ros.errors import SequenceError, needing
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.sequences.pose_topics import valid_pose
 
 _DEPTH_HEADER = struct.Struct('<iff')
 """Before the image of compressed_depth_image_transport: its format, and two numbers."""
@@ -95,11 +76,15 @@ def _decode(data: bytes, form: str) -> NDArray[Any]:
 
 
 def _image(header: Any, pixels: NDArray[Any], encoding: str) -> SimpleNamespace:
-    return SimpleNamespace(header=header, **image_fields(pixels, encoding))
+    return SimpleNamespace(header=header, **image_codec.image_fields(pixels, encoding))
 
 
-PARTS = (COLOR, DEPTH, SEMANTIC, INSTANCE, COLOR_INFO, DEPTH_INFO, CAMERA_POSE)
-"""Topics of a frame in a bag."""
+_CONVERSIONS: Mapping[str, Callable[[Any], Any]] = {
+    contract.COLOR: image_codec.color_of,
+    contract.DEPTH: image_codec.depth_of,
+    contract.SEMANTIC: image_codec.classes_of,
+    contract.INSTANCE: image_codec.instances_of,
+}
 
 
 @dataclass(frozen=True)
@@ -108,20 +93,23 @@ class Codec:
 
     typestore: Any
 
-    def serialized(self, frame: Frame) -> dict[str, memoryview]:
+    def serialize(self, frame: Frame) -> dict[str, memoryview]:
         """Return the serialized messages of a frame by topic, all with the frame's stamp."""
-        header = self._header(frame.stamp_ns, CAMERA_FRAME)
+        header = self._header(frame.stamp_ns, contract.CAMERA_FRAME)
         messages = {
-            CAMERA_POSE: self._pose(frame),
-            COLOR_INFO: self._camera_info(frame.intrinsics, header),
-            DEPTH_INFO: self._camera_info(frame.intrinsics, header),
-            COLOR: self._image(frame.color, 'rgb8', header),
-            DEPTH: self._image(frame.depth_m, '32FC1', header),
+            contract.CAMERA_POSE: self._pose(frame),
+            contract.COLOR_INFO: self._camera_info(frame.intrinsics, header),
+            contract.DEPTH_INFO: self._camera_info(frame.intrinsics, header),
         }
-        if frame.semantic is not None:
-            messages[SEMANTIC] = self._image(frame.semantic, '16UC1', header)
-        if frame.instance is not None:
-            messages[INSTANCE] = self._image(frame.instance, '32SC1', header)
+        for topic, pixels, encoding in (
+            (contract.COLOR, frame.color, 'rgb8'),
+            (contract.DEPTH, frame.depth_m, '32FC1'),
+            (contract.SEMANTIC, frame.semantic, '16UC1'),
+            (contract.INSTANCE, frame.instance, '32SC1'),
+        ):
+            if pixels is not None:
+                fields = image_codec.image_fields(pixels, encoding)
+                messages[topic] = self._make(TYPES[topic], header=header, **fields)
         return {
             topic: self.typestore.serialize_cdr(message, TYPES[topic])
             for topic, message in messages.items()
@@ -132,46 +120,40 @@ class Codec:
         index: int,
         stamp_ns: int,
         data: Mapping[str, bytes],
-        pose: Pose | None = None,
+        pose: Pose,
         types: Mapping[str, str] = TYPES,
     ) -> Frame:
         """Return a frame of the messages of one stamp; SequenceError names the topic."""
+        images = {
+            topic: self._decode(topic, data[topic], types.get(topic, TYPES[topic]), convert)
+            for topic, convert in _CONVERSIONS.items()
+            if topic in data or topic in (contract.COLOR, contract.DEPTH)
+        }
         return Frame(
             index,
             stamp_ns,
-            pose or self._decoded(CAMERA_POSE, data, _pose_from),
-            self._decoded(DEPTH_INFO, data, Intrinsics.from_camera_info),
-            self._decoded(COLOR, data, color_of, types),
-            self._decoded(DEPTH, data, depth_of, types),
-            self._decoded(SEMANTIC, data, classes_of, types) if SEMANTIC in data else None,
-            self._decoded(INSTANCE, data, instances_of, types) if INSTANCE in data else None,
+            pose,
+            self.intrinsics(data[contract.DEPTH_INFO]),
+            images[contract.COLOR],
+            images[contract.DEPTH],
+            images.get(contract.SEMANTIC),
+            images.get(contract.INSTANCE),
         )
 
     def intrinsics(self, data: bytes) -> Intrinsics:
         """Return the camera of a serialized CameraInfo; errors as of `frame`."""
-        camera: Intrinsics = self._decoded(
-            DEPTH_INFO, {DEPTH_INFO: data}, Intrinsics.from_camera_info
-        )
-        return camera
+        topic, convert = contract.DEPTH_INFO, Intrinsics.from_camera_info
+        return cast(Intrinsics, self._decode(topic, data, TYPES[topic], convert))
 
-    def frame_id(self, image: bytes, message_type: str = TYPES[COLOR]) -> str:
-        """Return the frame of a serialized image; errors as of `frame`."""
-        name: str = self._decoded(
-            COLOR, {COLOR: image}, lambda message: message.header.frame_id, {COLOR: message_type}
-        )
-        return name.lstrip('/')
+    def frame_id(self, image: bytes, message_type: str) -> str:
+        """Return the frame of a serialized colour image; errors as of `frame`."""
+        header = self._decode(contract.COLOR, image, message_type, lambda image: image.header)
+        return str(header.frame_id).lstrip('/')
 
-    def _decoded(
-        self,
-        topic: str,
-        data: Mapping[str, bytes],
-        convert: Callable[[Any], Any],
-        types: Mapping[str, str] = TYPES,
-    ) -> Any:
-        kind = types.get(topic, TYPES[topic])
+    def _decode(self, topic: str, data: bytes, kind: str, convert: Callable[[Any], Any]) -> Any:
         try:
-            message = self.typestore.deserialize_cdr(data[topic], kind)
-            return convert(unpack_image(message) if kind == COMPRESSED_IMAGE else message)
+            message = self.typestore.deserialize_cdr(data, kind)
+            return convert(unpack_image(message) if kind == contract.COMPRESSED_IMAGE else message)
         except Exception as error:  # rosbags meets malformed data with errors of many kinds
             raise SequenceError(
                 f'topic "{topic}" of the bag: {str(error) or type(error).__name__}'
@@ -184,12 +166,9 @@ class Codec:
         stamp = self._make('builtin_interfaces/msg/Time', *divmod(stamp_ns, 10**9))
         return self._make('std_msgs/msg/Header', stamp, frame_id)
 
-    def _image(self, pixels: NDArray[Any], encoding: str, header: Any) -> Any:
-        return self._make(TYPES[COLOR], header=header, **image_fields(pixels, encoding))
-
     def _camera_info(self, camera: Intrinsics, header: Any) -> Any:
         return self._make(
-            TYPES[DEPTH_INFO],
+            TYPES[contract.DEPTH_INFO],
             header=header,
             **camera.camera_info_fields(),
             binning_x=0,
@@ -202,8 +181,8 @@ class Codec:
         point = self._make('geometry_msgs/msg/Point', *pose.translation.tolist())
         turn = self._make('geometry_msgs/msg/Quaternion', *pose.quaternion.tolist())
         return self._make(
-            TYPES[CAMERA_POSE],
-            self._header(frame.stamp_ns, WORLD_FRAME),
+            TYPES[contract.CAMERA_POSE],
+            self._header(frame.stamp_ns, contract.WORLD_FRAME),
             self._make('geometry_msgs/msg/Pose', point, turn),
         )
 
@@ -214,7 +193,3 @@ def make_codec() -> Codec:
     with needing('bags need rosbags', extra('bags')):
         from rosbags.typesys import Stores, get_typestore
     return Codec(get_typestore(Stores.ROS2_HUMBLE))
-
-
-def _pose_from(message: Any) -> Pose:
-    return valid_pose(message.pose.position, message.pose.orientation)

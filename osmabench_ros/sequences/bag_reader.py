@@ -2,39 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from osmabench_ros.base import contract
 from osmabench_ros.base.reading import naming_errors
 from osmabench_ros.errors import SequenceError
 from osmabench_ros.geometry.frame import Frame
-from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.geometry.transform_tree import StampedTransform, TransformTree
 from osmabench_ros.sequences.bag_messages import make_codec
 from osmabench_ros.sequences.bags.bag import BagMessage, open_bag
 from osmabench_ros.sequences.layout import read_info
-from osmabench_ros.sequences.pose_topics import trajectory_of, transform_tree_of
+from osmabench_ros.sequences.pose_topics import (
+    read_transforms,
+    trajectory_of,
+    transform_tree_of,
+)
 from osmabench_ros.sequences.reader import RecordedSequence
-from osmabench_ros.sequences.reading import AS_IN_THE_CONTRACT, SequenceReading, matched
+from osmabench_ros.sequences.reading import AS_IN_THE_CONTRACT, SequenceReading, match_stamps
 
 Messages = Mapping[str, Sequence[BagMessage]]
-"""By topic: that of the poses, and those of TF."""
+"""Messages by topic: of the pose topic and the TF topics."""
 
 
-@dataclass(frozen=True)
-class CameraPoses:
-    """Poses of the optical frame in the world, at any time between two samples."""
-
-    tree: TransformTree
-    world: str
-    camera: str
-
-    def at(self, stamp_ns: int, max_gap_ns: int) -> Pose | None:
-        """Return the pose at a time, None if no sample is near it."""
-        return self.tree.lookup(self.world, self.camera, stamp_ns, max_gap_ns)
+CameraPoses = Callable[[int, int], Pose | None]
+"""Gets a time and a largest gap; returns the pose of the optical frame in the world then, None if
+no sample is near it."""
 
 
 def poses_from_topic(path: Path, messages: Messages, topic: str, camera: str) -> CameraPoses:
@@ -49,14 +45,15 @@ def poses_from_topic(path: Path, messages: Messages, topic: str, camera: str) ->
             way.stamps_ns, way.rotations, way.positions, strict=True
         )
     )
-    fixed = (item for item in _static(messages) if item.child not in (body, world))
+    static = read_transforms(_transforms(messages, (contract.TF_STATIC,)))
+    fixed = (item for item in static if item.child not in (body, world))
     tree = TransformTree([*moving, *fixed])
     if not tree.connects(world, camera):
         raise SequenceError(
             f'{path}: topic "{topic}" has poses of "{body}", and {contract.TF_STATIC} does not '
             f'connect it with "{camera}", the frame of the images; record {contract.TF_STATIC} too'
         )
-    return CameraPoses(tree, world, camera)
+    return partial(tree.lookup, world, camera)
 
 
 def poses_from_tf(path: Path, messages: Messages, world: str, camera: str) -> CameraPoses:
@@ -65,7 +62,7 @@ def poses_from_tf(path: Path, messages: Messages, world: str, camera: str) -> Ca
     if camera not in tree.frames:
         frames = ', '.join(tree.frames) or 'no frames'
         raise SequenceError(
-            f'{path}: TF knows no frame "{camera}", which is that of the images; it has {frames}'
+            f'{path}: TF has no frame "{camera}", in which the images are; it has {frames}'
         )
     root = world or tree.root_of(camera)
     if not tree.connects(root, camera):
@@ -73,16 +70,7 @@ def poses_from_tf(path: Path, messages: Messages, world: str, camera: str) -> Ca
             f'{path}: TF does not connect "{root}" with "{camera}"; it has '
             f'{", ".join(tree.frames)}'
         )
-    return CameraPoses(tree, root, camera)
-
-
-def _static(messages: Messages) -> Iterator[StampedTransform]:
-    tree = transform_tree_of(_transforms(messages, (contract.TF_STATIC,)))
-    for child in tree.frames:
-        parent = tree.parent_of(child)
-        pose = tree.lookup(parent, child, 0) if parent else None
-        if pose is not None:
-            yield StampedTransform(parent, child, 0, pose, is_static=True)
+    return partial(tree.lookup, root, camera)
 
 
 def _transforms(messages: Messages, topics: Iterable[str]) -> Iterator[tuple[str, object]]:
@@ -99,7 +87,7 @@ POSE_GAP_NS = 50_000_000
 
 
 class BagSequence(RecordedSequence):
-    """A sequence in a bag; messages whose stamps lie within the tolerance make a frame.
+    """A sequence in a bag; messages with stamps within the tolerance make a frame.
 
     Above 0 the frame has the stamp of its colour image, and the pose is interpolated to it. Raises
     SequenceError if a topic is missing or no stamp has all, ContractError if poses are malformed.
@@ -113,20 +101,15 @@ class BagSequence(RecordedSequence):
         self._bag = open_bag(path, reading.msg_paths)
         self._frame_id = contract.CAMERA_FRAME
         self._types: dict[str, str] = {}
-        self._matches, self.poses, self.incomplete, self.intrinsics = self._survey()
+        incomplete = self._survey()
         self.stamps_ns = [match[contract.COLOR] for match in self._matches]
         self.cut_off = self._bag.cut_off
-        self.description = self._describe()
-        self.info, _ = read_info(path if path.is_dir() else path.parent)
-
-    def _describe(self) -> str:
-        """Name the bag, with remarks if it is incomplete or if frames lack messages."""
-        text = f'bag {self._path}'
+        self.description = f'bag {path}'
         if self.cut_off:
-            text += f', cut off after {len(self)} frames ({self.cut_off})'
-        if self.incomplete:
-            text += f', {self.incomplete} more stamps lack an image or a pose'
-        return text
+            self.description += f', cut off after {len(self)} frames ({self.cut_off})'
+        if incomplete:
+            self.description += f', {incomplete} more stamps lack an image or a pose'
+        self.info, _ = read_info(path if path.is_dir() else path.parent)
 
     def __len__(self) -> int:
         return len(self._matches)
@@ -167,17 +150,15 @@ class BagSequence(RecordedSequence):
             frame = replace(frame, base_pose=frame.camera_pose @ mount.inverse())
         return frame
 
-    def _survey(self) -> tuple[list[dict[str, int]], list[Pose], int, Intrinsics]:
-        """Read the bag once: messages of each frame, its pose, incomplete frames."""
+    def _survey(self) -> int:
+        """Read camera, messages and poses of the frames; return the number of incomplete ones."""
         stamps: dict[str, set[int]] = {}
-        small: dict[str, list[BagMessage]] = {}
+        others: dict[str, list[BagMessage]] = {}
         camera = b''
-        pose_topic = self._reading.pose_topic
-        for item in self._bag.messages(
-            {*self._parts, pose_topic, contract.TF, contract.TF_STATIC}
-        ):
+        topics = {*self._parts, self._reading.pose_topic, contract.TF, contract.TF_STATIC}
+        for item in self._bag.messages(topics):
             if item.topic not in self._parts:
-                small.setdefault(item.topic, []).append(item)
+                others.setdefault(item.topic, []).append(item)
                 continue
             part, stamp_ns = self._part(item)
             if part == contract.DEPTH_INFO and not camera:
@@ -187,34 +168,31 @@ class BagSequence(RecordedSequence):
                 self._frame_id = found_id or contract.CAMERA_FRAME
             if stamp_ns is not None:
                 stamps.setdefault(part, set()).add(stamp_ns)
-        self._require({*stamps, *small})
-        poses, pose_stamps = self._camera_poses(small)
+        self._require({*stamps, *others})
+        poses, pose_stamps = self._camera_poses(others)
         parts = {part: stamps[part] for part in (*NEEDED, *OPTIONAL) if part in stamps}
         exact = self._tolerance_ns == 0
         if exact and pose_stamps:
             parts[contract.CAMERA_POSE] = pose_stamps
-        found = matched({part: sorted(items) for part, items in parts.items()}, contract.COLOR,
-                        self._tolerance_ns)  # fmt: skip
+        ordered = {part: sorted(items) for part, items in parts.items()}
         gap_ns = 0 if exact and pose_stamps else POSE_GAP_NS
-        placed = [(match, poses.at(match[contract.COLOR], gap_ns)) for match in found]
-        complete = [(match, pose) for match, pose in placed if pose is not None]
-        if not complete:
+        self._matches: list[dict[str, int]] = []
+        self.poses: list[Pose] = []
+        for match in match_stamps(ordered, contract.COLOR, self._tolerance_ns):
+            pose = poses(match[contract.COLOR], gap_ns)
+            if pose is not None:
+                match.pop(contract.CAMERA_POSE, None)
+                self._matches.append(match)
+                self.poses.append(pose)
+        if not self.poses:
             raise SequenceError(
                 f'{self._path}: at no stamp is there a message on each of {", ".join(parts)}; '
                 'images, camera and pose of a frame must have equal header stamps, or give a '
                 'tolerance'
             )
-        for match, _ in complete:
-            match.pop(contract.CAMERA_POSE, None)
-        everything = set.union(*parts.values()) if exact else stamps[contract.COLOR]
-        incomplete = len(everything) - len(complete)
-        matches = [match for match, _ in complete]
-        return (
-            matches,
-            [pose for _, pose in complete],
-            incomplete,
-            self._codec.intrinsics(camera),
-        )
+        self.intrinsics = self._codec.intrinsics(camera)
+        every = set.union(*parts.values()) if exact else stamps[contract.COLOR]
+        return len(every) - len(self.poses)
 
     def _require(self, present: Collection[str]) -> None:
         names = {part: name for name, part in self._parts.items()}
@@ -228,7 +206,7 @@ class BagSequence(RecordedSequence):
             known = ', '.join(sorted(self._bag.connections_by_topic)) or 'no topics'
             raise SequenceError(
                 f'{self._path} has no message on {", ".join(missing)}{reason}. Record these '
-                f'topics, name their namespace, or say what they are called. It has {known}'
+                f'topics, or give their namespace or names. It has {known}'
             )
 
     def _camera_poses(

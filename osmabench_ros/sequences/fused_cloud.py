@@ -1,7 +1,7 @@
-"""What the rendered frames of a scene show: OSMa-Bench's cloud, and the colours of objects.
+"""The cloud of OSMa-Bench and the colours of objects, from rendered frames of a scene.
 
 The cloud is used only in mode compat. It comes from the very images that the method saw and is as
-dense as they overlap; figures that should be right use the cloud sampled on the meshes instead.
+dense as they overlap; strict metrics use the cloud sampled on the meshes instead.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class VisibleColors:
         )
 
     def watching(self, frames: Iterable[Frame]) -> Iterator[Frame]:
-        """Yield the frames, and count what they show."""
+        """Yield the frames, and count their colours."""
         for frame in frames:
             self._count(frame)
             yield frame

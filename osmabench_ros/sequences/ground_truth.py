@@ -36,10 +36,10 @@ from osmabench_ros.semantics.scene_graph import (
 
 FORMAT = 'osmabench.ground_truth/1'
 MAX_FOOTPRINT_M = 0.05
-"""As far as strict figures let a map point be from its truth; coarser views cannot hold that."""
+"""Largest distance of a map point from the ground truth in strict metrics."""
 MIN_VISIBLE_POINTS = 5
 SMALL_SHARE = 0.25
-"""Of objects with a smaller visible share, the extent is that of the visible part."""
+"""Objects with a smaller visible fraction have the extent of their visible part."""
 
 EXTENT_TOLERANCE = (0.1, 0.15)
 """How far, in metres and as a share of the edge, a face of the box of a visible part may lie from
@@ -47,6 +47,7 @@ that of the whole box."""
 
 DOCUMENT = 'ground_truth.json'
 _CLOUDS = ('surface', 'unseen', 'fused')
+_PARTS = {'points': np.float32, 'labels': np.int32, 'instances': np.int32, 'normals': np.float32}
 _POSES = 'camera_poses.npy'
 
 
@@ -67,25 +68,25 @@ class GroundTruth:
     unseen : LabelledCloud
         The other points: a map need not have them, and may.
     camera_poses : tuple of Pose
-        Optical frame in the world, one a frame.
+        Optical frame in the world, one per frame.
     intrinsics : Intrinsics
         Camera of the trajectory.
     seen_instances : tuple of int
         Instances with enough visible surface, ascending.
     fused : LabelledCloud, optional
-        OSMa-Bench's cloud from depth images, for compatible figures.
+        OSMa-Bench's cloud from depth images, for mode compat.
     max_depth_m : float
         How far the camera was taken to see.
     points_per_m2 : float
         Density of `surface` and `unseen`.
     visible_graph : SceneGraph, optional
         The seen instances as their visible parts show them: boxes and relations; None where the
-        scene is known by its visible surface alone.
+        scene is known only by its visible surface.
     visible_shares : mapping of int to float
         Share of the whole surface, inside and underside too, that is visible, in [0, 1], by
         instance.
     specification : SceneSpecification, optional
-        What the scene was made to hold.
+        Objects and rooms that the scene was made to hold.
     """
 
     dataset: str
@@ -120,7 +121,7 @@ class GroundTruth:
 
     @cached_property
     def doubtful_boxes(self) -> frozenset[int]:
-        """Instances whose visible part has another box than the whole, by EXTENT_TOLERANCE."""
+        """Instances with a visible part of another box than the whole, by EXTENT_TOLERANCE."""
         parts = self.visible_graph.nodes if self.visible_graph is not None else ()
         known = self.graph.by_id
         return frozenset(part.id for part in parts if _differs(part, known[part.id]))
@@ -171,7 +172,7 @@ def build_ground_truth(
     """Sample a scene's surface, find the visible part, and build the scene graph.
 
     `camera_poses` are optical frames in the world; `frames`, unlit and with ground-truth images,
-    give the fused cloud of the compatible figures, and the colours of the visible parts. Points
+    give the fused cloud of mode compat, and the colours of the visible parts. Points
     deeper than `max_depth_m`, or where a pixel covers more than MAX_FOOTPRINT_M, are unseen;
     MIN_VISIBLE_POINTS make an instance seen.
     """
@@ -261,22 +262,19 @@ def read_ground_truth(directory: Path) -> GroundTruth:
         data = read_json(path, SequenceError)
         if data['format'] != FORMAT:
             raise SequenceError(f'{path}: format "{data["format"]}" is not "{FORMAT}"')
-        clouds = {name: _read_cloud(directory, name) for name in _CLOUDS}
-        surface, unseen = clouds['surface'], clouds['unseen']
+        fused = (directory / 'fused_points.npy').exists()
         visible, specification = data.get('visible_graph'), data.get('specification')
-        if surface is None or unseen is None:
-            raise SequenceError(f'{directory}: surface_points.npy or unseen_points.npy is missing')
         return GroundTruth(
             str(data['dataset']),
             str(data['scene']),
             LabelSet.from_json(data['label_set']),
             graph_from_json(data['graph'], str(path)),
-            surface,
-            unseen,
-            tuple(Pose.from_matrix(matrix) for matrix in _read(directory / _POSES)),
+            _read_cloud(directory, 'surface'),
+            _read_cloud(directory, 'unseen'),
+            tuple(map(Pose.from_matrix, read_npy(directory / _POSES, SequenceError))),
             Intrinsics(**data['intrinsics']),
             tuple(int(item) for item in data['seen_instances']),
-            clouds['fused'],
+            _read_cloud(directory, 'fused') if fused else None,
             float(data['max_depth_m']),
             float(data['points_per_m2']),
             visible and graph_from_json(visible, str(path)),
@@ -311,26 +309,15 @@ def _arrays(truth: GroundTruth) -> dict[str, NDArray[Any]]:
     poses = np.array([pose.matrix for pose in truth.camera_poses]).reshape(-1, 4, 4)
     arrays: dict[str, NDArray[Any]] = {_POSES: poses}
     for name in _CLOUDS:
-        cloud: LabelledCloud | None = getattr(truth, name)
-        if cloud is None:
-            continue
-        arrays[f'{name}_points.npy'] = cloud.points.astype(np.float32)
-        arrays[f'{name}_labels.npy'] = cloud.labels.astype(np.int32)
-        arrays[f'{name}_instances.npy'] = cloud.instances.astype(np.int32)
-        if cloud.normals is not None:
-            arrays[f'{name}_normals.npy'] = cloud.normals.astype(np.float32)
+        for part, kind in _PARTS.items():
+            values = getattr(getattr(truth, name), part, None)
+            if values is not None:
+                arrays[f'{name}_{part}.npy'] = values.astype(kind)
     return arrays
 
 
-def _read_cloud(directory: Path, name: str) -> LabelledCloud | None:
-    if not (directory / f'{name}_points.npy').exists():
-        return None
-    points, labels, instances = (
-        _read(directory / f'{name}_{part}.npy') for part in ('points', 'labels', 'instances')
-    )
-    normals = directory / f'{name}_normals.npy'
-    return LabelledCloud(points, labels, instances, _read(normals) if normals.exists() else None)
-
-
-def _read(path: Path) -> NDArray[Any]:
-    return read_npy(path, SequenceError)
+def _read_cloud(directory: Path, name: str) -> LabelledCloud:
+    paths = {part: directory / f'{name}_{part}.npy' for part in _PARTS}
+    if not paths['normals'].exists():
+        del paths['normals']
+    return LabelledCloud(**{part: read_npy(path, SequenceError) for part, path in paths.items()})

@@ -27,6 +27,7 @@ from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 FORMAT = 'osmabench.sequence/1'
 DOCUMENT = 'sequence.json'
 CLASSES_FILE = 'embed_semseg_classes.json'
+_TEXTS = ('dataset', 'scene', 'condition', 'source_sha256')
 STAMPS_FILE = 'timestamps.txt'
 
 
@@ -105,16 +106,16 @@ class SequenceInfo:
     source_sha256: str = ''
 
 
+_MALFORMED = (ValueError, KeyError, TypeError, AttributeError, ConfigError)
+
+
 def write_info(directory: Path, info: SequenceInfo, form: SequenceFormat | None) -> None:
     """Write sequence.json, and the classes as OSMa-Bench keeps them; `form` is None for a bag."""
     mount = info.base_to_camera
     document = {
         'format': FORMAT,
-        'dataset': info.dataset,
-        'scene': info.scene,
-        'condition': info.condition,
+        **{name: getattr(info, name) for name in _TEXTS},
         'base_to_camera': None if mount is None else mount.matrix.tolist(),
-        'source_sha256': info.source_sha256,
         'files': None if form is None else form.model_dump(mode='json'),
     }
     _write_json(directory / DOCUMENT, document)
@@ -128,34 +129,24 @@ def read_info(directory: Path) -> tuple[SequenceInfo, SequenceFormat | None]:
     labels = _read_classes(directory / CLASSES_FILE)
     if not path.exists():
         return SequenceInfo(directory.parent.name, directory.name, '', labels), None
-    try:
-        data = read_json(path, SequenceError)
+    data, remedy = read_json(path, SequenceError), 'write the sequence again'
+    with errors_as(SequenceError, f'{path} is malformed', *_MALFORMED, remedy=remedy, shown=repr):
         if data['format'] != FORMAT:
-            raise SequenceError(f'{path}: format "{data["format"]}" is not "{FORMAT}"')
-        mount, files = data['base_to_camera'], data['files']
-        info = SequenceInfo(
-            str(data['dataset']),
-            str(data['scene']),
-            str(data['condition']),
-            labels,
-            None if mount is None else Pose.from_matrix(mount),
-            str(data['source_sha256']),
-        )
-        return info, None if files is None else SequenceFormat.model_validate(files)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise SequenceError(f'{path} is malformed: {error!r}; write the sequence anew') from error
+            raise ValueError(f'format "{data["format"]}" is not "{FORMAT}"')
+        texts = {name: str(data[name]) for name in _TEXTS}
+        mount, form = data['base_to_camera'], data['files']
+        pose = None if mount is None else Pose.from_matrix(mount)
+        info = SequenceInfo(**texts, label_set=labels, base_to_camera=pose)
+        return info, None if form is None else SequenceFormat.model_validate(form)
 
 
 def _read_classes(path: Path) -> LabelSet | None:
     if not path.exists():
         return None
-    try:
-        data = read_json(path, SequenceError)
+    remedy = 'it must be {"classes": [{"id": 1, "name": "…"}]}'
+    data = read_json(path, SequenceError)
+    with errors_as(SequenceError, f'{path} is malformed', *_MALFORMED, remedy=remedy):
         return LabelSet.from_foreign(str(data.get('name', 'sequence')), data['classes'])
-    except (ValueError, KeyError, TypeError, AttributeError, ConfigError) as error:
-        raise SequenceError(
-            f'{path} is malformed: {error}; it must be {{"classes": [{{"id": 1, "name": "…"}}]}}'
-        ) from error
 
 
 def _write_json(path: Path, data: Any) -> None:
@@ -169,18 +160,27 @@ SCANNET_CAMERA = 'intrinsic/intrinsic_depth.txt'
 _SCANNET_MATRICES = ('intrinsic_color', 'intrinsic_depth', 'extrinsic_color', 'extrinsic_depth')
 
 
+_FOCAL = ('fx', 'fy', 'cx', 'cy')
+
+
 def write_camera(directory: Path, camera: Intrinsics, form: SequenceFormat) -> None:
     """Write camera_params.yaml, or the four matrices of ScanNet."""
     if form.layout != 'scannet':
-        text = yaml.safe_dump({'camera_params': _camera_params(camera, form.depth_scale)})
+        params = {
+            'image_height': camera.height,
+            'image_width': camera.width,
+            **{name: float(getattr(camera, name)) for name in _FOCAL},
+            'png_depth_scale': float(form.depth_scale),
+            'crop_edge': 0,
+        }
+        text = yaml.safe_dump({'camera_params': params})
         (directory / OSMA_CAMERA).write_text(text, 'utf-8')
         return
     intrinsic = np.eye(4)
     intrinsic[:3, :3] = camera.matrix
     for name in _SCANNET_MATRICES:
         matrix = intrinsic if name.startswith('intrinsic') else np.eye(4)
-        lines = [_numbers(row) for row in matrix]
-        (directory / 'intrinsic' / f'{name}.txt').write_text('\n'.join(lines) + '\n')
+        (directory / 'intrinsic' / f'{name}.txt').write_text(_matrix_text(matrix))
 
 
 def write_poses(
@@ -193,92 +193,64 @@ def write_poses(
         path = StampedTrajectory.from_poses(zip(stamps_ns, placed, strict=True))
         (directory / TUM_TRAJECTORY).write_text(tum_text(path))
         return
-    matrices = [pose.matrix for pose in placed]
     if form.layout == 'osma':
-        lines = [_numbers(matrix.ravel()) for matrix in matrices]
-        (directory / OSMA_TRAJECTORY).write_text(''.join(f'{line}\n' for line in lines))
+        lines = [_matrix_text(pose.matrix.reshape(1, 16)) for pose in placed]
+        (directory / OSMA_TRAJECTORY).write_text(''.join(lines))
         return
-    for index, matrix in enumerate(matrices):
-        text = ''.join(f'{_numbers(row)}\n' for row in matrix)
-        (directory / 'pose' / f'{index}.txt').write_text(text)
+    for index, pose in enumerate(placed):
+        (directory / 'pose' / f'{index}.txt').write_text(_matrix_text(pose.matrix))
 
 
-def read_osma_camera(directory: Path) -> tuple[Intrinsics, float]:
+def read_camera(directory: Path, form: SequenceFormat) -> tuple[Intrinsics, float]:
     """Return intrinsics and depth scale; SequenceError if file or key is missing or wrong."""
-    path = directory / OSMA_CAMERA
-    try:
-        data = read_yaml(path, SequenceError)['camera_params']
-        camera = Intrinsics(
-            int(data['image_width']),
-            int(data['image_height']),
-            *(float(data[name]) for name in ('fx', 'fy', 'cx', 'cy')),
-        )
-        return camera, float(data['png_depth_scale'])
-    except (KeyError, TypeError, ValueError) as error:
-        raise SequenceError(
-            f'{path} cannot be used: {error!r}; it must hold camera_params with image_width, '
-            'image_height, fx, fy, cx, cy and png_depth_scale'
-        ) from error
+    if form.layout == 'osma':
+        path = directory / OSMA_CAMERA
+        data = read_yaml(path, SequenceError)
+        remedy = 'it must hold camera_params with image_width, image_height, fx, fy, cx, cy and '
+        remedy += 'png_depth_scale'
+        with errors_as(SequenceError, str(path), *_MALFORMED, remedy=remedy, shown=repr):
+            params = data['camera_params']
+            size = int(params['image_width']), int(params['image_height'])
+            focal = [float(params[name]) for name in _FOCAL]
+            return Intrinsics(*size, *focal), float(params['png_depth_scale'])
+    path = directory / SCANNET_CAMERA
+    height, width = read_16_bit(directory / image_path(form, 'depth', 0)).shape
+    matrix = _read_matrix(read_text(path, SequenceError), str(path))
+    with errors_as(SequenceError, str(path), ValueError):
+        focal = [matrix[0, 0], matrix[1, 1], matrix[0, 2], matrix[1, 2]]
+        return Intrinsics(width, height, *focal), form.depth_scale
 
 
-def read_scannet_camera(directory: Path, height: int, width: int) -> Intrinsics:
-    """Return the intrinsics of the depth images; the caller gives the image size."""
-    matrix = read_matrix(directory / SCANNET_CAMERA)
-    with errors_as(SequenceError, str(directory / SCANNET_CAMERA), ValueError):
-        return Intrinsics(width, height, matrix[0, 0], matrix[1, 1], matrix[0, 2], matrix[1, 2])
-
-
-def read_osma_poses(directory: Path, world: World) -> list[Pose]:
+def read_poses(directory: Path, form: SequenceFormat) -> list[Pose]:
     """Return the optical frames in the z-up world; SequenceError names a frame without a pose."""
-    path = directory / OSMA_TRAJECTORY
-    lines = [line for line in read_lines(path) if line.strip()]
-    return [
-        _pose(line.split(), world, f'{path}, line {index + 1}, frame {index}')
-        for index, line in enumerate(lines)
-    ]
+    if form.layout == 'osma':
+        path = directory / OSMA_TRAJECTORY
+        lines = filter(str.strip, read_text(path, SequenceError).splitlines())
+        texts = [(f'{path}, line {index + 1}', line) for index, line in enumerate(lines)]
+    else:
+        count = len(list((directory / 'pose').glob('*.txt')))
+        paths = [directory / 'pose' / f'{index}.txt' for index in range(count)]
+        texts = [(str(path), read_text(path, SequenceError)) for path in paths]
+    to_world = Pose(form.world.rotation, np.zeros(3))
+    poses = []
+    for index, (source, text) in enumerate(texts):
+        where = f'{source}, frame {index}'
+        with errors_as(
+            SequenceError, where, ValueError,
+            remedy='a pose is a row-major 4 x 4 matrix, camera to world; take frames without a '
+            'pose out of the sequence',
+        ):  # fmt: skip
+            poses.append(to_world @ Pose.from_matrix(_read_matrix(text, where)))
+    return poses
 
 
-def read_scannet_pose(directory: Path, index: int, world: World) -> Pose:
-    """Return the optical frame of one frame in the z-up world."""
-    path = directory / 'pose' / f'{index}.txt'
-    return _pose(' '.join(read_lines(path)).split(), world, f'{path}, frame {index}')
+def _read_matrix(text: str, source: str) -> NDArray[np.float64]:
+    with errors_as(SequenceError, f'{source} must hold 4 x 4 numbers', ValueError):
+        return np.array(text.split(), np.float64).reshape(4, 4)
 
 
-def read_matrix(path: Path) -> NDArray[np.float64]:
-    """Return a matrix (4, 4) or SequenceError."""
-    numbers = ' '.join(read_lines(path)).split()
-    with errors_as(SequenceError, f'{path} must hold 4 x 4 numbers', ValueError):
-        return np.array(numbers, np.float64).reshape(4, 4)
-
-
-def read_lines(path: Path) -> list[str]:
-    """Return the lines of a text file or SequenceError."""
-    return read_text(path, SequenceError).splitlines()
-
-
-def _pose(numbers: list[str], world: World, where: str) -> Pose:
-    try:
-        pose = Pose.from_matrix(np.array(numbers, np.float64).reshape(4, 4))
-    except ValueError as error:
-        raise SequenceError(
-            f'{where}: {error}; a pose is a row-major 4 x 4 matrix, camera to world. Frames '
-            'without a pose have to be taken out of the sequence'
-        ) from error
-    return Pose(world.rotation, np.zeros(3)) @ pose
-
-
-def _camera_params(camera: Intrinsics, depth_scale: float) -> dict[str, float]:
-    return {
-        'image_height': camera.height,
-        'image_width': camera.width,
-        **{name: float(getattr(camera, name)) for name in ('fx', 'fy', 'cx', 'cy')},
-        'png_depth_scale': float(depth_scale),
-        'crop_edge': 0,
-    }
-
-
-def _numbers(values: NDArray[np.float64]) -> str:
-    return ' '.join(repr(float(value)) for value in values)
+def _matrix_text(matrix: NDArray[np.float64]) -> str:
+    return ''.join(' '.join(repr(float(value)) for value in row) + '\n' for row in matrix)
 
 
 SATURATED = 65535
@@ -287,7 +259,7 @@ PNG_EFFORT = 1
 """Of 0 to 9; more costs time and hardly saves space in synthetic images."""
 
 
-def encoded_depth(depth_m: NDArray[np.floating], scale: float) -> NDArray[np.uint16]:
+def encode_depth(depth_m: NDArray[np.floating], scale: float) -> NDArray[np.uint16]:
     """Return depth pixels; 0 where there is none, or it is too far for 16 bits: no wall."""
     with np.errstate(invalid='ignore'):
         values = np.rint(depth_m.astype(np.float64) * scale)
@@ -295,27 +267,27 @@ def encoded_depth(depth_m: NDArray[np.floating], scale: float) -> NDArray[np.uin
     return np.where(usable, values, 0).astype(np.uint16)
 
 
-def decoded_depth(pixels: NDArray[np.uint16], scale: float) -> NDArray[np.float32]:
+def decode_depth(pixels: NDArray[np.uint16], scale: float) -> NDArray[np.float32]:
     """Return metres; NaN for pixels that are 0 or saturated."""
     valid = (pixels > 0) & (pixels < SATURATED)
     return np.where(valid, pixels / scale, np.nan).astype(np.float32)
 
 
-def encoded_classes(semantic: NDArray[np.uint16], label_set: LabelSet) -> NDArray[np.uint16]:
+def encode_classes(semantic: NDArray[np.uint16], label_set: LabelSet) -> NDArray[np.uint16]:
     """Return class pixels in which 0 is unlabelled, unless it is the id of a class."""
     if 0 in label_set.by_id:
         return semantic
     return np.where(semantic == UNLABELLED, 0, semantic).astype(np.uint16)
 
 
-def decoded_classes(pixels: NDArray[np.uint16], label_set: LabelSet | None) -> NDArray[np.uint16]:
-    """Return class ids; undo `encoded_classes`."""
+def decode_classes(pixels: NDArray[np.uint16], label_set: LabelSet | None) -> NDArray[np.uint16]:
+    """Return class ids; undo `encode_classes`."""
     if label_set is not None and 0 in label_set.by_id:
         return pixels
     return np.where(pixels == 0, UNLABELLED, pixels).astype(np.uint16)
 
 
-def encoded_instances(instance: NDArray[np.int32], frame: int) -> NDArray[np.uint16]:
+def encode_instances(instance: NDArray[np.int32], frame: int) -> NDArray[np.uint16]:
     """Return instance pixels; SequenceError names a frame with an id that needs over 16 bits."""
     if instance.size and (instance.min() < 0 or instance.max() > 65535):
         raise SequenceError(

@@ -27,24 +27,19 @@ def pose_of(message: Any, topic: str) -> Pose:
     return _pose(message.position, message.orientation, topic)
 
 
-def transform_of(message: Any, topic: str) -> Pose:
-    """Return the pose of a geometry_msgs/Transform; errors as of `pose_of`."""
-    return _pose(message.translation, message.rotation, topic)
-
-
 _POSES: dict[str, Callable[[Any, str], Pose]] = {
     'geometry_msgs/msg/PoseStamped': lambda message, topic: pose_of(message.pose, topic),
-    'geometry_msgs/msg/PoseWithCovarianceStamped': lambda message, topic: pose_of(
-        message.pose.pose, topic
+    **dict.fromkeys(
+        ('geometry_msgs/msg/PoseWithCovarianceStamped', 'nav_msgs/msg/Odometry'),
+        lambda message, topic: pose_of(message.pose.pose, topic),
     ),
-    'nav_msgs/msg/Odometry': lambda message, topic: pose_of(message.pose.pose, topic),
-    'geometry_msgs/msg/TransformStamped': lambda message, topic: transform_of(
-        message.transform, topic
+    'geometry_msgs/msg/TransformStamped': lambda message, topic: _pose(
+        message.transform.translation, message.transform.rotation, topic
     ),
 }
 
 TRAJECTORY_TYPES = (*_POSES, PATH_TYPE)
-"""Types of topics that a trajectory can be read from, beside TF."""
+"""Types of topics that a trajectory can be read from, except TF."""
 
 
 def trajectory_of(messages: Iterable[Any], message_type: str, topic: str) -> StampedTrajectory:
@@ -75,10 +70,11 @@ def trajectory_of(messages: Iterable[Any], message_type: str, topic: str) -> Sta
 
 def transform_tree_of(messages: Iterable[tuple[str, Any]]) -> TransformTree:
     """Return the TF tree; transforms on topics that end with tf_static are static."""
-    return TransformTree(_samples(messages))
+    return TransformTree(read_transforms(messages))
 
 
-def _samples(messages: Iterable[tuple[str, Any]]) -> Iterator[StampedTransform]:
+def read_transforms(messages: Iterable[tuple[str, Any]]) -> Iterator[StampedTransform]:
+    """Yield the transforms of TF messages with their topics; errors as of `pose_of`."""
     for topic, message in messages:
         is_static = topic.endswith(TF_STATIC)
         for item in message.transforms:
@@ -87,19 +83,14 @@ def _samples(messages: Iterable[tuple[str, Any]]) -> Iterator[StampedTransform]:
             )
             if not parent or not child:
                 raise ContractError(f'topic "{topic}": a transform from "{parent}" to "{child}"')
-            pose = transform_of(item.transform, topic)
+            pose = _pose(item.transform.translation, item.transform.rotation, topic)
             yield StampedTransform(parent, child, stamp_ns_of(item.header.stamp), pose, is_static)
 
 
 def _pose(place: Any, turn: Any, topic: str) -> Pose:
     with errors_as(ContractError, f'topic "{topic}"', ValueError):
-        return valid_pose(place, turn)
-
-
-def valid_pose(place: Any, turn: Any) -> Pose:
-    """Return the pose of a position and a quaternion; ValueError if they are invalid."""
-    if any(abs(value) > MAX_POSITION_M for value in (place.x, place.y, place.z)):
-        raise ValueError(f'a position lies beyond {MAX_POSITION_M:g} m; positions are metres')
-    if any(abs(value) > 2 for value in (turn.x, turn.y, turn.z, turn.w)):
-        raise ValueError('a quaternion is not of unit length')
-    return Pose.from_quaternion((turn.x, turn.y, turn.z, turn.w), (place.x, place.y, place.z))
+        if any(abs(value) > MAX_POSITION_M for value in (place.x, place.y, place.z)):
+            raise ValueError(f'a position is beyond {MAX_POSITION_M:g} m; positions are metres')
+        if any(abs(value) > 2 for value in (turn.x, turn.y, turn.z, turn.w)):
+            raise ValueError('a quaternion is not of unit length')
+        return Pose.from_quaternion((turn.x, turn.y, turn.z, turn.w), (place.x, place.y, place.z))

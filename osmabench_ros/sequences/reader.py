@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from osmabench_ros.base.documents import read_text
 from osmabench_ros.base.reading import naming_errors
 from osmabench_ros.errors import OsmabenchError, SequenceError, errors_as
 from osmabench_ros.geometry.frame import Frame
@@ -21,17 +23,14 @@ from osmabench_ros.sequences.layout import (
     STAMPS_FILE,
     SequenceFormat,
     SequenceInfo,
-    decoded_classes,
-    decoded_depth,
+    decode_classes,
+    decode_depth,
     image_path,
     read_16_bit,
+    read_camera,
     read_color,
     read_info,
-    read_lines,
-    read_osma_camera,
-    read_osma_poses,
-    read_scannet_camera,
-    read_scannet_pose,
+    read_poses,
 )
 from osmabench_ros.simulation.conditions import OSMA_FRAME_RATE_HZ
 from osmabench_ros.simulation.frame_source import FIRST_STAMP_NS
@@ -60,20 +59,20 @@ class FolderSequence(RecordedSequence):
     """A sequence in a folder: traj.txt and results/, or pose/, color/ and depth/; read on demand.
 
     `frame_rate_hz` is for a sequence without timestamps.txt. Raises SequenceError, which names
-    file and frame, if it is no sequence, or a file is missing, left over or malformed.
+    file and frame, if it is not a sequence, or a file is missing, left over or malformed.
     """
 
     def __init__(self, directory: Path, frame_rate_hz: float = OSMA_FRAME_RATE_HZ) -> None:
         self._directory = directory
         self.info, form = read_info(directory)
-        self._form = form or _guessed_format(directory)
+        self._form = form or _guess_format(directory)
         self.description = f'{self._form.layout} sequence {directory}'
         if self._form.layout == 'tum':
             raise SequenceError(
                 f'{directory} has the layout tum, which is written for methods and not read; '
                 'generate the sequence as osma or scannet'
             )
-        self.poses = self._read_poses()
+        self.poses = read_poses(directory, self._form)
         if not self.poses:
             raise SequenceError(f'{directory} has no frame; generate the sequence again')
         self.stamps_ns = self._read_stamps(frame_rate_hz)
@@ -81,7 +80,7 @@ class FolderSequence(RecordedSequence):
         for kind in ('color', 'depth', *self._kinds):
             self._check_numbers(kind)
         with naming_errors(directory, SequenceError):
-            self.intrinsics, self._depth_scale = self._read_camera()
+            self.intrinsics, self._depth_scale = read_camera(directory, self._form)
 
     def __len__(self) -> int:
         return len(self.poses)
@@ -110,8 +109,8 @@ class FolderSequence(RecordedSequence):
             pose,
             self.intrinsics,
             images['color'],
-            decoded_depth(images['depth'], self._depth_scale),
-            None if semantic is None else decoded_classes(semantic, self.info.label_set),
+            decode_depth(images['depth'], self._depth_scale),
+            None if semantic is None else decode_classes(semantic, self.info.label_set),
             None if instance is None else instance.astype(np.int32),
             None if mount is None else pose @ mount.inverse(),
         )
@@ -119,28 +118,13 @@ class FolderSequence(RecordedSequence):
     def _path(self, kind: str, index: int) -> Path:
         return self._directory / image_path(self._form, kind, index)
 
-    def _read_camera(self) -> tuple[Intrinsics, float]:
-        if self._form.layout == 'osma':
-            return read_osma_camera(self._directory)
-        height, width = read_16_bit(self._path('depth', 0)).shape
-        return read_scannet_camera(self._directory, height, width), self._form.depth_scale
-
-    def _read_poses(self) -> list[Pose]:
-        if self._form.layout == 'osma':
-            return read_osma_poses(self._directory, self._form.world)
-        count = len(list((self._directory / 'pose').glob('*.txt')))
-        return [
-            read_scannet_pose(self._directory, index, self._form.world) for index in range(count)
-        ]
-
     def _read_stamps(self, frame_rate_hz: float) -> list[int]:
         path, count = self._directory / STAMPS_FILE, len(self.poses)
         if not path.exists():
             return [FIRST_STAMP_NS + round(index * 1e9 / frame_rate_hz) for index in range(count)]
-        try:
-            stamps = [int(line) for line in read_lines(path)]
-        except ValueError as error:
-            raise SequenceError(f'{path}: {error}; a line is a stamp in nanoseconds') from error
+        remedy = 'a line is a stamp in nanoseconds'
+        with errors_as(SequenceError, str(path), ValueError, remedy=remedy):
+            stamps = [int(line) for line in read_text(path, SequenceError).splitlines()]
         if len(stamps) != count:
             raise SequenceError(
                 f'{path} has {len(stamps)} stamps for {count} poses; frame '
@@ -152,11 +136,9 @@ class FolderSequence(RecordedSequence):
 
     def _numbers(self, kind: str) -> set[int]:
         example = self._path(kind, 0)
-        prefix = re.match(r'\D*', example.name)
-        assert prefix is not None
-        pattern = re.compile(re.escape(prefix[0]) + r'(\d+)' + re.escape(example.suffix))
-        folder = example.parent
-        names = (path.name for path in folder.iterdir()) if folder.is_dir() else iter(())
+        prefix = example.stem.rstrip('0')
+        pattern = re.compile(re.escape(prefix) + r'(\d+)' + re.escape(example.suffix))
+        names = os.listdir(example.parent) if example.parent.is_dir() else []
         return {int(found[1]) for found in map(pattern.fullmatch, names) if found}
 
     def _check_numbers(self, kind: str) -> None:
@@ -181,7 +163,7 @@ class FolderSequence(RecordedSequence):
             )
 
 
-def _guessed_format(directory: Path) -> SequenceFormat:
+def _guess_format(directory: Path) -> SequenceFormat:
     if (directory / 'results').is_dir():
         form, example = OSMA, directory / 'results' / 'frame000000.png'
     elif (directory / 'pose').is_dir():

@@ -19,7 +19,7 @@ TF = 'tf'
 """As the topic of the pose: look it up in /tf and /tf_static."""
 
 
-def matched(
+def match_stamps(
     stamps_ns: Mapping[str, Sequence[int]], reference: str, tolerance_ns: int
 ) -> list[dict[str, int]]:
     """Match messages of `reference` with the nearest of each topic within `tolerance_ns`."""
@@ -58,7 +58,7 @@ class SequenceReading(Strict):
         Images, and the camera of the depth image, to which colour is registered.
     pose : str
         Camera or a body that carries it (PoseStamped, Odometry …), or 'tf' to look it up in TF. A
-        pose message without child frame is that of the camera's optical frame.
+        pose message without child frame is the pose of the camera's optical frame.
     semantic, instance : str
         Optional in the bag.
     world : str
@@ -112,8 +112,8 @@ def reading_from_text(text: str) -> SequenceReading:
     """Return the settings of a YAML mapping, a YAML file's path, or '' (the contract).
 
     Such a mapping is ``{color: /cam/rgb, pose: tf, tolerance_s: 0.02}``. Relative `msg_paths` of a
-    file count from its folder, those of a mapping from the working directory. Raises ConfigError,
-    which names what is wrong: the file, a key or a value.
+    file count from its folder, in a mapping from the working directory. Raises ConfigError,
+    which names the file, key or value.
     """
     source, folder = 'sequence_topics', Path()
     data: Any = parse_yaml(text, source, ConfigError) if text.strip() else {}

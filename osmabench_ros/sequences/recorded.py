@@ -20,7 +20,7 @@ from osmabench_ros.simulation.conditions import OSMA_FRAME_RATE_HZ
 from osmabench_ros.simulation.frame_source import SimulatedFrame
 
 RECORDED = 'recorded'
-"""What stands for the simulator in the identity of a run that plays a sequence."""
+"""The simulator in the identity of a run that plays a sequence."""
 
 
 def names_of(sequence: RecordedSequence, path: Path) -> tuple[str, str]:
@@ -31,26 +31,26 @@ def names_of(sequence: RecordedSequence, path: Path) -> tuple[str, str]:
 def open_sequence(path: Path, reading: SequenceReading = AS_IN_THE_CONTRACT) -> RecordedSequence:
     """Open a sequence of `osmabench scene generate`, OSMa-Bench or ScanNet, or a bag.
 
-    `path` is a folder, or an .mcap or .db3 file; `reading` says how a bag is read whose topics are
-    not those of the contract. Raises SequenceError, which names file and frame, if it is none or
+    `path` is a folder, or an .mcap or .db3 file; `reading` names the topics of a bag that differ
+    from the contract. Raises SequenceError, which names file and frame, if it is not a sequence or
     incomplete, ConfigError if a folder of images is given a reading.
     """
     with naming_errors(path, SequenceError):
-        return _opened(path, reading)
+        return _open(path, reading)
 
 
-def _opened(path: Path, reading: SequenceReading) -> RecordedSequence:
+def _open(path: Path, reading: SequenceReading) -> RecordedSequence:
     if not path.exists():
         raise SequenceError(f'{path} does not exist; name a sequence, a bag or an .mcap file')
     if path.is_file() or is_bag(path):
         return BagSequence(path, reading)
     if reading != AS_IN_THE_CONTRACT:
-        raise ConfigError(f'{path} is a folder of images; topics can be named for bags alone')
+        raise ConfigError(f'{path} is a folder of images; topics can be named only for bags')
     return FolderSequence(path)
 
 
 class RecordedFrames:
-    """A `FrameSource` of a recorded sequence, whose lights were not recorded."""
+    """A `FrameSource` of a recorded sequence, without lights, which were not recorded."""
 
     def __init__(self, sequence: RecordedSequence) -> None:
         self._sequence, info = sequence, sequence.info

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from numpy.typing import NDArray
 
 from osmabench_ros.base.contract import TYPES
-from osmabench_ros.base.owned_folder import is_blank
+from osmabench_ros.base.files import is_blank
 from osmabench_ros.errors import SequenceError, errors_as
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.geometry.intrinsics import Intrinsics
@@ -18,9 +18,9 @@ from osmabench_ros.sequences.layout import (
     STAMPS_FILE,
     SequenceFormat,
     SequenceInfo,
-    encoded_classes,
-    encoded_depth,
-    encoded_instances,
+    encode_classes,
+    encode_depth,
+    encode_instances,
     image_path,
     write_camera,
     write_image,
@@ -29,24 +29,7 @@ from osmabench_ros.sequences.layout import (
 )
 
 
-class SequenceWriter(Protocol):
-    """Writes frames in the layout that a method reads."""
-
-    def write(self, frame: Frame) -> None:
-        """Write the images and the pose of the next frame."""
-
-    def close(self) -> None:
-        """Write data that is known only at the end, e.g. the trajectory."""
-
-
-def open_writer(
-    directory: Path, form: SequenceFormat, info: SequenceInfo | None = None
-) -> FolderWriter:
-    """Open a writer for a new folder; without a label set no ground-truth images are written."""
-    return FolderWriter(directory, form, info or SequenceInfo())
-
-
-def fresh_directory(directory: Path) -> None:
+def make_empty_folder(directory: Path) -> None:
     """Make a folder, or raise SequenceError if it is not empty."""
     with errors_as(SequenceError, f'{directory} cannot be made', OSError):
         directory.mkdir(parents=True, exist_ok=True)
@@ -56,11 +39,16 @@ def fresh_directory(directory: Path) -> None:
 
 
 class FolderWriter:
-    """Writes images to a folder at once, and the files common to all frames at the end."""
+    """Writes images to a new folder at once, and the files common to all frames at the end.
 
-    def __init__(self, directory: Path, form: SequenceFormat, info: SequenceInfo) -> None:
-        fresh_directory(directory)
-        self._directory, self._form, self._info = directory, form, info
+    Without a label set in `info` no ground-truth images are written.
+    """
+
+    def __init__(
+        self, directory: Path, form: SequenceFormat, info: SequenceInfo | None = None
+    ) -> None:
+        make_empty_folder(directory)
+        self._directory, self._form, self._info = directory, form, info or SequenceInfo()
         self._camera: Intrinsics | None = None
         self._poses: list[Pose] = []
         self._stamps_ns: list[int] = []
@@ -69,13 +57,13 @@ class FolderWriter:
         """Write the images of the next frame; SequenceError if it does not follow or fit."""
         index = len(self._poses)
         self._check(frame, index)
-        depth = encoded_depth(frame.depth_m, self._form.depth_scale)
+        depth = encode_depth(frame.depth_m, self._form.depth_scale)
         images: dict[str, NDArray[Any]] = {'color': frame.color, 'depth': depth}
         if self._info.label_set is not None and self._form.layout != 'tum':
             if frame.semantic is not None:
-                images['semantic'] = encoded_classes(frame.semantic, self._info.label_set)
+                images['semantic'] = encode_classes(frame.semantic, self._info.label_set)
             if frame.instance is not None:
-                images['instance'] = encoded_instances(frame.instance, index)
+                images['instance'] = encode_instances(frame.instance, index)
         for kind, pixels in images.items():
             path = self._directory / image_path(self._form, kind, index, frame.stamp_ns)
             path.parent.mkdir(exist_ok=True)
@@ -98,18 +86,17 @@ class FolderWriter:
             write_info(self._directory, self._info, self._form)
 
     def _check(self, frame: Frame, index: int) -> None:
-        if self._camera is None:
-            self._camera = frame.intrinsics
+        self._camera = self._camera or frame.intrinsics
         if frame.intrinsics != self._camera:
             raise SequenceError(
                 f'frame {index}: the camera changed from {self._camera} to {frame.intrinsics}; '
                 'a sequence has one camera'
             )
-        _check_order(frame, index, self._stamps_ns[-1] if self._stamps_ns else None)
+        _check_order(frame, index, self._stamps_ns[-1] if self._stamps_ns else -1)
 
 
-def _check_order(frame: Frame, index: int, last_ns: int | None) -> None:
-    if last_ns is not None and frame.stamp_ns <= last_ns:
+def _check_order(frame: Frame, index: int, last_ns: int) -> None:
+    if frame.stamp_ns <= last_ns:
         raise SequenceError(
             f'frame {index}: stamp {frame.stamp_ns} ns does not come after {last_ns} ns; write '
             'frames in order of time, each once'
@@ -127,7 +114,7 @@ class BagWriter:
         self._codec = make_codec()
         from rosbags.rosbag2 import StoragePlugin, Writer
 
-        fresh_directory(directory)
+        make_empty_folder(directory)
         self._directory, self._info = directory, info
         self._bag = Writer(directory / BAG_FOLDER, version=9, storage_plugin=StoragePlugin.MCAP)
         self._bag.open()
@@ -139,7 +126,7 @@ class BagWriter:
         _check_order(frame, frame.index, self._last_ns)
         self._last_ns = frame.stamp_ns
         with errors_as(SequenceError, f'{self._directory} cannot be written', OSError):
-            for topic, data in self._codec.serialized(frame).items():
+            for topic, data in self._codec.serialize(frame).items():
                 self._bag.write(self._connection(topic), frame.stamp_ns, data)
 
     def close(self) -> None:
@@ -156,3 +143,7 @@ class BagWriter:
                 f'/{topic}', TYPES[topic], typestore=self._codec.typestore
             )
         return self._connections[topic]
+
+
+SequenceWriter = FolderWriter | BagWriter
+"""Writes frames in the layout that a method reads."""

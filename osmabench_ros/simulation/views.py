@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
-from osmabench_ros.base.files import atomic_write
-from osmabench_ros.base.owned_folder import check_file
+from osmabench_ros.base.files import atomic_write, check_file
 from osmabench_ros.base.progress import Progress, silent
 from osmabench_ros.errors import SimulationError
 from osmabench_ros.geometry.intrinsics import Intrinsics

@@ -7,8 +7,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from osmabench_ros.base.files import write_json
-from osmabench_ros.base.owned_folder import claim_folder, discard
+from osmabench_ros.base.files import claim_folder, discard, write_json
 from osmabench_ros.base.progress import Progress, silent
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.language.client import CostEstimate, ModelClient

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import zipfile
 from pathlib import Path
 
@@ -76,47 +75,18 @@ def test_a_hostile_array_is_one_error(tmp_path: Path, name: str) -> None:
         read_npz(tmp_path / 'a.npz', MapError)
 
 
-def archive_of(path: Path, data: bytes, name: str = 'a.npy', **options: int) -> Path:
-    with zipfile.ZipFile(path, 'w', **options) as archive:
-        archive.writestr(name, data)
-    return path
-
-
-def array_bytes(count: int) -> bytes:
-    stream = io.BytesIO()
-    np.save(stream, np.zeros(count, np.uint8))
-    return stream.getvalue()
-
-
 def test_a_directory_that_lies_gives_no_more_than_it_says(tmp_path: Path) -> None:
-    data = array_bytes(10**6)
-    path = archive_of(tmp_path / 'a.npz', data, compression=zipfile.ZIP_DEFLATED)
-    size = len(data).to_bytes(4, 'little')
+    path = tmp_path / 'a.npz'
+    np.savez_compressed(path, a=np.zeros(10**6, np.uint8))
+    size = (10**6 + 128).to_bytes(4, 'little')
+    assert path.read_bytes().count(size) == 2
     path.write_bytes(path.read_bytes().replace(size, (1000).to_bytes(4, 'little')))
     with pytest.raises(MapError, match=r'a\.npz'):
         read_npz(path, MapError)
 
 
-def test_names_that_climb_leave_no_file(tmp_path: Path) -> None:
-    folder = tmp_path / 'deep' / 'deeper'
-    folder.mkdir(parents=True)
-    path = archive_of(folder / 'a.npz', array_bytes(3), '../../climbed.npy')
-    read_npz(path, MapError)
-    assert [item.name for item in tmp_path.rglob('*') if item.is_file()] == ['a.npz']
-
-
-def test_two_arrays_of_one_name_are_refused(tmp_path: Path) -> None:
-    path = tmp_path / 'a.npz'
-    with zipfile.ZipFile(path, 'w') as archive:
-        archive.writestr('a.npy', array_bytes(1))
-        archive.writestr('a', array_bytes(2))
-    with pytest.raises(MapError, match='two arrays'):
-        read_npz(path, MapError)
-
-
-@pytest.mark.parametrize('data', [b'', b'PK', array_bytes(3)], ids=['empty', 'cut', 'npy'])
-def test_what_is_no_archive_is_refused(tmp_path: Path, data: bytes) -> None:
-    path = tmp_path / 'a.npz'
-    path.write_bytes(data)
+@pytest.mark.parametrize('data', [b'', b'PK', npy('(1,)', data=bytes(4))], ids=len)
+def test_a_file_that_is_not_an_archive_is_refused(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / 'a.npz').write_bytes(data)
     with pytest.raises(MapError, match=r'a\.npz'):
-        read_npz(path, MapError)
+        read_npz(tmp_path / 'a.npz', MapError)

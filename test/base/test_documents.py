@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,14 @@ import pytest
 import yaml
 
 from osmabench_ros.base.configuration import config_path
-from osmabench_ros.base.documents import parse_json, parse_yaml, read_json, read_xml, read_yaml
+from osmabench_ros.base.documents import (
+    parse_json,
+    parse_yaml,
+    read_json,
+    read_unpacked,
+    read_xml,
+    read_yaml,
+)
 from osmabench_ros.base.fence import VARIABLE
 from osmabench_ros.errors import ConfigError, LimitError
 
@@ -49,34 +57,33 @@ XML = {
 }  # fmt: skip
 
 
-def one_line(text: str) -> bool:
-    return '\n' not in text and len(text) < 1000
+def check_error(parse: Any, name: str, expected: str) -> None:
+    with pytest.raises(ConfigError, match=rf'{name}.*{expected}') as caught:
+        parse()
+    text = str(caught.value)
+    assert '\n' not in text
+    assert len(text) < 1000
 
 
 @pytest.mark.parametrize('name', YAML)
 def test_wrong_yaml_is_one_line_with_its_place(name: str) -> None:
     text, expected = YAML[name]
-    with pytest.raises(ConfigError, match=rf'^a\.yaml.*{expected}') as caught:
-        parse_yaml(text, 'a.yaml', ConfigError)
-    assert one_line(str(caught.value))
+    check_error(lambda: parse_yaml(text, 'a.yaml', ConfigError), r'^a\.yaml', expected)
 
 
 @pytest.mark.parametrize('name', JSON)
 def test_wrong_json_is_one_line_with_its_place(name: str) -> None:
     text, expected = JSON[name]
-    with pytest.raises(ConfigError, match=rf'^a\.json.*{expected}') as caught:
-        parse_json(text, 'a.json', ConfigError)
-    assert one_line(str(caught.value))
+    check_error(lambda: parse_json(text, 'a.json', ConfigError), r'^a\.json', expected)
+    long = 'x' * 5000
+    check_error(lambda: parse_json(text, long, ConfigError), r'xxx\.\.\.xxx', '')
 
 
 @pytest.mark.parametrize('name', XML)
 def test_wrong_xml_is_one_line(tmp_path: Path, name: str) -> None:
-    path = tmp_path / 'a.xml'
     text, expected = XML[name]
-    path.write_bytes(text)
-    with pytest.raises(ConfigError, match=rf'a\.xml.*{expected}') as caught:
-        read_xml(path, ConfigError)
-    assert one_line(str(caught.value))
+    (tmp_path / 'a.xml').write_bytes(text)
+    check_error(lambda: read_xml(tmp_path / 'a.xml', ConfigError), r'a\.xml', expected)
 
 
 @pytest.mark.parametrize('read', [read_json, read_yaml, read_xml])
@@ -84,12 +91,9 @@ def test_a_file_that_is_too_large_passes_a_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read: Any
 ) -> None:
     monkeypatch.setenv(VARIABLE, '0.000004')
-    path = tmp_path / 'a'
-    path.write_text('[' + ' ' * 1100 + ']')
-    with (
-        pytest.raises(LimitError, match=f'has 1102 bytes.*{VARIABLE}'),
-    ):
-        read(path, ConfigError)
+    (tmp_path / 'a').write_text('[' + ' ' * 1100 + ']')
+    with pytest.raises(LimitError, match=f'has 1102 bytes.*{VARIABLE}'):
+        read(tmp_path / 'a', ConfigError)
 
 
 HONEST = [
@@ -106,10 +110,7 @@ HONEST = [
 def test_honest_yaml_is_read_as_pyyaml_reads_it(text: str) -> None:
     expected = yaml.safe_load(text) if text != "'<<': 1" else {'<<': 1}
     assert repr(parse_yaml(text, 'a', ConfigError)) == repr(expected)
-
-
-def test_yaml_with_a_byte_order_mark_is_read() -> None:
-    assert parse_yaml(b'\xef\xbb\xbfa: 1', 'a', ConfigError) == {'a': 1}
+    assert repr(parse_yaml(b'\xef\xbb\xbf' + text.encode(), 'a', ConfigError)) == repr(expected)
 
 
 def test_the_configurations_of_the_package_are_read_as_pyyaml_reads_them() -> None:
@@ -147,7 +148,24 @@ def test_xml_is_read(tmp_path: Path) -> None:
     assert (root.tag, root[0].attrib, root[0].text) == ('a', {'c': '1'}, 'x & y')
 
 
-def test_the_place_is_named_even_if_it_is_absurdly_long() -> None:
-    with pytest.raises(ConfigError, match=r'xxx\.\.\.xxx') as caught:
-        parse_json('{', 'x' * 5000, ConfigError)
-    assert one_line(str(caught.value))
+@pytest.mark.parametrize('pack', [bytes, gzip.compress])
+def test_a_text_comes_out_packed_or_not(
+    tmp_path: Path, pack: type[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / 'a.jsonl'
+    path.write_bytes(pack(b'{"a": 1}\n'))
+    assert read_unpacked(path, ConfigError) == b'{"a": 1}\n'
+    path.write_bytes(pack(bytes(10 << 20)))
+    monkeypatch.setenv(VARIABLE, '0.01')
+    with pytest.raises(LimitError, match=rf'a\.jsonl unpacks to.*{VARIABLE}'):
+        read_unpacked(path, ConfigError)
+
+
+@pytest.mark.parametrize('cut', [5, 20, -4, None])
+def test_a_damaged_gzip_is_named(tmp_path: Path, cut: int | None) -> None:
+    data = bytearray(gzip.compress(bytes(range(256)) * 10)[:cut])
+    if cut is None:
+        data[12] ^= 255
+    (tmp_path / 'a.gz').write_bytes(data)
+    with pytest.raises(ConfigError, match=r'a\.gz'):
+        read_unpacked(tmp_path / 'a.gz', ConfigError)

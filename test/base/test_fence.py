@@ -44,7 +44,7 @@ def test_content_is_read_as_a_file_is() -> None:
 def test_threads_share_one_server(file: Path) -> None:
     with ThreadPoolExecutor(4) as pool:
         servers = set(pool.map(lambda _: read_in_fence(readers.name_server, file), range(8)))
-    assert servers == {read_in_fence(readers.name_server, file)}
+    assert len(servers) == 1
 
 
 def test_it_has_no_keys_and_no_heavy_library(file: Path) -> None:

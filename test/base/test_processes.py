@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from osmabench_ros.base.processes import ENDING, SupervisedProcess, signals_held
+from osmabench_ros.base.processes import ENDING, AttentiveClock, SupervisedProcess, signals_held
 
 
 class Struck(BaseException):
@@ -71,14 +71,7 @@ def test_a_process_whose_log_is_on_a_full_disk_ended_for_that(
     process.stop()
 
 
-def test_a_process_that_made_room_as_it_ended_is_told_to_have_had_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    free = [0]
-    monkeypatch.setattr(shutil, 'disk_usage', lambda folder: SimpleNamespace(free=free[0]))
-    command = [sys.executable, '-c', 'import time; time.sleep(60)']
-    process = SupervisedProcess('worker', command, tmp_path / 'worker.log', os.environ)
-    assert process.poll() is None
-    free[0] = 2**30
-    process.stop()
-    assert f'No space left on device: {tmp_path}' in process.reason()
+def test_time_between_distant_readings_counts_little() -> None:
+    steady = iter([100.0, 100.25, 100.5, 4100.0, 4100.25])
+    clock = AttentiveClock(0.5, lambda: next(steady))
+    assert [clock.now_s() for _ in range(4)] == [0.25, 0.5, 1.0, 1.25]

@@ -6,33 +6,27 @@ import pytest
 
 from osmabench_ros.base.progress import FRAME_OF, noticed, shown_progress
 
-
-def test_every_step_is_one_line_of_plain_text(capsys: pytest.CaptureFixture[str]) -> None:
-    long = f'scoring {"a" * 200} of room[1] [/]'
-    with shown_progress() as progress:
-        progress('reading the map', 0.0)
-        progress('reading the map', 0.5)
-        progress(long, 1.0)
-    assert capsys.readouterr().err.splitlines() == ['reading the map', long]
+LONG = f'scoring {"a" * 200} of room[1] [/]'
 
 
-def test_the_frames_are_counted_on_a_terminal_alone(capsys: pytest.CaptureFixture[str]) -> None:
-    with shown_progress() as progress:
-        for number in range(1, 4):
-            progress(f'[1/2] a: mapping{FRAME_OF}{number} of 3', number / 6)
-    assert capsys.readouterr().err.splitlines() == ['[1/2] a: mapping']
-
-
-def test_of_several_things_at_once_only_what_is_new_is_told(
-    capsys: pytest.CaptureFixture[str],
+@pytest.mark.parametrize(
+    ('texts', 'lines'),
+    [
+        (['reading the map', 'reading the map', LONG], ['reading the map', LONG]),
+        ([f'a: mapping{FRAME_OF}{number} of 3' for number in range(1, 4)], ['a: mapping']),
+        (
+            ['a: mapping\nb: starting', 'a: mapping\nb: mapping', 'b: mapping'],
+            ['a: mapping', 'b: starting', 'b: mapping'],
+        ),
+    ],
+)
+def test_every_new_step_is_one_line_of_plain_text(
+    texts: list[str], lines: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with shown_progress() as progress:
-        progress('[1/2] a: mapping\n[2/2] b: starting', 0.0)
-        progress('[1/2] a: mapping\n[2/2] b: mapping', 0.5)
-        progress('[2/2] b: mapping', 0.9)
-    assert capsys.readouterr().err.splitlines() == [
-        '[1/2] a: mapping', '[2/2] b: starting', '[2/2] b: mapping',
-    ]  # fmt: skip
+        for text in texts:
+            progress(text, 0.5)
+    assert capsys.readouterr().err.splitlines() == lines
 
 
 @pytest.mark.parametrize('columns', [80, 40])

@@ -12,23 +12,22 @@ from osmabench_ros.base.reading import opened, read_bytes
 from osmabench_ros.errors import LimitError, SceneError
 
 
-def a_pipe(folder: Path) -> Path:
+def make_pipe(folder: Path) -> Path:
     os.mkfifo(folder / 'pipe')
     return folder / 'pipe'
 
 
-def a_loop(folder: Path) -> Path:
-    (folder / 'one').symlink_to(folder / 'two')
-    (folder / 'two').symlink_to(folder / 'one')
-    return folder / 'one'
+def make_loop(folder: Path) -> Path:
+    (folder / 'loop').symlink_to(folder / 'loop')
+    return folder / 'loop'
 
 
 PATHS: dict[str, tuple[Callable[[Path], Path | str], str]] = {
     'missing': (lambda folder: folder / 'missing', 'missing does not exist'),
     'folder': (lambda folder: folder, 'is a folder; give a readable file'),
-    'pipe': (a_pipe, 'is not an ordinary file'),
+    'pipe': (make_pipe, 'is not an ordinary file'),
     '/dev/zero': (lambda _: Path('/dev/zero'), 'is not an ordinary file'),
-    'loop': (a_loop, 'one cannot be read: Too many levels of symbolic links'),
+    'loop': (make_loop, 'loop cannot be read: Too many levels of symbolic links'),
     'NUL': (lambda folder: folder / 'a\0b', 'not a path: embedded null byte'),
     '5,000 characters': (lambda folder: folder / ('a/' * 2500), r'\.\.\.'),
     'surrogate': (lambda folder: f'{folder}/\ud800', 'not a path: .* surrogates not allowed'),
@@ -51,38 +50,30 @@ def test_a_path_that_gives_no_file_is_one_line(tmp_path: Path, name: str) -> Non
     assert len(text) < 600
 
 
-def test_a_file_is_read_also_through_a_link(tmp_path: Path) -> None:
+def test_a_file_within_the_limit_is_read_also_through_a_link(tmp_path: Path) -> None:
     (tmp_path / 'link').symlink_to(file_in(tmp_path))
     assert read_bytes(tmp_path / 'link', SceneError) == b'abc'
     assert read_bytes(str(tmp_path / 'file'), SceneError, 3) == b'abc'
-
-
-def test_a_file_over_the_limit_is_not_read(tmp_path: Path) -> None:
     with pytest.raises(LimitError, match=r'file has 3 bytes; .*OSMABENCH_LIMITS'):
-        read_bytes(file_in(tmp_path), SceneError, 2)
+        read_bytes(tmp_path / 'file', SceneError, 2)
 
 
-def test_a_file_that_grows_is_refused(tmp_path: Path) -> None:
-    file = file_in(tmp_path)
-    real = os.fstat
-
-    def before_it_grew(number: int) -> os.stat_result:
-        status = list(real(number))
-        status[6] = 2
-        return os.stat_result(status)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, 'fstat', before_it_grew)
-        with pytest.raises(SceneError, match='holds more than its 2 bytes'):
-            read_bytes(file, SceneError)
+def test_a_file_that_grows_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, status = file_in(tmp_path), list(os.stat(__file__))
+    status[6] = 2
+    monkeypatch.setattr(os, 'fstat', lambda _: os.stat_result(status))
+    with pytest.raises(SceneError, match='holds more than its 2 bytes'):
+        read_bytes(file, SceneError)
 
 
-def test_faults_of_reading_in_the_block_are_one_line(tmp_path: Path) -> None:
-    def fail(fault: Exception) -> None:
-        with opened(file_in(tmp_path), SceneError):
-            raise fault
-
-    with pytest.raises(SceneError, match='file cannot be read: Input/output error'):
-        fail(OSError(5, 'Input/output error'))
-    with pytest.raises(LimitError, match='file does not fit into the memory'):
-        fail(MemoryError())
+@pytest.mark.parametrize(
+    ('fault', 'expected'),
+    [(OSError(5, 'Input/output error'), 'file cannot be read: Input/output error'),
+     (MemoryError(), 'file does not fit into the memory')],
+)  # fmt: skip
+def test_errors_of_reading_in_the_block_are_one_line(
+    tmp_path: Path, fault: Exception, expected: str
+) -> None:
+    refused = pytest.raises((SceneError, LimitError), match=expected)
+    with refused, opened(file_in(tmp_path), SceneError):
+        raise fault

@@ -19,7 +19,7 @@ from support.ray_nodes import Nodes, ray_cluster
 from support.waiting import wait_until
 from support.world.runs import PreparedScenes, foreign, repeatable, small_config
 
-from osmabench_ros.base.owned_folder import claim_folder
+from osmabench_ros.base.files import claim_folder
 from osmabench_ros.errors import (
     ConfigError,
     MissingDependencyError,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from support.world.runs import small_config
 
-from osmabench_ros.base.owned_folder import claim_folder
+from osmabench_ros.base.files import claim_folder
 from osmabench_ros.errors import OsmabenchWarning
 from osmabench_ros.runs.config import parse_config
 from osmabench_ros.runs.identity import SceneKey

@@ -10,7 +10,7 @@ from support.fault_runs import COMMAND, failure, own_mounts, run_directory, star
 from support.sizes import few
 from support.world.runs import PreparedScenes, foreign, repeatable, small_config
 
-from osmabench_ros.base.owned_folder import claim_folder
+from osmabench_ros.base.files import claim_folder
 
 pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow]
 

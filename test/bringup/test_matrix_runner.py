@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from support.world.runs import small_config
 
-from osmabench_ros.base.files import write_json
-from osmabench_ros.base.owned_folder import claim_folder
+from osmabench_ros.base.files import claim_folder, write_json
 from osmabench_ros.base.progress import silent
 from osmabench_ros.errors import RunError
 from osmabench_ros.metrics.record import MetricRecord

@@ -7,8 +7,7 @@ import pytest
 from support.world.maps import labelled_map
 from support.world.runs import small_config
 
-from osmabench_ros.base.files import write_json
-from osmabench_ros.base.owned_folder import claim_folder
+from osmabench_ros.base.files import claim_folder, write_json
 from osmabench_ros.bringup.runner.on_robot import OnRobot, conclude
 from osmabench_ros.errors import RunError
 from osmabench_ros.maps.disk.storage import write_map

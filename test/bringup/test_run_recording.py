@@ -46,8 +46,7 @@ def test_the_bag_of_a_lockstep_run_lacks_nothing(
 def test_a_bag_that_was_not_finished_fails_the_run_again_and_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from osmabench_ros.base.files import write_text
-    from osmabench_ros.base.owned_folder import claim_folder
+    from osmabench_ros.base.files import claim_folder, write_text
     from osmabench_ros.bringup.runner import one_run
     from osmabench_ros.bringup.runner.node_processes import NodeProcesses
     from osmabench_ros.bringup.spec.definition import check_bag, make_room_for_bag

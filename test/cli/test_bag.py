@@ -60,7 +60,7 @@ def test_record_until_ctrl_c_then_replay(ros_domain: int, tmp_path: Path) -> Non
     ('words', 'message'),
     [
         ('record --out mine', 'mine is not empty'),
-        ('record --out bag --exclude (', 'is no regular expression'),
+        ('record --out bag --exclude (', 'is not a regular expression'),
         ('record --out bag --split-size lots', '--split-size'),
         ('replay absent', 'absent does not exist; name a folder of a bag'),
         ('replay text.mcap', 'text.mcap is empty or not an MCAP file'),

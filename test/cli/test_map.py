@@ -7,7 +7,7 @@ from maps.importers.method_files import write_bbq, write_conceptgraphs
 from support.world.maps import sample_map
 from typer.testing import CliRunner
 
-from osmabench_ros.base.owned_folder import MARKER
+from osmabench_ros.base.files import MARKER
 from osmabench_ros.cli.map import app
 from osmabench_ros.errors import ConfigError, MapError
 from osmabench_ros.maps.disk.storage import read_map, write_map

@@ -14,7 +14,7 @@ from support.world.maps import sample_map
 from support.world.scenes import write_space3d_folder
 
 from osmabench_ros.base import files
-from osmabench_ros.base.owned_folder import claim_folder
+from osmabench_ros.base.files import claim_folder
 from osmabench_ros.cli.main import app
 from osmabench_ros.errors import OsmabenchError
 from osmabench_ros.maps.disk.storage import write_map

@@ -147,11 +147,11 @@ def test_a_sequence_is_played_through_the_topics(
 ) -> None:
     from osmabench_ros.sequences.layout import OSMA
     from osmabench_ros.sequences.recorded import open_sequence
-    from osmabench_ros.sequences.writer import open_writer
+    from osmabench_ros.sequences.writer import FolderWriter
 
     _, out, _ = robot_run
     recorded = open_sequence(out / 'bag')
-    writer = open_writer(tmp_path / 'sequence', OSMA, recorded.info)
+    writer = FolderWriter(tmp_path / 'sequence', OSMA, recorded.info)
     for _, frame in zip(range(3), recorded, strict=False):
         writer.write(frame)
     writer.close()

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from osmabench_ros.base.configuration import described_names
-from osmabench_ros.base.owned_folder import claim_folder, make_folder
+from osmabench_ros.base.files import claim_folder, make_folder
 from osmabench_ros.errors import ConfigError, MapError, RunError
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.geometry.intrinsics import Intrinsics

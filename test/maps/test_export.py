@@ -12,7 +12,7 @@ from maps.importers.method_files import CLIP, write_bbq, write_conceptgraphs, wr
 from support.libraries import Lazy, needs
 from support.world.maps import sample_map
 
-from osmabench_ros.base.owned_folder import MARKER
+from osmabench_ros.base.files import MARKER
 from osmabench_ros.errors import MapError, PointFileError, RunError
 from osmabench_ros.geometry.point_files import write_pcd
 from osmabench_ros.maps.export import export_openlex3d, export_point_cloud

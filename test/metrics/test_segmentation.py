@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from support.libraries import Lazy
 from support.published_data import SEGMENTATION
 
-from osmabench_ros.base.owned_folder import claim_folder
+from osmabench_ros.base.files import claim_folder
 from osmabench_ros.errors import MetricError
 from osmabench_ros.metrics.confusion import (
     NOTHING,

@@ -174,7 +174,7 @@ def test_bad_settings_end_the_recorder(ros_domain: int, tmp_path: Path) -> None:
     for parameters, reason in (
         ({'bag_directory': str(tmp_path / 'taken')}, 'taken is not empty'),
         ({'bag_directory': ''}, 'parameter "bag_directory" is empty'),
-        ({'bag_directory': str(tmp_path / 'x'), 'exclude': '('}, 'is no regular expression'),
+        ({'bag_directory': str(tmp_path / 'x'), 'exclude': '('}, 'is not a regular expression'),
     ):
         with process(ros_domain, *node_arguments('bag_recorder_node', parameters)) as recorder:
             _, errors = recorder.communicate(timeout=180)

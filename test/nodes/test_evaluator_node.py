@@ -20,8 +20,7 @@ from osmabench_ros.msg import EvaluationReport, RecordedMap, RunInfo
 from rclpy.action import ActionClient
 
 from osmabench_ros.base import contract as topics
-from osmabench_ros.base.files import read_json
-from osmabench_ros.base.owned_folder import MARKER
+from osmabench_ros.base.files import MARKER, read_json
 from osmabench_ros.errors import MetricError
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.nodes.evaluator_node import EvaluatorNode

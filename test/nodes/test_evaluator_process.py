@@ -19,7 +19,7 @@ from support import SUPPORT
 from support.waiting import wait_until
 
 from osmabench_ros.base import contract as topics
-from osmabench_ros.base.owned_folder import MARKER
+from osmabench_ros.base.files import MARKER
 from osmabench_ros.bringup.spec.isolation import isolated_environment
 from osmabench_ros.ros.wire.qos import latched_profile
 from osmabench_ros.runs.config import SuiteConfig

@@ -7,8 +7,7 @@ import pytest
 from rich.console import Console
 from support.world.matrix import Matrix, config
 
-from osmabench_ros.base.files import write_json
-from osmabench_ros.base.owned_folder import claim_folder
+from osmabench_ros.base.files import claim_folder, write_json
 from osmabench_ros.reports.matrix import write_matrix_report
 from osmabench_ros.reports.terminal import print_report
 from osmabench_ros.runs.config import Requirement

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from support.world.matrix import HOSTILE, Matrix
 
-from osmabench_ros.base.owned_folder import claim_folder
+from osmabench_ros.base.files import claim_folder
 from osmabench_ros.reports import content
 from osmabench_ros.reports.page.page import home_advantages, write_page
 from osmabench_ros.reports.report_run import joined

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 from support.world.matrix import HOSTILE, SOFA, Matrix
 
-from osmabench_ros.base.owned_folder import claim_folder
+from osmabench_ros.base.files import claim_folder
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.reports.pictures.sample_frames import SampleFrame
 from osmabench_ros.reports.pictures.topview import TopGrid

@@ -12,7 +12,7 @@ from osmabench_ros.errors import ConfigError, OsmabenchError
 from osmabench_ros.nodes.simulator_bridge.bridge_source import open_source
 from osmabench_ros.ros.node.settings import BridgeSettings
 from osmabench_ros.sequences.layout import OSMA, SequenceInfo
-from osmabench_ros.sequences.writer import BagWriter, open_writer
+from osmabench_ros.sequences.writer import BagWriter, FolderWriter
 
 
 def values(**changes: Any) -> BridgeSettings:
@@ -26,7 +26,7 @@ def written(writer: Any) -> None:
 
 
 def test_folders_and_bags_are_played_as_they_say(tmp_path: Path) -> None:
-    written(open_writer(tmp_path / 'folder', OSMA, INFO))
+    written(FolderWriter(tmp_path / 'folder', OSMA, INFO))
     pytest.importorskip('rosbags')
     written(BagWriter(tmp_path / 'bag', INFO))
     for name in ('folder', 'bag'):
@@ -39,7 +39,7 @@ def test_folders_and_bags_are_played_as_they_say(tmp_path: Path) -> None:
 
 
 def test_a_sequence_of_somebody_else_gets_its_name_from_its_folder(tmp_path: Path) -> None:
-    written(open_writer(tmp_path / 'kitchen', OSMA, SequenceInfo(label_set=LABELS)))
+    written(FolderWriter(tmp_path / 'kitchen', OSMA, SequenceInfo(label_set=LABELS)))
     source = open_source(values(sequence=str(tmp_path / 'kitchen'), condition='dynamic'))
     assert (source.dataset, source.scene) == ('sequences', 'kitchen')
     assert source.condition == 'dynamic'
@@ -49,14 +49,14 @@ def test_a_sequence_of_somebody_else_gets_its_name_from_its_folder(tmp_path: Pat
     'changes', [{'scene_name': 'x'}, {'path_file': 'x'}, {'strategy': 'coverage'}, {'goals': 6}]
 )
 def test_what_describes_a_simulation_is_refused(tmp_path: Path, changes: dict[str, Any]) -> None:
-    written(open_writer(tmp_path / 'room', OSMA, INFO))
+    written(FolderWriter(tmp_path / 'room', OSMA, INFO))
     [name] = changes
     with pytest.raises(ConfigError, match=f'"{name}" describes a simulation'):
         open_source(values(sequence=str(tmp_path / 'room'), **changes))
 
 
 def test_the_condition_is_the_recorded_one(tmp_path: Path) -> None:
-    written(open_writer(tmp_path / 'room', OSMA, INFO))
+    written(FolderWriter(tmp_path / 'room', OSMA, INFO))
     open_source(values(sequence=str(tmp_path / 'room'), condition='camera'))
     with pytest.raises(ConfigError, match='was recorded under "camera"'):
         open_source(values(sequence=str(tmp_path / 'room'), condition='dynamic'))

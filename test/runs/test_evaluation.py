@@ -12,7 +12,7 @@ from support import scripted_model
 from support.loopback_models import LoopbackModels, Misstep
 from support.world.maps import labelled_map, write_inputs
 
-from osmabench_ros.base.owned_folder import MARKER
+from osmabench_ros.base.files import MARKER
 from osmabench_ros.errors import IncompleteError, RunError
 from osmabench_ros.maps.disk.storage import write_map
 from osmabench_ros.runs.config import SuiteConfig
@@ -92,7 +92,7 @@ def test_an_evaluation_that_is_stopped_leaves_nothing(stage: str, tmp_path: Path
 KILLED = """
 import os, pathlib, signal, sys
 from osmabench_ros.base.files import atomic_directory, write_text
-from osmabench_ros.base.owned_folder import Existing, claim_folder
+from osmabench_ros.base.files import Existing, claim_folder
 answers = pathlib.Path(sys.argv[1])
 claim_folder(answers.parent)
 write_text(answers / 'written.jsonl', 'of a language model')

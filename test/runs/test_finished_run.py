@@ -10,8 +10,7 @@ import pytest
 from support.world.maps import ground_truth, labelled_map
 from support.world.runs import matrix_config
 
-from osmabench_ros.base.files import write_json, write_text
-from osmabench_ros.base.owned_folder import claim_folder
+from osmabench_ros.base.files import claim_folder, write_json, write_text
 from osmabench_ros.base.strict import read_model
 from osmabench_ros.errors import RunError
 from osmabench_ros.maps.disk.storage import write_map

@@ -10,8 +10,7 @@ import pytest
 from support.world.scenes import room_scene
 from typer.testing import CliRunner
 
-from osmabench_ros.base.files import sha256_of
-from osmabench_ros.base.owned_folder import MARKER
+from osmabench_ros.base.files import MARKER, sha256_of
 from osmabench_ros.base.progress import silent
 from osmabench_ros.cli.main import app
 from osmabench_ros.errors import RunError

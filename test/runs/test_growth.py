@@ -8,8 +8,14 @@ from typing import Any
 import pytest
 from support.world.runs import matrix_config
 
-from osmabench_ros.base.files import read_json, write_json
-from osmabench_ros.base.owned_folder import MARKER, PREVIOUS, claim_folder, make_folder
+from osmabench_ros.base.files import (
+    MARKER,
+    PREVIOUS,
+    claim_folder,
+    make_folder,
+    read_json,
+    write_json,
+)
 from osmabench_ros.errors import OsmabenchWarning, RunError
 from osmabench_ros.runs import run_manifest as module
 from osmabench_ros.runs.config import MatrixConfig

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from osmabench_ros.base.owned_folder import MARKER, claim_folder
+from osmabench_ros.base.files import MARKER, claim_folder
 from osmabench_ros.errors import OsmabenchWarning, RunError
 from osmabench_ros.runs.results.results_folder import held, undisturbed
 

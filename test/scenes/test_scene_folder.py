@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import trimesh
 
-from osmabench_ros.base.owned_folder import MARKER, PREVIOUS
+from osmabench_ros.base.files import MARKER, PREVIOUS
 from osmabench_ros.errors import RunError, SceneError
 from osmabench_ros.scenes.apartment.generate import generate_apartment
 from osmabench_ros.scenes.ground_truth import ground_truth_graph

@@ -3,7 +3,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.world import box_room
 
+from osmabench_ros.base.files import sha256_of
 from osmabench_ros.errors import SequenceError
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.geometry.intrinsics import Intrinsics
@@ -11,7 +13,7 @@ from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.semantics.cloud import LabelledCloud
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode, ScoredLabel
-from osmabench_ros.sequences.fused_cloud import fused_cloud
+from osmabench_ros.sequences.fused_cloud import VisibleColors, fused_cloud
 from osmabench_ros.sequences.ground_truth import (
     GroundTruth,
     read_ground_truth,
@@ -61,13 +63,7 @@ def test_ground_truth_survives_a_folder(truth: GroundTruth, tmp_path: Path) -> N
 def test_equal_ground_truth_gives_equal_bytes(truth: GroundTruth, tmp_path: Path) -> None:
     for name in 'ab':
         write_ground_truth(truth, tmp_path / name)
-    files = sorted(path.name for path in (tmp_path / 'a').iterdir())
-    assert files == sorted(path.name for path in (tmp_path / 'b').iterdir())
-    assert all(
-        (tmp_path / 'a' / name).read_bytes() == (tmp_path / 'b' / name).read_bytes()
-        for name in files
-    )
-    assert not list(tmp_path.glob('.*'))
+    assert sha256_of(tmp_path / 'a') == sha256_of(tmp_path / 'b')
 
 
 def test_damaged_folders_are_named(truth: GroundTruth, tmp_path: Path) -> None:
@@ -90,16 +86,8 @@ def frame(index: int, depth: float = 2.0) -> Frame:
     shape = (CAMERA.height, CAMERA.width)
     depth_m = np.full(shape, depth, np.float32)
     depth_m[0] = np.nan
-    return Frame(
-        index,
-        0,
-        Pose.identity(),
-        CAMERA,
-        np.zeros((*shape, 3), np.uint8),
-        depth_m,
-        np.full(shape, UNLABELLED, np.uint16),
-        np.full(shape, 7, np.int32),
-    )
+    images = np.zeros((*shape, 3), np.uint8), depth_m, np.full(shape, UNLABELLED, np.uint16)
+    return Frame(index, 0, Pose.identity(), CAMERA, *images, np.full(shape, 7, np.int32))
 
 
 def test_fused_cloud_takes_every_fifth_frame_and_tenth_point() -> None:
@@ -109,12 +97,21 @@ def test_fused_cloud_takes_every_fifth_frame_and_tenth_point() -> None:
     np.testing.assert_allclose(found.points[:, 2], 2.0)
     assert set(found.labels) == {UNLABELLED}
     assert set(found.instances) == {7}
-
-
-def test_saturated_depth_is_no_geometry() -> None:
-    assert len(fused_cloud([frame(0, depth=10.0)])) == 0
-
-
-def test_a_frame_without_semantic_image_is_refused() -> None:
+    assert len(fused_cloud([frame(0, depth=10.0)])) == 0  # saturated
     with pytest.raises(SequenceError, match='frame 0 has no semantic image'):
         fused_cloud([replace(frame(0), semantic=None)])
+
+
+def test_an_object_has_the_colour_of_the_part_that_is_seen() -> None:
+    """A white sofa with a black front, of which only the front shows."""
+    frames = [replace(frame, color=frame.color.copy()) for frame in box_room.frames(count=4)]
+    for item in frames:
+        item.color[item.instance == 8] = (23, 23, 26)
+        item.color[(item.instance == 8) & (np.arange(160) % 16 == 0)] = (237, 237, 232)
+    colors = VisibleColors()
+    assert list(colors.watching(frames)) == frames
+    names = colors.names()
+    assert (names[8], names[6], 0 in names) == ('black', 'brown', False)
+    colors = VisibleColors()
+    list(colors.watching([replace(frames[0], instance=None)]))
+    assert colors.names() == {}

@@ -6,17 +6,14 @@ import resource
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
 import yaml
 from rosbags.highlevel import AnyReader
-from rosbags.interfaces import Nodetype
-from support.world.bags import BEACON, BEACON_TEXT, beacon, typestore
+from support.world.bags import BEACON, BEACON_TEXT, beacon, make, typestore
 
 from osmabench_ros.base.contract import CONTRACT
-from osmabench_ros.base.owned_folder import MARKER
+from osmabench_ros.base.files import MARKER
 from osmabench_ros.errors import RunError, SequenceError
 from osmabench_ros.sequences.bags.bag import open_bag
 from osmabench_ros.sequences.bags.bag_storage import OfferedQos
@@ -52,23 +49,6 @@ def noise(index: int, size: int = 300_000) -> bytes:
 
 
 STORE = typestore()
-CONTRACT_TYPES = {f'/{item.name.lstrip("/")}': item.message_type for item in CONTRACT}
-
-
-def filled(kind: Any, number: int = 1) -> Any:
-    """Return a value of a type, every part of which differs from its default."""
-    node, content = kind
-    if node == Nodetype.NAME:
-        fields = STORE.fielddefs[content][1]
-        return STORE.types[content](*(filled(item, i) for i, (_, item) in enumerate(fields, 1)))
-    if node == Nodetype.BASE:
-        return {'string': f'text {number}', 'bool': True}.get(content[0], number % 100)
-    inner, count = content
-    values = [filled(inner, index + 1) for index in range(count or 2)]
-    if inner[0] == Nodetype.NAME or inner[1][0] == 'string':
-        return values
-    name = inner[1][0]
-    return np.array(values, {'byte': 'uint8', 'char': 'uint8'}.get(name, name))
 
 
 @pytest.mark.parametrize('compression', list(Compression))
@@ -77,11 +57,12 @@ def test_every_message_type_of_the_contract_comes_back(
 ) -> None:
     made = recording(tmp_path / 'bag', compression=compression, distribution='jazzy')
     sent = {}
-    for number, (topic, kind) in enumerate(CONTRACT_TYPES.items()):
+    for number, item in enumerate(CONTRACT):
+        topic, kind = f'/{item.name.lstrip("/")}', item.message_type
         text, _ = STORE.generate_msgdef(kind, ros_version=2)
         fields = re.sub(r'(?m)^.*\w=.*\n', '', text)  # rosbags writes empty constants wrongly
         made.add_topic(RecordedTopic(topic, kind, fields))
-        sent[topic] = bytes(STORE.serialize_cdr(filled((Nodetype.NAME, kind)), kind))
+        sent[topic] = bytes(STORE.serialize_cdr(make(kind), kind))
         made.write(topic, 1000 + number, 1, sent[topic])
     made.close()
     made.close()
@@ -111,12 +92,6 @@ def test_files_are_split_by_time_and_begin_with_what_is_latched(tmp_path: Path) 
             assert (first.topic, first.deserialise().number) == (MARK, 99)
     with open_bag(tmp_path / 'bag') as bag:
         assert [item.topic for item in bag.messages()] == [MARK] + [BULK] * 40
-
-
-def test_an_empty_recording_is_a_bag(tmp_path: Path) -> None:
-    recording(tmp_path / 'bag').close()
-    with open_bag(tmp_path / 'bag') as bag:
-        assert (bag.message_count, bag.cut_off) == (0, '')
 
 
 @pytest.fixture
@@ -184,10 +159,11 @@ def test_a_slow_disk_is_waited_for_or_what_it_cannot_take_is_counted(
         assert bag.message_count == 10
 
 
-def test_a_folder_that_is_there_is_refused(tmp_path: Path) -> None:
-    (tmp_path / 'thesis').write_text('')
-    with pytest.raises(RunError, match='is not empty'):
-        recording(tmp_path)
+def test_a_recording_without_messages_is_a_bag_and_is_not_recorded_over(tmp_path: Path) -> None:
     recording(tmp_path / 'bag').close()
+    with open_bag(tmp_path / 'bag') as bag:
+        assert (bag.message_count, bag.cut_off) == (0, '')
     with pytest.raises(RunError, match='bag exists; choose another folder'):
         recording(tmp_path / 'bag')
+    with pytest.raises(RunError, match='is not empty'):
+        recording(tmp_path)

@@ -28,29 +28,22 @@ def due(playback: Playback, now_s: float) -> int:
     return count
 
 
-@pytest.mark.parametrize('rate', [0.5, 1.0, 4.0])
+@pytest.mark.parametrize('rate', [0.5, 4.0])
 def test_messages_are_due_in_proportion_to_the_rate(bag: Bag, rate: float) -> None:
     playback = Playback(bag, [NUMBERS], PlaybackSettings(rate=rate))
+    assert playback.wait_s(100.0) == 0.0
     assert due(playback, 100.0) == 1
-    assert due(playback, 100.0 + 5.5 * STEP_S / rate) == 5
+    wait_s = playback.wait_s(100.0)
+    assert wait_s == pytest.approx(STEP_S / rate)
+    assert due(playback, 100.0 + 0.99 * wait_s) == 0
+    assert due(playback, 100.0 + 5.5 * wait_s) == 5
+    assert playback.wait_s(1000.0) == 0.0
     assert due(playback, 1000.0) == 14
+    assert playback.wait_s(1000.0) == math.inf
     assert playback.at_end
 
 
-def test_the_wait_ends_when_the_next_message_is_due(bag: Bag) -> None:
-    playback = Playback(bag, [NUMBERS], PlaybackSettings(rate=2.0))
-    assert playback.wait_s(10.0) == 0.0
-    assert due(playback, 10.0) == 1
-    wait_s = playback.wait_s(10.0)
-    assert wait_s == pytest.approx(STEP_S / 2)
-    assert due(playback, 10.0 + 0.99 * wait_s) == 0
-    assert due(playback, 10.0 + 1.01 * wait_s) == 1
-    assert playback.wait_s(99.0) == 0.0
-    assert due(playback, 99.0) == 18
-    assert playback.wait_s(99.0) == math.inf
-
-
-def test_time_stands_still_while_halted(bag: Bag) -> None:
+def test_time_stops_while_halted(bag: Bag) -> None:
     playback = Playback(bag, [NUMBERS], PlaybackSettings())
     due(playback, 0.0)
     playback.halt()
@@ -81,11 +74,8 @@ def test_start_duration_and_what_was_latched_before(bag: Bag) -> None:
 
 
 def test_bad_options_are_named(bag: Bag) -> None:
-    for rate in (0.0, -1.0, float('nan')):
-        with pytest.raises(ValidationError, match='rate\n  Input should be'):
-            PlaybackSettings(rate=rate)
-    with pytest.raises(ValidationError, match='start_s\n  Input should be greater'):
-        PlaybackSettings(start_s=-1.0)
+    with pytest.raises(ValidationError, match='rate\n  Input should be'):
+        PlaybackSettings(rate=float('nan'))
     with pytest.raises(ConfigError, match='it has nothing after 99 s'):
         Playback(bag, [NUMBERS], PlaybackSettings(start_s=99.0))
 

@@ -23,7 +23,7 @@ from osmabench_ros.ros.node.frame_receiver import Acknowledger, FrameReceiver
 from osmabench_ros.ros.wire.matched_client import LifecycleClient, MatchedClient
 from osmabench_ros.ros.wire.qos import clock_profile, latched_profile
 from osmabench_ros.sequences.layout import OSMA
-from osmabench_ros.sequences.writer import open_writer
+from osmabench_ros.sequences.writer import FolderWriter
 from support.waiting import Spinner
 from support.world.frames import FRAMES, INFO
 
@@ -32,7 +32,7 @@ BRIDGE = 'simulator_bridge'
 
 def write_sequence(directory: Path, frames: Sequence[Frame] = FRAMES) -> Path:
     """Write the small recorded sequence."""
-    writer = open_writer(directory, OSMA, INFO)
+    writer = FolderWriter(directory, OSMA, INFO)
     for frame in frames:
         writer.write(frame)
     writer.close()

@@ -11,7 +11,7 @@ import psutil
 import pytest
 import yaml
 
-from osmabench_ros.base.owned_folder import MARKER
+from osmabench_ros.base.files import MARKER
 from support.waiting import wait_until
 
 UNSHARE = ('unshare', '--map-root-user', '--mount')

@@ -13,8 +13,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from osmabench_ros.base.files import write_json
-from osmabench_ros.base.owned_folder import DRAFT_PREFIX, MARKER, claim_folder
+from osmabench_ros.base.files import DRAFT_PREFIX, MARKER, claim_folder, write_json
 from osmabench_ros.errors import OsmabenchError
 from osmabench_ros.maps.disk.storage import SnapshotFolder, scratch_beside, write_files, write_map
 from osmabench_ros.maps.semantic_map import SemanticMap

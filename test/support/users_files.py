@@ -4,7 +4,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from osmabench_ros.base.owned_folder import DRAFT_PREFIX, MARKER, PREVIOUS
+from osmabench_ros.base.files import DRAFT_PREFIX, PREVIOUS
 
 
 def fill(folder: Path, elsewhere: Path) -> None:
@@ -21,8 +21,6 @@ def fill(folder: Path, elsewhere: Path) -> None:
         '.report.json.abc': '{}',
         '.map.1.partial/map.json': '{}',
         'my.npy': 'array',
-        f'stranger/{MARKER}': 'mine',
-        'stranger/x': 'x',
     }
     for name, text in texts.items():
         path = folder / name

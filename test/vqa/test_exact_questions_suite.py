@@ -8,7 +8,7 @@ from support import scripted_model
 from support.loopback_models import LoopbackModels
 from support.world.graphs import as_map, ground_truth_of, living_room, seen, vocabulary
 
-from osmabench_ros.base.owned_folder import claim_folder
+from osmabench_ros.base.files import claim_folder
 from osmabench_ros.errors import ConfigError, LanguageModelError
 from osmabench_ros.suites.suite import SuiteContext, make_suite
 from osmabench_ros.vqa.answering.baselines import ground_truth_map

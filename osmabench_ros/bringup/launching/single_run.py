@@ -10,8 +10,7 @@ from typing import Any
 
 import yaml
 
-from osmabench_ros.base.files import write_text
-from osmabench_ros.base.owned_folder import check_folder, claim_folder
+from osmabench_ros.base.files import check_folder, claim_folder, write_text
 from osmabench_ros.base.progress import Progress
 from osmabench_ros.bringup.doctor.run_preflight import check_run
 from osmabench_ros.errors import ConfigError, choose

@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from osmabench_ros.base.configuration import extra, version
-from osmabench_ros.base.files import add_file
-from osmabench_ros.base.owned_folder import is_ours
+from osmabench_ros.base.files import add_file, is_ours
 from osmabench_ros.base.processes import ENDING, signals_held
 from osmabench_ros.bringup.runner import dispatch
 from osmabench_ros.bringup.runner.admission import (

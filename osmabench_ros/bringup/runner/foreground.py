@@ -15,7 +15,7 @@ from rclpy.executors import Executor
 from rclpy.node import Node
 
 from osmabench_ros.base.contract import BAG_PLAYER, STEP_RUN
-from osmabench_ros.base.owned_folder import check_folder
+from osmabench_ros.base.files import check_folder
 from osmabench_ros.base.processes import signals_held
 from osmabench_ros.base.progress import Progress
 from osmabench_ros.bringup.runner.processes import ManagedProcess

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
 
-from osmabench_ros.base.owned_folder import Existing, check_folder
+from osmabench_ros.base.files import Existing, check_folder
 from osmabench_ros.base.progress import Progress, share
 from osmabench_ros.bringup.doctor.run_preflight import check_run
 from osmabench_ros.bringup.runner.admission import Capacity, capacity_here, jobs_here

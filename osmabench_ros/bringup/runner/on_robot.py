@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from osmabench_ros.base.contract import EVALUATOR, MAPPER, RECORDER, SEMANTIC_MAP
-from osmabench_ros.base.owned_folder import check_folder, claim_folder
+from osmabench_ros.base.files import check_folder, claim_folder
 from osmabench_ros.base.strict import read_model
 from osmabench_ros.bringup.spec.definition import recorder_node
 from osmabench_ros.bringup.spec.mapping_nodes import adapter, adapter_settings, stack_values

@@ -9,8 +9,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 
 from osmabench_ros.base.contract import BRIDGE, MAPPER
-from osmabench_ros.base.files import write_json
-from osmabench_ros.base.owned_folder import discard, remove_drafts
+from osmabench_ros.base.files import discard, remove_drafts, write_json
 from osmabench_ros.base.processes import AttentiveClock
 from osmabench_ros.base.progress import FRAME_OF, Progress, share
 from osmabench_ros.bringup.runner.node_processes import HostedProcess, NodeProcesses

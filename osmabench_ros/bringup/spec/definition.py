@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from osmabench_ros.base.contract import BAG_RECORDER, BRIDGE, EVALUATOR, MAPPER, RECORDER
-from osmabench_ros.base.files import sha256_of_data
-from osmabench_ros.base.owned_folder import Existing, check_folder
+from osmabench_ros.base.files import Existing, check_folder, sha256_of_data
 from osmabench_ros.bringup.spec.mapping_nodes import STACK_FOLDER, mapping_nodes
 from osmabench_ros.bringup.spec.node_spec import NodeSpec
 from osmabench_ros.errors import ConfigError, RunError, SequenceError

@@ -11,8 +11,7 @@ import yaml
 
 from osmabench_ros.base import contract as topics
 from osmabench_ros.base.contract import MAPPER
-from osmabench_ros.base.files import atomic_directory, write_text
-from osmabench_ros.base.owned_folder import Existing, claim_folder
+from osmabench_ros.base.files import Existing, atomic_directory, claim_folder, write_text
 from osmabench_ros.bringup.spec.node_spec import METHOD, NodeSpec
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.mappers.live_method import (

@@ -9,8 +9,7 @@ from typing import Any
 
 from pydantic import Field
 
-from osmabench_ros.base.files import atomic_directory, write_text
-from osmabench_ros.base.owned_folder import Existing, check_folder
+from osmabench_ros.base.files import Existing, atomic_directory, check_folder, write_text
 from osmabench_ros.base.strict import Strict, validated
 from osmabench_ros.errors import ConfigError, MapError, OsmabenchError, RunError, errors_as
 from osmabench_ros.geometry.axes import optical_pose_in_link
@@ -29,7 +28,7 @@ from osmabench_ros.mappers.offline.true_masks import ConceptGraphsDetections
 from osmabench_ros.maps.importer import ImportOptions, import_map
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.semantics.labels import LabelSet
-from osmabench_ros.sequences.writer import SequenceWriter, open_writer
+from osmabench_ros.sequences.writer import FolderWriter, SequenceWriter
 
 
 class OfflineOptions(Strict):
@@ -102,7 +101,7 @@ class OfflineMapper(BundledMapper):
             folder = atomic_directory(self._run.work, Existing.MERGE)
             self._place = self._resources.enter_context(folder)
             self.sequence.parent.mkdir()
-            self._writer = open_writer(self.sequence, self._method.sequence)
+            self._writer = FolderWriter(self.sequence, self._method.sequence)
             self._intrinsics = frame.intrinsics
             if self._method.origin == 'first_camera':
                 self._origin = frame.camera_pose @ optical_pose_in_link().inverse()

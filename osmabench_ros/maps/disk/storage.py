@@ -25,8 +25,8 @@ from pydantic import ValidationError
 from osmabench_ros.base.arrays import read_npy
 from osmabench_ros.base.documents import parse_json, read_json
 from osmabench_ros.base.fence import limit_error, memory_limit
-from osmabench_ros.base.files import atomic_directory
-from osmabench_ros.base.owned_folder import (
+from osmabench_ros.base.files import (
+    atomic_directory,
     claim_folder,
     discard,
     draft_in,

@@ -6,8 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from osmabench_ros.base.files import atomic_directory, sha256_of, write_json, write_text
-from osmabench_ros.base.owned_folder import Existing, check_folder
+from osmabench_ros.base.files import (
+    Existing,
+    atomic_directory,
+    check_folder,
+    sha256_of,
+    write_json,
+    write_text,
+)
 from osmabench_ros.base.progress import Progress, silent
 from osmabench_ros.errors import ConfigError, RunError, SequenceError
 from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory, read_tum, tum_text

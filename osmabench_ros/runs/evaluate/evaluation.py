@@ -8,8 +8,15 @@ from pathlib import Path
 from types import MappingProxyType
 
 from osmabench_ros.base.configuration import installed, version
-from osmabench_ros.base.files import atomic_directory, sha256_of, sha256_of_data, write_json
-from osmabench_ros.base.owned_folder import Existing, claim_folder, discard
+from osmabench_ros.base.files import (
+    Existing,
+    atomic_directory,
+    claim_folder,
+    discard,
+    sha256_of,
+    sha256_of_data,
+    write_json,
+)
 from osmabench_ros.base.progress import Progress, StagedProgress, silent
 from osmabench_ros.base.strict import read_model
 from osmabench_ros.errors import ConfigError, IncompleteError, RunError

@@ -9,7 +9,7 @@ from dataclasses import replace as replace_fields
 import numpy as np
 from numpy.typing import NDArray
 
-from osmabench_ros.base.owned_folder import Existing, check_folder
+from osmabench_ros.base.files import Existing, check_folder
 from osmabench_ros.base.progress import Progress, silent
 from osmabench_ros.errors import OsmabenchWarning, RunError
 from osmabench_ros.geometry.boxes import AxisAlignedBox

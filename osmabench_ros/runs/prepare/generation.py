@@ -10,8 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from osmabench_ros.base.files import atomic_directory, sha256_of_data
-from osmabench_ros.base.owned_folder import Existing, check_folder
+from osmabench_ros.base.files import Existing, atomic_directory, check_folder, sha256_of_data
 from osmabench_ros.base.progress import Progress, share, silent
 from osmabench_ros.errors import ConfigError, RunError
 from osmabench_ros.runs.config import MatrixConfig, SceneConfig
@@ -21,7 +20,7 @@ from osmabench_ros.runs.prepare.shared_path import navigation_of, shared_path
 from osmabench_ros.runs.results.results_folder import held
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.sequences.layout import DOCUMENT, OSMA, SCANNET, SequenceInfo, read_info
-from osmabench_ros.sequences.writer import BagWriter, SequenceWriter, open_writer
+from osmabench_ros.sequences.writer import BagWriter, FolderWriter, SequenceWriter
 from osmabench_ros.simulation.conditions import Condition
 from osmabench_ros.simulation.frame_source import FrameSource, SimulatedFrames
 from osmabench_ros.simulation.robot_path import RobotPath
@@ -163,7 +162,7 @@ def _write(
 def _open(form: OutputFormat, directory: Path, info: SequenceInfo) -> SequenceWriter:
     if form is OutputFormat.MCAP:
         return BagWriter(directory, info)
-    return open_writer(directory, OSMA if form is OutputFormat.OSMA else SCANNET, info)
+    return FolderWriter(directory, OSMA if form is OutputFormat.OSMA else SCANNET, info)
 
 
 def _digest(config: MatrixConfig, item: SceneConfig, condition: Condition) -> str:

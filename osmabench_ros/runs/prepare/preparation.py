@@ -10,8 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from osmabench_ros.base.extensions import SIMULATORS, load_extension
-from osmabench_ros.base.files import atomic_directory, write_json, write_text
-from osmabench_ros.base.owned_folder import Existing, check_folder
+from osmabench_ros.base.files import (
+    Existing,
+    atomic_directory,
+    check_folder,
+    write_json,
+    write_text,
+)
 from osmabench_ros.base.progress import Progress
 from osmabench_ros.errors import ConfigError, check_all
 from osmabench_ros.geometry.frame import Frame

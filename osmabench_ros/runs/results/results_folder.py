@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TextIO
 
-from osmabench_ros.base.owned_folder import (
+from osmabench_ros.base.files import (
     MARKER,
     claim_folder,
     find_root,

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from osmabench_ros.base.configuration import extra
 from osmabench_ros.errors import needing
@@ -18,12 +18,16 @@ from osmabench_ros.sequences.bags.bag_storage import (
     MAX_LOG_NS,
     ZSTD_SUFFIX,
     BagTopic,
-    Storage,
     unpack_file,
     unpack_message,
 )
 from osmabench_ros.sequences.bags.bag_types import BagTypes
 from osmabench_ros.sequences.bags.sqlite_storage import SqliteFile, copy_with_log, has_log
+
+if TYPE_CHECKING:
+    from osmabench_ros.sequences.bags.mcap_storage import McapFile
+
+    Storage = SqliteFile | McapFile
 
 MAX_REPEATED = 200
 """Messages of one topic that a recorder may write again at a split."""
@@ -57,15 +61,12 @@ class Bag(AbstractContextManager['Bag']):
         path: Path,
         storages: Sequence[Storage],
         types: BagTypes,
-        faults: Sequence[str] = (),
-        resources: ExitStack | None = None,
+        damage: Sequence[str],
+        resources: ExitStack,
     ) -> None:
-        self.path = path
-        self.types = types
-        self._storages = storages
-        self._faults = tuple(faults)
-        self._resources = resources or ExitStack()
-        self.connections = _merged(storages)
+        self.path, self.types = path, types
+        self._storages, self._damage, self._resources = storages, damage, resources
+        self.connections = _merge_topics(storages)
 
     @property
     def connections_by_topic(self) -> dict[str, BagTopic]:
@@ -89,9 +90,7 @@ class Bag(AbstractContextManager['Bag']):
     @property
     def cut_off(self) -> str:
         """Why the bag is incomplete, '' if it is complete; `messages` finds damage as it reads."""
-        return '; '.join(
-            [*self._faults, *(item.cut_off for item in self._storages if item.cut_off)]
-        )
+        return '; '.join(filter(None, [*self._damage, *(item.cut_off for item in self._storages)]))
 
     def messages(
         self,
@@ -107,18 +106,14 @@ class Bag(AbstractContextManager['Bag']):
         Memory is bounded by the largest chunks of the bag. Raises SequenceError for a damaged
         SQLite file or compressed message.
         """
-        latched = {item.topic for item in self.connections if item.latched}
-        repeats = {topic: _Repeats() for topic in latched}
+        repeats = {item.topic: _Repeats() for item in self.connections if item.latched}
         for storage in self._storages:
-            for stored in storage.messages(
+            for topic, kind, log_ns, stored in storage.messages(
                 topics, start_ns or 0, MAX_LOG_NS if stop_ns is None else stop_ns
             ):
-                data = unpack_message(stored.data, stored.topic)
-                if stored.topic in repeats and repeats[stored.topic].is_repeat(data):
-                    continue
-                yield BagMessage(
-                    stored.topic, stored.message_type, stored.log_ns, data, self.types
-                )
+                data = unpack_message(stored, topic)
+                if topic not in repeats or not repeats[topic].is_repeat(data):
+                    yield BagMessage(topic, kind, log_ns, data, self.types)
             for item in repeats.values():
                 item.begin_file()
 
@@ -156,17 +151,13 @@ def open_bag(path: Path, msg_paths: Sequence[Path] = ()) -> Bag:
 
     `path` is the folder of a bag, also without metadata.yaml or with the bag in bag/, or one of
     its files, .mcap or .db3, also packed as .zstd. `msg_paths` are .msg or .idl files, or folders
-    of them, for types whose definition the bag lacks, as SQLite bags of Humble do. Raises
+    of them, for types that the bag does not define, as SQLite bags of Humble. Raises
     SequenceError, which names the file, if there is no bag or nothing of it can be read,
     MissingDependencyError without rosbags or mcap.
     """
-    files, distribution, faults = files_of(path)
+    files, distribution, damage = files_of(path)
     with ExitStack() as resources:
-        storages: list[Storage] = []
-        for file in files:
-            file, fault = _prepared(file, resources)
-            faults += [fault] if fault else []
-            storages.append(_open_file(file))
+        storages = [_open_file(file, damage, resources) for file in files]
         definitions = {
             item.message_type: item.definition
             for storage in storages
@@ -174,22 +165,20 @@ def open_bag(path: Path, msg_paths: Sequence[Path] = ()) -> Bag:
             if item.definition
         }
         types = BagTypes(definitions, msg_paths, distribution)
-        return Bag(path, storages, types, faults, resources.pop_all())
+        return Bag(path, storages, types, damage, resources.pop_all())
 
 
-def _prepared(path: Path, resources: ExitStack) -> tuple[Path, str]:
-    """Return the file, or a copy that can be read as it is, and what was wrong with it."""
-    packed = path.suffix == ZSTD_SUFFIX
-    if not packed and not has_log(path):
-        return path, ''
-    folder = Path(resources.enter_context(tempfile.TemporaryDirectory(prefix='osmabench_bag_')))
-    if not packed:
-        return copy_with_log(path, folder), f'{path.name} was not closed by its recorder'
-    target = folder / path.name.removesuffix(ZSTD_SUFFIX)
-    return target, unpack_file(path, target)
-
-
-def _open_file(path: Path) -> Storage:
+def _open_file(path: Path, damage: list[str], resources: ExitStack) -> Storage:
+    """Open a file, or a copy that can be read, and add its damage to the list."""
+    if path.suffix == ZSTD_SUFFIX or has_log(path):
+        folder = resources.enter_context(tempfile.TemporaryDirectory(prefix='osmabench_bag_'))
+        copy = Path(folder, path.name.removesuffix(ZSTD_SUFFIX))
+        if path.suffix == ZSTD_SUFFIX:
+            damage.append(unpack_file(path, copy))
+        else:
+            copy_with_log(path, copy)
+            damage.append(f'{path.name} was not closed by its recorder')
+        path = copy
     if path.suffix == '.db3':
         return SqliteFile(path)
     with needing('bags need mcap', extra('bags')):
@@ -197,15 +186,14 @@ def _open_file(path: Path) -> Storage:
     return McapFile(path)
 
 
-def _merged(storages: Sequence[Storage]) -> tuple[BagTopic, ...]:
+def _merge_topics(storages: Sequence[Storage]) -> tuple[BagTopic, ...]:
     """Return the topics of all files, merged by name and type."""
     merged: dict[tuple[str, str], BagTopic] = {}
     for storage in storages:
         for item in storage.topics:
             key = (item.topic, item.message_type)
-            before = merged.get(key)
-            count = item.message_count + (before.message_count if before else 0)
-            qos = item.qos or (before.qos if before else ())
-            definition = item.definition or (before.definition if before else '')
-            merged[key] = BagTopic(item.topic, item.message_type, count, qos, definition)
+            before = merged.get(key, BagTopic(*key, 0))
+            count = item.message_count + before.message_count
+            qos, definition = item.qos or before.qos, item.definition or before.definition
+            merged[key] = BagTopic(*key, count, qos, definition)
     return tuple(merged.values())

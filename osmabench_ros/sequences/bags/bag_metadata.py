@@ -3,118 +3,38 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from osmabench_ros.base.documents import read_yaml
-from osmabench_ros.errors import OsmabenchError, SequenceError
+from osmabench_ros.errors import OsmabenchError, SequenceError, errors_as
 from osmabench_ros.sequences.bags.bag_storage import ZSTD_SUFFIX
-
-if TYPE_CHECKING:
-    from osmabench_ros.sequences.bags.recording_report import RecordedTopic
-
 
 METADATA_FILE = 'metadata.yaml'
 ROOT = 'rosbag2_bagfile_information'
 LAST_OF_HUMBLE = 5
 
 
-@dataclass(frozen=True)
-class BagMetadata:
-    """Content of metadata.yaml; before version 8 the distribution is guessed by version."""
+def read_metadata(folder: Path) -> tuple[list[str], str]:
+    """Return the file names of a bag, and its distribution, before version 8 guessed by version.
 
-    files: tuple[str, ...] = ()
-    distribution: str = ''
-    fault: str = ''
-
-
-def read_metadata(folder: Path) -> BagMetadata:
-    """Read the metadata of a bag; a missing or damaged file is a fault, not an error."""
+    Raises SequenceError if metadata.yaml is missing or malformed.
+    """
     path = folder / METADATA_FILE
     if not path.exists():
-        return BagMetadata(fault=f'{METADATA_FILE} is missing')
-    try:
-        content = read_yaml(path, SequenceError)[ROOT]
+        raise SequenceError(f'{METADATA_FILE} is missing')
+    content = read_yaml(path, SequenceError)
+    caught = (TypeError, ValueError, KeyError, AttributeError)
+    with errors_as(SequenceError, f'{METADATA_FILE} is malformed', *caught, shown=repr):
+        content = content[ROOT]
         # Before version 4 the paths began with the name of the folder; none may lead out of it.
-        files = tuple(Path(name).name for name in content['relative_file_paths'])
+        names = [Path(name).name for name in content['relative_file_paths']]
         old = int(content.get('version') or 9) <= LAST_OF_HUMBLE
-        return BagMetadata(files, str(content.get('ros_distro') or ('humble' if old else 'iron')))
-    except OsmabenchError as error:
-        return BagMetadata(fault=str(error))
-    except (TypeError, ValueError, KeyError, AttributeError) as error:
-        return BagMetadata(fault=f'{METADATA_FILE} is malformed: {error!r:.200}')
-
-
-@dataclass
-class FileSummary:
-    """Counts of one file of a recording; `size_bytes` is set when it is finished."""
-
-    name: str
-    start_ns: int
-    end_ns: int
-    counts: Counter[str] = field(default_factory=Counter)
-    size_bytes: int = 0
-
-    def count(self, topic: str, log_ns: int) -> None:
-        """Count a message."""
-        self.counts[topic] += 1
-        self.start_ns = min(self.start_ns, log_ns)
-        self.end_ns = max(self.end_ns, log_ns)
-
-    def to_metadata(self) -> dict[str, Any]:
-        """Return the entry under `files`."""
-        return {
-            'path': self.name,
-            'starting_time': {'nanoseconds_since_epoch': self.start_ns},
-            'duration': {'nanoseconds': self.end_ns - self.start_ns},
-            'message_count': self.counts.total(),
-        }
-
-
-def metadata_document(
-    files: Sequence[FileSummary], topics: Iterable[RecordedTopic], distribution: str
-) -> dict[str, Any]:
-    """Return metadata.yaml of version 9 for MCAP `files` in order, at least one."""
-    start_ns = min(item.start_ns for item in files)
-    end_ns = max(item.end_ns for item in files)
-    counts = sum((item.counts for item in files), Counter[str]())
-    return {
-        ROOT: {
-            'version': 9,
-            'storage_identifier': 'mcap',
-            'duration': {'nanoseconds': end_ns - start_ns},
-            'starting_time': {'nanoseconds_since_epoch': start_ns},
-            'message_count': sum(counts.values()),
-            'topics_with_message_count': [_topic_entry(item, counts) for item in topics],
-            'compression_format': '',
-            'compression_mode': '',
-            'relative_file_paths': [item.name for item in files],
-            'files': [item.to_metadata() for item in files],
-            'custom_data': None,
-            'ros_distro': distribution,
-        }
-    }
-
-
-def _topic_entry(topic: RecordedTopic, counts: Counter[str]) -> dict[str, Any]:
-    return {
-        'topic_metadata': {
-            'name': topic.topic,
-            'type': topic.message_type,
-            'serialization_format': 'cdr',
-            'offered_qos_profiles': [item.to_metadata() for item in topic.qos],
-            'type_description_hash': topic.type_hash,
-        },
-        'message_count': counts[topic.topic],
-    }
+        return names, str(content.get('ros_distro') or ('humble' if old else 'iron'))
 
 
 SUFFIXES = ('.mcap', '.db3')
 INNER_FOLDER = 'bag'
-"""A folder that holds a bag beside other files keeps it in here."""
+"""Where a folder that also holds other files keeps its bag."""
 
 
 def is_bag(path: Path) -> bool:
@@ -127,7 +47,7 @@ def is_bag(path: Path) -> bool:
 
 
 def files_of(path: Path) -> tuple[list[Path], str, list[str]]:
-    """Return a bag's files in order, its distribution and faults; SequenceError if no bag."""
+    """Return a bag's files in order, its distribution and damage; SequenceError if no bag."""
     if os.path.isfile(path):
         if not _is_bag_file(path):
             raise SequenceError(
@@ -143,13 +63,15 @@ def files_of(path: Path) -> tuple[list[Path], str, list[str]]:
             f'{path} is not a bag: there is no .mcap or .db3 file in it; name a folder of a bag, '
             'or one of its files'
         )
-    metadata = read_metadata(folder)
-    named = [folder / name for name in metadata.files]
+    try:
+        names, distribution = read_metadata(folder)
+    except OsmabenchError as error:
+        return present, '', [str(error)]
+    named = [folder / name for name in names]
     # A recorder that is killed has not written down its last file.
     files = [file for file in named if file in present]
     files += [file for file in present if file not in named]
-    faults = [f'{file.name} is missing' for file in named if file not in present]
-    return files, metadata.distribution, faults + ([metadata.fault] if metadata.fault else [])
+    return files, distribution, [f'{file.name} is missing' for file in named if file not in files]
 
 
 def _bag_files(folder: Path) -> list[Path]:

@@ -1,12 +1,12 @@
-"""The interface of bag files, their compression, and quality of service as they record it."""
+"""Topics and messages of bag files, their compression, and their quality of service."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple
 
 from osmabench_ros.base.configuration import extra
 from osmabench_ros.base.documents import parse_yaml
@@ -18,7 +18,8 @@ MAX_PROFILE_CHARACTERS = 2**22
 """Of the profiles of a file; a publisher takes some hundred."""
 
 _INFINITE = {'sec': 9223372036, 'nsec': 854775807}
-"""How rosbag2 writes a deadline, lifespan or lease that never ends."""
+"""How rosbag2 writes a duration that never ends."""
+_DURATIONS = ('deadline', 'lifespan', 'liveliness_lease_duration')
 
 _POLICIES = {
     'history': ('system_default', 'keep_last', 'keep_all', 'unknown'),
@@ -45,11 +46,9 @@ class OfferedQos:
     def to_metadata(self) -> dict[str, Any]:
         """Return the entry of `offered_qos_profiles` in metadata.yaml of version 9."""
         return {
-            **{name: getattr(self, name) for name in ('history', 'depth', *_POLICIES)},
-            'deadline': dict(_INFINITE),
-            'lifespan': dict(_INFINITE),
+            **asdict(self),
+            **{name: dict(_INFINITE) for name in _DURATIONS},
             'liveliness': 'automatic',
-            'liveliness_lease_duration': dict(_INFINITE),
             'avoid_ros_namespace_conventions': False,
         }
 
@@ -69,14 +68,13 @@ def parse_offered_qos(text: str) -> tuple[OfferedQos, ...]:
         entries = parse_yaml(text, 'offered_qos_profiles', SequenceError)
     except OsmabenchError:
         return ()
-    items = entries if isinstance(entries, list) else []
-    return tuple(_profile_of(item) for item in items if isinstance(item, Mapping))
-
-
-def _profile_of(item: Mapping[str, Any]) -> OfferedQos:
-    depth = item.get('depth')
-    policies = {name: _policy(item.get(name), known) for name, known in _POLICIES.items()}
-    return OfferedQos(**policies, depth=depth if isinstance(depth, int) else 0)
+    profiles = []
+    for item in entries if isinstance(entries, list) else ():
+        if isinstance(item, Mapping):
+            policies = {name: _policy(item.get(name), known) for name, known in _POLICIES.items()}
+            depth = item.get('depth')
+            profiles.append(OfferedQos(**policies, depth=depth if isinstance(depth, int) else 0))
+    return tuple(profiles)
 
 
 def _policy(value: Any, known: Sequence[str]) -> str:
@@ -149,32 +147,10 @@ class BagTopic:
         return any(item.latched for item in self.qos)
 
 
-@dataclass(frozen=True)
-class StoredMessage:
+class StoredMessage(NamedTuple):
     """A serialized message in a file, possibly compressed."""
 
     topic: str
     message_type: str
     log_ns: int
     data: bytes
-
-
-class Storage(Protocol):
-    """One file of a bag."""
-
-    @property
-    def topics(self) -> tuple[BagTopic, ...]:
-        """Topics in the file."""
-
-    @property
-    def span_ns(self) -> tuple[int, int] | None:
-        """First and last log time, None if there is no message."""
-
-    @property
-    def cut_off(self) -> str:
-        """Why the file could not be read to its end so far, empty if it could."""
-
-    def messages(
-        self, topics: Collection[str] | None, start_ns: int, stop_ns: int
-    ) -> Iterator[StoredMessage]:
-        """Yield messages of some topics, or all, at or after one time and before another."""

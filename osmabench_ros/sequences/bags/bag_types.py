@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -24,7 +24,7 @@ MAX_STATEMENTS = 4_000
 """Fields of the types in a definition; rosbags makes a statement for each element of an array of
 texts or messages."""
 MAX_REASON = 200
-"""Characters of what the parser says; it quotes the whole definition."""
+"""Characters of the parser's message, which quotes the whole definition."""
 DEFINITION_S = 10.0
 """Processor time for a definition; honest ones take milliseconds."""
 
@@ -36,46 +36,31 @@ _LIBRARIES = ('rosbags.typesys',)
 _SEPARATOR = '=' * 80 + '\n'
 
 
-def types_from_text(text: str, name: str) -> dict[str, Any]:
-    """Return the types of ros2msg or ros2idl text; SequenceError if wrong, LimitError if slow."""
-    what = f'the definition of {name[:100]}'
-    data = text.encode(errors='replace')
-    types: dict[str, Any] = parse_in_fence(
-        parse_text, data, what, libraries=_LIBRARIES, max_seconds=DEFINITION_S, name=name
-    )
-    return types
-
-
-def types_from_path(path: Path) -> dict[str, Any]:
-    """Return the types of a .msg or .idl file, or of a folder; raises as `types_from_text`."""
-    if not path.exists():
-        raise SequenceError(f'message definition {path} does not exist; check --msg-path')
-    types: dict[str, Any] = read_in_fence(parse_path, path.resolve(), libraries=_LIBRARIES)
-    return types
-
-
 def parse_text(path: Path, name: str) -> dict[str, Any]:
-    """Parse a definition as bags embed it, in the fence."""
+    """Parse a definition in ros2msg or ros2idl as bags embed it, in the fence."""
     text = path.read_text(encoding='utf-8')
     if not text.startswith(f'{_SEPARATOR}IDL: '):
-        return _parsed(path, text, name)
+        return _parse(path, text, name)
     types: dict[str, Any] = {}
     for part in text.split(_SEPARATOR)[1:]:
-        types.update(_parsed(path, part.partition('\n')[2]))
+        types.update(_parse(path, part.partition('\n')[2]))
     return types
 
 
 def parse_path(path: Path) -> dict[str, Any]:
-    """Parse the definitions of a file or folder, in the fence."""
+    """Parse the definitions of a .msg or .idl file or a folder of them, in the fence."""
     types: dict[str, Any] = {}
-    for file in _definition_files(path):
-        types.update(_parsed(file, file.read_text(), '' if file.suffix == '.idl' else _name(file)))
+    found = (file for file in path.rglob('*') if file.suffix in ('.msg', '.idl'))
+    files = [path] if path.is_file() else sorted(islice(found, MAX_DEFINITION_FILES))
+    # An .msg file replaces the .idl file of the same name, which comes before it.
+    for file in {file.with_suffix(''): file for file in files}.values():
+        types.update(_parse(file, file.read_text(), '' if file.suffix == '.idl' else _name(file)))
     if not types:
         raise SequenceError(f'{path} holds no .msg or .idl file; give the folder of a package')
     return types
 
 
-def _parsed(path: Path, text: str, name: str = '') -> dict[str, Any]:
+def _parse(path: Path, text: str, name: str = '') -> dict[str, Any]:
     """Return plain fields by type of ros2msg, or of IDL without a name; without constants."""
     from rosbags.typesys import get_types_from_idl, get_types_from_msg
 
@@ -116,15 +101,6 @@ def _plain(description: Any) -> tuple[int, Any]:
     return int(kind), (_plain(content[0]), int(content[1]))
 
 
-def _definition_files(path: Path) -> Iterable[Path]:
-    if path.is_file():
-        return [path]
-    files = sorted(islice(path.rglob('*.msg'), MAX_DEFINITION_FILES))
-    named = {(file.parent, file.stem) for file in files}
-    more = islice(path.rglob('*.idl'), MAX_DEFINITION_FILES)
-    return [*files, *(file for file in sorted(more) if (file.parent, file.stem) not in named)]
-
-
 def _name(file: Path) -> str:
     """Return the type of PACKAGE/msg/Name.msg or PACKAGE/Name.msg."""
     folder = file.parent
@@ -134,7 +110,7 @@ def _name(file: Path) -> str:
 
 @dataclass(frozen=True)
 class _Kind:
-    """How messages of a type are read; its bytes hold a stamp at `stamp_place`, if any."""
+    """How messages of a type are read; their bytes hold a stamp at `stamp_place`, if any."""
 
     store: Any
     missing: list[str]
@@ -155,13 +131,13 @@ class BagTypes:
             from rosbags.typesys import Stores, get_typestore
         self._make_empty = partial(get_typestore, Stores.EMPTY)
         self._definitions = definitions
-        name = f'ROS2_{distribution.upper()}'
-        known = Stores.__members__
-        self._standard = get_typestore(known.get(name, Stores.ROS2_JAZZY))
-        self._given = self._make_empty()
+        known = Stores.__members__.get(f'ROS2_{distribution.upper()}', Stores.ROS2_JAZZY)
+        self._standard, self._given = get_typestore(known), self._make_empty()
         given: dict[str, Any] = {}
         for path in msg_paths:
-            given.update(types_from_path(path))
+            if not path.exists():
+                raise SequenceError(f'message definition {path} does not exist; check --msg-path')
+            given.update(read_in_fence(parse_path, path.resolve(), libraries=_LIBRARIES))
         if given:
             self._given.register(given)
         self._kinds: dict[str, _Kind] = {}
@@ -215,7 +191,12 @@ class BagTypes:
         store, fault = self._make_empty(), ''
         try:
             if text := self._definitions.get(message_type):
-                store.register(types_from_text(text, message_type))
+                types = parse_in_fence(
+                    parse_text, text.encode(errors='replace'),
+                    f'the definition of {message_type[:100]}', libraries=_LIBRARIES,
+                    max_seconds=DEFINITION_S, name=message_type,
+                )  # fmt: skip
+                store.register(types)
         except Exception as error:  # code generated from a definition may raise any error
             store, fault = self._make_empty(), str(error) or type(error).__name__
         for other in (self._given, self._standard):
@@ -236,18 +217,12 @@ class BagTypes:
 
 def _missing(fields: Mapping[str, Any], message_type: str) -> list[str]:
     """Return the names of undefined types that a type needs."""
-    missing, seen, open_names = [], set[str](), [message_type]
-    while open_names:
-        name = open_names.pop()
-        if name in seen:
-            continue
-        seen.add(name)
-        if name not in fields:
-            missing.append(name)
-            continue
-        for _, description in fields[name][1]:
-            open_names.extend(_nested(description))
-    return sorted(missing)
+    names = [message_type]
+    for name in names:
+        _, members = fields.get(name, ((), ()))
+        needed = {item for _, description in members for item in _nested(description)}
+        names += needed.difference(names)
+    return sorted(set(names) - fields.keys())
 
 
 def _stamp_place(fields: Mapping[str, Any], message_type: str) -> int | None:
@@ -272,7 +247,8 @@ def stamp_at(data: bytes, place: int) -> int | None:
 
 
 def _nested(description: Any) -> list[str]:
+    """Return the type that a field, or each element of it, is of, if it is not a basic one."""
     kind, content = description
-    if int(kind) == NAME:
-        return [content]
-    return _nested(content[0]) if isinstance(content[0], tuple) else []
+    if kind in (ARRAY, SEQUENCE):
+        return _nested(content[0])
+    return [content] if kind == NAME else []

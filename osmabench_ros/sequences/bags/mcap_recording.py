@@ -7,7 +7,7 @@ import os
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,14 +15,13 @@ from typing import Any, NamedTuple
 import yaml
 
 from osmabench_ros.base.configuration import extra
-from osmabench_ros.base.files import write_text
-from osmabench_ros.base.owned_folder import check_folder, claim_folder
+from osmabench_ros.base.files import check_folder, claim_folder, write_text
 from osmabench_ros.errors import RunError, SequenceError, needing
-from osmabench_ros.sequences.bags.bag_metadata import METADATA_FILE, FileSummary, metadata_document
+from osmabench_ros.sequences.bags.bag_metadata import METADATA_FILE, ROOT
 from osmabench_ros.sequences.bags.recording_report import RecordedTopic, RecordingSettings
 
 CHUNK_BYTES = 4 * 2**20
-"""About one frame; what is lost at most if the recorder is killed."""
+"""About one frame; the most that is lost if the recorder is killed."""
 LIBRARY = 'osmabench_ros'
 
 
@@ -32,12 +31,12 @@ class RecordingFile:
     def __init__(self, path: Path, start_ns: int, compression: Any) -> None:
         from mcap.writer import Writer
 
-        self.summary = FileSummary(path.name, start_ns, start_ns)
+        self.name, self.start_ns, self.end_ns = path.name, start_ns, start_ns
+        self.counts: Counter[str] = Counter()
         self.unwritten: Counter[str] = Counter()
         """Messages that are only in memory, repeated ones aside."""
         self._unwritten_bytes = 0
         self._channels: dict[str, int] = {}
-        self._schemas: dict[str, int] = {}
         self._file = path.open('xb')
         self._writer = Writer(self._file, chunk_size=CHUNK_BYTES, compression=compression)
         self._writer.start(profile='ros2', library=LIBRARY)
@@ -49,21 +48,17 @@ class RecordingFile:
         return self.written_bytes + self._unwritten_bytes
 
     def put(
-        self,
-        topic: RecordedTopic,
-        log_ns: int,
-        publish_ns: int,
-        data: bytes,
-        *,
-        repeated: bool = False,
+        self, topic: RecordedTopic, log_ns: int, publish_ns: int, data: bytes, repeated: bool
     ) -> None:
         """Write a message, with its definition if it is the first of its topic."""
-        self.unwritten[topic.topic] += not repeated
-        if topic.topic not in self._channels:
-            self._channels[topic.topic] = self._register(topic)
+        name = topic.topic
+        self.unwritten[name] += not repeated
+        self.counts[name] += 1
+        self.start_ns, self.end_ns = min(self.start_ns, log_ns), max(self.end_ns, log_ns)
+        if name not in self._channels:
+            self._channels[name] = self._register(topic)
         self._unwritten_bytes += len(data)
-        self.summary.count(topic.topic, log_ns)
-        self._writer.add_message(self._channels[topic.topic], log_ns, data, publish_ns)
+        self._writer.add_message(self._channels[name], log_ns, data, publish_ns)
         if self._file.tell() != self.written_bytes:
             self.flush()
 
@@ -78,31 +73,73 @@ class RecordingFile:
         self.flush()
         self._writer.add_metadata('rosbag2', {'serialized_metadata': yaml.safe_dump(metadata)})
         self._writer.finish()
-        self.summary.size_bytes = self._file.tell()
+        self.written_bytes = self._file.tell()
         self._file.close()
+        del self._writer  # its index would fill the memory in a long recording
 
     def abandon(self) -> None:
         """Close a file that cannot be written, at the end of its last whole chunk."""
-        self.summary.counts -= self.unwritten
-        self.summary.size_bytes = self.written_bytes
+        self.counts -= self.unwritten
+        self._unwritten_bytes = 0
         with contextlib.suppress(OSError):
             self._file.close()
         with contextlib.suppress(OSError):
             os.truncate(self._file.name, self.written_bytes)
 
     def _register(self, topic: RecordedTopic) -> int:
-        kind = topic.message_type
-        if kind not in self._schemas:
-            text = topic.definition.encode()
-            self._schemas[kind] = self._writer.register_schema(kind, 'ros2msg', text)
+        kind, text = topic.message_type, topic.definition.encode()
         metadata = {
             'offered_qos_profiles': yaml.safe_dump([item.to_metadata() for item in topic.qos]),
             'topic_type_hash': topic.type_hash,
         }
-        number: int = self._writer.register_channel(
-            topic.topic, 'cdr', self._schemas[kind], metadata
-        )
+        schema = self._writer.register_schema(kind, 'ros2msg', text)
+        number: int = self._writer.register_channel(topic.topic, 'cdr', schema, metadata)
         return number
+
+
+def make_metadata(
+    files: Sequence[RecordingFile], topics: Iterable[RecordedTopic], distribution: str
+) -> dict[str, Any]:
+    """Return metadata.yaml of version 9 for MCAP `files` in order, at least one."""
+    start_ns, end_ns = min(item.start_ns for item in files), max(item.end_ns for item in files)
+    counts = sum((item.counts for item in files), Counter[str]())
+    return {
+        ROOT: {
+            'version': 9,
+            'storage_identifier': 'mcap',
+            **_span(start_ns, end_ns, counts.total()),
+            'topics_with_message_count': [
+                {
+                    'topic_metadata': {
+                        'name': item.topic,
+                        'type': item.message_type,
+                        'serialization_format': 'cdr',
+                        'offered_qos_profiles': [qos.to_metadata() for qos in item.qos],
+                        'type_description_hash': item.type_hash,
+                    },
+                    'message_count': counts[item.topic],
+                }
+                for item in topics
+            ],
+            'compression_format': '',
+            'compression_mode': '',
+            'relative_file_paths': [item.name for item in files],
+            'files': [
+                {'path': item.name, **_span(item.start_ns, item.end_ns, item.counts.total())}
+                for item in files
+            ],
+            'custom_data': None,
+            'ros_distro': distribution,
+        }
+    }
+
+
+def _span(start_ns: int, end_ns: int, count: int) -> dict[str, Any]:
+    return {
+        'starting_time': {'nanoseconds_since_epoch': start_ns},
+        'duration': {'nanoseconds': end_ns - start_ns},
+        'message_count': count,
+    }
 
 
 class McapRecording:
@@ -125,14 +162,15 @@ class McapRecording:
         self.counts: Counter[str] = Counter()
         self.lost: Counter[str] = Counter()
         """Messages of the chunk at which the disk failed."""
-        self.files: list[FileSummary] = []
+        self.files: list[RecordingFile] = []
+        """The files that are finished."""
         self._current: RecordingFile | None = None
 
     @property
     def bytes_written(self) -> int:
         """Size of all files on disk."""
-        current = self._current.written_bytes if self._current else 0
-        return sum(item.size_bytes for item in self.files) + current
+        files = [*self.files, self._current] if self._current else self.files
+        return sum(item.written_bytes for item in files)
 
     def add_topic(self, topic: RecordedTopic) -> None:
         """Announce a topic, or update it if publishers with other QoS appear."""
@@ -145,7 +183,7 @@ class McapRecording:
         with self._naming_disk():
             current = self._file_for(log_ns)
             self.counts[topic] += 1
-            current.put(self._topics[topic], log_ns, publish_ns, data)
+            current.put(self._topics[topic], log_ns, publish_ns, data, False)
         if topic in self._latched:
             self._latched[topic].append((publish_ns, data))
 
@@ -171,13 +209,13 @@ class McapRecording:
             self._current = self._new_file(log_ns)
             for topic, latched in self._latched.items():
                 for publish_ns, data in latched:
-                    self._current.put(self._topics[topic], log_ns, publish_ns, data, repeated=True)
+                    self._current.put(self._topics[topic], log_ns, publish_ns, data, True)
         return self._current
 
     def _is_full(self, current: RecordingFile, log_ns: int) -> bool:
         settings = self._settings
         too_large = 0 < settings.max_file_bytes <= current.size_bytes
-        span_ns = log_ns - current.summary.start_ns
+        span_ns = log_ns - current.start_ns
         return too_large or 0 < settings.max_file_s * 1e9 <= span_ns
 
     def _new_file(self, log_ns: int) -> RecordingFile:
@@ -186,13 +224,12 @@ class McapRecording:
 
     def _finish_file(self) -> None:
         if self._current is not None:
-            summary = self._current.summary
-            self._current.finish(self._metadata([summary]))
-            self.files.append(summary)
+            self._current.finish(self._metadata([self._current]))
+            self.files.append(self._current)
             self._current = None
 
-    def _metadata(self, files: Sequence[FileSummary]) -> dict[str, Any]:
-        return metadata_document(files, list(self._topics.values()), self._distribution)
+    def _metadata(self, files: Sequence[RecordingFile]) -> dict[str, Any]:
+        return make_metadata(files, self._topics.values(), self._distribution)
 
     def _write_metadata(self) -> None:
         text = yaml.safe_dump(self._metadata(self.files), sort_keys=False)
@@ -200,25 +237,25 @@ class McapRecording:
 
     @contextmanager
     def _naming_disk(self) -> Iterator[None]:
-        """Keep what is on the disk when it fails, and say why nothing more is written."""
+        """Keep the content of a disk that fails, and say why nothing more is written."""
         try:
             yield
         except (OSError, RunError) as error:
             current, self._current = self._current, None
             if current is not None:
                 current.abandon()
-                self.files.append(current.summary)
+                self.files.append(current)
                 self.counts.subtract(current.unwritten)
                 self.lost.update(current.unwritten)
             reason = error.strerror if isinstance(error, OSError) else error
             raise SequenceError(
-                f'{self._directory} cannot be written any further: {reason}; what was '
-                'recorded until now is kept. Free disk space, or record to another disk'
+                f'{self._directory} cannot be written any further: {reason}; the '
+                'messages recorded until now are kept. Free disk space, or record to another disk'
             ) from error
 
 
 FLUSH_PERIOD_S = 1.0
-"""What a recorder that is killed loses at most, in a chunk that is not full."""
+"""The most that a killed recorder loses, in a chunk that is not full."""
 
 
 class _Waiting(NamedTuple):

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import heapq
 import io
 import struct
 import zlib
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
+from heapq import heappop, heappush
 from pathlib import Path
 from typing import Any
 
-import lz4.frame
 import zstandard
+from lz4.frame import LZ4FrameDecompressor
 from mcap.data_stream import ReadDataStream
 from mcap.exceptions import McapError
 from mcap.opcode import Opcode
@@ -21,28 +21,33 @@ from mcap.stream_reader import StreamReader
 
 from osmabench_ros.base.fence import limit_error, memory_limit
 from osmabench_ros.errors import SequenceError
-from osmabench_ros.sequences.bags.bag_storage import (
-    BagTopic,
-    StoredMessage,
-    parse_profiles,
-)
+from osmabench_ros.sequences.bags.bag_storage import BagTopic, StoredMessage, parse_profiles
 
 MAGIC = b'\x89MCAP0\r\n'
-_ERRORS = (McapError, ValueError, OverflowError, MemoryError, struct.error, OSError)
-"""What mcap raises for damaged files."""
+_ERRORS = (
+    McapError, zstandard.ZstdError, ValueError, ArithmeticError, MemoryError, RuntimeError,
+    struct.error, OSError, EOFError, AttributeError,
+)  # fmt: skip
+"""Errors that the libraries raise for damaged files."""
 _DEFINITIONS = ('ros2msg', 'ros2idl', 'omgidl')
-_MAX_NAMED = 3
-"""Damaged chunks that are named one by one."""
 _RECORD, _MESSAGE = struct.Struct('<BQ'), struct.Struct('<HIQQ')
 _FOOTER_BYTES = _RECORD.size + 20 + len(MAGIC)
-_PARSERS: dict[int, Any] = {Opcode.SCHEMA: Schema, Opcode.CHANNEL: Channel}
 _MESSAGE_OBJECT_BYTES = 200
-"""About what a message takes in memory in addition to its data."""
+"""Approximate memory of a message in addition to its data."""
 _UNPACKED_RATIO = 8
 """Size of all unpacked chunks of a file by the memory that it may take at once."""
+_PARSERS: dict[int, Any] = {Opcode.SCHEMA: Schema, Opcode.CHANNEL: Channel}
+_UNPACKERS: dict[str, Any] = {
+    '': lambda data, _: data,
+    'zstd': lambda data, size: (
+        zstandard.ZstdDecompressor().stream_reader(data, read_across_frames=True).read(size)
+    ),
+    'lz4': lambda data, size: LZ4FrameDecompressor().decompress(data, size),
+}
+"""Unpack up to a number of bytes."""
 
-RawMessage = tuple[int, int, bytes]
-"""Channel, log time and data."""
+_Waiting = tuple[int, int, int, int, bytes]
+"""A message: log time, place of its chunk, and in the chunk, channel, data."""
 
 
 class McapFile:
@@ -66,11 +71,12 @@ class McapFile:
 
     @property
     def cut_off(self) -> str:
-        """What could not be read so far, empty if nothing."""
-        found = [text for _, text in sorted(self._damage.items())]
-        more = [f'and {len(found) - _MAX_NAMED} more'] if len(found) > _MAX_NAMED else []
-        named = ', '.join([*found[:_MAX_NAMED], *more])
-        return f'{self._path.name} is damaged: {named}' if named else ''
+        """The first damage that was found so far, empty if there is none."""
+        if not self._damage:
+            return ''
+        more = len(self._damage) - 1
+        first = self._damage[min(self._damage)]
+        return f'{self._path.name} is damaged: {first}' + (f', and {more} more' if more else '')
 
     def messages(
         self, topics: Collection[str] | None, start_ns: int, stop_ns: int
@@ -81,8 +87,8 @@ class McapFile:
             for number, channel in self._channels.items()
             if topics is None or channel.topic in topics
         }
-        raw = self._in_order(names, start_ns, stop_ns) if self._chunks else self._as_written()
-        for channel, log_ns, data in raw:
+        found = self._in_order(names, start_ns, stop_ns) if self._chunks else self._as_written()
+        for log_ns, _, _, channel, data in found:
             if channel in names and start_ns <= log_ns < stop_ns:
                 yield StoredMessage(*names[channel], log_ns, data)
 
@@ -118,7 +124,7 @@ class McapFile:
     def _scan(self) -> Mapping[int, int]:
         """Take topics and counts from the messages themselves."""
         counts: Counter[int] = Counter()
-        for channel, log_ns, _ in self._as_written():
+        for log_ns, _, _, channel, _ in self._as_written():
             if channel in self._channels:
                 counts[channel] += 1
                 first_ns, last_ns = self.span_ns or (log_ns, log_ns)
@@ -143,7 +149,7 @@ class McapFile:
             topics.append(BagTopic(channel.topic, schema.name, count, qos, text))
         return tuple(topics)
 
-    def _as_written(self) -> Iterator[RawMessage]:
+    def _as_written(self) -> Iterator[_Waiting]:
         """Yield the messages of all topics up to the end of the data."""
         place, limits = 0, _Limits(self._path, self._size_bytes)
         with self._path.open('rb') as stream:
@@ -151,10 +157,12 @@ class McapFile:
                 for record in self._records(stream, skip_magic=False):
                     self._take(record)
                     if isinstance(record, Message):
-                        yield record.channel_id, record.log_time, record.data
+                        yield record.log_time, place, 0, record.channel_id, record.data
                     elif isinstance(record, Chunk):
                         try:
-                            yield from self._in_chunk(limits.unpack(record))
+                            content = limits.unpack(record)
+                            for log_ns, start, end, channel in self._in_chunk(content):
+                                yield log_ns, place, start, channel, content[start:end]
                         except _ERRORS as error:
                             self._damage[place] = f'the chunk at byte {place} ({error})'
                     elif isinstance(record, Footer):
@@ -164,63 +172,65 @@ class McapFile:
                 reason = str(error) or 'the rest is missing'
                 self._damage[place] = f'it is cut off at byte {place} ({reason})'
 
-    def _in_chunk(self, content: bytes) -> Iterator[RawMessage]:
-        for kind, start, end in _records_of(content):
-            if kind == Opcode.MESSAGE:
-                channel, _, log_ns, _ = _MESSAGE.unpack_from(content, start)
-                yield channel, log_ns, content[start + _MESSAGE.size : end]
-                continue
-            self._take(_PARSERS[kind].read(ReadDataStream(io.BytesIO(content[start:end]))))
-
     def _in_order(
         self, channels: Collection[int], start_ns: int, stop_ns: int
-    ) -> Iterator[RawMessage]:
-        """Yield messages of some channels by log time."""
-        chunks = [
-            chunk
-            for chunk in self._chunks
-            if chunk.message_start_time < stop_ns
-            and chunk.message_end_time >= start_ns
-            and not (
-                chunk.message_index_offsets
-                and chunk.message_index_offsets.keys().isdisjoint(channels)
-            )
-        ]
+    ) -> Iterator[_Waiting]:
+        """Yield messages of some channels by log time; a chunk is read when its time comes."""
         limits = _Limits(self._path, self._size_bytes)
+        waiting: list[_Waiting] = []
         with self._path.open('rb') as stream:
-            parts = (self._sorted(stream, chunk, channels, limits) for chunk in chunks)
-            for log_ns, _, start, end, channel, content in heapq.merge(*parts):
-                if end:
-                    yield channel, log_ns, content[start:end]
+            for chunk in self._chunks:
+                holds_none = chunk.message_index_offsets and (
+                    chunk.message_index_offsets.keys().isdisjoint(channels)
+                )
+                in_time = chunk.message_start_time < stop_ns and chunk.message_end_time >= start_ns
+                if holds_none or not in_time:
+                    continue
+                while waiting and waiting[0][0] < chunk.message_start_time:
+                    yield limits.release(heappop(waiting))
+                for message in self._read_chunk(stream, chunk, channels, limits):
+                    heappush(waiting, message)
+            while waiting:
+                yield limits.release(heappop(waiting))
 
-    def _sorted(
+    def _read_chunk(
         self, stream: Any, index: Any, channels: Collection[int], limits: _Limits
-    ) -> Iterator[tuple[int, int, int, int, int, bytes]]:
-        """Yield a mark, after which the chunk is read, and its messages by log time."""
-        place = index.chunk_start_offset
-        yield index.message_start_time, place, 0, 0, 0, b''
-        found: list[tuple[int, int, int, int, int]] = []
+    ) -> list[_Waiting]:
+        place, left_bytes = index.chunk_start_offset, limits.left_bytes
+        found = []
         try:
             stream.seek(place)
             content = limits.unpack(next(self._records(stream)))
-            for kind, start, end in _records_of(content):
-                if kind == Opcode.MESSAGE:
-                    channel, _, log_ns, _ = _MESSAGE.unpack_from(content, start)
-                    if channel in channels:
-                        found.append((log_ns, place, start + _MESSAGE.size, end, channel))
-                        limits.check(len(content), len(found))
-        except (*_ERRORS, AttributeError) as error:  # the last if it is not a chunk
+            for log_ns, start, end, channel in self._in_chunk(content):
+                if channel in channels:
+                    found.append((log_ns, place, start, channel, content[start:end]))
+                    limits.hold(found[-1])
+        except _ERRORS as error:
             self._damage[place] = f'the chunk at byte {place} ({error})'
-            return
-        taken = limits.check(len(content), len(found))
-        limits.left_bytes -= taken
-        for message in sorted(found):
-            yield *message, content
-        limits.left_bytes += taken
+            limits.left_bytes = left_bytes
+            return []
+        return found
+
+    def _in_chunk(self, content: bytes) -> Iterator[tuple[int, int, int, int]]:
+        """Yield log time, start, end and channel of messages; mcap would not check lengths."""
+        end = 0
+        while end < len(content):
+            kind, length = _RECORD.unpack_from(content, end)
+            start, end = end + _RECORD.size, end + _RECORD.size + length
+            min_bytes = _MESSAGE.size if kind == Opcode.MESSAGE else 0
+            if end > len(content) or length < min_bytes:
+                raise ValueError(f'a record of kind {kind} has {length} bytes')
+            if kind == Opcode.MESSAGE:
+                channel, _, log_ns, _ = _MESSAGE.unpack_from(content, start)
+                yield log_ns, start + _MESSAGE.size, end, channel
+            elif kind not in _PARSERS:
+                raise ValueError(f'a record of kind {kind} is in it')
+            elif not self._chunks:  # an index names the topics
+                self._take(_PARSERS[kind].read(ReadDataStream(io.BytesIO(content[start:end]))))
 
 
 class _Limits:
-    """What one pass through a file may still unpack, at once and in total."""
+    """The bytes that one pass through a file may still unpack, at once and in total."""
 
     def __init__(self, path: Path, size_bytes: int) -> None:
         self._path = path
@@ -235,46 +245,20 @@ class _Limits:
             raise limit_error(self._path, f'has a chunk that claims {size} bytes')
         if chunk.compression not in _UNPACKERS:
             raise ValueError(f'compression "{chunk.compression}" is unknown')
-        content: bytes = _UNPACKERS[chunk.compression](chunk.data, size)
+        content: bytes = _UNPACKERS[chunk.compression](chunk.data, size + 1)
         if len(content) != size:
             raise ValueError(f'it does not unpack to the {size} bytes that it claims')
         if chunk.uncompressed_crc not in (0, zlib.crc32(content)):
             raise ValueError('its checksum is wrong')
         return content
 
-    def check(self, content_bytes: int, count: int) -> int:
-        """Return the memory of a chunk and messages of it; LimitError if it is too much."""
-        taken = content_bytes + _MESSAGE_OBJECT_BYTES * count
-        if taken > self.left_bytes:
+    def hold(self, message: _Waiting) -> None:
+        """Count a message that waits for its time; LimitError if the memory is full."""
+        self.left_bytes -= len(message[-1]) + _MESSAGE_OBJECT_BYTES
+        if self.left_bytes < 0:
             raise limit_error(self._path, 'fills the memory with messages of one time')
-        return taken
 
-
-def _records_of(content: bytes) -> Iterator[tuple[int, int, int]]:
-    """Yield kind, start and end of the records of a chunk; mcap would not check their lengths."""
-    end = 0
-    while end < len(content):
-        kind, length = _RECORD.unpack_from(content, end)
-        start, end = end + _RECORD.size, end + _RECORD.size + length
-        least = _MESSAGE.size if kind == Opcode.MESSAGE else 0
-        if end > len(content) or kind not in (*_PARSERS, Opcode.MESSAGE) or length < least:
-            raise ValueError(f'a record of kind {kind} has {length} bytes')
-        yield kind, start, end
-
-
-def _unpack_zstd(data: bytes, size: int) -> bytes:
-    try:
-        with zstandard.ZstdDecompressor().stream_reader(data, read_across_frames=True) as reader:
-            return bytes(reader.read(size + 1))
-    except zstandard.ZstdError as error:
-        raise ValueError(error) from error
-
-
-def _unpack_lz4(data: bytes, size: int) -> bytes:
-    try:
-        return bytes(lz4.frame.LZ4FrameDecompressor().decompress(data, size + 1))
-    except (RuntimeError, EOFError) as error:
-        raise ValueError(error) from error
-
-
-_UNPACKERS = {'': lambda data, _: data, 'zstd': _unpack_zstd, 'lz4': _unpack_lz4}
+    def release(self, message: _Waiting) -> _Waiting:
+        """Return a message that waits no longer."""
+        self.left_bytes += len(message[-1]) + _MESSAGE_OBJECT_BYTES
+        return message

@@ -12,11 +12,11 @@ from osmabench_ros.sequences.bags.bag import Bag, BagMessage
 
 SENSORS = 'sensor_msgs/'
 OWN_CLOCK = ('diagnostic_msgs/', 'rcl_interfaces/')
-"""Packages whose messages are stamped with the time of the machine, whatever /clock says."""
+"""Packages with messages that have the time of the machine, whatever /clock says."""
 
 
 def timing_topics(bag: Bag, topics: Collection[str]) -> frozenset[str]:
-    """Return the topics whose header stamps give a bag's time: those of sensors, if any."""
+    """Return the topics with header stamps that give a bag's time: of sensors, if any."""
     kinds = {item.topic: item.message_type for item in bag.connections if item.topic in topics}
     sensors = {topic for topic, kind in kinds.items() if kind.startswith(SENSORS)}
     others = {topic for topic, kind in kinds.items() if not kind.startswith(OWN_CLOCK)}

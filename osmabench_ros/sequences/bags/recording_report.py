@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import re
 from array import array
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import AfterValidator
 
 from osmabench_ros.base.documents import read_json
-from osmabench_ros.base.files import write_text
+from osmabench_ros.base.files import write_json
 from osmabench_ros.base.settings import setting
-from osmabench_ros.base.strict import FilePath, Strict
+from osmabench_ros.base.strict import FilePath, Strict, validated
 from osmabench_ros.errors import SequenceError
 from osmabench_ros.sequences.bags.bag_storage import OfferedQos
 
@@ -43,31 +42,29 @@ class RecordedTopic:
     repeat: int = 0
 
 
-def _regular_expression(text: str) -> str:
+def _check_pattern(text: str) -> str:
     try:
         re.compile(text)
     except re.error as error:
         raise ValueError(
-            f'"{text}" is no regular expression: {error}; write e.g. /camera/.*'
+            f'"{text}" is not a regular expression: {error}; write e.g. /camera/.*'
         ) from error
     return text
 
 
-RegularExpression = Annotated[str, AfterValidator(_regular_expression)]
+RegularExpression = Annotated[str, AfterValidator(_check_pattern)]
 
 
 class RecordedTopics(Strict):
     """The topics of a bag, and their compression."""
 
-    topics: tuple[str, ...] = setting(
-        (), 'Topics to record; empty for those of the topic contract.'
-    )
+    topics: tuple[str, ...] = setting((), 'Topics to record; empty for the topic contract.')
     exclude: RegularExpression = setting('', 'Regular expression of topics to leave out.')
     compression: Compression = setting(Compression.ZSTD, 'Of the bag.')
 
 
 class RecordingSettings(RecordedTopics):
-    """What is recorded, and how, into a new folder; files exceed their size by a chunk at most."""
+    """Settings of a recording into a new folder; files exceed their size by a chunk at most."""
 
     max_file_bytes: int = setting(0, 'Begin a new file at this size; 0 never.', 0, 2**50)
     max_file_s: float = setting(0.0, 'Begin a new file after these seconds; 0 never.', 0, 1e7)
@@ -75,7 +72,7 @@ class RecordingSettings(RecordedTopics):
         None, 'Folder to record to; must not exist, or be empty.'
     )
     more_topics: tuple[str, ...] = setting(
-        (), 'Topics to record besides, such as the map of a stack.'
+        (), 'More topics to record, such as the map of a stack.'
     )
     all_topics: bool = setting(False, 'Record every topic, save hidden ones.')
     queue_bytes: int = setting(2**29, 'What may wait to be written, bytes.', 2**20, 2**40)
@@ -130,14 +127,14 @@ class RecordingReport:
 
     def summary(self) -> str:
         """Return one line for a log."""
-        heard = sum(1 for item in self.topics if item.written)
+        topics = sum(1 for item in self.topics if item.written)
         frames = (
             f', {_counted(self.frames_expected, "frame")} expected (by {self.frames_counted_by})'
             if self.frames_expected
             else ''
         )
         return (
-            f'recorded {_counted(self.messages, "message")} of {_counted(heard, "topic")}, '
+            f'recorded {_counted(self.messages, "message")} of {_counted(topics, "topic")}, '
             f'{self.bytes_written / 2**20:.1f} MiB in {_counted(self.files, "file")}; '
             f'lost {self.lost}{frames}'
         )
@@ -149,21 +146,14 @@ def _counted(number: int, noun: str) -> str:
 
 def write_report(report: RecordingReport, directory: Path) -> None:
     """Write recording.json atomically."""
-    path = directory / REPORT_FILE
-    document: dict[str, Any] = {**asdict(report), 'lost': report.lost}
-    write_text(path, json.dumps(document, indent=1) + '\n')
+    write_json(directory / REPORT_FILE, {**asdict(report), 'lost': report.lost})
 
 
 def read_report(directory: Path) -> RecordingReport:
     """Read recording.json; SequenceError if there is none, or it is malformed."""
     path = directory / REPORT_FILE
-    try:
-        document = read_json(path, SequenceError)
-        document.pop('lost')
-        counts = tuple(TopicCount(**item) for item in document.pop('topics'))
-        return RecordingReport(topics=counts, **document)
-    except (TypeError, KeyError, AttributeError) as error:
-        raise SequenceError(f'{path} is no report of a recording: {error}') from error
+    data = read_json(path, SequenceError)
+    return validated(RecordingReport, data, f'{path} is not a recording report', SequenceError)
 
 
 SETTLE_S = 5.0
@@ -195,7 +185,7 @@ class FrameLedger:
         self._last_published = 0
 
     def expect(self, topics: Collection[str]) -> None:
-        """Set the topics that have a publisher; those of the first frame carry all frames."""
+        """Set the topics that have a publisher; the topics of the first frame carry all frames."""
         if self._expected is None:
             self._candidates = frozenset(topics)
 
@@ -241,7 +231,7 @@ class FrameLedger:
         )
 
     def _start_ns(self) -> int:
-        """Return the stamp after which frames count: that of the run when the recorder joined."""
+        """Return the stamp after which frames count: of the run when the recorder joined."""
         published, stamp_ns = self._first_state or (0, 0)
         return stamp_ns if published else -(2**62)
 

@@ -124,9 +124,8 @@ def has_log(path: Path) -> bool:
     return log.exists() and log.stat().st_size > 0
 
 
-def copy_with_log(path: Path, folder: Path) -> Path:
-    """Return a copy of a database with the content of its write-ahead log."""
-    target = folder / path.name
+def copy_with_log(path: Path, target: Path) -> None:
+    """Copy a database with the content of its write-ahead log."""
     shutil.copyfile(path, target)
     shutil.copyfile(_log_of(path), _log_of(target))
     with (
@@ -134,7 +133,6 @@ def copy_with_log(path: Path, folder: Path) -> Path:
         closing(sqlite3.connect(target)) as database,
     ):
         database.execute('PRAGMA wal_checkpoint(TRUNCATE)')
-    return target
 
 
 def _log_of(path: Path) -> Path:

@@ -10,8 +10,7 @@ from typing import Any
 from pydantic import Field
 
 from osmabench_ros.base.documents import read_json
-from osmabench_ros.base.files import atomic_directory, write_json
-from osmabench_ros.base.owned_folder import check_folder
+from osmabench_ros.base.files import atomic_directory, check_folder, write_json
 from osmabench_ros.base.strict import validated
 from osmabench_ros.errors import ConfigError, QuestionError
 from osmabench_ros.language.client import ModelClient

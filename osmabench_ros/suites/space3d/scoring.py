@@ -12,8 +12,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field
 
 from osmabench_ros.base.documents import parse_json, read_json
-from osmabench_ros.base.files import write_text
-from osmabench_ros.base.owned_folder import claim_folder
+from osmabench_ros.base.files import claim_folder, write_text
 from osmabench_ros.base.progress import Progress, silent
 from osmabench_ros.errors import ConfigError, LanguageModelError, QuestionError
 from osmabench_ros.language.client import ModelClient

@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from osmabench_ros.base.files import write_json
-from osmabench_ros.base.owned_folder import claim_folder, make_folder
+from osmabench_ros.base.files import claim_folder, make_folder, write_json
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.mappers.mapper import make_mapper
 from osmabench_ros.maps.disk.storage import write_map

@@ -10,7 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from osmabench_ros.base.owned_folder import MARKER
+from osmabench_ros.base.files import MARKER
 from support import SUPPORT
 
 if TYPE_CHECKING:
