@@ -9,7 +9,7 @@ import struct
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -69,36 +69,35 @@ def _parse(path: Path, text: str, name: str = '') -> dict[str, Any]:
             raise ValueError(f'it has {len(text)} characters')
         found = get_types_from_msg(text, name) if name else get_types_from_idl(text)
         fields = [field for _, members in found.values() for field in members]
-        if sum(_statements(description) for _, description in fields) > MAX_STATEMENTS:
+        if sum(_count_statements(description) for _, description in fields) > MAX_STATEMENTS:
             raise ValueError('it has too many fields, or too long arrays of texts or messages')
     except Exception as error:  # the parser has errors of many kinds
         reason = ' '.join(str(error).split())[:MAX_REASON] or type(error).__name__
         raise SequenceError(f'{path} is not a message definition: {reason}') from error
     return {
-        kind: ([], [(field, _plain(description)) for field, description in members])
+        kind: ([], [(field, _simplify(description)) for field, description in members])
         for kind, (_, members) in found.items()
     }
 
 
-def _statements(description: Any) -> int:
+def _count_statements(description: Any) -> int:
     """Return the number of statements for a field; an empty array would need no data."""
     kind, content = description
     if kind != ARRAY:
         return 1
-    if not content[1]:
-        raise ValueError('it has an array of no elements')
     inner, count = content
-    unrolled = inner[0] == NAME or inner[1][0] == 'string'
-    return int(count) if unrolled else 1
+    if not count:
+        raise ValueError('it has an array of no elements')
+    return int(count) if inner[0] == NAME or inner[1][0] == 'string' else 1
 
 
-def _plain(description: Any) -> tuple[int, Any]:
+def _simplify(description: Any) -> tuple[int, Any]:
+    """Return the description of a field without enumerations."""
     kind, content = description
     if kind == NAME:
         return NAME, str(content)
-    if kind == BASE:
-        return BASE, (str(content[0]), int(content[1]))
-    return int(kind), (_plain(content[0]), int(content[1]))
+    inner = str(content[0]) if kind == BASE else _simplify(content[0])
+    return int(kind), (inner, int(content[1]))
 
 
 def _name(file: Path) -> str:
@@ -140,7 +139,7 @@ class BagTypes:
             given.update(read_in_fence(parse_path, path.resolve(), libraries=_LIBRARIES))
         if given:
             self._given.register(given)
-        self._kinds: dict[str, _Kind] = {}
+        self._kind = cache(self._define)
 
     def deserialise(self, data: bytes, message_type: str, topic: str = '') -> Any:
         """Return a message; SequenceError if its definition is missing or the data are wrong."""
@@ -180,11 +179,6 @@ class BagTypes:
             return '' if kind.missing else str(kind.store.hash_rihs01(message_type))
         except (RecursionError, KeyError):
             return ''
-
-    def _kind(self, message_type: str) -> _Kind:
-        if message_type not in self._kinds:
-            self._kinds[message_type] = self._define(message_type)
-        return self._kinds[message_type]
 
     def _define(self, message_type: str) -> _Kind:
         """Gather the definitions for a type; its own has priority."""
@@ -238,17 +232,17 @@ def _stamp_place(fields: Mapping[str, Any], message_type: str) -> int | None:
     return None
 
 
-def stamp_at(data: bytes, place: int) -> int | None:
-    """Return the time in ns at offset `place` (CDR's 4 bytes included), None if too short."""
-    if len(data) < place + 8 or (place == 8 and data[4:8] == b'\0\0\0\0'):
-        return None
-    seconds, nanoseconds = struct.unpack_from('<iI' if data[1] & 1 else '>iI', data, place)
-    return int(seconds * 10**9 + nanoseconds)
-
-
 def _nested(description: Any) -> list[str]:
     """Return the type that a field, or each element of it, is of, if it is not a basic one."""
     kind, content = description
     if kind in (ARRAY, SEQUENCE):
         return _nested(content[0])
     return [content] if kind == NAME else []
+
+
+def stamp_at(data: bytes, place: int) -> int | None:
+    """Return the time in ns at offset `place` (CDR's 4 bytes included), None if too short."""
+    if len(data) < place + 8 or (place == 8 and data[4:8] == b'\0\0\0\0'):
+        return None
+    seconds, nanoseconds = struct.unpack_from('<iI' if data[1] & 1 else '>iI', data, place)
+    return int(seconds * 10**9 + nanoseconds)
