@@ -46,7 +46,7 @@ _UNPACKERS: dict[str, Any] = {
 }
 """Unpack up to a number of bytes."""
 
-_Waiting = tuple[int, int, int, int, bytes]
+_Waiting = tuple[int, int, int, int, bytes | memoryview]
 """A message: log time, place of its chunk, and in the chunk, channel, data."""
 
 
@@ -90,7 +90,7 @@ class McapFile:
         found = self._in_order(names, start_ns, stop_ns) if self._chunks else self._as_written()
         for log_ns, _, _, channel, data in found:
             if channel in names and start_ns <= log_ns < stop_ns:
-                yield StoredMessage(*names[channel], log_ns, data)
+                yield StoredMessage(*names[channel], log_ns, bytes(data))
 
     def _records(self, stream: Any, *, skip_magic: bool = True) -> Iterator[Any]:
         limit = self._size_bytes
@@ -197,10 +197,10 @@ class McapFile:
         self, stream: Any, index: Any, channels: Collection[int], limits: _Limits
     ) -> list[_Waiting]:
         place, left_bytes = index.chunk_start_offset, limits.left_bytes
-        found = []
+        found: list[_Waiting] = []
         try:
             stream.seek(place)
-            content = limits.unpack(next(self._records(stream)))
+            content = memoryview(limits.unpack(next(self._records(stream))))
             for log_ns, start, end, channel in self._in_chunk(content):
                 if channel in channels:
                     found.append((log_ns, place, start, channel, content[start:end]))
@@ -209,9 +209,14 @@ class McapFile:
             self._damage[place] = f'the chunk at byte {place} ({error})'
             limits.left_bytes = left_bytes
             return []
+        if 2 * (left_bytes - limits.left_bytes) < len(content):  # do not keep the rest
+            found = [
+                (log_ns, place, start, channel, bytes(data))
+                for log_ns, _, start, channel, data in found
+            ]
         return found
 
-    def _in_chunk(self, content: bytes) -> Iterator[tuple[int, int, int, int]]:
+    def _in_chunk(self, content: bytes | memoryview) -> Iterator[tuple[int, int, int, int]]:
         """Yield log time, start, end and channel of messages; mcap would not check lengths."""
         end = 0
         while end < len(content):
