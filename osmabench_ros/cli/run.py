@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer import Argument, Option
@@ -47,6 +47,9 @@ def run(
     tries: Annotated[
         int, Option(min=1, max=100, help='Most tries of a run when its node of --cluster fails.')
     ] = 3,
+    upload: Annotated[
+        str, Option(metavar='URL', help='Where nodes of --cluster copy finished runs (fsspec).')
+    ] = '',
     dry_run: Annotated[bool, Option('--dry-run', help='Only print what would be run.')] = False,
     scene: Annotated[str, Option(help='Take this scene in place of those of the file.')] = (''),
 ) -> None:
@@ -62,6 +65,8 @@ def run(
     settings = with_scene(settings, scene, 0) if scene else settings
     if cluster and jobs is not None:
         raise ConfigError('--jobs is for this machine; with --cluster the nodes decide')
+    if upload and not cluster:
+        raise ConfigError('--upload is for runs on a --cluster')
     if speeds and (rerun or jobs or cluster or dry_run):
         raise ConfigError('--speeds goes without --rerun, --jobs, --cluster and --dry-run')
     if dry_run:
@@ -72,7 +77,8 @@ def run(
     elif speeds:
         _run_at_speeds(settings, speeds, out, fresh)
     else:
-        _run(settings, out, fresh, rerun, overwrite, jobs, cluster, tries)
+        nodes = {'address': cluster, 'tries': tries, 'upload': upload} if cluster else None
+        _run(settings, out, fresh, rerun, overwrite, jobs, nodes)
 
 
 def demo(
@@ -104,8 +110,7 @@ def _run(
     rerun: Path | None,
     overwrite: bool,
     jobs: int | None,
-    cluster: str = '',
-    tries: int = 3,
+    cluster: dict[str, Any] | None = None,
 ) -> None:
     with needs_ros():
         from osmabench_ros.bringup.runner.cluster import Cluster
@@ -123,7 +128,7 @@ def _run(
             out,
             fresh=fresh,
             jobs=jobs,
-            cluster=Cluster(cluster, tries) if cluster else None,
+            cluster=Cluster(**cluster) if cluster else None,
             progress=progress,
         )
         if rerun is not None:

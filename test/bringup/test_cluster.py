@@ -65,9 +65,9 @@ def expected(
     return repeatable(folder / 'runs' / 'small')
 
 
-def begin(tmp_path: Path, nodes: Nodes) -> subprocess.Popen[str]:
+def begin(tmp_path: Path, nodes: Nodes, *options: str) -> subprocess.Popen[str]:
     # A node has its own environment, and this one is that of no node.
-    command = (*COMMAND, '--cluster', nodes.address)
+    command = (*COMMAND, '--cluster', nodes.address, *options)
     return start(tmp_path, CONFIG, command=command, TEST_ORDER='upset')
 
 
@@ -103,7 +103,8 @@ def test_workers_and_nodes_that_die_cost_tries_and_no_result(
     nodes.add('b')
     for name in 'ab':
         nodes.holds_up(name).touch()
-    command = begin(tmp_path, nodes)
+    kept = tmp_path / 'kept'
+    command = begin(tmp_path, nodes, '--upload', kept.as_uri())
     wait_until(lambda: nodes.is_held_up('a') and nodes.is_held_up('b'), 240)
     nodes.kill_worker('b')
     text = read_until(command, 'is tried again, 2 of 3: WorkerCrashedError')
@@ -117,6 +118,8 @@ def test_workers_and_nodes_that_die_cost_tries_and_no_result(
     assert text.count('is tried again') == 2
     assert differences(repeatable(tmp_path / 'runs' / 'small'), expected) == []
     assert half_written(tmp_path) == []
+    runs = {path.parent.name for path in (tmp_path / 'runs' / 'small').glob('*/report.json')}
+    assert {path.parent.name for path in kept.glob('small/*/uploaded.json')} == runs
     nodes.add('a')
     nodes.kill('b')
 

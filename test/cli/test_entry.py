@@ -32,7 +32,7 @@ main()
 
 @pytest.mark.parametrize(
     ('package', 'here', 'said'),
-    [('typer', '', 'typer>=0.19 (not installed)'), ('pydantic', '1.10.14', 'pydantic>=2.5 (1.10')],
+    [('typer', '', 'typer>=0.19 (not installed)'), ('pydantic', '1.10.14', 'pydantic>=2.8 (1.10')],
 )
 def test_what_pip_has_to_install_is_named(package: str, here: str, said: str) -> None:
     done = subprocess.run(

@@ -29,10 +29,12 @@ from osmabench_ros.bringup.runner.admission import (
     estimate_demand,
 )
 from osmabench_ros.bringup.runner.dispatch import Message, Result, Task
+from osmabench_ros.bringup.runner.upload import check_address, upload
 from osmabench_ros.errors import ConfigError, OsmabenchError, RunError, errors_as, needing
 from osmabench_ros.runs.inputs import mapper_files, scene_name
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.prepare.preparation import Preparation
+from osmabench_ros.runs.results.report_model import Status
 
 CONNECT_S = 10.0
 NEWS_EVERY_S = 1.0
@@ -42,10 +44,11 @@ NODE_ID = 'ray.io/node-id'
 
 @dataclass(frozen=True)
 class Cluster:
-    """The address of a cluster, and how often each task is tried there."""
+    """The address of a cluster, how often tasks are tried, and where finished runs are copied."""
 
     address: str
     tries: int = 3
+    upload: str = ''
 
 
 @lru_cache(maxsize=1)
@@ -74,6 +77,7 @@ class RemoteOrder:
     inputs: Mapping[str, str]
     directory: Path
     software: str
+    upload: str = ''
 
     def check(self) -> None:
         """Raise RunError if this node cannot do what another may; enter the directory."""
@@ -100,9 +104,14 @@ def carry_out_remotely(remote: RemoteOrder, queue: Any, name: str) -> tuple[str,
     except (OsmabenchError, OSError) as error:
         return node, Result(error=f'node {ray.util.get_node_ip_address()}: {error}', again=True)
     at_once = max(1, int(capacity_here().cpus // remote.cpus))
-    return node, dispatch.carry_out(
-        dispatch.Order(remote.plan, remote.prepares, at_once), progress
-    )
+    result = dispatch.carry_out(dispatch.Order(remote.plan, remote.prepares, at_once), progress)
+    if remote.upload and result.report is not None and result.report.status is Status.COMPLETE:
+        progress('uploading', 1.0)
+        try:
+            upload(remote.plan.directory, remote.upload)
+        except (OsmabenchError, OSError) as error:
+            return node, Result(error=f'{remote.upload}: {error}', again=True)
+    return node, result
 
 
 class RayBackEnd:
@@ -114,6 +123,7 @@ class RayBackEnd:
         self, ray: Any, cluster: Cluster, plans: Sequence[RunPlan], preparation: Preparation
     ) -> None:
         self._ray, self.tries, self._preparation = ray, cluster.tries, preparation
+        self._upload = cluster.upload.rstrip('/')
         self._nodes = self._working_nodes()
         self._unfit: set[str] = set()
         self._at_ray: dict[Any, Task] = {}
@@ -167,6 +177,9 @@ class RayBackEnd:
             hash_inputs(task.plan, self._preparation),
             Path.cwd(),
             describe_software(),
+            f'{self._upload}/{task.plan.root.name}/{task.plan.directory.name}'
+            if self._upload and not task.prepares
+            else '',
         )
         with signals_held():
             ref = self._remote.options(**resources).remote(remote, self._queue, task.name)
@@ -250,6 +263,8 @@ def use_cluster(
     cluster: Cluster, plans: Sequence[RunPlan], preparation: Preparation
 ) -> Iterator[RayBackEnd]:
     """Yield the back end for a cluster, and end its tasks."""
+    if cluster.upload:
+        check_address(cluster.upload)
     with connect(cluster.address) as ray:
         back_end = RayBackEnd(ray, cluster, plans, preparation)
         try:
