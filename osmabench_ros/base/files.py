@@ -27,7 +27,6 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from osmabench_ros.base import documents
 from osmabench_ros.errors import OsmabenchWarning, RunError
 
 MARKER = '.osmabench-results'
@@ -256,6 +255,8 @@ def atomic_write(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
 
 def read_json(path: Path) -> Any:
     """Read JSON; raises RunError if the file is missing or not JSON."""
+    from osmabench_ros.base import documents  # which imports yaml: --help does without
+
     return documents.read_json(path, RunError)
 
 

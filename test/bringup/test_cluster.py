@@ -283,6 +283,7 @@ def test_without_ray_or_its_cluster_the_remedy_is_told(monkeypatch: pytest.Monke
         pass
 
 
+@pytest.mark.full
 def test_the_simulation_agrees_with_sums_that_can_be_done_by_hand() -> None:
     script = benchmark_script('cluster')
     still = script.World()

@@ -181,6 +181,7 @@ def test_a_folder_that_cannot_be_written_to_is_told(tmp_path: Path) -> None:
     assert str(blocker) in text.replace(' ', '')
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     'name', few(['shared', 'apartment.seed_3.baseline.oracle.opengl.3/logs'], 'shared')
 )

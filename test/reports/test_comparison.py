@@ -28,6 +28,7 @@ def view(runs: list[Run], content: PageContent) -> ComparisonView:
     return comparison_view(runs, content)
 
 
+@pytest.mark.full
 def test_one_scene_is_compared_by_its_questions_and_objects(view: ComparisonView) -> None:
     rows = {(row.subject, row.other, row.figure): row for row in view.mappers}
     questions = rows['baseline', 'noisy_oracle', 'VQA']

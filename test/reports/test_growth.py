@@ -102,6 +102,7 @@ def test_a_method_without_maps_on_the_way_has_its_final_one(
     assert frames == [read_map(plan.map_directory).header.provenance.frames_used]
 
 
+@pytest.mark.full
 def test_the_page_shows_it(plan: RunPlan, growth: ReportOverTime, matrix: Matrix) -> None:
     write_matrix_report(plan.config, [plan], matrix.report.runs[:1], plan.root)
     html = (plan.root / 'report.html').read_text()

@@ -57,6 +57,7 @@ def test_thresholds_of_time_are_held_against_the_timings_of_the_runs(matrix: Mat
     )
 
 
+@pytest.mark.full
 def test_warnings_of_runs_are_on_the_page_and_in_the_terminal(matrix: Matrix, tmp_path):
     root = shutil.copytree(matrix.root, tmp_path / 'matrix')
     plans = [dataclasses.replace(plan, root=root) for plan in matrix.plans]

@@ -92,6 +92,7 @@ def test_what_holds_no_runs_is_refused(tmp_path: Path) -> None:
         _ = matrices_at(tmp_path)[0].config
 
 
+@pytest.mark.full
 def test_report_ends_as_a_run_does(runs: MatrixOnDisk, tmp_path: Path) -> None:
     out = tmp_path / 'merged'
     done = CliRunner().invoke(app, ['report', str(runs.root), '--out', str(out)])

@@ -170,6 +170,7 @@ def test_another_scene_has_no_seeds_of_this_one() -> None:
     assert [item.seed for item in demo.seeded_scenes] == [7]
 
 
+@pytest.mark.full
 @pytest.mark.gl
 def test_a_scene_is_made_once_and_each_path_in_it_is_another(tmp_path: Path) -> None:
     rooms = CountedRooms()

@@ -219,6 +219,7 @@ def test_same_seed_same_apartment_other_seed_another():
     assert first.source_sha256 == again.source_sha256 != other.source_sha256
 
 
+@pytest.mark.full
 def test_label_set_is_the_same_for_every_seed_and_used():
     scenes = [generate_apartment(seed).scene for seed in range(3)]
     assert all(scene.label_set is APARTMENT_LABELS for scene in scenes)

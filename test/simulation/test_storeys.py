@@ -185,6 +185,7 @@ def configuration(**trajectory: Any) -> MatrixConfig:
     return parse_config(small_config(trajectory={**base, **trajectory}), 'test')
 
 
+@pytest.mark.full
 def test_the_configuration_chooses_a_storey(house: Scene) -> None:
     config = configuration(storey=1)
     path = shared_path(config, 3, house, navigation_of(config, house))

@@ -153,6 +153,7 @@ def voxelised(points: np.ndarray, edge_m: float, *, means: bool) -> np.ndarray:
     return (np.stack(sums, axis=1) / counts[:, None]).astype(np.float32)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize('means', few([True, False], False))
 def test_a_perfect_map_keeps_its_f_score_at_the_voxels_of_published_methods(
     room: tuple[GroundTruth, LabelledCloud], means: bool

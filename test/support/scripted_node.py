@@ -38,7 +38,6 @@ def main() -> int:
     words = sys.argv[1:]
     found = {
         'pid': os.getpid(),
-        'parent': os.getppid(),
         'session': os.getsid(0),
         'group': os.getpgrp(),
         'directory': os.getcwd(),

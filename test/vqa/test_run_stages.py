@@ -362,6 +362,7 @@ def test_a_dry_run_asks_nobody_and_tells_the_cost(run_directory, tmp_path, monke
         assert not server.received
 
 
+@pytest.mark.full
 def test_a_run_is_answered_with_tools_and_from_its_frames(run_directory, tmp_path):
     osmabench('vqa', 'generate', run_directory, '--count', 12)
     with LoopbackModels(reply=scripted_model.reply) as server:
