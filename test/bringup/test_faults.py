@@ -21,7 +21,7 @@ ROGUES = {
     'never_acknowledge': 'no acknowledgement of frame 2 from mapper',
     'wrong_labels': 'label ids [40000] are not in label set',
     'wrong_frame': 'the map is in frame "odom", the run in "world"',
-    'nan': 'NaN',
+    'nan': 'must be finite',
     'huge': 'topic "semantic_map": a message of 34603',
     'wrong_qos': 'QoS of publisher simulator_bridge (reliable, volatile) and subscriber mapper',
     'volatile_map': 'topic "semantic_map": QoS of publisher mapper',
@@ -160,7 +160,7 @@ def test_results_on_a_disk_that_is_read_only_are_refused_at_once(tmp_path: Path)
     runs.mkdir()
     command = (*own_mounts(), 'sh', '-c', ON_A_READ_ONLY_DISK, str(runs), *COMMAND)
     text = failure(tmp_path, start(tmp_path, small_config(), command=command), 2)
-    assert f'disk: {runs} is no folder that can be written to (choose another --out)' in text
+    assert f'disk: {runs} is not a folder that can be written to (choose another --out)' in text
     assert list(runs.iterdir()) == []
 
 

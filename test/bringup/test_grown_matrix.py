@@ -9,7 +9,7 @@ from support.world.runs import PreparedScenes, repeatable, small_config
 from osmabench_ros.runs.config import parse_config
 from osmabench_ros.runs.dry_run import expected_work
 
-pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow]
+pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow, pytest.mark.timeout(900)]
 
 LESS = small_config(
     conditions=['baseline', 'camera'],

@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -195,17 +196,21 @@ def test_no_ros_is_loaded(folders, tmp_path: Path) -> None:
 @pytest.mark.full
 @pytest.mark.gl
 def test_ground_truth_is_made_once_a_scene(tmp_path: Path) -> None:
-    config = write_config(
-        tmp_path / 'own.yaml',
-        conditions=['baseline', 'camera'],
-        camera={'width': 32, 'height': 24},
-        trajectory={'goals': 1, 'frame_rate_hz': 1.0, 'max_frames': 2},
-    )
+    changes: dict[str, Any] = {
+        'conditions': ['baseline', 'camera'],
+        'camera': {'width': 32, 'height': 24},
+        'trajectory': {'goals': 1, 'frame_rate_hz': 1.0, 'max_frames': 2},
+    }
+    config = write_config(tmp_path / 'own.yaml', **changes)
     words = ['scene', 'ground-truth', str(config), '--out', str(tmp_path / 'out')]
     result = CliRunner().invoke(app, words, catch_exceptions=False)
     folder = tmp_path / 'out' / 'shared' / 'apartment.seed_0.0' / 'ground_truth'
     assert [line for line in result.output.splitlines() if '/' in line] == [str(folder)]
     assert (folder / 'ground_truth.json').exists()
     assert (folder.parent / 'questions.jsonl').exists()
-    with pytest.raises(RunError, match='exists; remove it or choose another --out'):
+    made_ns = (folder / 'ground_truth.json').stat().st_mtime_ns
+    CliRunner().invoke(app, words, catch_exceptions=False)
+    assert (folder / 'ground_truth.json').stat().st_mtime_ns == made_ns
+    write_config(config, **{**changes, 'camera': {'width': 40, 'height': 24}})
+    with pytest.raises(RunError, match='camera.width: 32 -> 40'):
         CliRunner().invoke(app, words, catch_exceptions=False)
