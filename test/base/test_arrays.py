@@ -79,7 +79,7 @@ def test_a_directory_that_lies_gives_no_more_than_it_says(tmp_path: Path) -> Non
     path = tmp_path / 'a.npz'
     np.savez_compressed(path, a=np.zeros(10**6, np.uint8))
     size = (10**6 + 128).to_bytes(4, 'little')
-    assert path.read_bytes().count(size) == 2
+    assert path.read_bytes().count(size) in (2, 3)  # Python 3.11.2 writes it in ZIP64's field too
     path.write_bytes(path.read_bytes().replace(size, (1000).to_bytes(4, 'little')))
     with pytest.raises(MapError, match=r'a\.npz'):
         read_npz(path, MapError)
