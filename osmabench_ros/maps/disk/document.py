@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, get_args, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, FailFast, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, FailFast, Field, model_validator
 
 from osmabench_ros.errors import MapError
 from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
@@ -141,11 +141,21 @@ class DenseDocument(_Document):
     feature_space: str = ''
 
 
+_NEVER_ASSUMED = ('provenance', 'frame_id', 'stamp_ns', 'complete')
+
+
+def _check_header(header: Any) -> Any:
+    """Refuse a header that lacks a key which has a default only where a program makes the map."""
+    if isinstance(header, dict) and (missing := [x for x in _NEVER_ASSUMED if x not in header]):
+        raise ValueError(f'lacks {", ".join(missing)}')
+    return header
+
+
 class MapDocument(_Document):
     """map.json of a semantic map."""
 
     format: Literal['osmabench.semantic_map/1']
-    header: MapHeader
+    header: Annotated[MapHeader, BeforeValidator(_check_header)]
     label_set: LabelSetDocument | None = None
     feature_spaces: Annotated[list[FeatureSpaceDocument], Few] = []
     nodes: Annotated[list[NodeDocument], Field(max_length=MAX_NODES), FailFast()] = []
@@ -155,10 +165,9 @@ class MapDocument(_Document):
 
 def json_schema() -> dict[str, Any]:
     """Return the JSON Schema (2020-12) of map.json."""
-    return {
-        '$schema': 'https://json-schema.org/draft/2020-12/schema',
-        **MapDocument.model_json_schema(),
-    }
+    schema = MapDocument.model_json_schema()
+    schema['$defs']['MapHeader']['required'] = list(_NEVER_ASSUMED)
+    return {'$schema': 'https://json-schema.org/draft/2020-12/schema', **schema}
 
 
 def _read_forms(model: type) -> dict[str, ArrayForm]:
