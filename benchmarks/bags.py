@@ -4,7 +4,7 @@
     python benchmarks/bags.py --seconds 10 --compression none
 
 A publisher in another process sends colour, depth, class and instance images, both cameras'
-intrinsics, poses and the state of the run; the recorder runs as `osmabench bag record` starts it.
+intrinsics, poses and the state of the run; the recorder is a node of its process.
 Then the same messages are written from memory without ROS, which is the least that a recording can
 cost, and read. Images have the noise of a camera, which makes them hard to compress. Run it on an
 idle machine; the load is printed.
@@ -36,12 +36,8 @@ from rich.table import Table
 from sensor_msgs.msg import CameraInfo, Image
 
 from osmabench_ros.base import contract as topics
-from osmabench_ros.bringup.runner.foreground import (
-    FINISH_S,
-    ForegroundNode,
-    foreground_node,
-    recorder_node,
-)
+from osmabench_ros.bringup.runner.processes import ManagedProcess
+from osmabench_ros.bringup.spec.definition import recorder_node
 from osmabench_ros.bringup.spec.isolation import isolated_environment, private_domain
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
@@ -67,6 +63,7 @@ TYPES = {
     topics.CAMERA_POSE: PoseStamped,
     topics.ODOMETRY: Odometry,
 }
+FINISH_S = 600.0
 console = Console()
 
 
@@ -135,7 +132,9 @@ def publish(frames: int) -> None:
 def record(folder: Path, frames: int, compression: Compression) -> tuple[RecordingReport, float]:
     """Return the recorder's report and its CPU seconds."""
     node = recorder_node(folder, RecordingSettings(compression=compression))
-    with foreground_node(node, ['-p', 'autostart:=true'], grace_s=FINISH_S) as recorder:
+    with tempfile.TemporaryDirectory() as plans:
+        command = [*node.command_line(Path(plans)), '-p', 'autostart:=true']
+        recorder = ManagedProcess(node.name, command, Path(plans, 'log'), os.environ)
         publisher = subprocess.Popen(
             [sys.executable, __file__, '--publish', str(frames)],
             stdin=subprocess.PIPE,
@@ -150,13 +149,13 @@ def record(folder: Path, frames: int, compression: Compression) -> tuple[Recordi
             used_s = cpu_seconds(recorder)
         finally:
             publisher.communicate()
-        recorder.stop(FINISH_S)
+            recorder.stop(FINISH_S)
         if recorder.poll() != 0:
             raise SystemExit(recorder.reason())
     return read_report(folder), used_s
 
 
-def cpu_seconds(recorder: ForegroundNode) -> float:
+def cpu_seconds(recorder: ManagedProcess) -> float:
     """Return the CPU time of the recorder up to now."""
     times = psutil.Process(recorder.pid).cpu_times()
     return float(times.user + times.system)

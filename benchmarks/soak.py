@@ -48,7 +48,6 @@ from osmabench_ros.base import contract
 from osmabench_ros.base import contract as topics
 from osmabench_ros.base.contract import EVALUATOR
 from osmabench_ros.base.files import atomic_write, check_file
-from osmabench_ros.bringup.runner.foreground import FINISH_S
 from osmabench_ros.bringup.runner.processes import ManagedProcess
 from osmabench_ros.bringup.spec.definition import nodes_of_run
 from osmabench_ros.bringup.spec.isolation import isolated_environment, private_domain
@@ -65,6 +64,7 @@ SAMPLE_S = 0.5
 ROUND_TIMEOUT_S = 600.0
 START_TIMEOUT_S = 120.0
 MIN_ROUNDS = 6
+FINISH_S = 600.0
 console = Console(width=None if sys.stdout.isatty() else 99)
 
 

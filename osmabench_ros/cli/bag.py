@@ -9,7 +9,6 @@ from typing import Annotated, Literal
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 from typer import Argument, Option
 
 from osmabench_ros.base.progress import shown_progress, silent
@@ -68,7 +67,6 @@ def record(
                 f'recording {now.duration_s:.0f} s: {now.messages} messages, '
                 f'{now.bytes_written / 2**20:.0f} MiB, {now.lost} lost; Ctrl-C ends it'
             ),
-            log=lambda line: console.print(escape(line), highlight=False, style='dim'),
         )
     print_recording(report, out)
 
@@ -110,10 +108,7 @@ def replay(
     console = Console(stderr=True)
     with shown_progress() as progress:
         played = replay_bag(
-            settings,
-            remap=remap or (),
-            progress=progress if console.is_terminal else silent,
-            log=lambda line: console.print(escape(line), highlight=False, style='yellow'),
+            settings, remap=remap or (), progress=progress if console.is_terminal else silent
         )
     typer.echo(f'played {played} messages of {bag}')
 

@@ -231,7 +231,7 @@ class BagRecorderNode(BenchmarkNode[RecordingSettings]):
         self._started_s = time.monotonic()
         self.create_timer(WATCH_PERIOD_S, self.guarded(self.recorder.discover))
         self.create_timer(WATCH_PERIOD_S, self.guarded(self._watch))
-        self.create_timer(REPORT_PERIOD_S, self.guarded(self._report_progress))
+        self.create_timer(REPORT_PERIOD_S, self.guarded(self._write_report))
 
     def activate(self) -> None:
         """Record from now on."""
@@ -244,16 +244,16 @@ class BagRecorderNode(BenchmarkNode[RecordingSettings]):
 
     def cleanup(self) -> None:
         """Finish the bag and log its content."""
-        writer, self._writer = self._writer, None
+        writer, self._active = self._writer, False
         if writer is None:
             return
-        self._active = False
         try:
             writer.close()
         except OsmabenchError as error:
             self._closing_error = error
             self.fail(error)
-        report = self._report(writer, finished=True)
+        report = self.report(finished=True)
+        self._writer = None
         try:
             write_report(report, self._directory)
         except RunError as error:
@@ -264,7 +264,7 @@ class BagRecorderNode(BenchmarkNode[RecordingSettings]):
         """Return what was recorded, and whether anything is missing."""
         if self._writer is None:
             return super().health()
-        report = self._report(self._writer, finished=False)
+        report = self.report()
         level = Level.ERROR if report.error else Level.WARN if report.lost else Level.OK
         values = {
             'messages': report.messages,
@@ -323,12 +323,13 @@ class BagRecorderNode(BenchmarkNode[RecordingSettings]):
         for stamp_ns in self._ledger.settle(time.monotonic()):
             self._acknowledge(stamp_ns)
 
-    def _report_progress(self) -> None:
-        assert self._writer is not None
-        write_report(self._report(self._writer, finished=False), self._directory)
+    def _write_report(self) -> None:
+        write_report(self.report(), self._directory)
 
-    def _report(self, writer: BackgroundWriter, *, finished: bool) -> RecordingReport:
-        recorder, counts = self.recorder, self._recording.counts
+    def report(self, *, finished: bool = False) -> RecordingReport:
+        """Return what was recorded so far."""
+        writer, recorder, counts = self._writer, self.recorder, self._recording.counts
+        assert writer is not None
         losses = self._ledger.losses()
         error = writer.error or self._closing_error
         return RecordingReport(

@@ -44,7 +44,7 @@ def test_record_until_ctrl_c_then_replay(ros_domain: int, tmp_path: Path) -> Non
 
     with process(ros_domain, *command, '--topics', '/absent') as player:
         output, errors = player.communicate(timeout=180)
-    assert player.returncode == 1
+    assert player.returncode == 2
     assert ' '.join((output + errors).split()).count('has no topic "/absent"') == 1
 
     with process(ros_domain, *command[:-3], str(tmp_path / 'absent')) as player:
