@@ -48,6 +48,8 @@ FULL_BELOW_BYTES = 2**20
 """Free space of a disk on which a process could not write why it ended."""
 
 ENDING = (signal.SIGINT, signal.SIGTERM)
+START_WHEN_GUARDED = 'read -r _ && exec "$@" </dev/null'
+"""A script that becomes a program after a line, and ends if its input ends without one."""
 KILL_GROUP_UNLESS_RELEASED = 'read -r _ || kill -s KILL -- "-$0"'
 """A script that waits for a line, and kills a process group if its input ends without one."""
 
@@ -82,6 +84,7 @@ class SupervisedProcess:
         self._sampled_s = self._descended_s = 0.0
         self._members = [self._process]
         self._guard = _guard(self._process.pid)
+        self._release()
 
     def _start(
         self,
@@ -93,17 +96,27 @@ class SupervisedProcess:
         place = '' if directory is None else f' in {directory}'
         what = f'cannot start {self.name} ("{command[0]}"{place})'
         remedy = 'check its command'
+        program = command[0] if os.sep not in command[0] else Path(directory or '', command[0])
+        if shutil.which(program, path=environment.get('PATH')) is None:
+            raise RunError(f'{what}: it is not a program; {remedy}')
         with self.log_file.open('ab') as log, errors_as(RunError, what, OSError, remedy=remedy):
-            return psutil.Popen(
-                list(command),
+            process = psutil.Popen(
+                ['/bin/sh', '-c', START_WHEN_GUARDED, 'sh', *command],
                 cwd=directory,
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 env=dict(environment),
                 start_new_session=True,
                 pass_fds=pass_fds,
             )
+        self._gate = process.stdin
+        return process
+
+    def _release(self) -> None:
+        """Let the process begin, as it ends with this one now."""
+        with contextlib.suppress(OSError), self._gate as gate:
+            gate.write(b'\n')
 
     @property
     def pid(self) -> int:

@@ -36,6 +36,28 @@ time.sleep(600)
 """
 
 
+KILLED_RUNNER = """
+import os, sys
+from pathlib import Path
+from osmabench_ros.base import processes
+from osmabench_ros.bringup.runner.node_processes import NodeProcesses
+from osmabench_ros.bringup.spec.node_spec import NodeSpec
+from support.scripted_node import ScriptedNode
+guard, hosted = processes._guard, sys.argv[2] == '1'
+
+def killed(pid):
+    print(pid, flush=True)
+    if not hosted or killed.before:
+        os.kill(os.getpid(), 9)
+    killed.before = True
+    return guard(pid)
+
+killed.before, processes._guard = False, killed
+spec = ScriptedNode(words=('0', 'wait')) if hosted else NodeSpec('n', command=('sleep', '600'))
+NodeProcesses().start(spec, Path(sys.argv[1]), os.environ)
+"""
+
+
 IMPORTS = """
 import time, osmabench_ros.nodes.mapper_node
 print('waiting', flush=True)
@@ -187,6 +209,21 @@ def test_host_and_nodes_end_with_a_runner_that_is_killed(tmp_path: Path) -> None
     runner.kill()
     runner.communicate()
     wait_until(lambda: not any(is_alive(item.pid) for item in family))
+
+
+@pytest.mark.parametrize('hosted', [True, False])
+def test_a_runner_killed_before_it_guards_a_process_leaves_none(
+    hosted: bool, tmp_path: Path
+) -> None:
+    claim_folder(tmp_path / 'run')
+    command = [sys.executable, '-c', KILLED_RUNNER, str(tmp_path / 'run'), str(int(hosted))]
+    paths = os.pathsep.join([str(TESTS), os.environ.get('PYTHONPATH', '')])
+    environment = {**os.environ, 'PYTHONPATH': paths}
+    runner = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=False)
+    assert runner.returncode == -signal.SIGKILL
+    started = [int(line) for line in runner.stdout.split()]
+    assert len(started) == 1 + hosted
+    wait_until(lambda: not any(map(is_alive, started)))
 
 
 def test_a_host_that_cannot_start_is_told_with_its_log(stage: Stage, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from multiprocessing.connection import Connection
 from pathlib import Path
+from socket import socketpair
 
 import numpy as np
 
@@ -64,20 +65,24 @@ def _serve(channel: Connection) -> NodeOrder | None:
     with suppress(EOFError, ConnectionError):  # the runner has gone
         while True:
             order: NodeOrder = channel.recv()
-            reader, writer = os.pipe()
+            ours, theirs = socketpair()
             between = os.fork()
             if between == 0:
                 if os.fork() != 0:
                     os._exit(0)  # so that the runner, which has asked for orphans, is the parent
                 os.setsid()
-                os.write(writer, str(os.getpid()).encode())
-                os.close(reader)
-                os.close(writer)
+                ours.close()
+                theirs.send(str(os.getpid()).encode())
+                if not theirs.recv(1):
+                    os._exit(1)  # the runner was killed before it could guard this process
+                theirs.close()
                 return order
-            os.close(writer)
+            theirs.close()
             os.waitpid(between, 0)
-            channel.send(int(os.read(reader, 20)))
-            os.close(reader)
+            with ours:
+                channel.send(int(ours.recv(20)))
+                channel.recv()
+                ours.send(b'.')
     return None
 
 

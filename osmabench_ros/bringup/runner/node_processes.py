@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Pipe
 from pathlib import Path
@@ -44,6 +44,11 @@ class HostProcess(SupervisedProcess):
         self.close()
         raise RunError(f'the node host {self.reason()}')
 
+    def release(self) -> None:
+        """Let the process of a node begin, as it is guarded now."""
+        with suppress(OSError):  # the host has died, and the process with it
+            self._channel.send(None)
+
     def close(self) -> None:
         """End it, which it does by itself when no order can come any more."""
         self._channel.close()
@@ -70,13 +75,13 @@ class HostedProcess(ManagedProcess):
 
     def __init__(
         self,
-        fork: Callable[[NodeOrder], psutil.Process],
+        nodes: NodeProcesses,
         spec: NodeSpec,
         folder: Path,
         log_file: Path,
         environment: Mapping[str, str],
     ) -> None:
-        self._fork, self._module = fork, spec.module
+        self._nodes, self._module = nodes, spec.module
         super().__init__(spec.name, spec.arguments(folder), log_file, environment)
 
     def _start(
@@ -88,9 +93,12 @@ class HostedProcess(ManagedProcess):
     ) -> psutil.Process:
         del pass_fds
         variables, place = dict(environment), directory or Path.cwd()
-        return self._fork(
+        return self._nodes.fork(
             NodeOrder(self.name, self._module, tuple(command), variables, place, self.log_file)
         )
+
+    def _release(self) -> None:
+        self._nodes.release()
 
 
 class NodeProcesses:
@@ -110,15 +118,21 @@ class NodeProcesses:
         log_file = folder / f'{spec.name}.log'
         with signals_held():
             if spec.ours:
-                return HostedProcess(self._fork, spec, folder, log_file, environment)
+                return HostedProcess(self, spec, folder, log_file, environment)
             return ManagedProcess(spec.name, spec.command_line(folder), log_file, environment)
 
-    def _fork(self, order: NodeOrder) -> psutil.Process:
+    def fork(self, order: NodeOrder) -> psutil.Process:
+        """Start a process that waits until it is released."""
         if self._host is not None:
             with suppress(RunError):  # it has died since
                 return self._host.fork(order)
         self._host = HostProcess(order.log_file, order.environment)
         return self._host.fork(order)
+
+    def release(self) -> None:
+        """Let the process that was started last begin."""
+        if self._host is not None:
+            self._host.release()
 
     def close(self) -> None:
         """End the host."""
