@@ -106,7 +106,7 @@ def through_ray(
         from osmabench_ros.bringup.runner.dispatch import Dispatcher, Result
 
         def sleeping(fails: bool) -> type[RayBackEnd]:
-            def sleeps(order: Any, _queue: Any, name: str) -> tuple[str, Result]:
+            def sleeps(order: Any, _queue: Any, name: str) -> Result:
                 number, number_of_try = map(int, name.removeprefix('run-').split('.'))
                 random = np.random.default_rng((number, number_of_try))
                 if fails and (until_s := random.exponential(mtbf_s)) < lengths_s[number]:
@@ -114,7 +114,7 @@ def through_ray(
                     os.kill(os.getpid(), signal.SIGKILL)
                 time.sleep(lengths_s[number])
                 run_id = order.plan.identity.run_id
-                return '', Result(RunReport(run_id=run_id, status=Status.COMPLETE))
+                return Result(RunReport(run_id=run_id, status=Status.COMPLETE))
 
             return type('Sleeping', (RayBackEnd,), {'task': staticmethod(sleeps)})
 

@@ -78,16 +78,14 @@ def is_alone(plan: RunPlan) -> bool:
     return plan.pacing is PacingMode.REALTIME and not plan.config.pacing.side_by_side
 
 
-def estimate_demand(
-    plan: RunPlan, usual: Demand, whole: Demand, observed_bytes: int = 0
-) -> Demand:
+def estimate_demand(plan: RunPlan, usual: Demand, whole: Demand) -> Demand:
     """Return what a run needs: as declared, else as usual, and never more than the `whole`.
 
-    It needs at least the memory that was observed; one that runs alone needs all processors.
+    One that runs alone needs all processors.
     """
     declared = plan.mapper.resources
     cpus = whole.cpus if is_alone(plan) else declared.cpus or usual.cpus
-    memory = max((declared.memory_gib or 0.0) * GIB, observed_bytes) or usual.memory_bytes
+    memory = (declared.memory_gib or 0.0) * GIB or usual.memory_bytes
     return Demand(min(cpus, whole.cpus), min(memory, whole.memory_bytes), declared.gpus)
 
 

@@ -80,7 +80,7 @@ class RemoteOrder:
     upload: str = ''
 
     def check(self) -> None:
-        """Raise RunError if this node cannot do what another may; enter the directory."""
+        """Raise RunError if this node cannot do the same as others; enter the directory."""
         if (found := describe_software()) != self.software:
             raise RunError(f'it has {found}, and the command {self.software}; install the same')
         if not is_ours(self.plan.root):
@@ -91,18 +91,15 @@ class RemoteOrder:
             raise RunError(f'{", ".join(other)} differs from the command; copy it to every node')
 
 
-def carry_out_remotely(remote: RemoteOrder, queue: Any, name: str) -> tuple[str, Result]:
-    """Carry out an order in a process of Ray; return the node too."""
+def carry_out_remotely(remote: RemoteOrder, queue: Any, name: str) -> Result:
+    """Carry out an order in a process of Ray; RunError if its node differs from the command."""
     import ray
 
     # Ray blocks it, and nodes that inherit that would wait for SIGTERM.
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-    node = ray.get_runtime_context().get_node_id()
     progress = dispatch.report_to(lambda message: queue.put((name, message)), NEWS_EVERY_S)
-    try:
+    with errors_as(RunError, f'node {ray.util.get_node_ip_address()}', OsmabenchError, OSError):
         remote.check()
-    except (OsmabenchError, OSError) as error:
-        return node, Result(error=f'node {ray.util.get_node_ip_address()}: {error}', again=True)
     at_once = max(1, int(capacity_here().cpus // remote.cpus))
     result = dispatch.carry_out(dispatch.Order(remote.plan, remote.prepares, at_once), progress)
     if remote.upload and result.report is not None and result.report.status is Status.COMPLETE:
@@ -110,8 +107,8 @@ def carry_out_remotely(remote: RemoteOrder, queue: Any, name: str) -> tuple[str,
         try:
             upload(remote.plan.directory, remote.upload)
         except (OsmabenchError, OSError) as error:
-            return node, Result(error=f'{remote.upload}: {error}', again=True)
-    return node, result
+            return Result(error=f'{remote.upload}: {error}', again=True)
+    return result
 
 
 class RayBackEnd:
@@ -124,27 +121,22 @@ class RayBackEnd:
     ) -> None:
         self._ray, self.tries, self._preparation = ray, cluster.tries, preparation
         self._upload = cluster.upload.rstrip('/')
-        self._nodes = self._working_nodes()
-        self._unfit: set[str] = set()
+        nodes = [item['Resources'] for item in ray.nodes() if item['Alive']]
+        self._nodes: list[Mapping[str, float]] = [item for item in nodes if item.get('CPU')]
+        if not self._nodes:
+            raise RunError('the cluster has no node with processors; start one with ray start')
         self._at_ray: dict[Any, Task] = {}
         for plan in {plan.mapper.name: plan for plan in plans}.values():
             self.choose_resources(Task(plan, 0))
-        self.slots = sum(math.ceil(item['CPU']) for item in self._nodes.values())
+        self.slots = sum(math.ceil(item['CPU']) for item in self._nodes)
         self._remote = ray.remote(max_retries=0)(self.task)
         here = {NODE_ID: ray.get_runtime_context().get_node_id()}
         self._queue = ray.util.queue.Queue(actor_options={'num_cpus': 0, 'label_selector': here})
 
-    def _working_nodes(self) -> dict[str, Mapping[str, float]]:
-        nodes = {item['NodeID']: item['Resources'] for item in self._ray.nodes() if item['Alive']}
-        working = {name: item for name, item in nodes.items() if item.get('CPU')}
-        if not working:
-            raise RunError('the cluster has no node with processors; start one with ray start')
-        return working
-
     def choose_resources(self, task: Task) -> dict[str, Any]:
         """Return what a task asks of Ray, which is at most a whole node."""
         gpus = task.plan.mapper.resources.gpus
-        fitting = [item for item in self._nodes.values() if item.get('GPU', 0.0) >= gpus]
+        fitting = [item for item in self._nodes if item.get('GPU', 0.0) >= gpus]
         if not fitting:
             raise ConfigError(
                 f'mapper "{task.plan.mapper.name}": resources.gpus is {gpus:g}, and no node of '
@@ -154,12 +146,10 @@ class RayBackEnd:
         whole = Demand(largest['CPU'], largest.get('memory', 0))
         usual = Demand(min(1.0, whole.cpus), min(RUN_BYTES, whole.memory_bytes))
         demand = usual if task.prepares else estimate_demand(task.plan, usual, whole)
-        unfit = ','.join(sorted(self._unfit))
         return {
             'num_cpus': demand.cpus,
             'num_gpus': demand.gpus if demand.gpus <= 1 else math.ceil(demand.gpus),
             'memory': int(demand.memory_bytes),
-            'label_selector': {NODE_ID: f'!in({unfit})'} if unfit else None,
         }
 
     @property
@@ -199,18 +189,14 @@ class RayBackEnd:
 
     def _result(self, ref: Any) -> Result:
         try:
-            node, result = cast('tuple[str, Result]', self._ray.get(ref))
+            return cast('Result', self._ray.get(ref))
         except self._ray.exceptions.RayError as error:
-            # Without the traceback of another machine.
             cause = getattr(error, 'cause', None) or error
+            if isinstance(cause, RunError):
+                raise cause from None
+            # Without the traceback of another machine.
             why = str(cause).strip().partition('\n')[0]
             return Result(error=f'{type(cause).__name__}: {why}', again=True)
-        if result.again:  # a node that differs gets no more, if another is left
-            self._nodes = self._working_nodes()
-            self._unfit.add(node)
-            if self._nodes.keys() <= self._unfit:
-                raise RunError(f'no node of the cluster can go on; the last: {result.error}')
-        return result
 
     def end(self) -> None:
         """Cancel all tasks, and wait until their nodes have ended; results stay as they are."""

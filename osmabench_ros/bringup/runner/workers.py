@@ -10,7 +10,6 @@ import os
 import signal
 import sys
 import tempfile
-from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
@@ -31,8 +30,6 @@ NEWS_EVERY_S = 0.1
 class Worker(SupervisedProcess):
     """A process that carries out one order after another."""
 
-    sample_every_s = 1.0
-
     def __init__(self, number: int, folder: Path) -> None:
         self.channel, theirs = Pipe()
         with theirs:
@@ -52,7 +49,9 @@ class Worker(SupervisedProcess):
                 yield self.channel.recv()
         except (EOFError, OSError):
             self.wait(dispatch.END_S)
-            yield Result(error=f'{self.name} {self.reason()}', again=True)
+            reason = self.reason()
+            self.stop()  # and what it had started
+            yield Result(error=f'{self.name} {reason}', again=True)
 
 
 class Workers:
@@ -67,7 +66,6 @@ class Workers:
         self._started: list[Worker] = []
         self._numbers = count(1)
         self._working: dict[Worker, tuple[Task, Grant]] = {}
-        self._observed_bytes: dict[str, int] = defaultdict(int)
 
     @property
     def full(self) -> bool:
@@ -77,16 +75,13 @@ class Workers:
     def begin(self, task: Task) -> bool:
         """Begin a task if the processors, memory and GPUs that it needs are free."""
         plan, running = task.plan, [grant for _, grant in self._working.values()]
-        demand = self._share
-        if not task.prepares:
-            observed = self._observed_bytes[plan.mapper.name]
-            demand = admission.estimate_demand(plan, self._share, self._whole, observed)
+        needed = admission.estimate_demand(plan, self._share, self._whole)
+        demand = self._share if task.prepares else needed
         grant = admission.admit(demand, running, self._capacity)
         if grant is None:
             return False
         idle = (item for item in self._started if item not in self._working)
         worker = next((item for item in idle if item.poll() is None), None) or self._start()
-        worker.peak_memory_bytes = 0
         self._working[worker] = task, grant
         at_once = 1 if admission.is_alone(plan) else self.slots
         with suppress(OSError):  # it has just died, and `poll` finds that out
@@ -102,22 +97,11 @@ class Workers:
         """Wait for messages, and yield them."""
         wait([worker.channel for worker in self._working], dispatch.LOOK_EVERY_S)
         for worker, (task, _) in list(self._working.items()):
-            worker.poll()  # which samples its memory
             for message in worker.receive():
-                if isinstance(message, Result):
-                    self._release(worker, task, message)
-                    yield task, message
-                    break  # it may have died since, which costs no run
                 yield task, message
-
-    def _release(self, worker: Worker, task: Task, result: Result) -> None:
-        del self._working[worker]
-        if result.again:
-            self._started.remove(worker)
-            worker.stop()  # and what it had started
-        if not task.prepares:
-            name, peak_bytes = task.plan.mapper.name, worker.peak_memory_bytes
-            self._observed_bytes[name] = max(self._observed_bytes[name], peak_bytes)
+                if isinstance(message, Result):
+                    del self._working[worker]
+                    break  # it may have died since, which costs no run
 
     def end(self) -> None:
         """End all workers; a later command goes on with a run that is cut off."""
