@@ -9,13 +9,20 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from osmabench_ros.bringup.runner.processes import GpuMemory, ManagedProcess
+from osmabench_ros.bringup.runner.processes import ManagedProcess, _driver, gpu_memory_bytes
 
 MIB = 2**20
 
 
 class NVMLError(Exception):
     pass
+
+
+@pytest.fixture(autouse=True)
+def another_driver() -> Iterator[None]:
+    _driver.cache_clear()
+    yield
+    _driver.cache_clear()
 
 
 @pytest.fixture
@@ -40,12 +47,12 @@ def on_gpu(pid: int, used: int | None) -> SimpleNamespace:
 def test_memory_of_the_processes_is_added_over_gpus(held: dict) -> None:
     held[0] += [on_gpu(7, 100 * MIB), on_gpu(8, 5 * MIB), on_gpu(99, 1000 * MIB)]
     held[1] += [on_gpu(7, 20 * MIB), on_gpu(8, None)]
-    assert GpuMemory().used_by([7, 8]) == 125 * MIB
+    assert gpu_memory_bytes([7, 8]) == 125 * MIB
 
 
 def test_what_holds_no_memory_of_a_gpu_is_unknown_and_not_zero(held: dict) -> None:
     held[0].append(on_gpu(99, MIB))
-    assert GpuMemory().used_by([7]) is None
+    assert gpu_memory_bytes([7]) is None
 
 
 def test_the_driver_is_not_asked_too_often(
@@ -65,12 +72,12 @@ def test_without_a_driver_nothing_is_known(held: dict, monkeypatch: pytest.Monke
 
     monkeypatch.setattr(sys.modules['pynvml'], 'nvmlInit', fail)
     held[0].append(on_gpu(7, MIB))
-    assert GpuMemory().used_by([7]) is None
+    assert gpu_memory_bytes([7]) is None
 
 
 def test_without_the_package_nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, 'pynvml', None)
-    assert GpuMemory().used_by([7]) is None
+    assert gpu_memory_bytes([7]) is None
 
 
 @contextmanager

@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip('rclpy')
 pytestmark = pytest.mark.ros
 
-from osmabench_ros.msg import FrameAck, RunState, SemanticMap
+from osmabench_ros.msg import ParticipantState, RunState, SemanticMap
 
 from osmabench_ros.bringup.runner.observer import RunObserver
 
@@ -20,12 +20,22 @@ def observer(ros_domain: int) -> Iterator[RunObserver]:
     made.close()
 
 
-def test_an_acknowledgement_that_comes_again_counts_once(observer: RunObserver) -> None:
-    message = FrameAck(participant='mapper', mapped=True)
-    for sec in (0, 1, 1):
-        message.header.stamp.sec = sec
-        observer.on_ack(message)
-    assert {item.name: item.received for item in observer.participation()} == {'mapper': 2}
+def test_participants_are_counted_by_the_bridge_and_others_by_their_maps(
+    observer: RunObserver,
+) -> None:
+    counted = ParticipantState(
+        participant='mapper',
+        frames_acknowledged=3,
+        frames_mapped=2,
+        processing_time_mean=0.5,
+        latency_p50=float('nan'),
+    )
+    observer.on_state(RunState(frames_published=4, participants=[counted]))
+    observer.on_map(SemanticMap(participant='other', frames_used=1))
+    found = {item.name: (item.received, item.mapped) for item in observer.participation()}
+    assert found == {'mapper': (3, 2), 'other': (1, 1)}
+    assert observer.processing_s('mapper') == 1.0
+    assert observer.processing_s('other') == 0.0
 
 
 def test_the_final_map_is_timed_from_the_end_of_the_frames(observer: RunObserver) -> None:

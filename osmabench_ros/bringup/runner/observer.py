@@ -15,20 +15,25 @@ from diagnostic_msgs.msg import DiagnosticArray
 from osmabench_ros.base import contract as topics
 from osmabench_ros.base.contract import EVALUATOR
 from osmabench_ros.metrics.message_timing import StalenessMeter
-from osmabench_ros.msg import FrameAck, RunState, SemanticMap
+from osmabench_ros.msg import RunState, SemanticMap
 from osmabench_ros.ros.messages.poses import stamp_from_message
 from osmabench_ros.ros.node.diagnostics import complaints_of, values_of
 from osmabench_ros.ros.wire.checked_subscription import create_checked_subscription
 from osmabench_ros.ros.wire.matched_client import LifecycleClient, command_node
-from osmabench_ros.ros.wire.qos import diagnostics_profile, latched_profile, lossless_profile
+from osmabench_ros.ros.wire.qos import diagnostics_profile, latched_profile
 from osmabench_ros.runs.results.timings import Participation
 
 MAX_MAP_BYTES = 512 * 2**20
 """Largest announcement of a map; it holds the scene graph and no points."""
 
 
+LATENCIES = (
+    'latency_p50', 'latency_p95', 'latency_p99', 'latency_max', 'processing_time_mean',
+)  # fmt: skip
+
+
 class RunObserver:
-    """Lifecycle client of the nodes; subscribes to state, acknowledgements and maps."""
+    """Lifecycle client of the nodes; subscribes to state, diagnostics and maps."""
 
     def __init__(
         self,
@@ -44,7 +49,6 @@ class RunObserver:
         self.state = RunState()
         self.staleness = StalenessMeter()
         self._clock = clock
-        self._acknowledged: dict[str, dict[int, tuple[bool, float]]] = {}
         self._frames_used: dict[str, int] = {}
         self._frames: list[tuple[int, float]] = []
         self.evaluation = 'evaluate'
@@ -56,19 +60,8 @@ class RunObserver:
         self._map_s: float | None = None
         subscribe, latched = partial(create_checked_subscription, self._node), latched_profile()
         subscribe(DiagnosticArray, topics.DIAGNOSTICS, self.on_diagnostics, diagnostics_profile())
-        subscribe(FrameAck, topics.FRAME_ACK, self.on_ack, lossless_profile())
         subscribe(RunState, topics.RUN_STATE, self.on_state, latched)
         subscribe(SemanticMap, topics.SEMANTIC_MAP, self.on_map, latched, max_bytes=MAX_MAP_BYTES)
-
-    def on_ack(self, message: Any) -> None:
-        """Count the acknowledgement of a participant."""
-        spent = message.processing_time
-        frames = self._acknowledged.setdefault(message.participant, {})
-        # Repeated for the first frame; the first acknowledgement counts.
-        frames.setdefault(
-            stamp_from_message(message.header.stamp),
-            (message.mapped, spent.sec + spent.nanosec / 1e9),
-        )
 
     def on_state(self, message: Any) -> None:
         """Note how far the frames are."""
@@ -133,42 +126,31 @@ class RunObserver:
 
     def processing_s(self, participant: str) -> float:
         """Return the processing time that a participant reports for all its frames."""
-        return sum(spent for _, spent in self._acknowledged.get(participant, {}).values())
+        for item in self.state.participants:
+            if item.participant == participant:
+                return (_known(item.processing_time_mean) or 0.0) * float(item.frames_mapped)
+        return 0.0
 
     def participation(self) -> tuple[Participation, ...]:
         """Return how many frames every node received and mapped, and its latencies."""
-        listed = {item.participant: item for item in self.state.participants}
-        names = dict.fromkeys([*listed, *sorted(self._acknowledged), *sorted(self._frames_used)])
-        return tuple(self._participation(name, listed.get(name)) for name in names)
-
-    def _participation(self, name: str, listed: Any | None) -> Participation:
         published = self.state.frames_published
-        frames = self._acknowledged.get(name)
-        if listed is None and frames is None:
-            # It acknowledges nothing; but its map says how many frames went into it.
-            used = self._frames_used.get(name) or None
-            return Participation(name, published, used, used)
-        own = frames or {}
-        received, mapped = len(own), sum(was_mapped for was_mapped, _ in own.values())
-        if listed is None:
-            return Participation(name, published, received, mapped)
-        # The bridge stops to count with the last frame; later acknowledgements count as well.
-        return Participation(
-            name,
-            published,
-            max(received, listed.frames_acknowledged),
-            max(mapped, listed.frames_mapped),
-            *(
-                _known(value)
-                for value in (
-                    listed.latency_p50,
-                    listed.latency_p95,
-                    listed.latency_p99,
-                    listed.latency_max,
-                    listed.processing_time_mean,
-                )
-            ),
-        )
+        listed = {
+            item.participant: Participation(
+                item.participant,
+                published,
+                item.frames_acknowledged,
+                item.frames_mapped,
+                *map(_known, (getattr(item, name) for name in LATENCIES)),
+            )
+            for item in self.state.participants
+        }
+        # The others acknowledge nothing; but their maps say how many frames went into them.
+        others = {
+            name: Participation(name, published, used or None, used or None)
+            for name, used in sorted(self._frames_used.items())
+            if name not in listed
+        }
+        return tuple((listed | others).values())
 
     def close(self) -> None:
         """End the node."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -17,21 +18,24 @@ from osmabench_ros.bringup.spec.isolation import SegmentsInUse
 from osmabench_ros.ros.node.lifecycle import ERROR_PREFIX
 
 
-class GpuMemory:
-    """Samples the driver through nvidia-ml-py; without it nothing is known."""
-
-    def __init__(self) -> None:
-        self._nvml = _library()
-
-    def used_by(self, pids: Collection[int]) -> int | None:
-        """Return the bytes that the processes hold on all GPUs together, None if unknown."""
-        if self._nvml is None:
-            return None
-        try:
-            held = _held_by(self._nvml, frozenset(pids))
-        except self._nvml.NVMLError:
-            return None
-        return sum(held) if held else None
+def gpu_memory_bytes(pids: Collection[int]) -> int | None:
+    """Return the bytes that processes hold on all GPUs together, None if unknown."""
+    nvml = _driver()
+    if nvml is None:
+        return None
+    try:
+        held = [
+            int(process.usedGpuMemory)
+            for index in range(nvml.nvmlDeviceGetCount())
+            for process in nvml.nvmlDeviceGetComputeRunningProcesses(
+                nvml.nvmlDeviceGetHandleByIndex(index)
+            )
+            # The driver does not report the memory of every process.
+            if process.pid in pids and process.usedGpuMemory is not None
+        ]
+    except nvml.NVMLError:
+        return None
+    return sum(held) if held else None
 
 
 def visible_gpus() -> tuple[str, ...]:
@@ -39,11 +43,12 @@ def visible_gpus() -> tuple[str, ...]:
     chosen = os.environ.get('CUDA_VISIBLE_DEVICES')
     if chosen is not None:
         return tuple(filter(None, (item.strip() for item in chosen.split(','))))
-    nvml = _library()
+    nvml = _driver()
     return () if nvml is None else tuple(map(str, range(nvml.nvmlDeviceGetCount())))
 
 
-def _library() -> Any:
+@lru_cache(maxsize=1)
+def _driver() -> Any:
     """Return nvidia-ml-py, None where it or the driver is missing."""
     try:
         nvml = import_module('pynvml')
@@ -54,18 +59,6 @@ def _library() -> Any:
     except nvml.NVMLError:
         return None
     return nvml
-
-
-def _held_by(nvml: Any, pids: frozenset[int]) -> list[int]:
-    return [
-        int(process.usedGpuMemory)
-        for index in range(nvml.nvmlDeviceGetCount())
-        for process in nvml.nvmlDeviceGetComputeRunningProcesses(
-            nvml.nvmlDeviceGetHandleByIndex(index)
-        )
-        # The driver does not report the memory of every process.
-        if process.pid in pids and process.usedGpuMemory is not None
-    ]
 
 
 SEGMENTS_PERIOD_S = 1.0
@@ -87,7 +80,6 @@ class ManagedProcess(SupervisedProcess):
         pass_fds: Sequence[int] = (),
     ) -> None:
         self.peak_gpu_memory_bytes: int | None = None
-        self._gpu = GpuMemory()
         self._segments, self._segments_noted_s = SegmentsInUse(), 0.0
         write_text(log_file, '')
         super().__init__(name, command, log_file, environment, pass_fds=pass_fds)
@@ -98,7 +90,7 @@ class ManagedProcess(SupervisedProcess):
         if (now_s := time.monotonic()) - self._segments_noted_s > SEGMENTS_PERIOD_S:
             self._segments.note(numbers)
             self._segments_noted_s = now_s
-        on_gpu = self._gpu.used_by(numbers)
+        on_gpu = gpu_memory_bytes(numbers)
         if on_gpu is not None:
             self.peak_gpu_memory_bytes = max(self.peak_gpu_memory_bytes or 0, on_gpu)
 
