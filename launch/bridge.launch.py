@@ -21,7 +21,7 @@ from osmabench_ros.simulation.simulator import simulator_names
 ARGUMENTS = (
     *make_arguments(
         BridgeSettings,
-        'scene scene_name sequence sequence_topics seed path_file strategy goals '
+        'scene scene_name sequence sequence_topics seed path_file goals '
         'simulator pacing participants speed_factor frame_rate_hz image_width image_height '
         'transforms publish_tf map_origin start_paused',
         {'simulator': simulator_names()},

@@ -30,12 +30,12 @@ from osmabench_ros.runs.config import TrajectoryConfig
 from osmabench_ros.simulation.conditions import list_conditions
 from osmabench_ros.simulation.simulator import simulator_names
 
+CONDITIONS = list_conditions()
 MAPPERS = [*mapper_names(), *live_method_names()]
 
 ARGUMENTS = (
     *make_arguments(BridgeSettings, 'scene scene_name seed', seed=5),
-    Argument('condition', 'baseline', 'Light and motion', choices=list_conditions()),
-    Argument('velocity', '1.0', "Times the condition's speed of the robot", float),
+    Argument('condition', 'baseline', f'One of {", ".join(CONDITIONS)}, or a YAML file'),
     Argument('mapper', 'oracle', f'One of {", ".join(MAPPERS)}, or a YAML file of a stack'),
     Argument('variables', '{}', 'What the file of a stack asks for, as a YAML mapping', dict),
     Argument('settling', '{}', 'Of a stack: settle_s, settle_timeout_s, allow_partial', dict),

@@ -1,13 +1,13 @@
 """The launch files for robots and bags under the real ros2 launch; skipped without launch."""
 
 import json
-import os
 import subprocess
 from pathlib import Path
 
 import pytest
 from support import SUPPORT
 from support.ros2_launch import finished, interrupted, ros2_launch, wait_for
+from support.ros_processes import process
 
 pytest.importorskip(
     'launch_ros', reason='launch_ros is not installed; source a ROS 2 installation'
@@ -47,7 +47,6 @@ def robot_run(
     from osmabench_ros.bringup.spec.isolation import private_domain
 
     folder = tmp_path_factory.mktemp('robot')
-    stack = SUPPORT / 'cloud_stack.py'
     with private_domain() as domain:
         measuring = ros2_launch(
             'on_robot.launch.py', f'out:={folder / "out"}', f'ground_truth:={ground_truth}',
@@ -55,19 +54,15 @@ def robot_run(
             domain=domain, logs=folder,
         )  # fmt: skip
         wait_for(measuring, 'process started')
-        mapping = subprocess.Popen(
-            ['python3', str(stack)], env={**os.environ, 'ROS_DOMAIN_ID': str(domain)}
-        )
-        simulating = ros2_launch(
-            'bridge.launch.py', *SMALL, 'speed_factor:=2.0',
-            'participants:=mapper,map_recorder,cloud_stack', domain=domain, logs=folder,
-        )  # fmt: skip
-        try:
-            text = finished(measuring)
-        finally:
-            mapping.terminate()
-            mapping.wait(60)
-            interrupted(simulating)
+        with process(domain, str(SUPPORT / 'cloud_stack.py'), stdout=None, stderr=None):
+            simulating = ros2_launch(
+                'bridge.launch.py', *SMALL, 'speed_factor:=2.0',
+                'participants:=mapper,map_recorder,cloud_stack', domain=domain, logs=folder,
+            )  # fmt: skip
+            try:
+                text = finished(measuring)
+            finally:
+                interrupted(simulating)
     return measuring, folder / 'out', text
 
 
@@ -82,30 +77,6 @@ def test_a_stack_that_runs_already_is_recorded_and_scored(robot_run: tuple) -> N
     ]
     assert accuracy > 0.9
     assert report['metrics'][0]['mapper'] == 'cloud'
-
-
-def test_its_bag_alone_can_be_scored(
-    robot_run: tuple, ground_truth: Path, tmp_path: Path, ros_domain: int
-) -> None:
-    _, out, _ = robot_run
-    process = ros2_launch(
-        'replay.launch.py', f'bag:={out / "bag"}', 'mode:=evaluate', 'map_topic:=/semantic_map',
-        f'ground_truth:={ground_truth}', f'out:={tmp_path / "report"}',
-        domain=ros_domain, logs=tmp_path,
-    )  # fmt: skip
-    text = finished(process)
-    assert process.returncode == 0, text
-
-    def accuracy(folder: Path) -> float:
-        records = json.loads((folder / 'report.json').read_text())['metrics']
-        return next(
-            item['value']
-            for item in records
-            if (item['suite'], item['mode'], item['metric'], item['class_name'])
-            == ('osma_segmentation', 'strict', 'accuracy', '')
-        )
-
-    assert accuracy(tmp_path / 'report') == pytest.approx(accuracy(out))
 
 
 def test_a_bag_is_replayed_and_recorded_again(
@@ -156,18 +127,12 @@ def test_a_sequence_is_played_through_the_topics(
         writer.write(frame)
     writer.close()
     playing = ros2_launch(
-        'replay.launch.py', f'bag:={tmp_path / "sequence"}', 'rate:=10.0',
+        'bridge.launch.py', f'sequence:={tmp_path / "sequence"}', 'speed_factor:=10.0',
         domain=ros_domain, logs=tmp_path,
     )  # fmt: skip
     wait_for(playing, 'published 3 frames')
     said = interrupted(playing)
     assert playing.returncode == 0, said
-    refused = ros2_launch(
-        'replay.launch.py', f'bag:={tmp_path / "sequence"}', 'loop:=true',
-        domain=ros_domain, logs=tmp_path,
-    )  # fmt: skip
-    assert 'loop:=True is for bags' in finished(refused, 60.0)
-    assert refused.returncode != 0
 
 
 def counts(bag: Path) -> dict[str, int]:

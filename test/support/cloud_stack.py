@@ -3,6 +3,7 @@
 Its first argument, if any, says how slow it is: `sleep:S` for each frame.
 """
 
+import signal
 import sys
 import time
 
@@ -10,6 +11,7 @@ import numpy as np
 import rclpy
 from geometry_msgs.msg import PoseStamped
 from rclpy.node import Node
+from rclpy.signals import SignalHandlerOptions
 from scipy.spatial.transform import Rotation
 from sensor_msgs.msg import CameraInfo, Image, PointCloud2, PointField
 
@@ -88,5 +90,7 @@ def matrix(place: object, turn: object) -> np.ndarray:
 
 
 if __name__ == '__main__':
-    rclpy.init()
+    # rclpy would handle signals in a thread, which may wait for this one for ever.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
     rclpy.spin(CloudStack())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib
 import importlib.util
 import os
@@ -10,9 +9,8 @@ import platform
 import shutil
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 
 from osmabench_ros.base.configuration import (
@@ -21,19 +19,17 @@ from osmabench_ros.base.configuration import (
     requirements_file,
     unmet_requirements,
 )
-from osmabench_ros.base.documents import read_json, read_text
-from osmabench_ros.base.files import add_file
+from osmabench_ros.base.documents import read_json, read_yaml
 from osmabench_ros.bringup.doctor.finding import CheckTables, Finding, Severity, attempt
-from osmabench_ros.errors import MissingDependencyError, OsmabenchError, SceneError
-from osmabench_ros.scenes.asset_files import leads_into
+from osmabench_ros.errors import ConfigError, MissingDependencyError, SceneError, errors_as
 from osmabench_ros.scenes.loading import MANIFEST, REPLICA_INFO, SPECIFIED
 from osmabench_ros.scenes.specification import read_specification
 
 CHECKS = CheckTables(Path(__file__).with_name('checks.yaml'))
+KNOWN = read_yaml(Path(__file__).with_name('known.yaml'), ConfigError)
 
 DATA_VARIABLE = 'OSMABENCH_DATA'
 LFS_POINTER = b'version https://git-lfs'
-GET = 'python -m habitat_sim.utils.datasets_download --uids'
 
 
 @dataclass(frozen=True)
@@ -47,31 +43,7 @@ class DataSet:
     remedy: str
 
 
-DATA_SETS = (
-    DataSet(
-        'ReplicaCAD',
-        'replica_cad/replicaCAD.scene_dataset_config.json',
-        'configs/scenes/*.scene_instance.json',
-        'scenes in configs/scenes',
-        f'{GET} replica_cad_dataset --data-path data/',
-    ),
-    DataSet(
-        "OSMa-Bench's ReplicaCAD classes",
-        'Augmented_ReplicaCAD_dataset/**/*.scene_dataset_config.json',
-        '**/*.glb',
-        'models (*.glb)',
-        'in data/: git lfs install; git clone '
-        'https://huggingface.co/datasets/warmhammer/Augmented_ReplicaCAD_dataset',
-    ),
-    DataSet(
-        'HM3D',
-        'scene_datasets/hm3d/hm3d_annotated_basis.scene_dataset_config.json',
-        'val/*/*.semantic.txt',
-        'annotated scenes (*.semantic.txt) in val/',
-        f'{GET} hm3d_val_v0.2 --data-path data/ --username ID --password SECRET; '
-        'the token comes from Matterport, see docs/habitat.md',
-    ),
-)
+DATA_SETS = tuple(DataSet(**row) for row in KNOWN['data_sets'])
 
 
 def data_folders() -> list[Path]:
@@ -103,9 +75,6 @@ def _is_pointer(file: Path) -> bool:
         return opened.read(len(LFS_POINTER)) == LFS_POINTER
 
 
-SUMS = 'SHA256SUMS'
-"""A list of digests in a data set, as sha256sum writes it."""
-
 LOOK_S = 0.4
 """How long files may be looked at; a data set of a hundred scenes is not looked at in whole."""
 
@@ -119,17 +88,12 @@ def examine_scene_files(reference: Path) -> Finding:
     config = next((file for file in named if file.is_file()), None)
     specified = path.suffix in SPECIFIED
     error: Exception | None = None
-    faults, looked_at = list[str](), 0
+    faults: Sequence[str] = ()
     if config is not None and specified:
         _, error = attempt(lambda: read_specification(config))
     elif config is not None:
-        _, error = attempt(lambda: read_json(config, SceneError))
-        end = time.monotonic() + LOOK_S
-        for fault in chain(_changed(config.parent), _broken(config.parent)):
-            looked_at += 1
-            faults += [fault] if fault else []
-            if time.monotonic() > end:
-                break
+        found, error = attempt(lambda: _broken_files(config))
+        faults = found or ()
     return CHECKS.find_one(
         'scene',
         f'scene {reference.name}',
@@ -141,45 +105,24 @@ def examine_scene_files(reference: Path) -> Finding:
         more=f' and {len(faults) - 1} more' if len(faults) > 1 else '',
         reference=reference,
         config=config,
-        examined='' if specified else f', {looked_at} files looked at',
     )
 
 
-def _broken(folder: Path) -> Iterator[str]:
-    """Yield for every model and image why it cannot be read, '' if its header is right."""
-    for file in sorted(folder.rglob('*')):
+def _broken_files(config: Path) -> list[str]:
+    """Return why models and images of a data set cannot be used, by their headers."""
+    read_json(config, SceneError)
+    found, end = [], time.monotonic() + LOOK_S
+    for file in sorted(config.parent.rglob('*')):
         magic = MAGIC.get(file.suffix.lower())
-        if magic is None:
+        if magic is None or not file.is_file() or time.monotonic() > end:
             continue
-        try:
-            with file.open('rb') as opened:
-                start = opened.read(len(LFS_POINTER))
-        except OSError as error:
-            yield f'{file} cannot be read: {error.strerror}'
-            continue
+        with errors_as(SceneError, f'{file} cannot be read', OSError), file.open('rb') as opened:
+            start = opened.read(len(LFS_POINTER))
         if start == LFS_POINTER:
-            yield f'{file} is a pointer of git-lfs, not the file (git lfs pull)'
-        else:
-            yield ('' if start.startswith(magic) else f'{file} is damaged: not a {file.suffix}')
-
-
-def _changed(folder: Path) -> Iterator[str]:
-    """Compare files with the list of digests, if there is one."""
-    sums = folder / SUMS
-    try:
-        lines = read_text(sums, SceneError).splitlines() if sums.is_file() else []
-    except OsmabenchError as error:
-        yield str(error)
-        return
-    for line in lines:
-        digest, _, name = line.partition(' ')
-        file = folder / name.strip().lstrip('*')
-        if not (leads_into([folder], file) and file.is_file()):
-            yield f'{file} is in {SUMS}, but not there'
-            continue
-        found = hashlib.sha256()
-        add_file(found, file)
-        yield '' if found.hexdigest() == digest else f'{file} does not match its sha256'
+            found.append(f'{file} is a pointer of git-lfs, not the file (git lfs pull)')
+        elif not start.startswith(magic):
+            found.append(f'{file} is damaged: not a {file.suffix}')
+    return found
 
 
 @dataclass(frozen=True)
@@ -203,20 +146,7 @@ class _Module:
         return self.sentence or (extra(self.extra) if self.extra else _pip_remedy())
 
 
-MODULES = (
-    _Module('rclpy', 'nodes', 'source a ROS 2 installation, or make env', required=True),
-    _Module('osmabench_ros.msg', 'messages', 'make messages, or colcon build', required=True),
-    _Module('torch', 'metrics', required=True),
-    _Module('open3d', 'exact ground truth', required=True),
-    _Module('tf2_ros', 'transforms on /tf', of_ros='tf2-ros'),
-    _Module('launch_ros', 'ros2 launch', of_ros='launch-ros'),
-    _Module('vision_msgs', 'Detection3DArray', of_ros='vision-msgs'),
-    _Module('rosbags', 'bags'),
-    _Module('sentence_transformers', 'label matching', extra='language'),
-    _Module('google.genai', 'Gemini', extra='language'),
-    _Module('rerun', 'recordings to look at', extra='rerun'),
-    _Module('spark_dsg', 'Hydra scene graphs', extra='hydra'),
-)
+MODULES = tuple(_Module(**row) for row in KNOWN['modules'])
 
 
 def examine(out: Path | None = None) -> list[Finding]:

@@ -21,7 +21,6 @@ from osmabench_ros.bringup.spec.isolation import (
     FOLDER,
     free_bytes,
     isolated_environment,
-    private_domain,
     segment_bytes,
 )
 from osmabench_ros.bringup.spec.mapping_nodes import tf_settings
@@ -31,6 +30,7 @@ from osmabench_ros.language.openai import KEY_VARIABLE as OPENAI_KEY
 from osmabench_ros.language.settings import OPENAI_SERVER, server_address
 from osmabench_ros.mappers.live_method import LiveMethod, load_live_method
 from osmabench_ros.runs.config import MapperConfig, MatrixConfig
+from osmabench_ros.runs.prepare.preparation import Preparation
 from osmabench_ros.scenes.loading import APARTMENT, scene_path
 
 MIB = 2**20
@@ -42,6 +42,15 @@ BYTES_PER_PIXEL = 13
 
 OPEN_FILES = 256
 MODEL_KEYS = {'gemini': GEMINI_KEYS, 'openai': (OPENAI_KEY,)}
+
+
+def check_config(config: MatrixConfig, out: Path) -> Preparation:
+    """Refuse a configuration that names what is not there, or that cannot run here."""
+    preparation = Preparation()
+    preparation.check_names(config)
+    check_run(config, out)
+    preparation.check_mappers(config)
+    return preparation
 
 
 def check_run(config: MatrixConfig, out: Path) -> None:
@@ -71,7 +80,6 @@ def examine_run(config: MatrixConfig, out: Path) -> list[Finding]:
         *_text_features(config),
         *_model_keys(config),
         _disk(config, out),
-        _domain(),
         *_shared_memory(config),
         _open_files(),
     ]
@@ -231,15 +239,6 @@ def _disk(config: MatrixConfig, out: Path) -> Finding:
         folder=folder,
         space=f'{free // MIB} MiB free at {folder}, {runs} runs take about {needed // MIB} MiB',
     )
-
-
-def _domain() -> Finding:
-    def claim() -> int:
-        with private_domain() as domain:
-            return domain
-
-    domain, error = attempt(claim)
-    return CHECKS.find_one('domain', 'ROS domain', error=error, domain=domain)
 
 
 def _shared_memory(config: MatrixConfig) -> list[Finding]:

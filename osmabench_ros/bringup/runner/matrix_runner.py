@@ -8,7 +8,7 @@ from pathlib import Path
 
 from osmabench_ros.base.files import Existing, check_folder
 from osmabench_ros.base.progress import Progress, share
-from osmabench_ros.bringup.doctor.run_preflight import check_run
+from osmabench_ros.bringup.doctor.run_preflight import check_config
 from osmabench_ros.bringup.runner.admission import Capacity, capacity_here, jobs_here
 from osmabench_ros.bringup.runner.cluster import Cluster, use_cluster
 from osmabench_ros.bringup.runner.dispatch import Dispatcher
@@ -62,10 +62,7 @@ def run_matrix(
     """
     root = (out.absolute() if cluster else out) / config.name
     check_folder(root, Existing.MERGE)
-    preparation = Preparation()
-    preparation.check_names(config)
-    check_run(config, out)
-    preparation.check_mappers(config)
+    preparation = check_config(config, out)
     capacity = capacity_here()
     if cluster is None:
         capacity.check(config)

@@ -227,14 +227,16 @@ class _Run:
         return share(self.progress, 0.0, 1.0, f'{stage.value}: ')
 
 
-def _prepare(run: _Run) -> None:
+def prepare_run(plan: RunPlan, preparation: Preparation, progress: Progress) -> None:
     """Make what the runs of a scene share, and write down what the run is made from."""
-    plan, preparation = run.plan, run.preparation
-    if plan.report_file.exists():
-        return
-    preparation.prepare(plan, run.progress_in(Stage.PREPARE))
+    preparation.prepare(plan, progress)
     write_run_manifest(plan, preparation.digest_of(plan), run_warnings(plan, preparation))
     preparation.write_true_trajectory(plan)
+
+
+def _prepare(run: _Run) -> None:
+    if not run.plan.report_file.exists():
+        prepare_run(run.plan, run.preparation, run.progress_in(Stage.PREPARE))
 
 
 def _map(run: _Run) -> None:

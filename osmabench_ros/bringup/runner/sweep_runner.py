@@ -8,7 +8,7 @@ from pathlib import Path
 
 from osmabench_ros.base.files import Existing, check_folder, move_aside
 from osmabench_ros.base.progress import Progress, share
-from osmabench_ros.bringup.doctor.run_preflight import check_run
+from osmabench_ros.bringup.doctor.run_preflight import check_config
 from osmabench_ros.bringup.runner.node_processes import NodeProcesses
 from osmabench_ros.bringup.runner.one_run import run_one
 from osmabench_ros.reports.sweep import write_sweep_report
@@ -16,7 +16,6 @@ from osmabench_ros.runs.config import MatrixConfig, PacingMode, SweepConfig
 from osmabench_ros.runs.evaluate.evaluation import versions
 from osmabench_ros.runs.matrix_on_disk import check_results, claim
 from osmabench_ros.runs.plan import RunPlan, config_digest
-from osmabench_ros.runs.prepare.preparation import Preparation
 from osmabench_ros.runs.results.report_model import RunReport
 from osmabench_ros.runs.results.results_folder import held
 from osmabench_ros.runs.results.timings import TIMINGS, read_measurements
@@ -47,10 +46,7 @@ def run_sweep(
     sweep = sweep or config.sweep
     root = sweep_folder(config, out)
     check_folder(root, Existing.MERGE)
-    preparation = Preparation()
-    preparation.check_names(config)
-    check_run(config, out)
-    preparation.check_mappers(config)
+    preparation = check_config(config, out)
     paceless = at_speed(config, 1.0)
     nodes = NodeProcesses()
     with held(root), closing(nodes):

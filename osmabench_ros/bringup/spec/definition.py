@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 from osmabench_ros.base.contract import BAG_RECORDER, BRIDGE, EVALUATOR, MAPPER, RECORDER
 from osmabench_ros.base.files import Existing, check_folder, sha256_of_data
 from osmabench_ros.bringup.spec.mapping_nodes import STACK_FOLDER, mapping_nodes
 from osmabench_ros.bringup.spec.node_spec import NodeSpec
-from osmabench_ros.errors import ConfigError, RunError, SequenceError
+from osmabench_ros.errors import RunError, SequenceError
 from osmabench_ros.ros.node.participants import DeclaredParticipant
 from osmabench_ros.ros.node.settings import (
     BridgeSettings,
@@ -19,7 +18,7 @@ from osmabench_ros.ros.node.settings import (
     MapRecorderSettings,
     TfSettings,
 )
-from osmabench_ros.runs.config import PacingConfig, PacingMode, SceneConfig, TrajectoryConfig
+from osmabench_ros.runs.config import PacingMode, SceneConfig, TrajectoryConfig
 from osmabench_ros.runs.mapper_config import Settling
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.prepare.shared_path import PATH_FILE
@@ -35,20 +34,6 @@ def bridge_alone(settings: BridgeSettings) -> NodeSpec:
     """Return the bridge without a run around it."""
     here = settings.model_copy(update={'run_id': BRIDGE})
     return NodeSpec(BRIDGE, 'simulator_bridge_node', here, participant=False, ends_run=True)
-
-
-ONLY_FOR_BAGS = {'start_s': 0.0, 'duration_s': 0.0, 'loop': False, 'clock': True, 'topics': []}
-"""What can be said of the play of a bag alone, with what says nothing."""
-
-
-def sequence_player(sequence: Path, values: Mapping[str, Any]) -> NodeSpec:
-    """Return the bridge that plays a recorded sequence, no bag, once."""
-    for name, default in ONLY_FOR_BAGS.items():
-        if values[name] != default:
-            raise ConfigError(f'{name}:={values[name]} is for bags; {sequence} is a sequence')
-    pacing = PacingConfig(mode=PacingMode.REALTIME, speed_factor=values['rate'])
-    settings = BridgeSettings(sequence=sequence, pacing=pacing, start_paused=values['paused'])
-    return bridge_alone(settings)
 
 
 def nodes_of_run(plan: RunPlan, work: Path | None = None) -> list[NodeSpec]:
