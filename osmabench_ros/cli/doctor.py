@@ -84,11 +84,11 @@ def _stack(
 ) -> list[Finding]:
     with needs_ros('looking at a stack'):
         from osmabench_ros.bringup.running_stack.examination import (
-            StackNames,
             check_names_of_topics,
             examine_stack,
             names_of_robot,
         )
+        from osmabench_ros.bringup.running_stack.stack_observation import StackNames
     named = names_of_robot(robot) if robot else StackNames()
     own = dict(pair_of(text, ':=', '--remap', 'FROM:=TO') for text in remap)
     check_names_of_topics(own, '--remap')

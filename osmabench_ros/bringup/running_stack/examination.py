@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from functools import partial
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 from geometry_msgs.msg import PoseStamped
 from rclpy.qos import DurabilityPolicy, ReliabilityPolicy
@@ -19,7 +20,11 @@ from osmabench_ros.base.progress import Progress, silent
 from osmabench_ros.bringup.doctor.finding import Finding, Severity, attempt
 from osmabench_ros.bringup.running_stack import camera, run_topics
 from osmabench_ros.bringup.running_stack.camera import CHECKS
-from osmabench_ros.bringup.running_stack.stack_observation import StackObservation, observe
+from osmabench_ros.bringup.running_stack.stack_observation import (
+    StackNames,
+    StackObservation,
+    observe,
+)
 from osmabench_ros.errors import ConfigError, choose
 from osmabench_ros.msg import LabelInfo, RunInfo, RunState, SemanticMap
 from osmabench_ros.ros.messages.images import label_set_from_message
@@ -27,15 +32,6 @@ from osmabench_ros.ros.node.frame_receiver import camera_pose_from_message
 from osmabench_ros.ros.wire.qos import Endpoint, TopicGraph, qos_conflict
 from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.semantics.labels import LabelSet
-
-
-@dataclass(frozen=True)
-class StackNames:
-    """A stack's names for the topics of the contract, and its other map topics with types."""
-
-    namespace: str = ''
-    remappings: Mapping[str, str] = field(default_factory=dict)
-    extra_topics: Mapping[str, str] = field(default_factory=dict)
 
 
 def names_of_robot(file: Path) -> StackNames:
@@ -49,14 +45,9 @@ def names_of_robot(file: Path) -> StackNames:
         raise ConfigError(f'robot file {file}: must be a mapping, and "topics" in it too')
     remappings = {str(name): str(value) for name, value in data.get('topics', {}).items()}
     check_names_of_topics(remappings, f'robot file {file}')
-    given = data.get('map')
-    extra = {}
-    if (
-        isinstance(given, dict)
-        and {'topic', 'type'} <= given.keys()
-        and '$' not in str(given['topic'])
-    ):
-        extra = {str(given['topic']): str(given['type'])}
+    source, extra = data.get('map'), {}
+    if isinstance(source, dict) and '$' not in str(source.get('topic', '$')):
+        extra = {str(source['topic']): str(source.get('type'))}
     return StackNames(remappings=remappings, extra_topics=extra)
 
 
@@ -74,16 +65,13 @@ def check_names_of_topics(remappings: Mapping[str, str], source: str) -> None:
 def examine_content(seen: StackObservation, config: MatrixConfig | None) -> list[Finding]:
     """Check images, intrinsics, labels, run information and maps."""
     findings: list[Finding] = []
-    color_info = seen.newest(topics.COLOR_INFO, CameraInfo)
-    depth_info = seen.newest(topics.DEPTH_INFO, CameraInfo)
-    for name, info in ((topics.COLOR_INFO, color_info), (topics.DEPTH_INFO, depth_info)):
-        if info is not None:
-            findings += camera.check_intrinsics(name, info)
-    if config is not None and color_info is not None:
-        wanted = config.camera.intrinsics
-        findings += camera.check_expected(topics.COLOR_INFO, color_info, wanted)
-    found, label_set = _label_set(seen)
-    frame = ''
+    info, frame = seen.newest(topics.COLOR_INFO, CameraInfo), ''
+    for name in (topics.COLOR_INFO, topics.DEPTH_INFO):
+        if (found := seen.newest(name, CameraInfo)) is not None:
+            findings += camera.check_intrinsics(name, found)
+    if config is not None and info is not None:
+        findings += camera.check_expected(topics.COLOR_INFO, info, config.camera.intrinsics)
+    labels, label_set = _label_set(seen)
     for name in camera.ENCODINGS:
         image = seen.newest(name, Image)
         if image is None:
@@ -92,15 +80,39 @@ def examine_content(seen: StackObservation, config: MatrixConfig | None) -> list
         faults = camera.check_encoding(name, image)
         findings += faults + camera.check_optical(name, image.header.frame_id)
         # Depth is registered to colour, so one set of intrinsics holds for all images.
-        if color_info is not None:
-            findings += camera.check_size(topics.COLOR_INFO, color_info, name, image)
+        if info is not None:
+            findings += camera.check_size(topics.COLOR_INFO, info, name, image)
         if any(item.level is not Severity.OK for item in faults):
             continue
         if name == topics.DEPTH:
             findings += camera.check_depth(image)
-        elif name == topics.SEMANTIC and not any(f.level is Severity.FAILED for f in found):
+        elif name == topics.SEMANTIC and not any(f.level is Severity.FAILED for f in labels):
             findings += camera.check_classes(image, label_set)
-    return findings + found + _run(seen, color_info, frame)
+    findings += labels
+    checks: tuple[tuple[str, type[Any], Callable[[Any], list[Finding]]], ...] = (
+        (topics.CAMERA_POSE, PoseStamped, _check_pose),
+        (
+            topics.RUN_INFO,
+            RunInfo,
+            lambda x: run_topics.check_run_info(x, info, frame, seen.nodes),
+        ),
+        (topics.RUN_STATE, RunState, run_topics.check_run_state),
+        (topics.SEMANTIC_MAP, SemanticMap, run_topics.check_map),
+        (
+            topics.SEMANTIC_MAP_POINTS,
+            PointCloud2,
+            partial(run_topics.check_cloud, topics.SEMANTIC_MAP_POINTS),
+        ),
+    )
+    for name, kind, check in checks:
+        if (message := seen.newest(name, kind)) is not None:
+            findings += check(message)
+    return findings
+
+
+def _check_pose(pose: PoseStamped) -> list[Finding]:
+    _, error = attempt(lambda: camera_pose_from_message(pose))
+    return CHECKS.find_all('pose', topics.CAMERA_POSE, error=error)
 
 
 def _label_set(seen: StackObservation) -> tuple[list[Finding], LabelSet | None]:
@@ -111,22 +123,6 @@ def _label_set(seen: StackObservation) -> tuple[list[Finding], LabelSet | None]:
     count, name = (len(label_set.classes), label_set.name) if label_set else (0, '')
     values = {'error': error, 'count': count, 'name': name}
     return CHECKS.find_all('labels', topics.LABEL_INFO, **values), label_set
-
-
-def _run(seen: StackObservation, color_info: CameraInfo | None, frame: str) -> list[Finding]:
-    findings: list[Finding] = []
-    if (pose := seen.newest(topics.CAMERA_POSE, PoseStamped)) is not None:
-        _, error = attempt(lambda: camera_pose_from_message(pose))
-        findings += CHECKS.find_all('pose', topics.CAMERA_POSE, error=error)
-    if (info := seen.newest(topics.RUN_INFO, RunInfo)) is not None:
-        findings += run_topics.check_run_info(info, color_info, frame, seen.nodes)
-    if (state := seen.newest(topics.RUN_STATE, RunState)) is not None:
-        findings += run_topics.check_run_state(state)
-    if (message := seen.newest(topics.SEMANTIC_MAP, SemanticMap)) is not None:
-        findings += run_topics.check_map(message)
-    if (cloud := seen.newest(topics.SEMANTIC_MAP_POINTS, PointCloud2)) is not None:
-        findings += run_topics.check_cloud(topics.SEMANTIC_MAP_POINTS, cloud)
-    return findings
 
 
 def check_endpoints(topic: ContractTopic, graph: TopicGraph, own_hash: str) -> list[Finding]:
@@ -216,14 +212,7 @@ def examine_stack(
     domain: int | None = None,
 ) -> list[Finding]:
     """Listen to a running stack for some seconds and compare it with the topic contract."""
-    seen = observe(
-        seconds,
-        namespace=names.namespace,
-        remappings=names.remappings,
-        extra_topics=names.extra_topics,
-        progress=progress,
-        domain=domain,
-    )
+    seen = observe(names, seconds, progress, domain)
     return judge(seen, names.extra_topics, config)
 
 

@@ -18,7 +18,7 @@ from osmabench_ros.errors import ConfigError, ContractError
 from osmabench_ros.ros.messages.message_definitions import interface_class, is_interface_name
 from osmabench_ros.ros.messages.poses import SECOND_NS
 from osmabench_ros.ros.wire.checked_subscription import deserialize_checked
-from osmabench_ros.ros.wire.matched_client import CommandExecutor, command_node
+from osmabench_ros.ros.wire.matched_client import command_node
 from osmabench_ros.ros.wire.qos import (
     Endpoint,
     TopicGraph,
@@ -166,51 +166,48 @@ def message_class(type_name: str) -> type[Any] | None:
     return interface_class(type_name)
 
 
+@dataclass(frozen=True)
+class StackNames:
+    """A stack's names for the topics of the contract, and its other map topics with types."""
+
+    namespace: str = ''
+    remappings: Mapping[str, str] = field(default_factory=dict)
+    extra_topics: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def arguments(self) -> list[str]:
+        """Arguments of a node that uses these names."""
+        space = self.namespace.strip('/')
+        pairs = {**self.remappings, **({'__ns': f'/{space}'} if space else {})}
+        rules = [item for name, value in pairs.items() for item in ('-r', f'{name}:={value}')]
+        return ['--ros-args', *rules] if rules else []
+
+
 def observe(
-    seconds: float,
-    *,
-    namespace: str = '',
-    remappings: Mapping[str, str],
-    extra_topics: Mapping[str, str],
-    progress: Progress,
-    domain: int | None = None,
+    names: StackNames, seconds: float, progress: Progress, domain: int | None = None
 ) -> StackObservation:
     """Listen to every topic of the contract for so many seconds after its last publisher came."""
-    arguments = _arguments(namespace, remappings)
     with command_node(
-        'osmabench_doctor', domain=domain, arguments=arguments, start_parameter_services=False
+        'osmabench_doctor',
+        domain=domain,
+        arguments=names.arguments,
+        start_parameter_services=False,
     ) as (node, executor):
-        listeners = _Listeners(node, extra_topics)
-        _listen(listeners, executor, seconds, progress)
+        listeners = _Listeners(node, names.extra_topics)
+        start = now = next_look = time.monotonic()
+        end, latest = start + DISCOVERY_S + seconds, start + DISCOVERY_S + LONGEST * seconds
+        while now < end:
+            if now >= next_look:
+                next_look = now + LOOK_S
+                if listeners.look():
+                    end = max(end, min(now + seconds, latest))
+                if not listeners.complete():
+                    end = max(end, min(now + 2 * LOOK_S, start + PATIENCE_S))
+            activity = 'listening' if now > start + DISCOVERY_S else 'looking for nodes'
+            progress(activity, (now - start) / (end - start))
+            executor.spin_once(timeout_sec=min(0.1, end - now))
+            now = time.monotonic()
         return listeners.observation()
-
-
-def _arguments(namespace: str, remappings: Mapping[str, str]) -> list[str]:
-    pairs = {**remappings, **({'__ns': f'/{namespace.strip("/")}'} if namespace else {})}
-    if not pairs:
-        return []
-    rules = [item for name, value in pairs.items() for item in ('-r', f'{name}:={value}')]
-    return ['--ros-args', *rules]
-
-
-def _listen(
-    listeners: _Listeners, executor: CommandExecutor, seconds: float, progress: Progress
-) -> None:
-    start = next_look = time.monotonic()
-    end, latest = start + DISCOVERY_S + seconds, start + DISCOVERY_S + LONGEST * seconds
-    while True:
-        now = time.monotonic()
-        if now >= min(next_look, end):
-            next_look = now + LOOK_S
-            if listeners.look():
-                end = max(end, min(now + seconds, latest))
-            if not listeners.complete():
-                end = max(end, min(now + LOOK_S, start + PATIENCE_S))
-        if now >= end:
-            return
-        activity = 'listening' if now > start + DISCOVERY_S else 'looking for nodes'
-        progress(activity, (now - start) / (end - start))
-        executor.spin_once(timeout_sec=min(0.1, end - now))
 
 
 class _Listeners:
