@@ -253,7 +253,7 @@ class EvaluatorNode(BenchmarkNode[EvaluatorSettings]):
     def _start(self) -> None:
         """Evaluate the final map once it and the identity of its run are known."""
         known = self._identity is not None or not self.settings.use_run_info
-        if self.recorded is None or not known or not self.settings.evaluate_final_map:
+        if self.recorded is None or not known:
             return
         if self._automatic is not None or self._verdict is not None:
             return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
@@ -49,18 +50,14 @@ from osmabench_ros.sequences.ground_truth import GroundTruth, read_ground_truth
 from osmabench_ros.suites.suite import SuiteContext
 
 MAX_POSES = 20_000
-SMALLEST_STEP_M = 0.02
+MIN_STEP_M = 0.02
 
 
 class PathTrace:
-    """Collects poses at a minimum distance; halves its resolution when it gets too long."""
+    """Collects poses at a minimum distance, the newest of them."""
 
-    def __init__(
-        self, max_poses: int = MAX_POSES, smallest_step_m: float = SMALLEST_STEP_M
-    ) -> None:
-        self._max_poses = max_poses
-        self._step_m = smallest_step_m
-        self._poses: list[PoseStamped] = []
+    def __init__(self, max_poses: int = MAX_POSES) -> None:
+        self._poses: deque[PoseStamped] = deque(maxlen=max_poses)
 
     def __len__(self) -> int:
         return len(self._poses)
@@ -73,13 +70,10 @@ class PathTrace:
         if self._poses:
             latest = self._poses[-1]
             if message.header.frame_id != latest.header.frame_id:
-                self._poses = []
-            elif np.linalg.norm(place - _place(latest)) < self._step_m:
+                self._poses.clear()
+            elif np.linalg.norm(place - _place(latest)) < MIN_STEP_M:
                 return False
         self._poses.append(message)
-        if len(self._poses) > self._max_poses:
-            self._poses = self._poses[::2]
-            self._step_m *= 2
         return True
 
     def message(self) -> PathMessage:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import json
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -63,9 +64,16 @@ class Stage(Spinner):
 
 @contextmanager
 def on_stage(
-    factory: Callable[[], BenchmarkNode], folder: Path, domain: int, **parameters: Any
+    factory: Callable[[], BenchmarkNode],
+    folder: Path,
+    domain: int,
+    plan: Mapping[str, Any] | None = None,
+    **parameters: Any,
 ) -> Iterator[Stage]:
-    """Bring a node up with parameters."""
+    """Bring a node up with parameters, and settings that only a plan has."""
+    if plan:
+        parameters['plan_file'] = str(folder / 'plan.json')
+        Path(parameters['plan_file']).write_text(json.dumps(plan))
     file = folder / 'parameters.yaml'
     file.write_text(yaml.safe_dump({'/**': {'ros__parameters': parameters}}))
     rclpy.init(args=['--ros-args', '--params-file', str(file)], domain_id=domain)

@@ -170,8 +170,11 @@ def test_the_final_map_of_a_run_is_evaluated_by_itself(evaluator: Opening) -> No
     assert len(run.reports) == 1, 'once is enough'
 
 
-def test_without_a_run_map_and_parameters_name_it(evaluator: Opening) -> None:
-    run = evaluator(use_run_info=False, exit_when_done=True, mapper='real_stack', seed=6)
+NAMED = {'use_run_info': False}
+
+
+def test_without_a_run_map_and_plan_name_it(evaluator: Opening) -> None:
+    run = evaluator(plan=NAMED | {'mapper': 'real_stack', 'seed': 6}, exit_when_done=True)
     run.tell_map()
     run.stage.spin_until(lambda: run.stage.node.exit_code is not None, DONE_S)
     run.stage.spin_until(lambda: bool(run.reports))
@@ -182,7 +185,7 @@ def test_without_a_run_map_and_parameters_name_it(evaluator: Opening) -> None:
 def test_the_verdict_is_that_of_the_last_map_though_it_came_during_an_evaluation(
     evaluator: Opening, patient: PatientSuite
 ) -> None:
-    run = evaluator(suites='[{name: patient}]', use_run_info=False, exit_when_done=True)
+    run = evaluator(suites='[{name: patient}]', plan=NAMED, exit_when_done=True)
     run.tell_map(77)
     run.stage.spin_until(lambda: patient.runs == 1, DONE_S)
     run.tell_map(78)  # of the run after a reset
@@ -198,7 +201,7 @@ def test_a_threshold_that_does_not_hold_is_the_exit_code(
     evaluator: Opening, capsys: pytest.CaptureFixture[str]
 ) -> None:
     requirements = '[{suite: exact_questions, metric: accuracy, at_least: 1.5}]'
-    run = evaluator(use_run_info=False, exit_when_done=True, requirements=requirements)
+    run = evaluator(plan=NAMED, exit_when_done=True, requirements=requirements)
     run.tell_map()
     run.stage.spin_until(lambda: run.stage.node.exit_code is not None, DONE_S)
     assert run.stage.node.exit_code == 4
@@ -208,7 +211,7 @@ def test_a_threshold_that_does_not_hold_is_the_exit_code(
 def test_an_evaluation_that_fails_ends_the_node_and_tells_all(
     evaluator: Opening, patient: PatientSuite, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run = evaluator(use_run_info=False, suites='[{name: failing}]')
+    run = evaluator(plan=NAMED, suites='[{name: failing}]')
     run.tell_map()
     run.stage.spin_until(lambda: run.stage.node.exit_code is not None, DONE_S)
     assert run.stage.node.exit_code == 1
@@ -221,7 +224,7 @@ def test_an_evaluation_that_fails_ends_the_node_and_tells_all(
 def test_a_goal_gets_feedback_and_a_report_of_its_own(
     evaluator: Opening, patient: PatientSuite
 ) -> None:
-    run = evaluator(evaluate_final_map=False)
+    run = evaluator()
     run.tell_run()
     run.tell_map()
     run.stage.spin_until(lambda: run.stage.node.recorded is not None)
@@ -242,7 +245,8 @@ def test_a_goal_gets_feedback_and_a_report_of_its_own(
     assert (run.out / 'evaluations/0001/vqa/thoughts.txt').read_text() == 'deep'
     fractions = [item.fraction for item in goal.feedback]
     assert fractions == sorted(fractions)
-    assert not (run.out / 'report.json').exists()
+    of_run = read_json(run.out / 'report.json')['metrics']
+    assert {item['suite'] for item in of_run} == {'exact_questions'}
 
 
 def test_a_goal_may_name_any_map_and_takes_the_configured_suites(evaluator: Opening) -> None:
@@ -280,7 +284,7 @@ def test_a_cancelled_goal_leaves_nothing_and_the_next_one_works(
 def test_goals_wait_for_their_turn_and_can_be_cancelled_meanwhile(
     evaluator: Opening, patient: PatientSuite
 ) -> None:
-    run = evaluator(use_run_info=False, suites='[{name: patient}]', exit_when_done=True)
+    run = evaluator(plan=NAMED, suites='[{name: patient}]', exit_when_done=True)
     run.tell_map()
     run.stage.spin_until(lambda: patient.runs == 1)
     second, third = run.goal(), run.goal()

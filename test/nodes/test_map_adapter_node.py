@@ -206,7 +206,7 @@ def test_a_frame_may_be_said_to_be_the_world(adapt: Opening) -> None:
 def test_a_silent_stack_is_an_error_that_names_the_topic(
     adapt: Opening, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    adapting = adapt(map_timeout_s=0.3)
+    adapting = adapt(plan={'map_timeout_s': 0.3})
     adapting.finish()
     assert f'no map on topic "{TOPIC}": no node publishes it' in adapting.failure(capsys)
 

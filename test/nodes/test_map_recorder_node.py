@@ -66,7 +66,8 @@ class Recording:
         """Wait for the node to fail; return why. Nothing of a map may be left."""
         self.stage.spin_until(lambda: self.stage.node.exit_code is not None)
         assert self.stage.node.exit_code == 1
-        left = [path for path in self.folder.rglob('*') if path.name != 'parameters.yaml']
+        given = ('parameters.yaml', 'plan.json')
+        left = [path for path in self.folder.rglob('*') if path.name not in given]
         assert left == []
         return capsys.readouterr().err
 
@@ -238,7 +239,7 @@ def test_garbage_ends_the_recorder_with_the_reason(
     record: Opening,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    recording = record(chunk_timeout_s=0.5)
+    recording = record(plan={'chunk_timeout_s': 0.5})
     recording.announce_run()
     recording.send(*garbage())
     reported = recording.failure(capsys)
@@ -248,7 +249,7 @@ def test_garbage_ends_the_recorder_with_the_reason(
 
 
 def test_an_intermediate_map_that_does_not_come_is_one_less(record: Opening) -> None:
-    recording = record(chunk_timeout_s=0.5)
+    recording = record(plan={'chunk_timeout_s': 0.5})
     recording.send(whole_map(is_final=False)[0])
     assembler = recording.stage.node.assembler
     recording.stage.spin_until(lambda: assembler.missing_chunks == 1)
@@ -303,7 +304,7 @@ def test_only_maps_of_the_named_participant_count(record: Opening) -> None:
 
 
 def test_intermediate_maps_are_kept_evenly_and_bounded(record: Opening) -> None:
-    recording = record(keep_intermediate_maps=True, max_snapshots=3)
+    recording = record(plan={'keep_intermediate_maps': True, 'max_snapshots': 3})
     for second in range(8):
         recording.send(*map_to_messages(at(second * 10**9), 'mapper', is_final=False))
         values = recording.stage.node.health().values

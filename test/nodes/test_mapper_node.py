@@ -107,7 +107,7 @@ def drive(mapping: Mapping) -> None:
 
 
 def test_every_frame_is_acknowledged_and_in_the_map(mapping: Opening) -> None:
-    run = mapping(map_every_frames=2)
+    run = mapping(plan={'evaluation': {'map_every_frames': 2}})
     run.tell_labels()
     run.tell_state(RunState.STATE_RUNNING)
     drive(run)

@@ -19,7 +19,7 @@ from osmabench_ros.bringup.spec.isolation import isolated_environment
 COMMAND = [
     sys.executable, '-m', 'osmabench_ros.nodes.simulator_bridge_node', '--ros-args',
     '-p', 'image_width:=64', '-p', 'image_height:=48', '-p', 'frame_rate_hz:=4.0',
-    '-p', 'pacing:=realtime', '-p', 'goals:=1', '-p', 'seed:=3', '-p', 'run_id:=under_test',
+    '-p', 'pacing:=realtime', '-p', 'goals:=1', '-p', 'seed:=3',
 ]  # fmt: skip
 
 
@@ -59,5 +59,5 @@ def test_frames_are_complete_stamped_alike_and_stop_while_inactive(
 
     late = Audience(ros_context)
     late.spin_until(lambda: late.states and late.infos and late.labels)
-    assert late.infos[0].run_id == 'under_test'
+    assert late.infos[0].run_id == 'unnamed'
     assert late.labels[0].classes

@@ -45,9 +45,7 @@ def test_a_sequence_of_somebody_else_gets_its_name_from_its_folder(tmp_path: Pat
     assert source.condition == 'dynamic'
 
 
-@pytest.mark.parametrize(
-    'changes', [{'scene_name': 'x'}, {'path_file': 'x'}, {'strategy': 'coverage'}, {'goals': 6}]
-)
+@pytest.mark.parametrize('changes', [{'scene_name': 'x'}, {'path_file': 'x'}, {'goals': 6}])
 def test_what_describes_a_simulation_is_refused(tmp_path: Path, changes: dict[str, Any]) -> None:
     written(FolderWriter(tmp_path / 'room', OSMA, INFO))
     [name] = changes
@@ -60,11 +58,6 @@ def test_the_condition_is_the_recorded_one(tmp_path: Path) -> None:
     open_source(values(sequence=str(tmp_path / 'room'), condition='camera'))
     with pytest.raises(ConfigError, match='was recorded under "camera"'):
         open_source(values(sequence=str(tmp_path / 'room'), condition='dynamic'))
-
-
-def test_a_path_and_a_strategy_contradict_each_other(tmp_path: Path) -> None:
-    with pytest.raises(OsmabenchError, match='"path_file" and "strategy"'):
-        open_source(values(path_file=str(tmp_path / 'path.json'), strategy='coverage'))
 
 
 def test_topics_of_a_bag_need_the_bag(tmp_path: Path) -> None:

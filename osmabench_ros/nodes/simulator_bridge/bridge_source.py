@@ -90,21 +90,15 @@ def open_frames(settings: BridgeSettings) -> SimulatedFrames:
 
 
 def _path(settings: BridgeSettings, scene: Scene) -> RobotPath:
-    trajectory = settings.trajectory
     if settings.path_file is not None:
-        if trajectory.strategy is not Strategy.FOLLOW:
-            raise ConfigError(
-                f'parameters "path_file" and "strategy" ({trajectory.strategy.value}) both say '
-                'where to drive; leave one of them out'
-            )
         return RobotPath.read(settings.path_file)
     robot = settings.robot
     navigation = NavigationMap.of_scene(scene, radius_m=robot.radius_m, height_m=robot.height_m)
     return plan_with_strategy(
-        trajectory.strategy,
+        Strategy.FOLLOW,
         scene,
         navigation,
-        goals=trajectory.goals,
+        goals=settings.trajectory.goals,
         seed=settings.scene.seed_of_path,
         camera_height_m=settings.camera.mounting_height_m,
     )

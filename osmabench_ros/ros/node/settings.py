@@ -117,9 +117,7 @@ class BridgeSettings(Strict):
         CameraConfig()
     )
     robot: RobotConfig = RobotConfig()
-    trajectory: Annotated[TrajectoryConfig, Named('strategy', 'goals', 'frame_rate_hz')] = (
-        TrajectoryConfig()
-    )
+    trajectory: Annotated[TrajectoryConfig, Named('goals', 'frame_rate_hz')] = TrajectoryConfig()
     path_file: FilePath | None = setting(
         None, 'Prepared path, RUNS/shared/SCENE/path.json; planned if empty.'
     )
@@ -133,7 +131,7 @@ class BridgeSettings(Strict):
     )
     tf: Annotated[TfSettings, Named('publish_tf', 'map_origin', 'transforms')] = TfSettings()
     pacing: Annotated[PacingConfig, Named('speed_factor', mode='pacing')] = PacingConfig()
-    run_id: str = setting('unnamed', 'Identity of the run, repeated in run_info.')
+    run_id: str = 'unnamed'
     mapper: str = ''
     config_sha256: str = ''
     start_paused: bool = setting(False, 'Publish nothing before start_run or step_run.')
@@ -151,7 +149,7 @@ class MapperSettings(Strict):
     seed: Seed = setting(0, 'Seed of everything random in the mapper.')
     pacing: Pacing = PacingConfig()
     settle_s: float = setting(1.0, 'Seconds without a frame that end a realtime run.', 0, 600)
-    evaluation: Annotated[EvaluationConfig, Named('map_every_frames')] = EvaluationConfig()
+    evaluation: EvaluationConfig = EvaluationConfig()
 
 
 class MapAdapterSettings(Strict):
@@ -166,7 +164,7 @@ class MapAdapterSettings(Strict):
     finish_type: str = setting('std_srvs/srv/Empty', 'Type of that service.')
     finish_request: dict[str, object] = setting({}, 'Its request, a YAML mapping.')
     settling: Annotated[Settling, Named('settle_s', 'settle_timeout_s')] = Settling()
-    map_timeout_s: float = setting(120.0, 'Longest silence without a map, seconds.', 0.1, 86_400)
+    map_timeout_s: float = 120.0
     count_frames: bool = True
     map_frame_is_world: bool = setting(
         False, 'Take the map frame for the world where TF says nothing.'
@@ -184,16 +182,10 @@ class MapRecorderSettings(Strict):
     frames_directory: FilePath | None = setting(
         None, 'Folder for sample colour frames; empty for none.'
     )
-    keep_intermediate_maps: bool = setting(
-        False, 'Also keep maps that are not final, in a folder next to the final map.'
-    )
-    chunk_timeout_s: float = setting(
-        20.0, 'Longest wait for the next chunk of a map.', 0.1, 86_400
-    )
-    map_rate_mib_s: float = setting(
-        4.0, 'Slowest rate of an announced map, MiB a second.', 1e-6, 1e6
-    )
-    max_snapshots: int = setting(100, 'Most intermediate maps that are kept.', 2, 100_000)
+    keep_intermediate_maps: bool = False
+    chunk_timeout_s: float = 20.0
+    map_rate_mib_s: float = 4.0
+    max_snapshots: int = 100
     exit_when_done: bool = setting(False, 'End with exit code 0 once the final map is written.')
 
 
@@ -216,16 +208,12 @@ class EvaluatorSettings(Strict):
     )
     settling: Annotated[Settling, Named('allow_partial')] = Settling()
     device: Literal['auto', 'cpu', 'cuda'] = setting('auto', 'Where to compute.')
-    use_run_info: bool = setting(
-        True,
-        'Take the identity of the run from run_info, and wait for it; if false, from '
-        'the parameters below, the map and the ground truth.',
-    )
-    condition: str = setting('', 'Without run_info: condition; empty: as the map says.')
-    mapper: str = setting('', 'Without run_info: mapping method; empty: as the map says.')
+    use_run_info: bool = True
+    """Whether run_info names the run; else the fields below, the map and the ground truth do."""
+    condition: str = ''
+    mapper: str = ''
     simulator: str = ''
-    seed: Seed = setting(0, 'Without run_info: seed of questions.')
-    evaluate_final_map: bool = setting(True, 'Evaluate the final map as soon as it is recorded.')
+    seed: Seed = 0
     exit_when_done: bool = setting(False, 'End with the verdict as exit code after one map.')
 
 
