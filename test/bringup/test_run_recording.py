@@ -1,32 +1,52 @@
-"""A run that is recorded, over real processes; its bag alone holds all there is to know."""
+"""A run that is recorded and scored on the way, over real processes."""
 
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.world.runs import PreparedScenes, small_config
 
+from osmabench_ros.base.files import read_json
 from osmabench_ros.base.progress import silent
 
+pytestmark = pytest.mark.ros
 
-@pytest.mark.ros
+
+@pytest.fixture(scope='module')
+def run(
+    prepared: PreparedScenes, nodes: Any, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, Any]:
+    """Return the folder and the report of a run."""
+    from osmabench_ros.bringup.runner.matrix_runner import run_matrix
+    from osmabench_ros.bringup.spec.isolation import isolated_environment
+    from osmabench_ros.runs.config import parse_config
+
+    out = tmp_path_factory.mktemp('recorded')
+    # Smaller images resolve no surface, and no surface can be covered.
+    config = small_config(
+        camera={'width': 160, 'height': 120},
+        evaluation={'map_every_frames': 2},
+        recording={'enabled': True},
+    )
+    prepared.put_into(out, config)
+    # Libraries may add variables of theirs.
+    before = {name: os.environ.get(name) for name in isolated_environment(0)}
+    report = run_matrix(parse_config(config, 'test'), out, nodes=nodes, progress=silent)
+    assert {name: os.environ.get(name) for name in before} == before, 'a run changes no variable'
+    assert report.passed, report
+    [folder] = (out / 'small').glob('apartment*')
+    return folder, report
+
+
 @pytest.mark.gl
 @pytest.mark.slow
-def test_the_bag_of_a_lockstep_run_lacks_nothing(
-    prepared: PreparedScenes, nodes: Any, tmp_path: Path
-) -> None:
-    from osmabench_ros.bringup.runner.matrix_runner import run_matrix
-    from osmabench_ros.runs.config import parse_config
+def test_the_bag_of_a_lockstep_run_lacks_nothing(run: tuple[Path, Any]) -> None:
     from osmabench_ros.sequences.bag_reader import BagSequence
     from osmabench_ros.sequences.bags.bag import open_bag
     from osmabench_ros.sequences.bags.recording_report import read_report
 
-    data = small_config(recording={'enabled': True})
-    config = parse_config(data, 'test')
-    prepared.put_into(tmp_path, data)
-    report = run_matrix(config, tmp_path, nodes=nodes, progress=silent)
-    assert report.passed, report
-    (folder,) = (tmp_path / 'small').glob('*/bag')
+    folder, report = run[0] / 'bag', run[1]
     recording = read_report(folder)
     assert (recording.complete, recording.lost) == (True, 0)
     assert recording.frames_expected == 5
@@ -42,7 +62,29 @@ def test_the_bag_of_a_lockstep_run_lacks_nothing(
     assert len(BagSequence(folder)) == 5
 
 
-@pytest.mark.ros
+@pytest.mark.gl
+@pytest.mark.slow
+def test_the_maps_on_the_way_are_scored(run: tuple[Path, Any]) -> None:
+    from osmabench_ros.runs.evaluate.over_time import ReportOverTime
+
+    folder, report = run
+    growth = ReportOverTime.model_validate(read_json(folder / 'growth.json'))
+    assert [moment.frames for moment in growth.moments] == [2, 4, 5]
+    assert [moment.time_s for moment in growth.moments] == [1.0, 3.0, 4.0]
+    coverage = [
+        record.value
+        for moment in growth.moments
+        for record in moment.metrics
+        if record.metric == 'coverage' and not record.class_name
+    ]
+    assert coverage == sorted(coverage)
+    assert coverage[0] > 0.0
+    final = [
+        item.value for item in report.metrics if (item.metric, item.class_name) == ('coverage', '')
+    ]
+    assert coverage[-1:] == final
+
+
 def test_a_bag_that_was_not_finished_fails_the_run_again_and_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
