@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -44,83 +43,12 @@ from osmabench_ros.runs.evaluate.map_evaluation import evaluate_map, unnamed_run
 from osmabench_ros.runs.identity import RunIdentity, SceneKey, Seeds
 from osmabench_ros.runs.results.report_model import RunReport
 
-_NAMES = ('seed', 'condition', 'mapper', 'simulator')
 EVALUATIONS_FOLDER = 'evaluations'
 """Below the output directory; gets a numbered folder for each goal of the action."""
 
 
-class Evaluations:
-    """Suites, ground truth and result folders of the evaluator."""
-
-    def __init__(
-        self, settings: EvaluatorSettings, ground_truth: Path, output_directory: Path
-    ) -> None:
-        self._settings, self._ground_truth = settings, ground_truth
-        self.output_directory = output_directory
-        self._last_number = 0
-
-    def chosen_suites(self, names: Sequence[str]) -> tuple[SuiteConfig, ...]:
-        """Return suites by name, as configured; () for all; ConfigError if there is none."""
-        if not names:
-            return self._settings.suites
-        configured = {suite.name: suite for suite in self._settings.suites}
-        chosen = tuple(configured.get(name) or SuiteConfig(name=name) for name in names)
-        made_suites(chosen)
-        return chosen
-
-    def free_directory(self) -> Path:
-        """Return a separate folder for a goal, so that the report of the run stays."""
-        folder = self.output_directory / EVALUATIONS_FOLDER
-        taken = [int(path.name) for path in folder.glob('*') if path.name.isdigit()]
-        self._last_number = max([*taken, self._last_number]) + 1
-        return folder / f'{self._last_number:04d}'
-
-    def evaluation(
-        self,
-        map_directory: Path,
-        output_directory: Path,
-        identity: RunIdentity | None = None,
-        suites: Sequence[SuiteConfig] | None = None,
-    ) -> Callable[[Progress], RunReport]:
-        """Return the evaluation of a map, to be called in another thread; `suites` go first."""
-        settings = self._settings
-        chosen = settings.suites if suites is None else suites
-        names = {suite.name for suite in chosen}
-        required = [
-            item for item in settings.requirements if suites is None or item.suite in names
-        ]
-        # A goal may be about a map that the method had on the way.
-        aside = output_directory != self.output_directory
-        questions = settings.questions_file
-        if identity is None and questions is not None and not questions.exists():
-            questions = None
-        inputs = EvaluationInputs(
-            identity or unnamed_run(*(getattr(settings, name) for name in _NAMES)),
-            map_directory,
-            self._ground_truth,
-            output_directory,
-            questions,
-            settings.device,
-            settings.text_features,
-            settings.settling.allow_partial or aside,
-        )
-
-        def evaluate(progress: Progress) -> RunReport:
-            # The folder of a goal is below it.
-            claim_folder(self.output_directory)
-            if identity is None:
-                return evaluate_map(inputs, chosen, required, replace=True, progress=progress)
-            return evaluate_run(inputs, chosen, required, progress)
-
-        return evaluate
-
-
 FOLLOW_PERIOD_S = 0.1
-NEWS_PERIOD_S = 0.3
-"""Diagnostics come more often than once a second while there is progress to see."""
-
 ACK_TIMEOUT = Duration(seconds=1)
-
 
 MAX_QUEUED = 8
 """Evaluations that run or wait; a goal beyond is rejected."""
@@ -179,17 +107,15 @@ class EvaluatorNode(BenchmarkNode[EvaluatorSettings]):
         self._verdict: RunReport | None = None
         self._completed = 0
         self._trouble = ''
-        self._reported: tuple[str, float] = ('', 0.0)
+        self._reported = ''
 
     def configure(self) -> None:
         """Read the settings, and subscribe."""
         self._forget()
-        self._evaluations = Evaluations(
-            self.settings,
-            self.required('ground_truth_directory'),
-            self.required('output_directory'),
-        )
-        check_folder(self._evaluations.output_directory, Existing.MERGE)
+        self._last_number = 0
+        self._ground_truth = self.required('ground_truth_directory')
+        self._output = self.required('output_directory')
+        check_folder(self._output, Existing.MERGE)
         self._publisher = self.create_publisher(
             EvaluationReport, topics.EVALUATION, latched_profile()
         )
@@ -213,18 +139,18 @@ class EvaluatorNode(BenchmarkNode[EvaluatorSettings]):
         """Return the current evaluation and its progress."""
         job = self._queue.current
         stage, fraction = ('', 0.0) if job is None else job.at
-        message = f'evaluating: {stage}' if job is not None else 'waiting for a map'
-        if job is None and self._completed:
-            message = f'{self._completed} evaluations done'
         values: dict[str, float | str] = {
             'stage': stage,
             'fraction': float(fraction),
             'queued': max(len(self._queue) - 1, 0),
             'evaluations': self._completed,
         }
-        if self._trouble and job is None:
+        if job is not None:
+            return Health(Level.OK, f'evaluating: {stage}', values)
+        if self._trouble:
             return Health(Level.WARN, f'the last evaluation failed: {self._trouble}', values)
-        return Health(Level.OK, message, values)
+        done = f'{self._completed} evaluations done' if self._completed else 'waiting for a map'
+        return Health(Level.OK, done, values)
 
     def _on_run_info(self, info: RunInfo) -> None:
         if not self.settings.use_run_info:
@@ -258,15 +184,56 @@ class EvaluatorNode(BenchmarkNode[EvaluatorSettings]):
         if self._automatic is not None or self._verdict is not None:
             return
         directory = path_from_uri(self.recorded.uri, f'topic "{topics.RECORDED_MAP}": uri')
-        output = self._evaluations.output_directory
+        work = self._evaluation(directory, self._output, self._identity, self.settings.suites)
         self._under_way = self.recorded
         self._automatic = _MapJob(
-            self._evaluations.evaluation(directory, output, self._identity),
-            self._on_final_map_evaluated,
-            output,
-            self.recorded.header,
+            work, self._on_final_map_evaluated, self._output, self.recorded.header
         )
         self._queue.submit(self._automatic)
+
+    def _evaluation(
+        self,
+        map_directory: Path,
+        output_directory: Path,
+        identity: RunIdentity | None,
+        suites: Sequence[SuiteConfig],
+    ) -> Callable[[Progress], RunReport]:
+        """Return the evaluation of a map, to be called in another thread."""
+        value, names = self.settings, {suite.name for suite in suites}
+        # Requirements of suites that a goal leaves out do not count.
+        every = suites is value.suites
+        required = [item for item in value.requirements if every or item.suite in names]
+        # A goal may be about a map that the method had on the way.
+        aside = output_directory != self._output
+        questions = value.questions_file
+        if identity is None and questions is not None and not questions.exists():
+            questions = None
+        inputs = EvaluationInputs(
+            identity or unnamed_run(value.seed, value.condition, value.mapper, value.simulator),
+            map_directory,
+            self._ground_truth,
+            output_directory,
+            questions,
+            value.device,
+            value.text_features,
+            value.settling.allow_partial or aside,
+        )
+
+        def evaluate(progress: Progress) -> RunReport:
+            # The folder of a goal is below it.
+            claim_folder(self._output)
+            if identity is None:
+                return evaluate_map(inputs, suites, required, replace=True, progress=progress)
+            return evaluate_run(inputs, suites, required, progress)
+
+        return evaluate
+
+    def _free_directory(self) -> Path:
+        """Return a separate folder for a goal, so that the report of the run stays."""
+        folder = self._output / EVALUATIONS_FOLDER
+        taken = [int(path.name) for path in folder.glob('*') if path.name.isdigit()]
+        self._last_number = max([*taken, self._last_number]) + 1
+        return folder / f'{self._last_number:04d}'
 
     def _job_of_goal(self, goal: Any, on_done: Callable[[EvaluationJob], None]) -> _MapJob:
         recorded = self.recorded or RecordedMap()
@@ -274,13 +241,14 @@ class EvaluatorNode(BenchmarkNode[EvaluatorSettings]):
         if not uri:
             raise MapError('no map was recorded yet; name a map_uri')
         directory = path_from_uri(uri, 'map_uri')
-        suites = self._evaluations.chosen_suites(goal.suites)
+        configured = {suite.name: suite for suite in self.settings.suites}
+        chosen = tuple(configured.get(name) or SuiteConfig(name=name) for name in goal.suites)
+        made_suites(chosen)
         if not directory.is_dir():
             raise MapError(f'there is no map in {directory}')
-        output, own = self._evaluations.free_directory(), uri == recorded.uri
-        work = self._evaluations.evaluation(
-            directory, output, self._identity if own else None, suites if goal.suites else None
-        )
+        output, own = self._free_directory(), uri == recorded.uri
+        identity = self._identity if own else None
+        work = self._evaluation(directory, output, identity, chosen or self.settings.suites)
 
         def ended(job: EvaluationJob) -> None:
             self._note(job)
@@ -339,12 +307,11 @@ class EvaluatorNode(BenchmarkNode[EvaluatorSettings]):
         return Evaluate.Result(error_code=code, error_msg=str(job.error))
 
     def _report_news(self) -> None:
-        job = self._queue.current
-        stage, now_s = (job.at[0] if job is not None else ''), time.monotonic()
-        before, reported_s = self._reported
-        if stage == before or now_s - reported_s < NEWS_PERIOD_S:
+        job, before = self._queue.current, self._reported
+        stage = '' if job is None else job.at[0]
+        if stage == before:
             return
-        self._reported = (stage, now_s)
+        self._reported = stage
         self.publish_health()
         name = stage.split(':')[0]
         if name and name != before.split(':')[0]:

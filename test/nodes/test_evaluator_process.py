@@ -36,9 +36,10 @@ def started(kind: str, folder: Path, domain: int, context: Any) -> subprocess.Po
         'ground_truth_directory': str(folder / 'ground_truth'),
         'output_directory': str(folder / 'out'),
         'suites': '[{name: hanging}]',
-        'use_run_info': False,
+        'plan_file': str(folder / 'plan.json'),
         'autostart': True,
     }
+    (folder / 'plan.json').write_text('{"use_run_info": false}')
     file = folder / 'parameters.yaml'
     file.write_text(yaml.safe_dump({'/**': {'ros__parameters': values}}))
     process = subprocess.Popen(
