@@ -217,7 +217,7 @@ class BagRecorderNode(BenchmarkNode[RecordingSettings]):
             self._recording, value.queue_bytes, wait_when_full=value.acks
         )
         self._prepare_frames()
-        self.recorder = TopicRecorder(self, choice, self._writer.add_topic, self._on_message)
+        self.recorder = TopicRecorder(self, choice, self._recording.add_topic, self._on_message)
         if value.acks:
             self._acks = Acknowledger(self, self.get_name())
             # In lockstep the bridge does not wait for later subscriptions.

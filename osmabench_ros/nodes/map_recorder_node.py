@@ -17,7 +17,7 @@ from osmabench_ros.base import contract as topics
 from osmabench_ros.base.files import Existing, atomic_write, check_folder, claim_folder
 from osmabench_ros.base.image_codec import color_of
 from osmabench_ros.errors import ContractError
-from osmabench_ros.maps.disk.storage import SnapshotFolder, move_map, scratch_beside
+from osmabench_ros.maps.disk.storage import SnapshotFolder, write_map
 from osmabench_ros.maps.importer import TopicOptions
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.maps.topics.announced_map import MapArrival, MapAssembler, announced_map
@@ -221,9 +221,7 @@ class MapRecorderNode(BenchmarkNode[MapRecorderSettings]):
             # A repetition is not a reason to wait longer.
             self._check_repeated(arriving.message, message)
         else:
-            value, now_s = self.settings, time.monotonic()
-            rate = value.map_rate_mib_s * 2**20
-            self._arrival = MapArrival(message, value.chunk_timeout_s, rate, now_s)
+            self._arrival = MapArrival(message, self.settings.chunk_timeout_s, time.monotonic())
         self._take(self.assembler.announce(message))
 
     def _look_at_arrival(self) -> None:
@@ -260,13 +258,6 @@ class MapRecorderNode(BenchmarkNode[MapRecorderSettings]):
         if not announcement.is_final and self._snapshots is None:
             return
         self._map_bytes += len(payload)
-        target = self._directory
-        if not announcement.is_final and self._snapshots is not None:
-            target = self._snapshots.directory
-        with scratch_beside(target) as files:
-            self._write(announcement, payload, files)
-
-    def _write(self, announcement: SemanticMapMessage, payload: bytes, files: Path) -> None:
         semantic_map = announced_map(
             announcement,
             payload,
@@ -274,13 +265,13 @@ class MapRecorderNode(BenchmarkNode[MapRecorderSettings]):
             TopicOptions('', self.label_set),
             agreed=self.label_set,
             world_frame=self._world_frame,
-            folder=files,
         )
+        is_checked = bool(payload)
         if not announcement.is_final:
             assert self._snapshots is not None
-            self._snapshots.keep(semantic_map.header.stamp_ns, files)
+            self._snapshots.keep(semantic_map, is_checked=is_checked)
             return
-        move_map(files, self._directory)
+        write_map(semantic_map, self._directory, is_checked=is_checked)
         self._written.append(self._directory)
         self._final = announcement
         self._recorded.publish(self._record_message(announcement, semantic_map))

@@ -1,22 +1,23 @@
 import dataclasses
 import struct
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from support.world.maps import sample_map
 
 from osmabench_ros.errors import ContractError
-from osmabench_ros.maps.message_content import (
+from osmabench_ros.maps.semantic_map import DenseMap
+from osmabench_ros.maps.topics.standard_messages import (
     PointFieldLayout,
     dense_of_records,
     fields_of,
     records_of,
-    records_of_buffer,
+    records_of_message,
 )
-from osmabench_ros.maps.semantic_map import DenseMap
 from osmabench_ros.semantics.labels import UNLABELLED
 
-SIZES = {'width': 3, 'height': 2, 'point_step': 24, 'row_step': 72}
+SIZES = {'width': 3, 'height': 2, 'point_step': 24, 'row_step': 72, 'is_bigendian': False}
 X = PointFieldLayout('x', 0, 7)
 
 
@@ -40,8 +41,8 @@ def test_a_map_survives_the_message_without_points_that_are_not_finite() -> None
     given = sample_map().dense
     records = records_of(given)
     records['y'][1] = np.nan
-    read = records_of_buffer(records.tobytes(), fields_of(records), **SIZES)
-    dense, dropped = dense_of_records(read)
+    message = SimpleNamespace(data=records.tobytes(), fields=fields_of(records), **SIZES)
+    dense, dropped = dense_of_records(records_of_message(message))
     assert dropped == 1
     for part in ('points', 'colors', 'labels', 'instances'):
         expected = np.delete(getattr(given, part), 1, axis=0)
@@ -63,10 +64,11 @@ def test_padding_byte_order_and_other_fields_are_handled() -> None:
         PointFieldLayout('intensity', 28, 7), PointFieldLayout('ring', 32, 2),
         PointFieldLayout('label', 36, 3), PointFieldLayout('normal', 0, 8, 3),
     ]  # fmt: skip
-    read = records_of_buffer(
-        row * 2, fields, width=2, height=2, point_step=40, row_step=88, big_endian=True
-    )
-    dense, _ = dense_of_records(read)
+    message = SimpleNamespace(
+        data=row * 2, fields=fields, width=2, height=2, point_step=40, row_step=88,
+        is_bigendian=True,
+    )  # fmt: skip
+    dense, _ = dense_of_records(records_of_message(message))
     assert dense.points.tolist() == [[1.0, 2.0, 3.0]] * 4
     assert dense.labels.tolist() == [UNLABELLED] * 4
 
@@ -87,6 +89,6 @@ def test_padding_byte_order_and_other_fields_are_handled() -> None:
 )
 def test_layouts_that_do_not_fit_are_refused(changes: dict, message: str) -> None:
     records = records_of(sample_map().dense)
-    form = {'fields': fields_of(records), **SIZES, **changes}
+    form = {'data': records.tobytes(), 'fields': fields_of(records), **SIZES, **changes}
     with pytest.raises(ContractError, match=message):
-        dense_of_records(records_of_buffer(records.tobytes(), **form))
+        dense_of_records(records_of_message(SimpleNamespace(**form)))

@@ -3,7 +3,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.faulty_stages import keep_map
 from support.world.maps import labelled_map
 
 from osmabench_ros.maps.disk.storage import SnapshotFolder, snapshots_in
@@ -19,7 +18,7 @@ def at(stamp_ns: int) -> SemanticMap:
 def test_what_is_kept_is_bounded_and_evenly_spaced(count: int, tmp_path: Path) -> None:
     folder = SnapshotFolder(tmp_path / 'snapshots', limit=4)
     for second in range(count):
-        keep_map(folder, at(second))
+        folder.keep(at(second))
     stamps = [int(path.name) for path in snapshots_in(folder.directory)]
     assert len(stamps) == len(folder) <= 4
     assert stamps[0] == 0
@@ -31,14 +30,14 @@ def test_what_is_kept_is_bounded_and_evenly_spaced(count: int, tmp_path: Path) -
 def test_the_order_of_names_is_that_of_time(tmp_path: Path) -> None:
     folder = SnapshotFolder(tmp_path, limit=10)
     for stamp_ns in (9, 10**18, 10, 999):
-        assert keep_map(folder, at(stamp_ns))
+        assert folder.keep(at(stamp_ns))
     stamps = [int(path.name) for path in snapshots_in(tmp_path)]
     assert stamps == [9, 10, 999, 10**18]
 
 
 def test_a_map_of_the_same_time_is_kept_once(tmp_path: Path) -> None:
     folder = SnapshotFolder(tmp_path, limit=10)
-    assert [keep_map(folder, at(5)) for _ in range(2)] == [True, False]
+    assert [folder.keep(at(5)) for _ in range(2)] == [True, False]
 
 
 def test_a_run_without_snapshots_has_none(tmp_path: Path) -> None:

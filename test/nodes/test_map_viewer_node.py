@@ -28,13 +28,12 @@ from osmabench_ros.base import contract as topics
 from osmabench_ros.bringup.spec.isolation import isolated_environment
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.maps.disk.storage import write_map
-from osmabench_ros.maps.message_content import (
-    PointFieldLayout,
-    dense_of_records,
-    records_of_buffer,
-)
 from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
-from osmabench_ros.maps.topics.standard_messages import graph_of_markers
+from osmabench_ros.maps.topics.standard_messages import (
+    dense_of_records,
+    graph_of_markers,
+    records_of_message,
+)
 from osmabench_ros.reports.palette import HALLUCINATED, PointOutcome, class_colors
 from osmabench_ros.ros.messages.images import (
     image_from_message,
@@ -111,10 +110,7 @@ def viewer(ros_domain: int) -> Iterator[Callable[..., None]]:
 
 
 def cloud(message: PointCloud2) -> DenseMap:
-    fields = [PointFieldLayout(f.name, f.offset, f.datatype, f.count) for f in message.fields]
-    sizes = {name: getattr(message, name) for name in ('width', 'height')}
-    steps = {name: getattr(message, name) for name in ('point_step', 'row_step')}
-    return dense_of_records(records_of_buffer(message.data, fields, **sizes, **steps))[0]
+    return dense_of_records(records_of_message(message))[0]
 
 
 def node_colors(message: MarkerArray) -> dict[int, tuple[int, ...]]:

@@ -6,12 +6,8 @@ pytest.importorskip('sensor_msgs')
 
 from std_msgs.msg import Header
 
-from osmabench_ros.maps.message_content import (
-    PointFieldLayout,
-    dense_of_records,
-    records_of_buffer,
-)
 from osmabench_ros.maps.semantic_map import DenseMap
+from osmabench_ros.maps.topics.standard_messages import dense_of_records, records_of_message
 from osmabench_ros.ros.messages.map_messages import point_cloud_message
 
 
@@ -26,17 +22,7 @@ def cloud(count: int) -> DenseMap:
 
 
 def read(message: object) -> DenseMap:
-    fields = [PointFieldLayout(f.name, f.offset, f.datatype, f.count) for f in message.fields]
-    records = records_of_buffer(
-        message.data,
-        fields,
-        width=message.width,
-        height=message.height,
-        point_step=message.point_step,
-        row_step=message.row_step,
-        big_endian=message.is_bigendian,
-    )
-    return dense_of_records(records)[0]
+    return dense_of_records(records_of_message(message))[0]
 
 
 def test_points_labels_instances_and_colours_survive_the_message() -> None:

@@ -15,8 +15,7 @@ from pathlib import Path
 
 from osmabench_ros.base.files import DRAFT_PREFIX, MARKER, claim_folder, write_json
 from osmabench_ros.errors import OsmabenchError
-from osmabench_ros.maps.disk.storage import SnapshotFolder, scratch_beside, write_files, write_map
-from osmabench_ros.maps.semantic_map import SemanticMap
+from osmabench_ros.maps.disk.storage import SnapshotFolder, write_map
 from osmabench_ros.reports.matrix import write_matrix_report
 from osmabench_ros.runs.evaluate.evaluation import EvaluationInputs, evaluate_run
 from osmabench_ros.runs.identity import RunIdentity, SceneKey
@@ -31,13 +30,6 @@ from support.world.maps import ground_truth, labelled_map, write_inputs
 from support.world.runs import matrix_config
 
 CONFIG = matrix_config(scenes=[{'reference': 'apartment', 'seed': 3}])
-
-
-def keep_map(snapshots: SnapshotFolder, semantic_map: SemanticMap) -> bool:
-    """Keep a map as the recorder does; return whether it was its turn."""
-    with scratch_beside(snapshots.directory) as files:
-        write_files(semantic_map, files)
-        return snapshots.keep(semantic_map.header.stamp_ns, files)
 
 
 def hold(root: Path) -> None:
@@ -69,7 +61,7 @@ STAGES: dict[str, Callable[[Path], None]] = {
     ),
     'map': lambda root: write_map(labelled_map(), root / 'run' / 'map'),
     'snapshots': lambda root: (
-        keep_map(SnapshotFolder(root / 'run' / 'maps', 5), labelled_map()) and None
+        SnapshotFolder(root / 'run' / 'maps', 5).keep(labelled_map()) and None
     ),
     'evaluation': evaluate,
     'report': report,

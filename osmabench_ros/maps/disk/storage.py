@@ -8,7 +8,6 @@ from __future__ import annotations
 import io
 import json
 import re
-import shutil
 import stat
 import tempfile
 import zipfile
@@ -29,13 +28,11 @@ from osmabench_ros.base.files import (
     atomic_directory,
     claim_folder,
     discard,
-    draft_in,
-    make_folder,
     wrap_os_errors,
 )
 from osmabench_ros.base.reading import naming_errors, read_bytes
 from osmabench_ros.base.strict import fault_text
-from osmabench_ros.errors import LimitError, MapError, OsmabenchError
+from osmabench_ros.errors import MapError, OsmabenchError
 from osmabench_ros.geometry.point_files import read_ply, write_ply
 from osmabench_ros.geometry.stamped_trajectory import read_tum, tum_text
 from osmabench_ros.maps.disk.document import (
@@ -128,39 +125,17 @@ def write_npy(stream: IO[bytes], array: NDArray[Any]) -> None:
     np.lib.format.write_array(stream, little, version=(1, 0), allow_pickle=False)
 
 
-def write_map(semantic_map: SemanticMap, directory: Path) -> None:
+def write_map(semantic_map: SemanticMap, directory: Path, *, is_checked: bool = False) -> None:
     """Write a map to a new or empty folder, which appears whole; equal maps give equal bytes.
 
-    Raises MapError, which lists the first faults, if the map has any, RunError if there is
-    something in the folder.
+    A map that was read or unpacked `is_checked`. Raises MapError, which lists the first faults, if
+    the map has any, RunError if there is something in the folder.
     """
     with atomic_directory(directory) as folder:
-        write_files(semantic_map, folder)
-
-
-def write_files(semantic_map: SemanticMap, folder: Path) -> None:
-    """Write the files of a map into an empty scratch folder; MapError for faults."""
-    for name, content in make_files(semantic_map):
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
-
-
-@contextmanager
-def scratch_beside(directory: Path) -> Iterator[Path]:
-    """Yield an empty folder on the disk of `directory`; RunError if the disk refuses it."""
-    place = directory if directory.exists() else directory.parent
-    with wrap_os_errors(directory):
-        make_folder(place)
-        with draft_in(place) as scratch:
-            yield scratch
-
-
-def move_map(files: Path, directory: Path) -> None:
-    """Move the files of a checked map into its folder; otherwise as `write_map`."""
-    with atomic_directory(directory) as folder:
-        for file in files.iterdir():
-            file.rename(folder / file.name)
+        for name, content in make_files(semantic_map, is_checked=is_checked):
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
 
 
 def read_map(directory: Path) -> SemanticMap:
@@ -172,11 +147,15 @@ def read_map(directory: Path) -> SemanticMap:
         return make_semantic_map(raw, str(directory / DOCUMENT))
 
 
-def make_files(semantic_map: SemanticMap) -> Iterator[tuple[str, bytes | memoryview]]:
+def make_files(
+    semantic_map: SemanticMap, *, is_checked: bool = False
+) -> Iterator[tuple[str, bytes | memoryview]]:
     """Yield name and content of every file, always in the same order; MapError if it is wrong."""
     raw = make_raw_map(semantic_map)
     document = _write_json(DOCUMENT, raw.document)
-    _refuse(_check_form(document) or list(faults_of_content(raw)), 'the map cannot be written')
+    if not is_checked:
+        faults = _check_form(document) or list(faults_of_content(raw))
+        _refuse(faults, 'the map cannot be written')
     yield DOCUMENT, document
     if raw.cloud is not None:
         yield CLOUD, _write_to_memory(partial(write_ply, columns=raw.cloud))
@@ -238,17 +217,17 @@ class SnapshotFolder:
     def __len__(self) -> int:
         return len(self._kept)
 
-    def keep(self, stamp_ns: int, files: Path) -> bool:
-        """Move the files of a map here if it is due; return whether it was."""
+    def keep(self, semantic_map: SemanticMap, *, is_checked: bool = False) -> bool:
+        """Write a map here if it is due; return whether it was."""
         number = self._taken
-        path = self.directory / f'{stamp_ns:0{NAME_DIGITS}d}'
+        path = self.directory / f'{semantic_map.header.stamp_ns:0{NAME_DIGITS}d}'
         if path.exists():
             return False
         self._taken += 1
         if number % self._stride:
             return False
         claim_folder(self.directory)
-        move_map(files, path)
+        write_map(semantic_map, path, is_checked=is_checked)
         self._kept[number] = path
         if len(self._kept) > self._limit:
             self._stride *= 2
@@ -289,32 +268,26 @@ def pack_map(semantic_map: SemanticMap) -> bytes:
     return packed.getvalue()
 
 
-def unpack_map(
-    packed: bytes, *, max_bytes: int = MAX_BYTES, folder: Path | None = None
-) -> SemanticMap:
+def unpack_map(packed: bytes, *, max_bytes: int = MAX_BYTES) -> SemanticMap:
     """Unpack and check an untrusted archive; deflated files are accepted too.
 
-    An empty `folder` gets the files, to be kept. Raises MapError if it is not a zip archive, holds
-    anything but files of a map, unpacks to more than `max_bytes`, or the map has faults;
-    LimitError if it takes more memory or time than its size allows; OSError if the disk is full.
+    Raises MapError if it is not a zip archive, holds anything but files of a map, unpacks to more
+    than `max_bytes`, or the map has faults; LimitError if it takes more memory or time than its
+    size allows; RunError if the disk is full.
     """
-    if folder is None:
-        with tempfile.TemporaryDirectory(prefix='osmabench_map_') as temporary:
-            return unpack_map(packed, max_bytes=max_bytes, folder=Path(temporary))
-    try:
-        with zipfile.ZipFile(io.BytesIO(packed)) as archive:
-            _check(archive.infolist(), max_bytes, memory_limit(len(packed)))
-            for info in archive.infolist():
-                _extract(archive, info, folder)
-    except MapError as error:
-        raise MapError(f'{_WHAT} {error}') from error
-    except LimitError:
-        raise
-    except Exception as error:  # zipfile has many ways to dislike hostile bytes
-        if isinstance(error, OSError) and error.errno is not None:
+    with tempfile.TemporaryDirectory(prefix='osmabench_map_') as temporary:
+        folder = Path(temporary)
+        try:
+            with zipfile.ZipFile(io.BytesIO(packed)) as archive, wrap_os_errors(folder):
+                _check(archive.infolist(), max_bytes, memory_limit(len(packed)))
+                archive.extractall(folder)
+        except MapError as error:
+            raise MapError(f'{_WHAT} {error}') from error
+        except OsmabenchError:
             raise
-        raise MapError(f'{_WHAT} is not a readable zip archive: {error}') from error
-    return read_map(folder)
+        except Exception as error:  # zipfile has many ways to dislike hostile bytes
+            raise MapError(f'{_WHAT} is not a readable zip archive: {error}') from error
+        return read_map(folder)
 
 
 def _check(infos: list[zipfile.ZipInfo], max_bytes: int, max_memory: int) -> None:
@@ -322,7 +295,7 @@ def _check(infos: list[zipfile.ZipInfo], max_bytes: int, max_memory: int) -> Non
         raise MapError(f'has {len(infos)} files; at most {MAX_FILES} are unpacked')
     if len({info.filename for info in infos}) < len(infos):
         raise MapError('is malformed: it holds a file twice')
-    # No member gives more than the directory says: zipfile stops there.
+    # No member gives more than the directory says: zipfile stops there, and checks its CRC.
     total = sum(info.file_size for info in infos)
     if total > max_bytes:
         raise MapError(f'unpacks to {total} bytes; at most {max_bytes} are allowed')
@@ -334,12 +307,3 @@ def _check(infos: list[zipfile.ZipInfo], max_bytes: int, max_memory: int) -> Non
         if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             # zipfile unpacks the others in pieces of any size.
             raise MapError(f'holds "{info.filename}" in a compression other than deflate')
-
-
-def _extract(archive: zipfile.ZipFile, info: zipfile.ZipInfo, folder: Path) -> None:
-    path = folder / info.filename
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with archive.open(info) as source, path.open('wb') as target:
-        shutil.copyfileobj(source, target)
-    if path.stat().st_size != info.file_size:
-        raise MapError(f'is malformed: "{info.filename}" has another size than declared')

@@ -8,17 +8,15 @@ import re
 from collections import deque
 from collections.abc import Set
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import psutil
 
 from osmabench_ros.base.contract import SEMANTIC_MAP, SEMANTIC_MAP_CHUNK
 from osmabench_ros.base.documents import parse_json
 from osmabench_ros.errors import ContractError, MapError, OsmabenchError, errors_as
 from osmabench_ros.geometry.boxes import AxisAlignedBox, OrientedBox
-from osmabench_ros.maps.disk.storage import unpack_map, write_files
+from osmabench_ros.maps.disk.storage import unpack_map
 from osmabench_ros.maps.importer import TopicOptions
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
@@ -31,40 +29,32 @@ from osmabench_ros.semantics.scene_graph import (
 )
 from osmabench_ros.sequences.pose_topics import pose_of
 
+# Most time that counts from one check to the next: beyond it the recorder was busy or paused.
 LONGEST_LOOK_S = 1.0
-"""Most time that counts from one check to the next: beyond it the recorder was busy or paused."""
 
 
 class MapArrival:
-    """The deadline of an announced map, `stall_s` a chunk; grows with the size."""
+    """An announced map, which is given up when no chunk has come for `stall_s`."""
 
-    def __init__(self, message: Any, stall_s: float, bytes_per_s: float, now_s: float) -> None:
+    def __init__(self, message: Any, stall_s: float, now_s: float) -> None:
         self.message = message
-        self._stall_s = stall_s
-        self._total_s = stall_s + message.payload_size / bytes_per_s
-        self._looked_s = now_s
+        self._stall_s, self._looked_s = stall_s, now_s
         self._missing = int(message.chunk_count)
         self.waited_s = 0.0
-        self._progress_s = 0.0
 
     def check(self, missing: int, now_s: float) -> None:
         """Take the number of missing chunks; raises ContractError if the map is given up."""
         self.waited_s += min(max(now_s - self._looked_s, 0.0), LONGEST_LOOK_S)
         self._looked_s = now_s
         if missing < self._missing:
-            self._missing, self._progress_s = missing, self.waited_s
-        stalled = self.waited_s - self._progress_s > self._stall_s
-        if stalled or self.waited_s > self._total_s:
+            self._missing, self.waited_s = missing, 0.0
+        if self.waited_s > self._stall_s:
             message = self.message
-            why = (
-                f'no new one for {self._stall_s:g} s (parameter chunk_timeout_s)'
-                if stalled
-                else f'not within {self._total_s:.0f} s (parameter map_rate_mib_s)'
-            )
             raise ContractError(
                 f'topic "{SEMANTIC_MAP_CHUNK}": {missing} of the {message.chunk_count} chunks '
                 f'did not come of the map that {message.participant} announced with '
-                f'{message.payload_size} bytes; {why}'
+                f'{message.payload_size} bytes; no new one for {self._stall_s:g} s (parameter '
+                'chunk_timeout_s)'
             )
 
 
@@ -105,7 +95,7 @@ class MapAssembler:
         if not size and not count and not digest:
             self._announcement = None
             return message, b''
-        least, available = -(-size // MAX_CHUNK_BYTES), psutil.virtual_memory().available
+        least = -(-size // MAX_CHUNK_BYTES)
         for is_wrong, why in (
             (
                 message.payload_format != FORMAT_ARCHIVE,
@@ -115,11 +105,6 @@ class MapAssembler:
                 not 0 < size <= self._max_bytes,
                 f'a payload of {size} bytes is not in 1 to {self._max_bytes}',
             ),
-            (  # in chunks and as a whole
-                2 * size > available,
-                f'a payload of {size} bytes needs twice that in memory, {available} bytes are '
-                'available; publish a smaller map, or free memory',
-            ),
             (
                 not least <= count <= MAX_CHUNKS,
                 f'{size} bytes need at least {least} chunks and at most {MAX_CHUNKS}, {count} are '
@@ -128,7 +113,6 @@ class MapAssembler:
         ):
             if is_wrong:
                 raise ContractError(f'topic "{SEMANTIC_MAP}" from {message.participant}: {why}')
-        _check_digest(digest, f'topic "{SEMANTIC_MAP}" from {message.participant}')
         self._announcement = message
         self._keep_only({digest})
         return self._complete()
@@ -166,7 +150,10 @@ class MapAssembler:
                 f'{where}: {what} breaks the limits (index below count, at most {MAX_CHUNKS} '
                 f'chunks, 1 to {MAX_CHUNK_BYTES} bytes)'
             )
-        _check_digest(chunk.digest, where)
+        if not SHA256.fullmatch(chunk.digest):
+            raise ContractError(
+                f'{where}: digest "{chunk.digest[:80]}" is not a hexadecimal sha256'
+            )
         if chunk.digest in self._ignored:
             return None
         parts, message = self._chunks.setdefault(chunk.digest, {}), self._announcement
@@ -206,11 +193,6 @@ class MapAssembler:
         self._announcement = None
         self._keep_only(set())
         return message, payload
-
-
-def _check_digest(digest: str, where: str) -> None:
-    if not SHA256.fullmatch(digest):
-        raise ContractError(f'{where}: digest "{digest[:80]}" is not a hexadecimal sha256')
 
 
 NO_PARENT = 0
@@ -278,22 +260,19 @@ def announced_map(
     max_bytes: int = MAX_PAYLOAD_BYTES,
     agreed: LabelSet | None = None,
     world_frame: str = '',
-    folder: Path | None = None,
 ) -> SemanticMap:
     """Return the map that a participant published, live or in a bag; checks it once.
 
     An empty payload is a map that is a scene graph and nothing else. `agreed` and `world_frame`
-    are labels and frame of the run, if it has them; an empty `folder` gets the files of the map.
-    Raises ContractError, which names the topic and the participant, if the map has faults, is in
-    another frame, or has labels that the run does not know.
+    are labels and frame of the run, if it has them. Raises ContractError, which names the topic
+    and the participant, if the map has faults, is in another frame, or has labels that the run
+    does not know.
     """
     with errors_as(ContractError, f'topic "{topic}" from {message.participant}', OsmabenchError):
         if payload:
-            semantic_map = unpack_map(payload, max_bytes=max_bytes, folder=folder)
+            semantic_map = unpack_map(payload, max_bytes=max_bytes)
         else:
             semantic_map = map_of_graph(message, graph_from_message(message.graph, topic), options)
-            if folder is not None:
-                write_files(semantic_map, folder)
         _check_frame(semantic_map.header.frame_id, world_frame)
         dense = semantic_map.dense
         if agreed is not None and dense is not None and dense.labels is not None:

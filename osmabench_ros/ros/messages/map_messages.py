@@ -18,8 +18,13 @@ from visualization_msgs.msg import MarkerArray
 
 from osmabench_ros.base import contract as topics
 from osmabench_ros.maps.disk.storage import pack_map
-from osmabench_ros.maps.message_content import Detection, detection_of_node, fields_of, records_of
 from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
+from osmabench_ros.maps.topics.standard_messages import (
+    Detection,
+    detection_of_node,
+    fields_of,
+    records_of,
+)
 from osmabench_ros.msg import SceneGraph as SceneGraphMessage
 from osmabench_ros.msg import SceneObject as SceneObjectMessage
 from osmabench_ros.msg import SceneRelation, SemanticMapChunk

@@ -184,7 +184,6 @@ class MapRecorderSettings(Strict):
     )
     keep_intermediate_maps: bool = False
     chunk_timeout_s: float = 20.0
-    map_rate_mib_s: float = 4.0
     max_snapshots: int = 100
     exit_when_done: bool = setting(False, 'End with exit code 0 once the final map is written.')
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import yaml
 
@@ -20,9 +19,8 @@ from osmabench_ros.errors import RunError, SequenceError, needing
 from osmabench_ros.sequences.bags.bag_metadata import METADATA_FILE, ROOT
 from osmabench_ros.sequences.bags.recording_report import RecordedTopic, RecordingSettings
 
+# About one frame; the most that is lost if the recorder is killed.
 CHUNK_BYTES = 4 * 2**20
-"""About one frame; the most that is lost if the recorder is killed."""
-LIBRARY = 'osmabench_ros'
 
 
 class RecordingFile:
@@ -33,13 +31,13 @@ class RecordingFile:
 
         self.name, self.start_ns, self.end_ns = path.name, start_ns, start_ns
         self.counts: Counter[str] = Counter()
+        # Messages that are only in memory, repeated ones aside.
         self.unwritten: Counter[str] = Counter()
-        """Messages that are only in memory, repeated ones aside."""
         self._unwritten_bytes = 0
         self._channels: dict[str, int] = {}
         self._file = path.open('xb')
         self._writer = Writer(self._file, chunk_size=CHUNK_BYTES, compression=compression)
-        self._writer.start(profile='ros2', library=LIBRARY)
+        self._writer.start(profile='ros2', library='osmabench_ros')
         self.written_bytes = self._file.tell()
 
     @property
@@ -80,10 +78,9 @@ class RecordingFile:
     def abandon(self) -> None:
         """Close a file that cannot be written, at the end of its last whole chunk."""
         self.counts -= self.unwritten
-        self._unwritten_bytes = 0
-        with contextlib.suppress(OSError):
+        with suppress(OSError):
             self._file.close()
-        with contextlib.suppress(OSError):
+        with suppress(OSError):
             os.truncate(self._file.name, self.written_bytes)
 
     def _register(self, topic: RecordedTopic) -> int:
@@ -97,43 +94,6 @@ class RecordingFile:
         return number
 
 
-def make_metadata(
-    files: Sequence[RecordingFile], topics: Iterable[RecordedTopic], distribution: str
-) -> dict[str, Any]:
-    """Return metadata.yaml of version 9 for MCAP `files` in order, at least one."""
-    start_ns, end_ns = min(item.start_ns for item in files), max(item.end_ns for item in files)
-    counts = sum((item.counts for item in files), Counter[str]())
-    return {
-        ROOT: {
-            'version': 9,
-            'storage_identifier': 'mcap',
-            **_span(start_ns, end_ns, counts.total()),
-            'topics_with_message_count': [
-                {
-                    'topic_metadata': {
-                        'name': item.topic,
-                        'type': item.message_type,
-                        'serialization_format': 'cdr',
-                        'offered_qos_profiles': [qos.to_metadata() for qos in item.qos],
-                        'type_description_hash': item.type_hash,
-                    },
-                    'message_count': counts[item.topic],
-                }
-                for item in topics
-            ],
-            'compression_format': '',
-            'compression_mode': '',
-            'relative_file_paths': [item.name for item in files],
-            'files': [
-                {'path': item.name, **_span(item.start_ns, item.end_ns, item.counts.total())}
-                for item in files
-            ],
-            'custom_data': None,
-            'ros_distro': distribution,
-        }
-    }
-
-
 def _span(start_ns: int, end_ns: int, count: int) -> dict[str, Any]:
     return {
         'starting_time': {'nanoseconds_since_epoch': start_ns},
@@ -143,7 +103,10 @@ def _span(start_ns: int, end_ns: int, count: int) -> dict[str, Any]:
 
 
 class McapRecording:
-    """An open recording of NAME_0.mcap, NAME_1.mcap … and metadata.yaml; not thread-safe."""
+    """An open recording of NAME_0.mcap, NAME_1.mcap … and metadata.yaml.
+
+    One thread writes; another may announce topics.
+    """
 
     def __init__(
         self, directory: Path, settings: RecordingSettings, distribution: str = ''
@@ -160,10 +123,10 @@ class McapRecording:
         # Publish time and data of the last messages of latched topics.
         self._latched: dict[str, deque[tuple[int, bytes]]] = {}
         self.counts: Counter[str] = Counter()
+        # Messages of the chunk at which the disk failed.
         self.lost: Counter[str] = Counter()
-        """Messages of the chunk at which the disk failed."""
+        # The files that are finished.
         self.files: list[RecordingFile] = []
-        """The files that are finished."""
         self._current: RecordingFile | None = None
 
     @property
@@ -174,9 +137,9 @@ class McapRecording:
 
     def add_topic(self, topic: RecordedTopic) -> None:
         """Announce a topic, or update it if publishers with other QoS appear."""
-        self._topics[topic.topic] = topic
         if topic.repeat and topic.topic not in self._latched:
             self._latched[topic.topic] = deque(maxlen=topic.repeat)
+        self._topics[topic.topic] = topic
 
     def write(self, topic: str, log_ns: int, publish_ns: int, data: bytes) -> None:
         """Write a message of an announced topic; SequenceError if the disk is full or fails."""
@@ -207,7 +170,7 @@ class McapRecording:
             self._write_metadata()
         if self._current is None:
             self._current = self._new_file(log_ns)
-            for topic, latched in self._latched.items():
+            for topic, latched in list(self._latched.items()):
                 for publish_ns, data in latched:
                     self._current.put(self._topics[topic], log_ns, publish_ns, data, True)
         return self._current
@@ -229,7 +192,37 @@ class McapRecording:
             self._current = None
 
     def _metadata(self, files: Sequence[RecordingFile]) -> dict[str, Any]:
-        return make_metadata(files, self._topics.values(), self._distribution)
+        """Return metadata.yaml of version 9 for some files in order, at least one."""
+        start_ns, end_ns = min(item.start_ns for item in files), max(item.end_ns for item in files)
+        counts = sum((item.counts for item in files), Counter[str]())
+        content = {
+            'version': 9,
+            'storage_identifier': 'mcap',
+            **_span(start_ns, end_ns, counts.total()),
+            'topics_with_message_count': [
+                {
+                    'topic_metadata': {
+                        'name': item.topic,
+                        'type': item.message_type,
+                        'serialization_format': 'cdr',
+                        'offered_qos_profiles': [qos.to_metadata() for qos in item.qos],
+                        'type_description_hash': item.type_hash,
+                    },
+                    'message_count': counts[item.topic],
+                }
+                for item in list(self._topics.values())
+            ],
+            'compression_format': '',
+            'compression_mode': '',
+            'relative_file_paths': [item.name for item in files],
+            'files': [
+                {'path': item.name, **_span(item.start_ns, item.end_ns, item.counts.total())}
+                for item in files
+            ],
+            'custom_data': None,
+            'ros_distro': self._distribution,
+        }
+        return {ROOT: content}
 
     def _write_metadata(self) -> None:
         text = yaml.safe_dump(self._metadata(self.files), sort_keys=False)
@@ -254,15 +247,8 @@ class McapRecording:
             ) from error
 
 
+# The most that a killed recorder loses, in a chunk that is not full.
 FLUSH_PERIOD_S = 1.0
-"""The most that a killed recorder loses, in a chunk that is not full."""
-
-
-class _Waiting(NamedTuple):
-    topic: str
-    log_ns: int
-    publish_ns: int
-    data: bytes
 
 
 class BackgroundWriter:
@@ -274,7 +260,7 @@ class BackgroundWriter:
         self._recording = recording
         self._max_bytes = max_queue_bytes
         self._wait = wait_when_full
-        self._queue: deque[_Waiting | RecordedTopic] = deque()
+        self._queue: deque[tuple[str, int, int, bytes]] = deque()
         self._bytes = 0
         self._changed = threading.Condition()
         self._closing = False
@@ -284,12 +270,6 @@ class BackgroundWriter:
         self._thread = threading.Thread(target=self._run, name='bag_writer', daemon=True)
         self._thread.start()
 
-    def add_topic(self, topic: RecordedTopic) -> None:
-        """Announce a topic before its first message."""
-        with self._changed:
-            self._queue.append(topic)
-            self._changed.notify()
-
     def put(self, topic: str, log_ns: int, publish_ns: int, data: bytes) -> bool:
         """Queue a message; False if it is dropped: the queue is full or writing has failed."""
         with self._changed:
@@ -298,7 +278,7 @@ class BackgroundWriter:
             if self._is_full(len(data)) or self.error is not None or self._closing:
                 self.dropped[topic] += 1
                 return False
-            self._queue.append(_Waiting(topic, log_ns, publish_ns, data))
+            self._queue.append((topic, log_ns, publish_ns, data))
             self._bytes += len(data)
             self.peak_bytes = max(self.peak_bytes, self._bytes)
             self._changed.notify()
@@ -317,25 +297,20 @@ class BackgroundWriter:
         return self._bytes > 0 and self._bytes + size > self._max_bytes
 
     def _run(self) -> None:
-        try:
-            self._write_all()
-        except SequenceError as error:
-            self._fail(error)
-        except Exception as error:  # a thread that dies silently would lose everything
-            self._fail(SequenceError(f'the bag cannot be written: {type(error).__name__} {error}'))
-        finally:
+        for step in (self._write_all, self._recording.close):
             try:
-                self._recording.close()
+                step()
             except SequenceError as error:
                 self._fail(error)
-            self.dropped.update(self._recording.lost)
+            except Exception as error:  # a thread that dies silently would lose everything
+                reason = f'{type(error).__name__} {error}'
+                self._fail(SequenceError(f'the bag cannot be written: {reason}'))
+        self.dropped.update(self._recording.lost)
 
     def _fail(self, error: SequenceError) -> None:
         with self._changed:
             self.error = self.error or error
-            for item in self._queue:
-                if isinstance(item, _Waiting):
-                    self.dropped[item.topic] += 1
+            self.dropped.update(topic for topic, *_ in self._queue)
             self._queue.clear()
             self._bytes = 0
             self._changed.notify_all()
@@ -348,12 +323,10 @@ class BackgroundWriter:
                 item = self._queue.popleft() if self._queue else None
                 if item is None and self._closing:
                     return
-            if isinstance(item, RecordedTopic):
-                self._recording.add_topic(item)
-            elif item is not None:
+            if item is not None:
                 self._recording.write(*item)
                 with self._changed:
-                    self._bytes -= len(item.data)
+                    self._bytes -= len(item[-1])
                     self._changed.notify()
             if time.monotonic() - flushed_s > FLUSH_PERIOD_S:
                 self._recording.flush()

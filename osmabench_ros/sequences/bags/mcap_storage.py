@@ -2,41 +2,37 @@
 
 from __future__ import annotations
 
-import io
 import struct
-import zlib
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from heapq import heappop, heappush
 from pathlib import Path
 from typing import Any
 
 import zstandard
 from lz4.frame import LZ4FrameDecompressor
-from mcap.data_stream import ReadDataStream
 from mcap.exceptions import McapError
-from mcap.opcode import Opcode
 from mcap.records import Channel, Chunk, ChunkIndex, Footer, Message, Schema, Statistics
-from mcap.stream_reader import StreamReader
+from mcap.stream_reader import StreamReader, breakup_chunk
 
 from osmabench_ros.base.fence import limit_error, memory_limit
 from osmabench_ros.errors import SequenceError
 from osmabench_ros.sequences.bags.bag_storage import BagTopic, StoredMessage, parse_profiles
 
 MAGIC = b'\x89MCAP0\r\n'
+# Errors that the libraries raise for damaged files.
 _ERRORS = (
     McapError, zstandard.ZstdError, ValueError, ArithmeticError, MemoryError, RuntimeError,
     struct.error, OSError, EOFError, AttributeError,
 )  # fmt: skip
-"""Errors that the libraries raise for damaged files."""
 _DEFINITIONS = ('ros2msg', 'ros2idl', 'omgidl')
-_RECORD, _MESSAGE = struct.Struct('<BQ'), struct.Struct('<HIQQ')
-_FOOTER_BYTES = _RECORD.size + 20 + len(MAGIC)
+_FOOTER_BYTES = 29 + len(MAGIC)
+# Approximate memory of a message in addition to its data.
 _MESSAGE_OBJECT_BYTES = 200
-"""Approximate memory of a message in addition to its data."""
+# Size of all unpacked chunks of a file by the memory that it may take at once.
 _UNPACKED_RATIO = 8
-"""Size of all unpacked chunks of a file by the memory that it may take at once."""
-_PARSERS: dict[int, Any] = {Opcode.SCHEMA: Schema, Opcode.CHANNEL: Channel}
+# Unpack up to a number of bytes; the library would believe a size in the packed data.
 _UNPACKERS: dict[str, Any] = {
     '': lambda data, _: data,
     'zstd': lambda data, size: (
@@ -44,10 +40,6 @@ _UNPACKERS: dict[str, Any] = {
     ),
     'lz4': lambda data, size: LZ4FrameDecompressor().decompress(data, size),
 }
-"""Unpack up to a number of bytes."""
-
-_Waiting = tuple[int, int, int, int, bytes | memoryview]
-"""A message: log time, place of its chunk, and in the chunk, channel, data."""
 
 
 class McapFile:
@@ -88,23 +80,23 @@ class McapFile:
             if topics is None or channel.topic in topics
         }
         found = self._in_order(names, start_ns, stop_ns) if self._chunks else self._as_written()
-        for log_ns, _, _, channel, data in found:
-            if channel in names and start_ns <= log_ns < stop_ns:
-                yield StoredMessage(*names[channel], log_ns, bytes(data))
+        for item in found:
+            if item.channel_id in names and start_ns <= item.log_time < stop_ns:
+                yield StoredMessage(*names[item.channel_id], item.log_time, item.data)
 
-    def _records(self, stream: Any, *, skip_magic: bool = True) -> Iterator[Any]:
+    def _records(self, stream: Any, place: int = 0) -> Iterator[Any]:
+        """Yield the records from a place on, chunks as they are."""
+        stream.seek(place)
         limit = self._size_bytes
-        yield from StreamReader(stream, skip_magic, True, record_size_limit=limit).records
+        yield from StreamReader(stream, place > 0, True, record_size_limit=limit).records
 
     def _read_index(self) -> Mapping[int, int]:
         """Take topics and chunks from the index, and return counts; an error without one."""
         statistics, chunks, channels = None, {}, 0
         # Not by mcap's reader: it would unpack chunks where the footer says that the summary is.
         with self._path.open('rb') as stream:
-            stream.seek(-_FOOTER_BYTES, io.SEEK_END)
-            (footer,) = self._records(stream)
-            stream.seek(footer.summary_start or self._size_bytes)
-            for record in self._records(stream):
+            (footer,) = self._records(stream, self._size_bytes - _FOOTER_BYTES)
+            for record in self._records(stream, footer.summary_start or self._size_bytes):
                 self._take(record)
                 if isinstance(record, Statistics):
                     statistics = record
@@ -124,11 +116,11 @@ class McapFile:
     def _scan(self) -> Mapping[int, int]:
         """Take topics and counts from the messages themselves."""
         counts: Counter[int] = Counter()
-        for log_ns, _, _, channel, _ in self._as_written():
-            if channel in self._channels:
-                counts[channel] += 1
-                first_ns, last_ns = self.span_ns or (log_ns, log_ns)
-                self.span_ns = min(first_ns, log_ns), max(last_ns, log_ns)
+        for item in self._as_written():
+            if item.channel_id in self._channels:
+                counts[item.channel_id] += 1
+                first_ns, last_ns = self.span_ns or (item.log_time, item.log_time)
+                self.span_ns = min(first_ns, item.log_time), max(last_ns, item.log_time)
         return counts
 
     def _take(self, record: Any) -> None:
@@ -149,35 +141,29 @@ class McapFile:
             topics.append(BagTopic(channel.topic, schema.name, count, qos, text))
         return tuple(topics)
 
-    def _as_written(self) -> Iterator[_Waiting]:
+    def _as_written(self) -> Iterator[Any]:
         """Yield the messages of all topics up to the end of the data."""
-        place, limits = 0, _Limits(self._path, self._size_bytes)
+        place, unpacker = 0, _Unpacker(self._path, self._size_bytes)
         with self._path.open('rb') as stream:
             try:
-                for record in self._records(stream, skip_magic=False):
-                    self._take(record)
-                    if isinstance(record, Message):
-                        yield record.log_time, place, 0, record.channel_id, record.data
-                    elif isinstance(record, Chunk):
-                        try:
-                            content = limits.unpack(record)
-                            for log_ns, start, end, channel in self._in_chunk(content):
-                                yield log_ns, place, start, channel, content[start:end]
-                        except _ERRORS as error:
-                            self._damage[place] = f'the chunk at byte {place} ({error})'
-                    elif isinstance(record, Footer):
+                for record in self._records(stream):
+                    parts = [record]
+                    if isinstance(record, Chunk):
+                        parts = self._open_chunk(iter(parts), place, unpacker)
+                    for part in parts:
+                        self._take(part)
+                        if isinstance(part, Message):
+                            yield part
+                    if isinstance(record, Footer):
                         return
                     place = stream.tell()
             except _ERRORS as error:
                 reason = str(error) or 'the rest is missing'
                 self._damage[place] = f'it is cut off at byte {place} ({reason})'
 
-    def _in_order(
-        self, channels: Collection[int], start_ns: int, stop_ns: int
-    ) -> Iterator[_Waiting]:
+    def _in_order(self, channels: Collection[int], start_ns: int, stop_ns: int) -> Iterator[Any]:
         """Yield messages of some channels by log time; a chunk is read when its time comes."""
-        limits = _Limits(self._path, self._size_bytes)
-        waiting: list[_Waiting] = []
+        unpacker, waiting = _Unpacker(self._path, self._size_bytes), list[Any]()
         with self._path.open('rb') as stream:
             for chunk in self._chunks:
                 holds_none = chunk.message_index_offsets and (
@@ -187,83 +173,53 @@ class McapFile:
                 if holds_none or not in_time:
                     continue
                 while waiting and waiting[0][0] < chunk.message_start_time:
-                    yield limits.release(heappop(waiting))
-                for message in self._read_chunk(stream, chunk, channels, limits):
-                    heappush(waiting, message)
+                    yield unpacker.release(heappop(waiting)[-1])
+                place = chunk.chunk_start_offset
+                parts = self._open_chunk(self._records(stream, place), place, unpacker)
+                for number, part in enumerate(parts):
+                    if isinstance(part, Message) and part.channel_id in channels:
+                        heappush(waiting, (part.log_time, place, number, unpacker.hold(part)))
             while waiting:
-                yield limits.release(heappop(waiting))
+                yield heappop(waiting)[-1]
 
-    def _read_chunk(
-        self, stream: Any, index: Any, channels: Collection[int], limits: _Limits
-    ) -> list[_Waiting]:
-        place, left_bytes = index.chunk_start_offset, limits.left_bytes
-        found: list[_Waiting] = []
+    def _open_chunk(self, chunk: Iterator[Any], place: int, unpacker: _Unpacker) -> list[Any]:
+        """Return the records in a chunk, the first of some records; none if it is damaged."""
         try:
-            stream.seek(place)
-            content = memoryview(limits.unpack(next(self._records(stream))))
-            for log_ns, start, end, channel in self._in_chunk(content):
-                if channel in channels:
-                    found.append((log_ns, place, start, channel, content[start:end]))
-                    limits.hold(found[-1])
+            return unpacker.unpack(next(chunk))
         except _ERRORS as error:
             self._damage[place] = f'the chunk at byte {place} ({error})'
-            limits.left_bytes = left_bytes
             return []
-        if 2 * (left_bytes - limits.left_bytes) < len(content):  # do not keep the rest
-            found = [
-                (log_ns, place, start, channel, bytes(data))
-                for log_ns, _, start, channel, data in found
-            ]
-        return found
-
-    def _in_chunk(self, content: bytes | memoryview) -> Iterator[tuple[int, int, int, int]]:
-        """Yield log time, start, end and channel of messages; mcap would not check lengths."""
-        end = 0
-        while end < len(content):
-            kind, length = _RECORD.unpack_from(content, end)
-            start, end = end + _RECORD.size, end + _RECORD.size + length
-            min_bytes = _MESSAGE.size if kind == Opcode.MESSAGE else 0
-            if end > len(content) or length < min_bytes:
-                raise ValueError(f'a record of kind {kind} has {length} bytes')
-            if kind == Opcode.MESSAGE:
-                channel, _, log_ns, _ = _MESSAGE.unpack_from(content, start)
-                yield log_ns, start + _MESSAGE.size, end, channel
-            elif kind not in _PARSERS:
-                raise ValueError(f'a record of kind {kind} is in it')
-            elif not self._chunks:  # an index names the topics
-                self._take(_PARSERS[kind].read(ReadDataStream(io.BytesIO(content[start:end]))))
 
 
-class _Limits:
-    """The bytes that one pass through a file may still unpack, at once and in total."""
+class _Unpacker:
+    """Unpacks chunks within the memory that one pass through a file may take."""
 
     def __init__(self, path: Path, size_bytes: int) -> None:
         self._path = path
-        self.left_bytes = memory_limit(size_bytes)
-        self._total_bytes = _UNPACKED_RATIO * self.left_bytes
+        self._left_bytes = memory_limit(size_bytes)
+        self._total_bytes = _UNPACKED_RATIO * self._left_bytes
 
-    def unpack(self, chunk: Any) -> bytes:
-        """Return the content of a chunk; LimitError if it claims to be too large."""
+    def unpack(self, chunk: Any) -> list[Any]:
+        """Return the records in a chunk; LimitError if it claims to be too large."""
         size = chunk.uncompressed_size
         self._total_bytes -= size
-        if size > self.left_bytes or self._total_bytes < 0:
+        if size > min(self._left_bytes, self._total_bytes):
             raise limit_error(self._path, f'has a chunk that claims {size} bytes')
         if chunk.compression not in _UNPACKERS:
             raise ValueError(f'compression "{chunk.compression}" is unknown')
-        content: bytes = _UNPACKERS[chunk.compression](chunk.data, size + 1)
+        content = _UNPACKERS[chunk.compression](chunk.data, size + 1)
         if len(content) != size:
             raise ValueError(f'it does not unpack to the {size} bytes that it claims')
-        if chunk.uncompressed_crc not in (0, zlib.crc32(content)):
-            raise ValueError('its checksum is wrong')
-        return content
+        unpacked = replace(chunk, compression='', data=content)
+        records: list[Any] = breakup_chunk(unpacked, validate_crc=True)
+        return records
 
-    def hold(self, message: _Waiting) -> None:
-        """Count a message that waits for its time; LimitError if the memory is full."""
-        self.left_bytes -= len(message[-1]) + _MESSAGE_OBJECT_BYTES
-        if self.left_bytes < 0:
-            raise limit_error(self._path, 'fills the memory with messages of one time')
+    def hold(self, message: Any) -> Any:
+        """Count a message that waits for its time, and return it."""
+        self._left_bytes -= len(message.data) + _MESSAGE_OBJECT_BYTES
+        return message
 
-    def release(self, message: _Waiting) -> _Waiting:
+    def release(self, message: Any) -> Any:
         """Return a message that waits no longer."""
-        self.left_bytes += len(message[-1]) + _MESSAGE_OBJECT_BYTES
+        self._left_bytes += len(message.data) + _MESSAGE_OBJECT_BYTES
         return message

@@ -5,8 +5,11 @@ from support.world.bags import header, make, pose_message, xyz
 from osmabench_ros.errors import ContractError
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.maps.importer import TopicOptions
-from osmabench_ros.maps.message_content import detection_of_node, nodes_of_detections
-from osmabench_ros.maps.topics.standard_messages import map_of_detections
+from osmabench_ros.maps.topics.standard_messages import (
+    detection_of_node,
+    map_of_detections,
+    nodes_of_detections,
+)
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 
 LABELS = LabelSet.from_names('room', ['chair', 'coffee table'])

@@ -26,8 +26,8 @@ from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.maps.disk.storage import pack_map
-from osmabench_ros.maps.message_content import fields_of, records_of
 from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
+from osmabench_ros.maps.topics.standard_messages import fields_of, records_of
 from support import TESTS
 
 S = 10**9
