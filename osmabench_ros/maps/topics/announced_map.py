@@ -53,8 +53,7 @@ class MapArrival:
             raise ContractError(
                 f'topic "{SEMANTIC_MAP_CHUNK}": {missing} of the {message.chunk_count} chunks '
                 f'did not come of the map that {message.participant} announced with '
-                f'{message.payload_size} bytes; no new one for {self._stall_s:g} s (parameter '
-                'chunk_timeout_s)'
+                f'{message.payload_size} bytes; no new one for {self._stall_s:g} s'
             )
 
 

@@ -41,5 +41,7 @@ def test_a_map_that_does_not_come_is_given_up(
 
 
 def test_the_error_names_what_did_not_come() -> None:
-    with pytest.raises(ContractError, match=r'10 of the 10 chunks .* mapper .*chunk_timeout_s'):
+    with pytest.raises(
+        ContractError, match=r'10 of the 10 chunks .* mapper .*no new one for 0.5 s'
+    ):
         MapArrival(MESSAGE, stall_s=0.5, now_s=0.0).check(10, 1.0)
