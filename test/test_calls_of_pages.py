@@ -4,6 +4,7 @@ import json
 import re
 import shlex
 import shutil
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -12,7 +13,9 @@ import pytest
 import trimesh
 import yaml
 from maps.importers.method_files import write_conceptgraphs
+from support import scripted_model
 from support.commands import group, parse
+from support.loopback_models import LoopbackModels
 from support.published_rows import boxed, change, line
 from support.world.maps import cloud as true_cloud
 from support.world.maps import labelled_map, sample_map
@@ -40,9 +43,6 @@ ONLY_PARSED = {
     ),
     'needs a third-party method or scene': (
         r'run .*(rtabmap|conceptgraphs|bbq|hovsg|small_house).*\.yaml',
-    ),
-    'asks a language model over the network': (
-        r'vqa (generate|answer|judge) ', r'scene (prompts|specify)', r'score space3d .*--judge',
     ),
     'reads third-party data': (r'scene import replica',),
     'needs the text encoder of a map': (r'map label map/ --label-set classes.json --out',),
@@ -234,6 +234,17 @@ def _write_saved_results(folder: Path) -> None:
 
 
 @pytest.fixture
+def models(monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopbackModels]:
+    """Answer the requests to every language model of the pages."""
+    with LoopbackModels(reply=scripted_model.reply) as server:
+        monkeypatch.setenv('OPENAI_BASE_URL', server.url)
+        monkeypatch.setenv('GOOGLE_GEMINI_BASE_URL', server.url)
+        for name in ('OPENAI_API_KEY', 'GEMINI_API_KEY'):
+            monkeypatch.setenv(name, 'sk-of-the-test')
+        yield server
+
+
+@pytest.fixture
 def place(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a copy of the files, which calls run in."""
     folder = Path(shutil.copytree(files, tmp_path / 'place', symlinks=True))
@@ -255,7 +266,9 @@ def place(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ),
     ],
 )
-def test_calls_run_as_they_are_printed(page: Path, skipped: tuple[str, ...], place: Path) -> None:
+def test_calls_run_as_they_are_printed(
+    page: Path, skipped: tuple[str, ...], place: Path, models: LoopbackModels
+) -> None:
     if page.name == 'conditions.md':
         shutil.copy(REPOSITORY / 'config' / 'conditions' / 'camera.yaml', place / 'my.yaml')
     run = next(item.name for item in (place / 'runs' / 'demo').glob('*.oracle.*'))
@@ -264,6 +277,7 @@ def test_calls_run_as_they_are_printed(page: Path, skipped: tuple[str, ...], pla
             continue
         text = re.sub(r'(runs/demo/)?\bRUN\b', f'runs/demo/{run}', call)
         text = text.replace('runs/NAME', 'runs/demo').replace('RUNS', 'runs/demo')
+        text = text.replace('http://127.0.0.1:8000/v1', models.url)
         words = shlex.split(text.replace('SCENE', str(SCENE_KEY)))[1:]
         if words[0] == 'run' and '--dry-run' not in words:
             words.append('--dry-run')  # the rest takes minutes

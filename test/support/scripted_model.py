@@ -30,9 +30,29 @@ WRITTEN = [
     ('Riddles', 'What has four legs?', 'Chair', ['chair']),
 ]
 
+DINING = (
+    'A dining room with 1 dining table in the center of the room, 6 dining chairs around it and 1 '
+    'sideboard against the wall. 2 armchairs stand near the sideboard. 1 bench is along the wall.'
+)
+ROOMS = [{
+    'room': 'office',
+    'objects': [
+        {'class': 'desk', 'count': 1, 'color': '', 'material': '', 'name': ''},
+        {'class': 'laptop', 'count': 1, 'color': '', 'material': '', 'name': ''},
+    ],
+    'relations': [{'subject': 'laptop', 'relation': 'on', 'object': ['desk']}],
+}]  # fmt: skip
+
 
 def reply(prompt: str) -> str:
-    """Answer a prompt of the pipeline by what it asks for."""
+    """Answer a prompt of the package by the task that it sets."""
+    if prompt.startswith('Write 12 different descriptions'):
+        texts = [DINING, f' {DINING.upper()} ', DINING.replace('armchairs', 'sofas'), 'A room.']
+        texts.append(DINING.replace('2 armchairs stand', 'Several armchairs, 2 of them, stand'))
+        return json.dumps({'prompts': [{'prompt': text} for text in texts]})
+    if prompt.startswith('Description'):
+        assert '"wardrobe"' in prompt
+        return json.dumps({'rooms': ROOMS})
     if 'Write short statements' in prompt:
         return json.dumps({'statements': STATEMENTS, 'objects': OBJECTS})
     if 'Write questions in these categories' in prompt:
@@ -48,6 +68,8 @@ def reply(prompt: str) -> str:
             for i in items
         ]
         return json.dumps({'verdicts': same})
+    if 'Criterion: ' in prompt:
+        return json.dumps({'result': '1', 'justification': 'seen'})
     asked = _json_after('Questions, as JSON', prompt)
     return json.dumps({'answers': [_answer(item) for item in asked]})
 

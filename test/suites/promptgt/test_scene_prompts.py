@@ -5,7 +5,9 @@ import json
 import numpy as np
 import pytest
 import yaml
+from support import scripted_model
 from support.loopback_models import LoopbackModels
+from support.scripted_model import DINING, ROOMS
 from typer.testing import CliRunner
 
 from osmabench_ros.cli.main import app
@@ -23,22 +25,10 @@ from osmabench_ros.vqa.llm_generated.scene_prompts import (
     write_prompts,
 )
 
-DINING = (
-    'A dining room with 1 dining table in the center of the room, 6 dining chairs around it and 1 '
-    'sideboard against the wall. 2 armchairs stand near the sideboard. 1 bench is along the wall.'
-)
 OFFICE = (
     'An office with 1 desk and 2 chairs. On the desk there is 1 laptop next to 3 books. 1 box is '
     'under the desk between its legs, and 1 chair stands in front of the desk.'
 )
-ROOMS = [{
-    'room': 'office',
-    'objects': [
-        {'class': 'desk', 'count': 1, 'color': '', 'material': '', 'name': ''},
-        {'class': 'laptop', 'count': 1, 'color': '', 'material': '', 'name': ''},
-    ],
-    'relations': [{'subject': 'laptop', 'relation': 'on', 'object': ['desk']}],
-}]  # fmt: skip
 QUESTIONS = [
     ('PromptGT-Measurement', 'How many laptops are there?', '1 laptop'),
     ('PromptGT-Measurement', 'How many laptops are there? ', '1'),
@@ -59,13 +49,8 @@ class Words:
 
 
 def reply(prompt: str) -> str:
-    if prompt.startswith('Write 12 different descriptions'):
-        texts = [DINING, f' {DINING.upper()} ', DINING.replace('armchairs', 'sofas'), 'A room.']
-        texts.append(DINING.replace('2 armchairs stand', 'Several armchairs, 2 of them, stand'))
-        return json.dumps({'prompts': [{'prompt': text} for text in texts]})
-    if prompt.startswith('Description'):
-        assert '"wardrobe"' in prompt
-        return json.dumps({'rooms': ROOMS})
+    if prompt.startswith(('Write 12 different descriptions', 'Description')):
+        return scripted_model.reply(prompt)
     keys = ('category', 'question', 'answer')
     rows = [{**dict(zip(keys, row, strict=True)), 'objects': []} for row in QUESTIONS]
     return json.dumps({'questions': rows})
