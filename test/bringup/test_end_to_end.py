@@ -74,6 +74,7 @@ def test_side_by_side_the_same_seed_gives_the_same_bytes(
     assert any(name.endswith('map/map.json') for name in expected)
 
 
+@pytest.mark.full
 def test_a_run_that_was_cut_off_while_evaluating_resumes_from_its_map(
     first: tuple[Path, object], tmp_path: Path
 ) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.libraries import needs
+from support.sizes import few
 from support.world.runs import PreparedScenes, small_config
 
 from osmabench_ros.errors import ConfigError
@@ -75,7 +76,7 @@ def test_a_mapper_scores_on_the_recording_as_on_the_simulation(
     assert 'cannot read path' not in page
 
 
-@pytest.mark.parametrize('drifts', [False, True])
+@pytest.mark.parametrize('drifts', few([False, True], True))
 def test_the_true_poses_are_those_of_the_sequence_unless_they_drift(
     scene: dict[str, Any], tmp_path: Path, drifts: bool
 ) -> None:

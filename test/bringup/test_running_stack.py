@@ -197,6 +197,7 @@ def test_silence_is_not_ok_and_who_comes_later_is_heard_whatever_its_qos(ros_dom
 
 
 @pytest.mark.gl
+@pytest.mark.full
 def test_the_bridge_itself_keeps_the_contract(ros_domain: int, tmp_path: Path) -> None:
     environment = dict(isolated_environment(ros_domain))
     values = {

@@ -71,9 +71,12 @@ def adapter(method: OfflineMethod, work: Path, **limits: float) -> OfflineMapper
         ('conceptgraphs', '${sequence}', ('${work}/dataset.yaml',), 5),
         ('bbq', '${output}', ('${work}/bbq.yaml',), 2),
         ('openscene', '${output}', (), 0),
-        ('hovsg', '${output}/replica', ('${dataset}/cam_params.json',), 2),
+        pytest.param(
+            'hovsg', '${output}/replica', ('${dataset}/cam_params.json',), 2,
+            marks=pytest.mark.full,
+        ),
     ],
-)
+)  # fmt: skip
 def test_a_method_maps_the_frames_it_is_given(
     tmp_path: Path, name: str, output: str, configurations: tuple[str, ...], nodes: int
 ) -> None:

@@ -1,9 +1,7 @@
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.metrics import average_precision_score
 
 from osmabench_ros.errors import MetricError
 from osmabench_ros.metrics.instances import (
@@ -72,6 +70,8 @@ def test_overlapping_masks_both_own_their_shared_points() -> None:
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 5)), min_size=1, max_size=40))
 def test_average_precision_agrees_with_scikit_learn(items: list[tuple[bool, int]]) -> None:
+    from sklearn.metrics import average_precision_score
+
     hits = np.array([hit for hit, _ in items])
     confidence = np.array([score for _, score in items], float)
     total = int(hits.sum())
@@ -87,6 +87,7 @@ def test_average_precision_agrees_with_scikit_learn(items: list[tuple[bool, int]
 @given(st.integers(0, 10_000))
 def test_panoptic_quality_agrees_with_torchmetrics(seed: int) -> None:
     # It loads transformers: too much for each worker that only looks for tests.
+    import torch
     from torchmetrics.functional.detection import panoptic_quality as reference_quality
 
     rng = np.random.default_rng(seed)

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.metrics import average_precision_score
 
 from osmabench_ros.errors import MetricError
 from osmabench_ros.metrics.instances import kernel_average_precision
@@ -76,6 +75,8 @@ def test_a_second_mask_on_one_object_is_wrong_in_compat() -> None:
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 10_000))
 def test_strict_precision_agrees_with_scikit_learn(seed: int) -> None:
+    from sklearn.metrics import average_precision_score
+
     rng = np.random.default_rng(seed)
     total, wanted = 12, 4
     iou = np.zeros((total, wanted))

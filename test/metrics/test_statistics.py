@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from support.sizes import few
 
 from osmabench_ros.errors import MetricError
 from osmabench_ros.metrics.statistics import (
@@ -60,7 +61,7 @@ def shares(rng: np.random.Generator, n: int) -> tuple[Interval, float]:
     return jackknife_interval(rows, statistic=ratio_statistic, share=True), 0.9
 
 
-@pytest.mark.parametrize('n', [3, 5, 8, 22])
+@pytest.mark.parametrize('n', few([3, 5, 8, 22], 3, 8))
 @pytest.mark.parametrize(
     ('sample', 'least'),
     [(differences, 0.935), (shares, 0.92), (skewed_differences, 0.885), (relative_changes, 0.89)],

@@ -55,6 +55,7 @@ def test_the_pages_lead_to_each_other(large: MatrixOnDisk) -> None:
     assert links == [[whole, two], [whole, one, three], [whole, two]]
 
 
+@pytest.mark.full
 def test_every_run_is_on_one_page_with_all_figures_of_the_whole(
     large: MatrixOnDisk, matrix: Matrix
 ) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from support.sizes import few
 from support.world.scenes import CAMERA, box_object, camera_at, room_scene
 
 from osmabench_ros.errors import OsmabenchWarning, RunError, SceneError
@@ -55,7 +56,7 @@ def gazebo(folder: Path) -> Scene:
     return load_scene(str(folder / 'imported'))
 
 
-@pytest.fixture(scope='module', params=[apartment, gazebo])
+@pytest.fixture(scope='module', params=few([apartment, gazebo], apartment))
 def both(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Scene, Scene]:

@@ -7,6 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from scipy.spatial import cKDTree
+from support.sizes import few
 from support.world.runs import small_config
 from support.world.scenes import STOREY_M, load_small_house, ramp_house, room_scene, stair_house
 
@@ -31,7 +32,10 @@ PLANNERS = [planner for planner in Planner if planner is not Planner.OSMA_BENCH]
 """OSMa-Bench's own planner promises none of this; test_habitat_path.py holds it to its code."""
 
 
-@pytest.fixture(scope='module', params=['room', 'ramp_house', 'stair_house', 'small_house'])
+SCENES = 'room', 'ramp_house', 'stair_house', 'small_house'
+
+
+@pytest.fixture(scope='module', params=few(SCENES, 'room', 'stair_house'))
 def scene(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Scene:
     known: dict[str, Callable[[], Scene]] = {
         'room': room_scene,

@@ -4,7 +4,6 @@ import csv
 import json
 
 import pytest
-from sklearn.metrics import cohen_kappa_score
 from support.published_data import VQA
 
 from osmabench_ros.errors import QuestionError
@@ -74,6 +73,8 @@ def test_dynamic_lights_cost_conceptgraphs_what_was_found_before(replica):
 
 
 def test_the_judge_by_rule_accepts_equal_strings_and_agrees_with_the_published_one(hm3d, replica):
+    from sklearn.metrics import cohen_kappa_score
+
     saved = [*hm3d, *replica]
     check = check_judge(saved, DeterministicJudge())
     assert not check.equal_strings_rejected
