@@ -1,4 +1,4 @@
-"""The simulator alone, so that any stack can subscribe: a scene under a condition, on topics."""
+"""The simulator for any stack that subscribes: a scene under a condition, on topics."""
 
 from typing import Any
 

@@ -9,7 +9,7 @@ from launch.logging import get_logger
 from launch import LaunchContext, LaunchDescription
 from osmabench_ros.bringup.launching.launch_interrupts import interrupts
 
-# Before what takes long to load: Ctrl-C meanwhile is an error too.
+# Before slow imports: Ctrl-C meanwhile is an error too.
 interrupts.install()
 
 from osmabench_ros.base.contract import BRIDGE, EVALUATOR, MAPPER, RECORDER
@@ -37,7 +37,7 @@ ARGUMENTS = (
     *make_arguments(BridgeSettings, 'scene scene_name seed', seed=5),
     Argument('condition', 'baseline', f'One of {", ".join(CONDITIONS)}, or a YAML file'),
     Argument('mapper', 'oracle', f'One of {", ".join(MAPPERS)}, or a YAML file of a stack'),
-    Argument('variables', '{}', 'What the file of a stack asks for, as a YAML mapping', dict),
+    Argument('variables', '{}', 'Variables of the file of a stack, a YAML mapping', dict),
     Argument('settling', '{}', 'Of a stack: settle_s, settle_timeout_s, allow_partial', dict),
     *make_arguments(
         BridgeSettings,

@@ -1,4 +1,4 @@
-"""Recorder and evaluator beside a stack that runs already; no simulator is started."""
+"""Recorder and evaluator for a stack that runs already; no simulator is started."""
 
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ from launch.launch_description_entity import LaunchDescriptionEntity
 from launch import LaunchContext, LaunchDescription
 from osmabench_ros.bringup.launching.launch_interrupts import interrupts
 
-# Before what takes long to load: Ctrl-C meanwhile is an error too.
+# Before slow imports: Ctrl-C meanwhile is an error too.
 interrupts.install()
 
 from osmabench_ros.base.strict import validated
@@ -30,10 +30,10 @@ ARGUMENTS = (
     Argument(
         'ground_truth', '', 'From osmabench scene ground-truth; empty to record without scores'
     ),
-    Argument('questions', '', 'questions.jsonl of the scene; made anew if empty'),
+    Argument('questions', '', 'questions.jsonl of the scene; made if empty'),
     Argument('config', 'single_run', 'Configuration that suites and requirements are from'),
     Argument('stack', '', f'A YAML file, or one of {", ".join(live_method_names())}'),
-    Argument('variables', '{}', 'What its file asks for, as a YAML mapping', dict),
+    Argument('variables', '{}', 'Variables of its file, a YAML mapping', dict),
     Argument('map_topic', '', 'Instead of stack: where the map is published'),
     *make_arguments(MapAdapterSettings, 'map_type map_frame_is_world'),
     Argument('settling', '{}', 'settle_s, settle_timeout_s, allow_partial: YAML mapping', dict),
@@ -41,7 +41,7 @@ ARGUMENTS = (
     Argument('condition', '', 'For the report'),
     Argument('mapper', '', 'For the report'),
     Argument('namespace', '', 'Of our nodes and topics'),
-    Argument('remappings', '{}', 'From our topics to those of the robot, a YAML mapping', dict),
+    Argument('remappings', '{}', 'From our topics to topics of the robot, a YAML mapping', dict),
 )
 
 NAMES = ('condition', 'mapper')

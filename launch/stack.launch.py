@@ -23,9 +23,9 @@ ARGUMENTS = (
     Argument(
         'stack', None, f'One of {", ".join(live_method_names())}, or a YAML file like theirs'
     ),
-    Argument('variables', '{}', 'What its file asks for, as a YAML mapping', dict),
+    Argument('variables', '{}', 'Variables of its file, a YAML mapping', dict),
     Argument('work', 'stack', 'Folder for its files'),
-    Argument('ground_truth', '', 'Ground truth whose classes semantic images have, if any'),
+    Argument('ground_truth', '', 'Ground truth with the classes of semantic images, if any'),
     Argument('base_to_camera', FORWARD, 'x y z qx qy qz qw: optical frame in base_link', Pose),
     Argument('namespace', '', 'Of our topics'),
 )

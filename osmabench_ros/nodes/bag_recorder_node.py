@@ -261,7 +261,7 @@ class BagRecorderNode(BenchmarkNode[RecordingSettings]):
         self.get_logger().info(report.summary())
 
     def health(self) -> Health:
-        """Return what was recorded, and whether anything is missing."""
+        """Return the counts of messages, and whether any are missing."""
         if self._writer is None:
             return super().health()
         report = self.report()
@@ -327,7 +327,7 @@ class BagRecorderNode(BenchmarkNode[RecordingSettings]):
         write_report(self.report(), self._directory)
 
     def report(self, *, finished: bool = False) -> RecordingReport:
-        """Return what was recorded so far."""
+        """Return the report of the recording so far."""
         writer, recorder, counts = self._writer, self.recorder, self._recording.counts
         assert writer is not None
         losses = self._ledger.losses()

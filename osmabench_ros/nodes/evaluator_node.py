@@ -76,7 +76,7 @@ class _MapJob(EvaluationJob):
 
 
 class EvaluatorNode(BenchmarkNode[EvaluatorSettings]):
-    """Evaluates in a thread, one map at a time: the final one, and those of goals."""
+    """Evaluates in a thread, one map at a time: the final one, and maps of goals."""
 
     def __init__(self) -> None:
         super().__init__('evaluator', EvaluatorSettings)

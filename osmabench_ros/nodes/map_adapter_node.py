@@ -49,7 +49,7 @@ class MapAdapterNode(BenchmarkNode[MapAdapterSettings]):
     """Keeps the newest map of the stack; once the run is over, publishes it in the world frame.
 
     The run is over when the bridge has published its last frame, or, where there is no bridge,
-    when the service `finish_map` is called. Then the stack may still work through what it got: the
+    when the service `finish_map` is called. Then the stack may still work on frames: the
     map is taken once it has settled, see `MapSettling`.
     """
 
@@ -133,7 +133,7 @@ class MapAdapterNode(BenchmarkNode[MapAdapterSettings]):
                 last = stamp_from_message(message.header.stamp)
                 self._end(last if message.frames_published else None)
         elif self._bridge_is_done and message.state != RunState.STATE_FAILED:
-            # The run was reset: what the stack publishes from now on is another map.
+            # The run was reset: the stack publishes another map from now on.
             self._start_over()
 
     def _on_finish_map(

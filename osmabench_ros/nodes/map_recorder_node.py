@@ -160,7 +160,7 @@ class MapRecorderNode(BenchmarkNode[MapRecorderSettings]):
         return directory
 
     def health(self) -> Health:
-        """Return what was recorded, and how many chunks are missing."""
+        """Return the counts of maps, and how many chunks are missing."""
         missing = self.assembler.missing_chunks
         waited_s = 0.0 if self._arrival is None else self._arrival.waited_s
         level, message = Level.OK, 'waiting for a final map'

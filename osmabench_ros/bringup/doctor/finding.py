@@ -55,7 +55,7 @@ class CheckTables:
         return tables
 
     def find_all(self, table: str, part: str, **values: object) -> list[Finding]:
-        """Return a finding for every row whose value, by the name of the row, is true."""
+        """Return a finding for every row with a true value, by the name of the row."""
         rows = self.rows[table]
         holding = [name for name in rows if name != FINE and values[name]]
         if not holding and FINE in rows:

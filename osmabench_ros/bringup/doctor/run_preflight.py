@@ -45,7 +45,7 @@ MODEL_KEYS = {'gemini': GEMINI_KEYS, 'openai': (OPENAI_KEY,)}
 
 
 def check_config(config: MatrixConfig, out: Path) -> Preparation:
-    """Refuse a configuration that names what is not there, or that cannot run here."""
+    """Refuse a configuration with unknown names, or that cannot run here."""
     preparation = Preparation()
     preparation.check_names(config)
     check_run(config, out)

@@ -158,7 +158,7 @@ def describe_launch(arguments: Sequence[Argument], start: Start) -> LaunchDescri
     discovery = DeclareLaunchArgument(
         'discovery_range',
         default_value=EnvironmentVariable(RANGE_VARIABLE, default_value=LOCALHOST),
-        description='Who may be heard: LOCALHOST for this machine alone, SUBNET for a robot too',
+        description='Nodes to discover: LOCALHOST on this machine, SUBNET on a robot too',
         choices=RANGES,
     )
     setting = SetEnvironmentVariable(RANGE_VARIABLE, LaunchConfiguration('discovery_range'))
@@ -192,5 +192,5 @@ def describe_launch(arguments: Sequence[Argument], start: Start) -> LaunchDescri
 
 
 def _set_transports(context: LaunchContext) -> None:
-    # For the node of launch itself, and for the nodes of foreign stacks.
+    # For the node of launch itself, and for the nodes of third-party stacks.
     context.environment.update(launch_environment())

@@ -34,7 +34,7 @@ _claims = NodeClaims()
 
 
 def claim_nodes(context: LaunchContext, names: Iterable[str], namespace: str = '') -> None:
-    """Make sure that this launch alone has nodes of some names in its domain; or RunError."""
+    """Make sure that no other launch has nodes of some names in its domain; or RunError."""
     domain = int(context.environment.get(DOMAIN_VARIABLE) or 0)
     wanted = [full_name(namespace, name) for name in names]
     others = interrupts.cut_off(lambda: _claims.claim(domain, wanted))
@@ -57,9 +57,8 @@ def launch_nodes(
     """Return the actions that start nodes, and fail if one ends early.
 
     `ros2 launch` returns 0 whatever its nodes return, unless a handler raises. So this one raises
-    when a node ends before the one whose end is the end of the run, on whose exit code the verdict
-    decides. The namespace is also that of their topics; remappings are from the names of the topic
-    contract.
+    when a node ends before the one that ends the run; `verdict` takes the exit code of that one.
+    The namespace holds for their topics too; remappings are from the names of the contract.
     """
     folder = TemporaryDirectory(prefix='osmabench_launch_')
     atexit.register(folder.cleanup)
@@ -82,7 +81,7 @@ def launch_nodes(
         return verdict(event.returncode)
 
     actions: list[LaunchDescriptionEntity] = []
-    # Ctrl-C is how a bag, a bridge or a player ends; not so what was to end with a result.
+    # Ctrl-C ends a bag, a bridge or a player; it is an error where a result is due.
     if any(spec.ends_run and getattr(spec.settings, 'exit_when_done', False) for spec in specs):
         actions += error_if_interrupted(lambda: bool(over))
     actions.append(OpaqueFunction(function=claim))

@@ -1,4 +1,4 @@
-"""A whole run under `ros2 launch`: its nodes, a foreign stack, its shutdown, its report."""
+"""A whole run under `ros2 launch`: its nodes, a third-party stack, its shutdown, its report."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def launch_viewer(
 
 
 def _require_rviz() -> None:
-    # A launch that fails half-way leaves behind what it has started.
+    # A launch that fails half-way leaves the processes that it has started.
     try:
         get_package_prefix('rviz2')
     except PackageNotFoundError as error:

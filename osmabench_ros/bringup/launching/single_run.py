@@ -56,6 +56,6 @@ def _mapper(name: str, variables: Mapping[str, str]) -> dict[str, Any]:
         return {'name': name}
     stacks = live_method_names()
     if Path(name).suffix != '.yaml':
-        problem = 'is no mapper, no stack in config/methods/live and no .yaml file of a stack'
+        problem = 'is not a mapper, a stack in config/methods/live or a .yaml file of a stack'
         choose(name, [*mapper_names(), *stacks], ConfigError, f'mapper:={name} {problem}')
     return {'name': Path(name).stem, 'stack': name, 'variables': dict(variables)}

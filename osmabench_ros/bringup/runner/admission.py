@@ -24,7 +24,7 @@ from osmabench_ros.runs.plan import RunPlan
 
 GIB = 2**30
 RUN_BYTES = 2 * GIB
-"""What a run of a bundled mapper takes, unless it says otherwise."""
+"""Memory of a run of a bundled mapper, unless it says otherwise."""
 
 CGROUP = Path('/sys/fs/cgroup')
 """Where Linux shows a container its limits."""
@@ -44,7 +44,7 @@ class Demand:
 
 @dataclass(frozen=True)
 class Capacity:
-    """What the machine has for runs; GPUs by the names that CUDA_VISIBLE_DEVICES takes."""
+    """Resources of the machine; GPUs by the names that CUDA_VISIBLE_DEVICES takes."""
 
     cpus: float
     memory_bytes: float
@@ -74,14 +74,14 @@ class Grant:
 
 
 def is_alone(plan: RunPlan) -> bool:
-    """Return whether a run measures realtime, so that nothing may run beside it."""
+    """Return whether a run measures realtime, so that no other may run meanwhile."""
     return plan.pacing is PacingMode.REALTIME and not plan.config.pacing.side_by_side
 
 
 def estimate_demand(plan: RunPlan, usual: Demand, whole: Demand) -> Demand:
-    """Return what a run needs: as declared, else as usual, and never more than the `whole`.
+    """Return the resources of a run: as declared, else as usual, never more than the `whole`.
 
-    One that runs alone needs all processors.
+    A realtime run needs all processors.
     """
     declared = plan.mapper.resources
     cpus = whole.cpus if is_alone(plan) else declared.cpus or usual.cpus

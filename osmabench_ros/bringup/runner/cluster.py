@@ -134,7 +134,7 @@ class RayBackEnd:
         self._queue = ray.util.queue.Queue(actor_options={'num_cpus': 0, 'label_selector': here})
 
     def choose_resources(self, task: Task) -> dict[str, Any]:
-        """Return what a task asks of Ray, which is at most a whole node."""
+        """Return the resources that a task asks of Ray, at most a whole node."""
         gpus = task.plan.mapper.resources.gpus
         fitting = [item for item in self._nodes if item.get('GPU', 0.0) >= gpus]
         if not fitting:

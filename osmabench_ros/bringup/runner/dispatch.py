@@ -90,7 +90,7 @@ class BackEnd(Protocol):
         """Whether no task can begin now."""
 
     def begin(self, task: Task) -> bool:
-        """Begin a task, or return False if what it needs is not free."""
+        """Begin a task, or return False if its resources are not free."""
 
     def poll(self) -> Iterable[tuple[Task, Message]]:
         """Wait a moment, and return the messages of tasks, the result of each last."""
@@ -196,7 +196,7 @@ class Order:
 
 @lru_cache(maxsize=1)
 def keep_loaded() -> tuple[Preparation, NodeProcesses]:
-    """Return what a process keeps from one task to the next: scenes, and the node host."""
+    """Return the scenes and the node host that a process keeps between tasks."""
     return Preparation(), NodeProcesses()
 
 

@@ -1,4 +1,4 @@
-"""Runs a matrix: prepares shared data, runs what is not done yet, and reports on all runs."""
+"""Runs a matrix: prepares shared data, does the missing runs, and reports on all runs."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def _run_beside(
     *,
     fresh: bool,
 ) -> tuple[str, ...]:
-    """Run what suites want mapped beside the matrix; return the runs that did not complete."""
+    """Run more matrices that suites ask for; return the runs that did not complete."""
     missing: list[str] = []
     for config in matrices_beside(plans):
         out = plans[0].root.parent
@@ -137,7 +137,7 @@ def _run_beside(
 def _with_figures(
     config: MatrixConfig, plans: list[RunPlan], ended: list[RunReport]
 ) -> Iterator[RunReport]:
-    """Read the reports of runs, one at a time; a run that failed has no figures."""
+    """Read the reports of runs, one at a time; a run that failed has no metrics."""
     matrix = MatrixOnDisk(plans[0].root)
     classes = required_figures(config) if len(plans) > MOST_ON_ONE_PAGE else None
     for report in ended:

@@ -2,7 +2,7 @@
 
 The imports take more than a second of processor time, a fork takes hundredths of one. The host
 is safe to fork: it starts neither ROS, OpenGL nor torch, so no thread of theirs runs in it.
-OpenBLAS ends its threads before a fork, and those of LTTng only wait for a tracer.
+OpenBLAS ends its threads before a fork, and the threads of LTTng only wait for a tracer.
 """
 
 from __future__ import annotations

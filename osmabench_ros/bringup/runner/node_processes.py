@@ -1,4 +1,4 @@
-"""Starts the processes of the nodes of runs; those of our own nodes are forked from a host."""
+"""Starts the processes of the nodes of runs; our own nodes are forked from a host."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class NodeProcesses:
     """Starts the processes of runs, one run after another, and keeps the host in between.
 
     The host has the environment of the first node. Each node gets the one that it is given, but
-    what the linker and Python read when they start, such as LD_PRELOAD, is that of the host.
+    the linker and Python read some variables at their start, such as LD_PRELOAD, from the host.
     """
 
     def __init__(self) -> None:

@@ -52,7 +52,7 @@ class RunObserver:
         self._frames_used: dict[str, int] = {}
         self._frames: list[tuple[int, float]] = []
         self.evaluation = 'evaluate'
-        """What the evaluator does at the moment, with the share done."""
+        """Activity of the evaluator, with the fraction done."""
         self.final_map_from = ''
         """Who announced the final map; empty before."""
         self.complaints: dict[str, str] = {}
@@ -106,7 +106,7 @@ class RunObserver:
         return self.complaints.get(node, '')
 
     def missing(self) -> str:
-        """Return what an evaluation waits for, and the problems that nodes report."""
+        """Return why an evaluation waits, and the problems that nodes report."""
         if not self.final_map_from:
             return (
                 f'topic "{topics.SEMANTIC_MAP}": the mapper published no map with is_final, or '

@@ -1,4 +1,4 @@
-"""Recorder and evaluator beside a running stack: no simulator, no pacing."""
+"""Recorder and evaluator for a running stack: no simulator, no pacing."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ MAP_FOLDER, FRAMES_FOLDER, BAG_FOLDER = 'map', 'frames', 'bag'
 
 @dataclass(frozen=True)
 class OnRobot:
-    """Settings of recording and scoring beside a running stack; the folder must not exist yet.
+    """Settings of recording and scoring a running stack; the folder must not exist yet.
 
     Without ground truth the map is recorded and not scored; without questions they are made from
     it. `stack` (a name in config/methods/live, or a YAML file) or `map_topic` and `map_type` say
@@ -136,7 +136,7 @@ def _evaluator(settings: OnRobot) -> list[NodeSpec]:
 
 
 def conclude(settings: OnRobot, exit_code: int) -> str:
-    """Print the figures, write the page, return verdict and path; RunError if the run failed."""
+    """Print the metrics, write the page, return verdict and path; RunError if the run failed."""
     file = settings.out / REPORT
     if settings.ground_truth is None or not file.is_file():
         if exit_code:

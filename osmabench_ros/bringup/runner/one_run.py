@@ -63,9 +63,9 @@ def _run_live(
         progress(f'{Stage.MAP.value}: starting nodes in ROS domain {domain}', 0.0)
         for spec in specs:
             processes[spec.name] = nodes.start(spec, logs, isolated)
-        # DDS reads its settings when a participant is made, from this process' environment alone.
+        # DDS reads its settings when a participant is made, from the environment of this process.
         with environment(isolated):
-            # While nodes start: what they say before they are brought up is latched.
+            # While nodes start: their first messages are latched.
             observer = RunObserver(domain, START_TIMEOUT_S)
         stack.callback(observer.close)
         run = _LiveRun(plan, specs, processes, observer, progress)
@@ -125,7 +125,7 @@ class _LiveRun:
     def _check(self) -> None:
         for name, process in self._processes.items():
             code = process.poll()
-            # Somebody else's node may leave once it has published its map.
+            # A third-party node may leave once it has published its map.
             gone = code == 0 and name in self._foreign and self._finished_s is not None
             if code is not None and name != self._last and not gone:
                 raise ParticipantError(f'node "{name}" ended before the run: {self._reason(name)}')
@@ -228,7 +228,7 @@ class _Run:
 
 
 def prepare_run(plan: RunPlan, preparation: Preparation, progress: Progress) -> None:
-    """Make what the runs of a scene share, and write down what the run is made from."""
+    """Make the shared data of a scene, and write the manifest of the run."""
     preparation.prepare(plan, progress)
     write_run_manifest(plan, preparation.digest_of(plan), run_warnings(plan, preparation))
     preparation.write_true_trajectory(plan)
@@ -240,7 +240,7 @@ def _prepare(run: _Run) -> None:
 
 
 def _map(run: _Run) -> None:
-    """Run the nodes, whose evaluator scores the map too; a map is complete or not there."""
+    """Run the nodes; their evaluator scores the map too. A map is complete or not there."""
     plan = run.plan
     if plan.report_file.exists() or plan.map_directory.exists():
         return
@@ -288,7 +288,7 @@ STAGES: Mapping[Stage, Callable[[_Run], None]] = {
     Stage.EVALUATE: _evaluate,
     Stage.FINISH: _finish,
 }
-"""Each does what is left of a stage."""
+"""Each does the rest of a stage."""
 
 
 def run_one(
@@ -326,7 +326,7 @@ def failed(plan: RunPlan, error: str) -> RunReport:
 
 
 def without_figures(report: RunReport) -> RunReport:
-    """Return what need not be read again of a report: that of thousands fits into memory."""
+    """Return a report without its metrics: thousands fit into memory."""
     return report.model_copy(update={'metrics': ()})
 
 

@@ -65,7 +65,7 @@ SEGMENTS_PERIOD_S = 1.0
 
 
 class ManagedProcess(SupervisedProcess):
-    """A process with a new log, whose GPU memory is sampled and whose segments are removed."""
+    """A process with a new log; samples its GPU memory and removes its segments."""
 
     tail_lines = 5
     sample_every_s = 0.2

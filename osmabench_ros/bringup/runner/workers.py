@@ -50,7 +50,7 @@ class Worker(SupervisedProcess):
         except (EOFError, OSError):
             self.wait(dispatch.END_S)
             reason = self.reason()
-            self.stop()  # and what it had started
+            self.stop()  # and its processes
             yield Result(error=f'{self.name} {reason}', again=True)
 
 

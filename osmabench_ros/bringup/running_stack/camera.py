@@ -121,7 +121,7 @@ def check_intrinsics(topic: str, info: CameraInfo) -> list[Finding]:
     agrees = np.allclose(p[:, :3], k, rtol=1e-3, atol=1e-3)
     distortion = [round(v, 4) for v in info.d] if any(info.d) else []
     centered = 0 < cx < info.width and 0 < cy < info.height
-    # The other rows say more of what is wrong than the error of the reader.
+    # The other rows say more than the error of the reader.
     fine = is_complete and centered and info.distortion_model and agrees and not distortion
     return CHECKS.find_all(
         'intrinsics',
@@ -175,7 +175,7 @@ def check_optical(topic: str, frame: str) -> list[Finding]:
 
 
 def check_expected(topic: str, info: CameraInfo, expected: Intrinsics) -> list[Finding]:
-    """Compare intrinsics with those of a configuration."""
+    """Compare intrinsics with the camera of a configuration."""
     given = f'{info.width} x {info.height}, fx {info.k[0]:.1f}'
     wanted = f'{expected.width} x {expected.height}, fx {expected.fx:.1f}'
     return CHECKS.find_all(

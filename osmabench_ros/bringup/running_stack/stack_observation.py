@@ -98,7 +98,7 @@ class TopicListener:
         record.received_ns.append(time.monotonic_ns())
         record.wall_ns.append(time.time_ns())
         number = info.get('publication_sequence_number')
-        # With a single publisher, gaps in its sequence numbers show what is missing.
+        # With a single publisher, gaps in its sequence numbers show losses.
         if len(self._publishers) == 1 and number is not None:
             if self._last_number is not None:
                 record.lost += max(number - self._last_number - 1, 0)
@@ -246,7 +246,7 @@ class _Listeners:
         return all(self._graphs[item.name].publishers for item in topics.CONTRACT if item.required)
 
     def observation(self) -> StackObservation:
-        """Stop listening and return what was observed."""
+        """Stop listening and return the observation."""
         missing = {self._type_names[name] for name in self._type_names if not self._kinds[name]}
         return StackObservation(
             self._graphs,

@@ -56,7 +56,7 @@ def participants_of(specs: Sequence[NodeSpec]) -> tuple[DeclaredParticipant, ...
 
 
 def bridge_settings(plan: RunPlan) -> BridgeSettings:
-    """Return what is simulated in a run, or which sequence is played, and at which pace."""
+    """Return the settings of the simulation of a run, or of the sequence that it plays."""
     config, identity = plan.config, plan.identity
     always = BridgeSettings(
         scene=SceneConfig(seed=plan.scene.seed),

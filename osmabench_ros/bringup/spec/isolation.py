@@ -27,7 +27,7 @@ SMALLEST_SEGMENT_BYTES = 2**19
 """What Fast DDS takes unasked."""
 
 PROCESSES, PORT_BYTES = 8, 2**20
-"""Most processes of a run, and what Fast DDS takes for each beside its segment."""
+"""Most processes of a run, and bytes that Fast DDS takes for each on top of the segment."""
 
 SEGMENT_VARIABLE, MESSAGE_VARIABLE = 'OSMABENCH_SEGMENT_BYTES', 'OSMABENCH_MESSAGE_BYTES'
 """Names by which config/fastdds_localhost.xml reads the sizes."""
@@ -75,7 +75,7 @@ class SegmentsInUse:
                             self.lock_files.add(target)
 
     def remove_left(self) -> None:
-        """Remove those whose process has ended."""
+        """Remove the segments of processes that have ended."""
         for lock_file in self.lock_files:
             remove_if_dead(lock_file)
 
@@ -89,7 +89,7 @@ def remove_if_dead(lock_file: Path) -> None:
 
 
 FIRST_DOMAIN, LAST_DOMAIN = 20, 99
-"""Domains whose ports lie below Linux's ephemeral ones; 0 to 19 are left to people."""
+"""Domains with ports below Linux's ephemeral ones; 0 to 19 are left to people."""
 
 CLAIM = '\0osmabench-{}'
 
@@ -157,8 +157,8 @@ def transport_environment(
 ) -> Mapping[str, str]:
     """Return the variables by which Fast DDS carries images; none if the user set transports.
 
-    The range is by default that of this shell. It alone decides who is found: Fast DDS listens on
-    every interface all the same, unless a profile says otherwise, so LOCALHOST gets one that does.
+    The range is by default the one of this shell. It decides only which nodes are found: Fast DDS
+    listens on every interface all the same, unless a profile says otherwise, as for LOCALHOST.
     """
     if any(os.environ.get(name) for name in TRANSPORT_VARIABLES):
         return {}
@@ -214,7 +214,7 @@ def full_name(namespace: str, name: str) -> str:
 
 
 class NodeClaims:
-    """Nodes that this process alone may start as long as it lives; the graph comes late."""
+    """Nodes that no other process may start while this one lives; the graph comes late."""
 
     def __init__(self) -> None:
         self._held: dict[tuple[int, str], socket.socket] = {}

@@ -77,7 +77,7 @@ def stack_folder(folder: Path) -> Iterator[Path]:
 def prepare_stack(
     name: str, work: Path, values: Mapping[str, str], label_set: LabelSet | None
 ) -> LiveMethod:
-    """Fill in a live method and write what the stack reads; ConfigError if a value is missing."""
+    """Fill in a live method and write its files; ConfigError if a value is missing."""
     method = load_live_method(name).filled(values)
     claim_folder(work)
     for file, text in method.files.items():
@@ -117,7 +117,7 @@ def _foreign(name: str, plan: RunPlan) -> NodeSpec:
 
 
 def adapter_settings(method: LiveMethod) -> MapAdapterSettings:
-    """Return the adapter settings of a stack whose ``${...}`` are filled in."""
+    """Return the adapter settings of a filled-in stack."""
     source, finish = method.map, method.finish
     settings = MapAdapterSettings(method=method.name)
     if isinstance(source, MapFile):
@@ -141,7 +141,7 @@ def adapter(settings: MapAdapterSettings, method: LiveMethod | None = None) -> N
 
 
 def _beside(settings: MapAdapterSettings, plan: RunPlan) -> MapAdapterSettings:
-    """Return the settings of an adapter that waits for a method started beside it."""
+    """Return the settings of an adapter that waits for the method of its run."""
     mapper, longest_s = plan.mapper, plan.config.pacing.evaluation_timeout_s
     # Else the run would end for want of a map.
     timeout_s = min(mapper.settle_timeout_s, 0.9 * longest_s)
@@ -170,7 +170,7 @@ def _bundled(plan: RunPlan) -> NodeSpec:
 
 
 def _with_seed(text: str, plan: RunPlan) -> str:
-    """Fill in ``${seed}`` and leave the rest alone, which may be for a shell."""
+    """Fill in ``${seed}`` and keep the rest, which may be for a shell."""
     return text.replace('${seed}', str(plan.method_seed))
 
 

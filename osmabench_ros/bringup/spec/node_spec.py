@@ -14,7 +14,7 @@ from osmabench_ros.ros.node.settings import TfSettings
 
 PACKAGE = 'osmabench_ros'
 METHOD = 'method'
-"""Name of a foreign node or stack whose map an adapter called MAPPER publishes."""
+"""Name of a third-party node or stack; an adapter called MAPPER publishes its map."""
 
 
 @dataclass(frozen=True)
@@ -22,11 +22,11 @@ class NodeSpec:
     """A node with everything that the runner and the launch files need to start it.
 
     Its settings go to it as a file, its plan. `executable` is a program in lib/osmabench_ros that
-    runs the module of this name in osmabench_ros.nodes, `command` a foreign program in its place.
-    If that starts nodes with names of their own and takes no ROS arguments, `is_node` is False,
+    runs the module of this name in osmabench_ros.nodes, `command` another program in its place.
+    If that starts several nodes and takes no ROS arguments, `is_node` is False,
     and the bridge waits for `participants` by name.
 
-    `topics` are those of a stack that have its map and pose, which a bag of the run holds too;
+    `topics` of a stack have its map and pose, and a bag of the run holds them too;
     `tf` is of the node that maps; with `ends_run` its end is the end of the run and its exit code
     the verdict.
     """
@@ -63,14 +63,14 @@ class NodeSpec:
         return f'{PACKAGE}.nodes.{self.executable}'
 
     def command_line(self, folder: Path) -> list[str]:
-        """Return the arguments of a process of its own, with its plan in a folder."""
+        """Return the command of its process, with its plan in a folder."""
         if not self.is_node:
             return list(self.command)
         start = list(self.command) or [sys.executable, '-m', self.module]
         return [*start, *self.arguments(folder)]
 
     def arguments(self, folder: Path) -> list[str]:
-        """Return the arguments of the node alone, with its plan in a folder."""
+        """Return the arguments of the node, with its plan in a folder."""
         given = [f'{name}:={file}' for name, file in self.parameters(folder).items()]
         parameters = [item for text in given for item in ('-p', text)]
         return ['--ros-args', '-r', f'__node:={self.name}', *parameters]

@@ -53,7 +53,7 @@ class MapSettling:
         self._stamps.add(stamp_ns)
         if digest == self._digest:
             return
-        # Two maps of one stamp: it is that of publishing, and not of the newest frame in them.
+        # Two maps of one stamp: it is the time of publishing, not of the newest frame in them.
         self._stamps_differ &= stamp_ns != self._newest_ns
         if self._since_s is not None:
             self._gap_s = max(self._gap_s, now_s - self._since_s)
@@ -98,7 +98,7 @@ class MapSettling:
         return max(self._settle_s, min(PATIENCE * self._gap_s, MOST_PATIENCE_S))
 
     def why_cut_off(self, now_s: float) -> str:
-        """Return what the stack was still doing."""
+        """Return why the map of the stack was cut off."""
         changed_s = now_s - self._changed_s
         what = f'it had changed {changed_s:.1f} s before' if self._changed_s else 'no map had come'
         return f'cut off {self._timeout_s:g} s after the last frame (settle_timeout_s): {what}'
@@ -111,7 +111,7 @@ class MapSettling:
 
     @property
     def _found(self) -> list[int]:
-        """Indices of the frames whose stamps occurred in maps."""
+        """Indices of the frames with stamps that occurred in maps."""
         if not self._stamps_differ:
             return []
         return sorted(self._frames[stamp] for stamp in self._stamps & self._frames.keys())

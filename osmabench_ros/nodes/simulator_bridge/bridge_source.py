@@ -35,7 +35,7 @@ class BridgeSource:
 
 
 def open_source(settings: BridgeSettings) -> BridgeSource:
-    """Open what the settings of a bridge name; ConfigError if they contradict each other."""
+    """Open the source that settings name; ConfigError if they contradict each other."""
     if settings.sequence is not None:
         return _open_sequence(settings, settings.sequence)
     if settings.sequence_topics != SequenceReading():

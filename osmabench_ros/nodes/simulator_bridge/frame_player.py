@@ -297,7 +297,7 @@ def _values(item: ParticipantState) -> dict[str, float | str]:
 
 
 def run_info_message(source: BridgeSource, settings: BridgeSettings, stamp_ns: int) -> RunInfo:
-    """Return run_info, the identity and settings of a run; `stamp_ns` is that of frame 0."""
+    """Return run_info, the identity and settings of a run; `stamp_ns` is the stamp of frame 0."""
     frames = source.frames
     pacing, participants = settings.pacing, settings.participants
     stamp = stamp_to_message(stamp_ns)
