@@ -52,31 +52,31 @@ from osmabench_ros.vqa.questions import Question
 _FILES = (QUESTIONS, ANSWERS, VERDICTS)
 
 
-class QuestionFolders:
-    """Parts the question files of suites that write to one folder; the exact ones stay in it."""
+def set_questions_aside(folder: Path, suite: str) -> None:
+    """Move the question files that a suite has just written to a folder with its name."""
+    if not (folder / QUESTIONS).exists():
+        return
+    (folder / suite).mkdir()
+    for file in _FILES:
+        if (folder / file).exists():
+            (folder / file).rename(folder / suite / file)
 
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
-        self._parted: dict[str, Path] = {}
 
-    def part(self, suite: str) -> None:
-        """Move the files that a suite has just written aside, if it asked questions."""
-        if not (self._directory / QUESTIONS).exists():
-            return
-        self._parted[suite] = self._directory / suite
-        self._parted[suite].mkdir()
-        for file in _FILES:
-            if (self._directory / file).exists():
-                (self._directory / file).rename(self._parted[suite] / file)
+def settle_questions(folder: Path, suites: Sequence[str], *, complete: bool) -> None:
+    """Move the question files of the main suite into the folder itself.
 
-    def settle(self) -> None:
-        """Move the files of the main suite into the folder itself, after all suites."""
-        if not self._parted:
-            return
-        main = self._parted.get(SUITE) or next(iter(self._parted.values()))
-        for file in sorted(main.iterdir()):
-            file.rename(self._directory / file.name)
-        main.rmdir()
+    It is the suite of exact questions, else the first that asked, once all are `complete`: which
+    one that is must not depend on the suites that a failing server left to another evaluation.
+    """
+    asked = [suite for suite in suites if (folder / suite / QUESTIONS).exists()]
+    main = SUITE if SUITE in suites else next(iter(asked), '')
+    if main not in asked or (main != SUITE and not complete):
+        return
+    for file in _FILES:
+        discard(folder / file)
+        if (folder / main / file).exists():
+            (folder / main / file).rename(folder / file)
+    (folder / main).rmdir()
 
 
 ANSWERS_FOLDER = 'vqa'
@@ -167,10 +167,11 @@ def evaluate_loaded(
     answers_folder = inputs.output_directory / ANSWERS_FOLDER
     with atomic_directory(answers_folder, Existing.MERGE) as answers:
         context = suite_context(inputs, semantic_map, ground_truth, text, answers, stages)
-        folders, known = QuestionFolders(answers), earlier.metrics if earlier else ()
-        records = _scored(made, context, inputs.identity, stages, folders, known, failures)
+        known = earlier.metrics if earlier else ()
+        records = _scored(made, context, inputs.identity, stages, answers, known, failures)
         stages.enter('writing the report')
         stages('', 1.0)
+    settle_questions(answers_folder, [suite.name for suite in made], complete=not failures)
     header = semantic_map.header
     whole = header.complete or inputs.allow_partial
     report = RunReport(
@@ -180,7 +181,7 @@ def evaluate_loaded(
         metrics=records,
         failed_requirements=(
             *(() if whole else (partial_fault(inputs.identity.run_id),)),
-            *unmet(of_sources(for_run(tuple(requirements), inputs.identity), Source.MAP), records),
+            *unmet(of_sources(for_run(requirements, inputs.identity), Source.MAP), records),
         ),
         map_complete=header.complete,
         remarks=map_remarks(header),
@@ -233,7 +234,7 @@ def _scored(
     context: SuiteContext,
     identity: RunIdentity,
     stages: StagedProgress,
-    folders: QuestionFolders,
+    answers: Path,
     earlier: Sequence[Record],
     failures: dict[str, str],
 ) -> tuple[Record, ...]:
@@ -249,8 +250,7 @@ def _scored(
             found += (Record.of(identity, record) for record in suite.evaluate(context))
         except IncompleteError as error:
             failures[suite.name] = str(error)
-        folders.part(suite.name)
-    folders.settle()
+        set_questions_aside(answers, suite.name)
     return tuple(found)
 
 

@@ -49,6 +49,7 @@ def with_caption_features(semantic_map: SemanticMap, embedder: TextEmbedder) -> 
     return dataclasses.replace(semantic_map, graph=graph, feature_spaces={CAPTIONS: space})
 
 
+_NOT_HERE = ' (not here: install open-clip-torch, or name a file under text_features)'
 _NAMES_OF_A_NODE = 5
 """Ranks that top-k accuracies may ask for."""
 
@@ -86,11 +87,10 @@ class OpenVocabularyLabeller:
         self._files = files
         self._device = 'cuda' if device == 'cuda' else 'cpu'
         self._made: dict[str, TextEmbedder] = {}
-        self.encoders = {
-            f'map:{name}': _full_name(space)
-            for name, space in sorted(semantic_map.feature_spaces.items())
-        }
-        self._warn_of_missing()
+        self.encoders: dict[str, str] = {}
+        for name, space in sorted(semantic_map.feature_spaces.items()):
+            here = not space.text_comparable or self.serves(space)
+            self.encoders[f'map:{name}'] = _full_name(space) + ('' if here else _NOT_HERE)
 
     @property
     def labeller(self) -> Labeller | None:
@@ -130,13 +130,6 @@ class OpenVocabularyLabeller:
         return SentenceEmbedder.is_available() and any(
             node.captions for node in self._map.graph.nodes
         )
-
-    def _warn_of_missing(self) -> None:
-        for name, space in self._map.feature_spaces.items():
-            if space.text_comparable and not self.serves(space):
-                self.encoders[f'map:{name}'] += (
-                    ' (not here: install open-clip-torch, or name a file under text_features)'
-                )
 
     def _file_of(self, space: FeatureSpace) -> Path | None:
         keys = (_full_name(space), space.model, space.name)

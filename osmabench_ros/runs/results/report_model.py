@@ -183,9 +183,7 @@ def unmet(requirements: tuple[Requirement, ...], records: tuple[Record, ...]) ->
     return tuple(sentences)
 
 
-def for_run(
-    requirements: tuple[Requirement, ...], identity: RunIdentity
-) -> tuple[Requirement, ...]:
+def for_run(requirements: Sequence[Requirement], identity: RunIdentity) -> tuple[Requirement, ...]:
     """Return the requirements that concern one run."""
     return tuple(
         item
@@ -214,14 +212,10 @@ def _holds(requirement: Requirement, value: float | None) -> bool:
 
 def _describe(requirement: Requirement) -> str:
     parts = [requirement.suite, requirement.mode, requirement.metric, requirement.class_name]
-    where = [
-        f'{name} {value}'
-        for name, value in (('mapper', requirement.mapper), ('condition', requirement.condition))
-        if value
-    ]
-    bounds = [
-        f'{sign} {value:g}'
-        for sign, value in (('>=', requirement.at_least), ('<=', requirement.at_most))
-        if value is not None
-    ]
-    return ' '.join([*(part for part in parts if part), *bounds, *where])
+    if requirement.at_least is not None:
+        parts.append(f'>= {requirement.at_least:g}')
+    if requirement.at_most is not None:
+        parts.append(f'<= {requirement.at_most:g}')
+    parts += [requirement.mapper and f'mapper {requirement.mapper}']
+    parts += [requirement.condition and f'condition {requirement.condition}']
+    return ' '.join(part for part in parts if part)
