@@ -288,7 +288,7 @@ def trajectory(
     from osmabench_ros.metrics.trajectory_records import score_trajectory
     from osmabench_ros.reports.page.bag_page import write_trajectory_page
     from osmabench_ros.reports.terminal import print_trajectory
-    from osmabench_ros.runs.prepare.recorded_trajectories import read_trajectory
+    from osmabench_ros.runs.bag_content import read_trajectory
 
     settings = pairing.settings(align)
     if out is not None:

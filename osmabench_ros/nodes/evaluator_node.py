@@ -40,7 +40,7 @@ from osmabench_ros.runs.evaluate.evaluation import (
 )
 from osmabench_ros.runs.evaluate.evaluation_job import EvaluationJob, EvaluationQueue
 from osmabench_ros.runs.evaluate.map_evaluation import evaluate_map, unnamed_run
-from osmabench_ros.runs.identity import RunIdentity, SceneKey, Seeds
+from osmabench_ros.runs.identity import RunIdentity
 from osmabench_ros.runs.results.report_model import RunReport
 
 EVALUATIONS_FOLDER = 'evaluations'
@@ -156,17 +156,7 @@ class EvaluatorNode(BenchmarkNode[EvaluatorSettings]):
         if not self.settings.use_run_info:
             return
         check_run_info(info)
-        seeds = Seeds.of_run(info.run_id, info.seed)
-        key = SceneKey(info.dataset, info.scene, info.seed, seeds.path)
-        realtime = info.pacing == RunInfo.PACING_REALTIME
-        self._identity = RunIdentity(
-            key,
-            info.condition,
-            info.mapper,
-            info.simulator,
-            info.speed_factor if realtime else None,
-            seeds.method,
-        )
+        self._identity = RunIdentity.of_info(info)
         self._start()
 
     def _on_recorded_map(self, message: RecordedMap) -> None:

@@ -1,4 +1,7 @@
-"""Content of a bag other than its map: recorder, labels, frames, poses and times."""
+"""Content of a bag other than its map: recorder, labels, frames, poses and times.
+
+Trajectories are named by TUM files, topics of bags and chains of TF.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,23 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from osmabench_ros.base import contract as topics
-from osmabench_ros.base.contract import COMPRESSED_IMAGE, IMAGE, TF_TYPE, TYPES
-from osmabench_ros.errors import ConfigError, SequenceError, errors_as
+from osmabench_ros.base.contract import (
+    CAMERA_POSE,
+    COMPRESSED_IMAGE,
+    IMAGE,
+    ODOMETRY,
+    TF_TYPE,
+    TYPES,
+)
+from osmabench_ros.errors import ConfigError, SequenceError, errors_as, suggestion
+from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory, read_tum
 from osmabench_ros.geometry.transform_tree import TransformTree
 from osmabench_ros.metrics.message_timing import (
     MessageTiming,
@@ -23,8 +35,14 @@ from osmabench_ros.metrics.message_timing import (
 )
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.semantics.labels import LabelClass, LabelSet, normalised_name
-from osmabench_ros.sequences.bags.bag import Bag
-from osmabench_ros.sequences.pose_topics import stamp_ns_of, transform_tree_of
+from osmabench_ros.sequences.bags.bag import Bag, open_bag
+from osmabench_ros.sequences.bags.bag_metadata import is_bag
+from osmabench_ros.sequences.pose_topics import (
+    TRAJECTORY_TYPES,
+    stamp_ns_of,
+    trajectory_of,
+    transform_tree_of,
+)
 
 RUN_INFO, LABEL_INFO = TYPES[topics.RUN_INFO], TYPES[topics.LABEL_INFO]
 VISION_LABELS = 'vision_msgs/msg/LabelInfo'
@@ -144,46 +162,31 @@ def read_content(bag: Bag, types: Collection[str] | None = None) -> BagContent:
 
 
 TIMING_SUITE = 'bag_timing'
-_OF_MAP = {'rate_hz': True, 'latency_p50_s': False, 'latency_p95_s': False}
-_OF_TOPIC = {
-    'rate_hz': True,
-    'longest_interval_s': False,
-    'gaps': False,
-    'latency_p50_s': False,
-    'latency_p95_s': False,
-    'latency_max_s': False,
-}
-"""Values of the timing of a topic, and whether higher is better."""
+_OF_MAP = ('rate_hz', 'latency_p50_s', 'latency_p95_s')
+_OF_TOPIC = (*_OF_MAP, 'longest_interval_s', 'gaps', 'latency_max_s')
+"""Values of `MessageTiming`."""
 
 
 def timing_records(content: BagContent, map_topic: str) -> list[MetricRecord]:
     """Return the timing records of the map and of every topic, and the staleness of the map."""
     timings, staleness = content.timings(), content.staleness(map_topic)
     of_map = timings[map_topic]
-    records = [_record('map_updates', of_map.count, '', of_map.count, True)]
-    records += _records(of_map, _OF_MAP, '', 'map_')
-    for metric in ('mean_s', 'max_s'):
-        value = None if staleness is None else getattr(staleness, metric)
-        records.append(_record(f'map_staleness_{metric}', value, '', of_map.count, False))
+
+    def record(metric: str, value: float | None, count: int, topic: str = '') -> MetricRecord:
+        better = metric.endswith(('updates', 'rate_hz', 'messages'))
+        return MetricRecord(
+            TIMING_SUITE, '', metric, topic, value, n=count, higher_is_better=better
+        )
+
+    records = [record('map_updates', of_map.count, of_map.count)]
+    records += [record(f'map_{name}', getattr(of_map, name), of_map.count) for name in _OF_MAP]
+    for name in ('mean_s', 'max_s'):
+        value = None if staleness is None else getattr(staleness, name)
+        records.append(record(f'map_staleness_{name}', value, of_map.count))
     for topic, timing in timings.items():
-        records.append(_record('messages', timing.count, topic, timing.count, True))
-        records += _records(timing, _OF_TOPIC, topic)
+        records.append(record('messages', timing.count, timing.count, topic))
+        records += [record(name, getattr(timing, name), timing.count, topic) for name in _OF_TOPIC]
     return records
-
-
-def _records(
-    timing: MessageTiming, metrics: Mapping[str, bool], topic: str, prefix: str = ''
-) -> list[MetricRecord]:
-    return [
-        _record(prefix + metric, getattr(timing, metric), topic, timing.count, better)
-        for metric, better in metrics.items()
-    ]
-
-
-def _record(
-    metric: str, value: float | None, topic: str, count: int, better: bool
-) -> MetricRecord:
-    return MetricRecord(TIMING_SUITE, '', metric, topic, value, n=count, higher_is_better=better)
 
 
 def _stamps(found: list[int | None]) -> NDArray[np.int64] | None:
@@ -207,3 +210,71 @@ def _vision_classes(message: Any) -> list[LabelClass]:
         LabelClass(int(item.class_id), normalised_name(item.class_name))
         for item in message.class_map
     ]
+
+
+TF_PREFIX = '/tf:'
+REFERENCE_TOPICS = (CAMERA_POSE, ODOMETRY)
+"""What the bridge publishes, below any namespace."""
+
+
+def read_trajectory(name: str) -> StampedTrajectory:
+    """Return a trajectory by its name: a TUM file, ``BAG:TOPIC`` or ``BAG:/tf:PARENT.CHILD``."""
+    path, topic = _parted(name)
+    if topic:
+        with open_bag(path) as bag:
+            return bag_trajectory(bag, read_content(bag, (*TRAJECTORY_TYPES, TF_TYPE)), topic)
+    if is_bag(path):
+        with open_bag(path) as bag:
+            found = pose_topics({item.topic: item.message_type for item in bag.connections})
+        raise ConfigError(
+            f'{path} is a bag; name a topic of it, such as {path}:{(found or ["/odom"])[0]}. '
+            f'{suggestion("", [*found, "/tf:PARENT.CHILD"])}'
+        )
+    return read_tum(path)
+
+
+def _parted(name: str) -> tuple[Path, str]:
+    """Return path and topic, separated by the first colon after an existing path."""
+    path = Path(name)
+    if not path.exists():
+        for place, letter in enumerate(name):
+            if letter == ':' and name[:place] and Path(name[:place]).exists():
+                return Path(name[:place]), name[place + 1 :]
+    return path, ''
+
+
+def pose_topics(types: Mapping[str, str]) -> list[str]:
+    """Return the topics that trajectories can be read from, sorted."""
+    return sorted(topic for topic, kind in types.items() if kind in TRAJECTORY_TYPES)
+
+
+def bag_trajectory(bag: Bag, content: BagContent, topic: str) -> StampedTrajectory:
+    """Return the trajectory of a topic, or of a TF chain ``/tf:PARENT.CHILD``."""
+    topic = f'/{topic.lstrip("/")}'
+    if topic.startswith(TF_PREFIX):
+        parent, _, child = topic.removeprefix(TF_PREFIX).partition('.')
+        if not parent or not child:
+            raise ConfigError(f'"{topic}" names no frames; write {TF_PREFIX}PARENT.CHILD')
+        return content.transforms.trajectory(parent.lstrip('/'), child.lstrip('/'))
+    kind = content.types.get(topic, '')
+    if kind not in TRAJECTORY_TYPES:
+        problem = f'holds {kind}, which are no poses' if kind else 'is not in the bag'
+        raise ConfigError(
+            f'topic "{topic}" {problem}. {suggestion(topic, pose_topics(content.types))}'
+        )
+    messages = (message.deserialise() for message in bag.messages((topic,)))
+    return trajectory_of(messages, kind, topic)
+
+
+def reference_topic(content: BagContent, estimate: StampedTrajectory) -> str:
+    """Return the topic of true poses that moves with the same frame as an estimate, or ''."""
+    found = {
+        end: topic
+        for end in REFERENCE_TOPICS
+        for topic in content.types
+        if topic.endswith(f'/{end}')
+    }
+    camera, odometry = (found.get(end, '') for end in REFERENCE_TOPICS)
+    if odometry and estimate.child_frame_id and 'camera' not in estimate.child_frame_id:
+        return odometry
+    return camera or odometry

@@ -73,6 +73,13 @@ class SceneConfig(Strict):
         return load_scene(self.reference, scene=self.scene, seed=self.seed, changes=self.changes)
 
     @property
+    def recorded_files(self) -> tuple[Path, Path]:
+        """Sequence and ground truth of a recorded scene."""
+        assert self.sequence is not None
+        assert self.ground_truth is not None
+        return self.sequence, self.ground_truth
+
+    @property
     def seed_of_path(self) -> int:
         """Seed of what a drive through the scene adds to it."""
         return self.seed if self.path_seed is None else self.path_seed
@@ -340,16 +347,20 @@ class MatrixConfig(Strict):
             for path_seed in self.seeds.path or (item.path_seed,)
         )
 
+    def pacing_of(self, mapper: MapperConfig) -> PacingMode:
+        """Return the pacing of runs with a mapper: realtime if it acknowledges no frames."""
+        return self.pacing.mode if mapper.acks else PacingMode.REALTIME
+
     @cached_property
-    def loaded_conditions(self) -> dict[str, Condition]:
-        """What the conditions say, read once, so that all runs render what was hashed."""
-        found: dict[str, Condition] = {}
+    def loaded_conditions(self) -> tuple[Condition, ...]:
+        """The conditions in order, read once, so that all runs render what was recorded."""
+        found: list[Condition] = []
 
         def load(item: str) -> None:
-            found[item] = load_condition(item)
+            found.append(load_condition(item))
 
         check_all(partial(load, item) for item in self.conditions)
-        return found
+        return tuple(found)
 
     @field_validator('scenes', 'conditions', 'mappers', 'suites')
     @classmethod

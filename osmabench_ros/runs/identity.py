@@ -6,10 +6,14 @@ import hashlib
 import re
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import Any
 
 _LONGEST_WORD = 40
 """Five of them, a seed and a speed make one name, of which file systems take 255 bytes."""
-_PARTS = 6
+_REALTIME = 1
+"""RunInfo.PACING_REALTIME."""
+_RUN_NAME = re.compile(r'(?:[^.]+\.){5}\d+(?:-p(\d+))?(?:-m(\d+))?(?:\.x[\w-]+)?', re.ASCII)
+"""dataset.scene.condition.mapper.simulator.seeds, in realtime followed by the speed."""
 
 
 @dataclass(frozen=True)
@@ -25,19 +29,13 @@ class Seeds:
         return str(self.scene) + ''.join(f'{sign}{n}' for sign, n in parts if n is not None)
 
     @classmethod
-    def of_text(cls, text: str) -> Seeds | None:
-        """Read the seeds from that part of a name, None if it is another part."""
-        found = re.fullmatch(r'(\d+)(?:-p(\d+))?(?:-m(\d+))?', text, re.ASCII)
-        if found is None:
-            return None
-        scene, path, method = (None if item is None else int(item) for item in found.groups())
-        return cls(scene or 0, path, method)
-
-    @classmethod
     def of_run(cls, run_id: str, seed: int) -> Seeds:
-        """Read the seeds from a run's name; `seed` is that of its scene, and all without such."""
-        found = (cls.of_text(part) for part in reversed(run_id.split('.')))
-        return next((item for item in found if item is not None and item.scene == seed), cls(seed))
+        """Read the seeds from a run's name; another name has only the `seed` of the scene."""
+        found = _RUN_NAME.fullmatch(run_id)
+        path, method = (None, None) if found is None else found.groups()
+        return cls(
+            seed, None if path is None else int(path), None if method is None else int(method)
+        )
 
 
 @dataclass(frozen=True, order=True)
@@ -64,6 +62,19 @@ class RunIdentity:
     simulator: str
     speed_factor: float | None = None
     method_seed: int | None = None
+
+    @classmethod
+    def of_info(cls, info: Any) -> RunIdentity:
+        """Return the identity of the run that an osmabench_ros/RunInfo message announces."""
+        seeds = Seeds.of_run(info.run_id, int(info.seed))
+        return cls(
+            SceneKey(info.dataset, info.scene, seeds.scene, seeds.path),
+            info.condition,
+            info.mapper,
+            info.simulator,
+            float(info.speed_factor) if info.pacing == _REALTIME else None,
+            seeds.method,
+        )
 
     @property
     def seeds(self) -> Seeds:
@@ -99,5 +110,4 @@ def slug(text: str) -> str:
 
 def is_run_name(name: str) -> bool:
     """Return whether a folder's name is one that runs have."""
-    parts = name.split('.')
-    return len(parts) in (_PARTS, _PARTS + 1) and Seeds.of_text(parts[_PARTS - 1]) is not None
+    return _RUN_NAME.fullmatch(name) is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -64,19 +65,12 @@ class RunPlan:
     @property
     def pacing(self) -> PacingMode:
         """Realtime if the mapper cannot acknowledge frames, else as configured."""
-        return _pacing(self.config, self.mapper)
+        return self.config.pacing_of(self.mapper)
 
     @property
     def pacing_config(self) -> PacingConfig:
         """The pacing of the configuration, in the mode of the run."""
         return self.config.pacing.model_copy(update={'mode': self.pacing})
-
-    @property
-    def condition_source(self) -> str:
-        """The condition as the configuration gives it: a name, or a file."""
-        name = self.identity.condition
-        given = {name_of_condition(item): item for item in self.config.conditions}
-        return given.get(name, name)
 
     @property
     def map_directory(self) -> Path:
@@ -114,43 +108,36 @@ def config_digest(config: MatrixConfig) -> str:
     return sha256_of_data(data)
 
 
-def _pacing(config: MatrixConfig, mapper: MapperConfig) -> PacingMode:
-    return config.pacing.mode if mapper.acks else PacingMode.REALTIME
-
-
-def _identity(
-    config: MatrixConfig,
-    scene: SceneConfig,
-    key: SceneKey,
-    condition: str,
-    mapper: MapperConfig,
-    method_seed: int | None,
-) -> RunIdentity:
-    realtime = _pacing(config, mapper) is PacingMode.REALTIME
-    speed = config.pacing.speed_factor if realtime else None
-    simulator = config.simulator.name if scene.sequence is None else RECORDED
-    name = name_of_condition(condition)
-    return RunIdentity(key, name, mapper.name, simulator, speed, method_seed)
-
-
 def plan_runs(
-    config: MatrixConfig, scene_keys: dict[SceneConfig, SceneKey], root: Path
+    config: MatrixConfig,
+    scene_keys: Mapping[SceneConfig, SceneKey],
+    root: Path,
+    conditions: Sequence[Condition] | None = None,
 ) -> list[RunPlan]:
     """Return the runs of a matrix in `root`, scene by scene, condition by condition.
 
-    `scene_keys` are those of its seeded scenes.
+    `scene_keys` are of its seeded scenes; `conditions` are by default read from their files.
     """
+    speed = config.pacing.speed_factor
+    named = config.conditions, conditions or config.loaded_conditions
     plans = [
         RunPlan(
-            _identity(config, scene, scene_keys[scene], condition, mapper, method_seed),
+            RunIdentity(
+                scene_keys[scene],
+                name_of_condition(name),
+                mapper.name,
+                config.simulator.name if scene.sequence is None else RECORDED,
+                speed if config.pacing_of(mapper) is PacingMode.REALTIME else None,
+                method_seed,
+            ),
             scene,
             mapper,
-            config.loaded_conditions[condition],
+            condition,
             config,
             root,
         )
         for scene in config.seeded_scenes
-        for condition in config.conditions
+        for name, condition in zip(*named, strict=True)
         for mapper in config.mappers
         for method_seed in config.seeds.method or (None,)
     ]

@@ -111,7 +111,7 @@ def test_a_bag_that_is_damaged_before_its_map_is_scored_with_a_message(truth, tm
     [remark] = [text for text in report_of(out).remarks if 'damaged' in text]
     assert remark.startswith('the bag is not complete: bag.mcap is damaged: the chunk at byte ')
     assert remark in ' '.join(result.output.split())
-    assert html.escape(remark) in (out / 'report.html').read_text()
+    assert remark in html.unescape((out / 'report.html').read_text())
 
 
 def test_a_bag_whose_map_is_damaged_says_so_and_where(truth: Path, tmp_path: Path) -> None:
@@ -323,16 +323,25 @@ def test_tf_that_is_no_tree_is_named(truth: Path, tmp_path: Path) -> None:
         evaluate(bag, tmp_path / 'out', '--ground-truth', truth)
 
 
-def test_what_the_bag_says_of_its_run_names_the_report(truth: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ('pace', 'name', 'speed'),
+    [({}, '3', None), ({'pacing': 1, 'speed_factor': 0.5}, '3-p4.x0-5', 0.5)],
+)
+def test_what_the_bag_says_of_its_run_names_the_report(
+    truth: Path, tmp_path: Path, pace: dict, name: str, speed: float | None
+) -> None:
+    run_id = f'test.room.camera.mine.real.{name}'
     info = make(
-        'osmabench_ros/RunInfo',
+        'osmabench_ros/RunInfo', run_id=run_id, **pace,
         dataset='test', scene='room', condition='camera', mapper='mine', simulator='real', seed=3,
     )  # fmt: skip
     bag = write_room(
         tmp_path / 'bag', cloud(labelled_map()), labels(), ('/run_info', START_NS, info)
     )
     evaluate(bag, tmp_path / 'out', '--ground-truth', truth)
-    assert report_of(tmp_path / 'out').run_id == 'test.room.camera.mine.real.3'
+    report = report_of(tmp_path / 'out')
+    assert report.run_id == run_id
+    assert {record.speed_factor for record in report.metrics} == {speed}
 
 
 def test_a_trajectory_is_scored_between_files_and_bags(tmp_path: Path) -> None:

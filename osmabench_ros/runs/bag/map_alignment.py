@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -71,7 +71,7 @@ def align_map(
     """
     kind, transform = source.align, source.transform
     if kind is MapAlignment.KNOWN and transform is not None:
-        return _alignment(transform, (), 'aligned by the transformation given')
+        return _alignment(transform, {}, 0, 'aligned by the transformation given')
     if kind is MapAlignment.TRAJECTORY:
         if trajectory is None:
             raise ConfigError('--align trajectory needs poses to align: add --pose-topic')
@@ -100,12 +100,9 @@ def _check_frame(trajectory: TrajectoryScore, semantic_map: SemanticMap) -> None
 
 def _by_trajectory(score: TrajectoryScore) -> Alignment:
     errors = error_statistics(score.errors.translation_m)
-    residual = MetricRecord(
-        SUITE, '', 'trajectory_rmse_m', value=errors.rmse, n=errors.n, higher_is_better=False
-    )
     kind = score.settings.alignment.value
     remark = f'aligned by the trajectory ({kind}), which leaves {errors.rmse:.3g} m rmse'
-    return _alignment(score.similarity, (residual,), remark)
+    return _alignment(score.similarity, {'trajectory_rmse_m': errors.rmse}, errors.n, remark)
 
 
 def _by_icp(
@@ -122,40 +119,34 @@ def _by_icp(
     known = [cloud.normals for cloud in clouds if cloud.normals is not None]
     normals = np.concatenate(known) if sum(map(len, known)) == len(points) else None
     found = registered(semantic_map.dense.points, points, normals, initial)
-    residuals = tuple(
-        MetricRecord(
-            SUITE,
-            '',
-            metric,
-            value=value,
-            n=len(semantic_map.dense.points),
-            higher_is_better=better,
-        )
-        for metric, value, better in (
-            ('icp_fitness', found.fitness, True),
-            ('icp_rmse_m', found.rmse_m, False),
-            ('icp_observability', found.observability, True),
-        )
-    )
+    residuals = {
+        'icp_fitness': found.fitness,
+        'icp_rmse_m': found.rmse_m,
+        'icp_observability': found.observability,
+    }
     remark = (
         f'aligned by ICP from {guess}: {found.fitness:.1%} of the map within '
         f'{found.inlier_distance_m:g} m of the reference, {found.rmse_m:.3g} m rmse'
     )
     doubts = (f'doubtful: {doubt}' for doubt in found.doubts)
-    return _alignment(found.similarity, residuals, remark, *doubts)
+    count = len(semantic_map.dense.points)
+    return _alignment(found.similarity, residuals, count, remark, *doubts)
 
 
 def _alignment(
-    similarity: Similarity, residuals: tuple[MetricRecord, ...], *remarks: str
+    similarity: Similarity, residuals: Mapping[str, float], count: int, *remarks: str
 ) -> Alignment:
     """Add the correction to the residuals; a large one means an error of the map's frame."""
-    return Alignment(similarity, (*residuals, *_correction(similarity)), remarks)
+    corrections = {
+        'translation_m': similarity.distance_m,
+        'rotation_deg': similarity.angle_deg,
+        'scale_error': abs(similarity.scale - 1),
+    }
+    records = [_record(name, value, count) for name, value in residuals.items()]
+    records += [_record(name, value) for name, value in corrections.items()]
+    return Alignment(similarity, tuple(records), remarks)
 
 
-def _correction(similarity: Similarity) -> Iterator[MetricRecord]:
-    for metric, value in (
-        ('translation_m', similarity.distance_m),
-        ('rotation_deg', similarity.angle_deg),
-        ('scale_error', abs(similarity.scale - 1)),
-    ):
-        yield MetricRecord(SUITE, '', metric, value=value, higher_is_better=False)
+def _record(metric: str, value: float, count: int = 0) -> MetricRecord:
+    better = metric in ('icp_fitness', 'icp_observability')
+    return MetricRecord(SUITE, '', metric, value=value, n=count, higher_is_better=better)

@@ -26,12 +26,11 @@ from osmabench_ros.maps.importers.source_files import points_and_colors
 from osmabench_ros.maps.semantic_map import DenseMap
 from osmabench_ros.metrics.geometry import occupied_voxels
 from osmabench_ros.runs.bag.bag_settings import BagSource
-from osmabench_ros.runs.bag_content import BagContent
+from osmabench_ros.runs.bag_content import REFERENCE_TOPICS, BagContent, bag_trajectory
 from osmabench_ros.runs.config import MatrixConfig, with_scene
-from osmabench_ros.runs.identity import SceneKey, Seeds, is_run_name
+from osmabench_ros.runs.identity import is_run_name
 from osmabench_ros.runs.plan import GROUND_TRUTH_FOLDER, QUESTIONS_FILE
 from osmabench_ros.runs.prepare.preparation import Preparation
-from osmabench_ros.runs.prepare.recorded_trajectories import REFERENCE_TOPICS, bag_trajectory
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.semantics.cloud import LabelledCloud
 from osmabench_ros.semantics.labels import NO_INSTANCE, UNLABELLED, LabelSet
@@ -44,8 +43,8 @@ from osmabench_ros.sequences.ground_truth import (
     seen_instances,
     write_ground_truth,
 )
+from osmabench_ros.vqa.run_folder import RunFolder
 
-SHARED = 'shared'
 _CELL_M = 0.25
 _NO_CAMERA = Intrinsics(2, 2, 1.0, 1.0, 0.5, 0.5)
 """For a cloud of the user's: the camera that saw it is not known."""
@@ -65,11 +64,7 @@ def run_reference(path: Path) -> Reference:
     """Return the ground truth of a run, by its folder; ConfigError if there is none."""
     candidates = [path, path / GROUND_TRUTH_FOLDER]
     if is_run_name(path.name):
-        dataset, scene, _condition, _mapper, _simulator, text, *_ = path.name.split('.')
-        seeds = Seeds.of_text(text)
-        assert seeds is not None
-        key = SceneKey(dataset, scene, seeds.scene, seeds.path)
-        candidates.append(path.parent / SHARED / str(key) / GROUND_TRUTH_FOLDER)
+        candidates.append(RunFolder(path).shared / GROUND_TRUTH_FOLDER)
     for folder in candidates:
         if (folder / DOCUMENT).is_file():
             questions = folder.parent / QUESTIONS_FILE
@@ -117,17 +112,23 @@ def cloud_reference(file: Path, label_set: LabelSet | None, directory: Path) -> 
     """Make ground truth of a user's PLY or PCD, z up, metres, with labels of `label_set`."""
     class_file = None if label_set is not None else class_file_beside(file)
     known = label_set if class_file is None else read_label_set(class_file)
-    graph = SceneGraph()
     # The geometry can be compared without the meaning of the labels.
     if known is None:
-        points = _points(file)
-        surface = LabelledCloud(points, *_unknown(len(points)))
+        points, _ = points_and_colors(read_columns(file), file)
+        finite = np.isfinite(points).all(axis=1)
+        dense, graph = DenseMap(np.asarray(points[finite], np.float32)), SceneGraph()
     else:
         made = import_map(file, ImportOptions(label_set=known))
         assert made.dense is not None
-        surface, graph = _labelled(made.dense), made.graph
-    if not len(surface):
+        dense, graph = made.dense, made.graph
+    count, labels, instances = len(dense.points), dense.labels, dense.instances
+    if not count:
         raise ConfigError(f'reference {file} has no points')
+    surface = LabelledCloud(
+        dense.points,
+        np.full(count, UNLABELLED, np.int32) if labels is None else labels,
+        np.full(count, NO_INSTANCE, np.int32) if instances is None else instances,
+    )
     labelled = bool((surface.labels != UNLABELLED).any())
     truth = GroundTruth(
         'reference',
@@ -135,7 +136,7 @@ def cloud_reference(file: Path, label_set: LabelSet | None, directory: Path) -> 
         known or LabelSet('none', ()),
         graph,
         surface,
-        surface.select(np.zeros(len(surface), bool)),
+        surface.select(np.zeros(count, bool)),
         (),
         _NO_CAMERA,
         seen_instances(surface.instances, 1),
@@ -144,27 +145,8 @@ def cloud_reference(file: Path, label_set: LabelSet | None, directory: Path) -> 
     )
     write_ground_truth(truth, directory / GROUND_TRUTH_FOLDER)
     kind = 'labelled' if labelled else 'unlabelled, geometry only'
-    description = f'reference cloud {file.name}, {len(surface)} points, {kind}'
+    description = f'reference cloud {file.name}, {count} points, {kind}'
     return Reference(directory / GROUND_TRUTH_FOLDER, description, frame_id='')
-
-
-def _points(file: Path) -> NDArray[np.float32]:
-    points, _ = points_and_colors(read_columns(file), file)
-    return np.asarray(points[np.isfinite(points).all(axis=1)], np.float32)
-
-
-def _unknown(count: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Return labels and instances that mark all points as unknown."""
-    return np.full(count, UNLABELLED, np.int32), np.full(count, NO_INSTANCE, np.int32)
-
-
-def _labelled(dense: DenseMap) -> LabelledCloud:
-    labels, instances = _unknown(len(dense.points))
-    return LabelledCloud(
-        dense.points,
-        labels if dense.labels is None else dense.labels,
-        instances if dense.instances is None else dense.instances,
-    )
 
 
 def _density(points: NDArray[np.float32]) -> float:
@@ -179,13 +161,9 @@ def reference_of(
     """Return the reference, made in a folder if it does not exist yet; None without one."""
     choice = source.reference
     if choice.scene:
+        path = recorded_path(bag, content)
         found = scene_reference(
-            source.config,
-            choice.scene,
-            source.seed,
-            directory,
-            recorded_path(bag, content),
-            progress,
+            source.config, choice.scene, source.seed, directory, path, progress
         )
     elif (folder := choice.run or choice.ground_truth) is not None:
         found = run_reference(folder)

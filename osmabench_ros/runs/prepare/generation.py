@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from osmabench_ros.base.files import Existing, atomic_directory, check_folder, sha256_of_data
 from osmabench_ros.base.progress import Progress, share, silent
@@ -16,16 +15,12 @@ from osmabench_ros.errors import ConfigError, RunError
 from osmabench_ros.runs.config import MatrixConfig, SceneConfig
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.prepare.preparation import Preparation
-from osmabench_ros.runs.prepare.shared_path import navigation_of, shared_path
+from osmabench_ros.runs.prepare.shared_path import drive, navigation_of, shared_path
 from osmabench_ros.runs.results.results_folder import held
-from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.sequences.layout import DOCUMENT, OSMA, SCANNET, SequenceInfo, read_info
 from osmabench_ros.sequences.writer import BagWriter, FolderWriter, SequenceWriter
 from osmabench_ros.simulation.conditions import Condition
 from osmabench_ros.simulation.frame_source import FrameSource, SimulatedFrames
-from osmabench_ros.simulation.robot_path import RobotPath
-from osmabench_ros.simulation.simulator import Simulator
-from osmabench_ros.simulation.trajectory import sample_trajectory
 
 
 class OutputFormat(str, Enum):
@@ -81,59 +76,39 @@ def _generate_scene(
 ) -> list[GeneratedSequence]:
     scene = item.load()
     key = SceneKey(scene.dataset, scene.name, item.seed, item.path_seed)
-    conditions = list(config.loaded_conditions.values())
-    digests = [_digest(config, item, condition) for condition in conditions]
-    folders = [
-        {form: out / form.value / condition.name / str(key) for form in formats}
-        for condition in conditions
-    ]
-    kept = [
-        {path for path in paths.values() if _is_there(path, digest)}
-        for paths, digest in zip(folders, digests, strict=True)
-    ]
-    missing = [
-        {form: at for form, at in paths.items() if at not in there}
-        for paths, there in zip(folders, kept, strict=True)
-    ]
-    if any(missing):
-        report(f'{key}: planning the path', 0.0)
-        path = shared_path(config, item.seed_of_path, scene, navigation_of(config, scene))
-        # One for all conditions, because loading a scene may take minutes.
-        with closing(config.simulator.simulator(scene, config.camera)) as simulator:
-            for number, condition in enumerate(conditions):
-                if not missing[number]:
-                    continue
-                source = _frames(config, item, scene, simulator, condition, path)
-                info = SequenceInfo(
-                    scene.dataset,
-                    scene.name,
-                    condition.name,
-                    scene.label_set,
-                    source.base_to_camera,
-                    digests[number],
-                )
-                part = share(report, number / len(conditions), (number + 1) / len(conditions))
-                _write(source, info, missing[number], part)
-                source.restore()
-    return [
-        GeneratedSequence(at, at in kept[number])
-        for number, paths in enumerate(folders)
-        for at in paths.values()
-    ]
-
-
-def _frames(
-    config: MatrixConfig,
-    item: SceneConfig,
-    scene: Scene,
-    simulator: Simulator,
-    condition: Condition,
-    path: RobotPath,
-) -> SimulatedFrames:
-    camera, rate = config.camera, config.trajectory.frame_rate_hz
-    trajectory = sample_trajectory(path, condition.motion_at(rate), rate, camera.mount)
-    start = partial(config.simulator.simulator, camera=camera)
-    return SimulatedFrames(scene, simulator, condition, trajectory, item.seed_of_path, start)
+    found: list[GeneratedSequence] = []
+    missing: list[tuple[Condition, str, dict[OutputFormat, Path]]] = []
+    for condition in config.loaded_conditions:
+        digest = _digest(config, item, condition)
+        folders = {form: out / form.value / condition.name / str(key) for form in formats}
+        left = {form: at for form, at in folders.items() if not _is_there(at, digest)}
+        found += [GeneratedSequence(at, form not in left) for form, at in folders.items()]
+        if left:
+            missing.append((condition, digest, left))
+    if not missing:
+        return found
+    report(f'{key}: planning the path', 0.0)
+    path = shared_path(config, item.seed_of_path, scene, navigation_of(config, scene))
+    start = partial(config.simulator.simulator, camera=config.camera)
+    # One for all conditions, because loading a scene may take minutes.
+    with closing(start(scene)) as simulator:
+        for number, (condition, digest, folders) in enumerate(missing):
+            trajectory = drive(config, path, condition)
+            source = SimulatedFrames(
+                scene, simulator, condition, trajectory, item.seed_of_path, start
+            )
+            info = SequenceInfo(
+                scene.dataset,
+                scene.name,
+                condition.name,
+                scene.label_set,
+                source.base_to_camera,
+                digest,
+            )
+            part = share(report, number / len(missing), (number + 1) / len(missing))
+            _write(source, info, folders, part)
+            source.restore()
+    return found
 
 
 def _write(
@@ -168,13 +143,7 @@ def _open(form: OutputFormat, directory: Path, info: SequenceInfo) -> SequenceWr
 def _digest(config: MatrixConfig, item: SceneConfig, condition: Condition) -> str:
     """Return the digest of all inputs of frames."""
     parts = (condition, config.camera, config.robot, config.trajectory, config.simulator)
-    return sha256_of_data([_data_of(item), *(part.model_dump(mode='json') for part in parts)])
-
-
-def _data_of(item: SceneConfig) -> dict[str, Any]:
-    """Return a scene for digests; without path seed and changes as before there were such."""
-    later = {'path_seed': item.path_seed is None, 'changes': not item.changes}
-    return item.model_dump(mode='json', exclude={key for key, absent in later.items() if absent})
+    return sha256_of_data([part.model_dump(mode='json') for part in (item, *parts)])
 
 
 def _is_there(directory: Path, digest: str) -> bool:

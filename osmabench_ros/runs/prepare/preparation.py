@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import asdict
 from functools import lru_cache, partial
 from pathlib import Path
@@ -33,6 +34,7 @@ from osmabench_ros.runs.inputs import scene_digest
 from osmabench_ros.runs.plan import GROUND_TRUTH_FOLDER, QUESTIONS_FILE, RunPlan, plan_runs
 from osmabench_ros.runs.prepare.recorded_scenes import (
     check_recorded_condition,
+    open_recorded,
     recorded_digest,
     recorded_key,
     recorded_labels,
@@ -40,6 +42,7 @@ from osmabench_ros.runs.prepare.recorded_scenes import (
 )
 from osmabench_ros.runs.prepare.shared_path import (
     PATH_FILE,
+    drive,
     driven_trajectory,
     navigation_of,
     shared_path,
@@ -62,16 +65,14 @@ from osmabench_ros.sequences.ground_truth import (
     read_ground_truth,
     write_ground_truth,
 )
-from osmabench_ros.sequences.reader import RecordedSequence
-from osmabench_ros.sequences.recorded import open_sequence
 from osmabench_ros.simulation.conditions import name_of_condition
 from osmabench_ros.simulation.frame_source import stamp_of
 from osmabench_ros.simulation.lighting import require_light
 from osmabench_ros.simulation.navigation import NavigationMap
-from osmabench_ros.simulation.robot_path import Motion, RobotPath
+from osmabench_ros.simulation.robot_path import RobotPath
 from osmabench_ros.simulation.simulator import Simulator
 from osmabench_ros.simulation.strategies import Lookouts
-from osmabench_ros.simulation.trajectory import Trajectory, sample_trajectory
+from osmabench_ros.simulation.trajectory import Trajectory
 from osmabench_ros.suites.preparing import PreparedScene, PreparesQuestions, SimulatedScene
 from osmabench_ros.suites.suite import make_suite, models_asked_by
 from osmabench_ros.vqa.exact.generation import questions_about
@@ -80,17 +81,12 @@ from osmabench_ros.vqa.question_files import write_records
 COVERAGE_FILE = 'coverage.json'
 
 
-def _open_recorded(item: SceneConfig) -> RecordedSequence:
-    assert item.sequence is not None
-    return open_sequence(item.sequence, item.topics)
-
-
 class Preparation:
     """The scenes of configurations, each loaded once by `load`, and what the runs of one share."""
 
     def __init__(self, load: Callable[[SceneConfig], Scene] = SceneConfig.load) -> None:
         self._scene = lru_cache(maxsize=2)(load)
-        self._sequence = lru_cache(maxsize=8)(_open_recorded)
+        self._sequence = lru_cache(maxsize=8)(open_recorded)
         self._key = lru_cache(maxsize=1024)(self._found_key)
         self._digest = lru_cache(maxsize=1024)(self._found_digest)
 
@@ -174,8 +170,7 @@ class Preparation:
         return SceneKey(scene.dataset, scene.name, item.seed, item.path_seed)
 
     def _found_digest(self, item: SceneConfig) -> str:
-        recorded = item.sequence is not None
-        return recorded_digest(item) if recorded else scene_digest(self._scene(item))
+        return recorded_digest(item) if item.sequence else scene_digest(self._scene(item))
 
     def _label_set(self, item: SceneConfig) -> LabelSet:
         if item.sequence is not None:
@@ -197,8 +192,8 @@ class Preparation:
         navigation = navigation_of(plan.config, scene)
         path = shared_path(plan.config, plan.scene.seed_of_path, scene, navigation)
         coverage = _coverage(plan, scene, navigation, path)
-        shares = [f'{item["share"]:.0%}' for item in coverage.get('storeys', ())]
-        of_each = f' ({", ".join(shares)} of the storeys, from below)' if shares else ''
+        storeys = ', '.join(f'{item["share"]:.0%}' for item in coverage.get('storeys', ()))
+        of_each = f' ({storeys} of the storeys, from below)' if storeys else ''
         progress(f'the path sees {coverage["share"]:.0%} of what can be seen{of_each}', 0.0)
         truth = _ground_truth(plan, scene, path, progress)
         with atomic_directory(directory) as temporary:
@@ -329,39 +324,30 @@ def _wide(plan: RunPlan, scene: Scene, hfov_rad: float) -> Simulator:
 def _coverage(
     plan: RunPlan, scene: Scene, navigation: NavigationMap, path: RobotPath
 ) -> dict[str, Any]:
-    camera = plan.config.camera
+    camera, storeys_m = plan.config.camera, navigation.storeys_m
     lookouts = Lookouts(
         scene, navigation, camera.mounting_height_m, camera.far_m, seed=plan.scene.seed
     )
-    storeys_m, poses = navigation.storeys_m, _trajectory(plan, path).camera_poses
-    covered, *storeys = lookouts.coverages(poses, camera.intrinsics, storeys_m)
-    found = {
-        'strategy': plan.config.trajectory.strategy.value,
-        'share': covered.share,
-        **asdict(covered),
-    }
+    poses = drive(plan.config, path).camera_poses
+    whole, *storeys = (
+        {'share': item.share, **asdict(item)}
+        for item in lookouts.coverages(poses, camera.intrinsics, storeys_m)
+    )
+    found = {'strategy': plan.config.trajectory.strategy.value, **whole}
+    heights = [{'height_m': round(height_m, 3)} for height_m in storeys_m]
     if storeys:
-        found['storeys'] = [
-            {'height_m': round(z, 3), 'share': item.share, **asdict(item)}
-            for z, item in zip(storeys_m, storeys, strict=True)
-        ]
+        found['storeys'] = [a | b for a, b in zip(heights, storeys, strict=True)]
     return found
 
 
-def _trajectory(plan: RunPlan, path: RobotPath) -> Trajectory:
-    config = plan.config
-    rate_hz = config.trajectory.frame_rate_hz
-    return sample_trajectory(path, Motion(), rate_hz, config.camera.mount)
-
-
 def _ground_truth(plan: RunPlan, scene: Scene, path: RobotPath, progress: Progress) -> GroundTruth:
-    trajectory = _trajectory(plan, path)
+    camera, trajectory = plan.config.camera, drive(plan.config, path)
     return build_ground_truth(
         scene,
         trajectory.camera_poses,
-        plan.config.camera.intrinsics,
+        camera.intrinsics,
         frames=_unlit_frames(plan, scene, trajectory),
-        max_depth_m=plan.config.camera.far_m,
+        max_depth_m=camera.far_m,
         seed=plan.scene.seed,
         progress=progress,
     )
@@ -370,8 +356,7 @@ def _ground_truth(plan: RunPlan, scene: Scene, path: RobotPath, progress: Progre
 def _unlit_frames(plan: RunPlan, scene: Scene, trajectory: Trajectory) -> Iterator[Frame]:
     """Yield depth, semantic and instance images, which do not depend on light."""
     camera = plan.config.camera
-    simulator = plan.config.simulator.simulator(scene, camera)
-    try:
+    with closing(plan.config.simulator.simulator(scene, camera)) as simulator:
         simulator.set_lighting(Lighting.unlit())
         for index, instant in enumerate(trajectory.frames):
             seen = simulator.render(instant.camera_pose)
@@ -385,5 +370,3 @@ def _unlit_frames(plan: RunPlan, scene: Scene, trajectory: Trajectory) -> Iterat
                 seen.semantic,
                 seen.instance,
             )
-    finally:
-        simulator.close()

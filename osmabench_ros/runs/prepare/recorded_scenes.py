@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from pathlib import Path
 
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.runs.config import SceneConfig
@@ -12,15 +11,21 @@ from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.sequences.ground_truth import GroundTruth, read_ground_truth
 from osmabench_ros.sequences.reader import RecordedSequence
-from osmabench_ros.sequences.recorded import names_of
+from osmabench_ros.sequences.recorded import names_of, open_sequence
 
 CONTENT_BYTES = 2**20
 """Of larger files, which are images and bags, a digest takes the size alone."""
 
 
+def open_recorded(item: SceneConfig) -> RecordedSequence:
+    """Open the sequence of a recorded scene."""
+    sequence, _ = item.recorded_files
+    return open_sequence(sequence, item.topics)
+
+
 def recorded_key(item: SceneConfig, sequence: RecordedSequence) -> SceneKey:
     """Return the identity of a recorded scene."""
-    return SceneKey(*names_of(sequence, _path(item)), item.seed)
+    return SceneKey(*names_of(sequence, item.recorded_files[0]), item.seed)
 
 
 def recorded_labels(item: SceneConfig, sequence: RecordedSequence) -> LabelSet:
@@ -36,8 +41,7 @@ def recorded_labels(item: SceneConfig, sequence: RecordedSequence) -> LabelSet:
 
 def recorded_truth(item: SceneConfig, sequence: RecordedSequence) -> GroundTruth:
     """Read the ground truth of a recorded scene; raises ConfigError if it has other classes."""
-    assert item.ground_truth is not None
-    truth = read_ground_truth(item.ground_truth)
+    truth = read_ground_truth(item.recorded_files[1])
     if truth.label_set.classes != recorded_labels(item, sequence).classes:
         raise ConfigError(
             f'ground truth {item.ground_truth} and sequence {item.sequence} have different '
@@ -48,12 +52,13 @@ def recorded_truth(item: SceneConfig, sequence: RecordedSequence) -> GroundTruth
 
 def recorded_digest(item: SceneConfig) -> str:
     """Return the digest of the files of sequence and ground truth."""
-    assert item.ground_truth is not None
     digest = hashlib.sha256()
-    for root in (_path(item), item.ground_truth):
+    for root in item.recorded_files:
         for file in sorted(root.rglob('*')) if root.is_dir() else [root]:
             if file.is_file():
-                _add_file(digest, file, file.relative_to(root).as_posix())
+                size = file.stat().st_size
+                digest.update(f'{file.relative_to(root).as_posix()} {size}\n'.encode())
+                digest.update(file.read_bytes() if size <= CONTENT_BYTES else b'')
     return digest.hexdigest()
 
 
@@ -69,15 +74,3 @@ def check_recorded_condition(
             f'"{recorded or "unknown"}", so the conditions cannot be '
             f'{", ".join(conditions)}; write conditions: [{recorded or "baseline"}]'
         )
-
-
-def _path(item: SceneConfig) -> Path:
-    assert item.sequence is not None
-    return item.sequence
-
-
-def _add_file(digest: hashlib._Hash, file: Path, name: str) -> None:
-    size = file.stat().st_size
-    digest.update(f'{name} {size}\n'.encode())
-    if size <= CONTENT_BYTES:
-        digest.update(file.read_bytes())

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -13,12 +13,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from osmabench_ros.errors import ConfigError, OsmabenchWarning, SimulationError
 from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.runs.bag_content import read_trajectory
 from osmabench_ros.runs.config import MatrixConfig, Planner, PoseFrame, TrajectoryConfig
 from osmabench_ros.runs.plan import RunPlan
-from osmabench_ros.runs.prepare.recorded_trajectories import read_trajectory
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.sequences.bags.bag_metadata import is_bag
 from osmabench_ros.sequences.recorded import open_sequence
+from osmabench_ros.simulation.conditions import Condition
 from osmabench_ros.simulation.habitat.navigation import HabitatNavigation
 from osmabench_ros.simulation.habitat.simulator import HabitatSimulator
 from osmabench_ros.simulation.navigation import NavigationMap
@@ -38,10 +39,19 @@ def habitat_path(
 ) -> RobotPath:
     """Plan the path of a configuration with one of the planners of Habitat-Sim.
 
-    Goals that are drawn lie on the floor of a height, or everywhere without one.
+    Goals that are drawn are on the floor of a height, or everywhere without one.
     """
-    wanted = config.trajectory
-    with _navigation(config, scene, floor_height_m) as navigation:
+    wanted, file = config.trajectory, config.trajectory.navmesh
+    options = config.simulator.options if config.simulator.name == HABITAT else {}
+    with closing(HabitatSimulator(scene, UNSEEN, **options)) as simulator:
+        navigation = simulator.navigation(
+            radius_m=config.robot.radius_m,
+            height_m=config.robot.height_m,
+            floor_height_m=floor_height_m,
+            one_floor=floor_height_m is not None,
+            mesh_file=str(Path(file).expanduser().absolute()) if file else '',
+            as_loaded=wanted.planner is Planner.OSMA_BENCH,
+        )
         if wanted.planner is Planner.OSMA_BENCH:
             return _driven(*navigation.scenario(wanted.goals, seed))
         if wanted.planner is Planner.GREEDY:
@@ -53,26 +63,6 @@ def habitat_path(
             goal_points=wanted.goal_points,
             look_around=wanted.strategy is Strategy.LOOK_AROUND,
         )
-
-
-@contextmanager
-def _navigation(
-    config: MatrixConfig, scene: Scene, floor_height_m: float | None
-) -> Iterator[HabitatNavigation]:
-    options = config.simulator.options if config.simulator.name == HABITAT else {}
-    simulator = HabitatSimulator(scene, UNSEEN, **options)
-    try:
-        file = config.trajectory.navmesh
-        yield simulator.navigation(
-            radius_m=config.robot.radius_m,
-            height_m=config.robot.height_m,
-            floor_height_m=floor_height_m,
-            one_floor=floor_height_m is not None,
-            mesh_file=str(Path(file).expanduser().absolute()) if file else '',
-            as_loaded=config.trajectory.planner is Planner.OSMA_BENCH,
-        )
-    finally:
-        simulator.close()
 
 
 def _followed(
@@ -203,9 +193,14 @@ def shared_path(
     return path.until(longest_s, Motion())
 
 
+def drive(config: MatrixConfig, path: RobotPath, condition: Condition | None = None) -> Trajectory:
+    """Return the trajectory along a path, at the speed of a condition or of the baseline."""
+    rate_hz = config.trajectory.frame_rate_hz
+    motion = Motion() if condition is None else condition.motion_at(rate_hz)
+    return sample_trajectory(path, motion, rate_hz, config.camera.mount)
+
+
 def driven_trajectory(plan: RunPlan) -> Trajectory:
     """Return the trajectory of a prepared run, at the speed of its condition."""
     path = RobotPath.read(plan.shared_directory / PATH_FILE)
-    rate_hz = plan.config.trajectory.frame_rate_hz
-    motion = plan.condition.motion_at(rate_hz)
-    return sample_trajectory(path, motion, rate_hz, plan.config.camera.mount)
+    return drive(plan.config, path, plan.condition)
