@@ -25,9 +25,9 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from osmabench_ros.base.files import claim_folder, write_json
+from osmabench_ros.base.files import claim_folder
 from osmabench_ros.runs.evaluate.evaluation import REPORT
-from osmabench_ros.runs.matrix_on_disk import RUNS, MatrixOnDisk
+from osmabench_ros.runs.matrix_on_disk import MatrixOnDisk
 from osmabench_ros.runs.results.report_model import RunReport, without_classes
 from osmabench_ros.runs.results.results_folder import MANIFEST
 from osmabench_ros.runs.run_manifest import FIGURES
@@ -36,15 +36,16 @@ MOST_S, MOST_GIB, MOST_OPENING_S = 60.0, 2.0, 2.0
 
 
 def copy_runs(source: MatrixOnDisk, root: Path, count: int) -> None:
-    """Write a matrix with copies of the runs of another; one scene after the other."""
+    """Write a matrix of at least `count` copies of the runs of another, scene after scene."""
     claim_folder(root)
     rng = np.random.default_rng(0)
     originals = {run_id: _files_of(source.root / run_id) for run_id in source.run_ids}
     manifest = json.loads((source.root / MANIFEST).read_text())
-    scenes, names = [], []
+    scenes, keys, names = [], [], []
     while len(names) < count:
         seed = 1000 + len(scenes)
         scenes.append({**manifest['config']['scenes'][0], 'seed': seed})
+        keys.append({**manifest['scenes'][0], 'scene': f'seed_{seed}', 'seed': seed})
         for run_id, files in originals.items():
             dataset, scene, condition, mapper, simulator, *_ = run_id.split('.')
             name = '.'.join((dataset, f'seed_{seed}', condition, mapper, simulator, str(seed)))
@@ -56,9 +57,8 @@ def copy_runs(source: MatrixOnDisk, root: Path, count: int) -> None:
                     _write_report(json.loads(moved), seed, rng, root / name)
                 else:
                     (root / name / file).write_text(moved)
-    manifest['config']['scenes'] = scenes
+    manifest['config']['scenes'], manifest['scenes'] = scenes, keys
     (root / MANIFEST).write_text(json.dumps(manifest))
-    write_json(root / RUNS, {'runs': names[:count]})
 
 
 def _files_of(run: Path) -> dict[str, str]:

@@ -56,10 +56,8 @@ def matrix(tmp_path: Path):
     config = load_config(str(file))
     root = tmp_path / 'out' / 'few'
     runs = [(seed, 'baseline') for seed in (1, 2, 3)] + [(1, 'velocity'), (2, 'velocity')]
-    names = []
     for order, (seed, condition) in enumerate(runs):
         run_id = f'apartment.seed_{seed}.{condition}.open3d_slam.opengl.{seed}'
-        names.append(run_id)
         (root / run_id).mkdir(parents=True)
         failed = order == len(runs) - 1
         metrics = [
@@ -91,9 +89,16 @@ def matrix(tmp_path: Path):
             'versions': {'numpy': '2.0', 'open3d': 'absent'}, 'host': {'cpu': 'a processor'},
         }))  # fmt: skip
         os.utime(root / run_id / 'timings.json', (100.0 * order, 100.0 * order))
-    manifest = {'config': config.model_dump(mode='json')}
+    manifest = {
+        'config': config.model_dump(mode='json'),
+        'config_sha256': '',
+        'scenes': [
+            {'dataset': 'apartment', 'scene': f'seed_{item.seed}', 'seed': item.seed}
+            for item in config.seeded_scenes
+        ],
+        'conditions': [load_condition(name).model_dump(mode='json') for name in config.conditions],
+    }
     (root / 'manifest.json').write_text(json.dumps(manifest))
-    (root / 'runs.json').write_text(json.dumps({'schema_name': 'osmabench.runs/1', 'runs': names}))
     return results.Matrix(file, config, tmp_path / 'out')
 
 

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from osmabench_ros.errors import MetricError, choose
-from osmabench_ros.metrics.power import Spread, spread_of
+from osmabench_ros.metrics.power import Spread, smallest_difference, spread_of, units_needed
 from osmabench_ros.metrics.statistics import (
+    LEAST_UNITS,
     SCENES,
     Interval,
     PairedDifference,
@@ -224,3 +225,44 @@ def _spread(changes: Mapping[tuple[str, ...], float], level: int) -> Spread:
     nested = [spread_of(nested_means(changes, depth)) for depth in depths]
     means = {(*place, ''): value for place, value in nested_means(changes, level).items()}
     return next((item for item in nested if math.isfinite(item.inside)), spread_of(means))
+
+
+ASSUMED_SPREAD = 5.0
+"""Points: the median of the published ConceptGraphs rows on 22 scenes of ReplicaCAD."""
+DIFFERENCES = (1.0, 2.0, 5.0, 10.0)
+"""Points of which a reader may want to know what they need."""
+_ASSUMED = (
+    f'assumed that differences vary by {ASSUMED_SPREAD:g} points (standard deviation; the '
+    'published ones between conditions vary by 2 to 9)'
+)
+
+
+def expected_power(places: Iterable[tuple[str, ...]], columns: int) -> list[str]:
+    """Return how small a difference a matrix can show and what others need, before it is run.
+
+    Parameters
+    ----------
+    places : iterable of tuple of str
+        Scene, path and repetition of each run.
+    columns : int
+        Pairs of condition and method; with one, nothing is compared.
+    """
+    places = list(places)
+    if columns < 2:
+        return []
+    level = nested_level(places) or 0
+    count, unit = len({place[: level + 1] for place in places}), NESTED[level]
+    beyond = '' if level == 0 else ', and nothing about other scenes'
+    there = f'{count} {unit if count > 1 else unit.removesuffix("s")}'
+    if count < LEAST_UNITS:
+        shown = f'{there}: no interval, so no difference can be shown; it takes {LEAST_UNITS}'
+    else:
+        points = smallest_difference(count, ASSUMED_SPREAD)
+        shown = f'{there} can show a difference of {points:.1f} points{beyond}'
+    needed = ', '.join(
+        f'{units_needed(points, ASSUMED_SPREAD)} for {points:g}' for points in DIFFERENCES
+    )
+    return [
+        f'{shown} (in four of five matrices the 95 % interval leaves out 0)',
+        f'{unit} needed for a difference in points: {needed}; {_ASSUMED}',
+    ]

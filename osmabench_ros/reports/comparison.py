@@ -6,7 +6,12 @@ import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from osmabench_ros.metrics.comparison import Comparison, compare_with_reference
+from osmabench_ros.metrics.comparison import (
+    DIFFERENCES,
+    Comparison,
+    compare_with_reference,
+    expected_power,
+)
 from osmabench_ros.metrics.power import (
     root_mean_square,
     smallest_difference,
@@ -17,7 +22,6 @@ from osmabench_ros.reports.cells import ABSENT, Cell, scaled_cell
 from osmabench_ros.reports.content import PageContent, RunSection
 from osmabench_ros.reports.headline import Headline
 from osmabench_ros.reports.report_run import Run, baseline_condition, computed_headlines, distinct
-from osmabench_ros.runs.expected_power import DIFFERENCES, expected_power
 
 QUESTIONS = 'exact_questions'
 OBJECTS_OF_SCENE = 'objects'
@@ -220,7 +224,9 @@ def power_view(runs: Sequence[Run], comparison: ComparisonView) -> PowerView:
         for figure in distinct(item.figure for item in contrasts)
         if (row := _row(figure, between, [x for x in contrasts if x.figure == figure]))
     ]
-    expected = () if rows else expected_power(run.plan.identity for run in runs)
+    identities = [run.plan.identity for run in runs]
+    columns = len({(item.condition, item.mapper) for item in identities})
+    expected = () if rows else expected_power((item.place for item in identities), columns)
     return PowerView(tuple(rows), tuple(expected))
 
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from osmabench_ros.language.settings import nothing_asked
+from osmabench_ros.metrics.comparison import expected_power
 from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.runs.evaluate.evaluation import made_suites
-from osmabench_ros.runs.expected_power import expected_power
 from osmabench_ros.runs.matrix_on_disk import Stage, next_stage
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.prepare.preparation import Preparation
@@ -37,7 +37,9 @@ def expected_work(config: MatrixConfig, out: Path, *, fresh: bool = False) -> li
         for plan, reasons in growth.runs:
             why = '; '.join(map(str, reasons))
             work[plan.identity.run_id] = f'{_from(Stage.EVALUATE)}, since {why}'
-    power = expected_power(plan.identity for plan in plans)
+    identities = [plan.identity for plan in plans]
+    columns = len({(item.condition, item.mapper) for item in identities})
+    power = expected_power((item.place for item in identities), columns)
     beside = hypo3d_options(config.suites)
     later = [MAPPED_BESIDE] if beside and (beside.remap or beside.live_maps_every) else []
     lines = (f'{run_id}: {left}' for run_id, left in work.items())

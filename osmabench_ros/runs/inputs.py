@@ -4,49 +4,31 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from enum import Enum
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from osmabench_ros.base.configuration import version
 from osmabench_ros.base.files import add_file
 from osmabench_ros.runs.config import MapperConfig
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.scenes.scene import Scene
-from osmabench_ros.simulation.conditions import Condition
 
-SOFTWARE = 'version of osmabench_ros'
-CONDITION, TEXT_FEATURES = 'condition ', 'text features of '
-"""How names of inputs begin."""
+TEXT_FEATURES = 'text features of '
+"""How names of such inputs begin."""
 _PATHS = frozenset({'source', 'specification'})
 """Fields of a scene that say where it was found or what it was made by, not what it is."""
-
-
-class _Hash(Protocol):
-    def update(self, data: bytes, /) -> None: ...
-
-
-def collect_inputs(
-    plans: Iterable[RunPlan], digest_of: Callable[[RunPlan], str]
-) -> dict[str, str]:
-    """Return a digest for every input of runs, by a name; `digest_of` gives that of a scene."""
-    found = {SOFTWARE: version()}
-    for plan in plans:
-        found |= collect_run_inputs(plan, digest_of(plan))
-    return dict(sorted(found.items()))
 
 
 def collect_run_inputs(plan: RunPlan, scene_digest: str) -> dict[str, str]:
     """Return the digests of everything outside a configuration that a run depends on."""
     found = {
         **collect_shared_inputs(plan, scene_digest),
-        condition_name(plan.condition_source): condition_digest(plan.condition),
         **mapper_files(plan.mapper),
     }
     for name, file in plan.config.text_features.items():
@@ -66,16 +48,6 @@ def collect_shared_inputs(plan: RunPlan, scene_digest: str) -> dict[str, str]:
 def scene_name(key: SceneKey) -> str:
     """Return the name of a scene among the inputs."""
     return f'scene {replace(key, path_seed=None)}'
-
-
-def condition_name(name: str) -> str:
-    """Return the name of a condition among the inputs."""
-    return f'{CONDITION}{for_people(name)}'
-
-
-def condition_digest(condition: Condition) -> str:
-    """Return the digest of a condition, with all conditions that it extends."""
-    return hashlib.sha256(condition.model_dump_json().encode()).hexdigest()
 
 
 def mapper_files(mapper: MapperConfig) -> dict[str, str]:
@@ -140,7 +112,7 @@ def _file_digest(path: Path, size: int, mtime_ns: int) -> str:
     return digest.hexdigest()
 
 
-def _update(digest: _Hash, value: Any) -> None:
+def _update(digest: hashlib._Hash, value: Any) -> None:
     """Feed a digest dataclasses, arrays and plain values, each with its kind and size."""
     if isinstance(value, np.ndarray):
         digest.update(f'array {value.dtype.str} {value.shape} '.encode())

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
 
 from osmabench_ros.base.files import (
     Existing,
@@ -18,14 +17,14 @@ from osmabench_ros.base.files import (
     read_json,
     write_json,
 )
-from osmabench_ros.base.strict import read_model
+from osmabench_ros.base.strict import Strict, read_model, validated
 from osmabench_ros.errors import RunError, errors_as
 from osmabench_ros.maps.semantic_map import SemanticMap
-from osmabench_ros.runs.config import MatrixConfig, parse_config
+from osmabench_ros.runs.config import MatrixConfig, PacingConfig
 from osmabench_ros.runs.evaluate.evaluation import INCOMPLETE
-from osmabench_ros.runs.identity import RunIdentity, SceneKey, Seeds, is_run_name, slug
-from osmabench_ros.runs.inputs import collect_inputs, without_home
-from osmabench_ros.runs.plan import RunPlan, config_digest
+from osmabench_ros.runs.identity import SceneKey, is_run_name
+from osmabench_ros.runs.inputs import without_home
+from osmabench_ros.runs.plan import RunPlan, config_digest, plan_runs
 from osmabench_ros.runs.results.report_model import RunReport, without_classes
 from osmabench_ros.runs.results.results_folder import MANIFEST, PAGES, is_held
 from osmabench_ros.runs.run_manifest import (
@@ -35,19 +34,10 @@ from osmabench_ros.runs.run_manifest import (
     has_figures,
     read_manifest,
 )
-from osmabench_ros.simulation.conditions import (
-    Condition,
-    load_condition,
-    name_of_condition,
-    parse_condition,
-)
+from osmabench_ros.simulation.conditions import Condition
 
 FAILURE = 'failure.json'
 """Of a run that failed: its report, with the error."""
-RUNS = 'runs.json'
-SCHEMA = 'osmabench.runs/1'
-
-_Item = TypeVar('_Item')
 
 
 class RunState(str, Enum):
@@ -59,6 +49,14 @@ class RunState(str, Enum):
     """A server failed, or the command was cut off: the same command goes on."""
     RUNNING = 'running'
     NOT_BEGUN = 'not begun'
+
+
+REPORTS = {
+    RunState.FAILED: FAILURE,
+    RunState.DONE: 'report.json',
+    RunState.INCOMPLETE: INCOMPLETE,
+}
+"""The report of a run by its state; the first that is there counts."""
 
 
 class Stage(str, Enum):
@@ -83,12 +81,6 @@ def next_stage(directory: Path) -> Stage | None:
     return Stage.MAP if (directory / MANIFEST).exists() else Stage.PREPARE
 
 
-def note_runs(root: Path, plans: Sequence[RunPlan]) -> None:
-    """Write which runs belong to the folder of a matrix, before the first of them begins."""
-    run_ids = [plan.identity.run_id for plan in plans]
-    write_json(root / RUNS, {'schema_name': SCHEMA, 'runs': run_ids})
-
-
 def claim(
     root: Path,
     config: MatrixConfig,
@@ -96,6 +88,7 @@ def claim(
     digest_of: Callable[[RunPlan], str],
     *,
     fresh: bool = False,
+    sweep: bool = False,
 ) -> Growth:
     """Check that a locked folder has only results that `plans` go on with, and write its manifest.
 
@@ -106,18 +99,38 @@ def claim(
         move_aside(root)
     check_file(root / MANIFEST)
     growth = find_growth(plans, digest_of)
-    write_manifest(root, config, collect_inputs(plans, digest_of))
+    write_manifest(root, config, plans, sweep=sweep)
     return growth
 
 
-def write_manifest(root: Path, config: MatrixConfig, inputs: Mapping[str, str]) -> None:
-    """Write the manifest of a matrix: the whole configuration and its inputs."""
-    data = {
-        'config_sha256': config_digest(config),
-        'config': without_home(config.model_dump(mode='json', exclude={'sweep'})),
-        'inputs': dict(inputs),
-    }
-    write_json(root / MANIFEST, data)
+class MatrixManifest(Strict):
+    """Model of the manifest.json of a matrix: everything that its plans are made from again.
+
+    `scenes` are the keys of the seeded scenes; the runs of a `sweep` have other speeds than
+    `config`.
+    """
+
+    config_sha256: str
+    config: MatrixConfig
+    scenes: tuple[SceneKey, ...]
+    conditions: tuple[Condition, ...]
+    sweep: bool = False
+
+
+def write_manifest(
+    root: Path, config: MatrixConfig, plans: Sequence[RunPlan], *, sweep: bool = False
+) -> None:
+    """Write the manifest of a matrix with some plans."""
+    keys = {plan.scene: plan.identity.scene_key for plan in plans}
+    manifest = MatrixManifest(
+        config_sha256=config_digest(config),
+        config=config,
+        scenes=tuple(keys[item] for item in config.seeded_scenes),
+        conditions=config.loaded_conditions,
+        sweep=sweep,
+    )
+    data = manifest.model_dump(mode='json', exclude={'config': {'sweep'}})
+    write_json(root / MANIFEST, without_home(data))
 
 
 def check_results(root: Path, plans: Sequence[RunPlan]) -> None:
@@ -146,34 +159,48 @@ class MatrixOnDisk:
     root: Path
 
     @cached_property
-    def _manifest(self) -> Mapping[str, Any]:
-        found = read_json(self.root / MANIFEST)
-        if not isinstance(found, dict) or 'config' not in found:
-            raise RunError(f'{self.root / MANIFEST} has no configuration; name a folder of runs')
-        return found
+    def _manifest(self) -> MatrixManifest:
+        return read_model(MatrixManifest, self.root / MANIFEST)
 
-    @cached_property
+    @property
     def config(self) -> MatrixConfig:
         """The configuration of its runs."""
-        return parse_config(self._manifest['config'], str(self.root / MANIFEST))
+        return self._manifest.config
 
     @property
     def config_digest(self) -> str:
         """The digest of the configuration as it was run."""
-        return str(self._manifest.get('config_sha256', ''))
-
-    @property
-    def inputs(self) -> Mapping[str, str]:
-        """Digests of what the results depend on besides the configuration."""
-        return self._manifest.get('inputs') or {}
+        return self._manifest.config_sha256
 
     @cached_property
+    def plans(self) -> Mapping[str, RunPlan]:
+        """The planned runs by their names; of a sweep, by speed 1."""
+        return self._plans(self.config)
+
+    def _plans(self, config: MatrixConfig) -> Mapping[str, RunPlan]:
+        with errors_as(RunError, str(self.root / MANIFEST), ValueError, remedy='restore it'):
+            scenes = dict(zip(config.seeded_scenes, self._manifest.scenes, strict=True))
+            plans = plan_runs(config, scenes, self.root, self._manifest.conditions)
+        return {plan.identity.run_id: plan for plan in plans}
+
+    def plan(self, run_id: str) -> RunPlan:
+        """Return the plan of a run, at its own pace."""
+        plans = self.plans
+        if self._manifest.sweep and (noted := read_manifest(self.root / run_id)):
+            pacing = validated(PacingConfig, noted['config']['pacing'], run_id, RunError)
+            plans = self._plans(self.config.model_copy(update={'pacing': pacing}))
+        if run_id not in plans:
+            raise RunError(
+                f'{self.root / MANIFEST} has no run "{run_id}"; the folder was renamed or belongs '
+                'elsewhere'
+            )
+        return plans[run_id]
+
+    @property
     def run_ids(self) -> tuple[str, ...]:
-        """The planned runs; of an earlier version, which did not note them, those that began."""
-        file = self.root / RUNS
-        if file.exists():
-            with errors_as(RunError, f'{file} is malformed', KeyError, TypeError, shown=repr):
-                return tuple(read_json(file)['runs'])
+        """The planned runs; of a sweep, those that began."""
+        if not self._manifest.sweep:
+            return tuple(self.plans)
         names = sorted(path.name for path in self.root.iterdir() if path.is_dir())
         return tuple(name for name in names if is_run_name(name))
 
@@ -186,25 +213,15 @@ class MatrixOnDisk:
         folder = self.root / run_id
         if not folder.exists():
             return RunOnDisk(run_id, RunState.NOT_BEGUN)
-        if (folder / FAILURE).exists():
-            return RunOnDisk(run_id, RunState.FAILED, self._report(run_id, FAILURE).error)
-        if (folder / 'report.json').exists():
-            return RunOnDisk(run_id, RunState.DONE)
-        if (folder / INCOMPLETE).exists():
-            return RunOnDisk(run_id, RunState.INCOMPLETE, self._report(run_id, INCOMPLETE).error)
+        for state, file in REPORTS.items():
+            if (folder / file).exists():
+                done = state is RunState.DONE
+                return RunOnDisk(run_id, state, '' if done else self._report(run_id, file).error)
         stage = next_stage(folder) or Stage.FINISH
         if held:
             return RunOnDisk(run_id, RunState.RUNNING, stage.value)
         reason = f'cut off at the stage {stage.value}; the same command goes on'
         return RunOnDisk(run_id, RunState.INCOMPLETE, reason)
-
-    def plan(self, run_id: str) -> RunPlan:
-        """Return the plan of a run."""
-        return self._plans.of(self.root / run_id)
-
-    @cached_property
-    def _plans(self) -> PlansOfRuns:
-        return PlansOfRuns(self.config)
 
     @cached_property
     def versions(self) -> Mapping[str, frozenset[str]]:
@@ -241,12 +258,7 @@ class MatrixOnDisk:
         return without_classes(self._report(run.run_id, file), classes)
 
     def _file(self, run: RunOnDisk) -> str | None:
-        files = {
-            RunState.DONE: 'report.json',
-            RunState.FAILED: FAILURE,
-            RunState.INCOMPLETE: INCOMPLETE,
-        }
-        file = files.get(run.state)
+        file = REPORTS.get(run.state)
         return file if file and (self.root / run.run_id / file).exists() else None
 
     def _report(self, run_id: str, file: str) -> RunReport:
@@ -269,99 +281,23 @@ def matrices_at(path: Path) -> list[MatrixOnDisk]:
 def open_run(directory: Path) -> RunPlan:
     """Return the plan of a run from its folder; loads no scene."""
     directory = directory.resolve()
-    _check_is_run(directory)
-    manifest = directory.parent / MANIFEST
-    with errors_as(RunError, f'{manifest} has no configuration', KeyError, TypeError, shown=repr):
-        config = parse_config(read_json(manifest)['config'], str(manifest))
-    return PlansOfRuns(config).of(directory)
-
-
-class PlansOfRuns:
-    """Finds the plans of the runs of a configuration, of any number of them."""
-
-    def __init__(self, config: MatrixConfig) -> None:
-        self._config = config
-        scenes = ((str(Seeds(item.seed, item.path_seed)), item) for item in config.seeded_scenes)
-        self._scenes = _by_slug(scenes)
-        self._mappers = _by_slug((item.name, item) for item in config.mappers)
-        self._conditions = _by_slug((name_of_condition(item), item) for item in config.conditions)
-
-    def of(self, directory: Path) -> RunPlan:
-        """Return the plan of the run of a folder, which need not be there yet."""
-        manifest, noted = directory.parent / MANIFEST, read_manifest(directory)
-        dataset, scene, condition, mapper, simulator, seed, *speed = directory.name.split('.')
-        seeds = Seeds.of_text(seed)
-        assert seeds is not None
-        if seeds.method is not None and seeds.method not in self._config.seeds.method:
-            raise _unknown(str(seeds), manifest)
-        given = _known(condition, self._conditions, manifest)
-        identity = RunIdentity(
-            SceneKey(
-                noted.get('dataset', dataset), noted.get('scene', scene), seeds.scene, seeds.path
-            ),
-            name_of_condition(given),
-            mapper,
-            simulator,
-            float(speed[0].removeprefix('x').replace('-', '.')) if speed else None,
-            seeds.method,
-        )
-        return RunPlan(
-            identity,
-            _known(str(Seeds(seeds.scene, seeds.path)), self._scenes, manifest),
-            _known(mapper, self._mappers, manifest),
-            _condition(directory, noted, given),
-            self._config,
-            directory.parent,
-        )
-
-
-def _condition(directory: Path, noted: Mapping[str, Any], given: str) -> Condition:
-    """Return the condition of a run, from its manifest if it has one already."""
-    if not noted:
-        return load_condition(given)
-    manifest = directory / MANIFEST
-    with errors_as(RunError, f'{manifest} has no condition', KeyError, TypeError, shown=repr):
-        data = noted['config']['condition']
-    return parse_condition(name_of_condition(given), data, str(manifest))
-
-
-def _check_is_run(directory: Path) -> None:
-    if is_run_name(directory.name):
-        return
     if not directory.is_dir():
         raise RunError(f'{directory} does not exist; name the folder of a run or of a map')
-    runs = sorted(path.parent.name for path in directory.glob('*/map'))
-    hint = f'; name one of its runs: {", ".join(runs)}' if runs else ''
-    raise RunError(
-        f'{directory} is not the folder of a run (dataset.scene.condition.mapper.simulator.seed)'
-        f'{hint}'
-    )
-
-
-def _by_slug(items: Iterable[tuple[str, _Item]]) -> dict[str, _Item]:
-    """Return items by their part of a folder's name, the first of those that have the same."""
-    found: dict[str, _Item] = {}
-    for name, item in items:
-        found.setdefault(slug(name), item)
-    return found
-
-
-def _known(part: str, items: Mapping[str, _Item], manifest: Path) -> _Item:
-    if part not in items:
-        raise _unknown(part, manifest)
-    return items[part]
-
-
-def _unknown(part: str, manifest: Path) -> RunError:
-    return RunError(f'{manifest} knows no "{part}"; the folder was renamed or belongs elsewhere')
+    if not is_run_name(directory.name):
+        runs = sorted(path.parent.name for path in directory.glob('*/map'))
+        hint = f'; name one of its runs: {", ".join(runs)}' if runs else ''
+        raise RunError(
+            f'{directory} is not the folder of a run '
+            f'(dataset.scene.condition.mapper.simulator.seed){hint}'
+        )
+    return MatrixOnDisk(directory.parent).plan(directory.name)
 
 
 def with_origin_of_run(semantic_map: SemanticMap, folder: Path) -> SemanticMap:
-    """Return a map with scene and condition from the name of its run, if it names no scene."""
-    header = semantic_map.header
-    origin = header.provenance
-    if origin.scene or not is_run_name(folder.name):
+    """Return a map with scene and condition of the run that a folder has, if it names no scene."""
+    header, noted = semantic_map.header, read_manifest(folder)
+    if header.provenance.scene or 'run_id' not in noted:
         return semantic_map
-    dataset, scene, condition, *_ = folder.name.split('.')
-    named = replace(origin, scene=f'{dataset} {scene}', condition=condition)
-    return replace(semantic_map, header=replace(header, provenance=named))
+    scene = f'{noted["dataset"]} {noted["scene"]}'
+    origin = replace(header.provenance, scene=scene, condition=noted['condition'])
+    return replace(semantic_map, header=replace(header, provenance=origin))

@@ -27,8 +27,6 @@ from osmabench_ros.errors import RunError
 from osmabench_ros.runs.evaluate.evaluation import made_suites
 from osmabench_ros.runs.evaluate.over_time import GROWTH
 from osmabench_ros.runs.inputs import (
-    CONDITION,
-    SOFTWARE,
     TEXT_FEATURES,
     collect_run_inputs,
     collect_shared_inputs,
@@ -179,13 +177,12 @@ def _compare(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[Differe
 
 
 def _values_of(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    # The configuration holds the condition itself, and what runs share has its own manifest.
-    apart = (CONDITION, _SHARED_INPUT)
+    # The files that runs share have a manifest too.
     inputs = manifest['inputs'].items()
     return {
         **_keys_of(manifest['config']),
-        **{name: digest for name, digest in inputs if not name.startswith(apart)},
-        SOFTWARE: manifest['versions']['osmabench_ros'],
+        **{name: digest for name, digest in inputs if not name.startswith(_SHARED_INPUT)},
+        'version of osmabench_ros': manifest['versions']['osmabench_ros'],
     }
 
 

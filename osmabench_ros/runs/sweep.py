@@ -19,6 +19,9 @@ QUEUE_FRAMES = 10
 """Frames that wait in the queues of a realtime subscriber before any is lost."""
 
 
+_OF_MAPPING = ('received', 'mapped', 'dropped', 'loss', 'latency_p50_s', 'latency_p95_s')
+
+
 class SweepPoint(Strict):
     """A run at one speed; null where a figure is unknown."""
 
@@ -152,12 +155,7 @@ def point_of(speed_factor: float, report: RunReport, measured: Measurements | No
         speed_factor=speed_factor,
         reached_speed_factor=measured.speed_factor,
         frames=measured.frames,
-        received=mapping.received,
-        mapped=mapping.mapped,
-        dropped=mapping.dropped,
-        loss=mapping.loss,
-        latency_p50_s=mapping.latency_p50_s,
-        latency_p95_s=mapping.latency_p95_s,
+        **{name: getattr(mapping, name) for name in _OF_MAPPING},
         staleness_mean_s=None if stale is None else stale.mean_s,
         metrics=tuple(record for record in report.metrics if not record.class_name),
     )

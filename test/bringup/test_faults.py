@@ -108,7 +108,8 @@ def test_two_runs_at_once_do_not_hear_each_other(prepared: PreparedScenes, tmp_p
     first, second = (repeatable(folder / 'runs' / 'small') for folder in folders)
     assert first == second != {}
     timings = json.loads((run_directory(folders[0], 'foreign_leave') / 'timings.json').read_text())
-    assert (timings['frames'], timings['frames_mapped'], timings['frames_dropped']) == (5, 5, 0)
+    mapper = next(item for item in timings['participants'] if item['name'] == 'mapper')
+    assert (timings['frames'], mapper['mapped'], mapper['dropped']) == (5, 5, 0)
 
 
 @pytest.mark.full

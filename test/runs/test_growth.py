@@ -194,7 +194,7 @@ def test_fresh_moves_all_aside(files: Path) -> None:
     root = files / 'own'
     settings, plans = config(files), planned(files)[:1]
     claim(root, settings, plans, digest_of)
-    assert 'scene d.s.0' in read_json(root / MANIFEST)['inputs']
+    assert read_json(root / MANIFEST)['scenes'][0]['scene'] == 's'
     write_json(root / 'run' / 'report.json', {})
     (root / 'notes.txt').write_text('mine')
     with pytest.warns(OsmabenchWarning, match='earlier results .* were moved to .*/previous/'):

@@ -9,7 +9,7 @@ from support.world.scenes import box_object, room_scene
 
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.inputs import (
-    collect_inputs,
+    collect_run_inputs,
     for_people,
     mapper_files,
     scene_digest,
@@ -61,12 +61,10 @@ def test_everything_has_a_name_that_people_know(tmp_path: Path) -> None:
     features = tmp_path / 'text.npy'
     features.write_bytes(b'x')
     config = matrix_config(conditions=['camera'], text_features={'clip': str(features)})
-    plans = plan_runs(config, {config.scenes[0]: KEY}, tmp_path)
-    assert list(collect_inputs(plans, lambda _plan: 'abc')) == [
-        'condition camera',
+    [plan] = plan_runs(config, {config.scenes[0]: KEY}, tmp_path)
+    assert list(collect_run_inputs(plan, 'abc')) == [
         'scene set.home.3',
         f'text features of clip: {for_people(features)}',
-        'version of osmabench_ros',
     ]
 
 

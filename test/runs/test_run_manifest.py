@@ -58,7 +58,6 @@ def test_it_tells_what_a_run_was_made_from(plan: RunPlan, home: Path) -> None:
     assert [item['condition'] for item in found['config']['requirements']] == ['camera']
     assert found['inputs'].keys() == {
         'scene a.b.7',
-        'condition camera',
         'mapper mine: ~/my_mapper.py',
         'shared ground_truth',
         'shared path.json',

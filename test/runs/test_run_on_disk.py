@@ -5,52 +5,57 @@ from support.world.runs import matrix_config
 
 from osmabench_ros.base.files import write_json
 from osmabench_ros.errors import RunError
+from osmabench_ros.runs.config import PacingConfig
 from osmabench_ros.runs.identity import SceneKey
-from osmabench_ros.runs.matrix_on_disk import open_run
+from osmabench_ros.runs.matrix_on_disk import open_run, write_manifest
 from osmabench_ros.runs.plan import RunPlan, plan_runs
 
 
-def plans(root: Path, **changes) -> list[RunPlan]:
+def plans(root: Path, *, sweep: bool = False, **changes) -> list[RunPlan]:
     several = {
-        'scenes': [{'reference': 'apartment', 'seed': 3}, {'reference': 'other', 'seed': 4}],
+        'scenes': [{'reference': 'apartment', 'seed': 3}, {'reference': 'other', 'seed': 3}],
         'conditions': ['baseline', 'velocity'],
         'mappers': [{'name': 'oracle'}, {'name': 'mine', 'command': ['x'], 'acks': False}],
     }
     config = matrix_config(**{**several, **changes})
-    write_json(root / 'manifest.json', {'config': config.model_dump(mode='json')})
-    keys = {item: SceneKey('d 1', 's.2', item.seed) for item in config.scenes}
+    keys = {
+        item: SceneKey(item.reference, 's.2', item.seed, item.path_seed)
+        for item in config.seeded_scenes
+    }
     found = plan_runs(config, keys, root)
+    write_manifest(root, config, found, sweep=sweep)
     for plan in found:
         (plan.directory / 'map').mkdir(parents=True)
     return found
 
 
-def test_every_run_is_known_by_its_folder(tmp_path: Path) -> None:
-    for plan in plans(tmp_path):
-        found = open_run(plan.directory)
-        assert found.directory == plan.directory
-        assert found.shared_directory == plan.shared_directory
-        assert (found.mapper, found.scene, found.config) == (plan.mapper, plan.scene, plan.config)
-        assert found.identity.condition == plan.identity.condition
-        assert found.identity.speed_factor == plan.identity.speed_factor
+@pytest.mark.parametrize('seeds', [{}, {'path': [4, 5], 'method': [6, 7]}])
+def test_every_run_is_known_by_its_folder(tmp_path: Path, seeds: dict) -> None:
+    """Also of two scenes with one seed."""
+    for plan in plans(tmp_path, seeds=seeds):
+        assert open_run(plan.directory) == plan
 
 
 def test_a_run_keeps_the_condition_that_it_was_made_under(tmp_path: Path) -> None:
     file = tmp_path / 'dusk.yaml'
     file.write_text('lighting: {exposure: 0.5}')
     plan = plans(tmp_path, conditions=[str(file)])[0]
-    reported = {'config': {'condition': plan.condition.model_dump(mode='json')}}
-    write_json(plan.directory / 'manifest.json', reported)
     file.unlink()
     assert open_run(plan.directory).condition == plan.condition
 
 
-def test_a_speed_is_read_from_the_name(tmp_path: Path) -> None:
-    found = plans(tmp_path, pacing={'mode': 'realtime', 'speed_factor': 0.5})
-    assert open_run(found[0].directory).identity.speed_factor == 0.5
+def test_a_run_of_a_sweep_has_its_own_speed(tmp_path: Path) -> None:
+    at_one = plans(tmp_path, pacing={'mode': 'realtime'}, sweep=True)[0]
+    pacing = PacingConfig(mode='realtime', speed_factor=0.5)
+    config = at_one.config.model_copy(update={'pacing': pacing})
+    slow = at_one.directory.with_name(at_one.directory.name.replace('.x1', '.x0-5'))
+    write_json(slow / 'manifest.json', {'config': {'pacing': pacing.model_dump(mode='json')}})
+    found = open_run(slow)
+    assert found.identity.speed_factor == 0.5
+    assert found.config == config
 
 
-def test_the_folder_of_a_matrix_is_no_run_but_names_them(tmp_path: Path) -> None:
+def test_the_folder_of_a_matrix_is_not_a_run_but_names_them(tmp_path: Path) -> None:
     found = plans(tmp_path)
     with pytest.raises(RunError, match=found[0].identity.run_id):
         open_run(tmp_path)
@@ -61,14 +66,12 @@ def test_the_folder_of_a_matrix_is_no_run_but_names_them(tmp_path: Path) -> None
 @pytest.mark.parametrize('old', ['velocity', 'oracle', '.3'])
 def test_a_renamed_folder_is_refused(tmp_path: Path, old: str) -> None:
     plan = next(item for item in plans(tmp_path) if old in item.directory.name)
-    renamed = plan.directory.with_name(
-        plan.directory.name.replace(old, '.77' if '.' in old else 'x')
-    )
-    with pytest.raises(RunError, match='knows no'):
-        open_run(renamed)
+    new = plan.directory.name.replace(old, '.77' if '.' in old else 'x')
+    with pytest.raises(RunError, match=f'has no run "{new}"'):
+        open_run(plan.directory.rename(plan.directory.with_name(new)))
 
 
-def test_a_run_without_its_manifest_says_so(tmp_path: Path) -> None:
+def test_a_run_without_the_manifest_of_its_matrix_says_so(tmp_path: Path) -> None:
     plan = plans(tmp_path)[0]
     (tmp_path / 'manifest.json').unlink()
     with pytest.raises(RunError, match=r'manifest\.json'):

@@ -11,13 +11,11 @@ import pytest
 from support.world.runs import matrix_config
 from support.world.scenes import room_scene
 
-from osmabench_ros.base.files import read_json, sha256_of, write_json
+from osmabench_ros.base.files import read_json, sha256_of
 from osmabench_ros.base.progress import silent
-from osmabench_ros.errors import ConfigError, RunError
+from osmabench_ros.errors import ConfigError
 from osmabench_ros.runs.config import MatrixConfig, SceneConfig, SeedsConfig, with_scene
 from osmabench_ros.runs.identity import RunIdentity, SceneKey, Seeds
-from osmabench_ros.runs.inputs import collect_inputs
-from osmabench_ros.runs.matrix_on_disk import open_run
 from osmabench_ros.runs.plan import QUESTIONS_FILE, RunPlan, config_digest, plan_runs
 from osmabench_ros.runs.prepare.preparation import Preparation
 from osmabench_ros.runs.prepare.shared_path import PATH_FILE
@@ -96,13 +94,11 @@ def test_only_seeds_that_are_given_are_in_names() -> None:
 
 @pytest.mark.parametrize('seeds', [Seeds(5), Seeds(5, 1), Seeds(5, None, 2), Seeds(0, 0, 0)])
 def test_the_seeds_of_a_name_are_read_back(seeds: Seeds) -> None:
-    assert Seeds.of_text(str(seeds)) == seeds
     key = SceneKey('set', '5', seeds.scene, seeds.path)
     run = RunIdentity(key, 'baseline', 'mine', 'opengl', 0.5, seeds.method)
     assert run.seeds == seeds
     assert Seeds.of_run(run.run_id, seeds.scene) == seeds
     assert Seeds.of_run('unnamed', seeds.scene) == Seeds(seeds.scene)
-    assert Seeds.of_text('opengl') is None
 
 
 def test_runs_are_paired_by_scene_path_and_repetition() -> None:
@@ -114,20 +110,6 @@ def test_runs_are_paired_by_scene_path_and_repetition() -> None:
     one, two = (RunIdentity(key, 'baseline', 'mine', 'opengl').place for key in keys)
     assert one[0] == two[0] == 'replica.room_0'
     assert one[1] != two[1]
-
-
-def test_a_run_is_known_by_its_folder(tmp_path: Path) -> None:
-    settings = config(seeds=ALL)
-    write_json(tmp_path / 'manifest.json', {'config': settings.model_dump(mode='json')})
-    for plan in planned(settings, tmp_path):
-        plan.directory.mkdir()
-        found = open_run(plan.directory)
-        assert (found.scene, found.method_seed) == (plan.scene, plan.method_seed)
-        assert found.directory == plan.directory
-        assert found.shared_directory == plan.shared_directory
-    stranger = plan.directory.with_name(plan.directory.name.replace('-m7', '-m8'))
-    with pytest.raises(RunError, match='knows no "2-p5-m8"'):
-        open_run(stranger)
 
 
 @pytest.mark.parametrize(
@@ -187,12 +169,9 @@ def test_a_scene_is_made_once_and_each_path_in_it_is_another(tmp_path: Path) -> 
     assert len(paths) == 2
     questions = {(folder / QUESTIONS_FILE).read_text() for folder in made}
     assert len(questions) == 4
-    inputs = collect_inputs(plans, preparation.digest_of)
-    assert {'scene test.room_1.1', 'scene test.room_2.2'} <= inputs.keys()
-    assert not any('-p' in name for name in inputs)
     found = describe_run(plans[-1], preparation.digest_of(plans[-1]))
     assert found['seeds'] == {'scene': 2, 'path and questions': 4, 'mapper': 6}
-    assert found['inputs']['scene test.room_2.2'] == inputs['scene test.room_2.2']
+    assert found['inputs']['scene test.room_2.2'] == preparation.digest_of(plans[-1])
 
 
 @pytest.mark.gl

@@ -72,7 +72,6 @@ def test_the_time_to_the_final_map_is_told_and_read(tmp_path: Path) -> None:
 
 def test_memory_of_gpus_is_a_record_and_not_applicable_without_one() -> None:
     assert not by_name(timings())['mapper_peak_gpu_memory_bytes', ''].applicable
-    assert timings()['mapper_peak_gpu_memory_bytes'] is None
     found = timings(peak_gpu_memory_bytes={'mapper': 7 * 2**20})
     record = by_name(found)['mapper_peak_gpu_memory_bytes', '']
     assert (record.value, record.higher_is_better) == (7 * 2**20, False)
@@ -110,16 +109,6 @@ def test_staleness_is_told_in_seconds() -> None:
     assert timings(staleness=None)['staleness'] is None
 
 
-def test_the_figures_are_also_there_by_name() -> None:
-    found = timings()
-    assert found['mapping_frames_per_second'] == pytest.approx(2.5)
-    assert found['mapper_peak_memory_bytes'] == 2**30
-    assert (found['frames'], found['frames_mapped'], found['frames_dropped']) == (33, 30, 2)
-    assert found['pacing'] == 'realtime'
-    assert found['speed_factor'] == 1.99
-    assert found['peak_memory_bytes'] == {'evaluator': 5, 'mapper': 2**30}
-
-
 @pytest.mark.parametrize(
     'changes',
     [
@@ -132,13 +121,12 @@ def test_what_was_not_measured_is_not_zero(changes: dict) -> None:
     records = by_name(found)
     for name in ('mapping_frames_per_second', 'mapper_peak_memory_bytes'):
         assert (records[name, ''].value, records[name, ''].applicable) == (None, False)
-    assert found['mapping_frames_per_second'] is None
     json.dumps(found, allow_nan=False)
 
 
 def test_a_mapper_that_says_nothing_lost_an_unknown_number_of_frames() -> None:
     found = timings(participants=())
-    assert (found['frames_mapped'], found['frames_dropped']) == (None, None)
+    assert measurements(participants=()).mapping == Participation('mapper', 33)
     assert MetricRecord.from_json({**found['records'][0], 'mode': ''}).value is None
 
 

@@ -449,7 +449,9 @@ def test_score_answers_prints_both_formats(tmp_path):
 
 
 def test_a_map_is_described_with_the_scene_and_condition_of_its_run(run_directory):
-    _, scene, condition, *_ = run_directory.name.split('.')
+    dataset, scene, condition, *_ = run_directory.name.split('.')
+    noted = {'run_id': run_directory.name, 'dataset': dataset, 'scene': scene}
+    (run_directory / 'manifest.json').write_text(json.dumps({**noted, 'condition': condition}))
     said = osmabench('map', 'info', run_directory / 'map').output
     assert f'{scene}, condition {condition}' in said
 

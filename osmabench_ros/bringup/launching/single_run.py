@@ -15,7 +15,6 @@ from osmabench_ros.errors import ConfigError, choose
 from osmabench_ros.mappers.live_method import live_method_names
 from osmabench_ros.mappers.mapper import mapper_names
 from osmabench_ros.runs.config import load_config, parse_config
-from osmabench_ros.runs.inputs import collect_inputs
 from osmabench_ros.runs.matrix_on_disk import write_manifest
 from osmabench_ros.runs.plan import RunPlan
 
@@ -45,7 +44,7 @@ def plan_single_run(values: Mapping[str, Any], out: Path, progress: Progress) ->
     plan = replace(plan, root=out / plan.identity.run_id)
     check_folder(plan.root)
     claim_folder(plan.root)
-    write_manifest(plan.root, config, collect_inputs([plan], preparation.digest_of))
+    write_manifest(plan.root, config, [plan])
     prepare_run(plan, preparation, progress)
     return plan
 

@@ -30,7 +30,6 @@ from osmabench_ros.runs.matrix_on_disk import (
     RunState,
     check_results,
     claim,
-    note_runs,
 )
 from osmabench_ros.runs.plan import RunPlan, config_digest
 from osmabench_ros.runs.prepare.preparation import Preparation
@@ -74,7 +73,6 @@ def run_matrix(
             stack.enter_context(closing(nodes))
         growth = claim(root, config, plans, preparation.digest_of, fresh=fresh)
         check_results(root, plans)
-        note_runs(root, plans)
         preparation.grow(growth, progress)
         return _run_all(
             config, plans, preparation, capacity, jobs, cluster, nodes, progress, fresh=fresh

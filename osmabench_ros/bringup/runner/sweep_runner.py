@@ -51,7 +51,7 @@ def run_sweep(
     nodes = NodeProcesses()
     with held(root), closing(nodes):
         plans = preparation.plans(paceless, root)
-        growth = claim(root, paceless, plans, preparation.digest_of, fresh=fresh)
+        growth = claim(root, paceless, plans, preparation.digest_of, fresh=fresh, sweep=True)
         check_results(root, ())
         preparation.grow(growth, progress)
 

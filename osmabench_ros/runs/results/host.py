@@ -64,13 +64,11 @@ def host_facts() -> dict[str, Any]:
 
     return {
         'cpu': _cpu(),
-        'machine': platform.machine(),
         'cores': psutil.cpu_count(logical=False) or os.cpu_count(),
         'threads': os.cpu_count(),
         'memory_bytes': psutil.virtual_memory().total,
         'gpus': _gpus(),
-        'os': _os(),
-        'kernel': platform.release(),
+        'os': platform.platform(),
     }
 
 
@@ -102,13 +100,6 @@ def _output_of(command: list[str]) -> list[str]:
     except (OSError, subprocess.SubprocessError):
         return []
     return [line.strip() for line in done.stdout.splitlines() if line.strip()]
-
-
-def _os() -> str:
-    try:
-        return platform.freedesktop_os_release()['PRETTY_NAME']
-    except (OSError, KeyError):
-        return f'{platform.system()} {platform.release()}'
 
 
 @lru_cache(maxsize=4)

@@ -56,21 +56,22 @@ class Participation:
 
     def records(self) -> Iterator[MetricRecord]:
         """Yield the figures as records with the node as class name."""
-        figures: tuple[tuple[str, float | None, bool], ...] = (
-            ('frames_published', self.published, True),
-            ('frames_received', self.received, True),
-            ('frames_mapped', self.mapped, True),
-            ('frames_dropped', self.dropped, False),
-            ('frame_loss', self.loss, False),
-            ('latency_p50_s', self.latency_p50_s, False),
-            ('latency_p95_s', self.latency_p95_s, False),
-            ('latency_p99_s', self.latency_p99_s, False),
-            ('latency_max_s', self.latency_max_s, False),
-            ('processing_time_mean_s', self.processing_mean_s, False),
-        )
-        for metric, value, higher in figures:
+        values = {
+            'frames_published': self.published,
+            'frames_received': self.received,
+            'frames_mapped': self.mapped,
+            'frames_dropped': self.dropped,
+            'frame_loss': self.loss,
+            'latency_p50_s': self.latency_p50_s,
+            'latency_p95_s': self.latency_p95_s,
+            'latency_p99_s': self.latency_p99_s,
+            'latency_max_s': self.latency_max_s,
+            'processing_time_mean_s': self.processing_mean_s,
+        }
+        for metric, value in values.items():
+            better = metric.endswith(('published', 'received', 'mapped'))
             n = 0 if value is None else self.published
-            yield MetricRecord(SUITE, '', metric, self.name, value, n=n, higher_is_better=higher)
+            yield MetricRecord(SUITE, '', metric, self.name, value, n=n, higher_is_better=better)
 
 
 TIMINGS = 'timings.json'
@@ -126,16 +127,10 @@ _MEASUREMENTS = TypeAdapter(Measurements)
 
 
 def timings_of(identity: RunIdentity, measured: Measurements) -> dict[str, Any]:
-    """Return the content of timings.json: figures by name, and as ``'records'``."""
-    mapping = measured.mapping
+    """Return the content of timings.json: measurements, and metrics as ``'records'``."""
     return {
         **asdict(measured),
         'run_id': identity.run_id,
-        'frames_mapped': mapping.mapped,
-        'frames_dropped': mapping.dropped,
-        'mapping_frames_per_second': measured.frames_per_second,
-        'mapper_peak_memory_bytes': measured.mapper_memory_bytes,
-        'mapper_peak_gpu_memory_bytes': measured.mapper_gpu_memory_bytes,
         'participants': [item.to_json() for item in measured.participants],
         'records': [
             Record.of(identity, record).model_dump(mode='json') for record in _records(measured)

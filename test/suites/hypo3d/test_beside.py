@@ -21,7 +21,7 @@ from osmabench_ros.runs.changed_scenes import (
 )
 from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.runs.evaluate.over_time import GROWTH, RecordsAtTime, ReportOverTime
-from osmabench_ros.runs.matrix_on_disk import note_runs, write_manifest
+from osmabench_ros.runs.matrix_on_disk import write_manifest
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.prepare.preparation import Preparation
 from osmabench_ros.runs.prepare.shared_path import PATH_FILE
@@ -107,7 +107,7 @@ def test_the_changed_scenes_are_driven_through_on_the_same_path(mapped, tmp_path
     assert not again.evaluation.map_every_frames
     assert live.evaluation.map_every_frames == 10
     assert not live.scenes[0].changes
-    (condition,) = live.loaded_conditions.values()
+    (condition,) = live.loaded_conditions
     assert condition.name == 'changed_halfway'
     assert changed_scene(furnished_room(), condition.scene_change.changes).name == names[0]
     # The nested runs ask what was told, and nothing new.
@@ -125,8 +125,7 @@ def left(plan: RunPlan, kind: str, config: MatrixConfig, preparation: Preparatio
     root = folder_beside(plan, kind)
     nested = preparation.plans(config, root)[0]
     preparation.prepare(nested, silent)
-    write_manifest(root, config, {})
-    note_runs(root, [nested])
+    write_manifest(root, config, [nested])
     write_run_manifest(nested, '')
     done = RunReport(run_id=nested.identity.run_id, status=Status.COMPLETE)
     write_json(nested.report_file, done.model_dump(mode='json'))

@@ -19,7 +19,7 @@ from osmabench_ros.reports.matrix import write_matrix_report
 from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.runs.evaluate.evaluation import EvaluationInputs, evaluate_run, versions
 from osmabench_ros.runs.identity import SceneKey
-from osmabench_ros.runs.matrix_on_disk import FAILURE, MatrixOnDisk, note_runs
+from osmabench_ros.runs.matrix_on_disk import FAILURE, MatrixOnDisk, write_manifest
 from osmabench_ros.runs.plan import (
     GROUND_TRUTH_FOLDER,
     QUESTIONS_FILE,
@@ -80,8 +80,8 @@ def write_matrix(root: Path, settings: MatrixConfig | None = None) -> Matrix:
     """Make the matrix in a folder; takes a few seconds."""
     settings = settings or config()
     claim_folder(root)
-    write_json(root / 'manifest.json', {'config': settings.model_dump(mode='json')})
     plans = plan_runs(settings, {settings.scenes[0]: SCENE_KEY}, root)
+    write_manifest(root, settings, plans)
     frames = box_room.frames(count=12, size=(80, 60))
     surface = box_room.visible_cloud(frames)
     truth = box_room.ground_truth(
@@ -199,23 +199,18 @@ def _with_hostile_node(semantic_map: SemanticMap) -> SemanticMap:
 def left_by_a_command(
     matrix: Matrix, root: Path, settings: MatrixConfig | None = None
 ) -> MatrixOnDisk:
-    """Return a copy of a matrix with runs.json, manifests, failures and a report."""
+    """Return a copy of a matrix with manifests, failures and a report."""
     settings = settings or config()
     shutil.copytree(matrix.root, root)
-    manifest = {
-        'config': settings.model_dump(mode='json'),
-        'config_sha256': config_digest(settings),
-        'inputs': {'version of osmabench_ros': '1', f'scene {SCENE_KEY}': 'a'},
-    }
-    write_json(root / 'manifest.json', manifest)
-    settings = MatrixOnDisk(root).config
     plans = plan_runs(settings, {settings.scenes[0]: SCENE_KEY}, root)
-    note_runs(root, plans)
+    write_manifest(root, settings, plans)
+    found = MatrixOnDisk(root)
+    plans = list(found.plans.values())
     for plan, report in zip(plans, matrix.report.runs, strict=True):
         if report.status is Status.FAILED:
             write_json(plan.directory / FAILURE, report.model_dump(mode='json'))
         data = {'dataset': 'boxes', 'scene': 'room', 'config': config_of_run(plan)}
         data |= {'seeds': {'scene': SCENE_KEY.seed}, 'versions': {'numpy': '2.0'}}
         write_json(plan.directory / 'manifest.json', data)
-    write_matrix_report(settings, plans, matrix.report.runs, root)
-    return MatrixOnDisk(root)
+    write_matrix_report(found.config, plans, matrix.report.runs, root)
+    return found
