@@ -224,20 +224,35 @@ def find_growth(plans: Iterable[RunPlan], digest_of: Callable[[RunPlan], str]) -
     `digest_of` gives the digest of the scene of a run. Raises RunError, key by key, if maps or
     scores were made with other settings or from other inputs.
     """
-    plans, refused = list(plans), _Refused()
+    plans = list(plans)
+    refused: dict[str, list[Path]] = {}
+
+    def compare(folder: Path, now: Mapping[str, Any]) -> tuple[Difference, ...]:
+        """Return what a folder lacks, and keep what else differs."""
+        noted = read_manifest(folder)
+        if not {'config', 'inputs', 'versions'} <= noted.keys():
+            refused.setdefault(_NOT_NOTED, []).append(folder)
+            return ()
+        found = _differences(noted, now)
+        for item in found:
+            if not item.adds_scores:
+                refused.setdefault(str(item), []).append(folder)
+        return found
+
     by_scene = {plan.shared_directory: plan for plan in reversed(plans)}
     scenes = [
         plan
         for folder, plan in by_scene.items()
-        if folder.exists() and refused.sort_out(folder, describe_shared(plan, digest_of(plan)))
+        if folder.exists() and compare(folder, describe_shared(plan, digest_of(plan)))
     ]
     runs = [
         (plan, found)
         for plan in plans
         if (plan.map_directory.exists() or plan.report_file.exists())
-        and (found := refused.sort_out(plan.directory, _made_from(plan, digest_of(plan))))
+        and (found := compare(plan.directory, _made_from(plan, digest_of(plan))))
     ]
-    refused.check()
+    if refused:
+        raise _refusal(refused)
     return Growth(tuple(scenes), tuple(runs))
 
 
@@ -250,38 +265,18 @@ def _made_from(plan: RunPlan, scene_digest: str) -> dict[str, Any]:
     }
 
 
-class _Refused:
-    """Differences that results do not go on with, and the folders that have them."""
-
-    def __init__(self) -> None:
-        self._found: dict[str, list[Path]] = {}
-
-    def sort_out(self, folder: Path, now: Mapping[str, Any]) -> tuple[Difference, ...]:
-        """Return what a folder lacks, and keep what else differs."""
-        noted = read_manifest(folder)
-        if not {'config', 'inputs', 'versions'} <= noted.keys():
-            self._found.setdefault(_NOT_NOTED, []).append(folder)
-            return ()
-        found = _differences(noted, now)
-        for item in found:
-            if not item.adds_scores:
-                self._found.setdefault(str(item), []).append(folder)
-        return found
-
-    def check(self) -> None:
-        """Raise RunError if anything was kept."""
-        if not self._found:
-            return
-        first = next(iter(self._found.values()))[0]
-        folders = {folder for found in self._found.values() for folder in found}
-        others = f' and {len(folders) - 1} more' if len(folders) > 1 else ''
-        rest = len(self._found) - _MAX_LISTED
-        more = f'; and {rest} more' if rest > 0 else ''
-        raise RunError(
-            f'the results in {first}{others} were made with other settings: '
-            f'{"; ".join(list(self._found)[:_MAX_LISTED])}{more}. Start over with --fresh, or '
-            'choose another --out or name'
-        )
+def _refusal(refused: Mapping[str, Sequence[Path]]) -> RunError:
+    """Return the error about folders by the differences that they do not go on with."""
+    first = next(iter(refused.values()))[0]
+    folders = {folder for found in refused.values() for folder in found}
+    others = f' and {len(folders) - 1} more' if len(folders) > 1 else ''
+    rest = len(refused) - _MAX_LISTED
+    more = f'; and {rest} more' if rest > 0 else ''
+    return RunError(
+        f'the results in {first}{others} were made with other settings: '
+        f'{"; ".join(list(refused)[:_MAX_LISTED])}{more}. Start over with --fresh, or '
+        'choose another --out or name'
+    )
 
 
 def forget_scores(plan: RunPlan) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict
 from functools import lru_cache, partial
@@ -32,14 +33,6 @@ from osmabench_ros.runs.evaluate.evaluation import TRUE_TRAJECTORY, made_suites
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.inputs import scene_digest
 from osmabench_ros.runs.plan import GROUND_TRUTH_FOLDER, QUESTIONS_FILE, RunPlan, plan_runs
-from osmabench_ros.runs.prepare.recorded_scenes import (
-    check_recorded_condition,
-    open_recorded,
-    recorded_digest,
-    recorded_key,
-    recorded_labels,
-    recorded_truth,
-)
 from osmabench_ros.runs.prepare.shared_path import (
     PATH_FILE,
     drive,
@@ -65,6 +58,8 @@ from osmabench_ros.sequences.ground_truth import (
     read_ground_truth,
     write_ground_truth,
 )
+from osmabench_ros.sequences.reader import RecordedSequence
+from osmabench_ros.sequences.recorded import names_of, open_sequence
 from osmabench_ros.simulation.conditions import name_of_condition
 from osmabench_ros.simulation.frame_source import stamp_of
 from osmabench_ros.simulation.lighting import require_light
@@ -86,7 +81,7 @@ class Preparation:
 
     def __init__(self, load: Callable[[SceneConfig], Scene] = SceneConfig.load) -> None:
         self._scene = lru_cache(maxsize=2)(load)
-        self._sequence = lru_cache(maxsize=8)(open_recorded)
+        self._sequence = lru_cache(maxsize=8)(_open_recorded)
         self._key = lru_cache(maxsize=1024)(self._found_key)
         self._digest = lru_cache(maxsize=1024)(self._found_digest)
 
@@ -114,7 +109,7 @@ class Preparation:
 
     def _check_there(self, item: SceneConfig, config: MatrixConfig) -> None:
         if item.sequence is not None:
-            check_recorded_condition(item, self._sequence(item), config.conditions)
+            _check_recorded_condition(item, self._sequence(item), config.conditions)
         elif item.reference != APARTMENT and not Path(item.reference).expanduser().exists():
             self._key(item)
 
@@ -165,16 +160,17 @@ class Preparation:
 
     def _found_key(self, item: SceneConfig) -> SceneKey:
         if item.sequence is not None:
-            return recorded_key(item, self._sequence(item))
+            names = names_of(self._sequence(item), item.recorded_files[0])
+            return SceneKey(*names, item.seed)
         scene = self._scene(item.without_path)
         return SceneKey(scene.dataset, scene.name, item.seed, item.path_seed)
 
     def _found_digest(self, item: SceneConfig) -> str:
-        return recorded_digest(item) if item.sequence else scene_digest(self._scene(item))
+        return _recorded_digest(item) if item.sequence else scene_digest(self._scene(item))
 
     def _label_set(self, item: SceneConfig) -> LabelSet:
         if item.sequence is not None:
-            return recorded_labels(item, self._sequence(item))
+            return _recorded_labels(item, self._sequence(item))
         return self._scene(item).label_set
 
     def prepare(self, plan: RunPlan, progress: Progress) -> Path:
@@ -183,7 +179,7 @@ class Preparation:
         if directory.exists():
             return directory
         if plan.scene.sequence is not None:
-            truth = recorded_truth(plan.scene, self._sequence(plan.scene))
+            truth = _recorded_truth(plan.scene, self._sequence(plan.scene))
             with atomic_directory(directory) as temporary:
                 self._write_truth(plan, truth, temporary, progress)
             return directory
@@ -370,3 +366,61 @@ def _unlit_frames(plan: RunPlan, scene: Scene, trajectory: Trajectory) -> Iterat
                 seen.semantic,
                 seen.instance,
             )
+
+
+_CONTENT_BYTES = 2**20
+"""Of larger files, which are images and bags, a digest takes the size alone."""
+
+
+def _open_recorded(item: SceneConfig) -> RecordedSequence:
+    """Open the sequence of a recorded scene."""
+    sequence, _ = item.recorded_files
+    return open_sequence(sequence, item.topics)
+
+
+def _recorded_labels(item: SceneConfig, sequence: RecordedSequence) -> LabelSet:
+    """Return the classes that the bridge announces; raise ConfigError if the sequence has none."""
+    labels = sequence.info.label_set
+    if labels is None:
+        raise ConfigError(
+            f'sequence {item.sequence} names no classes, which mappers and scores need; add '
+            'embed_semseg_classes.json'
+        )
+    return labels
+
+
+def _recorded_truth(item: SceneConfig, sequence: RecordedSequence) -> GroundTruth:
+    """Read the ground truth of a recorded scene; raises ConfigError if it has other classes."""
+    truth = read_ground_truth(item.recorded_files[1])
+    if truth.label_set.classes != _recorded_labels(item, sequence).classes:
+        raise ConfigError(
+            f'ground truth {item.ground_truth} and sequence {item.sequence} have different '
+            'classes; name the ground truth that was made for the sequence'
+        )
+    return truth
+
+
+def _recorded_digest(item: SceneConfig) -> str:
+    """Return the digest of the files of sequence and ground truth."""
+    digest = hashlib.sha256()
+    for root in item.recorded_files:
+        for file in sorted(root.rglob('*')) if root.is_dir() else [root]:
+            if file.is_file():
+                size = file.stat().st_size
+                digest.update(f'{file.relative_to(root).as_posix()} {size}\n'.encode())
+                digest.update(file.read_bytes() if size <= _CONTENT_BYTES else b'')
+    return digest.hexdigest()
+
+
+def _check_recorded_condition(
+    item: SceneConfig, sequence: RecordedSequence, conditions: Sequence[str]
+) -> None:
+    """Raise ConfigError if the condition is not that of the recorded sequence."""
+    recorded = sequence.info.condition
+    others = [name for name in conditions if recorded and name != recorded]
+    if others or len(conditions) > 1:
+        raise ConfigError(
+            f'sequence {item.sequence} was recorded under one condition, '
+            f'"{recorded or "unknown"}", so the conditions cannot be '
+            f'{", ".join(conditions)}; write conditions: [{recorded or "baseline"}]'
+        )
