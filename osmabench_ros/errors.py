@@ -155,13 +155,19 @@ class RequirementError(RunError):
     exit_code = 4
 
 
+def describe_error(error: BaseException) -> str:
+    """Return the words of a library's error, with its kind if they say little without it."""
+    if isinstance(error, OSError):
+        return error.strerror or str(error)
+    return repr(error) if isinstance(error, (LookupError, TypeError)) else str(error)
+
+
 @contextmanager
 def errors_as(
     kind: type[OsmabenchError],
     what: str,
     *caught: type[Exception] | tuple[type[Exception], ...],
     remedy: str = '',
-    shown: Callable[[Exception], str] = str,
 ) -> Iterator[None]:
     """Turn the caught errors of a block into one `kind` of error that begins with `what`."""
     try:
@@ -169,7 +175,8 @@ def errors_as(
     except Exception as error:
         if not any(isinstance(error, item) for item in caught):
             raise
-        raise kind(f'{what}: {shown(error)}' + (f'; {remedy}' if remedy else '')) from error
+        tail = f'; {remedy}' if remedy else ''
+        raise kind(f'{what}: {describe_error(error)}{tail}') from error
 
 
 @contextmanager

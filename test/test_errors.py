@@ -36,7 +36,7 @@ def test_a_warning_cannot_steer_the_terminal() -> None:
 
 
 def test_errors_that_are_named_become_ours_and_others_pass() -> None:
-    named = errors_as(ConfigError, 'a.yaml', KeyError, TypeError, remedy='write b', shown=repr)
+    named = errors_as(ConfigError, 'a.yaml', KeyError, TypeError, remedy='write b')
     with pytest.raises(ConfigError, match=r"^a\.yaml: KeyError\('b'\); write b$") as caught, named:
         {}['b']
     assert isinstance(caught.value.__cause__, KeyError)

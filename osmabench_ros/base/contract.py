@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import Final
 
 START_RUN = 'start_run'
 PAUSE_RUN = 'pause_run'
@@ -71,7 +72,7 @@ BAG_PLAYER = 'bag_player'
 
 IMAGE, CAMERA_INFO = 'sensor_msgs/msg/Image', 'sensor_msgs/msg/CameraInfo'
 COMPRESSED_IMAGE = 'sensor_msgs/msg/CompressedImage'
-POINT_CLOUD = 'sensor_msgs/msg/PointCloud2'
+POINT_CLOUD: Final = 'sensor_msgs/msg/PointCloud2'
 MARKERS = 'visualization_msgs/msg/MarkerArray'
 
 

@@ -1,20 +1,17 @@
-"""The one reader of YAML, JSON and XML: bounded in size, depth and repetition, no key twice."""
+"""The one reader of YAML, JSON and XML: of limited size, depth and repetition."""
 
 from __future__ import annotations
 
 import gzip
-import json
-import math
-import re
 import zlib
-from collections import Counter
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
+from xml.etree.ElementTree import Element, ParseError
 
 import yaml
 from defusedxml import DefusedXmlException
-from defusedxml.ElementTree import DefusedXMLParser
+from defusedxml.ElementTree import fromstring
+from pydantic_core import from_json
 
 from osmabench_ros.base.fence import limit_error, limit_factor
 from osmabench_ros.base.reading import opened, read_bytes
@@ -27,13 +24,7 @@ MAX_REPEATED = 100_000
 
 _MAX_MIB = 256
 _GZIP_MAGIC = b'\x1f\x8b'
-_WHOLE_NUMBERS = range(1 - 2**64, 2**64)
-_LARGE_NUMBER = re.compile(rb'[eE]\+?[0-9]{3}|(?<![.0-9])[0-9]{20}')
-_LISTS_ALONE = bytes.maketrans(b'{}', b'[]')
-_NO_STRUCTURE = bytes(set(range(256)) - set(b'[]{}"'))
-_ODD_ESCAPE = re.compile(
-    rb'\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F]|(\\u(?:0000|[dD][89a-fA-F]))|\\.', re.DOTALL
-)
+_MERGE = 'tag:yaml.org,2002:merge'
 
 
 def document_limit() -> int:
@@ -43,30 +34,28 @@ def document_limit() -> int:
 
 def read_text(path: Path | str, error: type[OsmabenchError]) -> str:
     """Read an untrusted text file: UTF-8, without NUL, within the size limit of documents."""
-    return _checked(_document(path, error), path, error)[1]
+    return _decode(_read_bytes(path, error), path, error)
 
 
 def read_yaml(path: Path | str, error: type[OsmabenchError]) -> Any:
     """Read an untrusted YAML file; see `parse_yaml`."""
-    return parse_yaml(_document(path, error), path, error)
+    return parse_yaml(_read_bytes(path, error), path, error)
 
 
 def read_json(path: Path | str, error: type[OsmabenchError]) -> Any:
     """Read an untrusted JSON file; see `parse_json`."""
-    return parse_json(_document(path, error), path, error)
+    return parse_json(_read_bytes(path, error), path, error)
 
 
-def read_xml(path: Path | str, error: type[OsmabenchError]) -> ElementTree.Element:
+def read_xml(path: Path | str, error: type[OsmabenchError]) -> Element:
     """Read the root element of an XML file; raises `error`, or LimitError if too large."""
-    parser = DefusedXMLParser(target=_Elements(path), forbid_dtd=True)
     try:
-        parser.feed(_document(path, error))
-        root: ElementTree.Element = parser.close()
+        root: Element = fromstring(_read_bytes(path, error), forbid_dtd=True)
     except DefusedXmlException as fault:
         raise error(
             f'{path} declares a document type, where XML entities are defined; remove it'
         ) from fault
-    except (ElementTree.ParseError, ValueError, LookupError) as fault:  # also of encodings
+    except (ParseError, ValueError, LookupError) as fault:  # also of encodings
         raise error(f'{path} is not valid XML: {fault}') from fault
     return root
 
@@ -88,44 +77,29 @@ def read_unpacked(path: Path, error: type[OsmabenchError]) -> bytes:
 
 def parse_json(text: str | bytes, source: Path | str, error: type[OsmabenchError]) -> Any:
     """Return the content of a JSON text; raises `error`, which names `source`, or LimitError."""
-    data, decoded = _checked(text, source, error)
-    _check_json_depth(data, source)
-    escapes = _ODD_ESCAPE.finditer(data) if b'\\u' in data else ()
-    if odd := next((found for found in escapes if found[1]), None):
-        line = data.count(b'\n', 0, odd.start()) + 1
-        raise error(f'{source}, line {line}: {odd[1].decode()} is not a character; take it out')
-    # Hooks for each number would double the time.
-    hooks: dict[str, Any] = {}
-    if _LARGE_NUMBER.search(data):
-        hooks = {'parse_int': _whole_number, 'parse_float': _finite_number}
     try:
-        return json.loads(
-            decoded, object_pairs_hook=_unique, parse_constant=_finite_number, **hooks
-        )
-    except json.JSONDecodeError as fault:
-        raise error(
-            f'{source}, line {fault.lineno}, column {fault.colno}: is not JSON: {fault.msg}'
-        ) from fault
+        return from_json(_decode(text, source, error), allow_inf_nan=False)
     except ValueError as fault:
-        raise error(f'{source}: {fault}') from fault
+        raise error(f'{source} is not JSON: {fault}') from fault
 
 
 def parse_yaml(text: str | bytes, source: Path | str, error: type[OsmabenchError]) -> Any:
     """Return the content of a YAML text; raises as `parse_json`, also for bad aliases."""
-    _, decoded = _checked(text, source, error)
+    decoded = _decode(text, source, error)
     try:
         _check_yaml(decoded, source)
         return yaml.load(decoded, _Loader)  # noqa: S506 - a safe loader
-    except yaml.YAMLError as fault:
-        mark = getattr(fault, 'problem_mark', None) or getattr(fault, 'context_mark', None)
+    except yaml.MarkedYAMLError as fault:
+        mark = fault.problem_mark or fault.context_mark
         place = f', line {mark.line + 1}, column {mark.column + 1}' if mark else ''
-        reason = getattr(fault, 'problem', None) or ' '.join(str(fault).split())
-        if not isinstance(fault, yaml.constructor.ConstructorError):
-            reason = f'is not YAML: {reason}'
+        is_content = isinstance(fault, yaml.constructor.ConstructorError)
+        reason = fault.problem if is_content else f'is not YAML: {fault.problem}'
         raise error(f'{source}{place}: {reason}') from fault
-    except (ValueError, TypeError, LookupError, AttributeError, OverflowError) as fault:
-        # Conversions of values, such as dates, raise all of these.
-        raise error(f'{source}: holds a malformed value: {fault}') from fault
+    except (yaml.YAMLError, ValueError, TypeError, LookupError, AttributeError) as fault:
+        # Conversions of values, such as dates, raise most of these.
+        raise error(
+            f'{source}: holds a malformed value: {" ".join(str(fault).split())}'
+        ) from fault
 
 
 def parse_mapping(text: str, source: str, error: type[OsmabenchError]) -> dict[str, Any]:
@@ -137,110 +111,39 @@ def parse_mapping(text: str, source: str, error: type[OsmabenchError]) -> dict[s
     return data
 
 
-def _document(path: Path | str, error: type[OsmabenchError]) -> bytes:
+def _read_bytes(path: Path | str, error: type[OsmabenchError]) -> bytes:
     return read_bytes(path, error, document_limit())
 
 
-def _checked(
-    content: str | bytes, source: Path | str, error: type[OsmabenchError]
-) -> tuple[bytes, str]:
-    """Return a document as UTF-8 and as text, if it is not too large and is text."""
+def _decode(content: str | bytes, source: Path | str, error: type[OsmabenchError]) -> str:
+    """Return a document as text, if it is one and is not too large."""
+    if len(content) > document_limit():
+        raise limit_error(source, f'has {len(content)} bytes')
     try:
-        data = content.encode() if isinstance(content, str) else content
-    except UnicodeEncodeError as fault:
-        raise error(f'{source} holds characters without an encoding') from fault
-    if len(data) > document_limit():
-        raise limit_error(source, f'has {len(data)} bytes')
-    try:
-        text = data.decode('utf-8-sig')
-    except UnicodeDecodeError as fault:
-        line = data.count(b'\n', 0, fault.start) + 1
-        raise error(
-            f'{source}, line {line}: is not UTF-8 text (byte {data[fault.start]:#04x}); '
-            'save it as UTF-8'
-        ) from fault
+        text = content if isinstance(content, str) else content.decode('utf-8-sig')
+        text.encode()  # half of a surrogate pair is not a character
+    except UnicodeError as fault:
+        raise error(f'{source} is not UTF-8 text: {fault}; save it as UTF-8') from fault
     if '\0' in text:
-        line = text.count('\n', 0, text.index('\0')) + 1
-        raise error(f'{source}, line {line}: holds the character NUL; is it text, and UTF-8?')
-    return data, text
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        key = Counter(key for key, _ in pairs).most_common(1)[0][0]
-        raise ValueError(f'key "{key}" is there twice; leave one out')
-    return found
-
-
-def _check_json_depth(data: bytes, source: Path | str) -> None:
-    """Refuse a text that is nested too deep, before it is parsed."""
-    bare = data.replace(b'\\\\', b'').replace(b'\\"', b'') if b'\\' in data else data
-    # Most strings hold no brackets, so that their quotes meet and go at once.
-    quoted = bare.translate(_LISTS_ALONE, _NO_STRUCTURE).replace(b'""', b'')
-    brackets = re.sub(rb'"[^"]*"', b'', quoted)
-    levels = 0
-    while levels <= MAX_DEPTH and b'[]' in brackets:
-        brackets = brackets.replace(b'[]', b'')
-        levels += 1
-    # The other brackets were never closed, or never opened; the parser says where.
-    if max(levels, brackets.count(b'[')) > MAX_DEPTH:
-        raise _deep(source)
-
-
-def _deep(source: Path | str) -> OsmabenchError:
-    return limit_error(source, f'is nested deeper than {MAX_DEPTH} levels')
-
-
-def _whole_number(text: str) -> int:
-    # Longer texts take time that grows with the square of their length.
-    if len(text) > 100 or int(text) not in _WHOLE_NUMBERS:
-        raise ValueError(f'the number {text:.40} has more than 64 bits')
-    return int(text)
-
-
-def _finite_number(text: str) -> float:
-    if not math.isfinite(float(text)):
-        raise ValueError(f'the number {text:.40} is not finite')
-    return float(text)
+        raise error(f'{source} holds the character NUL; is it text, and UTF-8?')
+    return text.removeprefix('\ufeff')
 
 
 _SafeLoader: Any = getattr(yaml, 'CSafeLoader', yaml.SafeLoader)
 
 
 class _Loader(_SafeLoader):  # type: ignore[misc]
-    """Refuses keys that are there twice, and numbers that are not finite."""
+    """Refuses keys that are there twice."""
 
     def construct_mapping(self, node: Any, deep: bool = False) -> Any:
         """Return the mapping of a node."""
         seen = set()
-        for item, _ in node.value:
-            is_merge = item.tag == 'tag:yaml.org,2002:merge'
-            key = None if is_merge else self.construct_object(item, deep=True)
-            if isinstance(key, str | int | float):
-                if key in seen:
-                    text = f'key "{key}" is there twice; leave one out'
-                    raise _yaml_error(text, item)
-                seen.add(key)
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.tag != _MERGE:
+                if (key.tag, key.value) in seen:
+                    raise _yaml_error(f'key "{key.value}" is there twice; leave one out', key)
+                seen.add((key.tag, key.value))
         return super().construct_mapping(node, deep)
-
-    def construct_yaml_int(self, node: Any) -> int:
-        """Return the whole number of a node."""
-        number: int = super().construct_yaml_int(node)
-        if number not in _WHOLE_NUMBERS:
-            raise _yaml_error(f'the number {node.value:.40} has more than 64 bits', node)
-        return number
-
-    def construct_yaml_float(self, node: Any) -> float:
-        """Return the number of a node."""
-        number: float = super().construct_yaml_float(node)
-        if not math.isfinite(number):
-            raise _yaml_error(f'the number {node.value:.40} is not finite', node)
-        return number
-
-
-_Loader.add_constructor('tag:yaml.org,2002:int', _Loader.construct_yaml_int)
-_Loader.add_constructor('tag:yaml.org,2002:float', _Loader.construct_yaml_float)
 
 
 def _yaml_error(text: str, node: Any) -> yaml.YAMLError:
@@ -262,8 +165,6 @@ def _check_yaml(text: str, source: Path | str) -> None:
             sizes[anchor] = nodes - before
         elif isinstance(event, yaml.ScalarEvent):
             sizes[event.anchor] = 1
-            if '\0' in event.value:
-                raise _yaml_error('a text holds the character NUL', event)
         elif isinstance(event, yaml.AliasEvent):
             if event.anchor not in sizes:
                 problem = f'the alias "{event.anchor}" contains itself, or is undefined'
@@ -271,30 +172,9 @@ def _check_yaml(text: str, source: Path | str) -> None:
             aliases += 1
             repeated += sizes[event.anchor]
             nodes += sizes[event.anchor]
-        line = f'{source}, line {event.start_mark.line + 1}:'
         if len(unfinished) > MAX_DEPTH:
-            raise _deep(line)
+            raise limit_error(source, f'is nested deeper than {MAX_DEPTH} levels')
         if aliases > MAX_ALIASES or repeated > MAX_REPEATED:
             raise limit_error(
-                line, f'has more than {MAX_ALIASES} aliases, or they repeat too much'
+                source, f'has more than {MAX_ALIASES} aliases, or they repeat too much'
             )
-
-
-class _Elements(ElementTree.TreeBuilder):
-    """Builds the elements of an XML file up to a depth."""
-
-    def __init__(self, source: Path | str) -> None:
-        super().__init__()
-        self._source, self._depth = source, 0
-
-    def start(self, tag: Any, attrs: Any) -> ElementTree.Element:
-        """Begin an element."""
-        self._depth += 1
-        if self._depth > MAX_DEPTH:
-            raise _deep(self._source)
-        return super().start(tag, attrs)
-
-    def end(self, tag: Any) -> ElementTree.Element:
-        """End an element."""
-        self._depth -= 1
-        return super().end(tag)

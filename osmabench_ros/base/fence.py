@@ -7,12 +7,9 @@ is read with an allow-list of names: even a library that a file took over cannot
 
 from __future__ import annotations
 
-import atexit
 import contextlib
-import ctypes
 import importlib
 import io
-import json
 import math
 import os
 import pickle
@@ -28,11 +25,18 @@ import threading
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
 from osmabench_ros import errors
-from osmabench_ros.errors import ConfigError, LimitError, OsmabenchError, OsmabenchWarning
+from osmabench_ros.errors import (
+    ConfigError,
+    LimitError,
+    OsmabenchError,
+    OsmabenchWarning,
+    errors_as,
+)
 
 VARIABLE = 'OSMABENCH_LIMITS'
 """Environment variable with the factor by which a user raises all limits."""
@@ -45,18 +49,12 @@ _KEPT = ('PATH', 'HOME', 'LANG', 'LC_ALL', 'LD_LIBRARY_PATH', 'TZ', 'VIRTUAL_ENV
 _THREADS = {'OMP_NUM_THREADS': '1', 'OPENBLAS_NUM_THREADS': '1', 'MKL_NUM_THREADS': '1'}
 _WALL_RATIO, _WALL_S = 4.0, 30.0
 """Seconds on the clock for each second of processor time, and in addition."""
-_SET_DEATH_SIGNAL = 1
 _MESSAGE_BYTES = 64
 _MAX_ERROR_CHARACTERS = 2000
-_RESULT_NAMES = frozenset({
-    ('numpy', 'dtype'), ('numpy', 'ndarray'), ('builtins', 'complex'), ('uuid', 'UUID'),
-    *(
-        (f'numpy.{core}.{module}', name)
-        for core in ('core', '_core')
-        for module, name in (('numeric', '_frombuffer'), ('multiarray', '_reconstruct'),
-                             ('multiarray', 'scalar'))
-    ),
-})  # fmt: skip
+_RESULT_PACKAGES = ('builtins', 'numpy', 'uuid')
+_RESULT_NAMES = (
+    '_frombuffer', '_reconstruct', 'complex', 'dtype', 'ndarray', 'scalar', 'UUID',
+)  # fmt: skip
 
 
 def limit_factor() -> float:
@@ -126,26 +124,18 @@ def read_in_fence(
     """
     path = path.absolute()
     size = _size_of(path) + more_bytes
-    seconds = min(time_limit_s(size), limit_factor() * max_seconds)
-    request = {
-        'module': function.__module__,
-        'function': function.__name__,
-        'libraries': list(libraries),
-        'path': str(path),
-        'arguments': arguments,
-        'factor': str(limit_factor()),
-        'memory_bytes': memory_limit(size),
-        'seconds': math.ceil(seconds),
-    }
+    seconds = math.ceil(min(time_limit_s(size), limit_factor() * max_seconds))
+    call = partial(function, path, **arguments)
     with open(os.memfd_create('osmabench_fence'), 'w+b') as shared:
-        shared.write(json.dumps(request).encode())
+        request = (libraries, call, os.environ.get(VARIABLE), memory_limit(size), seconds)
+        pickle.dump(request, shared)
         shared.flush()
         status = _SERVER.status_of(shared.fileno(), path, _WALL_S + _WALL_RATIO * seconds)
         if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU:
-            raise limit_error(path, f'takes more than {math.ceil(seconds)} s to read')
+            raise limit_error(path, f'takes more than {seconds} s to read')
         if os.WIFSIGNALED(status):
             raise limit_error(path, f'ended its reader with signal {os.WTERMSIG(status)}')
-        return _result(shared, path)
+        return _load_result(shared, path)
 
 
 def parse_in_fence(function: Callable[..., Any], data: bytes, what: str, **options: Any) -> Any:
@@ -160,16 +150,15 @@ def parse_in_fence(function: Callable[..., Any], data: bytes, what: str, **optio
 
 
 def _size_of(path: Path) -> int:
-    try:
-        found = path.stat()
-    except (OSError, ValueError) as error:
-        reason = getattr(error, 'strerror', None) or error
-        raise LimitError(f'{path} cannot be read: {reason}; name a file') from error
-    if stat.S_ISDIR(found.st_mode):
+    with errors_as(
+        LimitError, f'{path} cannot be read', OSError, ValueError, remedy='name a file'
+    ):  # fmt: skip
+        kind = path.stat()
+    if stat.S_ISDIR(kind.st_mode):
         return sum(item.stat().st_size for item in path.rglob('*') if item.is_file())
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(kind.st_mode):
         raise LimitError(f'{path} is not a regular file; name a file')
-    return found.st_size
+    return kind.st_size
 
 
 class _Server:
@@ -185,43 +174,39 @@ class _Server:
         """Return the status with which the process that read the file ended."""
         with self._lock:
             try:
-                channel = self._running()
+                channel = self._connect()
                 channel.settimeout(wall_s)
                 socket.send_fds(channel, [b'read'], [shared])
                 return int(channel.recv(_MESSAGE_BYTES))
             except BaseException as error:
-                self.stop()  # an interrupt leaves an answer that belongs to no request
+                self._stop()  # an interrupt leaves an answer that belongs to no request
                 if isinstance(error, TimeoutError):
                     raise limit_error(path, f'takes more than {wall_s:g} s to read') from error
                 if isinstance(error, (OSError, ValueError)):
                     raise limit_error(path, 'ended the process that reads files') from error
                 raise
 
-    def _running(self) -> socket.socket:
-        # A fork of this process must not share the channel.
-        if self._owner != os.getpid():
-            self._process, self._channel, self._owner = None, None, os.getpid()
-            atexit.register(self.stop)
+    def _connect(self) -> socket.socket:
+        if self._owner != os.getpid():  # a fork of this process must not share the channel
+            self._process, self._owner = None, os.getpid()
         if self._channel is None or self._process is None or self._process.poll() is not None:
-            self.stop()
             self._channel, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             with other:
-                self._process = _started(other)
+                self._process = _start_server(other)
         return self._channel
 
-    def stop(self) -> None:
+    def _stop(self) -> None:
         """End the server, and the process that reads for it."""
-        if self._process is not None and self._channel is not None and self._owner == os.getpid():
-            self._channel.close()
-            self._process.kill()
+        if self._process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
-            self._process = None
 
 
 _SERVER = _Server()
 
 
-def _started(channel: socket.socket) -> subprocess.Popen[bytes]:
+def _start_server(channel: socket.socket) -> subprocess.Popen[bytes]:
     paths = [place for place in sys.path if os.path.isabs(place)]
     environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
     return subprocess.Popen(  # noqa: S603 - our own interpreter
@@ -241,32 +226,32 @@ def serve() -> None:
     while descriptors := socket.recv_fds(channel, _MESSAGE_BYTES, 1)[1]:
         with open(descriptors[0], 'r+b') as shared:
             shared.seek(0)
-            request = json.loads(shared.read())
-            for name in (request['module'], *request['libraries']):
+            libraries, *request = pickle.load(shared)  # noqa: S301 - our own request
+            for name in libraries:
                 with contextlib.suppress(ImportError):
                     importlib.import_module(name)
             reader = os.fork()
             if reader == 0:
                 channel.close()
-                _read(request, shared)
+                _read(shared, *request)
         ended = os.pidfd_open(reader)
         ready, _, _ = select.select([ended, channel.fileno()], [], [])
         os.close(ended)
-        if ended not in ready:  # the other end was closed; the reader ends with us
-            return
+        if ended not in ready:  # the other end was closed
+            os.killpg(0, signal.SIGKILL)
         channel.send(str(os.waitpid(reader, 0)[1]).encode())
 
 
-def _read(request: dict[str, Any], shared: io.BufferedRandom) -> NoReturn:
+def _read(
+    shared: io.BufferedRandom, call: partial[Any], factor: str | None, memory: int, seconds: int
+) -> NoReturn:
     """Read the file, in the process that was forked for it."""
     try:
-        ctypes.CDLL(None).prctl(_SET_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
-        os.environ[VARIABLE] = request['factor']
-        function = getattr(importlib.import_module(request['module']), request['function'])
-        _limit(request['memory_bytes'], request['seconds'])
+        os.environ[VARIABLE] = factor or ''
+        _limit(memory, seconds)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter('always', OsmabenchWarning)
-            result = function(Path(request['path']), **request['arguments'])
+            result = call()
         texts = [str(item.message) for item in caught if item.category is OsmabenchWarning]
         _write((result, texts, None, ''), shared)
         _Result(shared).load()  # what fits into the limits here does so there
@@ -274,7 +259,7 @@ def _read(request: dict[str, Any], shared: io.BufferedRandom) -> NoReturn:
         kind = type(error).__name__ if isinstance(error, OsmabenchError) else ''
         text = str(error) if kind else ''.join(traceback.format_exception_only(error)).strip()
         if isinstance(error, MemoryError):
-            text = f'takes more than {request["memory_bytes"] // _MIB} MiB of memory'
+            text = f'takes more than {memory // _MIB} MiB of memory'
         with contextlib.suppress(BaseException):
             _write((None, (), kind, text[:_MAX_ERROR_CHARACTERS]), shared)
     os._exit(0)
@@ -282,17 +267,13 @@ def _read(request: dict[str, Any], shared: io.BufferedRandom) -> NoReturn:
 
 def _limit(memory_bytes: int, seconds: int) -> None:
     taken = int(Path('/proc/self/statm').read_text().split()[0]) * resource.getpagesize()
-    for kind, soft, hard in (
-        (resource.RLIMIT_AS, taken + memory_bytes, taken + memory_bytes),
-        # The soft limit has a signal that says more than the kill at the hard one.
-        (resource.RLIMIT_CPU, seconds, seconds + 1),
-        (resource.RLIMIT_FSIZE, memory_bytes, memory_bytes),
-        (resource.RLIMIT_CORE, 0, 0),
+    for kind, most in (
+        (resource.RLIMIT_AS, taken + memory_bytes),
+        (resource.RLIMIT_CPU, seconds),
+        (resource.RLIMIT_FSIZE, memory_bytes),
     ):
         _, top = resource.getrlimit(kind)
-        if top != resource.RLIM_INFINITY:
-            soft, hard = min(soft, top), min(hard, top)
-        resource.setrlimit(kind, (soft, hard))
+        resource.setrlimit(kind, (most if top == resource.RLIM_INFINITY else min(most, top), top))
 
 
 def _write(answer: tuple[Any, ...], shared: io.BufferedRandom) -> None:
@@ -311,12 +292,12 @@ class _Result(pickle.Unpickler):
 
     def find_class(self, module: str, name: str) -> Any:
         """Return an allowed class or function."""
-        if (module, name) not in _RESULT_NAMES:
+        if module.partition('.')[0] not in _RESULT_PACKAGES or name not in _RESULT_NAMES:
             raise pickle.UnpicklingError(f'a result holds {module}.{name}')
         return super().find_class(module, name)
 
 
-def _result(shared: io.BufferedRandom, path: Path) -> Any:
+def _load_result(shared: io.BufferedRandom, path: Path) -> Any:
     shared.seek(0)
     try:
         result, texts, kind, text = _Result(shared).load()

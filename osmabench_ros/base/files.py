@@ -27,7 +27,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from osmabench_ros.errors import OsmabenchWarning, RunError
+from osmabench_ros.errors import OsmabenchWarning, RunError, describe_error
 
 MARKER = '.osmabench-results'
 PREVIOUS = 'previous'
@@ -223,7 +223,7 @@ def wrap_os_errors(path: Path, what: str = 'cannot write') -> Iterator[None]:
         yield
     except OSError as error:
         raise RunError(
-            f'{what} {error.filename or path}: {error.strerror or error}; free disk space, make '
+            f'{what} {error.filename or path}: {describe_error(error)}; free disk space, make '
             'it writable, or choose another --out'
         ) from error
 

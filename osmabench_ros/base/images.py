@@ -6,7 +6,7 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from osmabench_ros.base.fence import limit_error, memory_limit
+from osmabench_ros.base.fence import limit_error, limit_factor
 from osmabench_ros.base.reading import read_bytes
 from osmabench_ros.errors import OsmabenchError
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 FORMATS = ('PNG', 'JPEG', 'BMP', 'GIF', 'PPM', 'TGA', 'TIFF', 'WEBP')
 """Formats that are decoded; Pillow itself would also run Ghostscript on PostScript."""
 
-_BYTES_PER_PIXEL = 4
+_MAX_PIXELS = 1.5e8
 
 
 def read_image(path: Path | str, error: type[OsmabenchError]) -> Image.Image:
@@ -50,19 +50,17 @@ def undecoded_image(
 
     if not data:
         raise error(f'{source} is empty')
+    Image.MAX_IMAGE_PIXELS = int(limit_factor() * _MAX_PIXELS / 2)  # Pillow refuses twice as many
     try:
         picture = Image.open(io.BytesIO(data), formats=formats)
     except UnidentifiedImageError as fault:
         names = ', '.join(formats)
         raise error(f'{source} is not an image of a format that is read ({names})') from fault
     except Image.DecompressionBombError as fault:
-        raise limit_error(source, f'is an image too large: {_text(fault)}') from fault
+        raise limit_error(source, f'has too many pixels ({fault})') from fault
     except Exception as fault:  # as above
         raise error(f'{source} is broken: {_text(fault)}') from fault
-    needed = picture.width * picture.height * _BYTES_PER_PIXEL
-    if needed > memory_limit(len(data)):
-        raise limit_error(source, f'has {picture.width} x {picture.height} pixels')
-    if not needed:
+    if not picture.width * picture.height:
         raise error(f'{source} is an image without pixels')
     return picture
 

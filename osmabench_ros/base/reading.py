@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO
 
 from osmabench_ros.base.fence import limit_error
-from osmabench_ros.errors import LimitError, OsmabenchError
+from osmabench_ros.errors import LimitError, OsmabenchError, describe_error
 
 _MAX_SHOWN = 200
 
@@ -55,10 +55,9 @@ def opened(path: Path | str, error: type[OsmabenchError]) -> Iterator[tuple[IO[b
     except FileNotFoundError as fault:
         raise error(f'{path} does not exist; check the path that names it') from fault
     except OSError as fault:
-        reason = fault.strerror or fault
-        raise error(f'{path} cannot be read: {reason}; give a readable file') from fault
-    except MemoryError as fault:
-        raise LimitError(f'{path} does not fit into the memory of this machine') from fault
+        raise error(
+            f'{path} cannot be read: {describe_error(fault)}; give a readable file'
+        ) from fault
 
 
 def _open_regular_file(path: Path | str) -> int:
@@ -82,10 +81,4 @@ def read_bytes(
         if max_bytes is not None and size > max_bytes:
             raise limit_error(path, f'has {size} bytes')
         check_free_memory(path, size)
-        data = file.read(size)
-        if file.read(1):
-            raise error(
-                f'{path} holds more than its {size} bytes; give an ordinary file that no '
-                'process writes to'
-            )
-    return data
+        return file.read(size)

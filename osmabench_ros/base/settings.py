@@ -10,13 +10,13 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import yaml
-from pydantic import BaseModel, Field, GetCoreSchemaHandler, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 from pydantic.fields import FieldInfo
-from pydantic_core import CoreSchema, core_schema, to_jsonable_python
+from pydantic_core import to_jsonable_python
 
 from osmabench_ros.base.documents import parse_yaml
 from osmabench_ros.base.strict import fault_text
-from osmabench_ros.errors import ConfigError, choose
+from osmabench_ros.errors import ConfigError
 
 Model = TypeVar('Model', bound=BaseModel)
 
@@ -36,21 +36,6 @@ def setting(
 ) -> Any:
     """Return a field with its help, which has the unit, and bounds, which are inclusive."""
     return Field(default, description=description, ge=minimum, le=maximum)
-
-
-@dataclass(frozen=True)
-class OneOf:
-    """Allowed texts of a field that is not an enum, as its metadata."""
-
-    choices: tuple[str, ...]
-
-    def __get_pydantic_core_schema__(
-        self, source: Any, handler: GetCoreSchemaHandler
-    ) -> CoreSchema:
-        return core_schema.no_info_after_validator_function(self._checked, handler(source))
-
-    def _checked(self, text: str) -> str:
-        return choose(text, self.choices, ValueError, f'"{text}" is unknown')
 
 
 @dataclass(frozen=True)
@@ -134,8 +119,6 @@ def _setting(name: str, path: tuple[str, ...], field: FieldInfo, default: Any) -
     kind, choices = _kind_of(field.annotation)
     bounds: dict[str, float] = {}
     for item in field.metadata:
-        if isinstance(item, OneOf):
-            choices = item.choices
         for key in ('ge', 'le', 'lt'):
             if (bound := getattr(item, key, None)) is not None:
                 bounds[key] = bound

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import os
+import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path, PurePosixPath
-from types import NoneType
 from typing import Annotated, Any, TypeVar, get_args
 
 from pydantic import (
     AfterValidator,
     BaseModel,
     ConfigDict,
+    Field,
     TypeAdapter,
     ValidationError,
     model_validator,
@@ -24,9 +24,7 @@ from osmabench_ros.errors import ConfigError, OsmabenchError, RunError, suggesti
 
 Model = TypeVar('Model')
 _LONGEST_VALUE, _MOST_FAULTS = 60, 10
-_LONGEST_NAME = 100
-_LONGEST_PART_BYTES, _LONGEST_PATH_BYTES = 255, 4095
-"""Of Linux: NAME_MAX, and PATH_MAX with its last byte."""
+_MAX_NAME = 100
 
 
 class Strict(BaseModel):
@@ -38,36 +36,28 @@ class Strict(BaseModel):
     @model_validator(mode='before')
     @classmethod
     def _refuse_unknown_keys_and_bools(cls, data: Any) -> Any:
-        if isinstance(data, BaseModel):
-            return data
         if not isinstance(data, Mapping):
-            raise ValueError('must be a mapping of keys to values')
+            return data
         fields = _fields_of(cls)
         if unknown := [key for key in data if key not in fields]:
-            raise ValueError('; '.join(_unknown(cls, data, unknown)))
+            raise ValueError('; '.join(_explain_unknown(cls, data, unknown)))
         for key, value in data.items():
-            # Most values of the records of a report, which there are a million of.
-            if type(value) in _PLAIN:
-                continue
-            if _holds_bool(value) and not _takes_bool(fields[key].annotation):
+            if isinstance(value, bool) and not _takes_bool(fields[key].annotation):
                 raise ValueError(f'"{key}": true and false are neither numbers nor texts')
         return data
 
 
-def _unknown(model: type[BaseModel], data: Mapping[Any, Any], keys: list[Any]) -> list[str]:
+def _explain_unknown(
+    model: type[BaseModel], data: Mapping[Any, Any], keys: list[Any]
+) -> list[str]:
     """Return the errors in data with unknown keys: the keys, and errors in the other values."""
-    fields = _fields_of(model)
-    faults = [f'unknown key "{key}". {suggestion(str(key), fields)}' for key in keys]
-    known = {key: value for key, value in data.items() if key not in keys}
+    faults = [f'unknown key "{key}". {suggestion(str(key), _fields_of(model))}' for key in keys]
     try:
-        model.model_validate(known)
+        model.model_validate({key: value for key, value in data.items() if key not in keys})
     except ValidationError as error:
         # A key that is missing may be the one that is misspelt.
-        faults += [text for kind, text in _faults(error) if kind != 'missing']
+        faults += [text for kind, text in _list_faults(error) if kind != 'missing']
     return faults
-
-
-_PLAIN = frozenset({str, float, int, NoneType})
 
 
 @cache
@@ -100,18 +90,18 @@ def read_model(model: type[Model], file: Path) -> Model:
 
 def first_fault(error: ValidationError) -> str:
     """Return the first fault with its place, if it has one."""
-    return _faults(error)[0][1]
+    return _list_faults(error)[0][1]
 
 
 def all_faults(error: ValidationError) -> str:
     """Return the faults with their places, of very many the first."""
-    faults = list(dict.fromkeys(text for _, text in _faults(error)))
+    faults = list(dict.fromkeys(text for _, text in _list_faults(error)))
     rest = len(faults) - _MOST_FAULTS
     more = [f'and {rest} more faults'] if rest > 0 else []
     return '; '.join([*faults[:_MOST_FAULTS], *more])
 
 
-def _faults(error: ValidationError) -> list[tuple[str, str]]:
+def _list_faults(error: ValidationError) -> list[tuple[str, str]]:
     """Return kind and text of every fault, the text with its place if it has one."""
     found = []
     for fault in error.errors(include_url=False, include_context=False):
@@ -120,22 +110,18 @@ def _faults(error: ValidationError) -> list[tuple[str, str]]:
     return found
 
 
+_WORDS = {'model_type': 'must be a mapping of keys to values'}
+"""Texts of pydantic's errors that speak of Python."""
+
+
 def fault_text(fault: Any) -> str:
     """Return the error at one place of the data, and the value there."""
-    text = str(fault['msg']).removeprefix('Value error, ')
+    text = _WORDS.get(fault['type'], str(fault['msg'])).removeprefix('Value error, ')
     if fault['type'] in ('missing', 'value_error'):
         return text
     value = repr(fault['input'])
     value = value if len(value) <= _LONGEST_VALUE else f'{value[: _LONGEST_VALUE - 3]}...'
     return f'{text} (it is {value})'
-
-
-def _holds_bool(value: Any) -> bool:
-    if isinstance(value, dict):
-        value = list(value.values())
-    if isinstance(value, (list, tuple)):
-        return any(_holds_bool(item) for item in value)
-    return isinstance(value, bool)
 
 
 def _takes_bool(kind: Any) -> bool:
@@ -147,51 +133,42 @@ def _takes_bool(kind: Any) -> bool:
     return isinstance(kind, type) and issubclass(kind, BaseModel)
 
 
-def plain_name(value: str) -> str:
-    """Return a name if it has only letters, digits, "_" and "-"; else raise ValueError."""
-    if not value or not all(char.isalnum() or char in '_-' for char in value):
+def _check_plain_name(value: str) -> str:
+    if not re.fullmatch(r'[\w-]+', value):
         raise ValueError('a name consists of letters, digits, "_" and "-"')
-    return _of_bearable_length(value)
+    return value
 
 
-def _folder_name(value: str) -> str:
+def _check_folder_name(value: str) -> str:
     if not value.strip() or value.startswith('.') or not value.isprintable() or '/' in value:
         raise ValueError('a folder gets this name; leave out "/", and dots at its start')
-    return _of_bearable_length(value)
-
-
-def _of_bearable_length(value: str) -> str:
-    if len(value.encode()) > _LONGEST_NAME:
-        raise ValueError(f'a name has at most {_LONGEST_NAME} bytes')
     return value
 
 
-def _possible_path(value: str | Path) -> str | Path:
-    text = os.fsencode(value) if str(value).isprintable() else b'\0'
-    too_long = any(len(part) > _LONGEST_PART_BYTES for part in text.split(b'/'))
-    if b'\0' in text or too_long or len(text) > _LONGEST_PATH_BYTES:
-        raise ValueError('is not a path: too long, or with characters that are not printable')
+def _check_path(value: str | Path) -> str | Path:
+    if not str(value).isprintable():
+        raise ValueError('is not a path: it has characters that are not printable')
     return value
 
 
-def _path_below(value: str) -> str:
-    parts = PurePosixPath(value).parts
-    if not parts or parts[0] == '/' or '..' in parts:
+def _check_path_below(value: str) -> str:
+    path = PurePosixPath(value)
+    if not path.parts or path.is_absolute() or '..' in path.parts:
         raise ValueError(f'"{value}" is not in the work folder; name a file below it')
-    return str(_possible_path(value))
+    return value
 
 
-PlainName = Annotated[str, AfterValidator(plain_name)]
+PlainName = Annotated[str, Field(max_length=_MAX_NAME), AfterValidator(_check_plain_name)]
 """Letters, digits, "_" and "-"."""
 
-FolderName = Annotated[str, AfterValidator(_folder_name)]
+FolderName = Annotated[str, Field(max_length=_MAX_NAME), AfterValidator(_check_folder_name)]
 """Name that people choose more freely, and that a folder has."""
 
-PathText = Annotated[str, AfterValidator(_possible_path)]
+PathText = Annotated[str, AfterValidator(_check_path)]
 """Path, or something else such as the name of a bundled file."""
 
-FilePath = Annotated[Path, AfterValidator(_possible_path)]
+FilePath = Annotated[Path, AfterValidator(_check_path)]
 """Path that the system can look up."""
 
-PathBelow = Annotated[str, AfterValidator(_path_below)]
+PathBelow = Annotated[PathText, AfterValidator(_check_path_below)]
 """Path that does not leave the folder it is relative to."""

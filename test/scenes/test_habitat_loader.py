@@ -349,7 +349,7 @@ def test_digest_follows_every_file(tmp_path):
         ({'instances': [{}]}, 'no "template_name"'),
         ({'instances': [entry(semantic_id=9)]}, 'semantic id 9, which has no name'),
         ({'instances': [entry(semantic_id=70000)]}, '70000; ids must lie in 0 to 65534'),
-        ({'instances': [entry(translation=[0, float('nan'), 0])]}, 'number NaN is not finite'),
+        ({'instances': [entry(translation=[0, float('nan'), 0])]}, 'is not JSON'),
         ({'instances': [entry(translation=[0, 0])]}, '"translation" must be 3'),
         ({'instances': [entry(rotation=[0, 0, 0, 0])]}, 'quaternion of length 0'),
         ({'instances': [entry(uniform_scale=0)]}, 'must not be 0'),

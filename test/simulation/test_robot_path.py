@@ -102,13 +102,13 @@ def test_json_gives_the_path_back(path: RobotPath, tmp_path: Path) -> None:
 def test_broken_files_are_named(tmp_path: Path) -> None:
     file = tmp_path / 'path.json'
     for text, message in (
-        ('{', r'path\.json, line 1, column 2: is not JSON'),
+        ('{', r'path\.json is not JSON'),
         ('{}', 'malformed path'),
         ('{"format": "other"}', 'format is other'),
         (
             '{"format": "osmabench.path/1", "states": [[0, 0, NaN]], "segments": [], '
             '"floor_height_m": 0}',
-            'NaN',
+            'is not JSON',
         ),
         (
             '{"format": "osmabench.path/1", "states": [[0, 0, 0]], "segments": [1], '

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from typing import Any, Literal
 
 import numpy as np
 
 from osmabench_ros.base import contract as topics
 from osmabench_ros.base.contract import MARKERS, POINT_CLOUD, TYPES
-from osmabench_ros.base.settings import OneOf
 from osmabench_ros.errors import (
     ConfigError,
     ContractError,
@@ -84,7 +83,13 @@ READERS: Mapping[str, MapReader] = {
 """Types of which each message holds a whole map; a SemanticMap has its points in chunks."""
 
 MAP_TYPES = (SEMANTIC_MAP, *READERS)
-MapType = Annotated[str, OneOf(tuple(READERS))]
+MapType = Literal[
+    'hydra_msgs/msg/DsgUpdate',
+    'sensor_msgs/msg/PointCloud2',
+    'vision_msgs/msg/Detection3DArray',
+    'visualization_msgs/msg/MarkerArray',
+]
+"""The types in `READERS`."""
 
 _VIEWS = ('_points', '_markers', '_detections')
 """Ends of the names of topics that show a SemanticMap to viewers, in addition to the map."""

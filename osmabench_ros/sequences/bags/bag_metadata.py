@@ -24,7 +24,7 @@ def read_metadata(folder: Path) -> tuple[list[str], str]:
         raise SequenceError(f'{METADATA_FILE} is missing')
     content = read_yaml(path, SequenceError)
     caught = (TypeError, ValueError, KeyError, AttributeError)
-    with errors_as(SequenceError, f'{METADATA_FILE} is malformed', *caught, shown=repr):
+    with errors_as(SequenceError, f'{METADATA_FILE} is malformed', *caught):
         content = content[ROOT]
         # Before version 4 the paths began with the name of the folder; none may lead out of it.
         names = [Path(name).name for name in content['relative_file_paths']]
