@@ -23,6 +23,7 @@ from osmabench_ros.errors import (
     OsmabenchError,
     OsmabenchWarning,
     RunError,
+    errors_as,
 )
 from osmabench_ros.language.model import (
     LanguageModel,
@@ -50,30 +51,27 @@ class Spending:
     cost: float
 
 
+@dataclass
 class Account:
     """Keeps the accounts of one client, limited in tokens and money; safe for threads.
 
     Prices are per million tokens, in any one currency; 0 if unknown.
     """
 
-    def __init__(
-        self,
-        input_price: float = 0.0,
-        output_price: float = 0.0,
-        *,
-        max_tokens: int | None = None,
-        max_cost: float | None = None,
-    ) -> None:
-        self._prices = input_price, output_price
-        self._max_tokens, self._max_cost = max_tokens, max_cost
+    input_price: float = 0.0
+    output_price: float = 0.0
+    max_tokens: int | None = None
+    max_cost: float | None = None
+
+    def __post_init__(self) -> None:
         self._lock = threading.Lock()
         self._spent = self._reserved = Usage()
         self._requests = self._cache_hits = 0
 
     def cost(self, usage: Usage) -> float:
         """Return the price of so many tokens."""
-        paid = usage.prompt_tokens * self._prices[0] + usage.output_tokens * self._prices[1]
-        return paid / 1e6
+        sent, received = usage.prompt_tokens, usage.output_tokens
+        return (sent * self.input_price + received * self.output_price) / 1e6
 
     def reserve(self, request: ModelRequest) -> Usage:
         """Set aside what a request may use at most; BudgetExceededError if that is too much."""
@@ -86,8 +84,8 @@ class Account:
 
     def _check(self, total: Usage) -> None:
         for most, used, unit in (
-            (self._max_tokens, total.prompt_tokens + total.output_tokens, ' tokens'),
-            (self._max_cost, self.cost(total), ''),
+            (self.max_tokens, total.prompt_tokens + total.output_tokens, ' tokens'),
+            (self.max_cost, self.cost(total), ''),
         ):
             if most is not None and used > most:
                 raise BudgetExceededError(
@@ -111,14 +109,8 @@ class Account:
     def spending(self) -> Spending:
         """Use so far."""
         with self._lock:
-            spent = self._spent
-            return Spending(
-                self._requests,
-                self._cache_hits,
-                spent.prompt_tokens,
-                spent.output_tokens,
-                self.cost(spent),
-            )
+            spent, counts = self._spent, (self._requests, self._cache_hits)
+            return Spending(*counts, spent.prompt_tokens, spent.output_tokens, self.cost(spent))
 
 
 class ResponseCache:
@@ -132,25 +124,21 @@ class ResponseCache:
         try:
             data = json_object(self._path(model, request).read_bytes())
             usage = Usage(data['prompt_tokens'], data['output_tokens'])
-            return ModelReply(data['text'], usage, cached=True, refusal=data.get('refusal', ''))
+            return ModelReply(data['text'], usage, data.get('refusal', ''))
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
     def put(self, model: LanguageModel, request: ModelRequest, reply: ModelReply) -> None:
         """Keep a reply; the file appears whole or not at all."""
-        data = {
-            'model': model.name,
-            **asdict(reply.usage),
-            'text': reply.text,
-            **({'refusal': reply.refusal} if reply.refusal else {}),
-        }
-        try:
-            with atomic_write(self._path(model, request), overwrite=True) as draft:
-                draft.write_text(json.dumps(data, ensure_ascii=False, sort_keys=True), 'utf-8')
-        except RunError as error:
-            raise LanguageModelError(
-                f'the response cache {self._directory} cannot be written: {error}'
-            ) from error
+        data = {'model': model.name, **asdict(reply.usage), 'text': reply.text}
+        if reply.refusal:
+            data['refusal'] = reply.refusal
+        what = f'the response cache {self._directory} cannot be written'
+        with (
+            errors_as(LanguageModelError, what, RunError),
+            atomic_write(self._path(model, request), overwrite=True) as draft,
+        ):
+            draft.write_text(json.dumps(data, ensure_ascii=False, sort_keys=True), 'utf-8')
 
     def _path(self, model: LanguageModel, request: ModelRequest) -> Path:
         key = request.cache_key(model.name, model.server)
@@ -348,13 +336,8 @@ class ModelClient:
             sum(estimated_prompt_tokens(request) for request in new),
             sum(request.max_output_tokens for request in new),
         )
-        return CostEstimate(
-            len(requests),
-            len(requests) - len(new),
-            usage.prompt_tokens,
-            usage.output_tokens,
-            self.ledger.cost(usage),
-        )
+        cached, cost = len(requests) - len(new), self.ledger.cost(usage)
+        return CostEstimate(len(requests), cached, usage.prompt_tokens, usage.output_tokens, cost)
 
 
 def _show(text: str) -> None:

@@ -192,15 +192,12 @@ class ModelReply:
         The reply, JSON if a schema or tools were given.
     usage : Usage
         Tokens used.
-    cached : bool
-        True if no request was made.
     refusal : str
         How the model declined, if it did.
     """
 
     text: str
     usage: Usage = NO_USAGE
-    cached: bool = False
     refusal: str = ''
 
     def __post_init__(self) -> None:

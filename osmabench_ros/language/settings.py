@@ -122,11 +122,6 @@ class ModelAccess(ServerOptions):
         return ModelClient(
             make_language_model(model, options),
             cache=ResponseCache(self.cache or default_cache_directory()),
-            ledger=Account(
-                self.input_price,
-                self.output_price,
-                max_tokens=self.max_tokens,
-                max_cost=self.max_cost,
-            ),
+            ledger=Account(self.input_price, self.output_price, self.max_tokens, self.max_cost),
             concurrency=self.concurrency,
         )

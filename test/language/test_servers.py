@@ -36,7 +36,7 @@ def model(request, server, monkeypatch):
 def test_a_request_is_sent_whole_and_its_reply_comes_back_with_tokens(model, server):
     reply = model.generate(REQUEST)
     assert json.loads(reply.text) == {'echo': len(REQUEST.prompt)}
-    assert (reply.usage, reply.cached) == (Usage(11, 7), False)
+    assert reply.usage == Usage(11, 7)
     (received,) = server.received
     sent = json.dumps(received.body)
     assert received.prompt == REQUEST.prompt
