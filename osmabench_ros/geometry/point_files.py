@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -24,17 +24,9 @@ def write_pcd(stream: IO[bytes], columns: Mapping[str, NDArray[Any]]) -> None:
     length or PCD has no type for one.
     """
     columns = _with_packed_colors(columns)
-    count = len(next(iter(columns.values())))
-    for name, values in columns.items():
-        if values.dtype.kind not in _PCD_TYPES or values.shape != (count,):
-            raise PointFileError(
-                f'PCD field "{name}" is {values.dtype} of shape {values.shape}; '
-                f'give {count} integers or floats'
-            )
-    rows = np.empty(count, [(name, values.dtype.str) for name, values in columns.items()])
-    for name, values in columns.items():
-        rows[name] = values
     kinds = [values.dtype for values in columns.values()]
+    rows = _make_rows(columns, [kind.kind in _PCD_TYPES for kind in kinds])
+    count = len(rows)
     lines = (
         'VERSION 0.7',
         f'FIELDS {" ".join(columns)}',
@@ -80,23 +72,28 @@ def write_ply(stream: IO[bytes], columns: Mapping[str, NDArray[Any]]) -> None:
     x, y, z, red, green, blue and pass over the rest. Raises PointFileError if the columns
     differ in length or PLY has no type for one.
     """
-    count = len(next(iter(columns.values())))
-    kinds: list[tuple[str, str]] = []
-    lines = ['ply', 'format binary_little_endian 1.0', f'element vertex {count}']
-    for name, values in columns.items():
-        kind = values.dtype.str[1:]
-        if kind not in _NAMES or values.shape != (count,):
-            raise PointFileError(
-                f'PLY property "{name}" is {values.dtype} of shape {values.shape}; '
-                f'give {count} integers of at most 32 bits or floats'
-            )
-        kinds.append((name, f'<{kind}'))
-        lines.append(f'property {_NAMES[kind]} {name}')
-    rows = np.empty(count, np.dtype(kinds))
-    for name, values in columns.items():
-        rows[name] = values
+    kinds = {name: values.dtype.str[1:] for name, values in columns.items()}
+    rows = _make_rows(columns, [kind in _NAMES for kind in kinds.values()])
+    lines = ['ply', 'format binary_little_endian 1.0', f'element vertex {len(rows)}']
+    lines += [f'property {_NAMES[kind]} {name}' for name, kind in kinds.items()]
     stream.write(('\n'.join([*lines, 'end_header']) + '\n').encode('ascii'))
     stream.write(rows.tobytes())
+
+
+def _make_rows(columns: Mapping[str, NDArray[Any]], has_type: Sequence[bool]) -> NDArray[Any]:
+    """Return little-endian rows of columns; PointFileError if a file cannot hold one."""
+    count = len(next(iter(columns.values())))
+    for (name, values), is_known in zip(columns.items(), has_type, strict=True):
+        if not is_known or values.shape != (count,):
+            raise PointFileError(
+                f'property "{name}" is {values.dtype} of shape {values.shape}; '
+                f'give {count} integers of at most 32 bits or floats'
+            )
+    kinds = [(name, values.dtype.newbyteorder('<')) for name, values in columns.items()]
+    rows = np.empty(count, kinds)
+    for name, values in columns.items():
+        rows[name] = values
+    return rows
 
 
 def read_ply(path: Path) -> dict[str, NDArray[Any]]:

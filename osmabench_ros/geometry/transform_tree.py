@@ -77,10 +77,6 @@ class TransformTree:
         parents = {edge.parent for edge in self._edges.values()}
         return tuple(sorted({*self._edges, *parents}))
 
-    def parent_of(self, frame: str) -> str:
-        """Return the frame that a frame lies in, '' for a root."""
-        return self._edges[frame].parent if frame in self._edges else ''
-
     def root_of(self, frame: str) -> str:
         """Return the outermost frame that a frame lies in."""
         return list(self._ancestors(frame))[-1]

@@ -101,5 +101,5 @@ def test_features_that_text_cannot_query_are_not_exported(tmp_path: Path) -> Non
     ],
 )
 def test_columns_that_pcd_cannot_hold_are_refused(columns: dict[str, np.ndarray]) -> None:
-    with pytest.raises(PointFileError, match='PCD field'):
+    with pytest.raises(PointFileError, match='property "'):
         write_pcd(io.BytesIO(), columns)
