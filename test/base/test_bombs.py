@@ -188,7 +188,7 @@ BOMBS: dict[str, tuple[str, str, Callable[[Path], object], str]] = {
     'yaml, merges': ('a.yaml', YAML, writing(MERGES), 'aliases'),
     'xml, deep': ('a.xml', XML, writing(b'<a>' * 10**6), 'is not valid XML'),
     'xml, entities': ('a.xml', XML, writing(ENTITIES), 'entities'),
-    'npy': ('a.npy', NPY, writing(npy_header(2**40)), 'it claims shape'),
+    'npy': ('a.npy', NPY, writing(npy_header(2**40)), 'greater than file size'),
     'npz': ('a.npz', NPZ, zipping('a.npy', npy_header(GIB)), 'MiB of memory'),
     'packed map': ('a.zip', MAP, zipping('features/9.npy', b''), 'unpacks to 1073741824 bytes'),
     'pickle, gzip': (
