@@ -9,11 +9,10 @@ from geometry_msgs.msg import Pose as PoseMessage
 from numpy.typing import NDArray
 
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.sequences.pose_topics import pose_of, stamp_ns_of
+from osmabench_ros.sequences.pose_topics import pose_of as pose_from_message
+from osmabench_ros.sequences.pose_topics import stamp_ns_of as stamp_from_message
 
 SECOND_NS = 1_000_000_000
-
-pose_from_message, stamp_from_message = pose_of, stamp_ns_of
 
 
 def stamp_to_message(stamp_ns: int) -> Time:
@@ -33,9 +32,34 @@ def duration_from_message(message: Duration) -> float:
     return float(message.sec) + float(message.nanosec) / SECOND_NS
 
 
+__all__ = [
+    'point_message',
+    'pose_from_message',
+    'pose_message',
+    'quaternion_message',
+    'stamp_from_message',
+    'transform_message',
+    'vector_message',
+]
+
+
+def _quaternion(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return x, y, z, w by the method of Bar-Itzhack (2000), w not negative, as ROS tools do."""
+    (xx, xy, xz), (yx, yy, yz), (zx, zy, zz) = matrix[:3, :3]
+    lower = [
+        [xx - yy - zz, 0, 0, 0],
+        [yx + xy, yy - xx - zz, 0, 0],
+        [zx + xz, zy + yz, zz - xx - yy, 0],
+        [zy - yz, xz - zx, yx - xy, xx + yy + zz],
+    ]
+    values, vectors = np.linalg.eigh(np.array(lower) / 3.0)
+    found = vectors[:, values.argmax()]
+    return np.asarray(-found if found[3] < 0 else found)
+
+
 def quaternion_message(pose: Pose) -> Quaternion:
     """Return the rotation of a pose."""
-    x, y, z, w = (float(value) for value in pose.quaternion)
+    x, y, z, w = (float(value) for value in _quaternion(pose.matrix))
     return Quaternion(x=x, y=y, z=z, w=w)
 
 
