@@ -123,9 +123,10 @@ def test_the_changed_scenes_are_driven_through_on_the_same_path(mapped, tmp_path
 def left(plan: RunPlan, kind: str, config: MatrixConfig, preparation: Preparation) -> RunPlan:
     """Leave a nested matrix on disk with its first run done."""
     root = folder_beside(plan, kind)
-    nested = preparation.plans(config, root)[0]
+    plans = preparation.plans(config, root)
+    nested = plans[0]
     preparation.prepare(nested, silent)
-    write_manifest(root, config, [nested])
+    write_manifest(root, config, plans)
     write_run_manifest(nested, '')
     done = RunReport(run_id=nested.identity.run_id, status=Status.COMPLETE)
     write_json(nested.report_file, done.model_dump(mode='json'))
