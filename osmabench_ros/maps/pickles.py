@@ -28,16 +28,16 @@ from osmabench_ros.errors import (
     UnsafePickleError,
 )
 
+# Key of the class name in the dictionaries that replace objects.
 CLASS = '__class__'
-"""Key of the class name in the dictionaries that replace objects."""
 
 _DTYPE = re.compile(r'[<>=|]?([biuf][1248]|f16|c8|c16|\?|[SU]\d{1,6})|O8?|object')
 _UNSUPPORTED = re.compile(r'[Uu]nsupported (global|GLOBAL|operand)[^\n]*')
 _LARGE_BYTES = 1 << 16
 _BUFFER_BYTES = 1 << 20
 _GZIP_MAGIC = b'\x1f\x8b'
+# By this name OmegaConf's nodes refer to the node above, which would never end.
 _PARENT = '_parent'
-"""By this name OmegaConf's nodes refer to the node above, which would never end."""
 _OBJECTS = re.compile(
     r'omegaconf\..+|(utils|dualmap)\.object\.(LocalObject|GlobalObject|BaseObject|LocalObjStatus)'
 )

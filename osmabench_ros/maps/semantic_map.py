@@ -27,14 +27,14 @@ from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode
 
 FORMAT = 'osmabench.semantic_map/1'
 
+# Attribute of nodes that is False where a method mapped an object, but left it out of the scene
+# graph that it wrote. Such a node counts as a mask, and not as a node of the graph.
 IN_SCENE_GRAPH = 'in_scene_graph'
-"""Attribute of nodes that is False where a method mapped an object, but left it out of the
-scene graph that it wrote. Such a node counts as a mask, and not as a node of the graph."""
 
+# How map.json is validated.
 STRICT = ConfigDict(extra='forbid', strict=True, allow_inf_nan=False)
-"""How map.json is validated."""
+# Most entries of a list or mapping within an item of map.json.
 MAX_ENTRIES = 1000
-"""Most entries of a list or mapping within an item of map.json."""
 COORDINATES = ('x', 'y', 'z')
 CHANNELS = ('red', 'green', 'blue')
 
@@ -247,8 +247,8 @@ class SemanticMap:
     trajectory: StampedTrajectory | None = None
 
 
+# Smaller turns leave boxes along the axes.
 _TURN_DEG = 1e-6
-"""Smaller turns leave boxes along the axes."""
 
 
 def transformed_map(semantic_map: SemanticMap, by: Similarity, frame_id: str) -> SemanticMap:

@@ -21,8 +21,8 @@ from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 
+# Before the image of compressed_depth_image_transport: its format, and two numbers.
 _DEPTH_HEADER = struct.Struct('<iff')
-"""Before the image of compressed_depth_image_transport: its format, and two numbers."""
 _PNG = b'\x89PNG\r\n\x1a\n'
 
 

@@ -24,13 +24,13 @@ from osmabench_ros.sequences.pose_topics import (
 from osmabench_ros.sequences.reader import RecordedSequence
 from osmabench_ros.sequences.reading import AS_IN_THE_CONTRACT, SequenceReading, match_stamps
 
+# Messages by topic: of the pose topic and the TF topics.
 Messages = Mapping[str, Sequence[BagMessage]]
-"""Messages by topic: of the pose topic and the TF topics."""
 
 
+# Gets a time and a largest gap; returns the pose of the optical frame in the world then, None if
+# no sample is near it.
 CameraPoses = Callable[[int, int], Pose | None]
-"""Gets a time and a largest gap; returns the pose of the optical frame in the world then, None if
-no sample is near it."""
 
 
 def poses_from_topic(path: Path, messages: Messages, topic: str, camera: str) -> CameraPoses:
@@ -82,8 +82,8 @@ def _transforms(messages: Messages, topics: Iterable[str]) -> Iterator[tuple[str
 
 NEEDED = (contract.COLOR, contract.DEPTH, contract.DEPTH_INFO)
 OPTIONAL = (contract.SEMANTIC, contract.INSTANCE)
+# Beyond the first and last pose, where stamps need not be equal.
 POSE_GAP_NS = 50_000_000
-"""Beyond the first and last pose, where stamps need not be equal."""
 
 
 class BagSequence(RecordedSequence):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -25,7 +26,13 @@ from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.scenes.specification import SceneSpecification
 from osmabench_ros.semantics.cloud import LabelledCloud, joined
-from osmabench_ros.semantics.labels import NO_INSTANCE, LabelSet
+from osmabench_ros.semantics.labels import (
+    COLOR_EXAMPLES,
+    NO_INSTANCE,
+    LabelSet,
+    color_indices,
+    most_frequent_color,
+)
 from osmabench_ros.semantics.scene_graph import (
     SceneEdge,
     SceneGraph,
@@ -35,15 +42,15 @@ from osmabench_ros.semantics.scene_graph import (
 )
 
 FORMAT = 'osmabench.ground_truth/1'
+# Largest distance of a map point from the ground truth in strict metrics.
 MAX_FOOTPRINT_M = 0.05
-"""Largest distance of a map point from the ground truth in strict metrics."""
 MIN_VISIBLE_POINTS = 5
+# Objects with a smaller visible fraction have the extent of their visible part.
 SMALL_SHARE = 0.25
-"""Objects with a smaller visible fraction have the extent of their visible part."""
 
+# How far, in metres and as a share of the edge, a face of the box of a visible part may lie from
+# that of the whole box.
 EXTENT_TOLERANCE = (0.1, 0.15)
-"""How far, in metres and as a share of the edge, a face of the box of a visible part may lie from
-that of the whole box."""
 
 DOCUMENT = 'ground_truth.json'
 _CLOUDS = ('surface', 'unseen', 'fused')
@@ -183,7 +190,6 @@ def build_ground_truth(
         visibility_probes,
     )
     from osmabench_ros.scenes.visibility import sample_surface, visible_mask
-    from osmabench_ros.sequences.fused_cloud import VisibleColors, fused_cloud
 
     progress('sampling the surface', 0.0)
     cloud = sample_surface(scene, points_per_m2, seed)
@@ -236,6 +242,71 @@ def seen_instances(instances: NDArray[np.integer], min_points: int) -> tuple[int
     """Return the instances with at least so many points, ascending."""
     ids, counts = np.unique(instances, return_counts=True)
     return tuple(int(i) for i in ids[(counts >= min_points) & (ids != NO_INSTANCE)])
+
+
+FRAME_STRIDE = 5
+POINT_STRIDE = 10
+# Depth from which on OSMa-Bench's 16-bit images (6553.5 a metre) say no more.
+SATURATION_M = 10.0
+
+
+def fused_cloud(frames: Iterable[Frame]) -> LabelledCloud:
+    """Fuse the frames of a sequence as OSMa-Bench does; SequenceError without semantic images.
+
+    Mode compat uses it. It comes from the images that the method saw and is as dense as they
+    overlap; strict metrics use the cloud sampled on the meshes instead.
+    """
+    points, labels, instances = (
+        [np.zeros((0, 3), np.float32)], [np.zeros(0, np.int32)], [np.zeros(0, np.int32)],
+    )  # fmt: skip
+    for frame in frames:
+        if frame.index % FRAME_STRIDE:
+            continue
+        if frame.semantic is None:
+            raise SequenceError(
+                f'frame {frame.index} has no semantic image; a ground-truth cloud needs one'
+            )
+        usable = frame.valid & (frame.depth_m < SATURATION_M)
+        mask = np.zeros(usable.shape, bool)
+        mask.flat[np.flatnonzero(usable)[::POINT_STRIDE]] = True
+        points.append(frame.world_points(mask))
+        labels.append(frame.semantic[mask].astype(np.int32))
+        ids = np.zeros(mask.shape, np.int32) if frame.instance is None else frame.instance
+        instances.append(ids[mask])
+    return LabelledCloud(np.concatenate(points), np.concatenate(labels), np.concatenate(instances))
+
+
+# Every how many-th row and column is looked at; objects of a few pixels are not asked about.
+_PIXEL_STRIDE = 4
+
+
+class VisibleColors:
+    """Counts the colours of the pixels of each instance, of frames that no light changes."""
+
+    def __init__(self) -> None:
+        self._pixels: dict[int, NDArray[np.int64]] = defaultdict(
+            lambda: np.zeros(len(COLOR_EXAMPLES), np.int64)
+        )
+
+    def watching(self, frames: Iterable[Frame]) -> Iterator[Frame]:
+        """Yield the frames, and count their colours."""
+        for frame in frames:
+            self._count(frame)
+            yield frame
+
+    def _count(self, frame: Frame) -> None:
+        if frame.instance is None:
+            return
+        instances = frame.instance[::_PIXEL_STRIDE, ::_PIXEL_STRIDE].ravel()
+        colors = color_indices(frame.color[::_PIXEL_STRIDE, ::_PIXEL_STRIDE].reshape(-1, 3))
+        for key in np.setdiff1d(instances, [NO_INSTANCE]).tolist():
+            own = colors[instances == key]
+            self._pixels[key] += np.bincount(own, minlength=len(COLOR_EXAMPLES))
+
+    def names(self) -> dict[int, str]:
+        """Return the name of the colour that most pixels of each instance have."""
+        every = np.arange(len(COLOR_EXAMPLES))
+        return {key: most_frequent_color(every, counts) for key, counts in self._pixels.items()}
 
 
 def write_ground_truth(truth: GroundTruth, directory: Path) -> None:

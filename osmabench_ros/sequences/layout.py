@@ -54,10 +54,10 @@ class SequenceFormat(Strict):
     color: Literal['jpg', 'png'] = 'jpg'
 
 
+# What OSMa-Bench's generator writes.
 OSMA = SequenceFormat(layout='osma', world=World.HABITAT, depth_scale=6553.5)
-"""What OSMa-Bench's generator writes."""
+# What ScanNet's exporter writes.
 SCANNET = SequenceFormat(layout='scannet', world=World.Z_UP, depth_scale=1000.0)
-"""What ScanNet's exporter writes."""
 
 _PATTERNS = {
     'osma': {
@@ -255,8 +255,8 @@ def _matrix_text(matrix: NDArray[np.float64]) -> str:
 
 SATURATED = 65535
 JPEG_QUALITY = 95
+# Of 0 to 9; more costs time and hardly saves space in synthetic images.
 PNG_EFFORT = 1
-"""Of 0 to 9; more costs time and hardly saves space in synthetic images."""
 
 
 def encode_depth(depth_m: NDArray[np.floating], scale: float) -> NDArray[np.uint16]:

@@ -13,8 +13,8 @@ from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
 from osmabench_ros.geometry.transform_tree import StampedTransform, TransformTree
 
 PATH_TYPE = 'nav_msgs/msg/Path'
+# More than any map projection has.
 MAX_POSITION_M = 1e9
-"""More than any map projection has."""
 
 
 def stamp_ns_of(stamp: Any) -> int:
@@ -38,8 +38,8 @@ _POSES: dict[str, Callable[[Any, str], Pose]] = {
     ),
 }
 
+# Types of topics that a trajectory can be read from, except TF.
 TRAJECTORY_TYPES = (*_POSES, PATH_TYPE)
-"""Types of topics that a trajectory can be read from, except TF."""
 
 
 def trajectory_of(messages: Iterable[Any], message_type: str, topic: str) -> StampedTrajectory:

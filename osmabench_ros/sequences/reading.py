@@ -15,8 +15,8 @@ from osmabench_ros.base.documents import parse_yaml, read_yaml
 from osmabench_ros.base.strict import FilePath, Strict, validated
 from osmabench_ros.errors import ConfigError
 
+# As the topic of the pose: look it up in /tf and /tf_static.
 TF = 'tf'
-"""As the topic of the pose: look it up in /tf and /tf_static."""
 
 
 def match_stamps(
@@ -104,8 +104,8 @@ class SequenceReading(Strict):
         return name if name.startswith('/') else f'/{space}/{name}' if space else f'/{name}'
 
 
+# Topics of the README, equal stamps.
 AS_IN_THE_CONTRACT = SequenceReading()
-"""Topics of the README, equal stamps."""
 
 
 def reading_from_text(text: str) -> SequenceReading:

@@ -19,8 +19,8 @@ from osmabench_ros.sequences.reading import AS_IN_THE_CONTRACT, SequenceReading
 from osmabench_ros.simulation.conditions import OSMA_FRAME_RATE_HZ
 from osmabench_ros.simulation.frame_source import SimulatedFrame
 
+# The simulator in the identity of a run that plays a sequence.
 RECORDED = 'recorded'
-"""The simulator in the identity of a run that plays a sequence."""
 
 
 def names_of(sequence: RecordedSequence, path: Path) -> tuple[str, str]:

@@ -103,8 +103,8 @@ def _check_order(frame: Frame, index: int, last_ns: int) -> None:
         )
 
 
+# Inside the sequence's folder: `ros2 bag play SEQUENCE/bag`.
 BAG_FOLDER = 'bag'
-"""Inside the sequence's folder: `ros2 bag play SEQUENCE/bag`."""
 
 
 class BagWriter:
@@ -145,5 +145,5 @@ class BagWriter:
         return self._connections[topic]
 
 
+# Writes frames in the layout that a method reads.
 SequenceWriter = FolderWriter | BagWriter
-"""Writes frames in the layout that a method reads."""

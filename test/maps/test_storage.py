@@ -314,8 +314,3 @@ def with_a_wrong_size() -> bytes:
 def test_another_archive_is_refused(make: Callable[[], bytes], message: str) -> None:
     with pytest.raises(MapError, match=f'the packed map .*{message}'):
         unpack_map(make())
-
-
-def test_too_large_a_map_is_refused_before_it_is_unpacked() -> None:
-    with pytest.raises(MapError, match='at most 1000 are allowed'):
-        unpack_map(pack_map(sample_map()), max_bytes=1000)

@@ -27,7 +27,7 @@ from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.point_files import write_ply
 from osmabench_ros.maps.disk.storage import unpack_map
 from osmabench_ros.maps.semantic_map import SemanticMap
-from osmabench_ros.maps.topics.announced_map import MAX_PAYLOAD_BYTES, MapAssembler
+from osmabench_ros.maps.topics.announced_map import MapAssembler
 from osmabench_ros.nodes.map_adapter_node import MapAdapterNode
 from osmabench_ros.ros.messages.images import label_set_to_message
 from osmabench_ros.ros.messages.map_messages import point_cloud_message
@@ -87,7 +87,7 @@ class Adapting:
         assert self.announced[0].is_final
         assembler.announce(self.announced[0])
         [whole] = [made for made in map(assembler.add, self.chunks) if made is not None]
-        return unpack_map(whole[1], max_bytes=MAX_PAYLOAD_BYTES)
+        return unpack_map(whole[1])
 
     def failure(self, capsys: pytest.CaptureFixture[str], exit_code: int = 1) -> str:
         self.stage.spin_until(lambda: self.stage.node.exit_code is not None)

@@ -89,7 +89,7 @@ class Mapping:
             for chunk in self.chunks
             if chunk.digest == announcement.digest and (done := assembler.add(chunk))
         ]
-        return unpack_map(complete[0][1], max_bytes=2**30)
+        return unpack_map(complete[0][1])
 
 
 @pytest.fixture

@@ -13,9 +13,10 @@ from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.semantics.cloud import LabelledCloud
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode, ScoredLabel
-from osmabench_ros.sequences.fused_cloud import VisibleColors, fused_cloud
 from osmabench_ros.sequences.ground_truth import (
     GroundTruth,
+    VisibleColors,
+    fused_cloud,
     read_ground_truth,
     seen_instances,
     write_ground_truth,

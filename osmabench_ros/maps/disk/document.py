@@ -28,8 +28,8 @@ from osmabench_ros.maps.semantic_map import (
 from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.semantics.scene_graph import NodeKind, graph_from_json, graph_to_json
 
+# Most nodes of a scene graph; each takes about a kilobyte, however short its text is.
 MAX_NODES = 200_000
-"""Most nodes of a scene graph; each takes about a kilobyte, however short its text is."""
 _MAX_CLASSES = 65535
 Name = Annotated[str, Field(min_length=1)]
 Vector = Annotated[list[float], Field(min_length=3, max_length=3)]

@@ -47,8 +47,8 @@ from osmabench_ros.maps.semantic_map import SemanticMap
 
 DOCUMENT, CLOUD, EXTRAS = 'map.json', 'cloud.ply', 'extras/extras.json'
 TRAJECTORY = 'trajectory.tum'
+# Most errors in the form of map.json that are listed.
 MAX_ERRORS = 1000
-"""Most errors in the form of map.json that are listed."""
 
 
 def faults_of_directory(directory: Path) -> list[Fault]:
@@ -200,8 +200,8 @@ def _refuse(faults: list[Fault], what: str) -> None:
         raise MapError(f'{what}: {len(faults)} error(s)\n{shown}{more}')
 
 
+# Digits of a stamp in nanoseconds, so that names are in the order of time.
 NAME_DIGITS = 19
-"""Digits of a stamp in nanoseconds, so that names are in the order of time."""
 
 
 class SnapshotFolder:
@@ -243,8 +243,6 @@ def snapshots_in(directory: Path) -> list[Path]:
     return sorted(path for path in directory.iterdir() if path.name.isdigit())
 
 
-MAX_BYTES = 4 << 30
-"""Largest content of an archive that is unpacked by default."""
 MAX_FILES = 1000
 
 _DATE = (1980, 1, 1, 0, 0, 0)
@@ -268,18 +266,18 @@ def pack_map(semantic_map: SemanticMap) -> bytes:
     return packed.getvalue()
 
 
-def unpack_map(packed: bytes, *, max_bytes: int = MAX_BYTES) -> SemanticMap:
+def unpack_map(packed: bytes) -> SemanticMap:
     """Unpack and check an untrusted archive; deflated files are accepted too.
 
-    Raises MapError if it is not a zip archive, holds anything but files of a map, unpacks to more
-    than `max_bytes`, or the map has faults; LimitError if it takes more memory or time than its
-    size allows; RunError if the disk is full.
+    Raises MapError if it is not a zip archive, holds anything but files of a map, or the map has
+    faults; LimitError if it takes more memory or time than its size allows; RunError if the disk
+    is full.
     """
     with tempfile.TemporaryDirectory(prefix='osmabench_map_') as temporary:
         folder = Path(temporary)
         try:
             with zipfile.ZipFile(io.BytesIO(packed)) as archive, wrap_os_errors(folder):
-                _check(archive.infolist(), max_bytes, memory_limit(len(packed)))
+                _check(archive.infolist(), memory_limit(len(packed)))
                 archive.extractall(folder)
         except MapError as error:
             raise MapError(f'{_WHAT} {error}') from error
@@ -290,15 +288,13 @@ def unpack_map(packed: bytes, *, max_bytes: int = MAX_BYTES) -> SemanticMap:
         return read_map(folder)
 
 
-def _check(infos: list[zipfile.ZipInfo], max_bytes: int, max_memory: int) -> None:
+def _check(infos: list[zipfile.ZipInfo], max_memory: int) -> None:
     if len(infos) > MAX_FILES:
         raise MapError(f'has {len(infos)} files; at most {MAX_FILES} are unpacked')
     if len({info.filename for info in infos}) < len(infos):
         raise MapError('is malformed: it holds a file twice')
     # No member gives more than the directory says: zipfile stops there, and checks its CRC.
     total = sum(info.file_size for info in infos)
-    if total > max_bytes:
-        raise MapError(f'unpacks to {total} bytes; at most {max_bytes} are allowed')
     if total > max_memory:
         raise limit_error(_WHAT, f'unpacks to {total} bytes')
     for info in infos:

@@ -146,8 +146,26 @@ class MapBuilder:
         )
 
     def add_space(self, name: str, vectors: NDArray[np.floating]) -> None:
-        """Add the features of an encoder of the method."""
-        self._spaces[name] = feature_space(self.method, self.options, name, vectors)
+        """Add features of the options' or the method's encoder; MapError if not finite."""
+        method, options = self.method, self.options
+        vectors = np.ascontiguousarray(vectors, np.float32)
+        if not np.isfinite(vectors).all():
+            row = int(np.flatnonzero(~np.isfinite(vectors).all(axis=1))[0])
+            raise MapError(f'{method.name}: {name} feature {row} is NaN or infinite')
+        encoder = method.encoders[name]
+        comparable = options.text_comparable
+        # What text cannot be compared with holds for every feature of the map.
+        is_given = comparable is False or name == next(iter(method.encoders))
+        length = np.linalg.norm(vectors, axis=1)
+        self._spaces[name] = FeatureSpace(
+            name,
+            vectors,
+            (options.feature_model if is_given else '') or encoder.model,
+            (options.feature_pretrained if is_given else '') or encoder.pretrained,
+            bool(len(vectors)) and bool((np.abs(length - 1) < 1e-3).all()),
+            encoder.text_comparable if comparable is None or not is_given else comparable,
+            encoder.templates,
+        )
 
     def build(
         self,
@@ -180,30 +198,6 @@ class MapBuilder:
             self._spaces,
             {**(extras or {}), **lost},
         )
-
-
-def feature_space(
-    method: Method, options: ImportOptions, name: str, vectors: NDArray[np.floating]
-) -> FeatureSpace:
-    """Return a feature space of the options' or the method's encoder; MapError if not finite."""
-    vectors = np.ascontiguousarray(vectors, np.float32)
-    if not np.isfinite(vectors).all():
-        row = int(np.flatnonzero(~np.isfinite(vectors).all(axis=1))[0])
-        raise MapError(f'{method.name}: {name} feature {row} is NaN or infinite')
-    encoder = method.encoders[name]
-    comparable = options.text_comparable
-    # What text cannot be compared with holds for every feature of the map.
-    is_given = comparable is False or name == next(iter(method.encoders))
-    length = np.linalg.norm(vectors, axis=1)
-    return FeatureSpace(
-        name,
-        vectors,
-        (options.feature_model if is_given else '') or encoder.model,
-        (options.feature_pretrained if is_given else '') or encoder.pretrained,
-        bool(len(vectors)) and bool((np.abs(length - 1) < 1e-3).all()),
-        encoder.text_comparable if comparable is None or not is_given else comparable,
-        encoder.templates,
-    )
 
 
 def _make_oriented_box(corners: NDArray[np.float64]) -> OrientedBox | None:

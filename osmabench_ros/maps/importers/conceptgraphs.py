@@ -33,6 +33,7 @@ _PICKLES = (
     'pcd_saves/full_pcd_*_post.pkl.gz', 'pcd_saves/full_pcd_*.pkl.gz', 'full_pcd_*_post.pkl.gz',
     'full_pcd_*.pkl.gz', 'pcd_*.pkl.gz', 'map/pcd_*.pkl.gz', 'exps/*/pcd_*.pkl.gz',
 )  # fmt: skip
+_GRAPHS = ('scene_graph.json', 'sg_cache/scene_graph.json')
 _KNOWN = {
     'pcd_np', 'pcd_color_np', 'bbox_np', 'clip_ft', 'text_ft', 'mask', 'num_detections',
     'class_name', 'class_id', 'is_background', 'id', 'curr_obj_num', 'captions',
@@ -56,21 +57,13 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
     .pkl.gz, or only a scene_graph.json. The default world is Habitat's, as OSMa-Bench leaves the
     poses. Objects that the scene graph left out have the attribute ``in_scene_graph: False``.
     """
-    if path.suffix == '.json':
-        return _import_graph(path, options)
-    pickle = source.find_any_file(path, _PICKLES, 'ConceptGraphs map')
-    if pickle is None:
-        graphs = ('scene_graph.json', 'sg_cache/scene_graph.json')
-        if (graph := source.find_any_file(path, graphs, 'ConceptGraphs map')) is not None:
-            return _import_graph(graph, options)
-        raise MapError(
-            f'{path} has no ConceptGraphs map; expected pcd_saves/full_pcd_*.pkl.gz (main), '
-            'pcd_*.pkl.gz (ali-dev), or sg_cache/scene_graph.json for only the graph'
-        )
-    data = source.load_object_pickle(pickle)
+    file = source.find_file(path, (*_PICKLES, *_GRAPHS), 'ConceptGraphs map')
+    if file.suffix == '.json':
+        return _import_graph(file, options)
+    data = source.load_object_pickle(file)
     if any('curr_obj_num' in item for item in data['objects'] if isinstance(item, Mapping)):
-        return _import_ali_dev(data, pickle, options)
-    return _import_main(data, pickle, path if path.is_dir() else pickle.parent.parent, options)
+        return _import_ali_dev(data, file, options)
+    return _import_main(data, file, path if path.is_dir() else file.parent.parent, options)
 
 
 def _import_main(

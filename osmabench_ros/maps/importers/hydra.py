@@ -31,8 +31,8 @@ from osmabench_ros.semantics.scene_graph import NodeKind, RelationType
 
 METHOD = Method('hydra', World.Z_UP, {'clip': Encoder('ViT-L-14', 'openai')})
 KHRONOS = dataclasses.replace(METHOD, name='khronos')
+# Largest graph that is read from a topic.
 MAX_PAYLOAD_BYTES = 1 << 30
-"""Largest graph that is read from a topic."""
 _READING_ERRORS = (
     RuntimeError, ValueError, IndexError, TypeError, OverflowError, OSError
 )  # fmt: skip
@@ -42,11 +42,11 @@ _LAYERS = {
 _FILES = ('dsg_with_mesh.json', 'backend/dsg_with_mesh.json', '*.sparkdsg', 'dsg.json', '*.json')
 _LIBRARIES = ('spark_dsg',)
 _PAYLOADS = ('.bin', '.dsg')
+# Signs of the corners of a box in the order of Open3D's get_box_points.
 _CORNERS = np.array(
     [[-1, -1, -1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1],
      [1, 1, 1], [-1, 1, 1], [1, -1, 1], [1, 1, -1]]
 )  # fmt: skip
-"""Signs of the corners of a box in the order of Open3D's get_box_points."""
 
 
 def import_map(path: Path, options: ImportOptions, method: Method = METHOD) -> SemanticMap:

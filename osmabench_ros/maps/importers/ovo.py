@@ -19,13 +19,13 @@ from osmabench_ros.maps.pickles import load_torch
 from osmabench_ros.maps.semantic_map import SemanticMap
 
 _PROMPTS = ('This is a photo of a {}',)
+# Encoders of OVO's configuration by feature length; ViT-H-14 has 1024 too, options name it.
 _ENCODERS = {
     512: Encoder('ViT-B-16-quickgelu', 'dfn2b', templates=_PROMPTS),
     768: Encoder('ViT-L-14-quickgelu', 'dfn2b', templates=_PROMPTS),
     1024: Encoder('PE-Core-L-14-336', 'meta', templates=_PROMPTS),
     1152: Encoder('ViT-SO400M-14-SigLIP-384', 'webli', templates=_PROMPTS),
 }
-"""Encoders of OVO's configuration by feature length; ViT-H-14 has 1024 too, options name it."""
 METHOD = Method('ovo', World.Z_UP, {'clip': _ENCODERS[1024]})
 
 

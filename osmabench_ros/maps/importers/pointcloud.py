@@ -126,12 +126,10 @@ def class_file_beside(file: Path) -> Path | None:
 
 def read_label_set(path: Path) -> LabelSet:
     """Read the classes of a JSON file, ``{"classes": [{"id": ..., "name": ...}]}``."""
-    try:
+    caught = (KeyError, TypeError, ValueError, AttributeError)
+    what = f'{path} must hold "classes", each with "id" and "name"'
+    with errors_as(MapError, what, caught, shown=repr):
         return LabelSet.from_foreign(path.stem, source.read_json(path)['classes'])
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise MapError(
-            f'{path} must hold "classes", each with "id" and "name": {error!r}'
-        ) from error
 
 
 def _check_integers(values: NDArray[Any], what: str, file: Path) -> NDArray[np.int32]:

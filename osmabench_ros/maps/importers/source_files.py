@@ -23,8 +23,8 @@ from osmabench_ros.maps.pickles import CLASS, load_pickle
 from osmabench_ros.maps.semantic_map import CHANNELS, COORDINATES
 
 Value = TypeVar('Value')
+# Arrays with more elements are described by type and shape only.
 MAX_ARRAY = 4096
-"""Arrays with more elements are described by type and shape only."""
 _MAX_DEPTH = 32
 
 

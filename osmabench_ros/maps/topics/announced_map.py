@@ -57,23 +57,23 @@ class MapArrival:
             )
 
 
+# SemanticMap.FORMAT_ARCHIVE_1.
 FORMAT_ARCHIVE = 'osmabench.semantic_map/1+zip'
-"""SemanticMap.FORMAT_ARCHIVE_1."""
 
+# SemanticMapChunk.MAX_SIZE.
 MAX_CHUNK_BYTES = 8_388_608
-"""SemanticMapChunk.MAX_SIZE."""
 
+# Largest map that is reassembled.
 MAX_PAYLOAD_BYTES = 2 * 2**30
-"""Largest map that is reassembled."""
 
+# Most pieces of a map; enough for `MAX_PAYLOAD_BYTES` in pieces of 128 kB.
 MAX_CHUNKS = 16_384
-"""Most pieces of a map; enough for `MAX_PAYLOAD_BYTES` in pieces of 128 kB."""
 
+# Chunks that may overtake their announcement.
 MAX_UNANNOUNCED_BYTES = 256 * 2**20
-"""Chunks that may overtake their announcement."""
 
+# How many digests of ignored maps are remembered.
 MAX_IGNORED = 1000
-"""How many digests of ignored maps are remembered."""
 
 SHA256 = re.compile('[0-9a-f]{64}')
 
@@ -94,24 +94,15 @@ class MapAssembler:
         if not size and not count and not digest:
             self._announcement = None
             return message, b''
-        least = -(-size // MAX_CHUNK_BYTES)
-        for is_wrong, why in (
-            (
-                message.payload_format != FORMAT_ARCHIVE,
-                f'payload_format "{message.payload_format}" is unknown',
-            ),
-            (
-                not 0 < size <= self._max_bytes,
-                f'a payload of {size} bytes is not in 1 to {self._max_bytes}',
-            ),
-            (
-                not least <= count <= MAX_CHUNKS,
-                f'{size} bytes need at least {least} chunks and at most {MAX_CHUNKS}, {count} are '
-                'announced',
-            ),
-        ):
-            if is_wrong:
-                raise ContractError(f'topic "{SEMANTIC_MAP}" from {message.participant}: {why}')
+        least, reason = -(-size // MAX_CHUNK_BYTES), ''
+        if message.payload_format != FORMAT_ARCHIVE:
+            reason = f'payload_format "{message.payload_format}" is unknown'
+        elif not 0 < size <= self._max_bytes:
+            reason = f'a payload of {size} bytes is not in 1 to {self._max_bytes}'
+        elif not least <= count <= MAX_CHUNKS:
+            reason = f'{size} bytes need {least} to {MAX_CHUNKS} chunks, {count} are announced'
+        if reason:
+            raise ContractError(f'topic "{SEMANTIC_MAP}" from {message.participant}: {reason}')
         self._announcement = message
         self._keep_only({digest})
         return self._complete()
@@ -194,8 +185,8 @@ class MapAssembler:
         return message, payload
 
 
+# SceneObject.NO_PARENT.
 NO_PARENT = 0
-"""SceneObject.NO_PARENT."""
 
 
 def node_from_message(message: Any, topic: str) -> SceneNode:
@@ -256,7 +247,6 @@ def announced_map(
     topic: str,
     options: TopicOptions,
     *,
-    max_bytes: int = MAX_PAYLOAD_BYTES,
     agreed: LabelSet | None = None,
     world_frame: str = '',
 ) -> SemanticMap:
@@ -269,7 +259,7 @@ def announced_map(
     """
     with errors_as(ContractError, f'topic "{topic}" from {message.participant}', OsmabenchError):
         if payload:
-            semantic_map = unpack_map(payload, max_bytes=max_bytes)
+            semantic_map = unpack_map(payload)
         else:
             semantic_map = map_of_graph(message, graph_from_message(message.graph, topic), options)
         _check_frame(semantic_map.header.frame_id, world_frame)

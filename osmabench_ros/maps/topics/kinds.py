@@ -74,13 +74,13 @@ def _read_markers(message: Any, topic: str, options: TopicOptions) -> SemanticMa
     return SemanticMap(header, graph, label_set=options.label_set)
 
 
+# Types of which each message holds a whole map; a SemanticMap has its points in chunks.
 READERS: Mapping[str, MapReader] = {
     DSG_UPDATE: map_of_dsg_update,
     POINT_CLOUD: map_of_point_cloud,
     DETECTIONS: map_of_detections,
     MARKERS: _read_markers,
 }
-"""Types of which each message holds a whole map; a SemanticMap has its points in chunks."""
 
 MAP_TYPES = (SEMANTIC_MAP, *READERS)
 MapType = Literal[
@@ -91,8 +91,8 @@ MapType = Literal[
 ]
 """The types in `READERS`."""
 
+# Ends of the names of topics that show a SemanticMap to viewers, in addition to the map.
 _VIEWS = ('_points', '_markers', '_detections')
-"""Ends of the names of topics that show a SemanticMap to viewers, in addition to the map."""
 
 
 def frame_id_of(message: Any) -> str:

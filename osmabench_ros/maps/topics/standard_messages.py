@@ -191,13 +191,13 @@ def nodes_of_detections(
 
 def detection_of_node(node: SceneNode) -> Detection | None:
     """Return a node as a box with hypotheses by class name, None if it has no box."""
+    box = node.oriented_box
+    if box is None and node.box is not None:
+        box = OrientedBox(Pose(np.eye(3), node.box.center), node.box.size)
+    if box is None:
+        return None
     hypotheses = tuple((label.name, label.score) for label in node.labels)
-    if node.oriented_box is not None:
-        box = node.oriented_box
-        return Detection(box.pose, box.size, hypotheses, str(node.id))
-    if node.box is not None:
-        return Detection(Pose(np.eye(3), node.box.center), node.box.size, hypotheses, str(node.id))
-    return None
+    return Detection(box.pose, box.size, hypotheses, str(node.id))
 
 
 def choose_node_ids(names: Sequence[str]) -> list[int]:

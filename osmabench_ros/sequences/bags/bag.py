@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     Storage = SqliteFile | McapFile
 
+# Messages of one topic that a recorder may write again at a split.
 MAX_REPEATED = 200
-"""Messages of one topic that a recorder may write again at a split."""
 
 
 @dataclass(frozen=True)
@@ -155,6 +155,8 @@ def open_bag(path: Path, msg_paths: Sequence[Path] = ()) -> Bag:
     SequenceError, which names the file, if there is no bag or nothing of it can be read,
     MissingDependencyError without rosbags or mcap.
     """
+    with needing('bags need mcap, rosbags and zstandard', extra('bags')):
+        import rosbags.typesys  # noqa: F401
     files, distribution, damage = files_of(path)
     with ExitStack() as resources:
         storages = [_open_file(file, damage, resources) for file in files]
@@ -181,8 +183,8 @@ def _open_file(path: Path, damage: list[str], resources: ExitStack) -> Storage:
         path = copy
     if path.suffix == '.db3':
         return SqliteFile(path)
-    with needing('bags need mcap', extra('bags')):
-        from osmabench_ros.sequences.bags.mcap_storage import McapFile
+    from osmabench_ros.sequences.bags.mcap_storage import McapFile
+
     return McapFile(path)
 
 

@@ -33,8 +33,8 @@ def read_metadata(folder: Path) -> tuple[list[str], str]:
 
 
 SUFFIXES = ('.mcap', '.db3')
+# Where a folder that also holds other files keeps its bag.
 INNER_FOLDER = 'bag'
-"""Where a folder that also holds other files keeps its bag."""
 
 
 def is_bag(path: Path) -> bool:

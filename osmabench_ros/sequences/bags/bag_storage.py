@@ -8,25 +8,24 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from osmabench_ros.base.configuration import extra
 from osmabench_ros.base.documents import parse_yaml
 from osmabench_ros.base.fence import limit_error, memory_limit
-from osmabench_ros.errors import OsmabenchError, SequenceError, errors_as, needing
+from osmabench_ros.errors import OsmabenchError, SequenceError, errors_as
 
 MAX_LOG_NS = 2**63 - 1
+# Of the profiles of a file; a publisher takes some hundred.
 MAX_PROFILE_CHARACTERS = 2**22
-"""Of the profiles of a file; a publisher takes some hundred."""
 
+# How rosbag2 writes a duration that never ends.
 _INFINITE = {'sec': 9223372036, 'nsec': 854775807}
-"""How rosbag2 writes a duration that never ends."""
 _DURATIONS = ('deadline', 'lifespan', 'liveliness_lease_duration')
 
+# Names of rosbag2, in the order of rmw's numbers, which bags before Jazzy hold.
 _POLICIES = {
     'history': ('system_default', 'keep_last', 'keep_all', 'unknown'),
     'reliability': ('system_default', 'reliable', 'best_effort', 'unknown', 'best_available'),
     'durability': ('system_default', 'transient_local', 'volatile', 'unknown', 'best_available'),
 }
-"""Names of rosbag2, in the order of rmw's numbers, which bags before Jazzy hold."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +92,8 @@ def unpack_message(data: bytes, topic: str) -> bytes:
     """Return a message as published; SequenceError if it is damaged, LimitError if too large."""
     if data[:4] != MAGIC:
         return data
-    zstandard = _zstandard()
+    import zstandard
+
     limit = memory_limit(len(data))
     with errors_as(
         SequenceError, f'topic "{topic}": a compressed message is damaged', zstandard.ZstdError
@@ -107,7 +107,8 @@ def unpack_message(data: bytes, topic: str) -> bytes:
 
 def unpack_file(source: Path, target: Path) -> str:
     """Unpack a file as far as possible; return why it ended early, empty if it did not."""
-    zstandard = _zstandard()
+    import zstandard
+
     left = memory_limit(source.stat().st_size)
     remedy = 'free disk space, or set TMPDIR to another disk'
     with source.open('rb') as packed, target.open('wb') as plain:
@@ -123,12 +124,6 @@ def unpack_file(source: Path, target: Path) -> str:
         except zstandard.ZstdError as error:
             return f'{source.name}: {error}'
     return ''
-
-
-def _zstandard() -> Any:
-    with needing('compressed bags need zstandard', extra('bags')):
-        import zstandard
-    return zstandard
 
 
 @dataclass(frozen=True)

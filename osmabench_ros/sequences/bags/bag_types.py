@@ -14,22 +14,21 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from osmabench_ros.base.configuration import extra
 from osmabench_ros.base.fence import parse_in_fence, read_in_fence
-from osmabench_ros.errors import OsmabenchWarning, SequenceError, needing
+from osmabench_ros.errors import OsmabenchWarning, SequenceError
 
 MAX_DEFINITION_FILES = 20_000
 MAX_DEFINITION_BYTES = 2**18
+# Fields of the types in a definition; rosbags makes a statement for each element of an array of
+# texts or messages.
 MAX_STATEMENTS = 4_000
-"""Fields of the types in a definition; rosbags makes a statement for each element of an array of
-texts or messages."""
+# Characters of the parser's message, which quotes the whole definition.
 MAX_REASON = 200
-"""Characters of the parser's message, which quotes the whole definition."""
+# Processor time for a definition; honest ones take milliseconds.
 DEFINITION_S = 10.0
-"""Processor time for a definition; honest ones take milliseconds."""
 
+# Kinds of rosbags' field descriptions.
 BASE, NAME, ARRAY, SEQUENCE = 1, 2, 3, 4
-"""Kinds of rosbags' field descriptions."""
 HEADER = 'std_msgs/msg/Header'
 TIME = 'builtin_interfaces/msg/Time'
 _LIBRARIES = ('rosbags.typesys',)
@@ -126,8 +125,8 @@ class BagTypes:
         msg_paths: Sequence[Path] = (),
         distribution: str = '',
     ) -> None:
-        with needing('bags need rosbags', extra('bags')):
-            from rosbags.typesys import Stores, get_typestore
+        from rosbags.typesys import Stores, get_typestore
+
         self._make_empty = partial(get_typestore, Stores.EMPTY)
         self._definitions = definitions
         known = Stores.__members__.get(f'ROS2_{distribution.upper()}', Stores.ROS2_JAZZY)

@@ -11,8 +11,8 @@ from osmabench_ros.errors import ConfigError
 from osmabench_ros.sequences.bags.bag import Bag, BagMessage
 
 SENSORS = 'sensor_msgs/'
+# Packages with messages that have the time of the machine, whatever /clock says.
 OWN_CLOCK = ('diagnostic_msgs/', 'rcl_interfaces/')
-"""Packages with messages that have the time of the machine, whatever /clock says."""
 
 
 def timing_topics(bag: Bag, topics: Collection[str]) -> frozenset[str]:

@@ -156,8 +156,8 @@ def read_report(directory: Path) -> RecordingReport:
     return validated(RecordingReport, data, f'{path} is not a recording report', SequenceError)
 
 
+# For the first frame to arrive on all topics that carry anything; it is sent again after 3 s.
 SETTLE_S = 5.0
-"""For the first frame to arrive on all topics that carry anything; it is sent again after 3 s."""
 MAX_PENDING = 1000
 
 

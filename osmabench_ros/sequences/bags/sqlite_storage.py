@@ -12,8 +12,8 @@ from osmabench_ros.base.fence import memory_limit
 from osmabench_ros.errors import SequenceError, errors_as
 from osmabench_ros.sequences.bags.bag_storage import BagTopic, StoredMessage, parse_profiles
 
+# Instructions of SQLite between two looks at how many are left: one for a byte of memory.
 _STEPS = 100_000
-"""Instructions of SQLite between two looks at how many are left: one for a byte of memory."""
 
 _COUNTS = (
     "SELECT topic_id, count(*), sum(typeof(timestamp) != 'integer'), min(timestamp), "
