@@ -65,18 +65,19 @@ def label_by_features(
     label_set: LabelSet,
     *,
     space: str = '',
+    top_k: int = LABELS_OF_A_NODE,
 ) -> SemanticMap:
     """Give every node and point the class with the highest cosine to its feature.
 
     `text_features` (C, D) are of the C classes, from the encoder of `space`: by default that of
     the points, else the first that text can be compared with. Scores are cosines; a node keeps
-    its LABELS_OF_A_NODE best labels. One without a feature keeps its names, with class ids of the
+    its `top_k` best labels. One without a feature keeps its names, with class ids of the
     label set; a point without takes the label of its node, and is unlabelled without one. Raises
     MapError if there is no such feature space, or the shapes do not fit.
     """
     chosen = space_to_label_by(semantic_map, space)
     text = _check_text(text_features, chosen, label_set)
-    classes, cosines = _rank(chosen.vectors, text)
+    classes, cosines = _rank(chosen.vectors, text, min(top_k, len(text)))
     nodes = tuple(
         _label_node(node, chosen.name, classes, cosines, label_set)
         for node in semantic_map.graph.nodes
@@ -135,10 +136,9 @@ def _check_text(
 
 
 def _rank(
-    vectors: NDArray[np.float32], text: NDArray[np.float32]
+    vectors: NDArray[np.float32], text: NDArray[np.float32], top_k: int
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """Return the best classes (M, k) of every row and their cosines; -1 and NaN for zero rows."""
-    top_k = min(LABELS_OF_A_NODE, len(text))
     classes = np.full((len(vectors), top_k), -1, np.int32)
     cosines = np.full((len(vectors), top_k), np.nan, np.float32)
     for start in range(0, len(vectors), _CHUNK_ROWS):

@@ -128,7 +128,7 @@ def read_label_set(path: Path) -> LabelSet:
     """Read the classes of a JSON file, ``{"classes": [{"id": ..., "name": ...}]}``."""
     caught = (KeyError, TypeError, ValueError, AttributeError)
     what = f'{path} must hold "classes", each with "id" and "name"'
-    with errors_as(MapError, what, caught, shown=repr):
+    with errors_as(MapError, what, caught):
         return LabelSet.from_foreign(path.stem, source.read_json(path)['classes'])
 
 
