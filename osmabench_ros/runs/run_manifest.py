@@ -187,7 +187,9 @@ def _values_of(manifest: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _keys_of(config: Mapping[str, Any]) -> dict[str, Any]:
-    suites = {item['name']: json.dumps(item['options']) for item in config[_SUITES]}
+    suites = {
+        item['name']: json.dumps(item['options'], sort_keys=True) for item in config[_SUITES]
+    }
     return dict(_flatten({**config, _SUITES: suites}))
 
 

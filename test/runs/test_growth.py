@@ -31,7 +31,8 @@ from osmabench_ros.runs.run_manifest import (
     write_run_manifest,
 )
 
-SUITES = [{'name': 'map_geometry'}, {'name': 'exact_questions'}]
+OPTIONS = {'count': 20, 'answerer': 'rule'}
+SUITES = [{'name': 'map_geometry'}, {'name': 'exact_questions', 'options': OPTIONS}]
 COVERAGE = {'suite': 'map_geometry', 'metric': 'coverage', 'at_least': 0.5}
 
 
@@ -133,8 +134,14 @@ OF_SETTINGS = [
         {'mappers': [{'name': 'oracle', 'options': {'voxel_m': 0.1}}]},
         'mapper.options.voxel_m: absent -> 0.1',
     ),
-    ({'suites': SUITES[:1]}, 'suites.exact_questions: {} -> absent'),
-    ({'suites': FEWER_QUESTIONS}, 'suites.exact_questions: {} -> {"count": 5}'),
+    (
+        {'suites': SUITES[:1]},
+        'suites.exact_questions: {"answerer": "rule", "count": 20} -> absent',
+    ),
+    (
+        {'suites': FEWER_QUESTIONS},
+        'suites.exact_questions: {"answerer": "rule", "count": 20} -> {"count": 5}',
+    ),
 ]
 
 

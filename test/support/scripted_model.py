@@ -50,7 +50,7 @@ def reply(prompt: str) -> str:
         texts = [DINING, f' {DINING.upper()} ', DINING.replace('armchairs', 'sofas'), 'A room.']
         texts.append(DINING.replace('2 armchairs stand', 'Several armchairs, 2 of them, stand'))
         return json.dumps({'prompts': [{'prompt': text} for text in texts]})
-    if prompt.startswith('Description'):
+    if prompt.startswith('Description, as JSON'):
         assert '"wardrobe"' in prompt
         return json.dumps({'rooms': ROOMS})
     if 'Write short statements' in prompt:

@@ -49,7 +49,7 @@ class Words:
 
 
 def reply(prompt: str) -> str:
-    if prompt.startswith(('Write 12 different descriptions', 'Description')):
+    if prompt.startswith(('Write 12 different descriptions', 'Description, as JSON')):
         return scripted_model.reply(prompt)
     keys = ('category', 'question', 'answer')
     rows = [{**dict(zip(keys, row, strict=True)), 'objects': []} for row in QUESTIONS]
