@@ -67,7 +67,7 @@ def test_annotations(tmp_path):
     [
         ('1,FF0000,"wall",0\n', 'does not begin with'),
         ('', 'does not begin with'),
-        (TITLE + '1,FF0000,"\0",0\n', 'line 2: holds the character NUL'),
+        (TITLE + '1,FF0000,"\0",0\n', 'holds the character NUL'),
         (TITLE + '1,FF0000,"' + 'x' * 200_000 + '",0\n', 'field larger than field limit'),
         (TITLE + '1' * 5000 + ',FF0000,"a",0\n', ':2: "1111'),
         (TITLE + '1,FF0000,"wall"\n', r':2: "1,FF0000,wall" is not id'),
