@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,13 +27,12 @@ class Solid:
 
     def moved(self, offset: ArrayLike, rotation: NDArray[np.float64] | None = None) -> Solid:
         """Return a copy that is rotated (3, 3), then shifted (3,)."""
-        turn = np.eye(3) if rotation is None else rotation
-        return Solid(
-            self.vertices @ turn.T + np.asarray(offset, float),
-            self.faces,
-            self.normals @ turn.T,
-            self.uv_m,
+        # Where nothing turns, the sum makes -0.0 to 0.0, as a product would.
+        vertices, normals = (
+            part + 0.0 if rotation is None else part @ rotation.T
+            for part in (self.vertices, self.normals)
         )
+        return Solid(vertices + np.asarray(offset, float), self.faces, normals, self.uv_m)
 
 
 def _unit_box() -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
@@ -82,7 +82,7 @@ def lathe(profile: Sequence[tuple[float, float]], segments: int = 16) -> Solid:
     distance = np.concatenate([[0.0], np.cumsum(length)])
     uv[..., 1] = np.stack([distance[:-1], distance[1:]], axis=1)[..., None]
     bands = [
-        _band(2 * i * (segments + 1), segments, low > 0, high > 0)
+        _band(2 * i * (segments + 1), segments, bool(low > 0), bool(high > 0))
         for i, (low, high) in enumerate(ends[:, :, 0])
     ]
     return Solid(
@@ -108,7 +108,12 @@ def _profile_normals(
 
 
 def _band(start: int, segments: int, bottom: bool, top: bool) -> NDArray[np.int64]:
-    low = start + np.arange(segments)
+    return start + _first_band(segments, bottom, top)
+
+
+@cache
+def _first_band(segments: int, bottom: bool, top: bool) -> NDArray[np.int64]:
+    low = np.arange(segments)
     high = low + segments + 1
     triangles = []
     if bottom:

@@ -7,9 +7,11 @@ from support.sizes import few
 
 from osmabench_ros.errors import SceneError
 from osmabench_ros.scenes.apartment.body import Body
-from osmabench_ros.scenes.apartment.finishes import plain
+from osmabench_ros.scenes.apartment.finishes import Style, find_finish
 from osmabench_ros.scenes.apartment.generate import APARTMENT_LABELS, generate_apartment
 from osmabench_ros.scenes.apartment.layout import WALL_M
+from osmabench_ros.scenes.apartment.pieces import build, piece_classes, specifiable_classes
+from osmabench_ros.scenes.apartment.tables import evaluate
 from osmabench_ros.scenes.ground_truth import ground_truth_graph
 from osmabench_ros.scenes.visibility import sample_surface
 from osmabench_ros.semantics.scene_graph import NodeKind, RelationType
@@ -232,10 +234,32 @@ def test_negative_seed_is_refused():
         generate_apartment(-1)
 
 
+def test_pieces_of_tables_carry_objects_within_their_footprint():
+    for name, class_name in piece_classes().items():
+        if name not in specifiable_classes():
+            continue
+        piece, again = (build(name, Style(np.random.default_rng(3))) for _ in range(2))
+        assert piece.class_name == class_name == name
+        assert (piece.size, piece.color) == (again.size, again.color)
+        for support in piece.supports:
+            reach = np.abs(support.center[:2]) + np.array(support.size) / 2
+            assert (reach <= np.array(piece.size[:2]) / 2 + 1e-9).all(), name
+            assert 0 <= support.center[2] <= piece.size[2] + 1e-9, name
+
+
+def test_formula_of_a_table_calls_nothing_but_its_functions():
+    assert evaluate('round(2 * width / 3 - 0.1, 3)', {'width': 2.0}) == 1.233
+    with pytest.raises(SceneError, match='cannot hold "__import__'):
+        evaluate("__import__('os').getcwd()", {})
+    with pytest.raises(SceneError, match='cannot hold "width.real"'):
+        evaluate('width.real', {'width': 2.0})
+
+
 def test_piece_is_centred_and_stands_on_the_ground():
     body = Body()
-    body.box((3, 4, 5), (4, 6, 8), plain('red', 'wood'))
-    piece = body.piece('box', plain('red', 'wood'))
+    finish = find_finish('red wood', {})
+    body.box((3, 4, 5), (4, 6, 8), finish)
+    piece = body.piece('box', finish)
     vertices = piece.meshes[0].vertices
     np.testing.assert_allclose(vertices.min(axis=0), (-0.5, -1, 0))
     np.testing.assert_allclose(vertices.max(axis=0), (0.5, 1, 3))

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.apartment.body import Piece, Support
-from osmabench_ros.scenes.apartment.finishes import Style
+from osmabench_ros.scenes.apartment.finishes import Finish, Style
+from osmabench_ros.scenes.apartment.pieces import build
 from osmabench_ros.scenes.apartment.placement import RoomSpace, footprint_box, wall_pose
 from osmabench_ros.semantics.scene_graph import RelationType
 
@@ -159,28 +160,13 @@ class Furnisher:
                 return self._keep(piece, pose, support.relation, carrier)
         return None
 
-    def centered(self, carrier: Placed, piece: Piece) -> Placed | None:
+    def centered(self, carrier: Placed, piece: Piece) -> Placed:
         """Put a thing exactly in the middle of the first support."""
         support = carrier.piece.supports[0]
         spot = _Spot(*support.center, 0.0, piece.size[0] / 2, piece.size[1] / 2)
         self._used.setdefault((id(carrier), 0), []).append(spot)
         pose = carrier.pose @ Pose.from_yaw(0.0, support.center)
-        return self._keep(piece, pose, support.relation, carrier)
-
-    def put_each(
-        self,
-        carrier: Placed | None,
-        builders: Iterable[Callable[[Style], Piece]],
-        places: Sequence[int] = (0,),
-        facing: bool = True,
-    ) -> list[Placed]:
-        """Put several objects on the supports in turn; those that do not fit are left out."""
-        kept = []
-        for i, build in enumerate(builders):
-            item = self.put(carrier, build(self.style), places[i % len(places)], facing)
-            if item is not None:
-                kept.append(item)
-        return kept
+        return self.must(self._keep(piece, pose, support.relation, carrier))
 
     def _spot(self, piece: Piece, support: Support, facing: bool) -> _Spot | None:
         """Draw a place on a support, None if the piece is too large for it that way round."""
@@ -198,14 +184,15 @@ class Furnisher:
         y += float(rng.uniform(-room_y, room_y))
         return _Spot(x, y, z, yaw, half_x, half_y)
 
-    def hang_curtains(self, build: Callable[[float, float], Piece]) -> None:
-        """Hang a panel on either side of every window; `build` takes width and height."""
+    def hang_curtains(self, cloth: Finish) -> None:
+        """Hang a panel on either side of every window."""
         for side in self.space.plan.sides:
             for opening in side.openings:
                 if opening.kind != 'window':
                     continue
                 for edge, sign in ((opening.low_m, -1), (opening.high_m, 1)):
                     bottom = opening.sill_m - 0.25
-                    panel = build(0.3, opening.head_m + 0.14 - bottom)
+                    height = opening.head_m + 0.14 - bottom
+                    panel = build('curtain', self.style, width=0.3, height=height, cloth=cloth)
                     pose = wall_pose(side, edge + sign * 0.13, panel, 0.002, bottom)
                     self.hang_at(panel, pose)

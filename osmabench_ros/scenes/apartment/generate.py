@@ -14,8 +14,9 @@ from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.scenes.apartment.finishes import Style
 from osmabench_ros.scenes.apartment.furnisher import Furnisher, NoSpaceError, Placed
 from osmabench_ros.scenes.apartment.layout import FloorPlan, RoomPlan, draw_plan
+from osmabench_ros.scenes.apartment.pieces import piece_classes
 from osmabench_ros.scenes.apartment.placement import RoomSpace
-from osmabench_ros.scenes.apartment.rooms import FURNISH
+from osmabench_ros.scenes.apartment.rooms import furnish
 from osmabench_ros.scenes.apartment.structure import passages, room_shell
 from osmabench_ros.scenes.lights import Light
 from osmabench_ros.scenes.scene import Room, Scene, SceneObject
@@ -24,20 +25,7 @@ from osmabench_ros.semantics.scene_graph import RelationType
 
 STRUCTURE = ('wall', 'floor', 'ceiling', 'door', 'door frame', 'window')
 
-THINGS = (
-    'alarm clock', 'apple', 'armchair', 'bathtub', 'bed', 'blanket', 'book', 'bookshelf',
-    'bottle', 'bowl', 'box', 'cabinet', 'candle', 'ceiling lamp', 'chair', 'clock', 'clothes',
-    'coat rack', 'coffee table', 'console table', 'cup', 'curtain', 'cushion', 'cutting board',
-    'desk', 'dresser', 'floor lamp', 'globe', 'kettle', 'keyboard', 'kitchen counter',
-    'knife block', 'laptop', 'laundry basket', 'microwave', 'mirror', 'monitor', 'mouse',
-    'nightstand', 'office chair', 'orange', 'painting', 'pan', 'pillow', 'plant', 'plate', 'pot',
-    'printer', 'range hood', 'refrigerator', 'remote control', 'rug', 'shoe rack', 'shoes',
-    'sink', 'soap dispenser', 'sofa', 'speaker', 'stool', 'stove', 'table', 'table lamp',
-    'toaster', 'toilet', 'toilet paper', 'toothbrush holder', 'towel', 'trash can', 'tv',
-    'tv stand', 'vase', 'wall cabinet', 'wardrobe', 'washing machine',
-)  # fmt: skip
-
-APARTMENT_LABELS = LabelSet.from_names('apartment', THINGS, STRUCTURE)
+APARTMENT_LABELS = LabelSet.from_names('apartment', piece_classes().values(), STRUCTURE)
 
 
 WARM = (1.0, 0.93, 0.82)
@@ -132,7 +120,7 @@ def room_furniture(room: RoomPlan, space: RoomSpace, style: Style) -> list[Place
     for _ in range(ATTEMPTS):
         furnisher = Furnisher(space.copy(), style)
         try:
-            FURNISH[room.label](furnisher)
+            furnish(room.label, furnisher)
         except NoSpaceError:
             continue
         return furnisher.placed

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from osmabench_ros.scenes.apartment.tables import read_room, read_table
 
 WALL_M = 0.12
 """Thickness of a wall; each of two neighbouring rooms owns half."""
@@ -108,41 +111,6 @@ class FloorPlan:
     height_m: float
 
 
-@dataclass(frozen=True)
-class _Strips:
-    """Room kinds with their least width in a southern, middle and northern strip."""
-
-    south: tuple[tuple[str, float], ...]
-    middle: str
-    north: tuple[tuple[str, float], ...]
-    slack_m: tuple[float, float]
-    depths_m: tuple[tuple[float, float], tuple[float, float], tuple[float, float]]
-
-
-_VARIANTS = (
-    _Strips(
-        (('living room', 4.9), ('kitchen', 3.9)),
-        'hallway',
-        (('bedroom', 3.9), ('bathroom', 2.6), ('study', 2.9)),
-        (0.3, 1.3),
-        ((4.3, 5.0), (1.6, 1.9), (3.7, 4.2)),
-    ),
-    _Strips(
-        (('living room', 4.9), ('study', 2.9)),
-        'hallway',
-        (('bedroom', 3.9), ('bathroom', 2.6), ('kitchen', 3.8)),
-        (0.2, 0.9),
-        ((4.4, 5.0), (1.6, 1.9), (3.7, 4.2)),
-    ),
-    _Strips(
-        (('kitchen', 3.9), ('study', 3.0)),
-        'living room',
-        (('bedroom', 3.9), ('bathroom', 2.7)),
-        (0.2, 1.0),
-        ((3.6, 4.1), (4.3, 4.9), (3.6, 4.1)),
-    ),
-)
-
 FIRST_ROOM_ID = 1001
 _SIDES = {
     'south': ((0.0, 0.0), (1.0, 0.0), (0.0, 1.0), np.pi),
@@ -154,7 +122,8 @@ _SIDES = {
 
 def draw_plan(rng: np.random.Generator) -> FloorPlan:
     """Draw a floor plan whose rooms are all reachable through doorways."""
-    variant = _VARIANTS[int(rng.integers(len(_VARIANTS)))]
+    variants = read_table('plans')
+    variant = variants[int(rng.integers(len(variants)))]
     height = round(float(rng.uniform(*HEIGHT_M)), 2)
     rooms = _rooms(variant, rng)
     middle = next(room for room in rooms if room.low[0] == 0 and _spans(room, rooms))
@@ -196,15 +165,15 @@ def draw_row(
     return _opened(rooms, doorways, 2.6, rooms[0], rng)
 
 
-def _rooms(variant: _Strips, rng: np.random.Generator) -> list[RoomPlan]:
-    rows = [list(variant.south), [(variant.middle, 0.0)], list(variant.north)]
-    depths = [round(float(rng.uniform(*bounds)), 2) for bounds in variant.depths_m]
+def _rooms(variant: Mapping[str, Any], rng: np.random.Generator) -> list[RoomPlan]:
+    rows = [list(strip['rooms'].items()) for strip in variant['strips']]
+    depths = [round(float(rng.uniform(*strip['depth_m'])), 2) for strip in variant['strips']]
     for row in rows:
         rng.shuffle(row)
     if rng.random() < 0.5:
         rows, depths = rows[::-1], depths[::-1]
     least = max(sum(width for _, width in row) for row in rows)
-    total = round(least + float(rng.uniform(*variant.slack_m)), 2)
+    total = round(least + float(rng.uniform(*variant['slack_m'])), 2)
     south = np.concatenate([[0.0], np.cumsum(depths)])
     found = []
     for row, y_low, y_high in zip(rows, south[:-1], south[1:], strict=True):
@@ -318,7 +287,7 @@ def _cut_entrance(room: RoomPlan, rng: np.random.Generator) -> None:
 
 def _cut_windows(rooms: list[RoomPlan], rng: np.random.Generator) -> None:
     for room in rooms:
-        wanted = {'hallway': 0, 'bathroom': 1}.get(room.label, 2)
+        wanted = read_room(room.label)['windows']
         free = [side for side in room.sides if side.outside and not side.openings]
         for side in sorted(free, key=lambda item: -item.length_m)[:wanted]:
             longest = 0.9 if room.label == 'bathroom' else min(1.8, side.length_m - 1.2)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import cache
 
 import numpy as np
 
@@ -17,12 +16,7 @@ from osmabench_ros.scenes.apartment.finishes import COLORS, Style
 from osmabench_ros.scenes.apartment.furnisher import Furnisher, Placed
 from osmabench_ros.scenes.apartment.generate import assembled
 from osmabench_ros.scenes.apartment.layout import draw_row
-from osmabench_ros.scenes.apartment.pieces import bathroom as bath
-from osmabench_ros.scenes.apartment.pieces import decoration as deco
-from osmabench_ros.scenes.apartment.pieces import electronics as tech
-from osmabench_ros.scenes.apartment.pieces import kitchen as kit
-from osmabench_ros.scenes.apartment.pieces import seating, storage
-from osmabench_ros.scenes.apartment.pieces import tableware as ware
+from osmabench_ros.scenes.apartment.pieces import build, piece_row, specifiable_classes
 from osmabench_ros.scenes.apartment.placement import RoomSpace
 from osmabench_ros.scenes.apartment.structure import passages, room_shell
 from osmabench_ros.scenes.ground_truth import ground_truth_graph
@@ -37,8 +31,6 @@ from osmabench_ros.scenes.specification import (
 )
 from osmabench_ros.semantics.labels import normalised_name
 from osmabench_ros.semantics.scene_graph import RelationType
-
-Builder = Callable[[Style], Piece]
 
 ATTEMPTS = 16
 GROWTH = 1.06
@@ -56,39 +48,8 @@ _BESIDE = {
 }
 """Gaps between the footprints of things that stand beside each other, metres."""
 
-_HANGING = {'clock': 1.75, 'coat rack': 0.95, 'mirror': 1.2, 'painting': 1.35, 'towel': 0.8,
-            'tv': 0.95, 'wall cabinet': 1.5}  # fmt: skip
-"""Height of the lower edge of what hangs on walls, metres."""
-
-_FREE = frozenset({'chair', 'coffee table', 'office chair', 'rug', 'stool', 'table'})
 _LARGE_M2 = 0.35
-"""Footprint from which a thing stands at a wall, unless it is of _FREE."""
-
-
-@cache
-def builders() -> Mapping[str, Builder]:
-    """Return the makers of pieces by class; the first of several makers of a class."""
-    made: tuple[Builder, ...] = (
-        bath.bathtub, bath.toilet, bath.washing_machine, bath.mirror, bath.towel_rail,
-        bath.soap_dispenser, bath.toothbrush_cup, bath.toilet_paper, deco.ceiling_lamp,
-        deco.floor_lamp, deco.table_lamp, deco.painting, deco.clock, deco.plant,
-        lambda style: deco.rug(style, 1.2, 0.8), deco.coat_rack, deco.globe, tech.television,
-        tech.monitor, tech.keyboard, tech.mouse, tech.laptop, tech.printer, tech.remote_control,
-        tech.speaker, tech.alarm_clock, lambda style: kit.counter(style, style.wood(),
-        style.stone()), kit.stove, kit.refrigerator, kit.microwave, kit.toaster, kit.kettle,
-        kit.pot, kit.pan, kit.cutting_board, kit.knife_block, seating.dining_table,
-        seating.coffee_table, seating.desk, seating.console_table, seating.nightstand,
-        seating.chair, seating.stool, seating.office_chair, seating.sofa, seating.armchair,
-        seating.bed, seating.pillow, seating.cushion, seating.blanket, storage.bookshelf,
-        storage.cabinet, storage.wall_cabinet, storage.tv_stand, storage.shoe_rack,
-        storage.wardrobe, storage.dresser, storage.basket, storage.carton, storage.trash_can,
-        ware.cup, ware.plate, ware.bowl, ware.bottle, ware.apple, ware.orange, ware.vase,
-        ware.candle, ware.book, ware.clothes, ware.shoes,
-    )  # fmt: skip
-    found: dict[str, Builder] = {}
-    for build in made:
-        found.setdefault(build(Style(np.random.default_rng(0))).class_name, build)
-    return found
+"""Footprint from which a thing stands at a wall, unless it stands free."""
 
 
 def specified_apartment(specification: SceneSpecification, seed: int) -> Scene:
@@ -136,7 +97,7 @@ def _check_classes(specification: SceneSpecification, where: str) -> None:
         for group in room.objects:
             label, place = normalised_name(group.label), f'{where}: the {room.label}'
             problem = f'cannot have "{group.label}", which the apartment does not know'
-            choose(label, builders(), SceneError, f'{place} {problem}')
+            choose(label, specifiable_classes(), SceneError, f'{place} {problem}')
             if group.color:
                 problem = f'cannot hold that every {group.called} is {group.color}'
                 choose(group.color, COLORS, SceneError, f'{place} {problem}')
@@ -167,7 +128,7 @@ def _width_m(room: RoomSpecification) -> float:
     """Return a width that lets all that stands on the floor of a room stand apart."""
     style = Style(np.random.default_rng(0))
     area = sum(
-        group.count * float(np.prod(builders()[normalised_name(group.label)](style).size[:2]))
+        group.count * float(np.prod(build(normalised_name(group.label), style).size[:2]))
         for group in room.objects
     )
     return float(np.clip(2.6 + area, 3.4, 9.0))
@@ -183,7 +144,7 @@ class _Room:
     def furnished(self) -> list[Placed]:
         """Return everything in the room."""
         if not any(normalised_name(item.label) == 'ceiling lamp' for item in self._wanted.objects):
-            self._overhead(deco.ceiling_lamp(self._style), 0, 1)
+            self._overhead(build('ceiling lamp', self._style), 0, 1)
         for group in self._ordered():
             own = [item for item in self._wanted.relations if item.subject == group.called]
             self._placed[group.called] = [
@@ -211,9 +172,8 @@ class _Room:
 
     def _piece(self, group: ObjectGroup) -> Piece:
         """Build a piece of a group, in its colour and material."""
-        build = builders()[normalised_name(group.label)]
         for _ in range(60):
-            piece = build(self._style)
+            piece = build(normalised_name(group.label), self._style)
             if group.material in ('', piece.material):
                 return piece if group.color in ('', piece.color) else _dyed(piece, group.color)
         raise _UnplacedError(f'every {group.called} is {group.material}')
@@ -313,15 +273,16 @@ class _Room:
         name, furnisher = piece.class_name, self._furnisher
         if name == 'ceiling lamp':
             return self._overhead(piece, number, count)
-        if name in _HANGING:
-            return furnisher.hang(piece, _HANGING[name])
+        row = piece_row(name)
+        if 'hangs_at_m' in row:
+            return furnisher.hang(piece, row['hangs_at_m'])
         large = piece.size[0] * piece.size[1] >= _LARGE_M2 or piece.size[2] > 0.5
-        if not large and name not in _FREE:
+        if not large and 'stands_free' not in row:
             carriers = [item for items in self._placed.values() for item in items]
             found = self._carried(piece, carriers, RelationType.ON)
             if found is not None:
                 return found
-        if name in _FREE:
+        if 'stands_free' in row:
             found = furnisher.free(piece, (0.3, 0.3))
             if found is not None:
                 return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.scenes.apartment.body import Body, Piece
 from osmabench_ros.scenes.apartment.finishes import Finish, Style
 from osmabench_ros.scenes.apartment.furnisher import Placed
 from osmabench_ros.scenes.apartment.layout import (
@@ -17,46 +18,29 @@ from osmabench_ros.scenes.apartment.layout import (
     RoomPlan,
     RoomSide,
 )
-from osmabench_ros.scenes.apartment.pieces import building
+from osmabench_ros.scenes.apartment.pieces import build
 from osmabench_ros.scenes.apartment.placement import RoomSpace, footprint_box
+from osmabench_ros.scenes.apartment.tables import read_room
 
-WET_ROOMS = ('kitchen', 'bathroom')
+SLAB_M = 0.1
+"""Thickness of floors and ceilings."""
 
-
-def floor_finish(label: str, style: Style) -> Finish:
-    """Return tiles or planks, by kind of room."""
-    if label in WET_ROOMS:
-        pattern = style.pick(('tiles', 'checker', 'marble'))
-        colors = ('white', 'light gray', 'beige', 'light blue')
-        return style.finish(colors, 'tile', pattern, 1.6 if pattern != 'marble' else 1.2)
-    return style.finish(('light brown', 'brown', 'beige', 'dark brown'), 'wood', 'planks', 1.2)
-
-
-def wall_finish(label: str, style: Style) -> Finish:
-    """Return tiles, plaster or wallpaper, by kind of room."""
-    if label == 'bathroom':
-        return style.finish(('white', 'light blue', 'light gray', 'cream'), 'tile', 'tiles', 0.8)
-    if style.rng.random() < 0.3:
-        pattern = style.pick(('stripes', 'dots'))
-        colors = ('cream', 'light blue', 'light gray', 'beige')
-        return style.finish(colors, 'wallpaper', pattern, 1.2)
-    return style.finish(('white', 'cream', 'light gray', 'light blue'), 'plaster', 'plaster', 1.5)
+DOORWAY = {'height': DOOR_HEIGHT_M, 'wall': WALL_M, 'frame': FRAME_M}
+PASSAGE_WOOD = {'wood': ['white', 'light brown', 'brown']}
 
 
 def room_shell(plan: RoomPlan, height_m: float, style: Style) -> list[Placed]:
     """Return floor, ceiling, walls and windows of one room."""
-    tiles = floor_finish(plan.label, style)
-    white = style.finish(('white',), 'plaster', 'plaster', 1.5)
+    row = read_room(plan.label)
+    tiles = style.draw(row['floor'], {})
+    white = style.draw({'plaster': ['white']}, {})
     placed = [
-        _slab(plan, 'floor', -building.SLAB_M, tiles),
+        _slab(plan, 'floor', -SLAB_M, tiles),
         _slab(plan, 'ceiling', height_m, white),
     ]
-    finish = wall_finish(plan.label, style)
+    finish = style.draw(row['walls'], {})
     for side in plan.sides:
-        overhang = WALL_M / 2 if side.along[0] else 0.0
-        wall = building.wall(side.length_m, overhang, height_m, side.openings, finish)
-        middle = side.point(side.length_m / 2, -WALL_M / 4)
-        placed.append(Placed(wall, Pose.from_yaw(side.yaw_rad, (*middle, 0.0)), plan.id))
+        placed.append(_wall(plan, side, height_m, finish))
         for opening in side.openings:
             if opening.kind == 'window':
                 placed.append(_window(plan, side, opening, style))
@@ -68,13 +52,36 @@ def room_shell(plan: RoomPlan, height_m: float, style: Style) -> list[Placed]:
 def _slab(plan: RoomPlan, class_name: str, bottom_m: float, finish: Finish) -> Placed:
     width, depth = plan.high - plan.low
     x, y = (plan.high + plan.low) / 2
-    piece = building.slab(class_name, width, depth, finish)
-    return Placed(piece, Pose.from_yaw(0, (x, y, bottom_m)), plan.id)
+    body = Body()
+    body.box((0, 0, 0), (width, depth, SLAB_M), finish)
+    pose = Pose.from_yaw(0, (x, y, bottom_m))
+    return Placed(body.piece(class_name, finish), pose, plan.id)
+
+
+def _wall(plan: RoomPlan, side: RoomSide, height_m: float, finish: Finish) -> Placed:
+    """Return the half of a wall that faces its room, around its openings."""
+    # A wall across others fills the corners at either end.
+    overhang = WALL_M / 2 if side.along[0] else 0.0
+    half, start, body = side.length_m / 2, -overhang, Body()
+
+    def block(u_low: float, u_high: float, z_low: float, z_high: float) -> None:
+        if u_high - u_low > 1e-6 and z_high - z_low > 1e-6:
+            body.box((half - u_high, 0, z_low), (half - u_low, WALL_M / 2, z_high), finish)
+
+    for opening in sorted(side.openings, key=lambda item: item.low_m):
+        block(start, opening.low_m, 0.0, height_m)
+        block(opening.low_m, opening.high_m, 0.0, opening.sill_m)
+        block(opening.low_m, opening.high_m, opening.head_m, height_m)
+        start = opening.high_m
+    block(start, side.length_m + overhang, 0.0, height_m)
+    middle = side.point(half, -WALL_M / 4)
+    pose = Pose.from_yaw(side.yaw_rad, (*middle, 0.0))
+    return Placed(body.piece('wall', finish), pose, plan.id)
 
 
 def _window(plan: RoomPlan, side: RoomSide, opening: Opening, style: Style) -> Placed:
-    size = (opening.high_m - opening.low_m, opening.head_m - opening.sill_m)
-    piece = building.window(*size, style)
+    width, height = opening.high_m - opening.low_m, opening.head_m - opening.sill_m
+    piece = build('window', style, width=width, height=height)
     # The frame is flush with the facade; the handle points inwards.
     x, y = side.point((opening.low_m + opening.high_m) / 2, piece.size[1] / 2 - WALL_M / 2)
     pose = Pose.from_yaw(side.yaw_rad, (x, y, opening.sill_m))
@@ -83,10 +90,14 @@ def _window(plan: RoomPlan, side: RoomSide, opening: Opening, style: Style) -> P
 
 def _entrance(plan: RoomPlan, side: RoomSide, opening: Opening, style: Style) -> list[Placed]:
     width, middle = opening.high_m - opening.low_m, (opening.low_m + opening.high_m) / 2
-    wood = style.wood('white', 'brown', 'dark brown')
-    frame = building.entrance_frame(width, DOOR_HEIGHT_M, wood)
-    leaf = building.door_leaf(
-        width - 2 * FRAME_M - 0.006, DOOR_HEIGHT_M - FRAME_M - 0.004, style.wood()
+    wood = style.draw({'wood': ['white', 'brown', 'dark brown']}, {})
+    frame = build('entrance frame', style, wood=wood, width=width, **DOORWAY)
+    leaf = build(
+        'door',
+        style,
+        wood=style.draw({'wood': []}, {}),
+        width=width - 2 * FRAME_M - 0.006,
+        height=DOOR_HEIGHT_M - FRAME_M - 0.004,
     )
     placed = []
     for piece, outside in ((frame, 0.0), (leaf, 0.002)):
@@ -98,24 +109,25 @@ def _entrance(plan: RoomPlan, side: RoomSide, opening: Opening, style: Style) ->
 
 def passages(plan: FloorPlan, spaces: list[RoomSpace], style: Style) -> list[Placed]:
     """Return frames for all doorways and open leaves where a wall has room for one."""
-    frame_finish = style.wood('white', 'light brown', 'brown')
-    leaf_finish = style.wood('white', 'light brown', 'brown')
+    frame_finish = style.draw(PASSAGE_WOOD, {})
+    leaf_finish = style.draw(PASSAGE_WOOD, {})
     placed = []
     for doorway in plan.doorways:
-        frame = building.door_frame(doorway.width_m, DOOR_HEIGHT_M, frame_finish)
+        frame = build('door frame', style, wood=frame_finish, width=doorway.width_m, **DOORWAY)
         yaw = 0.0 if doorway.along[0] else np.pi / 2
         room_id = plan.rooms[doorway.rooms[1]].id
         pose = Pose.from_yaw(yaw, (*doorway.center, 0.0))
         placed.append(Placed(frame, pose, room_id))
-        leaf = _open_leaf(doorway, spaces[doorway.rooms[1]], leaf_finish)
+        width, height = doorway.passage_m - 0.006, DOOR_HEIGHT_M - FRAME_M - 0.014
+        door = build('door', style, wood=leaf_finish, width=width, height=height)
+        leaf = _open_leaf(doorway, spaces[doorway.rooms[1]], door)
         if leaf is not None and doorway.width_m < 1.2:
             placed.append(leaf)
     return placed
 
 
-def _open_leaf(doorway: Doorway, space: RoomSpace, finish: Finish) -> Placed | None:
-    """Lay an open leaf against the wall beside its doorway."""
-    piece = building.door_leaf(doorway.passage_m - 0.006, DOOR_HEIGHT_M - FRAME_M - 0.014, finish)
+def _open_leaf(doorway: Doorway, space: RoomSpace, piece: Piece) -> Placed | None:
+    """Open a leaf against the wall next to its doorway."""
     for side in space.plan.sides:
         for opening in side.openings:
             middle = side.point((opening.low_m + opening.high_m) / 2, -WALL_M / 2)

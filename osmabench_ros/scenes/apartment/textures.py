@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 SIZE = 256
-PICTURE_COUNT = 8
 
 
 def _rng(name: str) -> np.random.Generator:
@@ -183,7 +182,7 @@ _PATTERNS: dict[str, Callable[[np.random.Generator], NDArray[np.uint8]]] = {
     'screen': _screen,
     'dial': _dial,
     **{f'rug{i}': _rug for i in range(4)},
-    **{f'picture{i}': _picture for i in range(PICTURE_COUNT)},
+    **{f'picture{i}': _picture for i in range(8)},
 }
 
 

@@ -1,0 +1,177 @@
+"""Build the pieces of the apartment from their tables.
+
+Each table holds `pieces` and, for several of them, `shapes`. Lengths are metres, or formulas over
+the names in `draw` and `let`. A piece stands upright, with its front towards -y.
+
+========  =====================================================================================
+class     class of the object, by default the name of the piece
+draw      finishes and lengths, in the order in which `Style.draw` draws those not given
+main      the finish that attributes name and parts have that name none; by default the first
+let       names of lengths that follow from others; of a piece, shape or part
+like      the shape of all parts and supports that the piece does not list
+parts     solids, see `_solid`; `of` a finish, `at` a point, with a `turn` about x, y and z
+carries   surfaces: the middle of a `top` or of one `in` or `under` the piece, its `size` along x
+          and y, and how high the objects on it may be (`clear`)
+use       puts the parts or supports of a shape here
+each      repeats a part or support, with names that take the values of lists side by side, or
+          count up from 0
+row       repeats a part so often, each starting where the one before ends along x
+fixture   whether specifications cannot ask for the piece
+hangs_at_m, stands_free   where specifications put the piece that say nothing about it
+========  =====================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from osmabench_ros.scenes import solids
+from osmabench_ros.scenes.apartment.body import Body, Piece, Support
+from osmabench_ros.scenes.apartment.finishes import Finish, Style, find_finish
+from osmabench_ros.scenes.apartment.tables import Names, evaluate, read_table
+from osmabench_ros.semantics.scene_graph import RelationType
+
+_FILES = ('bathroom', 'building', 'decoration', 'electronics', 'kitchen', 'seating', 'storage',
+          'tableware')  # fmt: skip
+_RELATIONS = {'top': RelationType.ON, 'in': RelationType.IN, 'under': RelationType.UNDER}
+_OPTIONS = ('segments', 'top', 'radius', 'exponent', 'fitted', 'depth', 'count')
+
+
+@cache
+def _rows(section: str) -> Mapping[str, Mapping[str, Any]]:
+    """Return all pieces, or all shapes."""
+    tables = [read_table(name).get(section, {}) for name in _FILES]
+    return {name: row for table in tables for name, row in table.items()}
+
+
+def piece_row(name: str) -> Mapping[str, Any]:
+    """Return the row of a piece."""
+    return _rows('pieces')[name]
+
+
+@cache
+def piece_classes() -> Mapping[str, str]:
+    """Return the class of every piece, by name."""
+    return {name: row.get('class', name) for name, row in _rows('pieces').items()}
+
+
+@cache
+def specifiable_classes() -> tuple[str, ...]:
+    """Return the classes that a specification can ask for, which are names of pieces."""
+    names = _rows('pieces').items()
+    return tuple(name for name, row in names if 'fixture' not in row and 'class' not in row)
+
+
+def build(name: str, style: Style, **given: Any) -> Piece:
+    """Return a piece of a table; lengths and finishes that are given are not drawn."""
+    row, names = piece_row(name), dict(given)
+    for key, wanted in row.get('draw', {}).items():
+        if key not in given:
+            names[key] = style.draw(wanted, names)
+    finishes = (key for key in row.get('draw', {}) if isinstance(names[key], Finish))
+    main = names[row.get('main') or next(finishes)]
+    names = _local({**names, 'of': main}, row)
+    inherited = [{'use': row['like']}] if 'like' in row else []
+    body = Body()
+    for part, local in _leaves('parts', row.get('parts', inherited), names, style):
+        _add(body, part, local)
+    carries = _leaves('carries', row.get('carries', inherited), names, style)
+    supports = [_support(item, local) for item, local in carries]
+    return body.piece(piece_classes()[name], main, supports)
+
+
+def _local(names: Names, row: Mapping[str, Any], more: Names | None = None) -> dict[str, Any]:
+    """Return names with some more and those that a row defines."""
+    found = {**names, **(more or {})}
+    for key, formula in row.get('let', {}).items():
+        found[key] = evaluate(formula, found)
+    if isinstance(row.get('of'), str):
+        found['of'] = find_finish(row['of'], found)
+    return found
+
+
+def _leaves(
+    section: str, items: Sequence[Mapping[str, Any]], names: Names, style: Style
+) -> Iterator[tuple[Mapping[str, Any], Names]]:
+    """Yield every solid or support with the names that hold for it."""
+    for item in items:
+        for repeated in _repeats(item, names, style):
+            local = _local(names, item, repeated)
+            if 'use' in item:
+                shape = _rows('shapes')[item['use']]
+                yield from _leaves(section, shape.get(section, ()), _local(local, shape), style)
+            elif section in item:
+                yield from _leaves(section, item[section], local, style)
+            else:
+                yield item, local
+
+
+def _repeats(item: Mapping[str, Any], names: Names, style: Style) -> Iterator[Names]:
+    """Yield the names of each repetition of a part or support."""
+    if 'row' in item:
+        x = 0.0
+        for number in range(names[item['row']]):
+            drawn = {key: style.draw(wanted, names) for key, wanted in item['draw'].items()}
+            yield {**drawn, 'x': x, 'of': names[item['of'][number % len(item['of'])]]}
+            x += drawn['width'] + item['gap']
+        return
+    columns = {key: evaluate(value, names) for key, value in item.get('each', {}).items()}
+    lists = [range(column) if isinstance(column, int) else column for column in columns.values()]
+    if not lists:
+        yield {}
+    for values in zip(*lists, strict=True):
+        yield dict(zip(columns, values, strict=True))
+
+
+def _support(item: Mapping[str, Any], names: Names) -> Support:
+    place = next(key for key in _RELATIONS if key in item)
+    x, y, z = evaluate(item[place], names)
+    width, depth = evaluate(item['size'], names)
+    return Support((x, y, z), (width, depth), evaluate(item['clear'], names), _RELATIONS[place])
+
+
+def _add(body: Body, part: Mapping[str, Any], names: Names) -> None:
+    finish: Finish = names['of']
+    match part:
+        case {'box': corners}:
+            low, high = evaluate(corners, names)
+            body.box(low, high, finish)
+        case {'legs': size}:
+            width, depth, height, thickness = evaluate(size, names)
+            body.legs(width, depth, height, thickness, finish)
+        case {'tray': size}:
+            x, y, height, wall = evaluate(size, names)
+            body.tray(x, y, height, wall, finish)
+        case _:
+            turn = evaluate(part['turn'], names) if 'turn' in part else None
+            body.add(_solid(part, names), finish, evaluate(part.get('at', [0, 0, 0]), names), turn)
+
+
+def _solid(part: Mapping[str, Any], names: Names) -> solids.Solid:
+    """Return a solid; a `block` is around its middle, a `cylinder` has a radius and height."""
+    options = {key: evaluate(part[key], names) for key in _OPTIONS if key in part}
+    match part:
+        case {'block': size}:
+            return solids.box(evaluate(size, names), **options)
+        case {'cylinder': size}:
+            return solids.cylinder(*evaluate(size, names), **options)
+        case {'rod': ends}:
+            return solids.rod(*evaluate(ends, names), **options)
+        case {'lathe': profile}:
+            return solids.lathe(evaluate(profile, names), **options)
+        case {'ellipsoid': size}:
+            return solids.ellipsoid(evaluate(size, names), **options)
+    return _folds(*evaluate(part['folds'], names), **options)
+
+
+def _folds(
+    width_m: float, height_m: float, thickness_m: float, depth: float, count: int
+) -> solids.Solid:
+    """Return a sheet with so many folds, each as deep to either side."""
+    x = np.linspace(-width_m / 2, width_m / 2, 33)
+    wave = np.column_stack([x, depth * np.sin(2 * np.pi * x / width_m * count)])
+    return solids.ribbon(wave, height_m, thickness_m)

@@ -1,1 +1,0 @@
-"""Builders of single pieces: each takes a `Style` and returns a `Piece`."""

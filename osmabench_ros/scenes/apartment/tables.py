@@ -1,0 +1,74 @@
+"""Read the tables of the apartment, and the lengths that they state as sums and products."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import numpy as np
+
+from osmabench_ros.base.documents import parse_yaml
+from osmabench_ros.errors import SceneError
+
+Names = Mapping[str, Any]
+
+_OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.USub: operator.neg,
+}
+_FUNCTIONS: dict[str, Callable[..., Any]] = {'cos': np.cos, 'sin': np.sin, 'round': round}
+
+
+@cache
+def read_table(name: str) -> Any:
+    """Return a table that comes with the package; nobody changes it."""
+    source = f'{name}.yaml'
+    text = resources.files(__package__).joinpath(source).read_text('utf-8')
+    return parse_yaml(text, source, SceneError)
+
+
+@cache
+def read_room(label: str) -> Mapping[str, Any]:
+    """Return the row of a kind of room, with the defaults of all rooms."""
+    table = read_table('rooms')
+    return {**table['default'], **table.get(label, {})}
+
+
+def evaluate(value: Any, names: Names) -> Any:
+    """Return a value of a table: a text is a formula over names, a list is a list of values."""
+    if isinstance(value, str):
+        return _compile(value)(names)
+    return [evaluate(item, names) for item in value] if isinstance(value, list) else value
+
+
+@cache
+def _compile(formula: str) -> Callable[[Names], Any]:
+    return _compile_node(ast.parse(formula, mode='eval').body)
+
+
+def _compile_node(node: ast.AST) -> Callable[[Names], Any]:
+    """Return a function of names for a number, name, sum, product or call of a formula."""
+    match node:
+        case ast.Constant(value=value):
+            return lambda _: value
+        case ast.Name(id='pi'):
+            return lambda _: np.pi
+        case ast.Name(id=name):
+            return lambda names: names[name]
+        case ast.UnaryOp(op=kind, operand=operand):
+            function, inner = _OPERATORS[type(kind)], [operand]
+        case ast.BinOp(left=left, op=kind, right=right):
+            function, inner = _OPERATORS[type(kind)], [left, right]
+        case ast.Call(func=ast.Name(id=name), args=arguments):
+            function, inner = _FUNCTIONS[name], arguments
+        case _:
+            raise SceneError(f'a table of the apartment cannot hold "{ast.unparse(node)}"')
+    parts = [_compile_node(item) for item in inner]
+    return lambda names: function(*(part(names) for part in parts))
