@@ -1,4 +1,4 @@
-"""What a scene shall hold, as a file; and whether a scene holds it."""
+"""Specifications of scenes as files, and the check that a scene holds one."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from osmabench_ros.semantics.scene_graph import NodeKind, RelationType, SceneGra
 
 MOST_OBJECTS = 60
 WALL_M = 0.15
-"""A thing this close to a wall is against it, metres."""
+"""An object this close to a wall is against it, metres."""
 
 MIDDLE_SHARE = 0.25
-"""A thing in the middle of a room is at most this share of the room's edges off its centre."""
+"""An object in the middle of a room is at most this fraction of its edges off its centre."""
 
 
 class SpecifiedRelation(str, Enum):
@@ -43,14 +43,14 @@ class SpecifiedRelation(str, Enum):
 
     @property
     def objects(self) -> int:
-        """How many other things it relates to."""
+        """How many other objects it relates to."""
         return {'between': 2, 'against the wall': 0, 'in the middle of the room': 0}.get(
             self.value, 1
         )
 
 
 class ObjectGroup(Strict):
-    """So many things of a class; `name` is what statements call them, by default the class."""
+    """So many objects of a class; `name` is what statements call them, by default the class."""
 
     label: str = Field(alias='class', min_length=1)
     count: int = Field(1, ge=1, le=MOST_OBJECTS)
@@ -71,7 +71,7 @@ class ObjectGroup(Strict):
 
 
 class Statement(Strict):
-    """Every thing of `subject` stands in a relation to one of `object`, or between two."""
+    """Every object of `subject` has a relation to one of `object`, or is between two."""
 
     subject: str
     relation: SpecifiedRelation
@@ -98,7 +98,7 @@ class Statement(Strict):
 
 
 class RoomSpecification(Strict):
-    """A room by its kind, with all things of the classes it names, and no more of these."""
+    """A room by its kind, with all objects of the classes it names, and no more of these."""
 
     label: str = Field(alias='room', min_length=1)
     objects: tuple[ObjectGroup, ...] = Field(min_length=1)
@@ -122,14 +122,14 @@ class RoomSpecification(Strict):
 
 
 class SceneSpecification(Strict):
-    """What a scene shall hold.
+    """The content that a scene must have.
 
     Parameters
     ----------
     name : str
         Of the scenes that are made by it.
     prompt : str
-        The text that it stands for; '' without one.
+        The text that it was made from; '' without one.
     rooms : tuple of RoomSpecification
         In the order in which the rooms lie, each kind once.
     """
@@ -154,7 +154,7 @@ def read_specification(path: Path) -> SceneSpecification:
 
 
 class FactKind(str, Enum):
-    """What a fact of a specification is about."""
+    """The kinds of facts of a specification."""
 
     COUNT = 'count'
     ATTRIBUTE = 'attribute'
@@ -163,7 +163,7 @@ class FactKind(str, Enum):
 
 @dataclass(frozen=True)
 class Fact:
-    """One thing that a specification says, and whether a scene holds it."""
+    """One statement of a specification, and whether a scene holds it."""
 
     kind: FactKind
     sentence: str
@@ -174,7 +174,7 @@ def facts(specification: SceneSpecification, graph: SceneGraph) -> Iterator[Fact
     """Yield all that a specification says, held against the graph of a whole scene.
 
     Rooms are found by their kind; a graph without rooms is one room. Counts are exact, for each
-    class of a room over all groups of it; attributes and relations hold if as many things as the
+    class of a room over all groups of it; attributes and relations hold if as many objects as the
     group has do have them.
     """
     for room in specification.rooms:
@@ -196,7 +196,7 @@ def facts(specification: SceneSpecification, graph: SceneGraph) -> Iterator[Fact
 
 
 class _RoomView:
-    """The things of one room of a graph."""
+    """The objects of one room of a graph."""
 
     def __init__(self, graph: SceneGraph, label: str) -> None:
         wanted = normalised_name(label)
@@ -213,12 +213,12 @@ class _RoomView:
         self._edges = {(edge.source, edge.type, edge.target) for edge in graph.edges}
 
     def named(self, label: str) -> list[SceneNode]:
-        """Return the things of a class."""
+        """Return the objects of a class."""
         wanted = normalised_name(label)
         return [node for node in self._nodes if normalised_name(node.label) == wanted]
 
     def members(self, group: ObjectGroup) -> list[SceneNode]:
-        """Return the things of a class that have all attributes of a group."""
+        """Return the objects of a class that have all attributes of a group."""
         wanted = group.attributes.items()
         return [
             node
@@ -231,7 +231,7 @@ class _RoomView:
         return self._room or AxisAlignedBox.holding(node.known_box for node in self._nodes)
 
     def holds(self, item: Statement, room: RoomSpecification) -> bool:
-        """Return whether as many things as the subject has stand in the relation."""
+        """Return whether as many objects as the subject has are in the relation."""
         wanted = room.group(item.subject)
         others = [self.members(room.group(name)) for name in item.object]
         found = [node for node in self.members(wanted) if self._related(node, item, others)]
@@ -267,7 +267,7 @@ _DERIVED = frozenset(kind.value for kind in RelationType)
 
 
 def _is_between(box: AxisAlignedBox, first: AxisAlignedBox, second: AxisAlignedBox) -> bool:
-    """Return whether the middle of a box lies beside the line between those of two others."""
+    """Return whether the middle of a box is near the line between the middles of two others."""
     start, end = first.center[:2], second.center[:2]
     along = end - start
     length_m = float(np.linalg.norm(along))
@@ -281,7 +281,7 @@ def _is_between(box: AxisAlignedBox, first: AxisAlignedBox, second: AxisAlignedB
 
 
 def _on_two_sides(found: Sequence[SceneNode], others: Sequence[SceneNode]) -> bool:
-    """Return whether things lie in two quadrants around one of some others."""
+    """Return whether objects are in two quadrants around one of some others."""
     for other in others:
         off = [node.known_box.center[:2] - other.known_box.center[:2] for node in found]
         if len({int(np.arctan2(y, x) // (np.pi / 2)) for x, y in off}) > 1:

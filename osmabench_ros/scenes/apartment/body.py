@@ -17,9 +17,9 @@ from osmabench_ros.semantics.scene_graph import RelationType
 
 @dataclass(frozen=True)
 class Support:
-    """A surface of a piece, in its frame, that carries things; metres, `size` along x and y.
+    """A surface of a piece, in its frame, that carries objects; metres, `size` along x and y.
 
-    `center` is its middle, `clearance_m` the free height above; a thing on it is ON, IN or UNDER.
+    `center` is its middle, `clearance_m` the free height above; objects there are ON, IN or UNDER.
     """
 
     center: tuple[float, float, float]
@@ -30,7 +30,7 @@ class Support:
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """A finished thing, one mesh a finish; local frame: z up from its bottom, front towards -y.
+    """A finished object, one mesh per finish; local frame: z up from its bottom, front towards -y.
 
     The footprint is centred on the origin; `size` are the extents along x, y and z in metres.
     """

@@ -29,7 +29,7 @@ BARE = ('silver', 'gold')
 
 @dataclass(frozen=True)
 class Finish:
-    """What a part is made of: sRGB in [0, 1], names, a pattern ('' if plain) and its tile in m."""
+    """The look of a part: sRGB in [0, 1], names, a pattern ('' if plain) and its tile in m."""
 
     rgb: RGB
     color: str

@@ -16,10 +16,10 @@ from osmabench_ros.scenes.apartment.placement import RoomSpace, footprint_box, w
 from osmabench_ros.semantics.scene_graph import RelationType
 
 SPACING_M = 0.015
-"""Least distance between two things on one support."""
+"""Least distance between two objects on one support."""
 
 BESIDE_M = 0.05
-"""Distance of pieces beside each other."""
+"""Distance between neighbouring pieces."""
 
 TRIES = 25
 
@@ -41,7 +41,7 @@ class Placed:
 
 @dataclass(frozen=True)
 class _Spot:
-    """A place on a support and the half extents of what stands there."""
+    """A place on a support and the half extents of the object there."""
 
     x: float
     y: float
@@ -107,7 +107,7 @@ class Furnisher:
         return self.at(piece, pose)
 
     def beside(self, other: Placed, piece: Piece, side: int) -> Placed | None:
-        """Stand a piece beside another, backs in line; side is -1 (left) or 1 (right)."""
+        """Stand a piece next to another, backs in line; side is -1 (left) or 1 (right)."""
         x = side * (other.piece.size[0] + piece.size[0] + 2 * BESIDE_M) / 2
         y = (other.piece.size[1] - piece.size[1]) / 2
         return self.at(piece, other.pose @ Pose.from_yaw(0.0, (x, y, 0.0)))
@@ -142,7 +142,7 @@ class Furnisher:
     def put(
         self, carrier: Placed | None, piece: Piece, place: int = 0, facing: bool = True
     ) -> Placed | None:
-        """Put a thing on support `place` of a carrier; None without a carrier or room."""
+        """Put an object on support `place` of a carrier; None without a carrier or room."""
         if carrier is None or place >= len(carrier.piece.supports):
             return None
         support = carrier.piece.supports[place]
@@ -161,7 +161,7 @@ class Furnisher:
         return None
 
     def centered(self, carrier: Placed, piece: Piece) -> Placed:
-        """Put a thing exactly in the middle of the first support."""
+        """Put an object exactly in the middle of the first support."""
         support = carrier.piece.supports[0]
         spot = _Spot(*support.center, 0.0, piece.size[0] / 2, piece.size[1] / 2)
         self._used.setdefault((id(carrier), 0), []).append(spot)

@@ -86,7 +86,7 @@ ATTEMPTS = 20
 
 @dataclass(frozen=True, eq=False)
 class Apartment:
-    """A generated scene, its floor plan, and by instance id how and by what a thing is carried."""
+    """A generated scene, its floor plan, and by instance id the relation to a carrier."""
 
     scene: Scene
     plan: FloorPlan

@@ -43,10 +43,10 @@ class Opening:
 
 @dataclass(eq=False)
 class RoomSide:
-    """One wall of a room seen from inside; u runs along it, the room lies to its left.
+    """One wall of a room seen from inside; u runs along it, with the room on its left.
 
     `origin` is the corner where u = 0; it and the unit vectors `along` and `inward` have shape
-    (2,). A piece whose back is at the wall has the heading `yaw_rad`.
+    (2,). A piece with its back at the wall has the heading `yaw_rad`.
     """
 
     origin: NDArray[np.float64]
@@ -121,7 +121,7 @@ _SIDES = {
 
 
 def draw_plan(rng: np.random.Generator) -> FloorPlan:
-    """Draw a floor plan whose rooms are all reachable through doorways."""
+    """Draw a floor plan with doorways to every room."""
     variants = read_table('plans')
     variant = variants[int(rng.integers(len(variants)))]
     height = round(float(rng.uniform(*HEIGHT_M)), 2)

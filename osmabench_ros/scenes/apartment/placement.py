@@ -1,4 +1,4 @@
-"""Where furniture may stand: inside the room, clear of doors and of each other, room to walk."""
+"""Find places for furniture inside a room, clear of doors, of other pieces and of ways to walk."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ GAP_M = 0.012
 """Least distance between two pieces, and between a piece and a wall."""
 
 HANGING_GAP_M = 0.06
-"""Least distance of a thing on a wall from everything else, so that none seems to carry it."""
+"""Least distance of an object on a wall from all others, so that none seems to carry it."""
 
 WALK_RADIUS_M = 0.32
 """Half the width of the way that always stays open; a robot of radius 0.2 m needs less."""
@@ -25,14 +25,14 @@ WALK_RADIUS_M = 0.32
 WALK_HEIGHT_M = 1.9
 CELL_M = 0.05
 CONNECTED_SHARE = 0.9
-"""Least share of the free floor that can be reached from the doors."""
+"""Least fraction of the free floor that can be reached from the doors."""
 
 DOOR_CLEARANCE_M = 0.75
 TRIES = 60
 
 
 def footprint_box(piece: Piece, pose: Pose) -> AxisAlignedBox:
-    """Return the box around a piece that stands upright at a pose."""
+    """Return the box around an upright piece at a pose."""
     cos, sin = abs(np.cos(pose.yaw_rad)), abs(np.sin(pose.yaw_rad))
     width, depth, height = piece.size
     half = np.array([cos * width + sin * depth, sin * width + cos * depth, 0.0]) / 2
@@ -226,7 +226,7 @@ class RoomSpace:
 
 
 def wall_pose(side: RoomSide, u_m: float, piece: Piece, gap_m: float, z_m: float = 0.0) -> Pose:
-    """Return the pose of a piece whose back is `gap_m` from a wall, centred at u."""
+    """Return the pose of a piece with its back `gap_m` from a wall, centred at u."""
     x, y = side.point(u_m, piece.size[1] / 2 + gap_m)
     return Pose.from_yaw(side.yaw_rad, (x, y, z_m))
 

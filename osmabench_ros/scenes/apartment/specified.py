@@ -46,10 +46,10 @@ _BESIDE = {
     SpecifiedRelation.NEXT_TO: (0.05, 0.2),
     SpecifiedRelation.NEAR: (0.4, 0.7),
 }
-"""Gaps between the footprints of things that stand beside each other, metres."""
+"""Gaps between the footprints of neighbouring objects, metres."""
 
 _LARGE_M2 = 0.35
-"""Footprint from which a thing stands at a wall, unless it stands free."""
+"""Footprint from which an object goes to a wall, unless its table lets it stand free."""
 
 
 def specified_apartment(specification: SceneSpecification, seed: int) -> Scene:
@@ -89,7 +89,7 @@ def specified_apartment(specification: SceneSpecification, seed: int) -> Scene:
 
 
 class _UnplacedError(Exception):
-    """A thing has no place in this attempt; the message is the sentence that asks for it."""
+    """An object has no place in this attempt; the message is the sentence that asks for it."""
 
 
 def _check_classes(specification: SceneSpecification, where: str) -> None:
@@ -125,7 +125,7 @@ def _attempt(
 
 
 def _width_m(room: RoomSpecification) -> float:
-    """Return a width that lets all that stands on the floor of a room stand apart."""
+    """Return a width with room for all objects on the floor of a room."""
     style = Style(np.random.default_rng(0))
     area = sum(
         group.count * float(np.prod(build(normalised_name(group.label), style).size[:2]))
@@ -135,7 +135,7 @@ def _width_m(room: RoomSpecification) -> float:
 
 
 class _Room:
-    """Places the groups of one room, what others stand on or beside first."""
+    """Places the groups of one room, carriers and neighbours of others first."""
 
     def __init__(self, wanted: RoomSpecification, furnisher: Furnisher) -> None:
         self._wanted, self._furnisher, self._style = wanted, furnisher, furnisher.style
@@ -154,7 +154,7 @@ class _Room:
         return self._furnisher.placed
 
     def _ordered(self) -> Iterator[ObjectGroup]:
-        """Yield groups after those that they are placed by, larger things first."""
+        """Yield groups after those that they are placed by, larger objects first."""
         needs: dict[str, set[str]] = {group.called: set() for group in self._wanted.objects}
         for item in self._wanted.relations:
             needs[item.subject].update(name for name in item.object if name != item.subject)
@@ -182,7 +182,7 @@ class _Room:
         self, piece: Piece, group: ObjectGroup, own: Sequence[Statement], number: int
     ) -> Placed:
         sentence = f'the number of "{group.label}" in the {self._wanted.label} is {group.count}'
-        # What carries a thing decides where it is, then what it stands beside.
+        # The carrier of an object decides where it is, then its neighbours do.
         order = [*_CARRIED, SpecifiedRelation.BETWEEN, *_BESIDE]
         main = min(own, key=lambda item: order.index(item.relation) if item.relation in order
                    else len(order), default=None)  # fmt: skip
@@ -269,7 +269,7 @@ class _Room:
         return self._furnisher.ceiling(piece, float(x), float((plan.low[1] + plan.high[1]) / 2))
 
     def _anywhere(self, piece: Piece, number: int, count: int) -> Placed | None:
-        """Put a piece where such things are: hung, at a wall, in the room, or on another thing."""
+        """Put a piece where such pieces are: hung, at a wall, in the room, or on another one."""
         name, furnisher = piece.class_name, self._furnisher
         if name == 'ceiling lamp':
             return self._overhead(piece, number, count)
@@ -290,7 +290,7 @@ class _Room:
 
 
 def _dyed(piece: Piece, color: str) -> Piece:
-    """Return a piece whose largest part has another colour, with the pattern that it had."""
+    """Return a piece with its largest part in another colour, with the pattern that it had."""
     main = max(piece.meshes, key=lambda mesh: float(np.ptp(mesh.vertices, axis=0).prod()))
     dye = Material(COLORS[color], main.material.texture)
     meshes = tuple(replace(mesh, material=dye) if mesh is main else mesh for mesh in piece.meshes)

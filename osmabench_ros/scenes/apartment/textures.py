@@ -19,7 +19,7 @@ def _rng(name: str) -> np.random.Generator:
 def _noise(
     rng: np.random.Generator, stretch: tuple[float, float] = (1.0, 1.0), falloff: float = 1.2
 ) -> NDArray[np.float64]:
-    """Return periodic noise in [0, 1] whose spectrum falls with frequency ** -falloff."""
+    """Return periodic noise in [0, 1] with a spectrum that falls as frequency ** -falloff."""
     frequency = np.fft.fftfreq(SIZE) * SIZE
     radius = np.hypot(frequency[None, :] * stretch[0], frequency[:, None] * stretch[1])
     radius[0, 0] = 1.0
