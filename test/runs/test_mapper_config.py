@@ -46,7 +46,7 @@ def test_of_nodes_with_a_map_topic_acknowledges_only_one_that_is_said_to() -> No
         ({'variables': {'root': '/x'}}, 'variables are those of a stack'),
         (
             {'command': ['a'], 'map_type': 'std_msgs/msg/String'},
-            'String" is unknown.*PointCloud2',
+            "PointCloud2'.*it is 'std_msgs/msg/String'",
         ),
         ({'command': ['a'], 'settle_s': 9}, 'settle_s is about the map of a map_topic or stack'),
         ({'map_topik': '/cloud'}, 'map_topic'),

@@ -180,12 +180,17 @@ class McapFile:
                 while waiting and waiting[0][0] < chunk.message_start_time:
                     yield unpacker.release(heappop(waiting)[-1])
                 place = chunk.chunk_start_offset
-                parts = list(self._open_chunk(self._records(stream, place), place, unpacker))
-                if place in self._damage:
-                    continue
-                for number, part in enumerate(parts):
-                    if part.channel_id in channels:
-                        heappush(waiting, (part.log_time, place, number, unpacker.hold(part)))
+                parts = self._open_chunk(self._records(stream, place), place, unpacker)
+                held = [
+                    (part.log_time, place, number, unpacker.hold(part))
+                    for number, part in enumerate(parts)
+                    if part.channel_id in channels
+                ]
+                for item in held:
+                    if place in self._damage:
+                        unpacker.release(item[-1])
+                    else:
+                        heappush(waiting, item)
             while waiting:
                 yield heappop(waiting)[-1]
 
@@ -240,8 +245,10 @@ class _Unpacker:
         return content
 
     def hold(self, message: Any) -> Any:
-        """Count a message that waits for its time, and return it."""
+        """Count a message that waits for its time; LimitError if the memory is full."""
         self._left_bytes -= len(message.data) + _MESSAGE_OBJECT_BYTES
+        if self._left_bytes < 0:
+            raise limit_error(self._path, 'fills the memory with messages of one time')
         return message
 
     def release(self, message: Any) -> Any:
