@@ -17,8 +17,9 @@ from osmabench_ros.mappers.mapper import knows_ground_truth, make_mapper
 from osmabench_ros.mappers.offline.method import load_method
 from osmabench_ros.mappers.offline.true_masks import ConceptGraphsDetections, PatchFeatures
 from osmabench_ros.maps.importer import ImportOptions
-from osmabench_ros.maps.importers.assembly import feature_space
+from osmabench_ros.maps.importers.assembly import MapBuilder
 from osmabench_ros.maps.importers.conceptgraphs import METHOD
+from osmabench_ros.maps.semantic_map import FeatureSpace
 from osmabench_ros.semantics.labels import UNLABELLED
 
 
@@ -127,17 +128,23 @@ def test_the_detections_lie_beside_the_frames_before_the_method_runs(tmp_path: P
     assert (sequence / f'gsa_classes_{_variant()}.json').is_file()
 
 
+def spaces(options: ImportOptions, features: dict) -> list[FeatureSpace]:
+    builder = MapBuilder(METHOD, options)
+    for name, vectors in features.items():
+        builder.add_space(name, vectors)
+    return list(builder.build(source_sha256='').feature_spaces.values())
+
+
 def test_features_of_a_random_encoder_are_never_compared_with_text() -> None:
     names = {'clip': np.eye(4, 64, dtype=np.float32), 'text': np.eye(4, 64, dtype=np.float32)}
     options = ImportOptions(
         feature_model='random features of patches', feature_pretrained='untrained',
         text_comparable=False,
     )  # fmt: skip
-    for name, vectors in names.items():
-        space = feature_space(METHOD, options, name, vectors)
+    for space in spaces(options, names):
         assert not space.text_comparable
         assert (space.model, space.pretrained) == ('random features of patches', 'untrained')
-    usual = feature_space(METHOD, ImportOptions(), 'text', names['text'])
+    _, usual = spaces(ImportOptions(), names)
     assert usual.text_comparable
     assert usual.model == 'ViT-H-14'
 

@@ -20,7 +20,7 @@ from osmabench_ros.reports.matrix import write_matrix_report
 from osmabench_ros.runs.evaluate.evaluation import EvaluationInputs, evaluate_run
 from osmabench_ros.runs.identity import RunIdentity, SceneKey
 from osmabench_ros.runs.matrix_on_disk import claim
-from osmabench_ros.runs.plan import plan_runs
+from osmabench_ros.runs.plan import RunPlan, plan_runs
 from osmabench_ros.runs.results.report_model import RunReport, Status
 from osmabench_ros.runs.results.results_folder import held
 from osmabench_ros.sequences.ground_truth import write_ground_truth
@@ -34,7 +34,11 @@ CONFIG = matrix_config(scenes=[{'reference': 'apartment', 'seed': 3}])
 
 def hold(root: Path) -> None:
     with held(root):
-        claim(root, CONFIG, (), lambda _plan: '1')
+        claim(root, CONFIG, plans_in(root), lambda _plan: '1')
+
+
+def plans_in(root: Path) -> list[RunPlan]:
+    return plan_runs(CONFIG, {CONFIG.scenes[0]: SceneKey('d', 's', 3)}, root)
 
 
 def evaluate(root: Path) -> None:
@@ -47,7 +51,7 @@ def evaluate(root: Path) -> None:
 
 
 def report(root: Path) -> None:
-    plans = plan_runs(CONFIG, {CONFIG.scenes[0]: SceneKey('d', 's', 3)}, root)
+    plans = plans_in(root)
     failed = RunReport(run_id=plans[0].identity.run_id, status=Status.FAILED, error='why')
     write_matrix_report(CONFIG, plans, [failed], root)
 
