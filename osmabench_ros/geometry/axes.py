@@ -72,14 +72,8 @@ def object_pose_to_habitat(pose: Pose) -> Pose:
     return Pose(rotation, WORLD_FROM_HABITAT.T @ pose.translation)
 
 
-def camera_pose_from_habitat(pose: Pose) -> Pose:
-    """Convert a Habitat camera (y up, -z forward) in Habitat's world to an optical pose, z up."""
-    rotation = WORLD_FROM_HABITAT @ pose.rotation @ OPENGL_FROM_OPTICAL
-    return Pose(rotation, WORLD_FROM_HABITAT @ pose.translation)
-
-
 def camera_pose_to_habitat(pose: Pose) -> Pose:
-    """Undo `camera_pose_from_habitat`."""
+    """Convert an optical pose, z up, to a Habitat camera (y up, -z forward) in its world."""
     rotation = WORLD_FROM_HABITAT.T @ pose.rotation @ OPENGL_FROM_OPTICAL
     return Pose(rotation, WORLD_FROM_HABITAT.T @ pose.translation)
 

@@ -73,7 +73,7 @@ def label_by_features(
     the points, else the first that text can be compared with. Scores are cosines; a node keeps
     its `top_k` best labels. One without a feature keeps its names, with class ids of the
     label set; a point without takes the label of its node, and is unlabelled without one. Raises
-    MapError if there is no such feature space, or the shapes do not fit.
+    MapError if the feature space is missing, or the shapes do not fit.
     """
     chosen = space_to_label_by(semantic_map, space)
     text = _check_text(text_features, chosen, label_set)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -141,15 +140,3 @@ def _of_file(given: Any) -> Any:
 
 Changes = Annotated[tuple[Change, ...], BeforeValidator(_of_file)]
 """Changes one after another, or the path of a YAML file that lists them."""
-
-_TYPES: Mapping[str, ChangeType] = {
-    'move': ChangeType.MOVEMENT,
-    'remove': ChangeType.REMOVAL,
-    'add': ChangeType.ADDITION,
-    'replace': ChangeType.REPLACEMENT,
-}
-
-
-def type_of(change: Change) -> ChangeType:
-    """Return the kind of a change among those of Hypo3D; colour and state are attributes."""
-    return _TYPES.get(change.kind, ChangeType.ATTRIBUTE)

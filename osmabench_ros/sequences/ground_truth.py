@@ -48,8 +48,8 @@ MIN_VISIBLE_POINTS = 5
 # Objects with a smaller visible fraction have the extent of their visible part.
 SMALL_SHARE = 0.25
 
-# How far, in metres and as a share of the edge, a face of the box of a visible part may lie from
-# that of the whole box.
+# Largest distance between the faces of the boxes of a visible part and of the whole object, in
+# metres and as a fraction of the edge.
 EXTENT_TOLERANCE = (0.1, 0.15)
 
 DOCUMENT = 'ground_truth.json'

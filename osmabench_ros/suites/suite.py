@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from osmabench_ros.base.extensions import SUITES, extension_names, load_extension
+from osmabench_ros.base.extensions import SUITES, load_extension
 from osmabench_ros.base.progress import Progress, silent
 from osmabench_ros.base.strict import Strict, validated
 from osmabench_ros.errors import MetricError
@@ -275,11 +275,6 @@ class AsksLanguageModels(Protocol):
 def models_asked_by(suite: Suite) -> tuple[str, ...]:
     """Return the language models that a suite asks, as its options name them."""
     return suite.language_models if isinstance(suite, AsksLanguageModels) else ()
-
-
-def suite_names() -> list[str]:
-    """Return the names of all suites that are installed, in alphabetical order."""
-    return extension_names(SUITES)
 
 
 def make_suite(name: str, options: Mapping[str, Any] | None = None) -> Suite:

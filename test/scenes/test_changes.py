@@ -22,7 +22,7 @@ from osmabench_ros.ros.node.settings import BridgeSettings
 from osmabench_ros.runs.config import MatrixConfig, SceneConfig
 from osmabench_ros.runs.inputs import scene_digest
 from osmabench_ros.runs.prepare.preparation import Preparation
-from osmabench_ros.scenes.change_kinds import Changes, ChangeType, type_of
+from osmabench_ros.scenes.change_kinds import Changes
 from osmabench_ros.scenes.changes import changed_scene, lights_of
 from osmabench_ros.scenes.contact import carried_by, collision
 from osmabench_ros.scenes.ground_truth import ground_truth_graph
@@ -304,27 +304,6 @@ def test_a_scene_of_a_configuration_is_changed_by_a_list_or_by_a_file(tmp_path):
 def test_wrong_changes_are_refused_with_their_key(change, fault):
     with pytest.raises(OsmabenchError, match=fault):
         configured(change)
-
-
-def test_kinds_are_those_of_hypo3d():
-    changes = TypeAdapter(Changes).validate_python(
-        [
-            {'kind': 'move', 'object': 'a', 'turn_deg': 1},
-            {'kind': 'remove', 'object': 'a'},
-            {'kind': 'add', 'name': 'a', 'like': 'b', 'position_m': [0, 0, 0]},
-            {'kind': 'replace', 'object': 'a', 'like': 'b'},
-            {'kind': 'recolor', 'object': 'a', 'color': 'red'},
-            {'kind': 'switch', 'lamp': 'a', 'on': False},
-            {'kind': 'open', 'object': 'a'},
-        ]
-    )
-    assert [type_of(item) for item in changes] == [
-        ChangeType.MOVEMENT,
-        ChangeType.REMOVAL,
-        ChangeType.ADDITION,
-        ChangeType.REPLACEMENT,
-        *[ChangeType.ATTRIBUTE] * 3,
-    ]
 
 
 def test_a_changed_scene_goes_to_habitat_as_any_other(tmp_path):

@@ -415,7 +415,7 @@ def _recorded_digest(item: SceneConfig) -> str:
 def _check_recorded_condition(
     item: SceneConfig, sequence: RecordedSequence, conditions: Sequence[str]
 ) -> None:
-    """Raise ConfigError if the condition is not that of the recorded sequence."""
+    """Raise ConfigError if the sequence was recorded under another condition."""
     recorded = sequence.info.condition
     others = [name for name in conditions if recorded and name != recorded]
     if others or len(conditions) > 1:
