@@ -5,14 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TypeVar
+
+from jinja2 import Environment, StrictUndefined
+from jinja2.environment import TemplateExpression
 
 from osmabench_ros.base.documents import read_yaml
 from osmabench_ros.errors import ConfigError, OsmabenchError
 
 _Value = TypeVar('_Value')
+
+CONDITION = 'when'
+"""Key of a row with an expression of Jinja over the values of a check."""
 
 
 class Severity(str, Enum):
@@ -38,10 +44,6 @@ class Finding:
     remedy: str = ''
 
 
-FINE = 'fine'
-"""Name of the row of a table that counts where no other condition holds."""
-
-
 class CheckTables:
     """Tables of checks from a YAML file of the package: condition, severity, text, remedy."""
 
@@ -50,31 +52,42 @@ class CheckTables:
 
     @cached_property
     def rows(self) -> dict[str, dict[str, dict[str, str]]]:
-        """The rows by table and condition."""
+        """The rows by table and name."""
         tables: dict[str, dict[str, dict[str, str]]] = read_yaml(self._file, ConfigError)
         return tables
 
     def find_all(self, table: str, part: str, **values: object) -> list[Finding]:
-        """Return a finding for every row with a true value, by the name of the row."""
-        rows = self.rows[table]
-        holding = [name for name in rows if name != FINE and values[name]]
-        if not holding and FINE in rows:
-            holding = [FINE]
-        return [self._finding(rows[name], part, values) for name in holding]
+        """Return a finding for every row with a condition that holds, else for those without."""
+        return [_make_finding(row, part, values) for row in self._holding(table, values)]
 
     def find_first(self, table: str, part: str, **values: object) -> list[Finding]:
         """Return a finding for the first row that holds."""
-        return self.find_all(table, part, **values)[:1]
+        return [_make_finding(row, part, values) for row in self._holding(table, values)[:1]]
+
+    def _holding(self, table: str, values: dict[str, object]) -> list[dict[str, str]]:
+        rows = self.rows[table].values()
+        found = [row for row in rows if CONDITION in row and _holds(row[CONDITION], values)]
+        return found or [row for row in rows if CONDITION not in row]
 
     def find_one(self, table: str, part: str, **values: object) -> Finding:
-        """Return the only finding of a table that ends with `fine`: the first row that holds."""
+        """Return the finding for the first row of a table of which one always holds."""
         return self.find_first(table, part, **values)[0]
 
-    @staticmethod
-    def _finding(row: dict[str, str], part: str, values: dict[str, object]) -> Finding:
-        [(level, detail)] = [(name, text) for name, text in row.items() if name != 'remedy']
-        remedy = row.get('remedy', '').format(**values)
-        return Finding(part, Severity(level), detail.format(**values), remedy)
+
+def _holds(condition: str, values: dict[str, object]) -> bool:
+    return bool(_compile(condition)(**values))
+
+
+@lru_cache(maxsize=256)
+def _compile(condition: str) -> TemplateExpression:
+    environment = Environment(undefined=StrictUndefined, autoescape=True)
+    return environment.compile_expression(condition, undefined_to_none=False)
+
+
+def _make_finding(row: dict[str, str], part: str, values: dict[str, object]) -> Finding:
+    [level] = row.keys() - {CONDITION, 'remedy'}
+    remedy = row.get('remedy', '').format(**values)
+    return Finding(part, Severity(level), row[level].format(**values), remedy)
 
 
 def attempt(read: Callable[[], _Value]) -> tuple[_Value | None, Exception | None]:

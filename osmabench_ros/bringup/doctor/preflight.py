@@ -60,11 +60,10 @@ def find_data_set(data_set: DataSet, folders: Sequence[Path]) -> Finding:
     return CHECKS.find_one(
         'data_set',
         data_set.name,
-        absent=config is None,
-        incomplete=not files,
-        pointer=next((file for file in files if _is_pointer(file)), None),
         data_set=data_set,
-        config=config or Path(),
+        config=config,
+        files=files,
+        pointer=next((file for file in files if _is_pointer(file)), None),
         places=' or '.join(str(folder) for folder in folders),
         variable=DATA_VARIABLE,
     )
@@ -97,14 +96,13 @@ def examine_scene_files(reference: Path) -> Finding:
     return CHECKS.find_one(
         'scene',
         f'scene {reference.name}',
-        not_there=not path.exists(),
-        not_a_scene=config is None,
-        wrong_specification=error if specified else None,
+        path=path,
+        config=config,
+        specified=specified,
         error=error,
-        broken=''.join(faults[:1]),
+        faults=faults,
         more=f' and {len(faults) - 1} more' if len(faults) > 1 else '',
         reference=reference,
-        config=config,
     )
 
 
@@ -187,11 +185,8 @@ def _module(module: _Module) -> Finding:
     return CHECKS.find_one(
         'module',
         module.name,
-        required=error and module.required,
-        optional=error,
+        module=module,
         error=error,
-        purpose=module.purpose,
-        install=module.remedy,
         version=f'{version} ' if version else '',
     )
 
@@ -217,20 +212,24 @@ def _habitat() -> Finding:
 
     found, error = attempt(first_frame)
     name, took_s = found or ('', 0.0)
-    missing = error if isinstance(error, MissingDependencyError) else None
     return CHECKS.find_one(
-        'habitat', 'habitat_sim', missing=missing, error=error, name=name, took_s=took_s
+        'habitat',
+        'habitat_sim',
+        missing=isinstance(error, MissingDependencyError),
+        error=error,
+        name=name,
+        took_s=took_s,
     )
 
 
 def _device() -> Finding:
-    torch, error = attempt(lambda: importlib.import_module('torch'))
+    torch, _ = attempt(lambda: importlib.import_module('torch'))
     has_gpu = torch is not None and torch.cuda.is_available()
     device = ''
     if torch is not None:
         threads = f'{torch.get_num_threads()} CPU threads'
         device = torch.cuda.get_device_name() if has_gpu else threads
-    return CHECKS.find_one('gpu', 'GPU', no_torch=error, no_gpu=not has_gpu, device=device)
+    return CHECKS.find_one('gpu', 'GPU', torch=torch, has_gpu=has_gpu, device=device)
 
 
 def nearest_folder(path: Path) -> Path:
@@ -244,8 +243,7 @@ def _disk(path: Path) -> Finding:
     return CHECKS.find_one(
         'free_disk',
         'disk',
-        not_writable=not os.access(folder, os.W_OK),
-        full=free_gib < 1,
+        writable=os.access(folder, os.W_OK),
         folder=folder,
         free_gib=free_gib,
     )

@@ -93,9 +93,8 @@ def _modules() -> list[Finding]:
         for finding in CHECKS.find_all(
             'needed_module',
             module.name,
+            module=module,
             missing=not _is_there(module.name),
-            purpose=module.purpose,
-            install=module.remedy,
         )
     ]
 
@@ -119,9 +118,8 @@ def _simulator(config: MatrixConfig) -> list[Finding]:
     return CHECKS.find_first(
         'interpreter',
         'habitat_sim',
-        unnamed=not named,
-        not_runnable=not os.access(Path(named).expanduser(), os.X_OK),
         named=named,
+        runnable=os.access(Path(named).expanduser(), os.X_OK),
         variable=PYTHON_VARIABLE,
     )
 
@@ -139,8 +137,8 @@ def _mapper(mapper: MapperConfig) -> list[Finding]:
         'transforms',
         part,
         contradiction=contradiction,
-        no_tf2=declared and not _is_there('tf2_ros'),
         declared=declared,
+        has_tf2=_is_there('tf2_ros'),
     )
     return transforms or findings
 
@@ -154,9 +152,10 @@ def _command(part: str, mapper: MapperConfig) -> list[Finding]:
     return CHECKS.find_first(
         'command',
         part,
-        not_a_program=shutil.which(program, path=isolated_environment(0)['PATH']) is None,
-        no_script='' if not script or Path(script).is_file() else script,
         program=program,
+        found=shutil.which(program, path=isolated_environment(0)['PATH']),
+        script=script,
+        missing_script=script and not Path(script).is_file(),
         command=' '.join(mapper.command),
         here=Path.cwd(),
     )
@@ -234,9 +233,10 @@ def _disk(config: MatrixConfig, out: Path) -> Finding:
     return CHECKS.find_one(
         'disk',
         'disk',
-        not_writable=not folder.is_dir() or not os.access(folder, os.W_OK),
-        full=free < needed,
         folder=folder,
+        writable=folder.is_dir() and os.access(folder, os.W_OK),
+        free=free,
+        needed=needed,
         space=f'{free // MIB} MiB free at {folder}, {runs} runs take about {needed // MIB} MiB',
     )
 
@@ -250,7 +250,9 @@ def _shared_memory(config: MatrixConfig) -> list[Finding]:
         f'{free / MIB:.1f} MiB free in {FOLDER}, {segment / MIB:.1f} MiB for each process, '
         f'{frame / MIB:.1f} MiB per frame'
     )
-    return CHECKS.find_all('shared_memory', 'shared memory', small=segment < frame, space=space)
+    return CHECKS.find_all(
+        'shared_memory', 'shared memory', segment=segment, frame=frame, space=space
+    )
 
 
 def _open_files() -> Finding:

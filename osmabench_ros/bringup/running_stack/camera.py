@@ -35,54 +35,38 @@ ENCODINGS = {
 
 def check_encoding(topic: str, image: Image) -> list[Finding]:
     """Check the encoding and the layout of an image."""
-    allowed = ENCODINGS[topic]
-    colors = (*image_codec.COLOR_ENCODINGS, '8UC1')
+    encodings = ENCODINGS[topic]
     return CHECKS.find_first(
         'image',
         topic,
-        depth_in_colors=topic == topics.DEPTH and image.encoding in colors,
-        other_encoding=image.encoding not in allowed,
-        error=attempt(lambda: images.image_from_message(image, topic))[1],
-        image=image,
         topic=topic,
+        image=image,
+        is_depth=topic == topics.DEPTH,
+        colors=(*image_codec.COLOR_ENCODINGS, '8UC1'),
+        encodings=encodings,
         encoding=image.encoding or 'empty',
-        allowed=' or '.join(allowed),
-        wanted=allowed[0],
+        allowed=' or '.join(encodings),
+        wanted=encodings[0],
+        error=attempt(lambda: images.image_from_message(image, topic))[1],
     )
-
-
-MAX_MEDIAN_M = 100.0
-"""No room is that deep: a larger median is in millimetres."""
-
-MIN_MEDIAN_M = 0.02
-MAX_INVALID, MAX_ZEROS = 0.5, 0.01
-"""Fractions of the pixels of a depth image."""
 
 
 def check_depth(image: Image) -> list[Finding]:
     """Check the scale and the invalid pixels of a depth image with a valid encoding."""
     depth_m = images.depth_from_message(image, topics.DEPTH)
-    is_metres = image.encoding == '32FC1'
-    valid = depth_m[np.isfinite(depth_m) & ((depth_m != 0) | (not is_metres))]
-    median_m = float(np.median(valid)) if len(valid) else 0.0
-    zeros, invalid = float((depth_m == 0).mean()), float(np.isnan(depth_m).mean())
-    findings = CHECKS.find_first(
+    in_metres = image.encoding == '32FC1'
+    valid = depth_m[np.isfinite(depth_m) & ((depth_m != 0) | (not in_metres))]
+    return CHECKS.find_all('depth_unit', topics.DEPTH, in_metres=in_metres) + CHECKS.find_first(
         'depth',
         topics.DEPTH,
-        no_depth=not len(valid),
-        millimetres=is_metres and median_m > MAX_MEDIAN_M,
-        too_small=not is_metres and median_m < MIN_MEDIAN_M,
-        has_zeros=is_metres and zeros > MAX_ZEROS,
+        image=image,
+        in_metres=in_metres,
+        count=len(valid),
+        median_m=float(np.median(valid)) if len(valid) else 0.0,
+        zeros=float((depth_m == 0).mean()),
         negative=(depth_m < 0).any(),
-        mostly_invalid=invalid > MAX_INVALID,
-        median_m=median_m,
-        median_mm=median_m * 1000,
-        encoding=image.encoding,
-        zeros=zeros,
-        invalid=invalid,
+        invalid=float(np.isnan(depth_m).mean()),
     )
-    is_16_bit = not is_metres and findings[0].level is not Severity.FAILED
-    return CHECKS.find_all('depth_unit', topics.DEPTH, is_16_bit=is_16_bit) + findings
 
 
 def check_classes(image: Image, label_set: LabelSet | None) -> list[Finding]:
@@ -93,21 +77,10 @@ def check_classes(image: Image, label_set: LabelSet | None) -> list[Finding]:
     return CHECKS.find_first(
         'classes',
         topics.SEMANTIC,
-        unnamed=label_set is None,
-        unknown=sorted(ids - known)[:5],
-        unlabelled=not ids,
+        label_set=label_set,
         count=len(ids),
-        name=label_set.name if label_set is not None else '',
+        unknown=sorted(ids - known)[:5],
     )
-
-
-MIN_FOCAL, MAX_FOCAL = 0.2, 5.0
-"""Focal length by image width of cameras that mapping uses: 136 to 11 degrees."""
-
-MIN_ASPECT, MAX_ASPECT = 0.8, 1.25
-
-BODY_FRAMES = (topics.WORLD_FRAME, 'map', 'odom')
-"""Frames, other than of links, that have x forward or east and z up."""
 
 
 def check_intrinsics(topic: str, info: CameraInfo) -> list[Finding]:
@@ -116,71 +89,47 @@ def check_intrinsics(topic: str, info: CameraInfo) -> list[Finding]:
     p = np.array(info.p, float).reshape(3, 4)
     fx, fy, cx, cy = k[0, 0], k[1, 1], k[0, 2], k[1, 2]
     has_focal = bool(np.isfinite(k).all()) and min(fx, fy) > 0
-    is_complete = has_focal and info.width and info.height
-    empty = ' and '.join(name for name, matrix in (('R', r), ('P', p)) if not matrix.any())
+    complete = has_focal and info.width and info.height
+    centered = 0 < cx < info.width and 0 < cy < info.height
     agrees = np.allclose(p[:, :3], k, rtol=1e-3, atol=1e-3)
     distortion = [round(v, 4) for v in info.d] if any(info.d) else []
-    centered = 0 < cx < info.width and 0 < cy < info.height
     # The other rows say more than the error of the reader.
-    fine = is_complete and centered and info.distortion_model and agrees and not distortion
+    fine = complete and centered and info.distortion_model and agrees and not distortion
     return CHECKS.find_all(
         'intrinsics',
         topic,
-        no_focal=not has_focal,
-        no_size=has_focal and not is_complete,
-        odd=is_complete and not _is_usual(fx / info.width, fx / fy),
-        center_outside=is_complete and not centered,
-        empty=empty,
-        no_model=not empty and not info.distortion_model,
-        unequal=not empty and info.distortion_model and not agrees,
-        distortion=distortion,
-        error=fine and attempt(lambda: images.intrinsics_from_message(info, topic))[1],
-        no_frame=not info.header.frame_id,
         info=info,
         fx=fx,
         fy=fy,
         cx=cx,
         cy=cy,
         projected_fx=p[0, 0],
+        has_focal=has_focal,
+        complete=complete,
+        centered=centered,
+        empty=' and '.join(name for name, matrix in (('R', r), ('P', p)) if not matrix.any()),
+        agrees=agrees,
+        distortion=distortion,
+        error=fine and attempt(lambda: images.intrinsics_from_message(info, topic))[1],
     )
-
-
-def _is_usual(focal: float, aspect: float) -> bool:
-    return MIN_FOCAL < focal < MAX_FOCAL and MIN_ASPECT < aspect < MAX_ASPECT
 
 
 def check_size(info_topic: str, info: CameraInfo, image_topic: str, image: Image) -> list[Finding]:
     """Compare the size and the frame of an image with its intrinsics."""
-    return CHECKS.find_all(
-        'size',
-        image_topic,
-        other_size=(image.width, image.height) != (info.width, info.height),
-        other_frame=image.header.frame_id != info.header.frame_id,
-        image=image,
-        info=info,
-        info_topic=info_topic,
-    )
+    return CHECKS.find_all('size', image_topic, image=image, info=info, info_topic=info_topic)
 
 
 def check_optical(topic: str, frame: str) -> list[Finding]:
     """Check that images are in a frame along the optical axis, by its name (REP 103)."""
     name = frame.rsplit('/', 1)[-1].lower()
-    return CHECKS.find_first(
-        'frame_name',
-        topic,
-        of_body=name in BODY_FRAMES or name.endswith('_link'),
-        not_optical=frame and 'optical' not in name,
-        frame=frame,
-    )
+    return CHECKS.find_first('frame_name', topic, frame=frame, name=name)
 
 
 def check_expected(topic: str, info: CameraInfo, expected: Intrinsics) -> list[Finding]:
     """Compare intrinsics with the camera of a configuration."""
     given = f'{info.width} x {info.height}, fx {info.k[0]:.1f}'
     wanted = f'{expected.width} x {expected.height}, fx {expected.fx:.1f}'
-    return CHECKS.find_all(
-        'configured_camera', topic, differs=given != wanted, given=given, wanted=wanted
-    )
+    return CHECKS.find_all('configured_camera', topic, given=given, wanted=wanted)
 
 
 @dataclass(frozen=True)
@@ -217,13 +166,12 @@ def check_transforms(samples: list[EdgeSample], camera_frame: str) -> list[Findi
     way = _way_up(camera_frame, parents)
     ways = [_way_up(frame, parents) for frame in sorted(parents)]
     circle = next((item for item in ways if parents.get(item[-1]) == item[0]), [])
-    has_world = topics.WORLD_FRAME in way
     tree = CHECKS.find_all(
         'tree',
         TF,
         circle=' → '.join([*circle, *circle[:1]]),
-        not_on_world=not has_world and camera_frame in parents,
-        no_camera=not has_world and camera_frame not in parents,
+        on_world=topics.WORLD_FRAME in way,
+        known=camera_frame in parents,
         camera=camera_frame,
         path=' → '.join(reversed(way)),
     )
@@ -236,8 +184,7 @@ def _check_edges(child: str, samples: list[EdgeSample]) -> list[Finding]:
     return CHECKS.find_all(
         'edge',
         TF,
-        several_parents=len(parents) > 1,
-        static_and_moving=len(parents) == 1 and len({item.is_static for item in samples}) > 1,
+        kinds=len({item.is_static for item in samples}),
         steps_back=sum(late < early for times in moving for early, late in pairwise(times)),
         child=child,
         count=len(parents),

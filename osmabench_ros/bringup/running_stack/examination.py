@@ -65,7 +65,7 @@ def check_names_of_topics(remappings: Mapping[str, str], source: str) -> None:
 def examine_content(seen: StackObservation, config: MatrixConfig | None) -> list[Finding]:
     """Check images, intrinsics, labels, run information and maps."""
     findings: list[Finding] = []
-    info, frame = seen.newest(topics.COLOR_INFO, CameraInfo), ''
+    info, color = seen.newest(topics.COLOR_INFO, CameraInfo), seen.newest(topics.COLOR, Image)
     for name in (topics.COLOR_INFO, topics.DEPTH_INFO):
         if (found := seen.newest(name, CameraInfo)) is not None:
             findings += camera.check_intrinsics(name, found)
@@ -76,7 +76,6 @@ def examine_content(seen: StackObservation, config: MatrixConfig | None) -> list
         image = seen.newest(name, Image)
         if image is None:
             continue
-        frame = image.header.frame_id if name == topics.COLOR else frame
         faults = camera.check_encoding(name, image)
         findings += faults + camera.check_optical(name, image.header.frame_id)
         # Depth is registered to colour, so one set of intrinsics holds for all images.
@@ -89,22 +88,21 @@ def examine_content(seen: StackObservation, config: MatrixConfig | None) -> list
         elif name == topics.SEMANTIC and not any(f.level is Severity.FAILED for f in labels):
             findings += camera.check_classes(image, label_set)
     findings += labels
-    checks: tuple[tuple[str, type[Any], Callable[[Any], list[Finding]]], ...] = (
-        (topics.CAMERA_POSE, PoseStamped, _check_pose),
-        (
-            topics.RUN_INFO,
+    frame = color.header.frame_id if color is not None else ''
+    checks: dict[str, tuple[type[Any], Callable[[Any], list[Finding]]]] = {
+        topics.CAMERA_POSE: (PoseStamped, _check_pose),
+        topics.RUN_INFO: (
             RunInfo,
-            lambda x: run_topics.check_run_info(x, info, frame, seen.nodes),
+            lambda message: run_topics.check_run_info(message, info, frame, seen.nodes),
         ),
-        (topics.RUN_STATE, RunState, run_topics.check_run_state),
-        (topics.SEMANTIC_MAP, SemanticMap, run_topics.check_map),
-        (
-            topics.SEMANTIC_MAP_POINTS,
+        topics.RUN_STATE: (RunState, run_topics.check_run_state),
+        topics.SEMANTIC_MAP: (SemanticMap, run_topics.check_map),
+        topics.SEMANTIC_MAP_POINTS: (
             PointCloud2,
             partial(run_topics.check_cloud, topics.SEMANTIC_MAP_POINTS),
         ),
-    )
-    for name, kind, check in checks:
+    }
+    for name, (kind, check) in checks.items():
         if (message := seen.newest(name, kind)) is not None:
             findings += check(message)
     return findings
@@ -137,8 +135,7 @@ def check_endpoints(topic: ContractTopic, graph: TopicGraph, own_hash: str) -> l
         for finding in CHECKS.find_first(
             'endpoint',
             topic.name,
-            other_type=end.type_name != topic.message_type,
-            other_version=own_hash and end.type_hash and end.type_hash != own_hash,
+            own_hash=own_hash,
             topic=topic,
             role=role,
             end=end,
@@ -159,9 +156,6 @@ def _no_publisher(topic: ContractTopic, graph: TopicGraph) -> list[Finding]:
     return CHECKS.find_first(
         'publisher',
         topic.name,
-        required_absent=topic.required,
-        awaited_absent=waiting,
-        absent=True,
         topic=topic,
         name=graph.name,
         waiting=f'; {waiting} waits for it' if waiting else '',
@@ -193,12 +187,12 @@ def _hints(topic: ContractTopic, graph: TopicGraph) -> list[Finding]:
         for item in graph.publishers
         if item.profile.durability != DurabilityPolicy.TRANSIENT_LOCAL
     )
-    single = topic.delivery in (Delivery.FRAME, Delivery.CLOCK)
     return CHECKS.find_all(
         'publishers',
         topic.name,
         volatile=' and '.join(volatile) if topic.delivery is Delivery.LATCHED else '',
-        several=single and len(names) > 1,
+        single=topic.delivery in (Delivery.FRAME, Delivery.CLOCK),
+        count=len(names),
         names=' and '.join(names),
     )
 
@@ -220,7 +214,7 @@ def judge(
     seen: StackObservation, extra_topics: Mapping[str, str], config: MatrixConfig | None = None
 ) -> list[Finding]:
     """Return all findings about an observation."""
-    findings = CHECKS.find_all('stack', 'stack', empty=not seen.nodes, count=len(seen.nodes))
+    findings = CHECKS.find_all('stack', 'stack', count=len(seen.nodes))
     if not seen.nodes:
         return findings
     for topic in CONTRACT:
@@ -244,18 +238,15 @@ def _silence(topic: ContractTopic, seen: StackObservation) -> list[Finding]:
     record, publishers = seen.records.get(topic.name), seen.graphs[topic.name].publishers
     if record is None or not (record.errors or publishers):
         return []
-    silent = not record.received_ns
     state = seen.newest(topics.RUN_STATE, RunState)
-    idle = state is not None and state.state != RunState.STATE_RUNNING
     return CHECKS.find_first(
         'silence',
         topic.name,
-        broken=record.errors,
-        not_running=silent and idle,
-        late=silent and topic.delivery in (Delivery.LATCHED, Delivery.LOSSLESS),
-        optional=silent and topic.name in (topics.SEMANTIC, topics.INSTANCE),
-        silent=silent,
         error=''.join(record.errors[:1]),
+        silent=not record.received_ns,
+        idle=state is not None and state.state != RunState.STATE_RUNNING,
+        on_request=topic.delivery in (Delivery.LATCHED, Delivery.LOSSLESS),
+        optional=topic.name in (topics.SEMANTIC, topics.INSTANCE),
         node=publishers[0].node if publishers else '',
         state=state.message or 'not running' if state else '',
     )
