@@ -11,8 +11,7 @@ from osmabench_ros.bringup.launching.launch_arguments import (
     make_arguments,
     make_settings,
 )
-from osmabench_ros.bringup.launching.launch_nodes import end_launch, launch_nodes
-from osmabench_ros.bringup.launching.launch_viewer import launch_viewer
+from osmabench_ros.bringup.launching.launch_nodes import end_launch, launch_nodes, launch_viewer
 from osmabench_ros.bringup.spec.definition import bridge_alone
 from osmabench_ros.ros.node.settings import BridgeSettings
 from osmabench_ros.simulation.conditions import list_conditions

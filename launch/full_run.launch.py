@@ -18,9 +18,8 @@ from osmabench_ros.bringup.launching.launch_arguments import (
     describe_launch,
     make_arguments,
 )
-from osmabench_ros.bringup.launching.launch_nodes import claim_nodes
+from osmabench_ros.bringup.launching.launch_nodes import claim_nodes, launch_viewer
 from osmabench_ros.bringup.launching.launch_run import launch_run
-from osmabench_ros.bringup.launching.launch_viewer import launch_viewer
 from osmabench_ros.bringup.launching.single_run import plan_single_run
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.mappers.live_method import live_method_names

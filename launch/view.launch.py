@@ -10,7 +10,7 @@ from osmabench_ros.bringup.launching.launch_arguments import (
     describe_launch,
     make_arguments,
 )
-from osmabench_ros.bringup.launching.launch_viewer import launch_viewer
+from osmabench_ros.bringup.launching.launch_nodes import launch_viewer
 from osmabench_ros.ros.node.settings import MapViewerSettings
 
 ARGUMENTS = (

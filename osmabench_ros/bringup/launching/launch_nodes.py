@@ -1,4 +1,4 @@
-"""Nodes of this package as actions of `ros2 launch`; each configures and activates itself."""
+"""Nodes of this package, and RViz, as actions of `ros2 launch`; nodes start by themselves."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from ament_index_python.packages import PackageNotFoundError, get_package_prefix
 from launch.actions import EmitEvent, OpaqueFunction, RegisterEventHandler
 from launch.event_handlers import OnProcessExit
 from launch.events import Shutdown
@@ -16,11 +17,12 @@ from launch.launch_description_entity import LaunchDescriptionEntity
 from launch_ros.actions import Node
 
 from launch import LaunchContext
+from osmabench_ros.base.configuration import config_path
 from osmabench_ros.bringup.launching.launch_arguments import AUTO_DOMAIN, DOMAIN_VARIABLE
 from osmabench_ros.bringup.launching.launch_interrupts import error_if_interrupted, interrupts
 from osmabench_ros.bringup.spec.isolation import NodeClaims, full_name, launch_environment
 from osmabench_ros.bringup.spec.node_spec import PACKAGE, NodeSpec
-from osmabench_ros.errors import ParticipantError, RunError
+from osmabench_ros.errors import MissingDependencyError, ParticipantError, RunError
 from osmabench_ros.ros.node.parameters import AUTOSTART
 
 Verdict = Callable[[int], list[LaunchDescriptionEntity]]
@@ -108,3 +110,53 @@ def end_launch(exit_code: int) -> list[LaunchDescriptionEntity]:
     if exit_code:
         raise RunError(f'the run ended with exit code {exit_code}; see the messages above')
     return [EmitEvent(event=Shutdown(reason='the run is over'))]
+
+
+VIEWER = 'map_viewer'
+
+
+def launch_viewer(
+    *,
+    map_directory: str = '',
+    ground_truth_directory: str = '',
+    rviz: bool = False,
+    namespace: str = '',
+) -> list[LaunchDescriptionEntity]:
+    """Return the viewer and, if wanted, RViz; their end ends nothing."""
+    if rviz:
+        _require_rviz()
+    folders = {'map_directory': map_directory, 'ground_truth_directory': ground_truth_directory}
+    given = {name: str(Path(folder).absolute()) for name, folder in folders.items() if folder}
+    environment = dict(launch_environment())
+    viewer = Node(
+        package=PACKAGE,
+        executable=f'{VIEWER}_node',
+        exec_name=f'{VIEWER}_node',
+        name=VIEWER,
+        namespace=namespace,
+        parameters=[{AUTOSTART.name: True, **given}],
+        additional_env=environment,
+        output='screen',
+    )
+    if not rviz:
+        return [viewer]
+    window = Node(
+        package='rviz2',
+        executable='rviz2',
+        exec_name='rviz2',
+        namespace=namespace,
+        arguments=['-d', str(config_path('rviz', 'osmabench.rviz'))],
+        additional_env=environment,
+        output='screen',
+    )
+    return [viewer, window]
+
+
+def _require_rviz() -> None:
+    # A launch that fails half-way leaves the processes that it has started.
+    try:
+        get_package_prefix('rviz2')
+    except PackageNotFoundError as error:
+        raise MissingDependencyError(
+            'rviz2 is not installed; apt install ros-$ROS_DISTRO-rviz2, or rviz:=false'
+        ) from error

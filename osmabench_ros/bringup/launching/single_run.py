@@ -9,35 +9,35 @@ from typing import Any
 
 from osmabench_ros.base.files import check_folder, claim_folder
 from osmabench_ros.base.progress import Progress
+from osmabench_ros.base.settings import with_settings
 from osmabench_ros.bringup.doctor.run_preflight import check_config
 from osmabench_ros.bringup.runner.one_run import prepare_run
 from osmabench_ros.errors import ConfigError, choose
 from osmabench_ros.mappers.live_method import live_method_names
 from osmabench_ros.mappers.mapper import mapper_names
+from osmabench_ros.ros.node.settings import BridgeSettings
 from osmabench_ros.runs.config import load_config, parse_config
 from osmabench_ros.runs.matrix_on_disk import write_manifest
 from osmabench_ros.runs.plan import RunPlan
 
 BASE = 'single_run'
+SECTIONS = ('simulator', 'camera', 'trajectory', 'pacing')
+"""Of a configuration, with values that are arguments of the bridge too."""
 
 
 def plan_single_run(values: Mapping[str, Any], out: Path, progress: Progress) -> RunPlan:
     """Plan and prepare one run in a new folder of `out`; config/single_run.yaml has the rest."""
-    data = load_config(BASE).model_dump(mode='json')
-    data['scenes'] = [
-        {'reference': values['scene'], 'scene': values['scene_name'], 'seed': values['seed']}
-    ]
+    base = load_config(BASE)
+    sections = {name: getattr(base, name) for name in SECTIONS}
+    settings = with_settings(BridgeSettings(**sections), values, 'launch argument ')
+    chosen = {name: getattr(settings, name).model_dump(mode='json') for name in SECTIONS}
+    data = base.model_dump(mode='json') | chosen
+    data['scenes'] = [settings.scene.model_dump(mode='json')]
     data['conditions'] = [values['condition']]
     mapper = _mapper(values['mapper'], values['variables']) | values['settling']
     mapper |= {'transforms': values['transforms'] or None, 'publish_tf': values['publish_tf']}
     data['mappers'] = [mapper]
-    data['simulator']['name'] = values['simulator']
-    data['pacing'] |= {'mode': values['pacing'], 'speed_factor': values['speed_factor']}
-    data['trajectory'] |= {
-        'frame_rate_hz': values['frame_rate_hz'],
-        'max_frames': values['max_frames'],
-    }
-    data['camera'] |= {'width': values['image_width'], 'height': values['image_height']}
+    data['trajectory']['max_frames'] = values['max_frames']
     config = parse_config(data, 'launch arguments')
     preparation = check_config(config, out)
     [plan] = preparation.plans(config, out)
