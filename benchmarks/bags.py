@@ -36,7 +36,7 @@ from rich.table import Table
 from sensor_msgs.msg import CameraInfo, Image
 
 from osmabench_ros.base import contract as topics
-from osmabench_ros.bringup.runner.processes import ManagedProcess
+from osmabench_ros.bringup.runner.node_processes import ManagedProcess
 from osmabench_ros.bringup.spec.definition import recorder_node
 from osmabench_ros.bringup.spec.isolation import isolated_environment, private_domain
 from osmabench_ros.geometry.intrinsics import Intrinsics

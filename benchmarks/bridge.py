@@ -31,7 +31,7 @@ from rich.console import Console
 from rich.table import Table
 
 from osmabench_ros.base import contract as topics
-from osmabench_ros.bringup.runner.processes import ManagedProcess
+from osmabench_ros.bringup.runner.node_processes import ManagedProcess
 from osmabench_ros.bringup.spec.isolation import isolated_environment, private_domain
 from osmabench_ros.bringup.spec.node_spec import NodeSpec
 from osmabench_ros.errors import ParticipantError

@@ -48,7 +48,7 @@ from osmabench_ros.base import contract
 from osmabench_ros.base import contract as topics
 from osmabench_ros.base.contract import EVALUATOR
 from osmabench_ros.base.files import atomic_write, check_file
-from osmabench_ros.bringup.runner.processes import ManagedProcess
+from osmabench_ros.bringup.runner.node_processes import ManagedProcess
 from osmabench_ros.bringup.spec.definition import nodes_of_run
 from osmabench_ros.bringup.spec.isolation import isolated_environment, private_domain
 from osmabench_ros.bringup.spec.node_spec import NodeSpec

@@ -141,7 +141,7 @@ def _run(
 
 def _run_at_speeds(config: MatrixConfig, speeds: str, out: Path, fresh: bool) -> None:
     with needs_ros():
-        from osmabench_ros.bringup.runner.sweep_runner import run_sweep, sweep_folder
+        from osmabench_ros.bringup.runner.matrix_runner import run_sweep, sweep_folder
     from osmabench_ros.base.strict import validated
     from osmabench_ros.reports.sweep import print_sweep
     from osmabench_ros.runs.config import SweepConfig

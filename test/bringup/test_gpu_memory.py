@@ -9,7 +9,7 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from osmabench_ros.bringup.runner.processes import ManagedProcess, _driver, gpu_memory_bytes
+from osmabench_ros.bringup.runner.node_processes import ManagedProcess, _driver, gpu_memory_bytes
 
 MIB = 2**20
 

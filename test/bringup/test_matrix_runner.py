@@ -22,7 +22,6 @@ pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')
 
 from osmabench_ros.bringup.runner import matrix_runner
-from osmabench_ros.bringup.runner.admission import Capacity
 
 
 def planned(root: Path, scenes: int) -> list[RunPlan]:
@@ -79,7 +78,7 @@ def test_no_report_stays_in_memory_until_that_of_all_is_written(
 
     monkeypatch.setattr(matrix_runner, 'run_one', runs)
     monkeypatch.setattr(matrix_runner, 'write_matrix_report', write)
-    config, capacity = plans[0].config, Capacity(2.0, 2**33)
+    ended = matrix_runner._run_one_by_one(plans, None, None, silent)
     with pytest.raises(RunError, match=r'the disk is full\. Before that: .*seed_1.*: it broke'):
-        matrix_runner._run_all(config, plans, None, capacity, 1, None, None, silent, fresh=False)
+        matrix_runner._write_report(plans[0].config, plans, ended, ())
     assert figures == [[0.25], [], [0.25], [0.25]]

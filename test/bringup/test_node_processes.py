@@ -18,8 +18,7 @@ from support.waiting import wait_until
 from support.world.runs import PreparedScenes, repeatable, small_config
 
 from osmabench_ros.base.files import claim_folder
-from osmabench_ros.bringup.runner.node_processes import HOST_MODULE, NodeProcesses
-from osmabench_ros.bringup.runner.processes import ManagedProcess
+from osmabench_ros.bringup.runner.node_processes import HOST_MODULE, ManagedProcess, NodeProcesses
 from osmabench_ros.bringup.spec.node_spec import NodeSpec
 from osmabench_ros.errors import RequirementError, RunError
 

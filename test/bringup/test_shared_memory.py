@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from support.waiting import wait_until
 
-from osmabench_ros.bringup.runner import processes
-from osmabench_ros.bringup.runner.processes import ManagedProcess
+from osmabench_ros.bringup.runner import node_processes
+from osmabench_ros.bringup.runner.node_processes import ManagedProcess
 from osmabench_ros.bringup.spec.isolation import FOLDER, SEGMENT_LOCK, isolated_environment
 
 pytestmark = pytest.mark.ros
@@ -40,7 +40,7 @@ def segments_of(process: ManagedProcess) -> list[Path]:
 def test_a_killed_process_leaves_no_segment_and_others_keep_theirs(
     ros_domain: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(processes, 'SEGMENTS_PERIOD_S', 0.0)
+    monkeypatch.setattr(node_processes, 'SEGMENTS_PERIOD_S', 0.0)
     killed, alive = (started(name, tmp_path, ros_domain) for name in ('killed', 'alive'))
     lost, kept = segments_of(killed), segments_of(alive)
     assert lost

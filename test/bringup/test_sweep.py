@@ -24,7 +24,7 @@ CONFIG = small_config(
 
 
 def sweep(out: Path, *speeds: float) -> SweepReport:
-    from osmabench_ros.bringup.runner.sweep_runner import run_sweep
+    from osmabench_ros.bringup.runner.matrix_runner import run_sweep
 
     return run_sweep(
         parse_config(CONFIG, 'test'),

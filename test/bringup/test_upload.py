@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from osmabench_ros.base.files import sha256_of
-from osmabench_ros.bringup.runner.upload import UPLOADED, check_address, upload
+from osmabench_ros.bringup.runner.cluster import UPLOADED, check_address, upload
 from osmabench_ros.errors import ConfigError
 
 fsspec = pytest.importorskip('fsspec')

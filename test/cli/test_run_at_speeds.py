@@ -6,7 +6,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from osmabench_ros.bringup.runner import sweep_runner
+from osmabench_ros.bringup.runner import matrix_runner
 from osmabench_ros.cli.main import app
 from osmabench_ros.errors import ConfigError, RequirementError, RunError
 from osmabench_ros.runs.config import MatrixConfig, SweepConfig
@@ -39,7 +39,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[SweepConfig]:
         found.append(sweep)
         return made(POINT)
 
-    monkeypatch.setattr(sweep_runner, 'run_sweep', run_sweep)
+    monkeypatch.setattr(matrix_runner, 'run_sweep', run_sweep)
     return found
 
 
@@ -104,7 +104,7 @@ def test_the_verdict_is_the_exit_code(
     kind: type[Exception],
     named: str,
 ) -> None:
-    monkeypatch.setattr(sweep_runner, 'run_sweep', lambda *_words, **_named: made(point))
+    monkeypatch.setattr(matrix_runner, 'run_sweep', lambda *_words, **_named: made(point))
     result = call(config, '--speeds', 'auto')
     assert type(result.exception) is kind
     assert named in str(result.exception)

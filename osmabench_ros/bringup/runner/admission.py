@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psutil
 
-from osmabench_ros.bringup.runner.processes import visible_gpus
+from osmabench_ros.bringup.runner.node_processes import visible_gpus
 from osmabench_ros.bringup.spec.isolation import (
     PORT_BYTES,
     PROCESSES,

@@ -7,6 +7,7 @@ whole, under its name, and a run that is tried again goes on after its last fini
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import os
 import signal
@@ -17,9 +18,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
+from urllib.parse import urlsplit
 
 from osmabench_ros.base.configuration import extra, version
-from osmabench_ros.base.files import add_file, is_ours
+from osmabench_ros.base.files import add_file, is_ours, sha256_of
 from osmabench_ros.base.processes import ENDING, signals_held
 from osmabench_ros.bringup.runner import dispatch
 from osmabench_ros.bringup.runner.admission import (
@@ -29,7 +31,6 @@ from osmabench_ros.bringup.runner.admission import (
     estimate_demand,
 )
 from osmabench_ros.bringup.runner.dispatch import Message, Result, Task
-from osmabench_ros.bringup.runner.upload import check_address, upload
 from osmabench_ros.errors import ConfigError, OsmabenchError, RunError, errors_as, needing
 from osmabench_ros.runs.inputs import mapper_files, scene_name
 from osmabench_ros.runs.plan import RunPlan
@@ -40,6 +41,49 @@ CONNECT_S = 10.0
 NEWS_EVERY_S = 1.0
 NODE_ID = 'ray.io/node-id'
 """A label that Ray gives every node."""
+
+
+UPLOADED = 'uploaded.json'
+"""The last file of an upload: the SHA-256 of every other; without it an upload is not whole."""
+
+
+def check_address(url: str) -> None:
+    """Raise ConfigError for an address that cannot be written to, or that holds a secret."""
+    parts = urlsplit(url)
+    if parts.username or parts.password or parts.query:
+        raise ConfigError(
+            '--upload holds a user, key or query; nodes take credentials from their environment'
+        )
+    _file_system(url)
+
+
+def upload(folder: Path, url: str) -> None:
+    """Copy a finished run, the list of digests last; an upload that is whole stays."""
+    system, place = _file_system(url)
+    names = {
+        file.relative_to(folder).as_posix(): file
+        for file in sorted(folder.rglob('*'))
+        if file.is_file()
+    }
+    digests = {name: sha256_of(file) for name, file in names.items()}
+    mark = f'{place}/{UPLOADED}'
+    if system.exists(mark) and json.loads(system.cat_file(mark)) == digests:
+        return
+    for name, file in names.items():
+        target = f'{place}/{name}'
+        system.makedirs(target.rpartition('/')[0], exist_ok=True)
+        system.put_file(str(file), target)
+        if system.info(target)['size'] != file.stat().st_size:
+            raise RunError(f'--upload: {target} has another size than {file}')
+    system.pipe_file(mark, json.dumps(digests, indent=1).encode())
+
+
+def _file_system(url: str) -> tuple[Any, str]:
+    with needing('--upload needs fsspec', extra('cluster')):
+        from fsspec.core import url_to_fs
+    with errors_as(ConfigError, f'--upload {url}', ValueError, ImportError):
+        system, place = url_to_fs(url)
+    return system, str(place)
 
 
 @dataclass(frozen=True)

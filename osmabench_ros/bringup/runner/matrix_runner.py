@@ -1,15 +1,15 @@
-"""Runs a matrix: prepares shared data, does the missing runs, and reports on all runs."""
+"""Runs a matrix, or mappers in realtime at several speeds: what is missing, and the report."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
-from osmabench_ros.base.files import Existing, check_folder
+from osmabench_ros.base.files import Existing, check_folder, move_aside
 from osmabench_ros.base.progress import Progress, share
 from osmabench_ros.bringup.doctor.run_preflight import check_config
-from osmabench_ros.bringup.runner.admission import Capacity, capacity_here, jobs_here
+from osmabench_ros.bringup.runner.admission import capacity_here, jobs_here
 from osmabench_ros.bringup.runner.cluster import Cluster, use_cluster
 from osmabench_ros.bringup.runner.dispatch import Dispatcher
 from osmabench_ros.bringup.runner.node_processes import NodeProcesses
@@ -22,8 +22,10 @@ from osmabench_ros.reports.matrix import (
     required_figures,
     write_matrix_report,
 )
+from osmabench_ros.reports.sweep import write_sweep_report
 from osmabench_ros.runs.changed_scenes import matrices_beside
-from osmabench_ros.runs.config import MatrixConfig
+from osmabench_ros.runs.config import MatrixConfig, PacingMode, SweepConfig
+from osmabench_ros.runs.evaluate.evaluation import versions
 from osmabench_ros.runs.matrix_on_disk import (
     MatrixOnDisk,
     RunOnDisk,
@@ -35,6 +37,16 @@ from osmabench_ros.runs.plan import RunPlan, config_digest
 from osmabench_ros.runs.prepare.preparation import Preparation
 from osmabench_ros.runs.results.report_model import MatrixReport, RunReport, Status
 from osmabench_ros.runs.results.results_folder import held
+from osmabench_ros.runs.results.timings import TIMINGS, read_measurements
+from osmabench_ros.runs.run_manifest import find_growth
+from osmabench_ros.runs.sweep import (
+    SweepPoint,
+    SweepReport,
+    SweepSeries,
+    point_of,
+    search,
+    tries_of,
+)
 
 
 def run_matrix(
@@ -65,71 +77,69 @@ def run_matrix(
     capacity = capacity_here()
     if cluster is None:
         capacity.check(config)
-    plans = preparation.plans(config, root)
     with ExitStack() as stack:
-        stack.enter_context(held(root))
+        plans = stack.enter_context(_claimed(config, root, preparation, progress, fresh=fresh))
         if nodes is None:
-            nodes = NodeProcesses()
-            stack.enter_context(closing(nodes))
-        growth = claim(root, config, plans, preparation.digest_of, fresh=fresh)
-        check_results(root, plans)
-        preparation.grow(growth, progress)
-        return _run_all(
-            config, plans, preparation, capacity, jobs, cluster, nodes, progress, fresh=fresh
-        )
+            nodes = stack.enter_context(closing(NodeProcesses()))
+        at_once = min(jobs_here(capacity) if jobs is None else jobs, len(plans))
+        if cluster is not None:
+            with use_cluster(cluster, plans, preparation) as back_end:
+                ended = Dispatcher(plans, back_end, progress).run()
+        elif at_once > 1:
+            with use_workers(at_once, capacity) as back_end:
+                ended = Dispatcher(plans, back_end, progress).run()
+        else:
+            ended = _run_one_by_one(plans, preparation, nodes, progress)
+        missing: list[str] = []
+        for beside in matrices_beside(plans):
+            report = run_matrix(
+                beside,
+                root.parent,
+                fresh=fresh,
+                jobs=jobs,
+                cluster=cluster,
+                nodes=nodes,
+                progress=progress,
+            )
+            missing += (item.run_id for item in report.runs if item.status is not Status.COMPLETE)
+        progress('writing the report', 1.0)
+        return _write_report(config, plans, ended, missing)
 
 
-def _run_all(
+@contextmanager
+def _claimed(
     config: MatrixConfig,
-    plans: list[RunPlan],
+    root: Path,
     preparation: Preparation,
-    capacity: Capacity,
-    jobs: int | None,
-    cluster: Cluster | None,
-    nodes: NodeProcesses,
     progress: Progress,
     *,
     fresh: bool,
+    sweep: bool = False,
+) -> Iterator[list[RunPlan]]:
+    """Yield the plans of a configuration while their folder is locked and has only their results.
+
+    Kept results that lack questions or scores of more suites are made to go on with them.
+    """
+    plans = preparation.plans(config, root)
+    with held(root):
+        growth = claim(root, config, plans, preparation.digest_of, fresh=fresh, sweep=sweep)
+        check_results(root, () if sweep else plans)
+        preparation.grow(growth, progress)
+        yield plans
+
+
+def _write_report(
+    config: MatrixConfig, plans: list[RunPlan], ended: list[RunReport], missing: Sequence[str]
 ) -> MatrixReport:
-    at_once = min(jobs_here(capacity) if jobs is None else jobs, len(plans))
-    if cluster is not None:
-        with use_cluster(cluster, plans, preparation) as back_end:
-            ended = Dispatcher(plans, back_end, progress).run()
-    elif at_once > 1:
-        with use_workers(at_once, capacity) as back_end:
-            ended = Dispatcher(plans, back_end, progress).run()
-    else:
-        ended = _one_by_one(plans, preparation, nodes, progress)
-    missing = _run_beside(plans, jobs, cluster, nodes, progress, fresh=fresh)
-    progress('writing the report', 1.0)
+    """Write the report of all runs; `missing` are runs beside them that did not complete."""
     try:
-        origin = Origin(config_digest(config), missing)
+        origin = Origin(config_digest(config), tuple(missing))
         reports = _with_figures(config, plans, ended)
         return write_matrix_report(config, plans, reports, plans[0].root, origin)
     except OsmabenchError as error:
         # The report would name these errors, and cannot be written.
         failed = (f'{item.run_id}: {item.error}' for item in ended if item.error)
         raise RunError('. Before that: '.join((str(error), *failed))) from error
-
-
-def _run_beside(
-    plans: list[RunPlan],
-    jobs: int | None,
-    cluster: Cluster | None,
-    nodes: NodeProcesses,
-    progress: Progress,
-    *,
-    fresh: bool,
-) -> tuple[str, ...]:
-    """Run more matrices that suites ask for; return the runs that did not complete."""
-    missing: list[str] = []
-    for config in matrices_beside(plans):
-        out = plans[0].root.parent
-        report = run_matrix(
-            config, out, fresh=fresh, jobs=jobs, cluster=cluster, nodes=nodes, progress=progress
-        )
-        missing += (item.run_id for item in report.runs if item.status is not Status.COMPLETE)
-    return tuple(missing)
 
 
 def _with_figures(
@@ -147,7 +157,7 @@ def _with_figures(
 STATES = {Status.COMPLETE: RunState.DONE, Status.INCOMPLETE: RunState.INCOMPLETE}
 
 
-def _one_by_one(
+def _run_one_by_one(
     plans: list[RunPlan], preparation: Preparation, nodes: NodeProcesses, progress: Progress
 ) -> list[RunReport]:
     reports = []
@@ -156,3 +166,104 @@ def _one_by_one(
         part = share(progress, number / len(plans), (number + 1) / len(plans), label)
         reports.append(without_figures(run_one(plan, preparation, nodes, part)))
     return reports
+
+
+def run_sweep(
+    config: MatrixConfig,
+    out: Path,
+    sweep: SweepConfig | None = None,
+    *,
+    fresh: bool = False,
+    progress: Progress,
+) -> SweepReport:
+    """Run every scene, condition and mapper in realtime at several speeds.
+
+    Runs that are done stay done, unless `fresh` moves them to ``previous/``; requirements are left
+    aside. Results go to ``<name>_sweep`` in `out`.
+    """
+    sweep = sweep or config.sweep
+    root = sweep_folder(config, out)
+    check_folder(root, Existing.MERGE)
+    preparation = check_config(config, out)
+    paceless = at_speed(config, 1.0)
+    with (
+        _claimed(paceless, root, preparation, progress, fresh=fresh, sweep=True) as plans,
+        closing(NodeProcesses()) as nodes,
+    ):
+
+        def plans_at(speed: float) -> list[RunPlan]:
+            return preparation.plans(at_speed(config, speed), root)
+
+        def run(plan: RunPlan, part: Progress) -> RunReport:
+            preparation.grow(find_growth([plan], preparation.digest_of), part)
+            return run_one(plan, preparation, nodes, part)
+
+        series = []
+        for number, plan in enumerate(plans):
+            label = f'[{number + 1}/{len(plans)}] {plan.identity.mapper}'
+            part = share(progress, number / len(plans), (number + 1) / len(plans), label)
+            series.append(_try_speeds(sweep, plans_at, number, run, part))
+        report = SweepReport(
+            name=config.name,
+            max_loss=sweep.max_loss,
+            series=tuple(series),
+            verdicts=tuple(f'{item.title}: {item.verdict}' for item in series),
+            versions=versions(),
+            hashes={'config': config_digest(paceless)},
+        )
+        progress('writing the report', 1.0)
+        write_sweep_report(report, root)
+    return report
+
+
+def sweep_folder(config: MatrixConfig, out: Path) -> Path:
+    """Return the folder of results of a sweep."""
+    return out / f'{config.name}_sweep'
+
+
+def at_speed(config: MatrixConfig, speed_factor: float) -> MatrixConfig:
+    """Return a configuration in realtime at a speed."""
+    pacing = config.pacing.model_copy(
+        update={'mode': PacingMode.REALTIME, 'speed_factor': speed_factor}
+    )
+    return config.model_copy(update={'pacing': pacing, 'requirements': ()})
+
+
+def _try_speeds(
+    sweep: SweepConfig,
+    plans_at: Callable[[float], list[RunPlan]],
+    number: int,
+    run: Callable[[RunPlan, Progress], RunReport],
+    progress: Progress,
+) -> SweepSeries:
+    """Run one mapper on one scene under one condition at several speeds."""
+    points: dict[float, SweepPoint] = {}
+    tries = len(sweep.speeds) or tries_of(sweep.grid)
+
+    def follow(speed: float) -> bool:
+        plan, tried = plans_at(speed)[number], min(len(points), tries - 1)
+        timings = plan.directory / TIMINGS
+        if plan.directory.exists() and not timings.exists():
+            # It was cut off before it was timed, and a run without timings is useless here.
+            move_aside(plan.directory)
+        part = share(progress, tried / tries, (tried + 1) / tries, f' at {speed:g}: ')
+        points[speed] = point_of(speed, run(plan, part), read_measurements(timings))
+        return points[speed].follows(sweep.max_loss)
+
+    for speed in sweep.speeds:
+        follow(speed)
+    if not sweep.speeds:
+        search(sweep.grid, follow)
+    identity = plans_at(1.0)[number].identity
+    key = identity.scene_key
+    return SweepSeries(
+        dataset=key.dataset,
+        scene=key.scene,
+        seed=key.seed,
+        path_seed=key.path_seed,
+        method_seed=identity.method_seed,
+        condition=identity.condition,
+        mapper=identity.mapper,
+        max_loss=sweep.max_loss,
+        points=tuple(points[speed] for speed in sorted(points)),
+    )

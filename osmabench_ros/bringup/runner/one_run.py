@@ -12,9 +12,12 @@ from osmabench_ros.base.contract import BRIDGE, MAPPER
 from osmabench_ros.base.files import discard, remove_drafts, write_json
 from osmabench_ros.base.processes import AttentiveClock
 from osmabench_ros.base.progress import FRAME_OF, Progress, share
-from osmabench_ros.bringup.runner.node_processes import HostedProcess, NodeProcesses
+from osmabench_ros.bringup.runner.node_processes import (
+    HostedProcess,
+    ManagedProcess,
+    NodeProcesses,
+)
 from osmabench_ros.bringup.runner.observer import RunObserver
-from osmabench_ros.bringup.runner.processes import ManagedProcess
 from osmabench_ros.bringup.spec.definition import check_bag, make_room_for_bag, nodes_of_run
 from osmabench_ros.bringup.spec.isolation import environment, isolated_environment, private_domain
 from osmabench_ros.bringup.spec.mapping_nodes import STACK_FOLDER, stack_folder
