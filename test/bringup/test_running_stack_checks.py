@@ -80,7 +80,7 @@ def end(node: str, profile: QoSProfile, kind: str = IMAGE, type_hash: str = 'h')
 def ends(name: str, *publishers: Endpoint, subscriber: Endpoint | None = None) -> list[Finding]:
     """Check endpoints of a topic; our messages have the version h."""
     subscribers = () if subscriber is None else (subscriber,)
-    return check_endpoints(topic(name), TopicGraph('/t', publishers, subscribers), 'h')
+    return check_endpoints(topic(name), TopicGraph('/t', publishers, subscribers, 'h'))
 
 
 def record(stamps_s: list[float], name: str = topics.COLOR, rate_hz: float = 10.0) -> TopicRecord:
@@ -194,7 +194,7 @@ CASES: list[Case] = [
     ),
     (ends(topics.COLOR, COMPRESSED), FAILED, 'CompressedImage, not sensor_msgs/msg/Image'),
     (ends(topics.COLOR, OLD), FAILED, 'another version of sensor_msgs/msg/Image (old)'),
-    (check_endpoints(topic(topics.COLOR), TopicGraph('/c', (OLD,)), ''), OK, 'from /driver'),
+    (check_endpoints(topic(topics.COLOR), TopicGraph('/c', (OLD,))), OK, 'from /driver'),
     (ends(topics.LABEL_INFO, end('/a', FRAME, LABELS)), WARN, '/a publishes volatile'),
     (
         ends(topics.CLOCK, *(end(name, BEST_EFFORT, CLOCK) for name in ('/a', '/b'))),

@@ -123,7 +123,7 @@ def _label_set(seen: StackObservation) -> tuple[list[Finding], LabelSet | None]:
     return CHECKS.find_all('labels', topics.LABEL_INFO, **values), label_set
 
 
-def check_endpoints(topic: ContractTopic, graph: TopicGraph, own_hash: str) -> list[Finding]:
+def check_endpoints(topic: ContractTopic, graph: TopicGraph) -> list[Finding]:
     """Compare the endpoints of a topic with the contract and with each other."""
     if not graph.publishers:
         return _no_publisher(topic, graph)
@@ -135,7 +135,7 @@ def check_endpoints(topic: ContractTopic, graph: TopicGraph, own_hash: str) -> l
         for finding in CHECKS.find_first(
             'endpoint',
             topic.name,
-            own_hash=own_hash,
+            own_hash=graph.own_hash,
             topic=topic,
             role=role,
             end=end,
@@ -218,8 +218,7 @@ def judge(
     if not seen.nodes:
         return findings
     for topic in CONTRACT:
-        hashes = seen.own_hashes.get(topic.name, '')
-        found = check_endpoints(topic, seen.graphs[topic.name], hashes)
+        found = check_endpoints(topic, seen.graphs[topic.name])
         if silence := _silence(topic, seen):
             found = [item for item in found if item.level is not Severity.OK] + silence
         findings += found

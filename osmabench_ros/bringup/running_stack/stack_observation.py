@@ -23,7 +23,6 @@ from osmabench_ros.ros.wire.qos import (
     Endpoint,
     TopicGraph,
     listening_profile,
-    own_type_hash,
     topic_graph,
 )
 
@@ -147,7 +146,6 @@ class StackObservation:
 
     graphs: dict[str, TopicGraph] = field(default_factory=dict)
     records: dict[str, TopicRecord] = field(default_factory=dict)
-    own_hashes: dict[str, str] = field(default_factory=dict)
     nodes: tuple[str, ...] = ()
     missing_types: tuple[str, ...] = ()
 
@@ -249,9 +247,8 @@ class _Listeners:
         """Stop listening and return the observation."""
         missing = {self._type_names[name] for name in self._type_names if not self._kinds[name]}
         return StackObservation(
-            self._graphs,
+            {name: topic_graph(self._node, name) for name in self._graphs},
             {name: listener.finish() for name, listener in self._listeners.items()},
-            {name: own_type_hash(self._node, name) for name in self._listeners},
             tuple(sorted(_full_names(self._node))),
             tuple(sorted(missing)),
         )

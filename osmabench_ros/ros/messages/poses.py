@@ -9,9 +9,10 @@ from geometry_msgs.msg import Pose as PoseMessage
 from numpy.typing import NDArray
 
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.sequences.pose_topics import pose_of as pose_from_message
-from osmabench_ros.sequences.pose_topics import stamp_ns_of as stamp_from_message
+from osmabench_ros.sequences import pose_topics
 
+pose_from_message = pose_topics.pose_of
+stamp_from_message = pose_topics.stamp_ns_of
 SECOND_NS = 1_000_000_000
 
 
@@ -30,17 +31,6 @@ def duration_to_message(duration_s: float) -> Duration:
 def duration_from_message(message: Duration) -> float:
     """Return seconds."""
     return float(message.sec) + float(message.nanosec) / SECOND_NS
-
-
-__all__ = [
-    'point_message',
-    'pose_from_message',
-    'pose_message',
-    'quaternion_message',
-    'stamp_from_message',
-    'transform_message',
-    'vector_message',
-]
 
 
 def _quaternion(matrix: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -85,24 +85,21 @@ class RunControl:
 
     def start(self) -> None:
         """Resume, or start to wait for the participants."""
-        self._require_active()
-        self._refuse_when_over()
+        self._require_under_way()
         if self.phase is RunPhase.RUNNING and self._pace is _Pace.FREE:
             raise WrongStateError('the run is going on already')
         self._pace = _Pace.FREE
 
     def pause(self) -> None:
         """Pause, also before the first frame."""
-        self._require_active()
-        self._refuse_when_over()
+        self._require_under_way()
         if self.phase is RunPhase.PAUSED:
             raise WrongStateError('the run is paused already')
         self._hold_if(True)
 
     def step(self, frames: int) -> None:
         """Go on by some frames after those asked for before, then pause; 0 counts as 1."""
-        self._require_active()
-        self._refuse_when_over()
+        self._require_under_way()
         if self._pace is _Pace.FREE:
             raise WrongStateError('the run is not paused; pause it before a step')
         self._pace = _Pace.STEPPING
@@ -110,9 +107,7 @@ class RunControl:
 
     def reset(self) -> None:
         """Go back to frame 0; a paused run stays paused."""
-        self._require_active()
-        if self._over is RunPhase.FAILED:
-            raise WrongStateError('the run has failed and ends')
+        self._require_not_failed()
         self._over, self._matched = None, False
         self._hold_if(self.start_paused or self._pace is not _Pace.FREE)
 
@@ -138,15 +133,16 @@ class RunControl:
     def _hold_if(self, held: bool) -> None:
         self._pace, self._steps_left = _Pace.HELD if held else _Pace.FREE, 0
 
-    def _require_active(self) -> None:
+    def _require_not_failed(self) -> None:
         if not self.active:
             raise WrongStateError('the node is not active; activate it by its lifecycle')
-
-    def _refuse_when_over(self) -> None:
-        if self._over is RunPhase.FINISHED:
-            raise WrongStateError('the run is over; reset it to start from frame 0')
         if self._over is RunPhase.FAILED:
             raise WrongStateError('the run has failed and ends')
+
+    def _require_under_way(self) -> None:
+        self._require_not_failed()
+        if self._over is RunPhase.FINISHED:
+            raise WrongStateError('the run is over; reset it to start from frame 0')
 
 
 class ControllableRun(Protocol):

@@ -134,6 +134,8 @@ class TopicGraph:
     name: str
     publishers: tuple[Endpoint, ...] = ()
     subscribers: tuple[Endpoint, ...] = ()
+    own_hash: str = ''
+    """Type hash of the subscription of the node that looks; empty without one."""
 
 
 def topic_graph(node: Node, topic: str) -> TopicGraph:
@@ -141,24 +143,18 @@ def topic_graph(node: Node, topic: str) -> TopicGraph:
     name = str(node.resolve_topic_name(topic))
     own = node.get_fully_qualified_name()
 
-    def others(found: list[TopicEndpointInfo]) -> tuple[Endpoint, ...]:
-        endpoints = [_endpoint(item) for item in found]
-        return tuple(sorted((e for e in endpoints if e.node != own), key=lambda e: e.node))
-
+    publishers = sorted(map(_endpoint, node.get_publishers_info_by_topic(name)), key=_by_node)
+    subscribers = sorted(map(_endpoint, node.get_subscriptions_info_by_topic(name)), key=_by_node)
     return TopicGraph(
         name,
-        others(node.get_publishers_info_by_topic(name)),
-        others(node.get_subscriptions_info_by_topic(name)),
+        tuple(item for item in publishers if item.node != own),
+        tuple(item for item in subscribers if item.node != own),
+        next((item.type_hash for item in subscribers if item.node == own), ''),
     )
 
 
-def own_type_hash(node: Node, topic: str) -> str:
-    """Return the type hash of this node's own subscription to a topic."""
-    name, own = str(node.resolve_topic_name(topic)), node.get_fully_qualified_name()
-    for item in node.get_subscriptions_info_by_topic(name):
-        if _endpoint(item).node == own:
-            return _endpoint(item).type_hash
-    return ''
+def _by_node(endpoint: Endpoint) -> str:
+    return endpoint.node
 
 
 def full_name(info: TopicEndpointInfo) -> str:
