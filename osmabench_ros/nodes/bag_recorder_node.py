@@ -30,26 +30,11 @@ from osmabench_ros.ros.node.diagnostics import Health, Level
 from osmabench_ros.ros.node.frame_receiver import Acknowledger
 from osmabench_ros.ros.node.lifecycle import BenchmarkNode
 from osmabench_ros.ros.node.node_process import run_node
+from osmabench_ros.ros.wire import qos
 from osmabench_ros.ros.wire.checked_subscription import deserialize_checked
-from osmabench_ros.ros.wire.qos import (
-    clock_profile,
-    frame_profile,
-    latched_profile,
-    lossless_profile,
-    offered_from_profile,
-    profile_for_recording,
-    repeated_messages,
-)
+from osmabench_ros.sequences.bags import recording_report
 from osmabench_ros.sequences.bags.bag_types import stamp_at
 from osmabench_ros.sequences.bags.mcap_recording import BackgroundWriter, McapRecording
-from osmabench_ros.sequences.bags.recording_report import (
-    FrameLedger,
-    RecordedTopic,
-    RecordingReport,
-    RecordingSettings,
-    TopicCount,
-    write_report,
-)
 
 HEADER_PLACE = 4
 TF_STATIC_REPEATED = 100
@@ -87,13 +72,13 @@ class TopicRecorder:
         self,
         node: Node,
         choice: TopicChoice,
-        announce: Callable[[RecordedTopic], None],
+        announce: Callable[[recording_report.RecordedTopic], None],
         sink: Sink,
     ) -> None:
         self._node, self._choice = node, choice
         self._announce, self._sink = announce, sink
         self._clock_ns = steady_time_ns()
-        self.topics: dict[str, RecordedTopic] = {}
+        self.topics: dict[str, recording_report.RecordedTopic] = {}
         self.received: Counter[str] = Counter()
         self.lost: Counter[str] = Counter()
         """Messages that the middleware says it lost."""
@@ -120,14 +105,16 @@ class TopicRecorder:
             else:
                 profiles = [info.qos_profile for info in infos]
                 try:
-                    self._subscribe(topic, kinds[0], profile_for_recording(profiles))
+                    self._subscribe(topic, kinds[0], qos.profile_for_recording(profiles))
                 except ContractError as error:
                     self._skip(topic, str(error))
                 else:
                     self._update(topic, profiles)
 
     def _subscribe(self, topic: str, kind: str, profile: QoSProfile, *, repeat: int = 0) -> None:
-        recorded = RecordedTopic(topic, kind, definition_of(kind), hash_of(kind), (), repeat)
+        recorded = recording_report.RecordedTopic(
+            topic, kind, definition_of(kind), hash_of(kind), (), repeat
+        )
         self.topics[topic] = recorded
         self._announce(recorded)
         self._node.create_subscription(
@@ -158,12 +145,12 @@ class TopicRecorder:
     def _update(self, topic: str, profiles: Sequence[QoSProfile]) -> None:
         """Update the QoS of the publishers, including those that left."""
         before = self.topics[topic]
-        offered = tuple(dict.fromkeys([*before.qos, *map(offered_from_profile, profiles)]))
+        offered = tuple(dict.fromkeys([*before.qos, *map(qos.offered_from_profile, profiles)]))
         if offered == before.qos:
             return
-        latched = repeated_messages(offered)
+        latched = qos.repeated_messages(offered)
         repeat = TF_STATIC_REPEATED if topic == TF_STATIC else max(before.repeat, latched)
-        self.topics[topic] = RecordedTopic(
+        self.topics[topic] = recording_report.RecordedTopic(
             topic, before.message_type, before.definition, before.type_hash, offered, repeat
         )
         self._announce(self.topics[topic])
@@ -187,22 +174,22 @@ class TopicRecorder:
 
 
 PROFILES = {
-    Delivery.FRAME: frame_profile(lockstep=True),
+    Delivery.FRAME: qos.frame_profile(lockstep=True),
     # The contract keeps one, which several states of a run between two looks would overtake.
-    Delivery.LATCHED: profile_for_recording([latched_profile()]),
-    Delivery.LOSSLESS: lossless_profile(),
-    Delivery.CLOCK: profile_for_recording([clock_profile()]),
+    Delivery.LATCHED: qos.profile_for_recording([qos.latched_profile()]),
+    Delivery.LOSSLESS: qos.lossless_profile(),
+    Delivery.CLOCK: qos.profile_for_recording([qos.clock_profile()]),
 }
 BESIDES = (topics.TF, topics.TF_STATIC, topics.DIAGNOSTICS)
 REPORT_PERIOD_S = 1.0
 WATCH_PERIOD_S = 0.1
 
 
-class BagRecorderNode(BenchmarkNode[RecordingSettings]):
+class BagRecorderNode(BenchmarkNode[recording_report.RecordingSettings]):
     """Records serialised messages in a thread, and counts the lost ones."""
 
     def __init__(self) -> None:
-        super().__init__('bag_recorder', RecordingSettings)
+        super().__init__('bag_recorder', recording_report.RecordingSettings)
         self._writer: BackgroundWriter | None = None
         self._active = False
         self._closing_error: OsmabenchError | None = None
@@ -255,7 +242,7 @@ class BagRecorderNode(BenchmarkNode[RecordingSettings]):
         report = self.report(finished=True)
         self._writer = None
         try:
-            write_report(report, self._directory)
+            recording_report.write_report(report, self._directory)
         except RunError as error:
             self.get_logger().error(f'{self._directory}: no report: {error}')
         self.get_logger().info(report.summary())
@@ -287,7 +274,9 @@ class BagRecorderNode(BenchmarkNode[RecordingSettings]):
     def _prepare_frames(self) -> None:
         self._frame_topics = {str(self.resolve_topic_name(name)) for name in topics.FRAME_TOPICS}
         self._run_state = str(self.resolve_topic_name(topics.RUN_STATE))
-        self._ledger = FrameLedger(str(self.resolve_topic_name(topics.CAMERA_POSE)))
+        self._ledger = recording_report.FrameLedger(
+            str(self.resolve_topic_name(topics.CAMERA_POSE))
+        )
 
     def _on_message(self, topic: str, log_ns: int, publish_ns: int, data: bytes) -> None:
         if not self._active or self._writer is None:
@@ -324,22 +313,22 @@ class BagRecorderNode(BenchmarkNode[RecordingSettings]):
             self._acknowledge(stamp_ns)
 
     def _write_report(self) -> None:
-        write_report(self.report(), self._directory)
+        recording_report.write_report(self.report(), self._directory)
 
-    def report(self, *, finished: bool = False) -> RecordingReport:
+    def report(self, *, finished: bool = False) -> recording_report.RecordingReport:
         """Return the report of the recording so far."""
         writer, recorder, counts = self._writer, self.recorder, self._recording.counts
         assert writer is not None
         losses = self._ledger.losses()
         error = writer.error or self._closing_error
-        return RecordingReport(
+        return recording_report.RecordingReport(
             complete=finished and error is None,
             error=str(error or ''),
             duration_s=time.monotonic() - self._started_s,
             bytes_written=self._recording.bytes_written,
             files=len(self._recording.files) + (0 if finished else 1),
             topics=tuple(
-                TopicCount(
+                recording_report.TopicCount(
                     name,
                     item.message_type,
                     received=recorder.received[name],

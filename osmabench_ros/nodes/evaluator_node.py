@@ -32,12 +32,7 @@ from osmabench_ros.ros.node.settings import EvaluatorSettings
 from osmabench_ros.ros.wire.checked_subscription import create_checked_subscription
 from osmabench_ros.ros.wire.qos import latched_profile
 from osmabench_ros.runs.config import SuiteConfig
-from osmabench_ros.runs.evaluate.evaluation import (
-    REPORT,
-    EvaluationInputs,
-    evaluate_run,
-    made_suites,
-)
+from osmabench_ros.runs.evaluate import evaluation
 from osmabench_ros.runs.evaluate.evaluation_job import EvaluationJob, EvaluationQueue
 from osmabench_ros.runs.evaluate.map_evaluation import evaluate_map, unnamed_run
 from osmabench_ros.runs.identity import RunIdentity
@@ -72,7 +67,9 @@ class _MapJob(EvaluationJob):
     def message(self) -> EvaluationReport:
         """Return the report of a successful evaluation."""
         assert self.report is not None
-        return report_message(self.report, self._output_directory / REPORT, self._header)
+        return report_message(
+            self.report, self._output_directory / evaluation.REPORT, self._header
+        )
 
 
 class EvaluatorNode(BenchmarkNode[EvaluatorSettings]):
@@ -198,7 +195,7 @@ class EvaluatorNode(BenchmarkNode[EvaluatorSettings]):
         questions = value.questions_file
         if identity is None and questions is not None and not questions.exists():
             questions = None
-        inputs = EvaluationInputs(
+        inputs = evaluation.EvaluationInputs(
             identity or unnamed_run(value.seed, value.condition, value.mapper, value.simulator),
             map_directory,
             self._ground_truth,
@@ -214,7 +211,7 @@ class EvaluatorNode(BenchmarkNode[EvaluatorSettings]):
             claim_folder(self._output)
             if identity is None:
                 return evaluate_map(inputs, suites, required, replace=True, progress=progress)
-            return evaluate_run(inputs, suites, required, progress)
+            return evaluation.evaluate_run(inputs, suites, required, progress)
 
         return evaluate
 
@@ -233,7 +230,7 @@ class EvaluatorNode(BenchmarkNode[EvaluatorSettings]):
         directory = path_from_uri(uri, 'map_uri')
         configured = {suite.name: suite for suite in self.settings.suites}
         chosen = tuple(configured.get(name) or SuiteConfig(name=name) for name in goal.suites)
-        made_suites(chosen)
+        evaluation.made_suites(chosen)
         if not directory.is_dir():
             raise MapError(f'there is no map in {directory}')
         output, own = self._free_directory(), uri == recorded.uri

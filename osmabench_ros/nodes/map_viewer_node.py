@@ -26,12 +26,7 @@ from osmabench_ros.maps.topics.announced_map import MapAssembler, announced_map
 from osmabench_ros.msg import LabelInfo, RecordedMap, SemanticMapChunk
 from osmabench_ros.msg import SemanticMap as SemanticMapMessage
 from osmabench_ros.reports.palette import Rgb, class_colors, colors_of_labels
-from osmabench_ros.reports.pictures.graph_errors import (
-    coloured_by_class,
-    coloured_by_error,
-    graph_errors,
-    node_colors,
-)
+from osmabench_ros.reports.pictures import graph_errors
 from osmabench_ros.ros.messages.evaluation_messages import path_from_uri
 from osmabench_ros.ros.messages.images import (
     image_from_message,
@@ -177,11 +172,11 @@ class MapViewerNode(BenchmarkNode[MapViewerSettings]):
         label_set = self._truth.label_set if self._truth else semantic_map.label_set
         graph = semantic_map.graph
         self._views[topics.VIEW_GRAPH].publish(
-            markers_of_graph(graph, header, node_colors(graph, label_set))
+            markers_of_graph(graph, header, graph_errors.node_colors(graph, label_set))
         )
         self._publish_cloud(
             topics.VIEW_CLASSES,
-            coloured_by_class(semantic_map, label_set) or semantic_map.dense,
+            graph_errors.coloured_by_class(semantic_map, label_set) or semantic_map.dense,
             header,
         )
         if self._truth is not None:
@@ -190,9 +185,9 @@ class MapViewerNode(BenchmarkNode[MapViewerSettings]):
 
     def _show_errors(self, semantic_map: SemanticMap, truth: GroundTruth, header: Header) -> None:
         context = SuiteContext(truth.scene, semantic_map, truth, device='cpu')
-        errors = coloured_by_error(context, self.settings.max_distance_m)
+        errors = graph_errors.coloured_by_error(context, self.settings.max_distance_m)
         self._publish_cloud(topics.VIEW_ERRORS, errors, header)
-        nodes = graph_errors(semantic_map.graph, truth)
+        nodes = graph_errors.graph_errors(semantic_map.graph, truth)
         self._views[topics.VIEW_GRAPH_ERRORS].publish(
             markers_of_graph(nodes.graph, header, nodes.colors)
         )

@@ -13,20 +13,13 @@ from osmabench_ros.base import contract as topics
 from osmabench_ros.base.processes import AttentiveClock
 from osmabench_ros.errors import ParticipantError
 from osmabench_ros.msg import LabelInfo, RecordedMap, RunInfo, RunState
+from osmabench_ros.nodes.simulator_bridge import frame_player
 from osmabench_ros.nodes.simulator_bridge.ack_listener import (
     AckListener,
     Acknowledgement,
     RestartWatch,
 )
 from osmabench_ros.nodes.simulator_bridge.bridge_source import BridgeSource, open_source
-from osmabench_ros.nodes.simulator_bridge.frame_player import (
-    RUNS_FREE,
-    FramePlayer,
-    Pacing,
-    player_health,
-    run_info_message,
-    run_state_message,
-)
 from osmabench_ros.nodes.simulator_bridge.frame_publisher import (
     FramePublisher,
     lighting_to_message,
@@ -54,7 +47,7 @@ class SimulatorBridgeNode(BenchmarkNode[BridgeSettings]):
     def __init__(self) -> None:
         super().__init__('simulator_bridge', BridgeSettings)
         self._source: BridgeSource | None = None
-        self._player: FramePlayer | None = None
+        self._player: frame_player.FramePlayer | None = None
         self._control = RunControl()
 
     def configure(self) -> None:
@@ -71,21 +64,21 @@ class SimulatorBridgeNode(BenchmarkNode[BridgeSettings]):
             self, lockstep=value.pacing.lockstep, base_to_camera=frames.base_to_camera, tf=value.tf
         )
         self._create_endpoints()
-        pacing = Pacing(
+        pacing = frame_player.Pacing(
             value.pacing.lockstep, value.pacing.speed_factor, value.pacing.ack_timeout_s
         )
         acking = [item.name for item in self.settings.participants if item.acks]
-        self._player = FramePlayer(
+        self._player = frame_player.FramePlayer(
             frames, self._control, acking, pacing, self._publish_frame, time.monotonic
         )
         stamp_ns = self._player.first_stamp_ns
         self._label_info.publish(label_set_to_message(frames.label_set, stamp_ns))
         publish_vision_labels(self, frames.label_set, stamp_ns)
-        self._run_info.publish(run_info_message(source, value, stamp_ns))
+        self._run_info.publish(frame_player.run_info_message(source, value, stamp_ns))
         self._publish_state('waiting to be activated')
         self.get_logger().info(f'{len(frames)} frames from {frames.description}')
         if self._player.runs_free:
-            self.get_logger().warning(RUNS_FREE)
+            self.get_logger().warning(frame_player.RUNS_FREE)
 
     def _create_endpoints(self) -> None:
         self._run_state = self.create_publisher(RunState, topics.RUN_STATE, latched_profile())
@@ -153,7 +146,7 @@ class SimulatorBridgeNode(BenchmarkNode[BridgeSettings]):
     def state_message(self) -> RunState:
         """Return the current run_state message."""
         assert self._source is not None
-        return run_state_message(
+        return frame_player.run_state_message(
             self.settings.run_id,
             self.phase,
             self._playing,
@@ -167,10 +160,10 @@ class SimulatorBridgeNode(BenchmarkNode[BridgeSettings]):
             return super().health()
         pacing = self.settings.pacing
         speed_factor = None if pacing.lockstep else pacing.speed_factor
-        return player_health(self._player, self.phase, speed_factor)
+        return frame_player.player_health(self._player, self.phase, speed_factor)
 
     @property
-    def _playing(self) -> FramePlayer:
+    def _playing(self) -> frame_player.FramePlayer:
         assert self._player is not None, 'services exist between configure and cleanup only'
         return self._player
 

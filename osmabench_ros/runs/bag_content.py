@@ -16,23 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from osmabench_ros.base import contract as topics
-from osmabench_ros.base.contract import (
-    CAMERA_POSE,
-    COMPRESSED_IMAGE,
-    IMAGE,
-    ODOMETRY,
-    TF_TYPE,
-    TYPES,
-)
 from osmabench_ros.errors import ConfigError, SequenceError, errors_as, suggestion
 from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory, read_tum
 from osmabench_ros.geometry.transform_tree import TransformTree
-from osmabench_ros.metrics.message_timing import (
-    MessageTiming,
-    Staleness,
-    StalenessMeter,
-    message_timing,
-)
+from osmabench_ros.metrics import message_timing
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.semantics.labels import LabelClass, LabelSet, normalised_name
 from osmabench_ros.sequences.bags.bag import Bag, open_bag
@@ -44,11 +31,11 @@ from osmabench_ros.sequences.pose_topics import (
     transform_tree_of,
 )
 
-RUN_INFO, LABEL_INFO = TYPES[topics.RUN_INFO], TYPES[topics.LABEL_INFO]
+RUN_INFO, LABEL_INFO = topics.TYPES[topics.RUN_INFO], topics.TYPES[topics.LABEL_INFO]
 VISION_LABELS = 'vision_msgs/msg/LabelInfo'
-CLOCK = TYPES[topics.CLOCK]
-_KEPT = (RUN_INFO, LABEL_INFO, VISION_LABELS, TF_TYPE, CLOCK)
-_IMAGES = (IMAGE, COMPRESSED_IMAGE)
+CLOCK = topics.TYPES[topics.CLOCK]
+_KEPT = (RUN_INFO, LABEL_INFO, VISION_LABELS, topics.TF_TYPE, CLOCK)
+_IMAGES = (topics.IMAGE, topics.COMPRESSED_IMAGE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +81,7 @@ class BagContent:
     @cached_property
     def transforms(self) -> TransformTree:
         """The frames of TF, empty if it was not recorded; ContractError if it is not a tree."""
-        return transform_tree_of(self.kept.get(TF_TYPE, []))
+        return transform_tree_of(self.kept.get(topics.TF_TYPE, []))
 
     @cached_property
     def _clock(self) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
@@ -106,14 +93,14 @@ class BagContent:
                 return times.log_ns, np.array(values, np.int64)
         return None
 
-    def timings(self) -> dict[str, MessageTiming]:
+    def timings(self) -> dict[str, message_timing.MessageTiming]:
         """Return the timing of every topic, by name."""
         return {
-            topic: message_timing(times.log_ns, times.stamps_ns, self._clock)
+            topic: message_timing.message_timing(times.log_ns, times.stamps_ns, self._clock)
             for topic, times in sorted(self.topics.items())
         }
 
-    def staleness(self, map_topic: str) -> Staleness | None:
+    def staleness(self, map_topic: str) -> message_timing.Staleness | None:
         """Return the staleness of the map; None without images or stamped maps."""
         maps = self.topics[map_topic]
         frames = [
@@ -127,7 +114,7 @@ class BagContent:
         assert camera.stamps_ns is not None
         events = [(at, 0, stamp) for at, stamp in _pairs(camera.log_ns, camera.stamps_ns)]
         events += [(at, 1, stamp) for at, stamp in _pairs(maps.log_ns, maps.stamps_ns)]
-        meter = StalenessMeter()
+        meter = message_timing.StalenessMeter()
         for at, is_map, stamp in sorted(events):
             (meter.mapped if is_map else meter.published)(stamp, at / 1e9)
         return meter.result()
@@ -213,7 +200,7 @@ def _vision_classes(message: Any) -> list[LabelClass]:
 
 
 TF_PREFIX = '/tf:'
-REFERENCE_TOPICS = (CAMERA_POSE, ODOMETRY)
+REFERENCE_TOPICS = (topics.CAMERA_POSE, topics.ODOMETRY)
 """What the bridge publishes, below any namespace."""
 
 
@@ -222,7 +209,9 @@ def read_trajectory(name: str) -> StampedTrajectory:
     path, topic = _parted(name)
     if topic:
         with open_bag(path) as bag:
-            return bag_trajectory(bag, read_content(bag, (*TRAJECTORY_TYPES, TF_TYPE)), topic)
+            return bag_trajectory(
+                bag, read_content(bag, (*TRAJECTORY_TYPES, topics.TF_TYPE)), topic
+            )
     if is_bag(path):
         with open_bag(path) as bag:
             found = pose_topics({item.topic: item.message_type for item in bag.connections})

@@ -8,18 +8,11 @@ from enum import Enum
 from functools import cached_property
 from pathlib import Path
 
-from osmabench_ros.base.files import (
-    Existing,
-    check_file,
-    check_folder,
-    claim_folder,
-    move_aside,
-    read_json,
-    write_json,
-)
+from osmabench_ros.base import files
 from osmabench_ros.base.strict import Strict, read_model, validated
 from osmabench_ros.errors import RunError, errors_as
 from osmabench_ros.maps.semantic_map import SemanticMap
+from osmabench_ros.runs import run_manifest
 from osmabench_ros.runs.config import MatrixConfig, PacingConfig
 from osmabench_ros.runs.evaluate.evaluation import INCOMPLETE
 from osmabench_ros.runs.identity import SceneKey, is_run_name
@@ -27,13 +20,6 @@ from osmabench_ros.runs.inputs import without_home
 from osmabench_ros.runs.plan import RunPlan, config_digest, plan_runs
 from osmabench_ros.runs.results.report_model import RunReport, without_classes
 from osmabench_ros.runs.results.results_folder import MANIFEST, PAGES, is_held
-from osmabench_ros.runs.run_manifest import (
-    FIGURES,
-    Growth,
-    find_growth,
-    has_figures,
-    read_manifest,
-)
 from osmabench_ros.simulation.conditions import Condition
 
 FAILURE = 'failure.json'
@@ -75,7 +61,7 @@ class Stage(str, Enum):
 def next_stage(directory: Path) -> Stage | None:
     """Return the stage that a run goes on with, by its folder; None if it is done."""
     if (directory / 'report.json').exists():
-        return None if has_figures(directory) else Stage.FINISH
+        return None if run_manifest.has_figures(directory) else Stage.FINISH
     if (directory / 'map').exists():
         return Stage.EVALUATE
     return Stage.MAP if (directory / MANIFEST).exists() else Stage.PREPARE
@@ -89,16 +75,16 @@ def claim(
     *,
     fresh: bool = False,
     sweep: bool = False,
-) -> Growth:
+) -> run_manifest.Growth:
     """Check that a locked folder has only results that `plans` go on with, and write its manifest.
 
     Returns which of them have to be done again, as `find_growth`; `fresh` moves all aside.
     """
-    claim_folder(root)
+    files.claim_folder(root)
     if fresh:
-        move_aside(root)
-    check_file(root / MANIFEST)
-    growth = find_growth(plans, digest_of)
+        files.move_aside(root)
+    files.check_file(root / MANIFEST)
+    growth = run_manifest.find_growth(plans, digest_of)
     write_manifest(root, config, plans, sweep=sweep)
     return growth
 
@@ -130,7 +116,7 @@ def write_manifest(
         sweep=sweep,
     )
     data = manifest.model_dump(mode='json', exclude={'config': {'sweep'}})
-    write_json(root / MANIFEST, without_home(data))
+    files.write_json(root / MANIFEST, without_home(data))
 
 
 def check_results(root: Path, plans: Sequence[RunPlan]) -> None:
@@ -140,7 +126,7 @@ def check_results(root: Path, plans: Sequence[RunPlan]) -> None:
         folders += [plan.shared_directory.parent, plan.shared_directory]
         folders += [plan.directory, plan.map_directory]
     for folder in folders:
-        check_folder(folder, Existing.MERGE)
+        files.check_folder(folder, files.Existing.MERGE)
 
 
 @dataclass(frozen=True)
@@ -186,7 +172,7 @@ class MatrixOnDisk:
     def plan(self, run_id: str) -> RunPlan:
         """Return the plan of a run, at its own pace."""
         plans = self.plans
-        if self._manifest.sweep and (noted := read_manifest(self.root / run_id)):
+        if self._manifest.sweep and (noted := run_manifest.read_manifest(self.root / run_id)):
             pacing = validated(PacingConfig, noted['config']['pacing'], run_id, RunError)
             plans = self._plans(self.config.model_copy(update={'pacing': pacing}))
         if run_id not in plans:
@@ -229,7 +215,7 @@ class MatrixOnDisk:
         found: dict[str, set[str]] = {}
         for run in self.runs():
             if run.state is RunState.DONE:
-                manifest = read_json(self.root / run.run_id / MANIFEST)
+                manifest = files.read_json(self.root / run.run_id / MANIFEST)
                 for name, version in manifest.get('versions', {}).items():
                     found.setdefault(name, set()).add(str(version))
         return {name: frozenset(versions) for name, versions in found.items()}
@@ -253,8 +239,8 @@ class MatrixOnDisk:
         if classes is None:
             return self._report(run.run_id, file)
         of_classes = any(name for *_, name in classes)
-        if run.state is RunState.DONE and not of_classes and has_figures(folder):
-            file = FIGURES
+        if run.state is RunState.DONE and not of_classes and run_manifest.has_figures(folder):
+            file = run_manifest.FIGURES
         return without_classes(self._report(run.run_id, file), classes)
 
     def _file(self, run: RunOnDisk) -> str | None:
@@ -295,7 +281,7 @@ def open_run(directory: Path) -> RunPlan:
 
 def with_origin_of_run(semantic_map: SemanticMap, folder: Path) -> SemanticMap:
     """Return a map with scene and condition of the run that a folder has, if it names no scene."""
-    header, noted = semantic_map.header, read_manifest(folder)
+    header, noted = semantic_map.header, run_manifest.read_manifest(folder)
     if header.provenance.scene or 'run_id' not in noted:
         return semantic_map
     scene = f'{noted["dataset"]} {noted["scene"]}'

@@ -24,14 +24,9 @@ from osmabench_ros.base.contract import CLOCK, TF, TF_STATIC
 from osmabench_ros.base.strict import read_model
 from osmabench_ros.bringup.launching.launch_interrupts import interrupts
 from osmabench_ros.bringup.launching.launch_nodes import end_launch, launch_nodes
+from osmabench_ros.bringup.spec import mapping_nodes
 from osmabench_ros.bringup.spec.definition import nodes_of_run
 from osmabench_ros.bringup.spec.isolation import transport_environment
-from osmabench_ros.bringup.spec.mapping_nodes import (
-    STACK_FOLDER,
-    prepare_stack,
-    stack_folder,
-    values_of_stack,
-)
 from osmabench_ros.errors import MissingDependencyError, ParticipantError, RunError
 from osmabench_ros.mappers.live_method import IncludedLaunch, LiveMethod, StackNode
 from osmabench_ros.reports.matrix import write_matrix_report
@@ -118,10 +113,12 @@ def launch_run(plan: RunPlan, namespace: str = '') -> list[LaunchDescriptionEnti
     """Return the actions of a prepared run, which ends with the verdict of the evaluator."""
     resources, stack, work = ExitStack(), [], None
     if plan.mapper.stack:
-        work = resources.enter_context(stack_folder(plan.directory / STACK_FOLDER))
+        work = resources.enter_context(
+            mapping_nodes.stack_folder(plan.directory / mapping_nodes.STACK_FOLDER)
+        )
         labels = read_ground_truth(plan.ground_truth_directory).label_set
-        values = values_of_stack(plan, work)
-        stack = launch_stack(prepare_stack(plan.mapper.stack, work, values, labels))
+        values = mapping_nodes.values_of_stack(plan, work)
+        stack = launch_stack(mapping_nodes.prepare_stack(plan.mapper.stack, work, values, labels))
 
     def finish(exit_code: int) -> list[LaunchDescriptionEntity]:
         resources.close()

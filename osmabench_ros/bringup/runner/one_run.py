@@ -23,12 +23,7 @@ from osmabench_ros.bringup.spec.isolation import environment, isolated_environme
 from osmabench_ros.bringup.spec.mapping_nodes import STACK_FOLDER, stack_folder
 from osmabench_ros.bringup.spec.node_spec import METHOD, NodeSpec
 from osmabench_ros.errors import IncompleteError, OsmabenchError, ParticipantError, RunError
-from osmabench_ros.runs.evaluate.evaluation import (
-    INCOMPLETE,
-    EvaluationInputs,
-    evaluate_run,
-    incomplete_report,
-)
+from osmabench_ros.runs.evaluate import evaluation
 from osmabench_ros.runs.evaluate.over_time import score_over_time
 from osmabench_ros.runs.matrix_on_disk import FAILURE, Stage
 from osmabench_ros.runs.plan import RunPlan
@@ -248,7 +243,7 @@ def _map(run: _Run) -> None:
     if plan.report_file.exists() or plan.map_directory.exists():
         return
     make_room_for_bag(plan)
-    discard(plan.directory / INCOMPLETE)
+    discard(plan.directory / evaluation.INCOMPLETE)
     with ExitStack() as resources:
         work = None
         if plan.mapper.stack:
@@ -266,8 +261,8 @@ def _evaluate(run: _Run) -> None:
             suites, requirements = list(plan.config.suites), plan.config.requirements
             with suppress(IncompleteError):
                 inputs, progress = _inputs(plan), run.progress_in(Stage.EVALUATE)
-                evaluate_run(inputs, suites, requirements, progress)
-    elif not plan.report_file.exists() and incomplete_report(plan.directory) is None:
+                evaluation.evaluate_run(inputs, suites, requirements, progress)
+    elif not plan.report_file.exists() and evaluation.incomplete_report(plan.directory) is None:
         reason = run.ended_by or 'no reason given'
         raise RunError(f'node "evaluator" wrote no report: {reason}')
 
@@ -275,7 +270,7 @@ def _evaluate(run: _Run) -> None:
 def _finish(run: _Run) -> None:
     """Read the report, score the maps on the way, and write the digests of all results."""
     plan = run.plan
-    run.report = incomplete_report(plan.directory) or read_finished(plan)
+    run.report = evaluation.incomplete_report(plan.directory) or read_finished(plan)
     check_bag(plan)
     if run.report.status is not Status.COMPLETE:
         return
@@ -333,8 +328,8 @@ def without_figures(report: RunReport) -> RunReport:
     return report.model_copy(update={'metrics': ()})
 
 
-def _inputs(plan: RunPlan) -> EvaluationInputs:
-    return EvaluationInputs(
+def _inputs(plan: RunPlan) -> evaluation.EvaluationInputs:
+    return evaluation.EvaluationInputs(
         identity=plan.identity,
         map_directory=plan.map_directory,
         ground_truth_directory=plan.ground_truth_directory,

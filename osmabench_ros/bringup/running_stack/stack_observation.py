@@ -17,14 +17,9 @@ from osmabench_ros.base.progress import Progress
 from osmabench_ros.errors import ConfigError, ContractError
 from osmabench_ros.ros.messages.message_definitions import interface_class, is_interface_name
 from osmabench_ros.ros.messages.poses import SECOND_NS
+from osmabench_ros.ros.wire import qos
 from osmabench_ros.ros.wire.checked_subscription import deserialize_checked
 from osmabench_ros.ros.wire.matched_client import command_node
-from osmabench_ros.ros.wire.qos import (
-    Endpoint,
-    TopicGraph,
-    listening_profile,
-    topic_graph,
-)
 
 KEPT_BYTES = 64 * 2**20
 """Whole messages of a topic that are kept, the newest of them."""
@@ -72,17 +67,17 @@ class TopicListener:
         self._newest: deque[bytes] = deque(maxlen=kept)
         self._last_number: int | None = None
         self._node = node
-        self._publishers: tuple[Endpoint, ...] = ()
+        self._publishers: tuple[qos.Endpoint, ...] = ()
         self._subscription: Subscription | None = None
 
-    def listen(self, publishers: tuple[Endpoint, ...]) -> bool:
+    def listen(self, publishers: tuple[qos.Endpoint, ...]) -> bool:
         """Subscribe to these publishers; return whether one of them is new."""
         new = any(item not in self._publishers for item in publishers)
         self._publishers = publishers
         if not new:
             return False
         self._last_number = None
-        profile = listening_profile(publishers, DEPTH)
+        profile = qos.listening_profile(publishers, DEPTH)
         if self._subscription is not None:
             if profile == self._subscription.qos_profile:
                 return True
@@ -144,7 +139,7 @@ _Message = TypeVar('_Message')
 class StackObservation:
     """Endpoints and messages by name of the contract; nodes have full names."""
 
-    graphs: dict[str, TopicGraph] = field(default_factory=dict)
+    graphs: dict[str, qos.TopicGraph] = field(default_factory=dict)
     records: dict[str, TopicRecord] = field(default_factory=dict)
     nodes: tuple[str, ...] = ()
     missing_types: tuple[str, ...] = ()
@@ -221,13 +216,13 @@ class _Listeners:
         }
         self._kinds = {name: message_class(text) for name, text in self._type_names.items()}
         self._listeners: dict[str, TopicListener] = {}
-        self._graphs: dict[str, TopicGraph] = {}
+        self._graphs: dict[str, qos.TopicGraph] = {}
 
     def look(self) -> bool:
         """Subscribe to the publishers that are new since the last call; return whether any is."""
         came = False
         for name, kind in self._kinds.items():
-            self._graphs[name] = graph = topic_graph(self._node, name)
+            self._graphs[name] = graph = qos.topic_graph(self._node, name)
             if kind is None:
                 continue
             expected = self._type_names[name]
@@ -247,7 +242,7 @@ class _Listeners:
         """Stop listening and return the observation."""
         missing = {self._type_names[name] for name in self._type_names if not self._kinds[name]}
         return StackObservation(
-            {name: topic_graph(self._node, name) for name in self._graphs},
+            {name: qos.topic_graph(self._node, name) for name in self._graphs},
             {name: listener.finish() for name, listener in self._listeners.items()},
             tuple(sorted(_full_names(self._node))),
             tuple(sorted(missing)),

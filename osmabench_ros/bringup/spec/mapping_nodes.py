@@ -14,12 +14,7 @@ from osmabench_ros.base.contract import MAPPER
 from osmabench_ros.base.files import Existing, atomic_directory, claim_folder, write_text
 from osmabench_ros.bringup.spec.node_spec import METHOD, NodeSpec
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.mappers.live_method import (
-    LiveMethod,
-    MapFile,
-    hydra_label_space,
-    load_live_method,
-)
+from osmabench_ros.mappers import live_method
 from osmabench_ros.mappers.offline.method import filled
 from osmabench_ros.mappers.transform_edges import MapOrigin
 from osmabench_ros.ros.node.settings import MapAdapterSettings, MapperSettings, TfSettings
@@ -76,14 +71,14 @@ def stack_folder(folder: Path) -> Iterator[Path]:
 
 def prepare_stack(
     name: str, work: Path, values: Mapping[str, str], label_set: LabelSet | None
-) -> LiveMethod:
+) -> live_method.LiveMethod:
     """Fill in a live method and write its files; ConfigError if a value is missing."""
-    method = load_live_method(name).filled(values)
+    method = live_method.load_live_method(name).filled(values)
     claim_folder(work)
     for file, text in method.files.items():
         write_text(work / file, text)
     if label_set is not None:
-        write_text(work / LABEL_SPACE, hydra_label_space(label_set))
+        write_text(work / LABEL_SPACE, live_method.hydra_label_space(label_set))
     return method
 
 
@@ -91,7 +86,7 @@ def mapping_nodes(plan: RunPlan, work: Path) -> list[NodeSpec]:
     """Return the nodes that turn frames into the map of a run, the one that maps first."""
     mapper = plan.mapper
     if mapper.stack:
-        method = load_live_method(mapper.stack).filled(values_of_stack(plan, work))
+        method = live_method.load_live_method(mapper.stack).filled(values_of_stack(plan, work))
         settings = _beside(adapter_settings(method), plan)
         return [_stack(plan, method, work), adapter(settings, method)]
     if mapper.map_topic:
@@ -116,11 +111,11 @@ def _foreign(name: str, plan: RunPlan) -> NodeSpec:
     )
 
 
-def adapter_settings(method: LiveMethod) -> MapAdapterSettings:
+def adapter_settings(method: live_method.LiveMethod) -> MapAdapterSettings:
     """Return the adapter settings of a filled-in stack."""
     source, finish = method.map, method.finish
     settings = MapAdapterSettings(method=method.name)
-    if isinstance(source, MapFile):
+    if isinstance(source, live_method.MapFile):
         place = {'map_file': Path(source.path), 'importer': source.importer}
     else:
         place = {'map_topic': source.topic, 'map_type': source.type}
@@ -133,7 +128,9 @@ def adapter_settings(method: LiveMethod) -> MapAdapterSettings:
     return settings.model_copy(update=place)
 
 
-def adapter(settings: MapAdapterSettings, method: LiveMethod | None = None) -> NodeSpec:
+def adapter(
+    settings: MapAdapterSettings, method: live_method.LiveMethod | None = None
+) -> NodeSpec:
     """Return the adapter node, which publishes the map of a stack or node as `semantic_map`."""
     pose = '' if method is None or method.pose is None else method.pose.topic
     topics = tuple(filter(None, (settings.map_topic, pose)))
@@ -184,7 +181,7 @@ def _for_this_run(options: dict[str, Any], plan: RunPlan) -> Any:
     return filled(options, values, f'options of mapper {plan.mapper.name}')
 
 
-def tf_settings(mapper: MapperConfig, method: LiveMethod | None = None) -> TfSettings:
+def tf_settings(mapper: MapperConfig, method: live_method.LiveMethod | None = None) -> TfSettings:
     """Return who publishes which edge of TF, by the configuration or else the stack's file."""
     transforms, origin = mapper.transforms, mapper.map_origin
     if method is not None:
@@ -207,7 +204,7 @@ def _base_to_camera(plan: RunPlan) -> Pose:
     return plan.config.camera.mount.base_to_camera
 
 
-def _stack(plan: RunPlan, method: LiveMethod, work: Path) -> NodeSpec:
+def _stack(plan: RunPlan, method: live_method.LiveMethod, work: Path) -> NodeSpec:
     pose = _base_to_camera(plan)
     numbers = [*pose.translation, *pose.quaternion]
     return NodeSpec(

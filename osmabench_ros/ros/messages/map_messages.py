@@ -19,25 +19,15 @@ from visualization_msgs.msg import MarkerArray
 from osmabench_ros.base import contract as topics
 from osmabench_ros.maps.disk.storage import pack_map
 from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
-from osmabench_ros.maps.topics.standard_messages import (
-    Detection,
-    detection_of_node,
-    fields_of,
-    records_of,
-)
+from osmabench_ros.maps.topics import standard_messages
 from osmabench_ros.msg import SceneGraph as SceneGraphMessage
 from osmabench_ros.msg import SceneObject as SceneObjectMessage
 from osmabench_ros.msg import SceneRelation, SemanticMapChunk
 from osmabench_ros.msg import ScoredLabel as ScoredLabelMessage
 from osmabench_ros.msg import SemanticMap as SemanticMapMessage
 from osmabench_ros.reports.pictures.graph_errors import node_colors
+from osmabench_ros.ros.messages import poses
 from osmabench_ros.ros.messages.markers import markers_of_graph
-from osmabench_ros.ros.messages.poses import (
-    point_message,
-    pose_message,
-    stamp_to_message,
-    vector_message,
-)
 from osmabench_ros.ros.wire.qos import latched_profile, lossless_profile
 from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph, SceneNode
@@ -59,13 +49,13 @@ except ImportError:
 
 def detections_message(graph: SceneGraph, header: Header) -> Detection3DArray:
     """Return the objects with a box as Detection3DArray; classes go by name, no score is NaN."""
-    found = [detection_of_node(node) for node in graph.of_kind(NodeKind.OBJECT)]
+    found = [standard_messages.detection_of_node(node) for node in graph.of_kind(NodeKind.OBJECT)]
     detections = [_detection_message(item, header) for item in found if item is not None]
     return Detection3DArray(header=header, detections=detections)
 
 
-def _detection_message(detection: Detection, header: Header) -> Detection3D:
-    center = pose_message(detection.pose)
+def _detection_message(detection: standard_messages.Detection, header: Header) -> Detection3D:
+    center = poses.pose_message(detection.pose)
     results = []
     for class_id, score in detection.hypotheses:
         result = ObjectHypothesisWithPose()
@@ -77,7 +67,7 @@ def _detection_message(detection: Detection, header: Header) -> Detection3D:
         header=header,
         id=detection.id,
         results=results,
-        bbox=BoundingBox3D(center=center, size=vector_message(detection.size)),
+        bbox=BoundingBox3D(center=center, size=poses.vector_message(detection.size)),
     )
 
 
@@ -85,7 +75,7 @@ def vision_label_info(label_set: LabelSet, stamp_ns: int, frame_id: str = '') ->
     """Return vision_msgs/LabelInfo of the class images: what each id means."""
     classes = [VisionClass(class_id=item.id, class_name=item.name) for item in label_set.classes]
     message = LabelInfo(class_map=classes, threshold=0.0)
-    message.header.stamp = stamp_to_message(stamp_ns)
+    message.header.stamp = poses.stamp_to_message(stamp_ns)
     message.header.frame_id = frame_id
     return message
 
@@ -99,14 +89,14 @@ def publish_vision_labels(node: Node, label_set: LabelSet, stamp_ns: int) -> Non
 
 def point_cloud_message(dense: DenseMap, header: Header, *, max_points: int = 0) -> PointCloud2:
     """Return the points of a map as a cloud, thinned evenly to `max_points`; 0 keeps all."""
-    records = records_of(dense)
+    records = standard_messages.records_of(dense)
     if max_points and len(records) > max_points:
         records = records[np.linspace(0, len(records) - 1, max_points).astype(np.int64)]
     fields = [
         PointField(
             name=field.name, offset=field.offset, datatype=field.datatype, count=field.count
         )
-        for field in fields_of(records)
+        for field in standard_messages.fields_of(records)
     ]
     return PointCloud2(
         header=header,
@@ -139,12 +129,12 @@ def node_to_message(node: SceneNode) -> SceneObjectMessage:
     )
     if node.box is not None:
         message.has_box = True
-        message.box_min = point_message(node.box.minimum)
-        message.box_max = point_message(node.box.maximum)
+        message.box_min = poses.point_message(node.box.minimum)
+        message.box_max = poses.point_message(node.box.maximum)
     if node.oriented_box is not None:
         message.has_oriented_box = True
-        message.oriented_box_pose = pose_message(node.oriented_box.pose)
-        message.oriented_box_size = vector_message(node.oriented_box.size)
+        message.oriented_box_pose = poses.pose_message(node.oriented_box.pose)
+        message.oriented_box_size = poses.vector_message(node.oriented_box.size)
     return message
 
 
@@ -192,7 +182,7 @@ def map_to_messages(
         payload_format=SemanticMapMessage.FORMAT_ARCHIVE_1,
     )
     announcement.header.frame_id = header.frame_id
-    announcement.header.stamp = stamp_to_message(header.stamp_ns)
+    announcement.header.stamp = poses.stamp_to_message(header.stamp_ns)
     announcement.graph.header = announcement.header
     chunks = [
         SemanticMapChunk(

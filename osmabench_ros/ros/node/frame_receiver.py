@@ -16,16 +16,11 @@ from osmabench_ros.errors import ContractError, errors_as
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.msg import FrameAck
+from osmabench_ros.ros.messages import poses
 from osmabench_ros.ros.messages.images import (
     depth_from_message,
     image_from_message,
     intrinsics_from_message,
-)
-from osmabench_ros.ros.messages.poses import (
-    duration_to_message,
-    pose_from_message,
-    stamp_from_message,
-    stamp_to_message,
 )
 from osmabench_ros.ros.wire.checked_subscription import create_checked_subscription
 from osmabench_ros.ros.wire.qos import frame_profile, lossless_profile
@@ -97,7 +92,7 @@ class FrameReceiver:
 
     def collect(self, topic: str, message: Any) -> None:
         """Take a message, and give the frame on when it is complete."""
-        stamp_ns = stamp_from_message(message.header.stamp)
+        stamp_ns = poses.stamp_from_message(message.header.stamp)
         # Each topic keeps its order, so after a complete frame nothing older can be under way.
         if stamp_ns < self._last_stamp_ns and self._on_restart is not None:
             self.pending.clear()
@@ -154,7 +149,7 @@ def camera_pose_from_message(message: PoseStamped) -> Pose:
             f'topic "{topics.CAMERA_POSE}": frame_id is "{message.header.frame_id[:80]}", '
             f'must be "{topics.WORLD_FRAME}"'
         )
-    return pose_from_message(message.pose, topics.CAMERA_POSE)
+    return poses.pose_from_message(message.pose, topics.CAMERA_POSE)
 
 
 WINDOW = 50
@@ -217,8 +212,8 @@ class Acknowledger:
         message = FrameAck(
             participant=self._participant,
             frame_index=frame_index,
-            processing_time=duration_to_message(processing_time_s),
+            processing_time=poses.duration_to_message(processing_time_s),
             mapped=mapped,
         )
-        message.header.stamp = stamp_to_message(stamp_ns)
+        message.header.stamp = poses.stamp_to_message(stamp_ns)
         self._publisher.publish(message)

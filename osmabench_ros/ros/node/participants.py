@@ -10,14 +10,7 @@ from osmabench_ros.base import contract as topics
 from osmabench_ros.base.contract import CONTRACT
 from osmabench_ros.base.strict import Strict
 from osmabench_ros.errors import ConfigError, ParticipantError
-from osmabench_ros.ros.wire.qos import (
-    frame_profile,
-    full_name,
-    latched_profile,
-    lossless_profile,
-    require_compatible,
-    topic_graph,
-)
+from osmabench_ros.ros.wire import qos
 
 ACKS_SUFFIX = ':acks'
 
@@ -77,13 +70,13 @@ def missing_participants(node: Node, participants: Sequence[DeclaredParticipant]
 
 
 _FROM_BRIDGE = {
-    **dict.fromkeys((topics.RUN_INFO, topics.RUN_STATE, topics.LABEL_INFO), latched_profile()),
-    **dict.fromkeys(topics.FRAME_TOPICS, frame_profile(lockstep=True)),
+    **dict.fromkeys((topics.RUN_INFO, topics.RUN_STATE, topics.LABEL_INFO), qos.latched_profile()),
+    **dict.fromkeys(topics.FRAME_TOPICS, qos.frame_profile(lockstep=True)),
 }
 _FROM_PARTICIPANTS = {
-    topics.SEMANTIC_MAP: latched_profile(),
-    topics.SEMANTIC_MAP_CHUNK: lossless_profile(),
-    topics.FRAME_ACK: lossless_profile(),
+    topics.SEMANTIC_MAP: qos.latched_profile(),
+    topics.SEMANTIC_MAP_CHUNK: qos.lossless_profile(),
+    topics.FRAME_ACK: qos.lossless_profile(),
 }
 
 
@@ -94,15 +87,15 @@ def _missing_endpoints(node: Node, name: str, *, acks: bool) -> list[str]:
     published = {item.topic_name for item in node.publishers}
     connected = set()
     for topic, profile in _FROM_BRIDGE.items():
-        graph = topic_graph(node, topic)
+        graph = qos.topic_graph(node, topic)
         for end in graph.subscribers if graph.name in published else ():
             if end.node == name:
-                require_compatible(topic, (node.get_name(), profile), (shown, end.profile))
+                qos.require_compatible(topic, (node.get_name(), profile), (shown, end.profile))
                 connected.add(topic)
     for topic, profile in _FROM_PARTICIPANTS.items():
-        for end in topic_graph(node, topic).publishers:
+        for end in qos.topic_graph(node, topic).publishers:
             if end.node == name:
-                require_compatible(topic, (shown, end.profile), ('the other side', profile))
+                qos.require_compatible(topic, (shown, end.profile), ('the other side', profile))
                 connected.add(topic)
     missing = []
     if acks and not connected & set(topics.FRAME_TOPICS):
@@ -136,7 +129,7 @@ def check_publishers(node: Node, names: Iterable[str] = WITH_ONE_PUBLISHER) -> N
     for topic in map(node.resolve_topic_name, shared):
         # One node may have several publishers, and two nodes in two processes the same name.
         publishers = {
-            (full_name(info), bytes(info.endpoint_gid[:PARTICIPANT_BYTES]))
+            (qos.full_name(info), bytes(info.endpoint_gid[:PARTICIPANT_BYTES]))
             for info in node.get_publishers_info_by_topic(topic)
             # That of a node that has just left, or comes: if it stays, the next look knows it.
             if info.node_name != UNKNOWN_NODE

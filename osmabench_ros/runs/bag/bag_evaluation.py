@@ -8,14 +8,7 @@ from dataclasses import dataclass, field
 from dataclasses import replace as replace_fields
 from pathlib import Path
 
-from osmabench_ros.base.files import (
-    Existing,
-    atomic_directory,
-    check_folder,
-    sha256_of,
-    write_json,
-    write_text,
-)
+from osmabench_ros.base import files
 from osmabench_ros.base.progress import Progress, silent
 from osmabench_ros.errors import ConfigError, RunError, SequenceError, errors_as
 from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory, read_tum, tum_text
@@ -26,24 +19,12 @@ from osmabench_ros.maps.topics.kinds import RecordedMap, choose_map_topic, read_
 from osmabench_ros.metrics.map_statistics import map_statistics
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.metrics.trajectory_records import ALIGNED, TrajectoryScore, score_trajectory
+from osmabench_ros.runs import bag_content
 from osmabench_ros.runs.bag.bag_settings import REFERENCE_FREE, BagReport, BagSource
 from osmabench_ros.runs.bag.map_alignment import Alignment, align_map, place_map
 from osmabench_ros.runs.bag.references import Reference, reference_of
-from osmabench_ros.runs.bag_content import (
-    BagContent,
-    bag_trajectory,
-    read_content,
-    reference_topic,
-    timing_records,
-)
 from osmabench_ros.runs.config import Requirement, SuiteConfig
-from osmabench_ros.runs.evaluate.evaluation import (
-    REPORT,
-    EvaluationInputs,
-    check_sources,
-    evaluate_loaded,
-    versions,
-)
+from osmabench_ros.runs.evaluate import evaluation
 from osmabench_ros.runs.evaluate.map_evaluation import UNKNOWN
 from osmabench_ros.runs.identity import RunIdentity, SceneKey
 from osmabench_ros.runs.requirement import Source, of_sources
@@ -86,15 +67,15 @@ def evaluate_bag(
     conditions are left out. Raises RunError if the folder holds more than an evaluation that
     `replace` allows to replace; nothing is written if bag, map, reference or an option is wrong.
     """
-    check_folder(output_directory, Existing.MOVE_ASIDE)
-    report = output_directory / REPORT
+    files.check_folder(output_directory, files.Existing.MOVE_ASIDE)
+    report = output_directory / evaluation.REPORT
     if report.exists() and not replace:
         raise RunError(f'{report} exists; use --force to move it aside, or choose another --out')
-    check_sources(suites, source.config.text_features, source.questions_file)
+    evaluation.check_sources(suites, source.config.text_features, source.questions_file)
     with open_bag(source.path, source.msg_paths) as bag:
         progress('looking through the bag', 0.0)
-        content = read_content(bag)
-        with atomic_directory(output_directory, Existing.MOVE_ASIDE) as folder:
+        content = bag_content.read_content(bag)
+        with files.atomic_directory(output_directory, files.Existing.MOVE_ASIDE) as folder:
             done = _Evaluation(source, bag, content, folder, progress).run(suites, requirements)
     if (truth := done.ground_truth_directory) is not None and truth.is_relative_to(folder):
         # The temporary folder, in which it was made, has its final name now.
@@ -110,7 +91,7 @@ class _Evaluation:
 
     source: BagSource
     bag: Bag
-    content: BagContent
+    content: bag_content.BagContent
     folder: Path
     progress: Progress
     remarks: list[str] = field(default_factory=list)
@@ -133,7 +114,7 @@ class _Evaluation:
         if reference is None or truth is None:
             write_map(made, self.folder / MAP_FOLDER)
             remarks.append(REFERENCE_FREE)
-            hashes = {'map': sha256_of(self.folder / MAP_FOLDER)}
+            hashes = {'map': files.sha256_of(self.folder / MAP_FOLDER)}
             reports = [RunReport(run_id=identity.run_id, status=Status.COMPLETE, hashes=hashes)]
             metrics = [MetricRecord.not_applicable('exact_questions', '', 'accuracy')]
         else:
@@ -154,7 +135,7 @@ class _Evaluation:
             ]
             metrics = list(alignment.records) if alignment else []
         metrics += trajectory.records if trajectory else ()
-        metrics += [*timing_records(self.content, topic), *map_statistics(made)]
+        metrics += [*bag_content.timing_records(self.content, topic), *map_statistics(made)]
         scored = (record for report in reports for record in report.metrics)
         records = (*scored, *(Record.of(identity, record) for record in metrics))
         of_bags = of_sources(for_run(requirements, identity), Source.MAP, Source.BAG)
@@ -163,7 +144,7 @@ class _Evaluation:
             status=Status.COMPLETE,
             metrics=records,
             failed_requirements=unmet(of_bags, records),
-            versions=versions(),
+            versions=evaluation.versions(),
             hashes=reports[0].hashes,
             encoders=reports[0].encoders,
             bag=source.path.name,
@@ -176,11 +157,11 @@ class _Evaluation:
             remarks=(*map_remarks(made.header), *remarks),
             transform=_numbers(alignment),
         )
-        write_json(self.folder / REPORT, report.model_dump(mode='json'))
+        files.write_json(self.folder / evaluation.REPORT, report.model_dump(mode='json'))
         if trajectory is not None:
             for name in ('reference', 'estimate'):
                 text = tum_text(getattr(trajectory, name))
-                write_text(self.folder / TRAJECTORY_FOLDER / f'{name}.tum', text)
+                files.write_text(self.folder / TRAJECTORY_FOLDER / f'{name}.tum', text)
         directory = None if reference is None else reference.directory
         return BagEvaluation(report, trajectory, directory)
 
@@ -195,7 +176,7 @@ class _Evaluation:
     ) -> RunReport:
         """Return the report of a map; the names of its suites get a suffix."""
         folder = self.folder / ALIGNED_FOLDER if suffix else self.folder
-        inputs = EvaluationInputs(
+        inputs = evaluation.EvaluationInputs(
             identity,
             folder / MAP_FOLDER,
             reference.directory,
@@ -205,7 +186,7 @@ class _Evaluation:
             self.source.config.text_features,
         )
         write_map(semantic_map, inputs.map_directory)
-        report = evaluate_loaded(inputs, semantic_map, truth, suites, (), self.progress)
+        report = evaluation.evaluate_loaded(inputs, semantic_map, truth, suites, (), self.progress)
         records = (x.model_copy(update={'suite': x.suite + suffix}) for x in report.metrics)
         return report.model_copy(update={'metrics': tuple(records)})
 
@@ -272,7 +253,7 @@ class _Evaluation:
         choice = self.source.trajectory
         if not choice.estimate:
             return None
-        estimate = bag_trajectory(self.bag, self.content, choice.estimate)
+        estimate = bag_content.bag_trajectory(self.bag, self.content, choice.estimate)
         true, name = self._true_poses(estimate)
         score = score_trajectory(true, estimate, choice.settings)
         self.remarks += [f'poses of {choice.estimate} are compared with {name}', *score.remarks]
@@ -282,13 +263,13 @@ class _Evaluation:
         choice = self.source.trajectory
         if choice.reference_file is not None:
             return read_tum(choice.reference_file), choice.reference_file.name
-        topic = choice.reference or reference_topic(self.content, estimate)
+        topic = choice.reference or bag_content.reference_topic(self.content, estimate)
         if not topic:
             raise ConfigError(
                 f'{self.source.path} has no ground truth of poses to compare '
                 f'"{choice.estimate}" with; give --reference-topic or --reference-trajectory'
             )
-        return bag_trajectory(self.bag, self.content, topic), topic
+        return bag_content.bag_trajectory(self.bag, self.content, topic), topic
 
 
 def _numbers(alignment: Alignment | None) -> tuple[float, ...]:

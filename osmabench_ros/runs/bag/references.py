@@ -16,12 +16,7 @@ from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
 from osmabench_ros.maps.importer import ImportOptions
-from osmabench_ros.maps.importers.pointcloud import (
-    class_file_beside,
-    import_map,
-    read_columns,
-    read_label_set,
-)
+from osmabench_ros.maps.importers import pointcloud
 from osmabench_ros.maps.importers.source_files import points_and_colors
 from osmabench_ros.maps.semantic_map import DenseMap
 from osmabench_ros.metrics.geometry import occupied_voxels
@@ -35,14 +30,8 @@ from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.semantics.cloud import LabelledCloud
 from osmabench_ros.semantics.labels import NO_INSTANCE, UNLABELLED, LabelSet
 from osmabench_ros.semantics.scene_graph import SceneGraph
+from osmabench_ros.sequences import ground_truth
 from osmabench_ros.sequences.bags.bag import Bag
-from osmabench_ros.sequences.ground_truth import (
-    DOCUMENT,
-    GroundTruth,
-    build_ground_truth,
-    seen_instances,
-    write_ground_truth,
-)
 from osmabench_ros.vqa.run_folder import RunFolder
 
 _CELL_M = 0.25
@@ -66,11 +55,11 @@ def run_reference(path: Path) -> Reference:
     if is_run_name(path.name):
         candidates.append(RunFolder(path).shared / GROUND_TRUTH_FOLDER)
     for folder in candidates:
-        if (folder / DOCUMENT).is_file():
+        if (folder / ground_truth.DOCUMENT).is_file():
             questions = folder.parent / QUESTIONS_FILE
             known = questions if questions.is_file() else None
             return Reference(folder, f'ground truth {folder}', known)
-    looked = ', '.join(str(folder / DOCUMENT) for folder in candidates)
+    looked = ', '.join(str(folder / ground_truth.DOCUMENT) for folder in candidates)
     raise ConfigError(
         f'{path} is not a run with ground truth: none of these exists: {looked}. Name the folder '
         'of a run below runs/MATRIX/, or make ground truth with `osmabench scene ground-truth`'
@@ -96,7 +85,7 @@ def scene_reference(
         description = f'{described}, along the path of configuration "{config.name}"'
         return Reference(made / GROUND_TRUTH_FOLDER, description, made / QUESTIONS_FILE)
     trajectory, camera = path
-    truth = build_ground_truth(
+    truth = ground_truth.build_ground_truth(
         load_scene(scene, seed=seed),
         [trajectory.pose(row) for row in range(len(trajectory))],
         camera,
@@ -104,21 +93,21 @@ def scene_reference(
         seed=seed,
         progress=progress,
     )
-    write_ground_truth(truth, directory / GROUND_TRUTH_FOLDER)
+    ground_truth.write_ground_truth(truth, directory / GROUND_TRUTH_FOLDER)
     return Reference(directory / GROUND_TRUTH_FOLDER, f'{described}, along the recorded path')
 
 
 def cloud_reference(file: Path, label_set: LabelSet | None, directory: Path) -> Reference:
     """Make ground truth of a user's PLY or PCD, z up, metres, with labels of `label_set`."""
-    class_file = None if label_set is not None else class_file_beside(file)
-    known = label_set if class_file is None else read_label_set(class_file)
+    class_file = None if label_set is not None else pointcloud.class_file_beside(file)
+    known = label_set if class_file is None else pointcloud.read_label_set(class_file)
     # The geometry can be compared without the meaning of the labels.
     if known is None:
-        points, _ = points_and_colors(read_columns(file), file)
+        points, _ = points_and_colors(pointcloud.read_columns(file), file)
         finite = np.isfinite(points).all(axis=1)
         dense, graph = DenseMap(np.asarray(points[finite], np.float32)), SceneGraph()
     else:
-        made = import_map(file, ImportOptions(label_set=known))
+        made = pointcloud.import_map(file, ImportOptions(label_set=known))
         assert made.dense is not None
         dense, graph = made.dense, made.graph
     count, labels, instances = len(dense.points), dense.labels, dense.instances
@@ -130,7 +119,7 @@ def cloud_reference(file: Path, label_set: LabelSet | None, directory: Path) -> 
         np.full(count, NO_INSTANCE, np.int32) if instances is None else instances,
     )
     labelled = bool((surface.labels != UNLABELLED).any())
-    truth = GroundTruth(
+    truth = ground_truth.GroundTruth(
         'reference',
         file.stem,
         known or LabelSet('none', ()),
@@ -139,11 +128,11 @@ def cloud_reference(file: Path, label_set: LabelSet | None, directory: Path) -> 
         surface.select(np.zeros(count, bool)),
         (),
         _NO_CAMERA,
-        seen_instances(surface.instances, 1),
+        ground_truth.seen_instances(surface.instances, 1),
         surface if labelled else None,
         points_per_m2=_density(surface.points),
     )
-    write_ground_truth(truth, directory / GROUND_TRUTH_FOLDER)
+    ground_truth.write_ground_truth(truth, directory / GROUND_TRUTH_FOLDER)
     kind = 'labelled' if labelled else 'unlabelled, geometry only'
     description = f'reference cloud {file.name}, {count} points, {kind}'
     return Reference(directory / GROUND_TRUTH_FOLDER, description, frame_id='')

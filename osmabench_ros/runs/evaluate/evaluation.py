@@ -7,16 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
+from osmabench_ros.base import files
 from osmabench_ros.base.configuration import installed, version
-from osmabench_ros.base.files import (
-    Existing,
-    atomic_directory,
-    claim_folder,
-    discard,
-    sha256_of,
-    sha256_of_data,
-    write_json,
-)
 from osmabench_ros.base.progress import Progress, StagedProgress, silent
 from osmabench_ros.base.strict import read_model
 from osmabench_ros.errors import ConfigError, IncompleteError, RunError
@@ -73,7 +65,7 @@ def settle_questions(folder: Path, suites: Sequence[str], *, complete: bool) -> 
     if main not in asked or (main != SUITE and not complete):
         return
     for file in _FILES:
-        discard(folder / file)
+        files.discard(folder / file)
         if (folder / main / file).exists():
             (folder / main / file).rename(folder / file)
     (folder / main).rmdir()
@@ -163,9 +155,9 @@ def evaluate_loaded(
     hashes = _hashes(inputs)
     earlier = _earlier_report(inputs, suites, hashes)
     failures: dict[str, str] = {}
-    claim_folder(inputs.output_directory)
+    files.claim_folder(inputs.output_directory)
     answers_folder = inputs.output_directory / ANSWERS_FOLDER
-    with atomic_directory(answers_folder, Existing.MERGE) as answers:
+    with files.atomic_directory(answers_folder, files.Existing.MERGE) as answers:
         context = suite_context(inputs, semantic_map, ground_truth, text, answers, stages)
         known = earlier.metrics if earlier else ()
         records = _scored(made, context, inputs.identity, stages, answers, known, failures)
@@ -201,9 +193,9 @@ def _write(directory: Path, report: RunReport, suites: Sequence[SuiteConfig]) ->
         written, other = other, written
         hashes = {**report.hashes, SUITES: _digest(suites)}
         report = report.model_copy(update={'hashes': hashes})
-    write_json(directory / written, report.model_dump(mode='json'))
+    files.write_json(directory / written, report.model_dump(mode='json'))
     # An earlier report does not belong to the answers any more.
-    discard(directory / other)
+    files.discard(directory / other)
 
 
 def incomplete_report(directory: Path) -> RunReport | None:
@@ -226,7 +218,7 @@ def _earlier_report(
 
 
 def _digest(suites: Sequence[SuiteConfig]) -> str:
-    return sha256_of_data([suite.model_dump(mode='json') for suite in suites])
+    return files.sha256_of_data([suite.model_dump(mode='json') for suite in suites])
 
 
 def _scored(
@@ -301,11 +293,11 @@ def versions() -> dict[str, str]:
 
 def _hashes(inputs: EvaluationInputs) -> dict[str, str]:
     hashes = {
-        'map': sha256_of(inputs.map_directory),
-        'ground_truth': sha256_of(inputs.ground_truth_directory),
+        'map': files.sha256_of(inputs.map_directory),
+        'ground_truth': files.sha256_of(inputs.ground_truth_directory),
     }
     if inputs.questions_file and inputs.questions_file.exists():
-        hashes['questions'] = sha256_of(inputs.questions_file)
+        hashes['questions'] = files.sha256_of(inputs.questions_file)
     for name, file in sorted(inputs.text_features.items()):
-        hashes[f'text_features:{name}'] = sha256_of(file)
+        hashes[f'text_features:{name}'] = files.sha256_of(file)
     return hashes

@@ -15,13 +15,7 @@ from osmabench_ros.errors import OsmabenchWarning, RunError
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.runs.config import Requirement, SuiteConfig
-from osmabench_ros.runs.evaluate.evaluation import (
-    REPORT,
-    EvaluationInputs,
-    check_sources,
-    evaluate_loaded,
-    read_inputs,
-)
+from osmabench_ros.runs.evaluate import evaluation
 from osmabench_ros.runs.evaluate.open_vocabulary import OpenVocabularyLabeller
 from osmabench_ros.runs.identity import RunIdentity, SceneKey
 from osmabench_ros.runs.matrix_on_disk import open_run
@@ -76,7 +70,7 @@ UNKNOWN = 'unknown'
 
 
 def evaluate_map(
-    inputs: EvaluationInputs,
+    inputs: evaluation.EvaluationInputs,
     suites: Sequence[SuiteConfig],
     requirements: Sequence[Requirement] = (),
     *,
@@ -89,14 +83,14 @@ def evaluate_map(
     conditions are left out. Raises RunError if a report is there and `replace` is not set.
     """
     check_folder(inputs.output_directory, Existing.MERGE)
-    report = inputs.output_directory / REPORT
+    report = inputs.output_directory / evaluation.REPORT
     if report.exists() and not replace:
         raise RunError(f'{report} exists; use --force to replace it, or choose another --out')
-    check_sources(suites, inputs.text_features, inputs.questions_file)
-    semantic_map, truth = read_inputs(inputs, suites, progress)
+    evaluation.check_sources(suites, inputs.text_features, inputs.questions_file)
+    semantic_map, truth = evaluation.read_inputs(inputs, suites, progress)
     warn_of_misplaced_map(semantic_map, truth)
     named = replace_fields(inputs, identity=_named(inputs.identity, semantic_map, truth))
-    return evaluate_loaded(named, semantic_map, truth, suites, requirements, progress)
+    return evaluation.evaluate_loaded(named, semantic_map, truth, suites, requirements, progress)
 
 
 def unnamed_run(

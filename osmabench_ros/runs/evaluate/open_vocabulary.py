@@ -19,12 +19,7 @@ from osmabench_ros.language.embedding import (
     SentenceEmbedder,
     TextEmbedder,
 )
-from osmabench_ros.maps.labelling import (
-    LABELS_OF_A_NODE,
-    averaged_text_features,
-    label_by_features,
-    space_to_label_by,
-)
+from osmabench_ros.maps import labelling
 from osmabench_ros.maps.semantic_map import FeatureSpace, SemanticMap
 from osmabench_ros.semantics.labels import UNLABELLED, LabelClass, LabelSet
 from osmabench_ros.suites.named_map import NodeLabeller
@@ -199,7 +194,7 @@ class OpenVocabularyLabeller:
         if isinstance(embedder, PrecomputedEmbedder) and embedder.knows(texts):
             templates = ('{}',)
         sets = [embedder.embed([t.replace('{}', text) for text in texts]) for t in templates]
-        features = averaged_text_features(np.stack(sets))
+        features = labelling.averaged_text_features(np.stack(sets))
         if features.shape[1] != space.vectors.shape[1]:
             raise ConfigError(
                 f'text features of {embedder.name} have {features.shape[1]} dimensions, feature '
@@ -251,7 +246,9 @@ class OpenVocabularyLabeller:
         else:
             self.encoders[use] = self._name_of(space)
             text = self._features(space, names)
-        return label_by_features(semantic_map, text, label_set, space=space.name, top_k=top_k)
+        return labelling.label_by_features(
+            semantic_map, text, label_set, space=space.name, top_k=top_k
+        )
 
     def _similarity(self, first: str, second: str) -> float:
         self.encoders['similarity'] = self._sentences.name
@@ -286,7 +283,7 @@ def label_map(
     sentence embedder is.
     """
     matching = OpenVocabularyLabeller(semantic_map, {})
-    chosen = None if by_captions else space_to_label_by(semantic_map, space)
+    chosen = None if by_captions else labelling.space_to_label_by(semantic_map, space)
     given = semantic_map.graph
     if chosen is None and not any(any(node.captions) for node in given.nodes):
         method = semantic_map.header.provenance.method
@@ -297,7 +294,7 @@ def label_map(
             f'{chosen.pretrained}, is not installed here; install open-clip-torch, give '
             '--text-features, or label by --captions'
         )
-    made = matching.labelled(semantic_map, label_set, chosen, 'labels', LABELS_OF_A_NODE)
+    made = matching.labelled(semantic_map, label_set, chosen, 'labels', labelling.LABELS_OF_A_NODE)
     if chosen is None:
         nodes = tuple(
             dataclasses.replace(node, feature_row=own.feature_row, feature_space=own.feature_space)

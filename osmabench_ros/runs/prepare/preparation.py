@@ -11,14 +11,8 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
+from osmabench_ros.base import files
 from osmabench_ros.base.extensions import SIMULATORS, load_extension
-from osmabench_ros.base.files import (
-    Existing,
-    atomic_directory,
-    check_folder,
-    write_json,
-    write_text,
-)
 from osmabench_ros.base.progress import Progress
 from osmabench_ros.errors import ConfigError, check_all
 from osmabench_ros.geometry.frame import Frame
@@ -33,13 +27,7 @@ from osmabench_ros.runs.evaluate.evaluation import TRUE_TRAJECTORY, made_suites
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.inputs import scene_digest
 from osmabench_ros.runs.plan import GROUND_TRUTH_FOLDER, QUESTIONS_FILE, RunPlan, plan_runs
-from osmabench_ros.runs.prepare.shared_path import (
-    PATH_FILE,
-    drive,
-    driven_trajectory,
-    navigation_of,
-    shared_path,
-)
+from osmabench_ros.runs.prepare import shared_path
 from osmabench_ros.runs.requirement import check_for_runs
 from osmabench_ros.runs.results.results_folder import MANIFEST, held
 from osmabench_ros.runs.run_manifest import (
@@ -52,12 +40,7 @@ from osmabench_ros.scenes.lights import Lighting
 from osmabench_ros.scenes.loading import APARTMENT
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.semantics.labels import LabelSet
-from osmabench_ros.sequences.ground_truth import (
-    GroundTruth,
-    build_ground_truth,
-    read_ground_truth,
-    write_ground_truth,
-)
+from osmabench_ros.sequences import ground_truth
 from osmabench_ros.sequences.reader import RecordedSequence
 from osmabench_ros.sequences.recorded import names_of, open_sequence
 from osmabench_ros.simulation.conditions import name_of_condition
@@ -180,40 +163,40 @@ class Preparation:
             return directory
         if plan.scene.sequence is not None:
             truth = _recorded_truth(plan.scene, self._sequence(plan.scene))
-            with atomic_directory(directory) as temporary:
+            with files.atomic_directory(directory) as temporary:
                 self._write_truth(plan, truth, temporary, progress)
             return directory
         progress('planning the path', 0.0)
         scene = self.scene_of(plan)
-        navigation = navigation_of(plan.config, scene)
-        path = shared_path(plan.config, plan.scene.seed_of_path, scene, navigation)
+        navigation = shared_path.navigation_of(plan.config, scene)
+        path = shared_path.shared_path(plan.config, plan.scene.seed_of_path, scene, navigation)
         coverage = _coverage(plan, scene, navigation, path)
         storeys = ', '.join(f'{item["share"]:.0%}' for item in coverage.get('storeys', ()))
         of_each = f' ({storeys} of the storeys, from below)' if storeys else ''
         progress(f'the path sees {coverage["share"]:.0%} of what can be seen{of_each}', 0.0)
         truth = _ground_truth(plan, scene, path, progress)
-        with atomic_directory(directory) as temporary:
-            write_json(temporary / PATH_FILE, path.to_json())
-            write_json(temporary / COVERAGE_FILE, coverage)
+        with files.atomic_directory(directory) as temporary:
+            files.write_json(temporary / shared_path.PATH_FILE, path.to_json())
+            files.write_json(temporary / COVERAGE_FILE, coverage)
             self._write_truth(plan, truth, temporary, progress)
         return directory
 
     def _write_truth(
-        self, plan: RunPlan, truth: GroundTruth, directory: Path, progress: Progress
+        self, plan: RunPlan, truth: ground_truth.GroundTruth, directory: Path, progress: Progress
     ) -> None:
-        write_ground_truth(truth, directory / GROUND_TRUTH_FOLDER)
+        ground_truth.write_ground_truth(truth, directory / GROUND_TRUTH_FOLDER)
         self._write_questions(plan, directory, directory, progress)
-        write_json(directory / MANIFEST, describe_shared(plan, self.digest_of(plan)))
+        files.write_json(directory / MANIFEST, describe_shared(plan, self.digest_of(plan)))
 
     def grow(self, growth: Growth, progress: Progress) -> None:
         """Add the questions of more suites to prepared scenes, and have maps scored again."""
         for plan in growth.scenes:
             directory = plan.shared_directory
             progress(f'{directory.name}: adding the questions of more suites', 0.0)
-            with atomic_directory(directory, Existing.MERGE) as temporary:
+            with files.atomic_directory(directory, files.Existing.MERGE) as temporary:
                 self._write_questions(plan, directory, temporary, progress)
             # Last, so that what was cut off is done again.
-            write_json(directory / MANIFEST, describe_shared(plan, self.digest_of(plan)))
+            files.write_json(directory / MANIFEST, describe_shared(plan, self.digest_of(plan)))
         for plan, reasons in growth.runs:
             why = '; '.join(map(str, reasons))
             progress(f'{plan.identity.run_id}: the map is kept and scored again: {why}', 0.0)
@@ -224,13 +207,13 @@ class Preparation:
     ) -> None:
         """Write the questions of all suites about a `prepared` path and its ground truth."""
         progress('generating questions', 0.0)
-        truth = read_ground_truth(prepared / GROUND_TRUTH_FOLDER)
+        truth = ground_truth.read_ground_truth(prepared / GROUND_TRUTH_FOLDER)
         key, seed = str(plan.identity.scene_key), plan.scene.seed_of_path
         questions = questions_about(truth, scene=key, seed=seed)
         simulated = None
         if plan.scene.sequence is None:
             scene = self.scene_of(plan)
-            path = RobotPath.read(prepared / PATH_FILE)
+            path = RobotPath.read(prepared / shared_path.PATH_FILE)
             simulated = SimulatedScene(scene, path, partial(_wide, plan, scene))
         asked = PreparedScene(truth, key, seed, directory, simulated, progress)
         for suite in made_suites(plan.config.suites):
@@ -248,7 +231,7 @@ class Preparation:
                 recorded = self._sequence(plan.scene)
                 _write_poses(plan, zip(recorded.stamps_ns, recorded.poses, strict=True))
             return
-        frames = driven_trajectory(plan).frames
+        frames = shared_path.driven_trajectory(plan).frames
         _write_poses(plan, ((stamp_of(frame.time_s), frame.camera_pose) for frame in frames))
 
     def prepare_all(
@@ -258,7 +241,7 @@ class Preparation:
 
         Raises RunError, key by key, if one that is there was made with other settings.
         """
-        check_folder(root, Existing.MERGE)
+        files.check_folder(root, files.Existing.MERGE)
         self.check_names(config)
         folders = {plan.shared_directory: plan for plan in self.plans(config, root)}
         with held(root):
@@ -279,7 +262,7 @@ def _check_mapper(mapper: MapperConfig) -> None:
 
 def _write_poses(plan: RunPlan, poses: Iterable[tuple[int, Pose]]) -> None:
     text = tum_text(StampedTrajectory.from_poses(poses))
-    write_text(plan.directory / TRUE_TRAJECTORY, text)
+    files.write_text(plan.directory / TRUE_TRAJECTORY, text)
 
 
 def _scenes_of(config: MatrixConfig) -> list[SceneConfig]:
@@ -324,7 +307,7 @@ def _coverage(
     lookouts = Lookouts(
         scene, navigation, camera.mounting_height_m, camera.far_m, seed=plan.scene.seed
     )
-    poses = drive(plan.config, path).camera_poses
+    poses = shared_path.drive(plan.config, path).camera_poses
     whole, *storeys = (
         {'share': item.share, **asdict(item)}
         for item in lookouts.coverages(poses, camera.intrinsics, storeys_m)
@@ -336,9 +319,11 @@ def _coverage(
     return found
 
 
-def _ground_truth(plan: RunPlan, scene: Scene, path: RobotPath, progress: Progress) -> GroundTruth:
-    camera, trajectory = plan.config.camera, drive(plan.config, path)
-    return build_ground_truth(
+def _ground_truth(
+    plan: RunPlan, scene: Scene, path: RobotPath, progress: Progress
+) -> ground_truth.GroundTruth:
+    camera, trajectory = plan.config.camera, shared_path.drive(plan.config, path)
+    return ground_truth.build_ground_truth(
         scene,
         trajectory.camera_poses,
         camera.intrinsics,
@@ -389,9 +374,9 @@ def _recorded_labels(item: SceneConfig, sequence: RecordedSequence) -> LabelSet:
     return labels
 
 
-def _recorded_truth(item: SceneConfig, sequence: RecordedSequence) -> GroundTruth:
+def _recorded_truth(item: SceneConfig, sequence: RecordedSequence) -> ground_truth.GroundTruth:
     """Read the ground truth of a recorded scene; raises ConfigError if it has other classes."""
-    truth = read_ground_truth(item.recorded_files[1])
+    truth = ground_truth.read_ground_truth(item.recorded_files[1])
     if truth.label_set.classes != _recorded_labels(item, sequence).classes:
         raise ConfigError(
             f'ground truth {item.ground_truth} and sequence {item.sequence} have different '

@@ -10,14 +10,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TextIO
 
-from osmabench_ros.base.files import (
-    MARKER,
-    claim_folder,
-    find_root,
-    is_ours,
-    remove_drafts,
-    wrap_os_errors,
-)
+from osmabench_ros.base import files
 from osmabench_ros.errors import OsmabenchWarning, RunError
 
 MANIFEST = 'manifest.json'
@@ -28,7 +21,7 @@ PAGES = 'report_pages'
 @contextmanager
 def held(root: Path) -> Iterator[None]:
     """Claim a folder and keep it from other processes until the block, or this process, ends."""
-    claim_folder(root)
+    files.claim_folder(root)
     with undisturbed(root):
         yield
 
@@ -36,15 +29,15 @@ def held(root: Path) -> Iterator[None]:
 @contextmanager
 def undisturbed(path: Path) -> Iterator[None]:
     """Lock the folder of results that contains a path, if there is one."""
-    root = find_root(path)
+    root = files.find_root(path)
     if root is None:
         yield
         return
     with ExitStack() as resources:
-        with wrap_os_errors(root):
-            marker = resources.enter_context((root / MARKER).open('r+'))
+        with files.wrap_os_errors(root):
+            marker = resources.enter_context((root / files.MARKER).open('r+'))
         _lock(marker, root)
-        remove_drafts(root, below=True)
+        files.remove_drafts(root, below=True)
         yield
 
 
@@ -67,9 +60,9 @@ def _lock(marker: TextIO, root: Path) -> None:
 
 def is_held(root: Path) -> bool:
     """Return whether another process works in a folder of results."""
-    if not is_ours(root):
+    if not files.is_ours(root):
         return False
-    with wrap_os_errors(root, 'cannot read'), (root / MARKER).open() as marker:
+    with files.wrap_os_errors(root, 'cannot read'), (root / files.MARKER).open() as marker:
         try:
             fcntl.flock(marker, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except OSError as error:
