@@ -22,8 +22,7 @@ from osmabench_ros.bringup.launching.launch_nodes import end_launch, launch_node
 from osmabench_ros.bringup.runner.on_robot import OnRobot, conclude, nodes_on_robot
 from osmabench_ros.mappers.live_method import live_method_names
 from osmabench_ros.ros.node.settings import MapAdapterSettings
-from osmabench_ros.runs.config import load_config
-from osmabench_ros.runs.mapper_config import Settling
+from osmabench_ros.runs.config import Settling, load_config
 
 ARGUMENTS = (
     Argument('out', 'on_robot', 'New folder for map, bag and report'),

@@ -64,12 +64,9 @@ class SimulatorBridgeNode(BenchmarkNode[BridgeSettings]):
             self, lockstep=value.pacing.lockstep, base_to_camera=frames.base_to_camera, tf=value.tf
         )
         self._create_endpoints()
-        pacing = frame_player.Pacing(
-            value.pacing.lockstep, value.pacing.speed_factor, value.pacing.ack_timeout_s
-        )
         acking = [item.name for item in self.settings.participants if item.acks]
         self._player = frame_player.FramePlayer(
-            frames, self._control, acking, pacing, self._publish_frame, time.monotonic
+            frames, self._control, acking, value.pacing, self._publish_frame, time.monotonic
         )
         stamp_ns = self._player.first_stamp_ns
         self._label_info.publish(label_set_to_message(frames.label_set, stamp_ns))

@@ -21,7 +21,6 @@ from osmabench_ros.base.contract import CONTRACT
 from osmabench_ros.bringup.doctor.finding import CONDITION, Finding, Severity
 from osmabench_ros.bringup.running_stack.camera import (
     CHECKS,
-    EdgeSample,
     check_classes,
     check_depth,
     check_encoding,
@@ -45,6 +44,8 @@ from osmabench_ros.bringup.running_stack.run_topics import (
 )
 from osmabench_ros.bringup.running_stack.stack_observation import TopicRecord, header_stamp_ns
 from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.geometry.transform_tree import StampedTransform
 from osmabench_ros.ros.messages.images import camera_info_message, image_to_message
 from osmabench_ros.ros.wire.qos import (
     Endpoint,
@@ -136,10 +137,14 @@ NAMES = LabelSet.from_names('two', ['chair', 'table'])
 FIRST = min(item.id for item in NAMES.classes)
 
 
-def edges(*pairs: str) -> list[EdgeSample]:
+def edge(parent: str, child: str, stamp_ns: int = SECOND_NS, *, static: bool) -> StampedTransform:
+    return StampedTransform(parent, child, stamp_ns, Pose.identity(), static)
+
+
+def edges(*pairs: str) -> list[StampedTransform]:
     """Return edges from 'parent child' at second 1, or 'parent child static'."""
     split = [text.split() for text in pairs]
-    return [EdgeSample(p[0], p[1], SECOND_NS, 'static' in p[2:]) for p in split]
+    return [edge(p[0], p[1], static='static' in p[2:]) for p in split]
 
 
 GOOD_TREE = ('world map static', 'map odom', 'odom base_link', 'base_link camera static')
@@ -278,7 +283,7 @@ CASES: list[Case] = [
     (check_transforms(edges('odom base'), 'base'), WARN, 'odom → base, not on world'),
     (check_transforms(edges('odom base'), 'other'), WARN, 'no transform leads to other'),
     (
-        check_transforms([*edges('world base'), EdgeSample('world', 'base', 0, False)], 'base'),
+        check_transforms([*edges('world base'), edge('world', 'base', 0, static=False)], 'base'),
         WARN,
         'go backwards 1 times',
     ),

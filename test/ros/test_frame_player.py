@@ -7,8 +7,9 @@ from support.world.frames import FRAMES
 
 from osmabench_ros.errors import ParticipantError
 from osmabench_ros.nodes.simulator_bridge.ack_listener import Acknowledgement
-from osmabench_ros.nodes.simulator_bridge.frame_player import FramePlayer, Pacing
+from osmabench_ros.nodes.simulator_bridge.frame_player import FramePlayer
 from osmabench_ros.ros.node.run_control import RunControl, RunPhase
+from osmabench_ros.runs.config import PacingConfig, PacingMode
 from osmabench_ros.scenes.lights import Lighting
 from osmabench_ros.simulation.frame_source import SimulatedFrame
 
@@ -37,8 +38,10 @@ class Stage:
         self.control = RunControl()
         self.control.active = True
         self.control.match()
+        mode = PacingMode.LOCKSTEP if self.lockstep else PacingMode.REALTIME
+        pacing = PacingConfig(mode=mode, ack_timeout_s=5.0)
         self.player = FramePlayer(
-            Source(), self.control, self.participants, Pacing(self.lockstep, 1.0, 5.0),
+            Source(), self.control, self.participants, pacing,
             lambda frame: self.sent.append(frame.frame.index), lambda: self.now_s,
         )  # fmt: skip
 

@@ -81,7 +81,7 @@ def test_an_unexpected_exception_is_an_error_that_names_it() -> None:
     def work(progress: object) -> None:
         raise KeyError('surprise')
 
-    job = EvaluationJob(work)
+    job = EvaluationJob(work, lambda _job: None)
     job.start()
     job.join(60.0)
     assert isinstance(job.error, RunError)

@@ -6,7 +6,7 @@ import pytest
 
 from osmabench_ros.base.strict import validated
 from osmabench_ros.errors import ConfigError
-from osmabench_ros.runs.mapper_config import MapperConfig
+from osmabench_ros.runs.config import MapperConfig
 
 
 def made(**data: Any) -> MapperConfig:

@@ -22,6 +22,7 @@ from osmabench_ros.base.configuration import (
 from osmabench_ros.base.documents import read_json, read_yaml
 from osmabench_ros.bringup.doctor.finding import CheckTables, Finding, Severity, attempt
 from osmabench_ros.errors import ConfigError, MissingDependencyError, SceneError, errors_as
+from osmabench_ros.runs.results.host import opengl_renderer
 from osmabench_ros.scenes.loading import MANIFEST, REPLICA_INFO, SPECIFIED
 from osmabench_ros.scenes.specification import read_specification
 
@@ -193,18 +194,8 @@ def _module(module: _Module) -> Finding:
 
 def renderer() -> Finding:
     """Return whether OpenGL can render here, and by what."""
-    name, error = attempt(_render)
+    name, error = attempt(opengl_renderer)
     return CHECKS.find_one('renderer', 'OpenGL', error=error, name=name)
-
-
-def _render() -> str:
-    from osmabench_ros.simulation.opengl.context import create_context, renderer_name
-
-    context = create_context()
-    try:
-        return renderer_name(context)
-    finally:
-        context.release()
 
 
 def _habitat() -> Finding:

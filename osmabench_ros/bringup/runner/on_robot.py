@@ -26,9 +26,8 @@ from osmabench_ros.ros.node.settings import (
     MapRecorderSettings,
 )
 from osmabench_ros.runs.bag.bag_settings import BagReport
-from osmabench_ros.runs.config import MatrixConfig, PacingConfig, PacingMode
+from osmabench_ros.runs.config import MatrixConfig, PacingConfig, PacingMode, Settling
 from osmabench_ros.runs.evaluate.evaluation import REPORT
-from osmabench_ros.runs.mapper_config import Settling
 from osmabench_ros.runs.results.report_model import RunReport, map_remarks, partial_fault
 from osmabench_ros.sequences.bags.recording_report import RecordingSettings
 from osmabench_ros.sequences.ground_truth import read_ground_truth

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from sensor_msgs.msg import CameraInfo, Image
@@ -18,9 +16,10 @@ from osmabench_ros.base.contract import TF, TF_STATIC, TF_TYPE
 from osmabench_ros.bringup.doctor.finding import CheckTables, Finding, Severity, attempt
 from osmabench_ros.bringup.running_stack.stack_observation import StackObservation
 from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.transform_tree import StampedTransform
 from osmabench_ros.ros.messages import images
-from osmabench_ros.ros.messages.poses import stamp_from_message
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
+from osmabench_ros.sequences.pose_topics import read_transforms
 
 CHECKS = CheckTables(Path(__file__).with_name('checks.yaml'))
 
@@ -132,33 +131,9 @@ def check_expected(topic: str, info: CameraInfo, expected: Intrinsics) -> list[F
     return CHECKS.find_all('configured_camera', topic, given=given, wanted=wanted)
 
 
-@dataclass(frozen=True)
-class EdgeSample:
-    """One transform received on /tf or /tf_static."""
-
-    parent: str
-    child: str
-    stamp_ns: int
-    is_static: bool
-
-
-def edge_samples(messages: Iterable[Any], *, is_static: bool) -> list[EdgeSample]:
-    """Return the edges of tf2_msgs/TFMessage messages, in order."""
-    return [
-        EdgeSample(
-            item.header.frame_id.lstrip('/'),
-            item.child_frame_id.lstrip('/'),
-            stamp_from_message(item.header.stamp),
-            is_static,
-        )
-        for message in messages
-        for item in message.transforms
-    ]
-
-
-def check_transforms(samples: list[EdgeSample], camera_frame: str) -> list[Finding]:
+def check_transforms(samples: Sequence[StampedTransform], camera_frame: str) -> list[Finding]:
     """Check the tree of the edges, in order of arrival, from the images' optical frame upwards."""
-    edges: dict[str, list[EdgeSample]] = defaultdict(list)
+    edges: dict[str, list[StampedTransform]] = defaultdict(list)
     for item in samples:
         edges[item.child].append(item)
     faults = [item for child in sorted(edges) for item in _check_edges(child, edges[child])]
@@ -178,7 +153,7 @@ def check_transforms(samples: list[EdgeSample], camera_frame: str) -> list[Findi
     return faults + [item for item in tree if not faults or item.level is not Severity.OK]
 
 
-def _check_edges(child: str, samples: list[EdgeSample]) -> list[Finding]:
+def _check_edges(child: str, samples: Sequence[StampedTransform]) -> list[Finding]:
     parents = sorted({item.parent for item in samples})
     moving = [[s.stamp_ns for s in samples if s.parent == p and not s.is_static] for p in parents]
     return CHECKS.find_all(
@@ -203,18 +178,18 @@ def _way_up(frame: str, parents: dict[str, str]) -> list[str]:
 def examine_transforms(seen: StackObservation) -> list[Finding]:
     """Examine the tree that /tf and /tf_static form, if there is one."""
     records = {name: seen.records[name] for name in (TF_STATIC, TF) if name in seen.records}
+    messages = [(name, message) for name, item in records.items() for message in item.messages]
+    samples, fault = attempt(lambda: list(read_transforms(messages)))
+    errors = [text for record in records.values() for text in record.errors]
     faults = CHECKS.find_first(
         'transforms',
         TF,
         no_type=TF_TYPE in seen.missing_types,
         no_publisher=not (seen.graphs[TF].publishers or seen.graphs[TF_STATIC].publishers),
-        error=next((text for record in records.values() for text in record.errors), ''),
+        error=''.join(errors[:1]) or fault,
     )
-    if faults:
+    if faults or samples is None:
         return faults
-    samples: list[EdgeSample] = []
-    for name, record in records.items():
-        samples += edge_samples(record.messages, is_static=name == TF_STATIC)
     image = seen.newest(topics.COLOR, Image)
     frame = image.header.frame_id if image is not None else ''
     return check_transforms(samples, frame or topics.CAMERA_FRAME)

@@ -18,8 +18,7 @@ from osmabench_ros.ros.node.settings import (
     MapRecorderSettings,
     TfSettings,
 )
-from osmabench_ros.runs.config import PacingMode, SceneConfig, TrajectoryConfig
-from osmabench_ros.runs.mapper_config import Settling
+from osmabench_ros.runs.config import PacingMode, SceneConfig, Settling, TrajectoryConfig
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.prepare.shared_path import PATH_FILE
 from osmabench_ros.runs.run_manifest import config_of_run

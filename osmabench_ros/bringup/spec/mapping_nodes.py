@@ -18,7 +18,7 @@ from osmabench_ros.mappers import live_method
 from osmabench_ros.mappers.offline.method import filled
 from osmabench_ros.mappers.transform_edges import MapOrigin
 from osmabench_ros.ros.node.settings import MapAdapterSettings, MapperSettings, TfSettings
-from osmabench_ros.runs.mapper_config import MapperConfig, Settling
+from osmabench_ros.runs.config import MapperConfig, Settling
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.semantics.labels import LabelSet
 
@@ -197,15 +197,11 @@ def tf_settings(mapper: MapperConfig, method: live_method.LiveMethod | None = No
 def values_of_stack(plan: RunPlan, work: Path) -> dict[str, str]:
     """Return the values that the file of a stack may refer to in a run."""
     variables = {name: _with_seed(text, plan) for name, text in plan.mapper.variables.items()}
-    return stack_values(work, _base_to_camera(plan), variables=variables)
-
-
-def _base_to_camera(plan: RunPlan) -> Pose:
-    return plan.config.camera.mount.base_to_camera
+    return stack_values(work, plan.config.camera.mount.base_to_camera, variables=variables)
 
 
 def _stack(plan: RunPlan, method: live_method.LiveMethod, work: Path) -> NodeSpec:
-    pose = _base_to_camera(plan)
+    pose = plan.config.camera.mount.base_to_camera
     numbers = [*pose.translation, *pose.quaternion]
     return NodeSpec(
         METHOD,

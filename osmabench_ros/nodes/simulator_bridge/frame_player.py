@@ -22,6 +22,7 @@ from osmabench_ros.ros.messages.poses import stamp_to_message, transform_message
 from osmabench_ros.ros.node.diagnostics import Health, Level
 from osmabench_ros.ros.node.run_control import RunControl, RunPhase
 from osmabench_ros.ros.node.settings import BridgeSettings
+from osmabench_ros.runs.config import PacingConfig
 from osmabench_ros.simulation.frame_source import FrameSource, SimulatedFrame
 
 REPEAT_FIRST_AFTER_S = 3.0
@@ -102,15 +103,6 @@ RATE_FRAMES = 10
 """Over so many frames the rate is smoothed."""
 
 
-@dataclass(frozen=True)
-class Pacing:
-    """When the next frame follows: in lockstep after all acknowledgements, else by its stamp."""
-
-    lockstep: bool
-    speed_factor: float
-    ack_timeout_s: float
-
-
 class FramePlayer:
     """Publishes the frames of a source and keeps their statistics.
 
@@ -123,7 +115,7 @@ class FramePlayer:
         frames: FrameSource,
         control: RunControl,
         participants: Sequence[str],
-        pacing: Pacing,
+        pacing: PacingConfig,
         publish: Callable[[SimulatedFrame], None],
         now_s: Callable[[], float],
     ) -> None:

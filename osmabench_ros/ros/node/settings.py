@@ -18,16 +18,17 @@ from osmabench_ros.maps.topics.kinds import MapType
 from osmabench_ros.ros.node.participants import DeclaredParticipant
 from osmabench_ros.runs.config import (
     CameraConfig,
+    EvaluationConfig,
     PacingConfig,
     Requirement,
     RobotConfig,
     SceneConfig,
     Seed,
+    Settling,
     SimulatorConfig,
     SuiteConfig,
     TrajectoryConfig,
 )
-from osmabench_ros.runs.mapper_config import EvaluationConfig, Settling
 from osmabench_ros.sequences.reading import SequenceReading, reading_from_text
 from osmabench_ros.simulation.conditions import Condition
 

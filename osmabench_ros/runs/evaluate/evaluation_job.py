@@ -25,10 +25,10 @@ class EvaluationJob:
     def __init__(
         self,
         work: Callable[[Progress], RunReport],
-        on_done: Callable[[EvaluationJob], None] | None = None,
+        on_done: Callable[[EvaluationJob], None],
     ) -> None:
         self._work = work
-        self._on_done = on_done
+        self.on_done = on_done
         self._cancelled = threading.Event()
         self._finished = threading.Event()
         self._thread: threading.Thread | None = None
@@ -36,6 +36,11 @@ class EvaluationJob:
         """What is going on, and the fraction done."""
         self.report: RunReport | None = None
         self.error: OsmabenchError | None = None
+
+    @property
+    def begun(self) -> bool:
+        """Whether its thread was started."""
+        return self._thread is not None
 
     @property
     def done(self) -> bool:
@@ -57,18 +62,13 @@ class EvaluationJob:
     def cancel(self) -> None:
         """Stop at the next progress report; at once if the job is still waiting."""
         self._cancelled.set()
-        if self._thread is None:
+        if not self.begun:
             self.error = EvaluationCancelledError('the evaluation was cancelled before it began')
             self._finished.set()
 
     def join(self, timeout_s: float = STOP_TIMEOUT_S) -> None:
         """Wait for the end."""
         self._finished.wait(timeout_s)
-
-    def announce_end(self) -> None:
-        """Call the callback; the queue does this once."""
-        if self._on_done is not None:
-            self._on_done(self)
 
     def _run(self) -> None:
         try:
@@ -92,15 +92,14 @@ class EvaluationQueue:
 
     def __init__(self) -> None:
         self._jobs: deque[EvaluationJob] = deque()
-        self._current: EvaluationJob | None = None
 
     def __len__(self) -> int:
-        return len(self._jobs) + (self._current is not None)
+        return len(self._jobs)
 
     @property
     def current(self) -> EvaluationJob | None:
         """The job that runs."""
-        return self._current
+        return self._jobs[0] if self._jobs and self._jobs[0].begun else None
 
     def submit(self, job: EvaluationJob) -> None:
         """Append a job."""
@@ -110,22 +109,17 @@ class EvaluationQueue:
         """Call the callbacks of ended jobs, and start the next job if allowed."""
         for job in [job for job in self._jobs if job.done]:
             self._jobs.remove(job)
-            job.announce_end()
-        if self._current is not None and self._current.done:
-            job, self._current = self._current, None
-            job.announce_end()
-        if start and self._current is None and self._jobs:
-            self._current = self._jobs.popleft()
-            self._current.start()
+            job.on_done(job)
+        if start and self._jobs and not self._jobs[0].begun:
+            self._jobs[0].start()
 
     def stop(self) -> None:
         """Cancel all jobs, and call their callbacks."""
-        waiting = [*self._jobs, *([self._current] if self._current is not None else [])]
-        for job in waiting:
-            job.cancel()
-        if self._current is not None:
-            self._current.join()
+        jobs, running = list(self._jobs), self.current
         self._jobs.clear()
-        self._current = None
-        for job in waiting:
-            job.announce_end()
+        for job in jobs:
+            job.cancel()
+        if running is not None:
+            running.join()
+        for job in jobs:
+            job.on_done(job)

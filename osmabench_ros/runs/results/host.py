@@ -107,7 +107,7 @@ def renderer(simulator: str) -> str:
     """Return the renderer of a simulator, or the reason why it is unknown."""
     try:
         if simulator == 'opengl':
-            return _opengl()
+            return opengl_renderer()
         if simulator == 'habitat':
             from osmabench_ros.simulation.habitat.simulator import habitat_versions
 
@@ -118,7 +118,8 @@ def renderer(simulator: str) -> str:
     return f'that of simulator "{simulator}"'
 
 
-def _opengl() -> str:
+def opengl_renderer() -> str:
+    """Return the renderer of OpenGL here; raises as `create_context`."""
     from osmabench_ros.simulation.opengl.context import create_context, renderer_name
 
     context = create_context()
