@@ -40,7 +40,8 @@ from osmabench_ros.suites.preparing import PreparesQuestions
 
 SCHEMA = 'osmabench.run_manifest/1'
 SHARED_SCHEMA = 'osmabench.shared_manifest/1'
-PATH_SEED = 'path and questions'
+SHARED = 'shared'
+"""Key of a run's manifest: the folder that the runs on its path share, in that of the matrix."""
 WARNINGS = 'warnings'
 RESULTS = 'results'
 """Key of a run's manifest: digests of its files of figures, once they are all there."""
@@ -83,20 +84,18 @@ def describe_run(plan: RunPlan, scene_digest: str, warnings: Sequence[str] = ())
         'simulator': identity.simulator,
         'pacing': plan.pacing.value,
         'speed_factor': identity.speed_factor,
-        'seeds': _seeds(plan),
+        'seeds': {
+            'scene': plan.scene.seed,
+            'path and questions': plan.scene.seed_of_path,
+            'mapper': plan.method_seed,
+        },
+        SHARED: plan.shared_directory.name,
         WARNINGS: list(warnings),
         'config_sha256': sha256_of_data(config),
         'config': config,
         'inputs': {**collect_run_inputs(plan, scene_digest), **shared},
         **describe_surroundings(identity.simulator),
     }
-
-
-def _seeds(plan: RunPlan) -> dict[str, int]:
-    scene = plan.scene
-    if scene.path_seed is None:
-        return {'scene, path and questions': scene.seed, 'mapper': plan.method_seed}
-    return {'scene': scene.seed, PATH_SEED: scene.path_seed, 'mapper': plan.method_seed}
 
 
 def config_of_run(plan: RunPlan) -> dict[str, Any]:

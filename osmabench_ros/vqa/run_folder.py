@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,10 +26,7 @@ from osmabench_ros.vqa.question_files import (
 from osmabench_ros.vqa.questions import Answer, Question, Verdict
 
 _MEDIA_TYPES = {'.png': 'image/png', '.jpg': 'image/jpeg', '.jpeg': 'image/jpeg'}
-
-
-_SEEDS = re.compile(r'(\d+)(?:-p(\d+))?(?:-m\d+)?', re.ASCII)
-"""The seeds of scene, path and method in the name of a run."""
+MANIFEST = 'manifest.json'
 
 
 @dataclass(frozen=True)
@@ -47,18 +43,9 @@ class RunFolder:
 
     @property
     def shared(self) -> Path:
-        """Folder shared by the runs of the scene and seed, named by parts of the run's name."""
-        parts = self.directory.resolve().name.split('.')
-        if len(parts) < 3:
-            raise QuestionError(
-                f'{self.directory} is not named like a run (dataset.scene.….seed); name the '
-                'folder of a run below its matrix'
-            )
-        # Behind the seed of a run of a sweep stands its speed.
-        seeds = next((part for part in reversed(parts) if _SEEDS.fullmatch(part)), parts[-1])
-        # Runs of the method by several seeds share the folder.
-        key = '.'.join((*parts[:2], re.sub(r'-m\d+$', '', seeds)))
-        return self.directory.resolve().parent / 'shared' / key
+        """Folder that the runs on the path share, as the manifest of the run names it."""
+        name = Path(str(self._noted('shared'))).name
+        return self.directory.resolve().parent / 'shared' / name
 
     @property
     def scene(self) -> str:
@@ -67,9 +54,19 @@ class RunFolder:
 
     @property
     def seed(self) -> int:
-        """Seed of the path and its questions, 0 if the name does not end in seeds."""
-        found = _SEEDS.fullmatch(self.scene.rsplit('.', 1)[-1])
-        return int(found[2] or found[1]) if found else 0
+        """Seed of the path and its questions."""
+        return int(self._noted('seeds')['path and questions'])
+
+    def _noted(self, key: str) -> Any:
+        """Return a value of the manifest of the run; QuestionError if it has none."""
+        file = self.directory / MANIFEST
+        data = read_json(file, QuestionError) if file.exists() else {}
+        if not isinstance(data, dict) or key not in data:
+            raise QuestionError(
+                f'{self.directory} is not the folder of a run: {file} does not name "{key}"; name '
+                'a folder below its matrix, or map again with this version'
+            )
+        return data[key]
 
     def ground_truth(self) -> GroundTruth:
         """Read the ground truth of the run's scene."""

@@ -18,12 +18,13 @@ from osmabench_ros.semantics.labels import UNLABELLED
 from osmabench_ros.sequences.ground_truth import read_ground_truth, write_ground_truth
 
 
-def run_folder(root: Path, run: str, key: str) -> Path:
+def run_folder(root: Path, run: str, key: str, noted: str = '') -> Path:
     """Make the folder of a run, and the ground truth and questions that it shares."""
     shared = root / 'shared' / key
     write_ground_truth(ground_truth(), shared / 'ground_truth')
     (shared / 'questions.jsonl').touch()
     (root / run).mkdir()
+    (root / run / 'manifest.json').write_text(json.dumps({'shared': noted or key}))
     return root / run
 
 
@@ -44,7 +45,7 @@ def test_a_run_leads_to_the_ground_truth_it_shares(run: str, key: str, tmp_path:
 
 
 def test_a_folder_without_ground_truth_is_named(tmp_path: Path) -> None:
-    folder = run_folder(tmp_path, 'test.room.baseline.mine.opengl.4', 'test.room.5')
+    folder = run_folder(tmp_path, 'test.room.baseline.mine.opengl.4', 'test.room.5', 'test.room.4')
     with pytest.raises(ConfigError, match='none of these exists: .*osmabench scene ground-truth'):
         run_reference(folder)
 

@@ -6,7 +6,7 @@ import dataclasses
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from osmabench_ros.base.contract import BRIDGE, MAPPER
 from osmabench_ros.base.files import discard, remove_drafts, write_json
@@ -86,122 +86,109 @@ def _stop_all(processes: dict[str, ManagedProcess]) -> None:
         process.stop()
 
 
+@dataclass
 class _LiveRun:
     """Supervision of one run."""
 
-    def __init__(
-        self,
-        plan: RunPlan,
-        specs: list[NodeSpec],
-        processes: dict[str, ManagedProcess],
-        observer: RunObserver,
-        progress: Progress,
-    ) -> None:
-        self._processes, self._observer = processes, observer
-        self._pacing = plan.pacing.value
-        self._stall_timeout_s = plan.config.pacing.ack_timeout_s + STALL_MARGIN_S
-        self._timeout_s = plan.config.pacing.evaluation_timeout_s
-        self._watch = AttentiveClock()
-        self._changed_s = 0.0
-        self._seen: tuple[int, int, str] = (-1, -1, '')
-        self._progress = progress
-        self._managed = [spec.name for spec in specs if spec.managed]
-        self._foreign = {spec.name for spec in specs if not spec.managed}
-        self._last = next(spec.name for spec in specs if spec.ends_run)
-        self._first_frame_s: float | None = None
-        self._finished_s: float | None = None
+    plan: RunPlan
+    specs: list[NodeSpec]
+    processes: dict[str, ManagedProcess]
+    observer: RunObserver
+    progress: Progress
+    watch: AttentiveClock = field(default_factory=AttentiveClock)
+    changed_s: float = 0.0
+    seen: tuple[int, int, str] = (-1, -1, '')
+    first_frame_s: float | None = None
+    finished_s: float | None = None
 
     def supervise(self, runs_at_once: int) -> tuple[Measurements, str]:
-        self._observer.lifecycle.bring_up(self._managed, self._check)
-        while self._processes[self._last].poll() is None:
+        managed = [spec.name for spec in self.specs if spec.managed]
+        self.observer.lifecycle.bring_up(managed, self._check)
+        [last] = [self.processes[spec.name] for spec in self.specs if spec.ends_run]
+        while last.poll() is None:
             self._check()
-            self._observer.executor.spin_once(timeout_sec=0.05)
+            self.observer.executor.spin_once(timeout_sec=0.05)
             self._follow()
-        return self._result(runs_at_once)
+        return self._measure(runs_at_once), last.reason() if last.poll() else ''
 
     def _check(self) -> None:
-        for name, process in self._processes.items():
-            code = process.poll()
+        over = self.finished_s is not None
+        for spec in self.specs:
+            code = self.processes[spec.name].poll()
             # A third-party node may leave once it has published its map.
-            gone = code == 0 and name in self._foreign and self._finished_s is not None
-            if code is not None and name != self._last and not gone:
-                raise ParticipantError(f'node "{name}" ended before the run: {self._reason(name)}')
-        if self._processes[self._last].poll() not in (None, 0) and self._finished_s is None:
-            raise ParticipantError(
-                f'node "{self._last}" ended before the run: {self._reason(self._last)}'
-            )
+            leaves = over and code == 0 and not spec.managed
+            ends_run = spec.ends_run and (over or code == 0)
+            if code is not None and not (leaves or ends_run):
+                reason = self._reason(spec.name)
+                raise ParticipantError(f'node "{spec.name}" ended before the run: {reason}')
 
     def _reason(self, name: str) -> str:
         """Return why a node ended, even if it could not write to its log."""
         deadline = time.monotonic() + LAST_WORDS_S
-        while not self._observer.complaint(name) and time.monotonic() < deadline:
-            self._observer.executor.spin_once(timeout_sec=0.1)
-        reported, logged = self._observer.complaint(name), self._processes[name].reason()
+        while not self.observer.complaint(name) and time.monotonic() < deadline:
+            self.observer.executor.spin_once(timeout_sec=0.1)
+        reported, logged = self.observer.complaint(name), self.processes[name].reason()
         return logged if reported in logged else f'{reported}; {logged}'
 
     def _follow(self) -> None:
-        state, now_s = self._observer.state, time.monotonic()
-        if state.frames_published and self._first_frame_s is None:
-            self._first_frame_s = now_s
+        state, now_s = self.observer.state, time.monotonic()
+        if state.frames_published and self.first_frame_s is None:
+            self.first_frame_s = now_s
         if state.state == state.STATE_FINISHED:
-            self._progress(self._observer.evaluation, 1.0)
-            self._finished_s = self._finished_s or now_s
+            self.progress(self.observer.evaluation, 1.0)
+            self.finished_s = self.finished_s or now_s
         elif state.frames_total:
             count = f'{FRAME_OF}{state.frames_published} of {state.frames_total}'
             fraction = state.frames_published / state.frames_total
-            self._progress(f'{Stage.MAP.value}{count}', fraction)
+            self.progress(f'{Stage.MAP.value}{count}', fraction)
         self._check_stall()
 
     def _check_stall(self) -> None:
-        state, now_s = self._observer.state, self._watch.now_s()
-        seen = (state.state, state.frames_published, self._observer.final_map_from)
-        if seen != self._seen:
-            self._seen, self._changed_s = seen, now_s
-        silent_s = now_s - self._changed_s
-        if self._finished_s is not None and silent_s > self._timeout_s:
+        state, now_s = self.observer.state, self.watch.now_s()
+        pacing = self.plan.config.pacing
+        stall_timeout_s = pacing.ack_timeout_s + STALL_MARGIN_S
+        seen = (state.state, state.frames_published, self.observer.final_map_from)
+        if seen != self.seen:
+            self.seen, self.changed_s = seen, now_s
+        silent_s = now_s - self.changed_s
+        if self.finished_s is not None and silent_s > pacing.evaluation_timeout_s:
             raise ParticipantError(
-                f'no evaluation within {self._timeout_s:g} s (pacing.evaluation_timeout_s) after '
-                f'the last frame: {self._observer.missing()}'
+                f'no evaluation within {pacing.evaluation_timeout_s:g} s '
+                f'(pacing.evaluation_timeout_s) after the last frame: {self.observer.missing()}'
             )
-        if self._finished_s is None and silent_s > self._stall_timeout_s:
+        if self.finished_s is None and silent_s > stall_timeout_s:
             raise ParticipantError(
-                f'node "{BRIDGE}" published nothing for {self._stall_timeout_s:g} s after '
+                f'node "{BRIDGE}" published nothing for {stall_timeout_s:g} s after '
                 f'{state.frames_published} frames; the simulator hangs or renders too slowly'
             )
 
-    def _result(self, runs_at_once: int) -> tuple[Measurements, str]:
-        process, watch = self._processes[self._last], self._observer
-        maps = METHOD if METHOD in self._processes else MAPPER
+    def _measure(self, runs_at_once: int) -> Measurements:
+        watch = self.observer
+        maps = METHOD if METHOD in self.processes else MAPPER
         mapping_s = watch.processing_s(maps)
-        if not mapping_s and self._first_frame_s is not None and self._finished_s is not None:
-            mapping_s = self._finished_s - self._first_frame_s
-        memory = {name: item.peak_memory_bytes for name, item in self._processes.items()}
-        on_gpu = {
-            name: item.peak_gpu_memory_bytes
-            for name, item in self._processes.items()
-            if item.peak_gpu_memory_bytes is not None
-        }
-        measured = Measurements(
-            self._pacing,
+        if not mapping_s and self.first_frame_s is not None and self.finished_s is not None:
+            mapping_s = self.finished_s - self.first_frame_s
+        on_gpu = {name: item.peak_gpu_memory_bytes for name, item in self.processes.items()}
+        return Measurements(
+            self.plan.pacing.value,
             watch.state.frames_published,
             maps,
             mapping_s,
             self._participation(),
-            memory,
+            {name: item.peak_memory_bytes for name, item in self.processes.items()},
             watch.staleness.result(),
             watch.speed_factor(),
-            on_gpu,
+            {name: size for name, size in on_gpu.items() if size is not None},
             runs_at_once,
             watch.final_map_s,
         )
-        return measured, process.reason() if process.poll() else ''
 
     def _participation(self) -> tuple[Participation, ...]:
         """Return what every node did; frames counted by an adapter are the method's."""
-        known = {item.name: item for item in self._observer.participation()}
-        if METHOD in self._processes:
+        known = {item.name: item for item in self.observer.participation()}
+        if METHOD in self.processes:
             adapted = known.pop(
-                MAPPER, Participation(METHOD, self._observer.state.frames_published)
+                MAPPER, Participation(METHOD, self.observer.state.frames_published)
             )
             known.setdefault(METHOD, dataclasses.replace(adapted, name=METHOD))
         return tuple(known.values())

@@ -23,16 +23,15 @@ from osmabench_ros.metrics.geometry import occupied_voxels
 from osmabench_ros.runs.bag.bag_settings import BagSource
 from osmabench_ros.runs.bag_content import REFERENCE_TOPICS, BagContent, bag_trajectory
 from osmabench_ros.runs.config import MatrixConfig, with_scene
-from osmabench_ros.runs.identity import is_run_name
 from osmabench_ros.runs.plan import GROUND_TRUTH_FOLDER, QUESTIONS_FILE
 from osmabench_ros.runs.prepare.preparation import Preparation
+from osmabench_ros.runs.run_manifest import SHARED, read_manifest
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.semantics.cloud import LabelledCloud
 from osmabench_ros.semantics.labels import NO_INSTANCE, UNLABELLED, LabelSet
 from osmabench_ros.semantics.scene_graph import SceneGraph
 from osmabench_ros.sequences import ground_truth
 from osmabench_ros.sequences.bags.bag import Bag
-from osmabench_ros.vqa.run_folder import RunFolder
 
 _CELL_M = 0.25
 _NO_CAMERA = Intrinsics(2, 2, 1.0, 1.0, 0.5, 0.5)
@@ -52,8 +51,8 @@ class Reference:
 def run_reference(path: Path) -> Reference:
     """Return the ground truth of a run, by its folder; ConfigError if there is none."""
     candidates = [path, path / GROUND_TRUTH_FOLDER]
-    if is_run_name(path.name):
-        candidates.append(RunFolder(path).shared / GROUND_TRUTH_FOLDER)
+    if shared := read_manifest(path).get(SHARED):
+        candidates.append(path.resolve().parent / 'shared' / shared / GROUND_TRUTH_FOLDER)
     for folder in candidates:
         if (folder / ground_truth.DOCUMENT).is_file():
             questions = folder.parent / QUESTIONS_FILE
