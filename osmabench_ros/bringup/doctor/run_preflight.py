@@ -40,7 +40,6 @@ SCENE_BYTES, RUN_BYTES = 100 * MIB, 50 * MIB
 BYTES_PER_PIXEL = 13
 """Of a frame: colour 3, depth 4, classes 2, instances 4."""
 
-OPEN_FILES = 256
 MODEL_KEYS = {'gemini': GEMINI_KEYS, 'openai': (OPENAI_KEY,)}
 
 
@@ -235,9 +234,9 @@ def _disk(config: MatrixConfig, out: Path) -> Finding:
         'disk',
         folder=folder,
         writable=folder.is_dir() and os.access(folder, os.W_OK),
-        free=free,
-        needed=needed,
-        space=f'{free // MIB} MiB free at {folder}, {runs} runs take about {needed // MIB} MiB',
+        free=free // MIB,
+        needed=needed // MIB,
+        runs=runs,
     )
 
 
@@ -246,22 +245,17 @@ def _shared_memory(config: MatrixConfig) -> list[Finding]:
     if free is None:
         return []
     frame = config.camera.width * config.camera.height * BYTES_PER_PIXEL
-    space = (
-        f'{free / MIB:.1f} MiB free in {FOLDER}, {segment / MIB:.1f} MiB for each process, '
-        f'{frame / MIB:.1f} MiB per frame'
-    )
     return CHECKS.find_all(
-        'shared_memory', 'shared memory', segment=segment, frame=frame, space=space
+        'shared_memory',
+        'shared memory',
+        folder=FOLDER,
+        free_mib=free / MIB,
+        segment_mib=segment / MIB,
+        frame_mib=frame / MIB,
     )
 
 
 def _open_files() -> Finding:
     soft, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return CHECKS.find_one(
-        'open_files',
-        'open files',
-        few=soft != resource.RLIM_INFINITY and soft < OPEN_FILES,
-        soft=soft,
-        needed=OPEN_FILES,
-        limit='unlimited' if soft < 0 else f'{soft} per process',
-    )
+    limit = 'unlimited' if soft == resource.RLIM_INFINITY else f'{soft} per process'
+    return CHECKS.find_one('open_files', 'open files', soft=soft, limit=limit)

@@ -6,6 +6,7 @@ import hashlib
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from rclpy.node import Node
@@ -51,21 +52,16 @@ def _feed(digest: Any, value: Any) -> None:
         digest.update(value if hasattr(value, 'itemsize') else repr(value).encode())
 
 
+@dataclass
 class MatchedSubscription:
     """A subscription that `look`, called by a timer, makes once there is a publisher."""
 
-    def __init__(
-        self,
-        node: Node,
-        message_type: type[Any],
-        type_name: str,
-        topic: str,
-        callback: Callable[[Any], None],
-    ) -> None:
-        self._node, self._type, self._type_name = node, message_type, type_name
-        self._topic = node.resolve_topic_name(topic)
-        self._callback = callback
-        self._subscription: Subscription | None = None
+    node: Node
+    message_type: type[Any]
+    type_name: str
+    topic: str
+    callback: Callable[[Any], None]
+    _subscription: Subscription | None = field(default=None, init=False)
 
     @property
     def matched(self) -> bool:
@@ -74,20 +70,21 @@ class MatchedSubscription:
 
     def look(self) -> None:
         """Subscribe if there is a publisher by now; ContractError if it publishes another type."""
-        publishers = self._node.get_publishers_info_by_topic(self._topic)
+        topic = self.node.resolve_topic_name(self.topic)
+        publishers = self.node.get_publishers_info_by_topic(topic)
         if self._subscription is not None or not publishers:
             return
         for info in publishers:
-            if info.topic_type != self._type_name:
+            if info.topic_type != self.type_name:
                 raise ContractError(
-                    f'topic "{self._topic}": node {info.node_name} publishes {info.topic_type}, '
-                    f'not {self._type_name}; say so in the configuration of the method'
+                    f'topic "{topic}": node {info.node_name} publishes {info.topic_type}, '
+                    f'not {self.type_name}; say so in the configuration of the method'
                 )
         self._subscription = create_checked_subscription(
-            self._node,
-            self._type,
-            self._topic,
-            self._callback,
+            self.node,
+            self.message_type,
+            topic,
+            self.callback,
             profile_for_recording([info.qos_profile for info in publishers]),
             max_bytes=MAX_PAYLOAD_BYTES,
         )
