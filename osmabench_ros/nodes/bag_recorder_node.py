@@ -7,7 +7,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -150,9 +150,7 @@ class TopicRecorder:
             return
         latched = qos.repeated_messages(offered)
         repeat = TF_STATIC_REPEATED if topic == TF_STATIC else max(before.repeat, latched)
-        self.topics[topic] = recording_report.RecordedTopic(
-            topic, before.message_type, before.definition, before.type_hash, offered, repeat
-        )
+        self.topics[topic] = replace(before, qos=offered, repeat=repeat)
         self._announce(self.topics[topic])
 
     def _count_lost(self, topic: str, event: Any) -> None:
@@ -203,7 +201,11 @@ class BagRecorderNode(BenchmarkNode[recording_report.RecordingSettings]):
         self._writer = BackgroundWriter(
             self._recording, value.queue_bytes, wait_when_full=value.acks
         )
-        self._prepare_frames()
+        self._frame_topics = {str(self.resolve_topic_name(name)) for name in topics.FRAME_TOPICS}
+        self._run_state = str(self.resolve_topic_name(topics.RUN_STATE))
+        self._ledger = recording_report.FrameLedger(
+            str(self.resolve_topic_name(topics.CAMERA_POSE))
+        )
         self.recorder = TopicRecorder(self, choice, self._recording.add_topic, self._on_message)
         if value.acks:
             self._acks = Acknowledger(self, self.get_name())
@@ -270,13 +272,6 @@ class BagRecorderNode(BenchmarkNode[recording_report.RecordingSettings]):
             str(self.resolve_topic_name(name)) for name in (*names, *value.more_topics)
         )
         return TopicChoice(resolved, value.all_topics, value.exclude)
-
-    def _prepare_frames(self) -> None:
-        self._frame_topics = {str(self.resolve_topic_name(name)) for name in topics.FRAME_TOPICS}
-        self._run_state = str(self.resolve_topic_name(topics.RUN_STATE))
-        self._ledger = recording_report.FrameLedger(
-            str(self.resolve_topic_name(topics.CAMERA_POSE))
-        )
 
     def _on_message(self, topic: str, log_ns: int, publish_ns: int, data: bytes) -> None:
         if not self._active or self._writer is None:

@@ -218,6 +218,16 @@ def lighting_to_message(lighting: Lighting, condition: str, path_segment: int) -
     )
 
 
+IMAGES = {
+    topics.COLOR: ('color', 'rgb8'),
+    topics.DEPTH: ('depth_m', '32FC1'),
+    topics.SEMANTIC: ('semantic', '16UC1'),
+    topics.INSTANCE: ('instance', '32SC1'),
+    topics.ALBEDO: ('albedo', 'rgb8'),
+}
+"""Fields of a frame and encodings."""
+
+
 class FramePublisher:
     """Publishers of the camera, `base_to_camera` in base_link, ground truth, lighting, clock."""
 
@@ -225,16 +235,7 @@ class FramePublisher:
         self, node: Node, *, lockstep: bool, base_to_camera: Pose, tf: TfSettings | None = None
     ) -> None:
         profile = frame_profile(lockstep=lockstep)
-        self._images = {
-            topic: node.create_publisher(Image, topic, profile)
-            for topic in (
-                topics.COLOR,
-                topics.DEPTH,
-                topics.SEMANTIC,
-                topics.INSTANCE,
-                topics.ALBEDO,
-            )
-        }
+        self._images = {topic: node.create_publisher(Image, topic, profile) for topic in IMAGES}
         self._infos = [
             node.create_publisher(CameraInfo, topic, profile)
             for topic in (topics.COLOR_INFO, topics.DEPTH_INFO)
@@ -260,13 +261,8 @@ class FramePublisher:
         self._publish_poses(frame)
         for publisher in self._infos:
             publisher.publish(camera_info_message(frame.intrinsics, stamp, topics.CAMERA_FRAME))
-        for topic, image, encoding in (
-            (topics.COLOR, frame.color, 'rgb8'),
-            (topics.DEPTH, frame.depth_m, '32FC1'),
-            (topics.SEMANTIC, frame.semantic, '16UC1'),
-            (topics.INSTANCE, frame.instance, '32SC1'),
-            (topics.ALBEDO, frame.albedo, 'rgb8'),
-        ):
+        for topic, (name, encoding) in IMAGES.items():
+            image = getattr(frame, name)
             # Serialising takes milliseconds; for late joiners these topics keep nothing anyway.
             if image is not None and self.subscribers(topic):
                 self._images[topic].publish(
