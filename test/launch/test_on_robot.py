@@ -148,7 +148,8 @@ def test_a_wrong_number_is_named(tmp_path: Path, ros_domain: int) -> None:
     )
     text = finished(process)
     assert process.returncode != 0
-    assert 'launch argument image_width:=wide is no int' in text
+    assert 'launch argument "image_width"' in text
+    assert "it is 'wide'" in text
 
 
 def test_a_stack_that_is_not_installed_is_told_with_the_remedy(

@@ -28,7 +28,7 @@ from osmabench_ros.bringup.spec.isolation import (
     launch_environment,
     private_domain,
 )
-from osmabench_ros.errors import ConfigError
+from osmabench_ros.errors import ConfigError, errors_as
 from osmabench_ros.geometry.pose import Pose
 
 GRACE_S = 5.0
@@ -94,7 +94,7 @@ class Argument:
         )
 
     def value(self, context: LaunchContext) -> Any:
-        """Return its value; a ConfigError names the argument if the value is of another kind."""
+        """Return its value; numbers stay texts, which the models of settings read and check."""
         text = LaunchConfiguration(self.name).perform(context)
         if self.kind is bool:
             return BOOLEANS[text]
@@ -102,12 +102,10 @@ class Argument:
             return [item for item in map(str.strip, text.split(',')) if item]
         if self.kind is dict:
             return parse_mapping(text, f'launch argument {self.name}', ConfigError)
-        try:
-            return (_pose if self.kind is Pose else self.kind)(text)
-        except ValueError as error:
-            raise ConfigError(
-                f'launch argument {self.name}:={text} is no {self.kind.__name__}: {error}'
-            ) from error
+        if self.kind is Pose:
+            with errors_as(ConfigError, f'launch argument {self.name}:={text}', ValueError):
+                return _pose(text)
+        return text
 
 
 def make_arguments(
@@ -141,12 +139,9 @@ def make_settings(model: type[Model], given: Mapping[str, Any]) -> Model:
 
 def _pose(text: str) -> Pose:
     numbers = [float(item) for item in text.split()]
-    if len(numbers) != POSE_NUMBERS:
-        raise ValueError(f'it must be x y z qx qy qz qw, {POSE_NUMBERS} numbers')
+    if len(numbers) != 7:
+        raise ValueError('it must be x y z qx qy qz qw, 7 numbers')
     return Pose.from_quaternion(numbers[3:], numbers[:3])
-
-
-POSE_NUMBERS = 7
 
 
 Start = Callable[[LaunchContext, dict[str, Any]], list[LaunchDescriptionEntity]]
