@@ -13,12 +13,7 @@ from osmabench_ros.base import contract as topics
 from osmabench_ros.base.processes import AttentiveClock
 from osmabench_ros.errors import ParticipantError
 from osmabench_ros.msg import LabelInfo, RecordedMap, RunInfo, RunState
-from osmabench_ros.nodes.simulator_bridge import frame_player
-from osmabench_ros.nodes.simulator_bridge.ack_listener import (
-    AckListener,
-    Acknowledgement,
-    RestartWatch,
-)
+from osmabench_ros.nodes.simulator_bridge import ack_listener, frame_player
 from osmabench_ros.nodes.simulator_bridge.bridge_source import BridgeSource, open_source
 from osmabench_ros.nodes.simulator_bridge.frame_publisher import (
     FramePublisher,
@@ -55,7 +50,7 @@ class SimulatorBridgeNode(BenchmarkNode[BridgeSettings]):
         value = self.settings
         self._control = RunControl(value.start_paused)
         self._timer: Timer | None = None
-        self._restarts: RestartWatch | None = None
+        self._restarts: ack_listener.RestartWatch | None = None
         self._every(WATCH_PERIOD_S, self._look_at_graph)
         self._text = ''
         source = self._source = open_source(value)
@@ -81,7 +76,7 @@ class SimulatorBridgeNode(BenchmarkNode[BridgeSettings]):
         self._run_state = self.create_publisher(RunState, topics.RUN_STATE, latched_profile())
         self._run_info = self.create_publisher(RunInfo, topics.RUN_INFO, latched_profile())
         self._label_info = self.create_publisher(LabelInfo, topics.LABEL_INFO, latched_profile())
-        self._acks = AckListener(self, self.settings.participants, self._on_ack)
+        self._acks = ack_listener.AckListener(self, self.settings.participants, self._on_ack)
         create_checked_subscription(
             self, RecordedMap, topics.RECORDED_MAP, self._on_recorded, latched_profile()
         )
@@ -184,7 +179,9 @@ class SimulatorBridgeNode(BenchmarkNode[BridgeSettings]):
         check_publishers(self)
         missing = missing_participants(self, self.settings.participants)
         if not missing:
-            self._restarts = RestartWatch(self, [item.name for item in self.settings.participants])
+            self._restarts = ack_listener.RestartWatch(
+                self, [item.name for item in self.settings.participants]
+            )
             self._control.match()
             self._follow_phase()
         elif self._waiting.now_s() > self.settings.pacing.match_timeout_s:
@@ -229,7 +226,7 @@ class SimulatorBridgeNode(BenchmarkNode[BridgeSettings]):
             lighting = lighting_to_message(frame.lighting, self._source.condition, frame.segment)
         self._publisher.publish(frame.frame, lighting)
 
-    def _on_ack(self, ack: Acknowledgement, age_s: float) -> None:
+    def _on_ack(self, ack: ack_listener.Acknowledgement, age_s: float) -> None:
         new = self._playing.acknowledge(ack, age_s)
         if self.phase is RunPhase.RUNNING:
             self._tick()

@@ -17,12 +17,7 @@ from osmabench_ros.bringup.doctor.preflight import (
     nearest_folder,
     renderer,
 )
-from osmabench_ros.bringup.spec.isolation import (
-    FOLDER,
-    free_bytes,
-    isolated_environment,
-    segment_bytes,
-)
+from osmabench_ros.bringup.spec import isolation
 from osmabench_ros.bringup.spec.mapping_nodes import tf_settings
 from osmabench_ros.errors import ConfigError, MissingDependencyError, OsmabenchWarning
 from osmabench_ros.language.gemini import KEY_VARIABLES as GEMINI_KEYS
@@ -152,7 +147,7 @@ def _command(part: str, mapper: MapperConfig) -> list[Finding]:
         'command',
         part,
         program=program,
-        found=shutil.which(program, path=isolated_environment(0)['PATH']),
+        found=shutil.which(program, path=isolation.isolated_environment(0)['PATH']),
         script=script,
         missing_script=script and not Path(script).is_file(),
         command=' '.join(mapper.command),
@@ -166,7 +161,7 @@ def _stack(part: str, method: LiveMethod) -> list[Finding]:
     return CHECKS.find_first(
         'stack',
         part,
-        no_ros2=shutil.which('ros2', path=isolated_environment(0)['PATH']) is None,
+        no_ros2=shutil.which('ros2', path=isolation.isolated_environment(0)['PATH']) is None,
         no_package=package and not _has_package(package),
         method=method,
         package=package,
@@ -241,14 +236,14 @@ def _disk(config: MatrixConfig, out: Path) -> Finding:
 
 
 def _shared_memory(config: MatrixConfig) -> list[Finding]:
-    free, segment = free_bytes(), segment_bytes()
+    free, segment = isolation.free_bytes(), isolation.segment_bytes()
     if free is None:
         return []
     frame = config.camera.width * config.camera.height * BYTES_PER_PIXEL
     return CHECKS.find_all(
         'shared_memory',
         'shared memory',
-        folder=FOLDER,
+        folder=isolation.FOLDER,
         free_mib=free / MIB,
         segment_mib=segment / MIB,
         frame_mib=frame / MIB,

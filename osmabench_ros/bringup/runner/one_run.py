@@ -12,11 +12,7 @@ from osmabench_ros.base.contract import BRIDGE, MAPPER
 from osmabench_ros.base.files import discard, remove_drafts, write_json
 from osmabench_ros.base.processes import AttentiveClock
 from osmabench_ros.base.progress import FRAME_OF, Progress, share
-from osmabench_ros.bringup.runner.node_processes import (
-    HostedProcess,
-    ManagedProcess,
-    NodeProcesses,
-)
+from osmabench_ros.bringup.runner import node_processes
 from osmabench_ros.bringup.runner.observer import RunObserver
 from osmabench_ros.bringup.spec.definition import check_bag, make_room_for_bag, nodes_of_run
 from osmabench_ros.bringup.spec.isolation import environment, isolated_environment, private_domain
@@ -43,7 +39,7 @@ LAST_WORDS_S = 2.0
 def _run_live(
     plan: RunPlan,
     specs: list[NodeSpec],
-    nodes: NodeProcesses,
+    nodes: node_processes.NodeProcesses,
     runs_at_once: int,
     progress: Progress,
 ) -> tuple[Measurements, str]:
@@ -55,7 +51,7 @@ def _run_live(
     with ExitStack() as stack:
         domain = stack.enter_context(private_domain())
         isolated = isolated_environment(domain, runs_at_once)
-        processes: dict[str, ManagedProcess] = {}
+        processes: dict[str, node_processes.ManagedProcess] = {}
         stack.callback(_stop_all, processes)
         progress(f'{Stage.MAP.value}: starting nodes in ROS domain {domain}', 0.0)
         for spec in specs:
@@ -73,14 +69,14 @@ def _run_live(
             raise ParticipantError(f'{error}{_stopped(processes.values())}') from error
 
 
-def _stopped(processes: Iterable[ManagedProcess]) -> str:
+def _stopped(processes: Iterable[node_processes.ManagedProcess]) -> str:
     names = ', '.join(f'{item.name} (process {item.pid})' for item in processes if item.stopped)
     return f'. Stopped by a signal: {names}; kill -CONT lets a process go on' if names else ''
 
 
-def _stop_all(processes: dict[str, ManagedProcess]) -> None:
+def _stop_all(processes: dict[str, node_processes.ManagedProcess]) -> None:
     for process in processes.values():
-        if isinstance(process, HostedProcess):
+        if isinstance(process, node_processes.HostedProcess):
             process.interrupt()  # so that they end at the same time
     for process in processes.values():
         process.stop()
@@ -92,7 +88,7 @@ class _LiveRun:
 
     plan: RunPlan
     specs: list[NodeSpec]
-    processes: dict[str, ManagedProcess]
+    processes: dict[str, node_processes.ManagedProcess]
     observer: RunObserver
     progress: Progress
     watch: AttentiveClock = field(default_factory=AttentiveClock)
@@ -200,7 +196,7 @@ class _Run:
 
     plan: RunPlan
     preparation: Preparation
-    nodes: NodeProcesses
+    nodes: node_processes.NodeProcesses
     progress: Progress
     runs_at_once: int
     ended_by: str | None = None
@@ -278,7 +274,7 @@ STAGES: Mapping[Stage, Callable[[_Run], None]] = {
 def run_one(
     plan: RunPlan,
     preparation: Preparation,
-    nodes: NodeProcesses,
+    nodes: node_processes.NodeProcesses,
     progress: Progress,
     *,
     runs_at_once: int = 1,

@@ -16,12 +16,7 @@ from osmabench_ros.errors import ContractError, errors_as
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.msg import FrameAck
-from osmabench_ros.ros.messages import poses
-from osmabench_ros.ros.messages.images import (
-    depth_from_message,
-    image_from_message,
-    intrinsics_from_message,
-)
+from osmabench_ros.ros.messages import images, poses
 from osmabench_ros.ros.wire.checked_subscription import create_checked_subscription
 from osmabench_ros.ros.wire.qos import frame_profile, lossless_profile
 
@@ -133,12 +128,13 @@ def frame_from_messages(index: int, stamp_ns: int, parts: dict[str, Any]) -> Fra
             index=index,
             stamp_ns=stamp_ns,
             camera_pose=camera_pose,
-            intrinsics=intrinsics_from_message(parts[topics.COLOR_INFO], topics.COLOR_INFO),
-            color=image_from_message(parts[topics.COLOR], topics.COLOR, color_of),
-            depth_m=depth_from_message(parts[topics.DEPTH], topics.DEPTH),
-            semantic=semantic and image_from_message(semantic, topics.SEMANTIC, classes_of),
-            instance=instance and image_from_message(instance, topics.INSTANCE, instances_of),
-            albedo=albedo and image_from_message(albedo, topics.ALBEDO, color_of),
+            intrinsics=images.intrinsics_from_message(parts[topics.COLOR_INFO], topics.COLOR_INFO),
+            color=images.image_from_message(parts[topics.COLOR], topics.COLOR, color_of),
+            depth_m=images.depth_from_message(parts[topics.DEPTH], topics.DEPTH),
+            semantic=semantic and images.image_from_message(semantic, topics.SEMANTIC, classes_of),
+            instance=instance
+            and images.image_from_message(instance, topics.INSTANCE, instances_of),
+            albedo=albedo and images.image_from_message(albedo, topics.ALBEDO, color_of),
         )
 
 

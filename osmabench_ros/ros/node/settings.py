@@ -16,19 +16,7 @@ from osmabench_ros.errors import ConfigError, errors_as
 from osmabench_ros.mappers.transform_edges import MapOrigin, TfMode, parents_of, way_up
 from osmabench_ros.maps.topics.kinds import MapType
 from osmabench_ros.ros.node.participants import DeclaredParticipant
-from osmabench_ros.runs.config import (
-    CameraConfig,
-    EvaluationConfig,
-    PacingConfig,
-    Requirement,
-    RobotConfig,
-    SceneConfig,
-    Seed,
-    Settling,
-    SimulatorConfig,
-    SuiteConfig,
-    TrajectoryConfig,
-)
+from osmabench_ros.runs import config
 from osmabench_ros.sequences.reading import SequenceReading, reading_from_text
 from osmabench_ros.simulation.conditions import Condition
 
@@ -101,24 +89,28 @@ def _reading(data: Any) -> Any:
 
 Participants = tuple[Annotated[DeclaredParticipant, BeforeValidator(_participant)], ...]
 Reading = Annotated[SequenceReading, BeforeValidator(_reading)]
-Pacing = Annotated[PacingConfig, Named(mode='pacing')]
+Pacing = Annotated[config.PacingConfig, Named(mode='pacing')]
 
 
 class BridgeSettings(Strict):
     """What the bridge publishes, a simulation or a recorded sequence, and at which pace."""
 
-    scene: Annotated[SceneConfig, Named('seed', reference='scene', scene='scene_name')] = (
-        SceneConfig()
+    scene: Annotated[config.SceneConfig, Named('seed', reference='scene', scene='scene_name')] = (
+        config.SceneConfig()
     )
     condition: str | Condition = setting(
         'baseline', 'Name in config/conditions/, a YAML file, or a whole one as JSON.'
     )
-    simulator: Annotated[SimulatorConfig, Named(name='simulator')] = SimulatorConfig()
-    camera: Annotated[CameraConfig, Named(width='image_width', height='image_height')] = (
-        CameraConfig()
+    simulator: Annotated[config.SimulatorConfig, Named(name='simulator')] = (
+        config.SimulatorConfig()
     )
-    robot: RobotConfig = RobotConfig()
-    trajectory: Annotated[TrajectoryConfig, Named('goals', 'frame_rate_hz')] = TrajectoryConfig()
+    camera: Annotated[config.CameraConfig, Named(width='image_width', height='image_height')] = (
+        config.CameraConfig()
+    )
+    robot: config.RobotConfig = config.RobotConfig()
+    trajectory: Annotated[config.TrajectoryConfig, Named('goals', 'frame_rate_hz')] = (
+        config.TrajectoryConfig()
+    )
     path_file: FilePath | None = setting(
         None, 'Prepared path, RUNS/shared/SCENE/path.json; planned if empty.'
     )
@@ -131,7 +123,9 @@ class BridgeSettings(Strict):
         'tf}, or a file with one.',
     )
     tf: Annotated[TfSettings, Named('publish_tf', 'map_origin', 'transforms')] = TfSettings()
-    pacing: Annotated[PacingConfig, Named('speed_factor', mode='pacing')] = PacingConfig()
+    pacing: Annotated[config.PacingConfig, Named('speed_factor', mode='pacing')] = (
+        config.PacingConfig()
+    )
     run_id: str = 'unnamed'
     mapper: str = ''
     config_sha256: str = ''
@@ -147,10 +141,10 @@ class MapperSettings(Strict):
 
     mapper: str = setting('oracle', 'Entry point in the group osmabench.mappers.')
     options: dict[str, object] = setting({}, 'Options of the mapper, a YAML mapping.')
-    seed: Seed = setting(0, 'Seed of everything random in the mapper.')
-    pacing: Pacing = PacingConfig()
+    seed: config.Seed = setting(0, 'Seed of everything random in the mapper.')
+    pacing: Pacing = config.PacingConfig()
     settle_s: float = setting(1.0, 'Seconds without a frame that end a realtime run.', 0, 600)
-    evaluation: EvaluationConfig = EvaluationConfig()
+    evaluation: config.EvaluationConfig = config.EvaluationConfig()
 
 
 class MapAdapterSettings(Strict):
@@ -164,7 +158,7 @@ class MapAdapterSettings(Strict):
     finish_service: str = setting('', 'Called after the last frame; empty for none.')
     finish_type: str = setting('std_srvs/srv/Empty', 'Type of that service.')
     finish_request: dict[str, object] = setting({}, 'Its request, a YAML mapping.')
-    settling: Annotated[Settling, Named('settle_s', 'settle_timeout_s')] = Settling()
+    settling: Annotated[config.Settling, Named('settle_s', 'settle_timeout_s')] = config.Settling()
     map_timeout_s: float = 120.0
     count_frames: bool = True
     map_frame_is_world: bool = setting(
@@ -179,7 +173,7 @@ class MapRecorderSettings(Strict):
         None, 'Folder to write the final map to; must not exist, or be empty.'
     )
     participant: str = setting('', 'Only record maps of this participant; empty for any.')
-    pacing: Pacing = PacingConfig()
+    pacing: Pacing = config.PacingConfig()
     frames_directory: FilePath | None = setting(
         None, 'Folder for sample colour frames; empty for none.'
     )
@@ -199,21 +193,23 @@ class EvaluatorSettings(Strict):
     output_directory: FilePath | None = setting(
         None, 'Folder that gets report.json and the answers.'
     )
-    suites: tuple[SuiteConfig, ...] = setting((), 'Suites to run, a YAML list of {name, options}.')
-    requirements: tuple[Requirement, ...] = setting(
+    suites: tuple[config.SuiteConfig, ...] = setting(
+        (), 'Suites to run, a YAML list of {name, options}.'
+    )
+    requirements: tuple[config.Requirement, ...] = setting(
         (), 'Thresholds, a YAML list as in a configuration.'
     )
     text_features: dict[str, FilePath] = setting(
         {}, 'YAML mapping: encoder of a map to .npy of its text.'
     )
-    settling: Annotated[Settling, Named('allow_partial')] = Settling()
+    settling: Annotated[config.Settling, Named('allow_partial')] = config.Settling()
     device: Literal['auto', 'cpu', 'cuda'] = setting('auto', 'Where to compute.')
     use_run_info: bool = True
     """Whether run_info names the run; else the fields below, the map and the ground truth do."""
     condition: str = ''
     mapper: str = ''
     simulator: str = ''
-    seed: Seed = 0
+    seed: config.Seed = 0
     exit_when_done: bool = setting(False, 'End with the verdict as exit code after one map.')
 
 
