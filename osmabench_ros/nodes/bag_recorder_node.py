@@ -125,7 +125,7 @@ class TopicRecorder:
             raw=True,
             event_callbacks=SubscriptionEventCallbacks(
                 message_lost=lambda event: self._count_lost(topic, event),
-                incompatible_qos=lambda event: self._warn(topic, event),
+                incompatible_qos=lambda _event: self._warn(topic),
             ),
         )
         self._node.get_logger().info(f'recording {topic} ({kind})')
@@ -159,8 +159,7 @@ class TopicRecorder:
             f'{topic}: the middleware lost {event.total_count_change} messages'
         )
 
-    def _warn(self, topic: str, event: Any) -> None:
-        del event
+    def _warn(self, topic: str) -> None:
         self._node.get_logger().warning(
             f'{topic}: a publisher offers less than this recorder asks for; '
             'its messages are not recorded. Start the recorder after that publisher'

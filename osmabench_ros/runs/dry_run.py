@@ -10,7 +10,6 @@ from osmabench_ros.metrics.comparison import expected_power
 from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.runs.evaluate.evaluation import made_suites
 from osmabench_ros.runs.matrix_on_disk import Stage, next_stage
-from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.prepare.preparation import Preparation
 from osmabench_ros.runs.run_manifest import find_growth
 from osmabench_ros.suites.hypo3d.suite import hypo3d_options
@@ -33,7 +32,8 @@ def expected_work(config: MatrixConfig, out: Path, *, fresh: bool = False) -> li
     work = dict.fromkeys((plan.identity.run_id for plan in plans), _from(Stage.PREPARE))
     if not fresh:
         growth = find_growth(plans, preparation.digest_of)
-        work = {plan.identity.run_id: _left_of(plan) for plan in plans}
+        stages = {plan.identity.run_id: next_stage(plan.directory) for plan in plans}
+        work = {run_id: _from(stage) if stage else DONE for run_id, stage in stages.items()}
         for plan, reasons in growth.runs:
             why = '; '.join(map(str, reasons))
             work[plan.identity.run_id] = f'{_from(Stage.EVALUATE)}, since {why}'
@@ -45,11 +45,6 @@ def expected_work(config: MatrixConfig, out: Path, *, fresh: bool = False) -> li
     lines = (f'{run_id}: {left}' for run_id, left in work.items())
     maps = sum(left != DONE for left in work.values())
     return [*lines, *later, *_of_models(config, maps), *power]
-
-
-def _left_of(plan: RunPlan) -> str:
-    stage = next_stage(plan.directory)
-    return DONE if stage is None else _from(stage)
 
 
 def _from(first: Stage) -> str:

@@ -52,12 +52,6 @@ def segment_bytes(runs_at_once: int = 1) -> int:
     return min(max(share, SMALLEST_SEGMENT_BYTES), SEGMENT_BYTES)
 
 
-def segment_environment(runs_at_once: int = 1) -> Mapping[str, str]:
-    """Return the variables of config/fastdds_localhost.xml."""
-    size = segment_bytes(runs_at_once)
-    return {SEGMENT_VARIABLE: str(size), MESSAGE_VARIABLE: str(size // 2)}
-
-
 class SegmentsInUse:
     """Shared-memory segments of processes; Fast DDS leaves them behind if a process is killed."""
 
@@ -164,10 +158,11 @@ def transport_environment(
         return {}
     local = (discovery_range or os.environ.get(RANGE_VARIABLE)) == LOCALHOST
     profile = config_path('fastdds_localhost.xml' if local else 'fastdds.xml')
-    return {
-        **dict.fromkeys(TRANSPORT_VARIABLES, str(profile)),
-        **(segment_environment(runs_at_once) if local else {}),
-    }
+    variables = dict.fromkeys(TRANSPORT_VARIABLES, str(profile))
+    if local:
+        size = segment_bytes(runs_at_once)
+        variables |= {SEGMENT_VARIABLE: str(size), MESSAGE_VARIABLE: str(size // 2)}
+    return variables
 
 
 def launch_environment() -> Mapping[str, str]:

@@ -58,7 +58,7 @@ class TransformAuthority:
     ) -> tuple[tuple[str, str], tuple[str, str]] | None:
         """Return our edge and the other one, (parent, child), of the first conflict."""
         for transform in transforms:
-            if self._is_ours(_key(transform)):
+            if (key := _key(transform)) in self._moving or key in self._fixed:
                 continue
             parent, child = _name(transform.header.frame_id), _name(transform.child_frame_id)
             if len(self._of_others) < REMEMBERED:
@@ -74,9 +74,6 @@ class TransformAuthority:
         except ValueError:  # they form a circle
             way = [child, self._of_others[child]]
         return [ARROW.join(edge) for edge in zip(way[:0:-1], way[-2::-1], strict=True)]
-
-    def _is_ours(self, key: _Key) -> bool:
-        return key in self._moving or key in self._fixed
 
 
 def _name(frame_id: str) -> str:

@@ -234,9 +234,8 @@ class BenchmarkNode(LifecycleNode, Generic[Model]):
             return TransitionCallbackReturn.ERROR
         return TransitionCallbackReturn.SUCCESS
 
-    def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
+    def on_configure(self, _state: LifecycleState) -> TransitionCallbackReturn:
         """Handle the transition requested by the lifecycle manager."""
-        del state
         self._take_plan()
         result = self._transition(self.configure)
         if result == TransitionCallbackReturn.FAILURE:
@@ -257,21 +256,18 @@ class BenchmarkNode(LifecycleNode, Generic[Model]):
         super().on_deactivate(state)
         return result
 
-    def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
+    def on_cleanup(self, _state: LifecycleState) -> TransitionCallbackReturn:
         """Handle the transition requested by the lifecycle manager."""
-        del state
         return self._transition(self._release)
 
-    def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
+    def on_shutdown(self, _state: LifecycleState) -> TransitionCallbackReturn:
         """Handle the transition requested by the lifecycle manager."""
-        del state
         result = self._transition(self._release)
         self.finish(0)
         return result
 
-    def on_error(self, state: LifecycleState) -> TransitionCallbackReturn:
+    def on_error(self, _state: LifecycleState) -> TransitionCallbackReturn:
         """Free everything after an unexpected error that has been reported already."""
-        del state
         try:
             self._release()
         except Exception:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 from rclpy.duration import Duration
 from rclpy.node import Node
@@ -141,20 +142,15 @@ class TopicGraph:
 def topic_graph(node: Node, topic: str) -> TopicGraph:
     """Return the publishers and subscribers of a topic."""
     name = str(node.resolve_topic_name(topic))
-    own = node.get_fully_qualified_name()
-
-    publishers = sorted(map(_endpoint, node.get_publishers_info_by_topic(name)), key=_by_node)
-    subscribers = sorted(map(_endpoint, node.get_subscriptions_info_by_topic(name)), key=_by_node)
+    own, by_node = node.get_fully_qualified_name(), attrgetter('node')
+    publishers = sorted(map(_endpoint, node.get_publishers_info_by_topic(name)), key=by_node)
+    subscribers = sorted(map(_endpoint, node.get_subscriptions_info_by_topic(name)), key=by_node)
     return TopicGraph(
         name,
         tuple(item for item in publishers if item.node != own),
         tuple(item for item in subscribers if item.node != own),
         next((item.type_hash for item in subscribers if item.node == own), ''),
     )
-
-
-def _by_node(endpoint: Endpoint) -> str:
-    return endpoint.node
 
 
 def full_name(info: TopicEndpointInfo) -> str:

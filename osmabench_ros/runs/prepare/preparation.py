@@ -68,7 +68,9 @@ class Preparation:
 
     def __init__(self, load: Callable[[SceneConfig], Scene] = SceneConfig.load) -> None:
         self._scene = lru_cache(maxsize=2)(load)
-        self._sequence = lru_cache(maxsize=8)(_open_recorded)
+        self._sequence = lru_cache(maxsize=8)(
+            lambda item: open_sequence(item.recorded_files[0], item.topics)
+        )
         self._key = lru_cache(maxsize=1024)(self._found_key)
         self._digest = lru_cache(maxsize=1024)(self._found_digest)
 
@@ -102,7 +104,8 @@ class Preparation:
 
     def check_mappers(self, config: MatrixConfig) -> None:
         """Make every bundled mapper once for every scene; ConfigError if it does not fit."""
-        for item in _scenes_of(config):
+        # Once for all paths in a scene.
+        for item in dict.fromkeys(item.without_path for item in config.seeded_scenes):
             for mapper in config.mappers:
                 if mapper.bundled:
                     _check_albedo(config, item, mapper)
@@ -269,11 +272,6 @@ def _write_poses(plan: RunPlan, poses: Iterable[tuple[int, Pose]]) -> None:
     files.write_text(plan.directory / TRUE_TRAJECTORY, text)
 
 
-def _scenes_of(config: MatrixConfig) -> list[SceneConfig]:
-    """Return the scenes with every seed of their own, once for all paths."""
-    return list(dict.fromkeys(item.without_path for item in config.seeded_scenes))
-
-
 def _refuse_equal_scenes(config: MatrixConfig, keys: Mapping[SceneConfig, SceneKey]) -> None:
     """Refuse seeds that make no other scene, which would count as one."""
     seeds: dict[tuple[str, str, str], int] = {}
@@ -359,12 +357,6 @@ def _unlit_frames(plan: RunPlan, scene: Scene, trajectory: Trajectory) -> Iterat
 
 _CONTENT_BYTES = 2**20
 """Of larger files, which are images and bags, a digest takes the size alone."""
-
-
-def _open_recorded(item: SceneConfig) -> RecordedSequence:
-    """Open the sequence of a recorded scene."""
-    sequence, _ = item.recorded_files
-    return open_sequence(sequence, item.topics)
 
 
 def _recorded_labels(item: SceneConfig, sequence: RecordedSequence) -> LabelSet:
