@@ -255,12 +255,8 @@ def _try_speeds(
     if not sweep.speeds:
         search(sweep.grid, follow)
     identity = plans_at(1.0)[number].identity
-    key = identity.scene_key
     return SweepSeries(
-        dataset=key.dataset,
-        scene=key.scene,
-        seed=key.seed,
-        path_seed=key.path_seed,
+        **vars(identity.scene_key),
         method_seed=identity.method_seed,
         condition=identity.condition,
         mapper=identity.mapper,

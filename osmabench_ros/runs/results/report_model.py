@@ -54,16 +54,12 @@ class Record(Strict):
     @classmethod
     def of(cls, identity: RunIdentity, record: MetricRecord) -> Record:
         """Join a metric with the identity of its run."""
-        key = identity.scene_key
         return cls(
+            **vars(identity.scene_key),
             run_id=identity.run_id,
-            dataset=key.dataset,
-            scene=key.scene,
             condition=identity.condition,
             mapper=identity.mapper,
             simulator=identity.simulator,
-            seed=key.seed,
-            path_seed=key.path_seed,
             method_seed=identity.method_seed,
             speed_factor=identity.speed_factor,
             **{**record.to_json(), 'mode': record.mode or None},
