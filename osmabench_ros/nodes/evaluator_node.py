@@ -11,7 +11,6 @@ from rclpy.action import ActionServer, CancelResponse, GoalResponse
 from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
 from rclpy.duration import Duration
 from rclpy.task import Future
-from std_msgs.msg import Header
 
 from osmabench_ros.action import Evaluate
 from osmabench_ros.base import contract as topics
@@ -50,17 +49,17 @@ MAX_QUEUED = 8
 
 
 class _MapJob(EvaluationJob):
-    """The evaluation of one map, with the header of its report message."""
+    """The evaluation of one map, with the message about it."""
 
     def __init__(
         self,
         work: Callable[[Progress], RunReport],
         on_done: Callable[[EvaluationJob], None],
         output_directory: Path,
-        header: Header,
+        recorded: RecordedMap,
     ) -> None:
         super().__init__(work, on_done)
-        self._output_directory, self._header = output_directory, header
+        self._output_directory, self.recorded = output_directory, recorded
         self.reported: tuple[str, float] | None = None
         """The progress that the client of a goal knows."""
 
@@ -68,7 +67,7 @@ class _MapJob(EvaluationJob):
         """Return the report of a successful evaluation."""
         assert self.report is not None
         return report_message(
-            self.report, self._output_directory / evaluation.REPORT, self._header
+            self.report, self._output_directory / evaluation.REPORT, self.recorded.header
         )
 
 
@@ -99,7 +98,6 @@ class EvaluatorNode(BenchmarkNode[EvaluatorSettings]):
     def _forget(self) -> None:
         self._identity: RunIdentity | None = None
         self.recorded: RecordedMap | None = None
-        self._under_way: RecordedMap | None = None
         self._automatic: _MapJob | None = None
         self._verdict: RunReport | None = None
         self._completed = 0
@@ -172,10 +170,7 @@ class EvaluatorNode(BenchmarkNode[EvaluatorSettings]):
             return
         directory = path_from_uri(self.recorded.uri, f'topic "{topics.RECORDED_MAP}": uri')
         work = self._evaluation(directory, self._output, self._identity, self.settings.suites)
-        self._under_way = self.recorded
-        self._automatic = _MapJob(
-            work, self._on_final_map_evaluated, self._output, self.recorded.header
-        )
+        self._automatic = _MapJob(work, self._on_final_map_evaluated, self._output, self.recorded)
         self._queue.submit(self._automatic)
 
     def _evaluation(
@@ -241,7 +236,7 @@ class EvaluatorNode(BenchmarkNode[EvaluatorSettings]):
             self._note(job)
             on_done(job)
 
-        return _MapJob(work, ended, output, recorded.header if own else Header())
+        return _MapJob(work, ended, output, recorded if own else RecordedMap())
 
     def _follow(self) -> None:
         self._queue.poll(start=self.active)
@@ -314,10 +309,11 @@ class EvaluatorNode(BenchmarkNode[EvaluatorSettings]):
         final, self._automatic = self._automatic, None
         self._note(final)
         if final.error is not None:
-            self._publish_error(final.error)
+            self._publisher.publish(EvaluationReport(error=str(final.error)))
+            self._publisher.wait_for_all_acked(ACK_TIMEOUT)
             raise final.error
         self._publisher.publish(final.message())
-        if self.recorded is self._under_way:
+        if final.recorded is self.recorded:
             self._verdict = final.report
         else:
             # The run was reset meanwhile, and what counts is its new map.
@@ -328,10 +324,6 @@ class EvaluatorNode(BenchmarkNode[EvaluatorSettings]):
         if report.failed_requirements:
             raise RequirementError('; '.join(report.failed_requirements))
         self.finish(0)
-
-    def _publish_error(self, error: OsmabenchError) -> None:
-        self._publisher.publish(EvaluationReport(error=str(error)))
-        self._publisher.wait_for_all_acked(ACK_TIMEOUT)
 
 
 main = partial(run_node, EvaluatorNode)
