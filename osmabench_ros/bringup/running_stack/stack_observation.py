@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -228,7 +228,8 @@ class _Listeners:
             expected = self._type_names[name]
             publishers = [item for item in graph.publishers if item.type_name == expected]
             if publishers and name not in self._listeners:
-                kept = KEPT_IMAGES if _is_heavy(name, kind) else KEPT_MESSAGES
+                is_heavy = 'data' in kind.get_fields_and_field_types()
+                kept = KEPT_IMAGES if is_heavy else KEPT_MESSAGES
                 self._listeners[name] = TopicListener(self._node, name, kind, kept)
             if name in self._listeners:
                 came |= self._listeners[name].listen(tuple(publishers))
@@ -240,21 +241,12 @@ class _Listeners:
 
     def observation(self) -> StackObservation:
         """Stop listening and return the observation."""
+        nodes = self._node.get_node_names_and_namespaces()
+        names = {f'{namespace.rstrip("/")}/{name}' for name, namespace in nodes}
         missing = {self._type_names[name] for name in self._type_names if not self._kinds[name]}
         return StackObservation(
             {name: qos.topic_graph(self._node, name) for name in self._graphs},
             {name: listener.finish() for name, listener in self._listeners.items()},
-            tuple(sorted(_full_names(self._node))),
+            tuple(sorted(names - {self._node.get_fully_qualified_name()})),
             tuple(sorted(missing)),
         )
-
-
-def _is_heavy(name: str, kind: type[Any]) -> bool:
-    lossless = (x.name for x in topics.CONTRACT if x.delivery is topics.Delivery.LOSSLESS)
-    return name in lossless or 'data' in kind.get_fields_and_field_types()
-
-
-def _full_names(node: Node) -> Sequence[str]:
-    own = node.get_fully_qualified_name()
-    names = [f'{ns.rstrip("/")}/{name}' for name, ns in node.get_node_names_and_namespaces()]
-    return [name for name in names if name != own]
