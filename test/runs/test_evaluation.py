@@ -81,7 +81,7 @@ def test_an_evaluation_that_is_stopped_leaves_nothing(stage: str, tmp_path: Path
 
         return evaluate_run(source, SUITES, progress=watched)
 
-    jobs.append(EvaluationJob(work))
+    jobs.append(EvaluationJob(work, lambda _job: None))
     jobs[0].start()
     jobs[0].join(60.0)
     assert jobs[0].cancelled

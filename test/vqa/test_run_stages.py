@@ -114,6 +114,7 @@ def test_several_runs_are_compared_over_what_all_their_maps_can_serve(run_direct
     related = as_map(GRAPH, vocabulary(GRAPH))
     bare = run_directory.with_name(run_directory.name.replace('oracle', 'bare'))
     write_map(replace(related, graph=SceneGraph(GRAPH.nodes)), bare / 'map')
+    note_shared(bare, 'test.room.5', 5)
     for run in (run_directory, bare):
         judged(run, 60, '--seed', 3)
     alone = osmabench('vqa', 'report', bare).output
