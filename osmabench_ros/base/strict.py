@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, TypeVar, get_args
@@ -13,11 +14,13 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    GetCoreSchemaHandler,
     TypeAdapter,
     ValidationError,
     model_validator,
 )
 from pydantic.fields import FieldInfo
+from pydantic_core import CoreSchema, core_schema
 
 from osmabench_ros.base.files import read_json
 from osmabench_ros.errors import ConfigError, OsmabenchError, RunError, suggestion
@@ -45,6 +48,31 @@ class Strict(BaseModel):
             if isinstance(value, bool) and not _takes_bool(fields[key].annotation):
                 raise ValueError(f'"{key}": true and false are neither numbers nor texts')
         return data
+
+
+STRICT_JSON = ConfigDict(extra='forbid', strict=True, allow_inf_nan=False)
+"""How JSON texts are validated whose numbers are never texts, nor texts numbers."""
+
+
+@dataclass(frozen=True)
+class JsonForm:
+    """Metadata of a field: the type that JSON has for it, and the ways from it and to it."""
+
+    type: Any
+    read: Callable[[Any], Any]
+    write: Callable[[Any], Any]
+
+    def __get_pydantic_core_schema__(
+        self, _source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        """Return the schema of the type in JSON, with the ways from it and to it."""
+        return core_schema.no_info_after_validator_function(
+            self.read,
+            handler.generate_schema(self.type),
+            serialization=core_schema.wrap_serializer_function_ser_schema(
+                lambda value, write_form: write_form(self.write(value))
+            ),
+        )
 
 
 def _explain_unknown(
@@ -110,7 +138,11 @@ def _list_faults(error: ValidationError) -> list[tuple[str, str]]:
     return found
 
 
-_WORDS = {'model_type': 'must be a mapping of keys to values'}
+_WORDS = {
+    'model_type': 'must be a mapping of keys to values',
+    'dataclass_type': 'must be a mapping of keys to values',
+    'unexpected_keyword_argument': 'Extra inputs are not permitted',
+}
 """Texts of pydantic's errors that speak of Python."""
 
 

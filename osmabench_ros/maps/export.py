@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from osmabench_ros.base.files import atomic_directory
 from osmabench_ros.errors import MapError
 from osmabench_ros.geometry.point_files import write_pcd, write_ply
-from osmabench_ros.maps.disk.document import make_cloud
+from osmabench_ros.maps.disk.document import make_columns
 from osmabench_ros.maps.disk.storage import write_npy
 from osmabench_ros.maps.semantic_map import CHANNELS, COORDINATES, DenseMap, SemanticMap
 
@@ -35,12 +37,17 @@ def export_openlex3d(semantic_map: SemanticMap, directory: Path) -> int:
     with atomic_directory(directory) as folder:
         with (folder / 'point_cloud.pcd').open('wb') as stream:
             seen = (*COORDINATES, *CHANNELS)
-            write_pcd(stream, {k: v[keep] for k, v in make_cloud(dense).items() if k in seen})
+            write_pcd(stream, {k: v[keep] for k, v in _read_cloud(dense).items() if k in seen})
         with (folder / 'index.npy').open('wb') as stream:
             write_npy(stream, dense.feature_rows[keep].astype(np.int64))
         with (folder / 'embeddings.npy').open('wb') as stream:
             write_npy(stream, space.vectors)
     return int((~keep).sum())
+
+
+def _read_cloud(dense: DenseMap) -> dict[str, NDArray[Any]]:
+    """Return the columns of cloud.ply by name."""
+    return {column.name: values for column, values in make_columns(dense).items() if column.name}
 
 
 CLASSES = 'classes.json'
@@ -61,7 +68,7 @@ def export_point_cloud(semantic_map: SemanticMap, directory: Path, suffix: str) 
             f'the map of {semantic_map.header.provenance.method} has no points; '
             'its nodes and edges are in map.json'
         )
-    columns = make_cloud(dense)
+    columns = _read_cloud(dense)
     if 'label' in columns:
         columns['label'] = columns['label'].astype('<u2')
     with atomic_directory(directory) as folder:

@@ -1,7 +1,7 @@
 """The semantic map, the common form of every method's output, and the form of its files.
 
-The header is validated and written as it is here; `ArrayForm` says of each array of points how it
-is kept. `maps.disk.document` makes the rest of map.json and all checks of arrays from that.
+Header, nodes, edges and classes are validated and written as the dataclasses are; `ArrayForm` says
+how each array of points is kept. `maps.disk.document` makes map.json and all checks from that.
 """
 
 from __future__ import annotations
@@ -10,35 +10,30 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from osmabench_ros.base.contract import WORLD_FRAME
+from osmabench_ros.base.strict import JsonForm
 from osmabench_ros.errors import MapError
 from osmabench_ros.geometry.boxes import AxisAlignedBox, OrientedBox
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.geometry.similarity import Similarity
 from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
-from osmabench_ros.semantics.labels import LabelSet
-from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode
+from osmabench_ros.semantics.labels import LabelSet, Name
+from osmabench_ros.semantics.scene_graph import Count, Few, SceneGraph, SceneNode
 
-FORMAT = 'osmabench.semantic_map/1'
+FORMAT: Final = 'osmabench.semantic_map/1'
 
 # Attribute of nodes that is False where a method mapped an object, but left it out of the scene
 # graph that it wrote. Such a node counts as a mask, and not as a node of the graph.
 IN_SCENE_GRAPH = 'in_scene_graph'
 
-# How map.json is validated.
-STRICT = ConfigDict(extra='forbid', strict=True, allow_inf_nan=False)
-# Most entries of a list or mapping within an item of map.json.
-MAX_ENTRIES = 1000
 COORDINATES = ('x', 'y', 'z')
 CHANNELS = ('red', 'green', 'blue')
-
-Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
 
 
 @dataclass(frozen=True)
@@ -69,13 +64,11 @@ class Provenance:
         Hex digest of the imported files; empty for live maps.
     """
 
-    __pydantic_config__: ClassVar[ConfigDict] = STRICT
-
-    method: Annotated[str, Field(min_length=1)]
+    method: Name
     method_version: str = ''
-    models: Annotated[Mapping[str, str], Field(max_length=MAX_ENTRIES)] = field(
-        default_factory=lambda: MappingProxyType({})
-    )
+    models: Annotated[
+        Mapping[str, str], JsonForm(Annotated[dict[str, str], Few], read=dict, write=dict)
+    ] = field(default_factory=lambda: MappingProxyType({}))
     scene: str = ''
     condition: str = ''
     frames_used: Count = 0
@@ -100,10 +93,8 @@ class MapHeader:
         Note for readers of scores, for example why the map was cut off.
     """
 
-    __pydantic_config__: ClassVar[ConfigDict] = STRICT
-
     provenance: Provenance
-    frame_id: Annotated[str, Field(min_length=1)] = WORLD_FRAME
+    frame_id: Name = WORLD_FRAME
     stamp_ns: Annotated[int, Field(ge=0, le=2**63 - 1)] = 0
     complete: bool = True
     remark: str = ''

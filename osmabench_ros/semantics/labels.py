@@ -5,14 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from osmabench_ros.errors import ConfigError
 
@@ -21,6 +22,10 @@ UNLABELLED = 65535
 
 NO_INSTANCE = 0
 """Instance id of a pixel or point that belongs to no object."""
+
+
+ClassId = Annotated[int, Field(ge=0, lt=UNLABELLED)]
+Name = Annotated[str, Field(min_length=1)]
 
 
 def normalised_name(name: str) -> str:
@@ -42,8 +47,8 @@ class LabelClass:
         True for what a building consists of: walls, floors, ceilings, doors, windows.
     """
 
-    id: int
-    name: str
+    id: ClassId
+    name: Name
     structure: bool = False
 
     def __post_init__(self) -> None:
@@ -146,35 +151,30 @@ class LabelSet:
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON-serialisable form."""
-        return {
-            'name': self.name,
-            'classes': [
-                {'id': item.id, 'name': item.name, 'structure': item.structure}
-                for item in self.classes
-            ],
-        }
+        return asdict(self)
+
+    @classmethod
+    def of_classes(cls, name: str, classes: Iterable[LabelClass]) -> LabelSet:
+        """Build from classes in any order."""
+        return cls(name, tuple(sorted(classes, key=lambda item: item.id)))
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> LabelSet:
         """Rebuild from `to_json`."""
-        return cls._of_classes(str(data['name']), data['classes'], str)
+        return cls.of_classes(str(data['name']), (LabelClass(**item) for item in data['classes']))
 
     @classmethod
     def from_foreign(cls, name: str, classes: Iterable[Mapping[str, Any]]) -> LabelSet:
         """Build from classes as others list them, each with "id" and "name" in any spelling."""
-        return cls._of_classes(name, classes, normalised_name)
-
-    @classmethod
-    def _of_classes(
-        cls, name: str, listed: Iterable[Mapping[str, Any]], spelled: Callable[[str], str]
-    ) -> LabelSet:
-        classes = (
+        listed = (
             LabelClass(
-                int(item['id']), spelled(str(item['name'])), bool(item.get('structure', False))
+                int(item['id']),
+                normalised_name(str(item['name'])),
+                bool(item.get('structure', False)),
             )
-            for item in listed
+            for item in classes
         )
-        return cls(name, tuple(sorted(classes, key=lambda item: item.id)))
+        return cls.of_classes(name, listed)
 
     @cached_property
     def sha256(self) -> str:

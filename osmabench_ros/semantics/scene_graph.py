@@ -8,16 +8,101 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BaseModel, Field, TypeAdapter, model_validator
 
 from osmabench_ros.base.contract import WORLD_FRAME
+from osmabench_ros.base.strict import STRICT_JSON, JsonForm, validated
 from osmabench_ros.errors import MapError
 from osmabench_ros.geometry.boxes import AxisAlignedBox, OrientedBox
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.semantics.labels import UNLABELLED
+from osmabench_ros.semantics.labels import UNLABELLED, ClassId, Name
 
 AttributeValue = str | float | bool
 """Value of a node's attribute; lengths are metres."""
+
+MAX_ENTRIES = 1000
+"""Most entries of a list or mapping within an item of a JSON file."""
+
+Few = Field(max_length=MAX_ENTRIES)
+FewTexts = Annotated[tuple[str, ...], JsonForm(Annotated[list[str], Few], tuple, list)]
+Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
+Vector = Annotated[list[float], Field(min_length=3, max_length=3)]
+_NULL = Field(json_schema_extra={'default': None})
+
+Score = Annotated[
+    float,
+    JsonForm(
+        float | None,
+        read=lambda value: math.nan if value is None else value,
+        write=lambda value: None if math.isnan(value) else value,
+    ),
+    _NULL,
+]
+"""Confidence; NaN, in JSON null, if the method gives none."""
+
+LabelId = Annotated[
+    int,
+    JsonForm(
+        ClassId | None,
+        read=lambda value: UNLABELLED if value is None else value,
+        write=lambda value: None if value == UNLABELLED else value,
+    ),
+    _NULL,
+]
+"""Class id; UNLABELLED, in JSON null, if there is none."""
+
+
+class BoxDocument(BaseModel):
+    """Axis-aligned box, opposite corners in metres."""
+
+    model_config = STRICT_JSON
+
+    min: Vector
+    max: Vector
+
+    @model_validator(mode='after')
+    def _check_order(self) -> BoxDocument:
+        if any(low > high for low, high in zip(self.min, self.max, strict=True)):
+            raise ValueError(f'min {self.min} exceeds max {self.max}')
+        return self
+
+
+class OrientedBoxDocument(BaseModel):
+    """Oriented box: centre in metres, rotation matrix by rows, full edge lengths in metres."""
+
+    model_config = STRICT_JSON
+
+    center: Vector
+    rotation: Annotated[list[Vector], Field(min_length=3, max_length=3)]
+    size: Annotated[list[Annotated[float, Field(ge=0)]], Field(min_length=3, max_length=3)]
+
+
+Box = Annotated[
+    AxisAlignedBox,
+    JsonForm(
+        BoxDocument,
+        read=lambda box: AxisAlignedBox(box.min, box.max),
+        write=lambda box: {'min': box.minimum.tolist(), 'max': box.maximum.tolist()},
+    ),
+]
+TurnedBox = Annotated[
+    OrientedBox,
+    JsonForm(
+        OrientedBoxDocument,
+        read=lambda box: OrientedBox(Pose(box.rotation, box.center), box.size),
+        write=lambda box: {
+            'center': box.pose.translation.tolist(),
+            'rotation': box.pose.rotation.tolist(),
+            'size': box.size.tolist(),
+        },
+    ),
+]
+_VALUES = Annotated[dict[str, str | int | float | bool], Few]
+Attributes = Annotated[
+    Mapping[str, AttributeValue], JsonForm(_VALUES, read=lambda values: values, write=dict)
+]
 
 
 class NodeKind(str, Enum):
@@ -61,9 +146,9 @@ class ScoredLabel:
         Id in the run's label set, UNLABELLED if the name is not in it.
     """
 
-    name: str
-    score: float = math.nan
-    class_id: int = UNLABELLED
+    name: Name
+    score: Score = math.nan
+    class_id: LabelId = UNLABELLED
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,18 +183,20 @@ class SceneNode:
         Number of frames the node was seen in.
     """
 
-    id: int
+    id: Annotated[int, Field(ge=1, le=2**31 - 1)]
     kind: NodeKind = NodeKind.OBJECT
-    labels: tuple[ScoredLabel, ...] = ()
-    captions: tuple[str, ...] = ()
-    attributes: Mapping[str, AttributeValue] = field(default_factory=lambda: MappingProxyType({}))
-    box: AxisAlignedBox | None = None
-    oriented_box: OrientedBox | None = None
+    labels: Annotated[
+        tuple[ScoredLabel, ...], JsonForm(Annotated[list[ScoredLabel], Few], tuple, list)
+    ] = ()
+    captions: FewTexts = ()
+    attributes: Attributes = field(default_factory=lambda: MappingProxyType({}))
+    box: Box | None = None
+    oriented_box: TurnedBox | None = None
     parent: int | None = None
     source_id: str = ''
-    feature_row: int | None = None
+    feature_row: Annotated[int, Field(ge=0)] | None = None
     feature_space: str = ''
-    observations: int = 0
+    observations: Count = 0
 
     @property
     def label(self) -> str:
@@ -146,9 +233,9 @@ class SceneEdge:
 
     source: int
     target: int
-    type: str
+    type: Name
     text: str = ''
-    score: float = math.nan
+    score: Score = math.nan
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,111 +297,15 @@ class SceneGraph:
         return replace(self, nodes=nodes)
 
 
-def _number(value: float) -> float | None:
-    return None if math.isnan(value) else value
-
-
-def _score(value: Any) -> float:
-    return math.nan if value is None else float(value)
-
-
-def node_to_json(node: SceneNode) -> dict[str, Any]:
-    """Return a JSON-serialisable form of a node; absent parts are null."""
-    box, oriented = node.box, node.oriented_box
-    return {
-        'id': node.id,
-        'kind': node.kind.value,
-        'source_id': node.source_id,
-        'parent': node.parent,
-        'labels': [
-            {
-                'name': label.name,
-                'score': _number(label.score),
-                'class_id': None if label.class_id == UNLABELLED else label.class_id,
-            }
-            for label in node.labels
-        ],
-        'captions': list(node.captions),
-        'attributes': dict(node.attributes),
-        'box': box and {'min': box.minimum.tolist(), 'max': box.maximum.tolist()},
-        'oriented_box': oriented
-        and {
-            'center': oriented.pose.translation.tolist(),
-            'rotation': oriented.pose.rotation.tolist(),
-            'size': oriented.size.tolist(),
-        },
-        'feature_row': node.feature_row,
-        'feature_space': node.feature_space,
-        'observations': node.observations,
-    }
-
-
-def node_from_json(data: Mapping[str, Any]) -> SceneNode:
-    """Rebuild a node from `node_to_json`."""
-    box, oriented = data.get('box'), data.get('oriented_box')
-    labels = tuple(
-        ScoredLabel(
-            str(label['name']),
-            _score(label.get('score')),
-            UNLABELLED if label.get('class_id') is None else int(label['class_id']),
-        )
-        for label in data.get('labels', ())
-    )
-    return SceneNode(
-        id=int(data['id']),
-        kind=NodeKind(data.get('kind', 'object')),
-        labels=labels,
-        captions=tuple(str(item) for item in data.get('captions', ())),
-        attributes=dict(data.get('attributes', {})),
-        box=AxisAlignedBox(box['min'], box['max']) if box else None,
-        oriented_box=OrientedBox(Pose(oriented['rotation'], oriented['center']), oriented['size'])
-        if oriented
-        else None,
-        parent=None if data.get('parent') is None else int(data['parent']),
-        source_id=str(data.get('source_id', '')),
-        feature_row=None if data.get('feature_row') is None else int(data['feature_row']),
-        feature_space=str(data.get('feature_space', '')),
-        observations=int(data.get('observations', 0)),
-    )
+_GRAPH: TypeAdapter[SceneGraph] = TypeAdapter(SceneGraph)
 
 
 def graph_to_json(graph: SceneGraph) -> dict[str, Any]:
     """Return a JSON-serialisable form of a scene graph."""
-    return {
-        'frame_id': graph.frame_id,
-        'nodes': [node_to_json(node) for node in graph.nodes],
-        'edges': [
-            {
-                'source': edge.source,
-                'target': edge.target,
-                'type': edge.type,
-                'text': edge.text,
-                'score': _number(edge.score),
-            }
-            for edge in graph.edges
-        ],
-    }
+    form: dict[str, Any] = _GRAPH.dump_python(graph, warnings=False)  # of NumPy's numbers
+    return form
 
 
-def graph_from_json(data: Mapping[str, Any], source: str = 'scene graph') -> SceneGraph:
+def graph_from_json(data: Any, source: str) -> SceneGraph:
     """Rebuild a scene graph from `graph_to_json`; MapError names `source` and the position."""
-    nodes, edges = [], []
-    for i, item in enumerate(data.get('nodes', ())):
-        try:
-            nodes.append(node_from_json(item))
-        except (KeyError, TypeError, ValueError) as error:
-            raise MapError(f'{source}: nodes[{i}] is malformed: {error!r}') from error
-    for i, item in enumerate(data.get('edges', ())):
-        try:
-            edges.append(
-                SceneEdge(
-                    int(item['source']),
-                    int(item['target']),
-                    str(item['type']),
-                    str(item.get('text', '')),
-                    _score(item.get('score')),
-                )
-            )
-        except (KeyError, TypeError, ValueError) as error:
-            raise MapError(f'{source}: edges[{i}] is malformed: {error!r}') from error
-    return SceneGraph(tuple(nodes), tuple(edges), str(data.get('frame_id', WORLD_FRAME)))
+    return validated(SceneGraph, data, source, MapError)

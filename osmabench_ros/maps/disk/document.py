@@ -1,62 +1,48 @@
-"""The data model of map.json, from which its JSON Schema is made, and the files' whole content."""
+"""The files of a map: the model of map.json, which gives its JSON Schema, and the arrays."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal, get_args, get_type_hints
+from typing import Annotated, Any, Literal, NamedTuple, get_args, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, BeforeValidator, FailFast, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, FailFast, Field
 
+from osmabench_ros.base.strict import STRICT_JSON
 from osmabench_ros.errors import MapError
 from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
 from osmabench_ros.maps.semantic_map import (
     FORMAT,
-    MAX_ENTRIES,
-    STRICT,
     ArrayForm,
-    Count,
     DenseMap,
     FeatureSpace,
     MapHeader,
     Membership,
-    Provenance,
     SemanticMap,
 )
-from osmabench_ros.semantics.labels import LabelSet
-from osmabench_ros.semantics.scene_graph import NodeKind, graph_from_json, graph_to_json
+from osmabench_ros.semantics.labels import LabelClass, LabelSet, Name
+from osmabench_ros.semantics.scene_graph import Few, FewTexts, SceneEdge, SceneGraph, SceneNode
 
 # Most nodes of a scene graph; each takes about a kilobyte, however short its text is.
 MAX_NODES = 200_000
 _MAX_CLASSES = 65535
-Name = Annotated[str, Field(min_length=1)]
-Vector = Annotated[list[float], Field(min_length=3, max_length=3)]
-ClassId = Annotated[int, Field(ge=0, le=65534)]
-Few = Field(max_length=MAX_ENTRIES)
 DensePart = Literal[
     'colors', 'labels', 'instances', 'scores', 'feature_rows', 'valid', 'membership'
 ]
+PARTS = get_args(DensePart)
 
 
 class _Document(BaseModel):
-    model_config = STRICT
-
-
-class LabelClassDocument(_Document):
-    """A class of the label set."""
-
-    id: ClassId
-    name: Name
-    structure: bool = False
+    model_config = STRICT_JSON
 
 
 class LabelSetDocument(_Document):
     """Meaning of the class ids."""
 
     name: str
-    classes: Annotated[list[LabelClassDocument], Field(max_length=_MAX_CLASSES), FailFast()]
+    classes: Annotated[list[LabelClass], Field(max_length=_MAX_CLASSES), FailFast()]
 
 
 class FeatureSpaceDocument(_Document):
@@ -69,64 +55,8 @@ class FeatureSpaceDocument(_Document):
     dimension: int = Field(ge=1)
     normalised: bool = False
     text_comparable: bool = True
-    templates: Annotated[list[str], Few] = []
+    templates: FewTexts = ()
     file: str = Field(pattern=r'^features/[A-Za-z0-9_-]+\.npy$')
-
-
-class LabelDocument(_Document):
-    """A label of a node; score and class id are null if the method gives none."""
-
-    name: Name
-    score: float | None = None
-    class_id: ClassId | None = None
-
-
-class BoxDocument(_Document):
-    """Axis-aligned box, opposite corners in metres."""
-
-    min: Vector
-    max: Vector
-
-    @model_validator(mode='after')
-    def _in_order(self) -> BoxDocument:
-        if any(low > high for low, high in zip(self.min, self.max, strict=True)):
-            raise ValueError(f'min {self.min} exceeds max {self.max}')
-        return self
-
-
-class OrientedBoxDocument(_Document):
-    """Oriented box: centre in metres, rotation matrix by rows, full edge lengths in metres."""
-
-    center: Vector
-    rotation: Annotated[list[Vector], Field(min_length=3, max_length=3)]
-    size: Annotated[list[Annotated[float, Field(ge=0)]], Field(min_length=3, max_length=3)]
-
-
-class NodeDocument(_Document):
-    """A node of the scene graph."""
-
-    id: int = Field(ge=1, le=2**31 - 1)
-    kind: NodeKind = NodeKind.OBJECT
-    source_id: str = ''
-    parent: int | None = None
-    labels: Annotated[list[LabelDocument], Few] = []
-    captions: Annotated[list[str], Few] = []
-    attributes: Annotated[dict[str, str | float | bool], Few] = {}
-    box: BoxDocument | None = None
-    oriented_box: OrientedBoxDocument | None = None
-    feature_row: int | None = Field(None, ge=0)
-    feature_space: str = ''
-    observations: Count = 0
-
-
-class EdgeDocument(_Document):
-    """A directed relation: source TYPE target."""
-
-    source: int
-    target: int
-    type: Name
-    text: str = ''
-    score: float | None = None
 
 
 class DenseDocument(_Document):
@@ -158,9 +88,19 @@ class MapDocument(_Document):
     header: Annotated[MapHeader, BeforeValidator(_check_header)]
     label_set: LabelSetDocument | None = None
     feature_spaces: Annotated[list[FeatureSpaceDocument], Few] = []
-    nodes: Annotated[list[NodeDocument], Field(max_length=MAX_NODES), FailFast()] = []
-    edges: Annotated[list[EdgeDocument], FailFast()] = []
+    nodes: Annotated[list[SceneNode], Field(max_length=MAX_NODES), FailFast()] = []
+    edges: Annotated[list[SceneEdge], FailFast()] = []
     dense: DenseDocument | None = None
+
+    @property
+    def parts(self) -> list[str]:
+        """The parts that the points have, without themselves."""
+        return [] if self.dense is None else list(self.dense.parts)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the content of map.json."""
+        unset = {'header': {'remark'}} if not self.header.remark else None
+        return self.model_dump(exclude=unset, warnings=False)
 
 
 def json_schema() -> dict[str, Any]:
@@ -170,49 +110,56 @@ def json_schema() -> dict[str, Any]:
     return {'$schema': 'https://json-schema.org/draft/2020-12/schema', **schema}
 
 
+CLOUD = 'cloud.ply'
+
+
+class Column(NamedTuple):
+    """An array of a map: its file, and its property there if that is cloud.ply, else ''."""
+
+    file: str
+    name: str = ''
+
+
 def _read_forms(model: type) -> dict[str, ArrayForm]:
     hints = get_type_hints(model, include_extras=True)
     forms = {name: getattr(hint, '__metadata__', (None,))[0] for name, hint in hints.items()}
     return {name: form for name, form in forms.items() if form is not None}
 
 
-_DENSE = _read_forms(DenseMap)
+_FORMS = _read_forms(DenseMap)
 _MEMBERSHIP = _read_forms(Membership)
-MEMBERSHIP_FILES = tuple(f'dense/membership_{name}.npy' for name in _MEMBERSHIP)
+COLUMNS: dict[str, dict[Column, Any]] = {
+    **{
+        part: {Column(CLOUD, name): form.dtype for name in form.properties}
+        or {Column(f'dense/{part}.npy'): form.dtype}
+        for part, form in _FORMS.items()
+    },
+    'membership': {
+        Column(f'dense/membership_{name}.npy'): form.dtype for name, form in _MEMBERSHIP.items()
+    },
+}
+"""Columns and element types of each part of the points."""
 
 
-def list_array_forms(document: Mapping[str, Any]) -> dict[str, tuple[Any, tuple[int, ...] | None]]:
-    """Return type and shape of each .npy file that map.json names; None: a list of any length."""
-    forms: dict[str, tuple[Any, tuple[int, ...] | None]] = {
-        space['file']: (np.float32, (space['rows'], space['dimension']))
-        for space in document.get('feature_spaces', ())
+def list_columns(document: MapDocument) -> dict[Column, tuple[Any, tuple[int, ...] | None]]:
+    """Return type and shape of each array that map.json names; None: a list of any length."""
+    forms: dict[Column, tuple[Any, tuple[int, ...] | None]] = {
+        Column(space.file): (np.float32, (space.rows, space.dimension))
+        for space in document.feature_spaces
     }
-    dense = document.get('dense') or {}
-    for part in dense.get('parts', ()):
-        if part == 'membership':
-            types = (form.dtype for form in _MEMBERSHIP.values())
-            forms |= {
-                file: (kind, None) for file, kind in zip(MEMBERSHIP_FILES, types, strict=True)
-            }
-        elif not _DENSE[part].properties:
-            forms[f'dense/{part}.npy'] = (_DENSE[part].dtype, (dense['points'],))
+    if document.dense is not None:
+        for part in ('points', *document.parts):
+            shape = None if part == 'membership' else (document.dense.points,)
+            forms |= {column: (dtype, shape) for column, dtype in COLUMNS[part].items()}
     return forms
-
-
-def list_cloud_types(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the type of each property of cloud.ply that map.json names."""
-    parts = ('points', *document['dense'].get('parts', ()))
-    forms = [_DENSE[part] for part in parts if part in _DENSE]
-    return {name: form.dtype for form in forms for name in form.properties}
 
 
 @dataclass(frozen=True, eq=False)
 class RawMap:
-    """Unchecked content of a map's files: map.json, .npy by name, cloud.ply, extras, poses."""
+    """Content of a map's files: map.json in the right form, arrays, extras, poses."""
 
-    document: dict[str, Any]
-    arrays: Mapping[str, NDArray[Any]]
-    cloud: Mapping[str, NDArray[Any]] | None
+    document: MapDocument
+    arrays: Mapping[Column, NDArray[Any]]
     extras: dict[str, Any]
     trajectory: StampedTrajectory | None = None
 
@@ -225,107 +172,93 @@ def make_raw_map(semantic_map: SemanticMap) -> RawMap:
             f'the scene graph is in frame "{graph.frame_id}", the map in "{header.frame_id}"; '
             'transform the graph into the frame of the map'
         )
-    spaces = list(semantic_map.feature_spaces.values())
-    files = [f'features/{i}.npy' for i in range(len(spaces))]
-    document = {
-        'format': FORMAT,
-        'header': _header_to_json(header),
-        'label_set': semantic_map.label_set and semantic_map.label_set.to_json(),
-        'feature_spaces': list(map(_space_to_json, spaces, files)),
-        **{key: value for key, value in graph_to_json(graph).items() if key != 'frame_id'},
-        'dense': dense
-        and {
-            'points': len(dense.points),
-            'parts': [part for part in get_args(DensePart) if getattr(dense, part) is not None],
-            'feature_space': dense.feature_space,
-        },
-    }
-    arrays = {
-        file: np.asarray(space.vectors, np.float32)
-        for file, space in zip(files, spaces, strict=True)
-    }
-    return RawMap(
-        document,
-        arrays | ({} if dense is None else _make_arrays(dense)),
-        None if dense is None else make_cloud(dense),
-        dict(semantic_map.extras),
-        semantic_map.trajectory,
-    )
-
-
-def _header_to_json(header: MapHeader) -> dict[str, Any]:
-    origin = header.provenance
-    values = {**vars(header), 'provenance': {**vars(origin), 'models': dict(origin.models)}}
-    return {key: value for key, value in values.items() if key != 'remark' or value}
-
-
-def _space_to_json(space: FeatureSpace, file: str) -> dict[str, Any]:
-    rows, dimension = space.vectors.shape
-    values = {**vars(space), 'rows': rows, 'dimension': dimension, 'file': file}
-    return {key: value for key, value in values.items() if key != 'vectors'}
-
-
-def make_cloud(dense: DenseMap) -> dict[str, NDArray[Any]]:
-    """Return the columns of cloud.ply; MapError if the shape of a part does not fit."""
-    cloud: dict[str, NDArray[Any]] = {}
-    for part, form in _DENSE.items():
-        values = getattr(dense, part)
-        if values is None or not form.properties:
-            continue
-        columns = np.asarray(values, form.dtype)
-        columns = columns if len(form.properties) > 1 else columns[..., None]
-        if columns.shape != (len(dense.points), len(form.properties)):
-            raise MapError(
-                f'dense.{part} has shape {values.shape}; it must have {len(form.properties)} '
-                f'value(s) for each of {len(dense.points)} points'
+    known, arrays = semantic_map.label_set, dict[Column, NDArray[Any]]()
+    spaces = []
+    for number, space in enumerate(semantic_map.feature_spaces.values()):
+        file, (rows, dimension) = f'features/{number}.npy', space.vectors.shape
+        values = {key: value for key, value in vars(space).items() if key != 'vectors'}
+        spaces.append(
+            FeatureSpaceDocument.model_construct(
+                **values, rows=rows, dimension=dimension, file=file
             )
-        cloud |= {name: columns[:, i] for i, name in enumerate(form.properties)}
-    return cloud
+        )
+        arrays[Column(file)] = np.asarray(space.vectors, np.float32)
+    document = MapDocument.model_construct(
+        format=FORMAT,
+        header=header,
+        label_set=None
+        if known is None
+        else LabelSetDocument.model_construct(name=known.name, classes=list(known.classes)),
+        feature_spaces=spaces,
+        nodes=list(graph.nodes),
+        edges=list(graph.edges),
+        dense=None
+        if dense is None
+        else DenseDocument.model_construct(
+            points=len(dense.points),
+            parts=[part for part in PARTS if getattr(dense, part) is not None],
+            feature_space=dense.feature_space,
+        ),
+    )
+    arrays |= {} if dense is None else make_columns(dense)
+    return RawMap(document, arrays, dict(semantic_map.extras), semantic_map.trajectory)
 
 
-def _make_arrays(dense: DenseMap) -> dict[str, NDArray[Any]]:
-    arrays = {
-        f'dense/{part}.npy': np.asarray(getattr(dense, part), form.dtype)
-        for part, form in _DENSE.items()
-        if not form.properties and getattr(dense, part) is not None
-    }
-    if dense.membership is not None:
-        for file, (name, form) in zip(MEMBERSHIP_FILES, _MEMBERSHIP.items(), strict=True):
-            arrays[file] = np.asarray(getattr(dense.membership, name), form.dtype)
-    return arrays
+def make_columns(dense: DenseMap) -> dict[Column, NDArray[Any]]:
+    """Return the columns of points; MapError if the shape of a part does not fit."""
+    made: dict[Column, NDArray[Any]] = {}
+    for part, columns in COLUMNS.items():
+        values = getattr(dense, part)
+        if values is None:
+            continue
+        for (column, dtype), array in zip(
+            columns.items(), _split(part, values, len(dense.points)), strict=True
+        ):
+            made[column] = np.asarray(array, dtype)
+    return made
 
 
-def make_semantic_map(raw: RawMap, source: str) -> SemanticMap:
-    """Build the map from valid content; `source` is named in errors."""
-    document = raw.document
-    header = document['header']
-    made = MapHeader(**{**header, 'provenance': Provenance(**header['provenance'])})
-    spaces = {}
-    for space in document.get('feature_spaces', ()):
-        values = {k: v for k, v in space.items() if k not in ('rows', 'dimension', 'file')}
-        values['templates'] = tuple(space.get('templates', ()))
-        spaces[space['name']] = FeatureSpace(vectors=raw.arrays[space['file']], **values)
-    label_set = document.get('label_set')
+def _split(part: str, values: Any, count: int) -> Iterator[NDArray[Any]]:
+    """Yield the columns of a part of the points."""
+    if part == 'membership':
+        yield from (getattr(values, name) for name in _MEMBERSHIP)
+        return
+    width = len(COLUMNS[part])
+    if next(iter(COLUMNS[part])).file != CLOUD:
+        yield values
+    elif values.shape != ((count, width) if width > 1 else (count,)):
+        raise MapError(
+            f'dense.{part} has shape {values.shape}; it must have {width} value(s) for each of '
+            f'{count} points'
+        )
+    else:
+        yield from values.T if width > 1 else [values]
+
+
+def make_semantic_map(raw: RawMap) -> SemanticMap:
+    """Build the map from valid content."""
+    document, header = raw.document, raw.document.header
+    known, spaces = document.label_set, dict[str, FeatureSpace]()
+    for item in document.feature_spaces:
+        values = {k: v for k, v in vars(item).items() if k not in ('rows', 'dimension', 'file')}
+        spaces[item.name] = FeatureSpace(vectors=raw.arrays[Column(item.file)], **values)
     return SemanticMap(
-        made,
-        graph_from_json({**document, 'frame_id': made.frame_id}, source),
-        _make_dense(document['dense'], raw) if document.get('dense') else None,
-        LabelSet.from_json(label_set) if label_set else None,
+        header,
+        SceneGraph(tuple(document.nodes), tuple(document.edges), header.frame_id),
+        None if document.dense is None else _make_dense(document.dense, raw.arrays),
+        None if known is None else LabelSet.of_classes(known.name, known.classes),
         spaces,
         raw.extras,
-        raw.trajectory and replace(raw.trajectory, frame_id=made.frame_id),
+        raw.trajectory and replace(raw.trajectory, frame_id=header.frame_id),
     )
 
 
-def _make_dense(document: Mapping[str, Any], raw: RawMap) -> DenseMap:
-    cloud, values = raw.cloud or {}, dict[str, Any]()
-    for part in ('points', *document.get('parts', ())):
+def _make_dense(document: DenseDocument, arrays: Mapping[Column, NDArray[Any]]) -> DenseMap:
+    values: dict[str, Any] = {}
+    for part in ('points', *document.parts):
+        columns = [arrays[column] for column in COLUMNS[part]]
         if part == 'membership':
-            values[part] = Membership(*(raw.arrays[file] for file in MEMBERSHIP_FILES))
-            continue
-        columns = [cloud[name] for name in _DENSE[part].properties]
-        if not columns:
-            values[part] = raw.arrays[f'dense/{part}.npy']
+            values[part] = Membership(*columns)
         else:
             values[part] = columns[0] if len(columns) == 1 else np.stack(columns, axis=1)
-    return DenseMap(**values, feature_space=document.get('feature_space', ''))
+    return DenseMap(**values, feature_space=document.feature_space)

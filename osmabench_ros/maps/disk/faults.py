@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -10,19 +10,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.maps.disk.document import (
-    MEMBERSHIP_FILES,
+    COLUMNS,
+    Column,
+    DenseDocument,
+    MapDocument,
     RawMap,
-    list_array_forms,
-    list_cloud_types,
+    list_columns,
 )
-from osmabench_ros.maps.semantic_map import COORDINATES
 from osmabench_ros.semantics.labels import UNLABELLED
 
 _MAX_ROWS = 3
 _UNIT_TOLERANCE = 1e-2
-_JSON, _CLOUD = 'map.json', 'cloud.ply'
+_JSON = 'map.json'
 
 
 @dataclass(frozen=True)
@@ -43,18 +43,20 @@ def faults_of_content(raw: RawMap) -> Iterator[Fault]:
     Arrays are compared with other files only if all of them are there and have the right form.
     """
     document = raw.document
+    classes = [] if document.label_set is None else document.label_set.classes
     known = _Known(
-        {node['id'] for node in document.get('nodes', ())},
-        {item['id'] for item in (document.get('label_set') or {}).get('classes', ())},
-        {space['name']: space['rows'] for space in document.get('feature_spaces', ())},
+        {node.id for node in document.nodes},
+        {item.id for item in classes},
+        {space.name: space.rows for space in document.feature_spaces},
     )
     yield from _check_document(document, known)
     malformed = list(_check_forms(raw))
     yield from malformed
     if not malformed:
         yield from _check_features(raw)
-        if document.get('dense'):
-            yield from _check_points(raw, known)
+        if document.dense is not None:
+            yield from _check_points(raw, document.dense, known)
+        if 'membership' in document.parts:
             yield from _check_membership(raw, known)
 
 
@@ -90,48 +92,50 @@ def _find_repeated(values: Sequence[Any]) -> list[bool]:
     return [first[value] != i for i, value in enumerate(values)]
 
 
-def _check_document(document: Mapping[str, Any], known: _Known) -> Iterator[Fault]:
-    nodes, edges, spaces = (document.get(key, []) for key in ('nodes', 'edges', 'feature_spaces'))
-    classes = (document.get('label_set') or {}).get('classes', [])
-    for name, items, key in (
-        ('label_set.classes', classes, 'id'),
-        ('label_set.classes', classes, 'name'),
-        ('feature_spaces', spaces, 'name'),
-        ('feature_spaces', spaces, 'file'),
-        ('nodes', nodes, 'id'),
+def _check_document(document: MapDocument, known: _Known) -> Iterator[Fault]:
+    nodes, edges, spaces = document.nodes, document.edges, document.feature_spaces
+    classes = [] if document.label_set is None else document.label_set.classes
+    lists: dict[str, Sequence[Any]] = {
+        'label_set.classes': classes,
+        'feature_spaces': spaces,
+        'nodes': nodes,
+        'edges': edges,
+    }
+    for name, key in (
+        ('label_set.classes', 'id'),
+        ('label_set.classes', 'name'),
+        ('feature_spaces', 'name'),
+        ('feature_spaces', 'file'),
+        ('nodes', 'id'),
     ):
-        values = [item[key] for item in items]
+        values = [getattr(item, key) for item in lists[name]]
         wrong = _find_repeated(values)
         yield from _report(_JSON, f'{name}[].{key}', values, wrong, 'is taken already')
-    for name, items, key, there, among in (
-        ('nodes', nodes, 'parent', known.nodes, 'nodes'),
-        ('nodes', nodes, 'feature_space', {*known.rows, ''}, 'feature spaces'),
-        ('edges', edges, 'source', known.nodes, 'nodes'),
-        ('edges', edges, 'target', known.nodes, 'nodes'),
+    for name, key, there, among in (
+        ('nodes', 'parent', known.nodes | {None}, 'nodes'),
+        ('nodes', 'feature_space', {*known.rows, ''}, 'feature spaces'),
+        ('edges', 'source', known.nodes, 'nodes'),
+        ('edges', 'target', known.nodes, 'nodes'),
     ):
-        values = [item.get(key) for item in items]
-        wrong = _find_unknown(values, there | {None})
+        values = [getattr(item, key) for item in lists[name]]
+        wrong = _find_unknown(values, there)
         yield from _report(_JSON, f'{name}[].{key}', values, wrong, f'not among the {among}')
-    ids = [node['id'] for node in nodes]
-    cycles = _find_cycles({node['id']: node.get('parent') for node in nodes})
-    used = [{label.get('class_id') for label in node.get('labels', ())} for node in nodes]
-    rows = [node.get('feature_row') for node in nodes]
-    counts = [known.rows.get(node.get('feature_space', ''), 0) for node in nodes]
-    turns = [_check_rotation(node.get('oriented_box')) for node in nodes]
-    strange = [of_node - known.classes - {None} for of_node in used]
+    cycles = _find_cycles({node.id: node.parent for node in nodes})
+    named = known.classes | {UNLABELLED}
+    strange = [{label.class_id for label in node.labels} - named for node in nodes]
+    counts = [known.rows.get(node.feature_space, 0) for node in nodes]
+    ids, rows = [node.id for node in nodes], [node.feature_row for node in nodes]
     beyond = [row is not None and row >= n for row, n in zip(rows, counts, strict=True)]
     for key, values, wrong, why in (
         ('parent', ids, [node in cycles for node in ids], 'this node is its own ancestor'),
         ('labels', strange, list(map(bool, strange)), 'not in the label set'),
         ('feature_row', rows, beyond, 'the feature space of the node does not have this row'),
-        ('oriented_box.rotation', turns, list(map(bool, turns)), 'not a rotation'),
     ):
         yield from _report(_JSON, f'nodes[].{key}', values, wrong, why)
-    dense = document.get('dense') or {}
-    space = dense.get('feature_space', '')
-    if (space or 'feature_rows' in dense.get('parts', ())) and space not in known.rows:
+    space = '' if document.dense is None else document.dense.feature_space
+    if (space or 'feature_rows' in document.parts) and space not in known.rows:
         yield Fault(_JSON, 'dense.feature_space', f'"{space}": not among the feature spaces')
-    if 'labels' in dense.get('parts', ()) and not document.get('label_set'):
+    if 'labels' in document.parts and document.label_set is None:
         yield Fault(_JSON, 'label_set', 'is missing, though points have labels')
 
 
@@ -151,82 +155,64 @@ def _find_cycles(parents: Mapping[int, int | None]) -> set[int]:
     return circular
 
 
-def _check_rotation(box: Mapping[str, Any] | None) -> str:
-    if box:
-        try:
-            Pose(box['rotation'], box['center'])
-        except ValueError as error:
-            return str(error)
-    return ''
-
-
 def _check_forms(raw: RawMap) -> Iterator[Fault]:
     """Yield the errors of arrays that have another type or shape than map.json says."""
-    forms = list_array_forms(raw.document)
-    wanted = {(name, ''): (raw.arrays.get(name), *form) for name, form in forms.items()}
-    dense = raw.document.get('dense')
-    if dense and raw.cloud is not None:
-        for name, dtype in list_cloud_types(raw.document).items():
-            wanted[_CLOUD, name] = (raw.cloud.get(name), dtype, (dense['points'],))
-    for (file, place), (array, dtype, shape) in wanted.items():
+    for column, (dtype, shape) in list_columns(raw.document).items():
+        array = raw.arrays.get(column)
         if array is None:
-            yield Fault(file, place, 'is missing')
+            yield Fault(*column, 'is missing')
         elif array.dtype != dtype or (array.shape != shape if shape else array.ndim != 1):
             wish = f'{np.dtype(dtype)} of {shape or "(N,)"}'
-            yield Fault(file, place, f'{array.dtype} of shape {array.shape}, not {wish}')
+            yield Fault(*column, f'{array.dtype} of shape {array.shape}, not {wish}')
 
 
 def _check_features(raw: RawMap) -> Iterator[Fault]:
-    for space in raw.document.get('feature_spaces', ()):
-        file = space['file']
+    for space in raw.document.feature_spaces:
+        vectors = raw.arrays[Column(space.file)]
         with np.errstate(over='ignore'):
-            lengths = np.linalg.norm(raw.arrays[file], axis=1)
-        wrong = ~np.isfinite(raw.arrays[file]).all(axis=1)
-        yield from _report(file, '', lengths, wrong, 'a feature is NaN or infinite')
-        if space.get('normalised') and not wrong.any():
+            lengths = np.linalg.norm(vectors, axis=1)
+        wrong = ~np.isfinite(vectors).all(axis=1)
+        yield from _report(space.file, '', lengths, wrong, 'a feature is NaN or infinite')
+        if space.normalised and not wrong.any():
             wrong = np.abs(lengths - 1) > _UNIT_TOLERANCE
             why = 'not of unit length, though declared normalised'
-            yield from _report(file, '', lengths, wrong, why)
+            yield from _report(space.file, '', lengths, wrong, why)
 
 
-def _check_points(raw: RawMap, known: _Known) -> Iterator[Fault]:
-    assert raw.cloud is not None
-    cloud = {name: raw.cloud[name] for name in list_cloud_types(raw.document)}
-    for name in COORDINATES:
-        wrong = ~np.isfinite(cloud[name])
-        yield from _report(_CLOUD, f'{name}, ', cloud[name], wrong, 'must be finite')
-    for name, is_wrong, why in (
-        ('score', np.isinf, 'must not be infinite'),
-        (
-            'label',
-            partial(_find_unknown, known=known.classes | {UNLABELLED}),
-            'not in the label set',
+def _check_points(raw: RawMap, dense: DenseDocument, known: _Known) -> Iterator[Fault]:
+    classes, nodes = known.classes | {UNLABELLED}, known.nodes | {0}
+    count = known.rows.get(dense.feature_space, 0)
+    checks: dict[str, tuple[Callable[[NDArray[Any]], Any], str]] = {
+        'points': (lambda values: ~np.isfinite(values), 'must be finite'),
+        'scores': (np.isinf, 'must not be infinite'),
+        'labels': (partial(_find_unknown, known=classes), 'not in the label set'),
+        'instances': (partial(_find_unknown, known=nodes), 'not among the nodes'),
+        'feature_rows': (
+            lambda values: (values < -1) | (values >= count),
+            f'the feature space has {count} rows',
         ),
-        ('instance', partial(_find_unknown, known=known.nodes | {0}), 'not among the nodes'),
-    ):
-        if name in cloud:
-            yield from _report(_CLOUD, f'{name}, ', cloud[name], is_wrong(cloud[name]), why)
-    rows = raw.arrays.get('dense/feature_rows.npy')
-    if rows is not None:
-        count = known.rows.get(raw.document['dense'].get('feature_space', ''), 0)
-        why = f'the feature space has {count} rows'
-        yield from _report('dense/feature_rows.npy', '', rows, (rows < -1) | (rows >= count), why)
+    }
+    for part, (find_wrong, why) in checks.items():
+        for column in COLUMNS[part] if part in ('points', *dense.parts) else ():
+            values, place = raw.arrays[column], column.name and f'{column.name}, '
+            yield from _report(column.file, place, values, find_wrong(values), why)
 
 
 def _check_membership(raw: RawMap, known: _Known) -> Iterator[Fault]:
-    if 'membership' not in raw.document['dense'].get('parts', ()):
-        return
-    ids, starts, points = (raw.arrays[file] for file in MEMBERSHIP_FILES)
-    nodes_file, starts_file, points_file = MEMBERSHIP_FILES
-    yield from _report(nodes_file, '', ids, _find_unknown(ids, known.nodes), 'not among the nodes')
-    repeated = _find_repeated(ids.tolist())
-    yield from _report(nodes_file, '', ids, repeated, 'has a row already')
-    count = raw.document['dense']['points']
-    wrong = (points < 0) | (points >= count)
-    yield from _report(points_file, '', points, wrong, f'there are {count} points')
+    nodes_column, starts_column, points_column = COLUMNS['membership']
+    ids, starts, points = (raw.arrays[column] for column in COLUMNS['membership'])
+    assert raw.document.dense is not None
+    count = raw.document.dense.points
+    for column, values, wrong, why in (
+        (nodes_column, ids, _find_unknown(ids, known.nodes), 'not among the nodes'),
+        (nodes_column, ids, _find_repeated(ids.tolist()), 'has a row already'),
+        (points_column, points, (points < 0) | (points >= count), f'there are {count} points'),
+    ):
+        yield from _report(column.file, '', values, wrong, why)
     if len(starts) != len(ids) + 1:
-        yield Fault(starts_file, '', f'has {len(starts)} entries, not {len(ids) + 1}')
+        why = f'has {len(starts)} entries, not {len(ids) + 1}'
+        yield Fault(starts_column.file, '', why)
         return
     wrong = np.diff(starts, prepend=0) < 0
     wrong[0], wrong[-1] = starts[0] != 0, wrong[-1] or starts[-1] != len(points)
-    yield from _report(starts_file, '', starts, wrong, f'must grow from 0 to {len(points)}')
+    yield from _report(starts_column.file, '', starts, wrong, f'must grow from 0 to {len(points)}')

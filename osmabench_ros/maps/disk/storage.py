@@ -13,6 +13,7 @@ import tempfile
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import IO, Any
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from osmabench_ros.base.arrays import read_npy
-from osmabench_ros.base.documents import parse_json, read_json
+from osmabench_ros.base.documents import document_limit, read_json
 from osmabench_ros.base.fence import limit_error, memory_limit
 from osmabench_ros.base.files import (
     atomic_directory,
@@ -36,19 +37,22 @@ from osmabench_ros.errors import MapError, OsmabenchError
 from osmabench_ros.geometry.point_files import read_ply, write_ply
 from osmabench_ros.geometry.stamped_trajectory import read_tum, tum_text
 from osmabench_ros.maps.disk.document import (
+    CLOUD,
+    Column,
     MapDocument,
     RawMap,
-    list_array_forms,
+    list_columns,
     make_raw_map,
     make_semantic_map,
 )
 from osmabench_ros.maps.disk.faults import Fault, faults_of_content
 from osmabench_ros.maps.semantic_map import SemanticMap
 
-DOCUMENT, CLOUD, EXTRAS = 'map.json', 'cloud.ply', 'extras/extras.json'
+DOCUMENT, EXTRAS = 'map.json', 'extras/extras.json'
 TRAJECTORY = 'trajectory.tum'
 # Most errors in the form of map.json that are listed.
 MAX_ERRORS = 1000
+_UNWRITABLE = 'the map cannot be written'
 
 
 def faults_of_directory(directory: Path) -> list[Fault]:
@@ -59,25 +63,29 @@ def faults_of_directory(directory: Path) -> list[Fault]:
 def _load_raw(directory: Path) -> tuple[RawMap | None, list[Fault]]:
     """Read an untrusted map directory; return the map (None if unreadable) and its errors."""
     faults: list[Fault] = []
-    document: Any = None
+    document = None
     with _collect_errors(DOCUMENT, faults):
         if not (directory / DOCUMENT).is_file():
             raise MapError(f'does not exist in {directory}; give the folder of a map')
-        text = read_bytes(directory / DOCUMENT, MapError)
-        document = parse_json(text, directory / DOCUMENT, MapError)
-        faults += _check_form(text)
-    if faults:
+        text = read_bytes(directory / DOCUMENT, MapError, document_limit())
+        document, faults = _parse(text)
+    if document is None:
         return None, faults
 
     def read(name: str, reader: Callable[[Path], Any], *, is_needed: bool = True) -> Any:
         with _collect_errors(name, faults):
             return reader(directory / name) if is_needed or (directory / name).is_file() else None
 
-    npy = partial(read_npy, error=MapError)
+    arrays: dict[Column, NDArray[Any]] = {}
+    for file in dict.fromkeys(column.file for column in list_columns(document)):
+        if file == CLOUD:
+            columns = read(file, read_ply) or {}
+            arrays |= {Column(file, name): values for name, values in columns.items()}
+        else:
+            arrays[Column(file)] = read(file, partial(read_npy, error=MapError))
     raw = RawMap(
         document,
-        {name: read(name, npy) for name in list_array_forms(document)},
-        read(CLOUD, read_ply) if document.get('dense') else None,
+        arrays,
         read(EXTRAS, _read_extras, is_needed=False) or {},
         read(TRAJECTORY, read_tum, is_needed=False),
     )
@@ -94,17 +102,17 @@ def _collect_errors(name: str, faults: list[Fault]) -> Iterator[None]:
         faults.append(Fault(name, '', str(error)))
 
 
-def _check_form(text: str | bytes) -> list[Fault]:
+def _parse(text: bytes) -> tuple[MapDocument | None, list[Fault]]:
     try:
-        MapDocument.model_validate_json(text)
+        return MapDocument.model_validate_json(text), []
     except ValidationError as error:
         if error.error_count() > MAX_ERRORS:
-            return [Fault(DOCUMENT, '', f'has {error.error_count()} errors; is it a map?')]
-        return [
+            count = f'has {error.error_count()} errors; is it a map?'
+            return None, [Fault(DOCUMENT, '', count)]
+        return None, [
             Fault(DOCUMENT, _format_place(item['loc']), fault_text(item))
             for item in error.errors()
         ]
-    return []
 
 
 def _format_place(location: tuple[int | str, ...]) -> str:
@@ -144,7 +152,7 @@ def read_map(directory: Path) -> SemanticMap:
     _refuse(faults, str(directory))
     assert raw is not None
     with naming_errors(directory / DOCUMENT, MapError):
-        return make_semantic_map(raw, str(directory / DOCUMENT))
+        return make_semantic_map(raw)
 
 
 def make_files(
@@ -152,15 +160,18 @@ def make_files(
 ) -> Iterator[tuple[str, bytes | memoryview]]:
     """Yield name and content of every file, always in the same order; MapError if it is wrong."""
     raw = make_raw_map(semantic_map)
-    document = _write_json(DOCUMENT, raw.document)
+    text = _write_json(DOCUMENT, raw.document.to_json())
     if not is_checked:
-        faults = _check_form(document) or list(faults_of_content(raw))
-        _refuse(faults, 'the map cannot be written')
-    yield DOCUMENT, document
-    if raw.cloud is not None:
-        yield CLOUD, _write_to_memory(partial(write_ply, columns=raw.cloud))
-    for name in sorted(raw.arrays):
-        yield name, _write_to_memory(partial(write_npy, array=raw.arrays[name]))
+        document, faults = _parse(text)
+        _refuse(faults, _UNWRITABLE)
+        assert document is not None
+        _refuse(list(faults_of_content(replace(raw, document=document))), _UNWRITABLE)
+    yield DOCUMENT, text
+    cloud = {column.name: raw.arrays[column] for column in raw.arrays if column.name}
+    if cloud:
+        yield CLOUD, _write_to_memory(partial(write_ply, columns=cloud))
+    for column in sorted(column for column in raw.arrays if not column.name):
+        yield column.file, _write_to_memory(partial(write_npy, array=raw.arrays[column]))
     if raw.extras:
         yield EXTRAS, _write_json(EXTRAS, raw.extras)
     if raw.trajectory is not None:
