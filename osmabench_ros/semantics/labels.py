@@ -159,11 +159,6 @@ class LabelSet:
         return cls(name, tuple(sorted(classes, key=lambda item: item.id)))
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> LabelSet:
-        """Rebuild from `to_json`."""
-        return cls.of_classes(str(data['name']), (LabelClass(**item) for item in data['classes']))
-
-    @classmethod
     def from_foreign(cls, name: str, classes: Iterable[Mapping[str, Any]]) -> LabelSet:
         """Build from classes as others list them, each with "id" and "name" in any spelling."""
         listed = (

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
 from types import MappingProxyType
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import BaseModel, Field, TypeAdapter, model_validator
+from pydantic import BaseModel, Field, model_validator
 
 from osmabench_ros.base.contract import WORLD_FRAME
-from osmabench_ros.base.strict import STRICT_JSON, JsonForm, validated
+from osmabench_ros.base.strict import STRICT_JSON, JsonForm
 from osmabench_ros.errors import MapError
 from osmabench_ros.geometry.boxes import AxisAlignedBox, OrientedBox
 from osmabench_ros.geometry.pose import Pose
@@ -295,17 +295,3 @@ class SceneGraph:
             for n in self.nodes
         )
         return replace(self, nodes=nodes)
-
-
-_GRAPH: TypeAdapter[SceneGraph] = TypeAdapter(SceneGraph)
-
-
-def graph_to_json(graph: SceneGraph) -> dict[str, Any]:
-    """Return a JSON-serialisable form of a scene graph."""
-    form: dict[str, Any] = _GRAPH.dump_python(graph, warnings=False)  # of NumPy's numbers
-    return form
-
-
-def graph_from_json(data: Any, source: str) -> SceneGraph:
-    """Rebuild a scene graph from `graph_to_json`; MapError names `source` and the position."""
-    return validated(SceneGraph, data, source, MapError)

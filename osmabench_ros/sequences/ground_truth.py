@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import BaseModel
 
 from osmabench_ros.base.arrays import read_npy
 from osmabench_ros.base.documents import read_json
@@ -33,15 +34,9 @@ from osmabench_ros.semantics.labels import (
     color_indices,
     most_frequent_color,
 )
-from osmabench_ros.semantics.scene_graph import (
-    SceneEdge,
-    SceneGraph,
-    SceneNode,
-    graph_from_json,
-    graph_to_json,
-)
+from osmabench_ros.semantics.scene_graph import SceneEdge, SceneGraph, SceneNode
 
-FORMAT = 'osmabench.ground_truth/1'
+FORMAT: Final = 'osmabench.ground_truth/1'
 # Largest distance of a map point from the ground truth in strict metrics.
 MAX_FOOTPRINT_M = 0.05
 MIN_VISIBLE_POINTS = 5
@@ -316,9 +311,9 @@ def write_ground_truth(truth: GroundTruth, directory: Path) -> None:
     RunError if there is such a folder, or it cannot be written.
     """
     with atomic_directory(directory) as draft:
-        for name, array in _arrays(truth).items():
+        for name, array in _list_arrays(truth).items():
             np.save(draft / name, array, allow_pickle=False)
-        write_json(draft / DOCUMENT, _document(truth))
+        write_json(draft / DOCUMENT, _make_document(truth))
 
 
 def read_ground_truth(directory: Path) -> GroundTruth:
@@ -331,52 +326,49 @@ def read_ground_truth(directory: Path) -> GroundTruth:
         )
     with naming_errors(directory, SequenceError):
         data = read_json(path, SequenceError)
-        if data['format'] != FORMAT:
-            raise SequenceError(f'{path}: format "{data["format"]}" is not "{FORMAT}"')
+        document = vars(validated(_Document, data, str(path), SequenceError))
         fused = (directory / 'fused_points.npy').exists()
-        visible, specification = data.get('visible_graph'), data.get('specification')
         return GroundTruth(
-            str(data['dataset']),
-            str(data['scene']),
-            LabelSet.from_json(data['label_set']),
-            graph_from_json(data['graph'], str(path)),
-            _read_cloud(directory, 'surface'),
-            _read_cloud(directory, 'unseen'),
-            tuple(map(Pose.from_matrix, read_npy(directory / _POSES, SequenceError))),
-            Intrinsics(**data['intrinsics']),
-            tuple(int(item) for item in data['seen_instances']),
-            _read_cloud(directory, 'fused') if fused else None,
-            float(data['max_depth_m']),
-            float(data['points_per_m2']),
-            visible and graph_from_json(visible, str(path)),
-            {int(key): float(share) for key, share in data.get('visible_shares', {}).items()},
-            specification
-            and validated(SceneSpecification, specification, str(path), SequenceError),
+            **{name: value for name, value in document.items() if name != 'format'},
+            surface=_read_cloud(directory, 'surface'),
+            unseen=_read_cloud(directory, 'unseen'),
+            fused=_read_cloud(directory, 'fused') if fused else None,
+            camera_poses=tuple(map(Pose.from_matrix, read_npy(directory / _POSES, SequenceError))),
         )
 
 
-def _document(truth: GroundTruth) -> dict[str, Any]:
-    made_by = truth.specification
-    specified = made_by and {
-        'specification': made_by.model_dump(mode='json', by_alias=True, exclude_defaults=True)
-    }
-    return {
-        **(specified or {}),
-        'format': FORMAT,
-        'dataset': truth.dataset,
-        'scene': truth.scene,
-        'label_set': truth.label_set.to_json(),
-        'graph': graph_to_json(truth.graph),
-        'intrinsics': asdict(truth.intrinsics),
-        'seen_instances': list(truth.seen_instances),
-        'max_depth_m': truth.max_depth_m,
-        'points_per_m2': truth.points_per_m2,
-        'visible_graph': truth.visible_graph and graph_to_json(truth.visible_graph),
-        'visible_shares': {str(key): share for key, share in truth.visible_shares.items()},
-    }
+class _Document(BaseModel):
+    """ground_truth.json."""
+
+    format: Literal['osmabench.ground_truth/1'] = FORMAT
+    dataset: str
+    scene: str
+    label_set: LabelSet
+    graph: SceneGraph
+    intrinsics: Intrinsics
+    seen_instances: tuple[int, ...]
+    max_depth_m: float
+    points_per_m2: float
+    visible_graph: SceneGraph | None = None
+    visible_shares: dict[int, float] = {}
+    specification: SceneSpecification | None = None
 
 
-def _arrays(truth: GroundTruth) -> dict[str, NDArray[Any]]:
+def _make_document(truth: GroundTruth) -> dict[str, Any]:
+    values: dict[str, Any] = {
+        name: getattr(truth, name, FORMAT) for name in _Document.model_fields
+    }
+    values['visible_shares'] = dict(truth.visible_shares)
+    document = _Document.model_construct(**values)
+    content = document.model_dump(mode='json', exclude={'specification'}, warnings=False)
+    if truth.specification is not None:
+        content['specification'] = truth.specification.model_dump(
+            mode='json', by_alias=True, exclude_defaults=True
+        )
+    return content
+
+
+def _list_arrays(truth: GroundTruth) -> dict[str, NDArray[Any]]:
     poses = np.array([pose.matrix for pose in truth.camera_poses]).reshape(-1, 4, 4)
     arrays: dict[str, NDArray[Any]] = {_POSES: poses}
     for name in _CLOUDS:

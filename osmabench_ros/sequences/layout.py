@@ -6,17 +6,17 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import yaml
 from numpy.typing import NDArray
 from PIL import Image
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from osmabench_ros.base.documents import read_json, read_text, read_yaml
 from osmabench_ros.base.images import read_image
-from osmabench_ros.base.strict import Strict
+from osmabench_ros.base.strict import JsonForm, Strict, validated
 from osmabench_ros.errors import ConfigError, SequenceError, errors_as
 from osmabench_ros.geometry.axes import World
 from osmabench_ros.geometry.intrinsics import Intrinsics
@@ -24,10 +24,8 @@ from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory, stamp_text, tum_text
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 
-FORMAT = 'osmabench.sequence/1'
 DOCUMENT = 'sequence.json'
 CLASSES_FILE = 'embed_semseg_classes.json'
-_TEXTS = ('dataset', 'scene', 'condition', 'source_sha256')
 STAMPS_FILE = 'timestamps.txt'
 
 
@@ -109,16 +107,29 @@ class SequenceInfo:
 _MALFORMED = (ValueError, KeyError, TypeError, AttributeError, ConfigError)
 
 
+class _Document(BaseModel):
+    """sequence.json; without `files` the sequence is a bag."""
+
+    format: Literal['osmabench.sequence/1'] = 'osmabench.sequence/1'
+    dataset: str
+    scene: str
+    condition: str
+    source_sha256: str
+    base_to_camera: (
+        Annotated[
+            Pose,
+            JsonForm(list[list[float]], Pose.from_matrix, lambda pose: pose.matrix.tolist()),
+        ]
+        | None
+    )
+    files: SequenceFormat | None
+
+
 def write_info(directory: Path, info: SequenceInfo, form: SequenceFormat | None) -> None:
     """Write sequence.json, and the classes as OSMa-Bench keeps them; `form` is None for a bag."""
-    mount = info.base_to_camera
-    document = {
-        'format': FORMAT,
-        **{name: getattr(info, name) for name in _TEXTS},
-        'base_to_camera': None if mount is None else mount.matrix.tolist(),
-        'files': None if form is None else form.model_dump(mode='json'),
-    }
-    _write_json(directory / DOCUMENT, document)
+    document = _Document.model_construct(**vars(info), files=form)
+    fields = set(_Document.model_fields)
+    _write_json(directory / DOCUMENT, document.model_dump(mode='json', include=fields))
     if info.label_set is not None:
         _write_json(directory / CLASSES_FILE, info.label_set.to_json())
 
@@ -130,14 +141,9 @@ def read_info(directory: Path) -> tuple[SequenceInfo, SequenceFormat | None]:
     if not path.exists():
         return SequenceInfo(directory.parent.name, directory.name, '', labels), None
     data, remedy = read_json(path, SequenceError), 'write the sequence again'
-    with errors_as(SequenceError, f'{path} is malformed', *_MALFORMED, remedy=remedy):
-        if data['format'] != FORMAT:
-            raise ValueError(f'format "{data["format"]}" is not "{FORMAT}"')
-        texts = {name: str(data[name]) for name in _TEXTS}
-        mount, form = data['base_to_camera'], data['files']
-        pose = None if mount is None else Pose.from_matrix(mount)
-        info = SequenceInfo(**texts, label_set=labels, base_to_camera=pose)
-        return info, None if form is None else SequenceFormat.model_validate(form)
+    document = validated(_Document, data, f'{path} is malformed', SequenceError, remedy=remedy)
+    values = {k: v for k, v in vars(document).items() if k not in ('format', 'files')}
+    return SequenceInfo(**values, label_set=labels), document.files
 
 
 def _read_classes(path: Path) -> LabelSet | None:

@@ -17,6 +17,7 @@ from support.world.bags import (
     write_messages,
     xyz,
 )
+from support.world.graphs import content_of
 
 from osmabench_ros.base.contract import MARKERS, POINT_CLOUD
 from osmabench_ros.errors import ConfigError, ContractError, SequenceError
@@ -33,7 +34,7 @@ from osmabench_ros.maps.topics.kinds import (
     read_recorded_map,
 )
 from osmabench_ros.semantics.labels import LabelSet
-from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode, ScoredLabel, graph_to_json
+from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode, ScoredLabel
 from osmabench_ros.sequences.bags.bag import open_bag
 
 LABELS = LabelSet.from_names('room', ['chair', 'wall'])
@@ -116,7 +117,7 @@ def test_a_scene_graph_is_the_same_map_live_and_from_a_bag(tmp_path: Path, is_fi
     recorded = found.semantic_map
     assert (recorded.dense, found.remarks) == (None, ())
     assert recorded.header == live.header
-    assert graph_to_json(recorded.graph) == graph_to_json(live.graph)
+    assert content_of(recorded.graph) == content_of(live.graph)
     assert live.header.complete is is_final
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
+from pydantic import TypeAdapter
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.geometry.intrinsics import Intrinsics
@@ -145,3 +146,8 @@ def ground_truth_of(
         'seen_instances': tuple(sorted(seen(graph))),
     }
     return GroundTruth(graph=graph, surface=surface, **{**values, **changes})
+
+
+def content_of(graph: SceneGraph) -> dict[str, Any]:
+    """Return a graph as plain values that can be compared."""
+    return TypeAdapter(SceneGraph).dump_python(graph, warnings=False)
