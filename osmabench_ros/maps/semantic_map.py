@@ -23,7 +23,7 @@ from osmabench_ros.geometry.boxes import AxisAlignedBox, OrientedBox
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.geometry.similarity import Similarity
 from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
-from osmabench_ros.semantics.labels import LabelSet, Name
+from osmabench_ros.semantics.labels import LabelSet, Name, rows_by_id
 from osmabench_ros.semantics.scene_graph import Count, Few, SceneGraph, SceneNode
 
 FORMAT: Final = 'osmabench.semantic_map/1'
@@ -285,13 +285,7 @@ def _transform_node(node: SceneNode, by: Similarity, bounds: AxisAlignedBox | No
 
 def _find_bounds(dense: DenseMap) -> Mapping[int, AxisAlignedBox]:
     """Return the boxes around the points of each node."""
-    if dense.instances is None or not len(dense.points):
+    if dense.instances is None:
         return {}
-    order = np.argsort(dense.instances, kind='stable')
-    ids, starts = np.unique(dense.instances[order], return_index=True)
-    low: NDArray[np.float32] = np.minimum.reduceat(dense.points[order], starts)
-    high: NDArray[np.float32] = np.maximum.reduceat(dense.points[order], starts)
-    return {
-        int(node): AxisAlignedBox(low[i].astype(np.float64), high[i].astype(np.float64))
-        for i, node in enumerate(ids)
-    }
+    rows = rows_by_id(dense.instances)
+    return {node: AxisAlignedBox.around(dense.points[own]) for node, own in rows.items()}

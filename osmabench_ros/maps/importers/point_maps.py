@@ -13,7 +13,7 @@ from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.maps.importer import ImportOptions
 from osmabench_ros.maps.importers.assembly import MapBuilder, Method, check_node_count
 from osmabench_ros.maps.semantic_map import DenseMap, Membership, SemanticMap
-from osmabench_ros.semantics.labels import UNLABELLED
+from osmabench_ros.semantics.labels import UNLABELLED, rows_by_id
 from osmabench_ros.semantics.scene_graph import SceneNode
 
 
@@ -121,11 +121,8 @@ def find_smallest_masks(masks: Sequence[NDArray[np.integer]], count: int) -> NDA
 
 def split_by_value(values: NDArray[np.integer], wanted: Sequence[int]) -> list[NDArray[np.int64]]:
     """Return for each wanted value its indices, ascending."""
-    order = np.argsort(values, kind='stable')
-    ranked = values[order]
-    starts = np.searchsorted(ranked, wanted, side='left')
-    stops = np.searchsorted(ranked, wanted, side='right')
-    return [order[start:stop] for start, stop in zip(starts, stops, strict=True)]
+    rows, none = rows_by_id(values), np.zeros(0, np.int64)
+    return [rows.get(value, none) for value in wanted]
 
 
 def make_membership(

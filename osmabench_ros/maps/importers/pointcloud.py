@@ -17,7 +17,7 @@ from osmabench_ros.maps.importer import ImportOptions, World
 from osmabench_ros.maps.importers import source_files as source
 from osmabench_ros.maps.importers.assembly import MapBuilder, Method, check_node_count
 from osmabench_ros.maps.semantic_map import CHANNELS, DenseMap, SemanticMap
-from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
+from osmabench_ros.semantics.labels import UNLABELLED, LabelSet, rows_by_id
 from osmabench_ros.semantics.scene_graph import SceneNode, ScoredLabel
 
 
@@ -92,12 +92,12 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
                 f'{file} has labels, but their meaning is unknown; give a label set, or put '
                 f'{_CLASS_FILES[0]} next to it'
             )
-        labels = _check_integers(labels, 'label', file)
+        labels = check_ids(labels, f'{file}: a label')
         labels = np.where(labels == -1, UNLABELLED, labels)
         labels = mark_unlabelled(labels, label_set)
         label_set.check(labels, str(file))
     if instances is not None:
-        instances = np.maximum(_check_integers(instances, 'instance', file), 0)
+        instances = np.maximum(check_ids(instances, f'{file}: an instance'), 0)
     dense = DenseMap(points, colors, labels, instances)
     return builder.build(
         nodes_of_instances(dense, label_set),
@@ -132,12 +132,13 @@ def read_label_set(path: Path) -> LabelSet:
         return LabelSet.from_foreign(path.stem, source.read_json(path)['classes'])
 
 
-def _check_integers(values: NDArray[Any], what: str, file: Path) -> NDArray[np.int32]:
+def check_ids(values: NDArray[Any], what: str) -> NDArray[np.int32]:
+    """Return ids as whole numbers; MapError, which begins with `what`, if they are none."""
     limits = np.iinfo(np.int32)
     bounded = np.clip(np.nan_to_num(values), limits.min, limits.max)
     whole: NDArray[np.int32] = bounded.astype(np.int32)
     if not np.array_equal(whole, values):
-        raise MapError(f'{file}: a {what} is not a whole number of 32 bits; number them again')
+        raise MapError(f'{what} is not a whole number of 32 bits; number them again')
     return whole
 
 
@@ -145,11 +146,10 @@ def nodes_of_instances(dense: DenseMap, label_set: LabelSet | None) -> tuple[Sce
     """Return one node per instance, with the box of its points and their majority label."""
     if dense.instances is None:
         return ()
-    order = np.argsort(dense.instances, kind='stable')
-    ids, starts = np.unique(dense.instances[order], return_index=True)
-    check_node_count(len(ids), METHOD.name)
+    rows = rows_by_id(dense.instances)
+    check_node_count(len(rows), METHOD.name)
     nodes = []
-    for instance, members in zip(ids.tolist(), np.split(order, starts[1:]), strict=True):
+    for instance, members in rows.items():
         if instance > 0:
             box = AxisAlignedBox.around(dense.points[members])
             labels = _count_votes(dense.labels, members, label_set)

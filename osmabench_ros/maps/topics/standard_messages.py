@@ -11,13 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from osmabench_ros.base.contract import WORLD_FRAME
-from osmabench_ros.errors import ConfigError, ContractError, errors_as
+from osmabench_ros.errors import ConfigError, ContractError, MapError, errors_as
 from osmabench_ros.geometry.boxes import OrientedBox
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.maps.importer import TopicOptions
 from osmabench_ros.maps.importers.pointcloud import (
     INSTANCE_COLUMNS,
     LABEL_COLUMNS,
+    check_ids,
     find_column,
     mark_unlabelled,
     nodes_of_instances,
@@ -122,24 +123,17 @@ def dense_of_records(records: NDArray[Any]) -> tuple[DenseMap, int]:
         for names in (('rgb', 'rgba'), LABEL_COLUMNS, INSTANCE_COLUMNS)
     )
     if labels is not None:
-        labels = _check_ids(labels, 'label')
+        labels = check_ids(labels, 'PointCloud2: a value of "label"')
         labels[labels < 0] = UNLABELLED
+    if instances is not None:
+        instances = np.maximum(check_ids(instances, 'PointCloud2: a value of "instance"'), 0)
     dense = DenseMap(
         points[keep],
         None if color is None else _unpack_colors(color),
         labels,
-        None if instances is None else np.maximum(_check_ids(instances, 'instance'), 0),
+        instances,
     )
     return dense, int((~keep).sum())
-
-
-def _check_ids(values: NDArray[Any], name: str) -> NDArray[np.int32]:
-    limits = np.iinfo(np.int32)
-    if len(values) and not (
-        np.isfinite(values).all() and limits.min <= values.min() and values.max() <= limits.max
-    ):
-        raise ContractError(f'PointCloud2: a value of "{name}" is not a 32-bit id')
-    return values.astype(np.int32)
 
 
 def _unpack_colors(values: NDArray[Any]) -> NDArray[np.uint8]:
@@ -271,7 +265,7 @@ def map_of_point_cloud(message: Any, topic: str, options: TopicOptions) -> Seman
     `cloud_map`, the map is geometry only. Raises ContractError if the layout of the message is
     broken, or a label is not in the label set.
     """
-    with errors_as(ContractError, f'topic "{topic}"', ContractError):
+    with errors_as(ContractError, f'topic "{topic}"', ContractError, MapError):
         dense, dropped = dense_of_records(records_of_message(message))
     label_set = options.label_set
     if dense.labels is not None:
