@@ -159,58 +159,47 @@ def _write_json(path: Path, data: Any) -> None:
     path.write_text(json.dumps(data, indent=1, sort_keys=True, allow_nan=False) + '\n', 'utf-8')
 
 
-OSMA_CAMERA = 'camera_params.yaml'
-OSMA_TRAJECTORY = 'traj.txt'
-TUM_TRAJECTORY = 'groundtruth.txt'
-SCANNET_CAMERA = 'intrinsic/intrinsic_depth.txt'
-_SCANNET_MATRICES = ('intrinsic_color', 'intrinsic_depth', 'extrinsic_color', 'extrinsic_depth')
-
-
+_OSMA_CAMERA = 'camera_params.yaml'
+_OSMA_TRAJECTORY = 'traj.txt'
 _FOCAL = ('fx', 'fy', 'cx', 'cy')
 
 
-def write_camera(directory: Path, camera: Intrinsics, form: SequenceFormat) -> None:
-    """Write camera_params.yaml, or the four matrices of ScanNet."""
-    if form.layout != 'scannet':
-        params = {
-            'image_height': camera.height,
-            'image_width': camera.width,
-            **{name: float(getattr(camera, name)) for name in _FOCAL},
-            'png_depth_scale': float(form.depth_scale),
-            'crop_edge': 0,
-        }
-        text = yaml.safe_dump({'camera_params': params})
-        (directory / OSMA_CAMERA).write_text(text, 'utf-8')
-        return
-    intrinsic = np.eye(4)
-    intrinsic[:3, :3] = camera.matrix
-    for name in _SCANNET_MATRICES:
-        matrix = intrinsic if name.startswith('intrinsic') else np.eye(4)
-        (directory / 'intrinsic' / f'{name}.txt').write_text(_matrix_text(matrix))
-
-
-def write_poses(
-    directory: Path, poses: Sequence[Pose], stamps_ns: Sequence[int], form: SequenceFormat
-) -> None:
-    """Write the camera in the world with optical axes, in the axes of the format's world."""
+def make_texts(
+    form: SequenceFormat, camera: Intrinsics, poses: Sequence[Pose], stamps_ns: Sequence[int]
+) -> dict[str, str]:
+    """Return camera, stamps and poses, in the axes of the format's world, as texts by path."""
     to_axes = Pose(form.world.rotation.T, np.zeros(3))
     placed = [to_axes @ pose for pose in poses]
+    texts = {STAMPS_FILE: ''.join(f'{stamp_ns}\n' for stamp_ns in stamps_ns)}
+    if form.layout == 'scannet':
+        intrinsic = np.eye(4)
+        intrinsic[:3, :3] = camera.matrix
+        for kind in ('color', 'depth'):
+            texts[f'intrinsic/intrinsic_{kind}.txt'] = _matrix_text(intrinsic)
+            texts[f'intrinsic/extrinsic_{kind}.txt'] = _matrix_text(np.eye(4))
+        matrices = {f'pose/{i}.txt': _matrix_text(pose.matrix) for i, pose in enumerate(placed)}
+        return texts | matrices
+    params = {
+        'image_height': camera.height,
+        'image_width': camera.width,
+        **{name: float(getattr(camera, name)) for name in _FOCAL},
+        'png_depth_scale': float(form.depth_scale),
+        'crop_edge': 0,
+    }
+    texts[_OSMA_CAMERA] = yaml.safe_dump({'camera_params': params})
     if form.layout == 'tum':
         path = StampedTrajectory.from_poses(zip(stamps_ns, placed, strict=True))
-        (directory / TUM_TRAJECTORY).write_text(tum_text(path))
-        return
-    if form.layout == 'osma':
-        lines = [_matrix_text(pose.matrix.reshape(1, 16)) for pose in placed]
-        (directory / OSMA_TRAJECTORY).write_text(''.join(lines))
-        return
-    for index, pose in enumerate(placed):
-        (directory / 'pose' / f'{index}.txt').write_text(_matrix_text(pose.matrix))
+        texts['groundtruth.txt'] = tum_text(path)
+    else:
+        lines = (_matrix_text(pose.matrix.reshape(1, 16)) for pose in placed)
+        texts[_OSMA_TRAJECTORY] = ''.join(lines)
+    return texts
 
 
 def read_camera(directory: Path, form: SequenceFormat) -> tuple[Intrinsics, float]:
     """Return intrinsics and depth scale; SequenceError if file or key is missing or wrong."""
     if form.layout == 'osma':
-        path = directory / OSMA_CAMERA
+        path = directory / _OSMA_CAMERA
         data = read_yaml(path, SequenceError)
         remedy = 'it must hold camera_params with image_width, image_height, fx, fy, cx, cy and '
         remedy += 'png_depth_scale'
@@ -219,7 +208,7 @@ def read_camera(directory: Path, form: SequenceFormat) -> tuple[Intrinsics, floa
             size = int(params['image_width']), int(params['image_height'])
             focal = [float(params[name]) for name in _FOCAL]
             return Intrinsics(*size, *focal), float(params['png_depth_scale'])
-    path = directory / SCANNET_CAMERA
+    path = directory / 'intrinsic' / 'intrinsic_depth.txt'
     height, width = read_16_bit(directory / image_path(form, 'depth', 0)).shape
     matrix = _read_matrix(read_text(path, SequenceError), str(path))
     with errors_as(SequenceError, str(path), ValueError):
@@ -230,7 +219,7 @@ def read_camera(directory: Path, form: SequenceFormat) -> tuple[Intrinsics, floa
 def read_poses(directory: Path, form: SequenceFormat) -> list[Pose]:
     """Return the optical frames in the z-up world; SequenceError names a frame without a pose."""
     if form.layout == 'osma':
-        path = directory / OSMA_TRAJECTORY
+        path = directory / _OSMA_TRAJECTORY
         lines = filter(str.strip, read_text(path, SequenceError).splitlines())
         texts = [(f'{path}, line {index + 1}', line) for index, line in enumerate(lines)]
     else:

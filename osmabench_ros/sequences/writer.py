@@ -15,17 +15,15 @@ from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.sequences.bag_messages import make_codec
 from osmabench_ros.sequences.layout import (
-    STAMPS_FILE,
     SequenceFormat,
     SequenceInfo,
     encode_classes,
     encode_depth,
     encode_instances,
     image_path,
-    write_camera,
+    make_texts,
     write_image,
     write_info,
-    write_poses,
 )
 
 
@@ -75,14 +73,12 @@ class FolderWriter:
         """Write poses, camera, stamps and classes; SequenceError without frames or space."""
         if self._camera is None:
             raise SequenceError(f'{self._directory}: a sequence needs a frame; none was written')
-        if self._form.layout == 'scannet':
-            for name in ('pose', 'intrinsic'):
-                (self._directory / name).mkdir(exist_ok=True)
+        texts = make_texts(self._form, self._camera, self._poses, self._stamps_ns)
         with errors_as(SequenceError, f'{self._directory} cannot be written', OSError):
-            write_poses(self._directory, self._poses, self._stamps_ns, self._form)
-            write_camera(self._directory, self._camera, self._form)
-            stamps = ''.join(f'{stamp_ns}\n' for stamp_ns in self._stamps_ns)
-            (self._directory / STAMPS_FILE).write_text(stamps)
+            for name, text in texts.items():
+                path = self._directory / name
+                path.parent.mkdir(exist_ok=True)
+                path.write_text(text, 'utf-8')
             write_info(self._directory, self._info, self._form)
 
     def _check(self, frame: Frame, index: int) -> None:
