@@ -10,7 +10,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Annotated
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import BaseModel, Field
 
 from osmabench_ros.base.contract import WORLD_FRAME
 from osmabench_ros.base.strict import STRICT_JSON, JsonForm
@@ -61,12 +61,6 @@ class BoxDocument(BaseModel):
 
     min: Vector
     max: Vector
-
-    @model_validator(mode='after')
-    def _check_order(self) -> BoxDocument:
-        if any(low > high for low, high in zip(self.min, self.max, strict=True)):
-            raise ValueError(f'min {self.min} exceeds max {self.max}')
-        return self
 
 
 class OrientedBoxDocument(BaseModel):

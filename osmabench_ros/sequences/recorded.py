@@ -13,7 +13,7 @@ from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.scenes.lights import Lighting
 from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.sequences.bag_reader import BagSequence
-from osmabench_ros.sequences.bags.bag_metadata import is_bag
+from osmabench_ros.sequences.bags.bag_storage import is_bag
 from osmabench_ros.sequences.reader import FolderSequence, RecordedSequence
 from osmabench_ros.sequences.reading import AS_IN_THE_CONTRACT, SequenceReading
 from osmabench_ros.simulation.conditions import OSMA_FRAME_RATE_HZ

@@ -191,7 +191,7 @@ FAULTS: list[tuple[Callable[[Path], None], str]] = [
     (put('nodes', 1, 'parent', 5), 'map.json: nodes[1].parent: 5: not among the nodes'),
     (put('nodes', 2, 'parent', 9), 'map.json: nodes[2].parent: 9: this node is its own ancestor'),
     (put('nodes', 0, 'colour', 1), 'map.json: nodes[0].colour: Extra inputs'),
-    (put('nodes', 0, 'box', 'min', [2.0, 0, 0]), 'map.json: nodes[0].box: min [2.0, 0.0, 0.0]'),
+    (put('nodes', 0, 'box', 'min', [2.0, 0, 0]), 'map.json: nodes[0].box: box corners are'),
     (put('nodes', 0, 'oriented_box', 'rotation', 0, 0, 3.0),
      'map.json: nodes[0].oriented_box: the rotation of a pose must be orthonormal'),
     (put('nodes', 0, 'feature_row', 2), 'map.json: nodes[0].feature_row: 2: the feature space'),

@@ -23,8 +23,7 @@ from support.world.bags import (
 
 from osmabench_ros.errors import SequenceError
 from osmabench_ros.sequences.bags.bag import open_bag
-from osmabench_ros.sequences.bags.bag_metadata import is_bag
-from osmabench_ros.sequences.bags.bag_storage import OfferedQos, parse_offered_qos
+from osmabench_ros.sequences.bags.bag_storage import OfferedQos, is_bag, parse_offered_qos
 
 BOTH = pytest.mark.parametrize('storage', list(StoragePlugin), ids=lambda item: item.name.lower())
 MCAP, SQLITE = StoragePlugin.MCAP, StoragePlugin.SQLITE3

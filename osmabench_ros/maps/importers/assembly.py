@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -28,6 +28,7 @@ from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 from osmabench_ros.semantics.scene_graph import (
     AttributeValue,
     NodeKind,
+    RelationType,
     SceneEdge,
     SceneGraph,
     SceneNode,
@@ -273,6 +274,18 @@ def assemble(
     ]
     dense = _join_clouds(clouds, options) if clouds else None
     return builder.build(nodes, made, dense, source_sha256=source_sha256, extras=extras)
+
+
+def link_parents(objects: Sequence[SourceObject]) -> Iterator[SourceEdge]:
+    """Yield "part of" edges to the next room, floor or building above each node."""
+    by_id = {item.source_id: item for item in objects}
+    for item in objects:
+        above, seen = item.parent, {item.source_id}
+        while above is not None and above not in seen and by_id[above].kind is NodeKind.PLACE:
+            seen.add(above)
+            above = by_id[above].parent
+        if above is not None and above not in seen and item.kind is not NodeKind.PLACE:
+            yield SourceEdge(item.source_id, above, RelationType.PART_OF.value)
 
 
 def _number_objects(method: Method, objects: Sequence[SourceObject]) -> dict[str, int]:

@@ -15,13 +15,13 @@ from osmabench_ros.maps.importers import source_files as source
 from osmabench_ros.maps.importers.assembly import (
     Encoder,
     Method,
-    SourceEdge,
     SourceObject,
     assemble,
+    link_parents,
 )
 from osmabench_ros.maps.pickles import load_torch
 from osmabench_ros.maps.semantic_map import SemanticMap
-from osmabench_ros.semantics.scene_graph import NodeKind, RelationType
+from osmabench_ros.semantics.scene_graph import NodeKind
 
 METHOD = Method(
     'hovsg',
@@ -81,16 +81,12 @@ def _import_graph(folder: Path, options: ImportOptions) -> SemanticMap:
         raise MapError(f'{folder} has no objects/<id>.json')
     for item in objects.values():
         item.parent = item.parent if item.parent in objects else None
-    edges = [
-        SourceEdge(item.source_id, item.parent, RelationType.PART_OF.value)
-        for item in objects.values()
-        if item.parent is not None
-    ]
+    nodes = list(objects.values())
     return assemble(
         METHOD,
         options,
-        list(objects.values()),
-        edges,
+        nodes,
+        list(link_parents(nodes)),
         source_sha256=source.hash_files(*used),
         extras=source.keep_unknown(contents, _KNOWN, 'nodes'),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +22,13 @@ from osmabench_ros.maps.importers.assembly import (
     SourceEdge,
     SourceObject,
     assemble,
+    link_parents,
 )
 from osmabench_ros.maps.importers.point_maps import find_smallest_masks, make_membership
 from osmabench_ros.maps.importers.source_files import find_file, hash_files, require, scale_colors
 from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
 from osmabench_ros.semantics.labels import UNLABELLED, rows_by_id
-from osmabench_ros.semantics.scene_graph import NodeKind, RelationType
+from osmabench_ros.semantics.scene_graph import NodeKind
 
 METHOD = Method('hydra', World.Z_UP, {'clip': Encoder('ViT-L-14', 'openai')})
 KHRONOS = dataclasses.replace(METHOD, name='khronos')
@@ -91,7 +92,7 @@ def _build_map(
     objects = [
         SourceObject(**{**item, 'kind': NodeKind(item['kind'])}) for item in graph['objects']
     ]
-    edges = [*_link_parents(objects), *(SourceEdge(*ends) for ends in graph['connections'])]
+    edges = [*link_parents(objects), *(SourceEdge(*ends) for ends in graph['connections'])]
     made = assemble(method, options, objects, edges, source_sha256=digest, extras=graph['extras'])
     if graph['mesh'] is None:
         return made
@@ -135,18 +136,6 @@ def _add_mesh(
         joined(own.instances, find_smallest_masks(masks, len(points))),
         membership=make_membership([rows[node] for node in nodes], nodes) if nodes else None,
     )
-
-
-def _link_parents(objects: list[SourceObject]) -> Iterator[SourceEdge]:
-    """Yield "part of" edges to the next room, floor or building above each node."""
-    by_id = {item.source_id: item for item in objects}
-    for item in objects:
-        above, seen = item.parent, {item.source_id}
-        while above is not None and above not in seen and by_id[above].kind is NodeKind.PLACE:
-            seen.add(above)
-            above = by_id[above].parent
-        if above is not None and above not in seen and item.kind is not NodeKind.PLACE:
-            yield SourceEdge(item.source_id, above, RelationType.PART_OF.value)
 
 
 def read_graph(path: Path) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from osmabench_ros.runs.bag_content import read_trajectory
 from osmabench_ros.runs.config import MatrixConfig, Planner, PoseFrame, TrajectoryConfig
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.scenes.scene import Scene
-from osmabench_ros.sequences.bags.bag_metadata import is_bag
+from osmabench_ros.sequences.bags.bag_storage import is_bag
 from osmabench_ros.sequences.recorded import open_sequence
 from osmabench_ros.simulation.conditions import Condition
 from osmabench_ros.simulation.habitat.navigation import HabitatNavigation

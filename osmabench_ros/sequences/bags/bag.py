@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from osmabench_ros.base.configuration import extra
 from osmabench_ros.errors import needing
-from osmabench_ros.sequences.bags.bag_metadata import files_of
 from osmabench_ros.sequences.bags.bag_storage import (
     MAX_LOG_NS,
     ZSTD_SUFFIX,
     BagTopic,
+    files_of,
     unpack_file,
     unpack_message,
 )

@@ -16,7 +16,7 @@ import yaml
 from osmabench_ros.base.configuration import extra
 from osmabench_ros.base.files import check_folder, claim_folder, write_text
 from osmabench_ros.errors import RunError, SequenceError, needing
-from osmabench_ros.sequences.bags.bag_metadata import METADATA_FILE, ROOT
+from osmabench_ros.sequences.bags.bag_storage import METADATA_FILE, ROOT
 from osmabench_ros.sequences.bags.recording_report import RecordedTopic, RecordingSettings
 
 # About one frame; the most that is lost if the recorder is killed.
