@@ -159,7 +159,8 @@ def describe_error(error: BaseException) -> str:
     """Return the words of a library's error, with its kind if they say little without it."""
     if isinstance(error, OSError):
         return error.strerror or str(error)
-    return repr(error) if isinstance(error, (LookupError, TypeError)) else str(error)
+    says_little = isinstance(error, (LookupError, TypeError)) or not str(error)
+    return repr(error) if says_little else str(error)
 
 
 @contextmanager
@@ -169,11 +170,15 @@ def errors_as(
     *caught: type[Exception] | tuple[type[Exception], ...],
     remedy: str = '',
 ) -> Iterator[None]:
-    """Turn the caught errors of a block into one `kind` of error that begins with `what`."""
+    """Turn the caught errors of a block into one `kind` of error that begins with `what`.
+
+    `Exception` stands for whatever a library raises: not our own errors, nor a lack of memory.
+    """
     try:
         yield
     except Exception as error:
-        if not any(isinstance(error, item) for item in caught):
+        passed = (OsmabenchError, MemoryError) if Exception in caught else ()
+        if not isinstance(error, caught) or isinstance(error, passed):
             raise
         tail = f'; {remedy}' if remedy else ''
         raise kind(f'{what}: {describe_error(error)}{tail}') from error

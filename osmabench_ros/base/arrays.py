@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from osmabench_ros.base.fence import read_in_fence
 from osmabench_ros.base.reading import check_free_memory, opened
-from osmabench_ros.errors import OsmabenchError
+from osmabench_ros.errors import OsmabenchError, errors_as
 
 
 def read_npy(path: Path | str, error: type[OsmabenchError]) -> NDArray[Any]:
@@ -44,7 +44,8 @@ def load_npz(
     path: Path, names: Collection[str] | None, error: type[OsmabenchError]
 ) -> dict[str, NDArray[Any]]:
     """Return the arrays of an archive, in the fence."""
-    try:
+    # zipfile and zlib raise many kinds for hostile bytes.
+    with errors_as(error, f'{path} cannot be read as .npz', Exception, remedy='save it again'):
         with np.load(path, allow_pickle=False) as archive:
             wanted = archive.files if names is None else set(archive.files) & set(names)
             arrays = {name: archive[name] for name in wanted}
@@ -54,7 +55,3 @@ def load_npz(
             name: array.astype(array.dtype.newbyteorder('='), copy=False)
             for name, array in arrays.items()
         }
-    except MemoryError:
-        raise
-    except Exception as fault:  # zipfile and zlib raise many kinds for hostile bytes
-        raise error(f'{path} cannot be read as .npz: {fault!r:.300}; save it again') from fault

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from osmabench_ros.base.fence import read_in_fence
 from osmabench_ros.base.reading import opened
-from osmabench_ros.errors import PointFileError
+from osmabench_ros.errors import PointFileError, errors_as
 
 _PCD_TYPES = {'i': 'I', 'u': 'U', 'f': 'F'}
 
@@ -169,18 +169,12 @@ def parse_ply(path: Path) -> dict[str, dict[str, NDArray[Any]]]:
     """Return the elements of a PLY file, in the fence."""
     from trimesh.exchange.ply import load_ply
 
-    try:
-        with path.open('rb') as stream:
-            loaded = load_ply(stream, fix_texture=False, skip_materials=True)
+    what, remedy = f'{path} cannot be read as PLY', 'check that it is complete, or export it again'
+    # trimesh raises whatever it meets in damaged data.
+    with errors_as(PointFileError, what, Exception, remedy=remedy), path.open('rb') as stream:
+        loaded = load_ply(stream, fix_texture=False, skip_materials=True)
         elements = loaded['metadata']['_ply_raw']
         return {name: element_columns(name, item) for name, item in elements.items()}
-    except MemoryError:
-        raise
-    except Exception as error:  # trimesh raises whatever it meets in damaged data
-        raise PointFileError(
-            f'{path} cannot be read as PLY ({type(error).__name__}: {error}); check that it is '
-            'complete, or export it again'
-        ) from error
 
 
 def element_columns(name: str, element: Mapping[str, Any]) -> dict[str, NDArray[Any]]:

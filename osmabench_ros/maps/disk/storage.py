@@ -33,7 +33,7 @@ from osmabench_ros.base.files import (
 )
 from osmabench_ros.base.reading import naming_errors, read_bytes
 from osmabench_ros.base.strict import fault_text
-from osmabench_ros.errors import MapError, OsmabenchError
+from osmabench_ros.errors import MapError, OsmabenchError, errors_as
 from osmabench_ros.geometry.point_files import read_ply, write_ply
 from osmabench_ros.geometry.stamped_trajectory import read_tum, tum_text
 from osmabench_ros.maps.disk.document import (
@@ -286,31 +286,29 @@ def unpack_map(packed: bytes) -> SemanticMap:
     """
     with tempfile.TemporaryDirectory(prefix='osmabench_map_') as temporary:
         folder = Path(temporary)
-        try:
-            with zipfile.ZipFile(io.BytesIO(packed)) as archive, wrap_os_errors(folder):
-                _check(archive.infolist(), memory_limit(len(packed)))
-                archive.extractall(folder)
-        except MapError as error:
-            raise MapError(f'{_WHAT} {error}') from error
-        except OsmabenchError:
-            raise
-        except Exception as error:  # zipfile has many ways to dislike hostile bytes
-            raise MapError(f'{_WHAT} is not a readable zip archive: {error}') from error
+        # zipfile has many ways to dislike hostile bytes.
+        with (
+            errors_as(MapError, f'{_WHAT} is not a readable zip archive', Exception),
+            zipfile.ZipFile(io.BytesIO(packed)) as archive,
+            wrap_os_errors(folder),
+        ):
+            _check(archive.infolist(), memory_limit(len(packed)))
+            archive.extractall(folder)
         return read_map(folder)
 
 
 def _check(infos: list[zipfile.ZipInfo], max_memory: int) -> None:
     if len(infos) > MAX_FILES:
-        raise MapError(f'has {len(infos)} files; at most {MAX_FILES} are unpacked')
+        raise MapError(f'{_WHAT} has {len(infos)} files; at most {MAX_FILES} are unpacked')
     if len({info.filename for info in infos}) < len(infos):
-        raise MapError('is malformed: it holds a file twice')
+        raise MapError(f'{_WHAT} is malformed: it holds a file twice')
     # No member gives more than the directory says: zipfile stops there, and checks its CRC.
     total = sum(info.file_size for info in infos)
     if total > max_memory:
         raise limit_error(_WHAT, f'unpacks to {total} bytes')
     for info in infos:
         if not _NAME.fullmatch(info.filename):
-            raise MapError(f'holds "{info.filename[:80]}", which is not a file of a map')
+            raise MapError(f'{_WHAT} holds "{info.filename[:80]}", which is not a file of a map')
         if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             # zipfile unpacks the others in pieces of any size.
-            raise MapError(f'holds "{info.filename}" in a compression other than deflate')
+            raise MapError(f'{_WHAT} holds "{info.filename}" in a compression other than deflate')
