@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-
-import numpy as np
-from numpy.typing import NDArray
+from functools import cached_property
 
 from osmabench_ros.errors import ContractError
 from osmabench_ros.geometry.pose import Pose
@@ -32,20 +31,22 @@ class _Edge:
     parent: str
     is_static: bool
     samples: dict[int, Pose] = field(default_factory=dict)
-    stamps_ns: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
 
-    def close(self) -> None:
-        self.stamps_ns = np.array(sorted(self.samples), np.int64)
+    @cached_property
+    def stamps_ns(self) -> list[int]:
+        """Times of all samples, once all are there."""
+        return sorted(self.samples)
 
     def at(self, stamp_ns: int, max_gap_ns: int) -> Pose | None:
         """Return the interpolated pose, None too far from the samples."""
+        stamps = self.stamps_ns
         if self.is_static:
-            return self.samples[int(self.stamps_ns[-1])]
-        after = int(np.searchsorted(self.stamps_ns, stamp_ns))
-        if after in (0, len(self.stamps_ns)):
-            nearest = int(self.stamps_ns[min(after, len(self.stamps_ns) - 1)])
+            return self.samples[stamps[-1]]
+        after = bisect_left(stamps, stamp_ns)
+        if after in (0, len(stamps)):
+            nearest = stamps[min(after, len(stamps) - 1)]
             return self.samples[nearest] if abs(nearest - stamp_ns) <= max_gap_ns else None
-        low, high = int(self.stamps_ns[after - 1]), int(self.stamps_ns[after])
+        low, high = stamps[after - 1], stamps[after]
         return _between(self.samples[low], self.samples[high], (stamp_ns - low) / (high - low))
 
 
@@ -67,8 +68,7 @@ class TransformTree:
                 edge.is_static, edge.samples = False, {}
             if edge.is_static == sample.is_static:
                 edge.samples[sample.stamp_ns] = sample.pose
-        for child, edge in self._edges.items():
-            edge.close()
+        for child in self._edges:
             list(self._ancestors(child))
 
     @property
@@ -131,7 +131,7 @@ class TransformTree:
         ]
         if not moving:
             raise ContractError(f'TF: no moving transform between "{parent}" and "{child}"')
-        stamps = max(moving, key=lambda edge: len(edge.stamps_ns)).stamps_ns.tolist()
+        stamps = max(moving, key=lambda edge: len(edge.stamps_ns)).stamps_ns
         found = ((stamp, self.lookup(parent, child, stamp, 0)) for stamp in stamps)
         known = [(stamp, pose) for stamp, pose in found if pose is not None]
         if not known:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from osmabench_ros.base.fence import parse_in_fence, read_in_fence
-from osmabench_ros.errors import OsmabenchWarning, SequenceError
+from osmabench_ros.errors import OsmabenchWarning, SequenceError, errors_as
 
 MAX_DEFINITION_FILES = 20_000
 MAX_DEFINITION_BYTES = 2**18
@@ -150,14 +150,10 @@ class BagTypes:
                 f'{", ".join(kind.missing)}{because}. Give its .msg file or the folder of its '
                 'package with --msg-path'
             )
-        try:
+        what = f'topic "{topic}": {len(data)} bytes are not a {message_type}'
+        remedy = 'the message is damaged, or the definition is not the one it was written with'
+        with errors_as(SequenceError, what, Exception, remedy=remedy):
             return kind.store.deserialize_cdr(data, message_type)
-        except Exception as error:  # rosbags meets malformed data with errors of many kinds
-            raise SequenceError(
-                f'topic "{topic}": {len(data)} bytes are not a {message_type}: '
-                f'{str(error) or type(error).__name__}; the message is damaged, or the '
-                'definition is not the one it was written with'
-            ) from error
 
     def stamp_ns(self, data: bytes, message_type: str) -> int | None:
         """Return the header stamp without deserialising, None if the type has none.
