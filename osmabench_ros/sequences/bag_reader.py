@@ -15,13 +15,12 @@ from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.geometry.transform_tree import StampedTransform, TransformTree
 from osmabench_ros.sequences.bag_messages import make_codec
 from osmabench_ros.sequences.bags.bag import BagMessage, open_bag
-from osmabench_ros.sequences.layout import read_info
+from osmabench_ros.sequences.layout import RecordedSequence, read_info
 from osmabench_ros.sequences.pose_topics import (
     read_transforms,
     trajectory_of,
     transform_tree_of,
 )
-from osmabench_ros.sequences.reader import RecordedSequence
 from osmabench_ros.sequences.reading import AS_IN_THE_CONTRACT, SequenceReading, match_stamps
 
 # Messages by topic: of the pose topic and the TF topics.

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Protocol
 
 import numpy as np
 import yaml
@@ -19,6 +19,7 @@ from osmabench_ros.base.images import read_image
 from osmabench_ros.base.strict import JsonForm, Strict, validated
 from osmabench_ros.errors import ConfigError, SequenceError, errors_as
 from osmabench_ros.geometry.axes import World
+from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory, stamp_text, tum_text
@@ -102,6 +103,25 @@ class SequenceInfo:
     label_set: LabelSet | None = None
     base_to_camera: Pose | None = None
     source_sha256: str = ''
+
+
+class RecordedSequence(Protocol):
+    """Frames that were recorded, in a folder or a bag."""
+
+    info: SequenceInfo
+    intrinsics: Intrinsics
+    """Camera of all frames."""
+    stamps_ns: Sequence[int]
+    """Stamps of the frames, ascending."""
+    poses: Sequence[Pose]
+    """Camera poses of all frames in the z-up world."""
+    description: str
+
+    def __len__(self) -> int:
+        """Return the number of frames."""
+
+    def __iter__(self) -> Iterator[Frame]:
+        """Yield the frames in order of time."""
 
 
 _MALFORMED = (ValueError, KeyError, TypeError, AttributeError, ConfigError)

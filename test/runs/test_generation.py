@@ -21,7 +21,7 @@ from osmabench_ros.runs.prepare.preparation import Preparation
 from osmabench_ros.runs.results.results_folder import MANIFEST
 from osmabench_ros.sequences.bag_reader import BagSequence
 from osmabench_ros.sequences.ground_truth import read_ground_truth
-from osmabench_ros.sequences.reader import FolderSequence
+from osmabench_ros.sequences.recorded import FolderSequence
 from osmabench_ros.simulation.robot_path import RobotPath
 
 pytestmark = pytest.mark.gl

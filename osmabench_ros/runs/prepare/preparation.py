@@ -44,7 +44,7 @@ from osmabench_ros.scenes.loading import APARTMENT
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.sequences import ground_truth
-from osmabench_ros.sequences.reader import RecordedSequence
+from osmabench_ros.sequences.layout import RecordedSequence
 from osmabench_ros.sequences.recorded import names_of, open_sequence
 from osmabench_ros.simulation.conditions import name_of_condition
 from osmabench_ros.simulation.frame_source import stamp_of
