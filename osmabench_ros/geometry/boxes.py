@@ -78,7 +78,7 @@ class AxisAlignedBox:
 
 @dataclass(frozen=True, eq=False)
 class OrientedBox:
-    """Box with a pose of its own: centre and axes in the world, full edge lengths (3,) in m."""
+    """Box with a pose: centre and axes in the world, full edge lengths (3,) in m."""
 
     pose: Pose
     size: NDArray[np.float64]

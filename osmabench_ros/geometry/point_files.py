@@ -17,7 +17,7 @@ _PCD_TYPES = {'i': 'I', 'u': 'U', 'f': 'F'}
 
 
 def write_pcd(stream: IO[bytes], columns: Mapping[str, NDArray[Any]]) -> None:
-    """Write one point a row as binary PCD 0.7; equal columns give equal bytes.
+    """Write one point per row as binary PCD 0.7; equal columns give equal bytes.
 
     Columns (N,) are little-endian integers or floats. Red, green and blue of 8 bits become the
     packed field `rgb` that PCL and Open3D read. Raises PointFileError if the columns differ in

@@ -1,4 +1,4 @@
-"""A tree of coordinate frames whose edges change over time, as in tf2."""
+"""A tree of coordinate frames with edges that change over time, as in tf2."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class TransformTree:
         return tuple(sorted({*self._edges, *parents}))
 
     def root_of(self, frame: str) -> str:
-        """Return the outermost frame that a frame lies in."""
+        """Return the outermost frame around a frame."""
         return list(self._ancestors(frame))[-1]
 
     def connects(self, parent: str, child: str) -> bool:

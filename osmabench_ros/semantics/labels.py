@@ -44,7 +44,7 @@ class LabelClass:
     name : str
         Normalised name, e.g. ``'coffee table'``.
     structure : bool
-        True for what a building consists of: walls, floors, ceilings, doors, windows.
+        True for parts of a building: walls, floors, ceilings, doors, windows.
     """
 
     id: ClassId
@@ -214,7 +214,7 @@ def rows_by_id(ids: NDArray[np.integer]) -> dict[int, NDArray[np.intp]]:
 
 
 def is_unnamed(name: str) -> bool:
-    """Return whether a class name stands for 'no class'."""
+    """Return whether a class name means 'no class'."""
     return normalised_name(name) in UNNAMED
 
 

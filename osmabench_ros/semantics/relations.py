@@ -1,4 +1,4 @@
-"""Relations between the things of a scene: one definition for ground truth and for maps.
+"""Relations between the objects of a scene: one definition for ground truth and for maps.
 
 All follow from boxes, and where the caller has them from points on the surfaces; nothing depends
 on a viewpoint. With A the source and B the target:
@@ -10,19 +10,20 @@ on a viewpoint. With A the source and B the target:
   horizontal directions, or of `open_share` if B also covers A from above (a shelf). Without
   points, A's box must lie in B's, bottom and footprint, and at least half of its height.
 - A under B: B covers at least half of A's footprint from at most `under_gap_m` above, without
-  standing on A or holding it, and no third thing carries both (the levels of a shelf).
+  standing on A or holding it, and no third object carries both (the levels of a shelf).
 - A attached to B: A rests on nothing, and touches B: walls and ceilings first, else the largest.
 - A next to B: on one level, at most `next_to_m` apart; both ways.
 - A near B: at most `near_m` apart and none of the above, not even over a third; both ways.
 - A part of B: B is A's room.
 
-Where the points are those that a camera saw (`occluded`), a thing hides what it stands on, and
-what is in a shelf its back. Then A is on B if B's top, or its surface within AROUND_M around A, is
-at A's bottom, and `support_share` of A's footprint lies over B's box; A is in B if B's walls close
-`closed_share` of the circle, or A lies in B's box and B covers half as much as `cover_share`.
+Where the points are those that a camera saw (`occluded`), an object hides the surface below it,
+and objects in a shelf hide its back. Then A is on B if B's top, or its surface within AROUND_M
+around A, is at A's bottom, and `support_share` of A's footprint is over B's box; A is in B if B's
+walls close `closed_share` of the circle, or A is in B's box and B covers half as much as
+`cover_share`.
 
-A thing has at most one carrier (on or in) and one thing that it is attached to. Parts of the
-building carry things and have things attached, but are no source of relations except `part of`.
+An object has at most one carrier (on or in) and one object that it is attached to. Parts of the
+building carry objects and have objects attached, but are no source of relations except `part of`.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class RelationThresholds:
     Parameters
     ----------
     support_gap_m : float
-        Greatest distance between the bottom of a thing and the surface it stands on.
+        Greatest distance between the bottom of an object and the surface it stands on.
     support_share : float
         Least share of its footprint above that surface.
     inside_share : float
@@ -68,11 +69,11 @@ class RelationThresholds:
     under_gap_m : float
         Greatest free height below a cover.
     contact_m : float
-        Greatest distance of things that touch.
+        Greatest distance of objects that touch.
     next_to_m, near_m : float
         Greatest distance between boxes.
     level_m : float
-        Greatest difference in height between the bottoms of things next to each other.
+        Greatest difference in height between the bottoms of objects next to each other.
     """
 
     support_gap_m: float = 0.04
@@ -112,8 +113,8 @@ def derive_relations(
         Points on the surfaces of nodes by id, world metres; the predicates need about 1000
         points a square metre. Nodes without points are treated as boxes.
     occluded : bool
-        The points are those that a camera saw, so that a thing hides what it stands on: it stands
-        on the part of B's box below it if B's surface goes on at its height around it.
+        The points are those that a camera saw, so that an object hides the surface below it: it
+        stands on the part of B's box below it if B's surface goes on at its height around it.
     thresholds : RelationThresholds
         Limits.
 
@@ -146,7 +147,7 @@ def _room_around(node: SceneNode, rooms: Sequence[SceneNode]) -> int | None:
 
 
 class _Relations:
-    """Evaluates the predicates on all close pairs of things."""
+    """Evaluates the predicates on all close pairs of objects."""
 
     def __init__(
         self,
@@ -202,7 +203,7 @@ class _Relations:
         return list(zip(self.a[mask].tolist(), self.b[mask].tolist(), strict=True))
 
     def _carriers(self) -> dict[int, tuple[RelationType, int]]:
-        """Return the carrier of every thing that has one."""
+        """Return the carrier of every object that has one."""
         found = {a: (RelationType.ON, b) for a, b in self._supports().items()}
         found.update({a: (RelationType.IN, b) for a, b in self._containers().items()})
         return found
@@ -245,7 +246,7 @@ class _Relations:
         return abs(float(self.high[j, 2] - self.low[i, 2]))
 
     def _footprint_over(self, i: int, j: int) -> float:
-        """Return the share of i's footprint that lies over the box of j."""
+        """Return the share of i's footprint over the box of j."""
         overlap = np.minimum(self.high[i], self.high[j]) - np.maximum(self.low[i], self.low[j])
         area = max(float(np.prod(self.boxes[i].size[:2])), 1e-9)
         return float(np.prod(np.maximum(overlap[:2], 0.0))) / area
@@ -274,7 +275,7 @@ class _Relations:
         if j not in self.points:
             return in_box
         surface = self.points[j]
-        # What A stands on, or sinks into, is no wall: look above it.
+        # The surface below A is not a wall: look above it.
         lowest = z + limits.support_gap_m + 0.002
         middle = max(z + 0.5 * height, lowest + 0.02)
         walls = surface.enclosed_share(box, lowest, middle, self.boxes[j])
@@ -283,7 +284,7 @@ class _Relations:
         top = float(box.maximum[2])
         cover = surface.covered_share(box, top - 0.01, float(self.high[j, 2]) + 0.01)
         if self.occluded:
-            # What is in a shelf hides its back, and a low shelf hides half of its boards.
+            # Objects in a shelf hide its back, and a low shelf hides half of its boards.
             return in_box and 2 * cover >= limits.cover_share
         return walls >= limits.open_share and cover >= limits.cover_share
 
@@ -358,7 +359,7 @@ class _Relations:
             yield self._edge(i, j, RelationType.NEXT_TO if is_beside else RelationType.NEAR)
 
     def _apart(self, i: int, j: int) -> bool:
-        """Return whether two things are known to be in different rooms."""
+        """Return whether two objects are known to be in different rooms."""
         rooms = self.nodes[i].parent, self.nodes[j].parent
         return None not in rooms and rooms[0] != rooms[1]
 

@@ -100,7 +100,7 @@ Attributes = Annotated[
 
 
 class NodeKind(str, Enum):
-    """What a node stands for; layers of a hierarchical scene graph."""
+    """Layers of a hierarchical scene graph."""
 
     OBJECT = 'object'
     BACKGROUND = 'background'

@@ -79,7 +79,7 @@ def lowest_level(points: NDArray[np.floating]) -> float:
 
 
 def floor_heights(points: NDArray[np.floating]) -> tuple[float, ...]:
-    """Return `storey_heights` of a building of several floors, else the lowest level alone."""
+    """Return `storey_heights` of a building of several floors, else only the lowest level."""
     found = storey_heights(points)
     return found if len(found) > 1 else (lowest_level(points),)
 

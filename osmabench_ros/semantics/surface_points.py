@@ -42,7 +42,7 @@ SECTORS = 16
 
 
 class SurfacePoints:
-    """Points on the surface of a thing, (N, 3) in world metres, sorted for box queries."""
+    """Points on the surface of an object, (N, 3) in world metres, sorted for box queries."""
 
     def __init__(self, points: ArrayLike) -> None:
         array = np.asarray(points, np.float64).reshape(-1, 3)

@@ -71,8 +71,8 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
     """Read a PLY or PCD file with labels and instances, or without; by default z up.
 
     `path` is the file, or a folder with one. A property `label` (or `class`, `semantic`, ...)
-    holds class ids, `instance` (or `object_id`, ...) instance ids, 0 or less for none. What the
-    class ids mean is in the options' label set, or in `classes.json` next to the file:
+    holds class ids, `instance` (or `object_id`, ...) instance ids, 0 or less for none. The
+    meaning of the ids is in the options' label set, or in `classes.json` next to the file:
     ``{"classes": [{"id": 1, "name": "chair"}]}``. There is one node per instance, named by the
     majority of its points. -1 and 65535 are unlabelled, and so is 0 if it is not a class.
     """
