@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from osmabench_ros.base.configuration import extra
@@ -12,18 +10,6 @@ from osmabench_ros.errors import ConfigError, needing
 
 if TYPE_CHECKING:
     import torch
-
-
-def has_gpu_driver() -> bool:
-    """Return whether there is a driver that torch's 'cuda' needs, NVIDIA's or AMD's.
-
-    Where there is none, `auto` means the CPU, and torch, two seconds to import, need not be.
-    """
-    try:
-        ctypes.CDLL('libcuda.so.1')
-    except OSError:
-        return Path('/dev/kfd').exists()
-    return True
 
 
 def resolve_device(name: str = 'auto', kinds: tuple[str, ...] = ('cuda',)) -> torch.device:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from osmabench_ros.base.device import has_gpu_driver, resolve_device, to_tensor
+from osmabench_ros.base.device import resolve_device, to_tensor
 from osmabench_ros.base.progress import Progress, silent
 from osmabench_ros.errors import MetricError
 
@@ -324,3 +326,15 @@ def nearest(
 ) -> Neighbours:
     """Find the nearest reference of every query once; see `NeighbourIndex`."""
     return NeighbourIndex(references, device).query(queries, max_distance_m=max_distance_m)
+
+
+def has_gpu_driver() -> bool:
+    """Return whether there is a driver that torch's 'cuda' needs, NVIDIA's or AMD's.
+
+    Where there is none, `auto` means the CPU, and torch, two seconds to import, need not be.
+    """
+    try:
+        ctypes.CDLL('libcuda.so.1')
+    except OSError:
+        return Path('/dev/kfd').exists()
+    return True

@@ -9,12 +9,12 @@ from hypothesis.extra import numpy as hnp
 from scipy.spatial.distance import cdist
 from support.libraries import Lazy
 
-from osmabench_ros.base.device import has_gpu_driver
 from osmabench_ros.errors import MetricError
 from osmabench_ros.metrics import nearest_neighbours
 from osmabench_ros.metrics.nearest_neighbours import (
     NeighbourIndex,
     distinct_rows,
+    has_gpu_driver,
     nearest,
     nearest_by_grid,
 )

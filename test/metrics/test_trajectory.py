@@ -9,7 +9,7 @@ from scipy.spatial.transform import Rotation
 
 from osmabench_ros.errors import AlignmentError, MetricError
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.geometry.similarity import Similarity, fitted_similarity
+from osmabench_ros.geometry.similarity import Similarity
 from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
 from osmabench_ros.metrics.trajectory import (
     DeltaInterval,
@@ -19,6 +19,7 @@ from osmabench_ros.metrics.trajectory import (
     alignment_of,
     associated,
     error_statistics,
+    fit_similarity,
     pairs_of,
     relative_errors,
     turn_is_open,
@@ -150,12 +151,12 @@ def test_the_fit_is_that_of_scipy_and_of_a_search() -> None:
 
     truth, estimate = associated(TRUTH, ESTIMATE)
     x, y = estimate.positions, truth.positions
-    rigid = fitted_similarity(x, y)
+    rigid = fit_similarity(x, y)
     expected, _ = Rotation.align_vectors(y - y.mean(axis=0), x - x.mean(axis=0))
     np.testing.assert_allclose(rigid.pose.rotation, expected.as_matrix(), atol=1e-9)
     np.testing.assert_allclose(rigid.transform(x).mean(axis=0), y.mean(axis=0))
 
-    scaled = fitted_similarity(x, y, with_scale=True)
+    scaled = fit_similarity(x, y, with_scale=True)
     centred = (x - x.mean(axis=0)) @ expected.as_matrix().T
     best = minimize_scalar(
         lambda scale: ((y - y.mean(axis=0) - scale * centred) ** 2).sum(), bounds=(0.1, 5)
@@ -168,7 +169,7 @@ def test_a_known_similarity_comes_out() -> None:
     by = Similarity(
         Pose(Rotation.from_rotvec([0, 0, 0.7]).as_matrix(), np.array([1, 2, 3.0])), 2.5
     )
-    found = fitted_similarity(TRUTH.positions, by.transform(TRUTH.positions), with_scale=True)
+    found = fit_similarity(TRUTH.positions, by.transform(TRUTH.positions), with_scale=True)
     assert found.scale == pytest.approx(2.5)
     np.testing.assert_allclose(found.pose.matrix, by.pose.matrix, atol=1e-9)
     assert found.angle_deg == pytest.approx(math.degrees(0.7))
@@ -180,7 +181,7 @@ def test_a_known_similarity_comes_out() -> None:
 
 def test_a_mirrored_cloud_is_not_mirrored_back() -> None:
     mirrored = TRUTH.positions * [1, 1, -1]
-    found = fitted_similarity(TRUTH.positions, mirrored)
+    found = fit_similarity(TRUTH.positions, mirrored)
     assert np.linalg.det(found.pose.rotation) == pytest.approx(1)
 
 
