@@ -19,7 +19,7 @@ from osmabench_ros.ros.messages.poses import stamp_to_message
 from osmabench_ros.ros.node.diagnostics import Health, Level
 from osmabench_ros.ros.node.lifecycle import BenchmarkNode
 from osmabench_ros.ros.node.node_process import run_node
-from osmabench_ros.ros.node.run_control import RunControl, RunPhase, RunServices
+from osmabench_ros.ros.node.run_control import RunControl, RunPhase, serve_run_control
 from osmabench_ros.ros.wire.qos import clock_profile, latched_profile, profile_for_playing
 from osmabench_ros.sequences.bags.bag import Bag, BagMessage, open_bag
 from osmabench_ros.sequences.bags.bag_storage import BagTopic
@@ -138,7 +138,7 @@ class BagPlayerNode(BenchmarkNode[PlaybackSettings]):
         self._total = sum(counts[name].message_count for name in self._outlets.topics)
         self._playback = Playback(bag, self._outlets.topics, value)
         self._state = self.create_publisher(RunState, STATE_TOPIC, latched_profile())
-        self._run_services = RunServices(self, self)
+        serve_run_control(self, self)
         if bag.cut_off:
             self.get_logger().warning(f'{bag.path} is not complete: {bag.cut_off}')
         self._timer = self.create_timer(TICK_S, self.guarded(self._tick))

@@ -26,7 +26,7 @@ from osmabench_ros.ros.node.lifecycle import BenchmarkNode
 from osmabench_ros.ros.node.node_process import run_node
 from osmabench_ros.ros.node.participants import PERIOD_S as WATCH_PERIOD_S
 from osmabench_ros.ros.node.participants import check_publishers, missing_participants
-from osmabench_ros.ros.node.run_control import RunControl, RunPhase, RunServices
+from osmabench_ros.ros.node.run_control import RunControl, RunPhase, serve_run_control
 from osmabench_ros.ros.node.settings import BridgeSettings
 from osmabench_ros.ros.wire.checked_subscription import create_checked_subscription
 from osmabench_ros.ros.wire.qos import latched_profile
@@ -80,7 +80,7 @@ class SimulatorBridgeNode(BenchmarkNode[BridgeSettings]):
         create_checked_subscription(
             self, RecordedMap, topics.RECORDED_MAP, self._on_recorded, latched_profile()
         )
-        RunServices(self, self)
+        serve_run_control(self, self)
 
     def activate(self) -> None:
         """Start to wait for the participants, or resume the frames."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import array
 import hashlib
 import json
+from typing import Any
 
 import numpy as np
 from diagnostic_msgs.msg import KeyValue
@@ -197,25 +198,26 @@ def map_to_messages(
     return announcement, chunks
 
 
+LATCHED: dict[str, type[Any]] = {
+    topics.SEMANTIC_MAP: SemanticMapMessage,
+    topics.SEMANTIC_MAP_POINTS: PointCloud2,
+    topics.SEMANTIC_MAP_MARKERS: MarkerArray,
+}
+"""Types of the topics of a map, without its chunks."""
+
+
 class MapPublisher:
     """Publishes maps of one participant."""
 
     def __init__(self, node: Node, participant: str) -> None:
         self._participant = participant
-        self._map = node.create_publisher(
-            SemanticMapMessage, topics.SEMANTIC_MAP, latched_profile()
-        )
-        self._points = node.create_publisher(
-            PointCloud2, topics.SEMANTIC_MAP_POINTS, latched_profile()
-        )
-        self._markers = node.create_publisher(
-            MarkerArray, topics.SEMANTIC_MAP_MARKERS, latched_profile()
-        )
-        self._detections = None
+        kinds = dict(LATCHED)
         if VISION_AVAILABLE:
-            self._detections = node.create_publisher(
-                Detection3DArray, topics.SEMANTIC_MAP_DETECTIONS, latched_profile()
-            )
+            kinds[topics.SEMANTIC_MAP_DETECTIONS] = Detection3DArray
+        self._publishers = {
+            topic: node.create_publisher(kind, topic, latched_profile())
+            for topic, kind in kinds.items()
+        }
         self.chunks = node.create_publisher(
             SemanticMapChunk, topics.SEMANTIC_MAP_CHUNK, lossless_profile()
         )
@@ -223,17 +225,16 @@ class MapPublisher:
     def publish(self, semantic_map: SemanticMap, *, is_final: bool) -> None:
         """Publish a map, the announcement first."""
         announcement, chunks = map_to_messages(semantic_map, self._participant, is_final=is_final)
-        self._map.publish(announcement)
+        self._publishers[topics.SEMANTIC_MAP].publish(announcement)
         for chunk in chunks:
             self.chunks.publish(chunk)
-        graph = semantic_map.graph
+        graph, header = semantic_map.graph, announcement.header
         colors = node_colors(graph, semantic_map.label_set)
-        self._markers.publish(markers_of_graph(graph, announcement.header, colors))
-        if self._detections is not None:
-            self._detections.publish(detections_message(graph, announcement.header))
-        if semantic_map.dense is not None:
-            self._points.publish(
-                point_cloud_message(
-                    semantic_map.dense, announcement.header, max_points=MAX_VIEWED_POINTS
-                )
-            )
+        markers = markers_of_graph(graph, header, colors)
+        self._publishers[topics.SEMANTIC_MAP_MARKERS].publish(markers)
+        if VISION_AVAILABLE:
+            detections = detections_message(graph, header)
+            self._publishers[topics.SEMANTIC_MAP_DETECTIONS].publish(detections)
+        if (dense := semantic_map.dense) is not None:
+            points = point_cloud_message(dense, header, max_points=MAX_VIEWED_POINTS)
+            self._publishers[topics.SEMANTIC_MAP_POINTS].publish(points)

@@ -164,33 +164,24 @@ class ControllableRun(Protocol):
         """Start over from frame 0."""
 
 
-class RunServices:
-    """Serves `start_run`, `pause_run`, `step_run` and `reset_run`."""
+def serve_run_control(node: Node, run: ControllableRun) -> None:
+    """Serve `start_run`, `pause_run`, `step_run` and `reset_run`."""
+    from osmabench_ros.srv import ControlRun, StepRun
 
-    def __init__(self, node: Node, run: ControllableRun) -> None:
-        from osmabench_ros.srv import ControlRun, StepRun
+    def serve(kind: type[Any], name: str, command: Callable[[Any], None]) -> None:
+        def answer(request: Any, response: Any) -> Any:
+            try:
+                command(request)
+            except WrongStateError as error:
+                response.error_code, response.error_msg = response.ERROR_WRONG_STATE, str(error)
+            except OsmabenchError as error:
+                response.error_code, response.error_msg = response.ERROR_FAILED, str(error)
+            response.state = run.state_message()
+            return response
 
-        self._run = run
-        for name, command in (
-            (contract.START_RUN, run.start_run),
-            (contract.PAUSE_RUN, run.pause_run),
-            (contract.RESET_RUN, run.reset_run),
-        ):
-            node.create_service(ControlRun, name, self._server(command))
-        node.create_service(StepRun, contract.STEP_RUN, self._step)
+        node.create_service(kind, name, answer)
 
-    def _server(self, command: Callable[[], None]) -> Callable[[Any, Any], Any]:
-        return lambda _request, response: self._answer(response, command)
-
-    def _step(self, request: Any, response: Any) -> Any:
-        return self._answer(response, lambda: self._run.step_run(request.frames))
-
-    def _answer(self, response: Any, command: Callable[[], None]) -> Any:
-        try:
-            command()
-        except WrongStateError as error:
-            response.error_code, response.error_msg = response.ERROR_WRONG_STATE, str(error)
-        except OsmabenchError as error:
-            response.error_code, response.error_msg = response.ERROR_FAILED, str(error)
-        response.state = self._run.state_message()
-        return response
+    serve(ControlRun, contract.START_RUN, lambda _request: run.start_run())
+    serve(ControlRun, contract.PAUSE_RUN, lambda _request: run.pause_run())
+    serve(ControlRun, contract.RESET_RUN, lambda _request: run.reset_run())
+    serve(StepRun, contract.STEP_RUN, lambda request: run.step_run(request.frames))
