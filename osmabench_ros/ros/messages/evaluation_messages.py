@@ -64,18 +64,10 @@ def path_from_uri(uri: str, what: str) -> Path:
 
 
 def _metric_message(record: Record) -> MetricValue:
-    def number(value: float | None) -> float:
-        return float('nan') if value is None else value
-
-    return MetricValue(
-        suite=record.suite,
-        mode=record.mode or MetricValue.MODE_NONE,
-        metric=record.metric,
-        class_name=record.class_name,
-        value=number(record.value),
-        low=number(record.low),
-        high=number(record.high),
-        n=record.n,
-        higher_is_better=record.higher_is_better,
-        applicable=record.applicable,
-    )
+    """Return a record as a message, of which the fields have the same names."""
+    values = {name: getattr(record, name) for name in MetricValue.get_fields_and_field_types()}
+    values['mode'] = record.mode or MetricValue.MODE_NONE
+    for name in ('value', 'low', 'high'):
+        if values[name] is None:
+            values[name] = float('nan')
+    return MetricValue(**values)
