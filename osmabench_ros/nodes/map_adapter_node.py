@@ -187,7 +187,7 @@ class MapAdapterNode(BenchmarkNode[MapAdapterSettings]):
         if self._finish is None or self._finish.answered:
             return True
         if self._finish.done():
-            # What it publishes now has to settle, too.
+            # The map that it publishes now has to settle, too.
             self._settling.end(now_s)
         return self._finish.answered and self._subscription is None
 

@@ -33,7 +33,7 @@ REMAPPED, LIVE = 'changed', 'live'
 
 @dataclass(frozen=True)
 class _Mapped:
-    """A scene of a matrix that is mapped, with one of its runs and those of its mappers."""
+    """A scene of a matrix that is mapped, with one of its runs and its mappers."""
 
     plan: RunPlan
     options: Hypo3DOptions

@@ -64,7 +64,7 @@ class SceneConfig(Strict):
                 'a recorded scene has a sequence; leave out reference, scene and changes'
             )
         if self.sequence is None and self.topics != SequenceReading():
-            raise ValueError('topics are those of a sequence; name it too')
+            raise ValueError('topics belong to a sequence; name it too')
         if self.sequence is not None and self.path_seed is not None:
             raise ValueError('a recorded scene has one path; leave out path_seed')
         return self
@@ -82,7 +82,7 @@ class SceneConfig(Strict):
 
     @property
     def seed_of_path(self) -> int:
-        """Seed of what a drive through the scene adds to it."""
+        """Seed of the path through the scene and of its questions."""
         return self.seed if self.path_seed is None else self.path_seed
 
     @property
@@ -121,7 +121,7 @@ class RobotConfig(Strict):
 
 
 class PoseFrame(str, Enum):
-    """The frame whose poses a recorded trajectory holds."""
+    """The frame of the poses in a recorded trajectory."""
 
     BASE = 'base'
     CAMERA = 'camera'
@@ -240,7 +240,7 @@ class SuiteConfig(Strict):
 
 
 class EvaluationConfig(Strict):
-    """What is scored besides the final map: the one after every `map_every_frames`; 0: none."""
+    """Which maps are scored as well as the final one: after every `map_every_frames`; 0: none."""
 
     map_every_frames: int = setting(
         0, 'Also publish the map after every so many frames; 0: never.', 0, 10**6
@@ -248,7 +248,7 @@ class EvaluationConfig(Strict):
 
 
 class Resources(Strict):
-    """What a run with a mapper needs of the machine; what is not said counts as an equal share.
+    """Resources that a run with a mapper needs; the default is an equal share.
 
     With `gpus` a run sees only those that it was given, a part of one or one and more.
     """
@@ -304,7 +304,7 @@ class SweepConfig(Strict):
 
 
 class Settling(Strict):
-    """How long the recorder waits for a foreign map after the last frame.
+    """How long the recorder waits for a third-party map after the last frame.
 
     It has settled when for `settle_s` it has not changed;
     longer where the method is known to take longer for a change.
@@ -321,7 +321,7 @@ class Settling(Strict):
 
 
 class MapperConfig(Settling):
-    """A mapping method: a bundled one, a command that starts a node, or a foreign stack.
+    """A mapping method: a bundled one, a command that starts a node, or a third-party stack.
 
     It has the keys of `Settling` too.
 
@@ -342,11 +342,11 @@ class MapperConfig(Settling):
         Whether that node acknowledges frames. By default one with a `map_topic` does not, and
         one that publishes `semantic_map` does. Runs of one that does not are realtime.
     map_topic, map_type : str
-        Where and as what the node of `command` publishes its map, if not as `semantic_map`.
+        Topic and type of the map of the node of `command`, if not `semantic_map`.
     stack : str
         Name in config/methods/live, or a YAML file like those; cannot acknowledge frames.
     variables : dict of str to str
-        What the stack asks for.
+        Values of the variables in its file.
     transforms : tuple of str, optional
         Edges of TF that the method publishes itself, as ``'odom->base_link'``; None for those
         that the file of the stack says.
@@ -355,7 +355,7 @@ class MapperConfig(Settling):
     map_origin : MapOrigin, optional
         Where a method that localises itself puts the origin of its map; None as `transforms`.
     resources : Resources
-        What a run with it needs, by which runs are let in beside each other.
+        Resources of a run with it, by which runs are admitted side by side.
     """
 
     name: PlainName
@@ -400,7 +400,7 @@ class MapperConfig(Settling):
         if waits and not (self.map_topic or self.stack):
             raise ValueError(f'{waits[0]} is about the map of a map_topic or stack')
         if self.variables and not self.stack:
-            raise ValueError('variables are those of a stack; give its name too')
+            raise ValueError('variables belong to a stack; give its name too')
         return self
 
     @property
@@ -555,7 +555,7 @@ def load_config(name_or_path: str) -> MatrixConfig:
         If it is missing, not YAML, or says something unknown; names the file and the key.
     """
     path = Path(name_or_path)
-    # A folder of that name, such as one of results, is no configuration.
+    # A folder of that name, such as one of results, is not a configuration.
     if not path.suffix and (not os.path.exists(path) or os.path.isdir(path)):
         path = _bundled(name_or_path)
     return parse_config(read_yaml(path, ConfigError), str(path))

@@ -91,7 +91,7 @@ class RunIdentity:
 
     @property
     def run_id(self) -> str:
-        """Unique name, also that of the run's folder."""
+        """Unique name, also of the run's folder."""
         key = self.scene_key
         parts = (key.dataset, key.scene, self.condition, self.mapper, self.simulator)
         speed = () if self.speed_factor is None else (f'x{slug(f"{self.speed_factor:g}")}',)

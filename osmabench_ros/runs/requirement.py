@@ -41,8 +41,8 @@ class Source(str, Enum):
 class Requirement(Strict):
     """A threshold that must hold for every matching record of the report.
 
-    Besides those of the suites of the configuration there are figures that only a run has (suite
-    `timing`, and how figures grew), and some that only the evaluation of a bag has (`BAG_SUITES`
+    Apart from the suites of the configuration there are metrics that only a run has (suite
+    `timing`, and how metrics grew), and some that only the evaluation of a bag has (`BAG_SUITES`
     and, after an alignment, ``SUITE@aligned``).
     """
 
@@ -80,7 +80,7 @@ class Requirement(Strict):
 
     @property
     def base_suite(self) -> str:
-        """The suite of the configuration that gives its figure, if any."""
+        """The suite of the configuration that gives its metric, if any."""
         return self.suite.removesuffix(ALIGNED)
 
 
@@ -103,7 +103,7 @@ def check_for_runs(
         if item.source is Source.BAG:
             raise ConfigError(
                 f'a requirement names suite "{item.suite}", which a run does not have, only '
-                '`osmabench bag evaluate`; put it in a configuration of its own for --config'
+                '`osmabench bag evaluate`; put it in a separate configuration for --config'
             )
         if item.source is Source.GROWTH and not grows:
             raise ConfigError(

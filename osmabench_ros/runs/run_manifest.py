@@ -1,7 +1,7 @@
-"""Manifests: what the results of a run, and of what runs share, were made from.
+"""Manifests: the inputs of a run, and of the data that runs share.
 
 A manifest is independent of time. Before results are used again it is compared, key by key, with
-what they would be made from now.
+their inputs now.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _MAX_LISTED = 5
 
 
 def write_run_manifest(plan: RunPlan, scene_digest: str, warnings: Sequence[str] = ()) -> None:
-    """Write manifest.json of a run whose shared folder is prepared."""
+    """Write manifest.json of a run with a prepared shared folder."""
     write_json(plan.directory / MANIFEST, describe_run(plan, scene_digest, warnings))
 
 
@@ -209,7 +209,7 @@ def _shown(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Growth:
-    """What a configuration with more in it asks of the results of one with less.
+    """The work that a configuration with more in it adds to the results of one with less.
 
     `scenes` holds one run for each shared folder that lacks questions; `runs` those with maps that
     are scored again, and why.
@@ -220,7 +220,7 @@ class Growth:
 
 
 def find_growth(plans: Iterable[RunPlan], digest_of: Callable[[RunPlan], str]) -> Growth:
-    """Compare the results of runs with what they would be made from now; `Growth` may go on.
+    """Compare the inputs of the results of runs with their inputs now; `Growth` may go on.
 
     `digest_of` gives the digest of the scene of a run. Raises RunError, key by key, if maps or
     scores were made with other settings or from other inputs.
@@ -229,7 +229,7 @@ def find_growth(plans: Iterable[RunPlan], digest_of: Callable[[RunPlan], str]) -
     refused: dict[str, list[Path]] = {}
 
     def compare(folder: Path, now: Mapping[str, Any]) -> tuple[Difference, ...]:
-        """Return what a folder lacks, and keep what else differs."""
+        """Return the differences of a folder, and collect those that are refused."""
         noted = read_manifest(folder)
         if not {'config', 'inputs', 'versions'} <= noted.keys():
             refused.setdefault(_NOT_NOTED, []).append(folder)
@@ -287,7 +287,7 @@ def forget_scores(plan: RunPlan) -> None:
 
 
 def finish_run(plan: RunPlan) -> None:
-    """Record the digests of a run's results in its manifest, and its figures over all classes."""
+    """Record the digests of a run's results in its manifest, and its metrics over all classes."""
     manifest = plan.directory / MANIFEST
     before = read_json(manifest)
     files = (plan.report_file, plan.directory / GROWTH)
@@ -300,7 +300,7 @@ def finish_run(plan: RunPlan) -> None:
 
 
 def has_figures(directory: Path) -> bool:
-    """Return whether the figures of a run are noted, and its report was not written since."""
+    """Return whether the metrics of a run are noted, and its report was not written since."""
     noted, report = directory / FIGURES, directory / 'report.json'
     return noted.is_file() and noted.stat().st_mtime_ns >= report.stat().st_mtime_ns
 

@@ -23,7 +23,7 @@ _OF_MAPPING = ('received', 'mapped', 'dropped', 'loss', 'latency_p50_s', 'latenc
 
 
 class SweepPoint(Strict):
-    """A run at one speed; null where a figure is unknown."""
+    """A run at one speed; null where a value is unknown."""
 
     run_id: str
     speed_factor: float

@@ -43,7 +43,7 @@ def test_of_nodes_with_a_map_topic_acknowledges_only_one_that_is_said_to() -> No
         ({'command': ['a'], 'stack': 'b'}, 'leave out one of command and stack'),
         ({'command': ['a'], 'options': {'b': 1}}, 'leave out one of command and implementation'),
         ({'map_topic': '/cloud'}, 'map_topic says where the node of a command publishes'),
-        ({'variables': {'root': '/x'}}, 'variables are those of a stack'),
+        ({'variables': {'root': '/x'}}, 'variables belong to a stack'),
         (
             {'command': ['a'], 'map_type': 'std_msgs/msg/String'},
             "PointCloud2'.*it is 'std_msgs/msg/String'",

@@ -273,7 +273,7 @@ def connect(address: str) -> Iterator[Any]:
             f'--cluster {address} cannot be reached: {why}; ray status says whether it runs, and '
             'all machines need the same versions of Ray and Python'
         ) from error
-    for number, handler in handlers.items():  # Ray takes those of the command
+    for number, handler in handlers.items():  # Ray takes the handlers of the command
         signal.signal(number, handler)
     try:
         with errors_as(RunError, f'--cluster {address}', ray.exceptions.RayError):

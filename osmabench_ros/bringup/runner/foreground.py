@@ -38,7 +38,7 @@ Show = Callable[[RecordingReport], None]
 def record(
     directory: Path, settings: RecordingSettings, *, duration_s: float = 0.0, progress: Show
 ) -> RecordingReport:
-    """Record until Ctrl-C or for `duration_s`; an error leaves what was written."""
+    """Record until Ctrl-C or for `duration_s`; an error leaves the messages written before."""
     check_folder(directory)
     errors: list[Exception] = []
 

@@ -1,4 +1,4 @@
-"""Runs a matrix, or mappers in realtime at several speeds: what is missing, and the report."""
+"""Runs a matrix, or mappers in realtime at several speeds: the missing runs, and the report."""
 
 from __future__ import annotations
 

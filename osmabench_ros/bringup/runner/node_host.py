@@ -100,5 +100,5 @@ def main() -> int:
 
 
 if __name__ == '__main__':
-    # What goes over the channel must be of the module that the runner knows, not of __main__.
+    # Objects on the channel must be of the module that the runner knows, not of __main__.
     raise SystemExit(import_module('osmabench_ros.bringup.runner.node_host').main())

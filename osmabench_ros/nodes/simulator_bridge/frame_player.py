@@ -81,7 +81,7 @@ class Acknowledgements:
 
 @dataclass
 class RealtimeClock:
-    """Due times of frames on the steady clock, at `speed_factor` stamp seconds a wall second."""
+    """Due times of frames on the steady clock, at `speed_factor` stamp seconds per wall second."""
 
     speed_factor: float
     _start_s: float | None = field(default=None, init=False)
@@ -323,7 +323,7 @@ def run_info_message(source: BridgeSource, settings: BridgeSettings, stamp_ns: i
 def run_state_message(
     run_id: str, phase: RunPhase, player: FramePlayer, frames_total: int, text: str
 ) -> RunState:
-    """Return run_state; `text` says what the run waits for, or why it failed."""
+    """Return run_state; `text` says why the run waits, or why it failed."""
     participants = player.participants()
     state = RunState(
         state=int(phase),

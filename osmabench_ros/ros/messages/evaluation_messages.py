@@ -57,7 +57,7 @@ def path_from_uri(uri: str, what: str) -> Path:
         pass
     except (ValueError, OSError) as error:
         why = error.strerror if isinstance(error, OSError) else error
-        raise ContractError(f'{what} is "{uri[:200]}", which is no path: {why}') from error
+        raise ContractError(f'{what} is "{uri[:200]}", which is not a path: {why}') from error
     if parts.scheme != 'file' or parts.netloc not in ('', 'localhost') or not parts.path:
         raise ContractError(f'{what} is "{uri[:200]}"; must be a file:// address on this machine')
     return path

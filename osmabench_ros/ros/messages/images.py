@@ -22,7 +22,7 @@ from osmabench_ros.semantics.labels import LabelClass, LabelSet
 
 
 def image_to_message(image: NDArray[Any], encoding: str, stamp: Time, frame_id: str) -> Image:
-    """Return an Image message; pixels, encodings and errors are those of `image_fields`."""
+    """Return an Image message; pixels, encodings and errors are as of `image_fields`."""
     fields = image_fields(image, encoding)
     data = fields.pop('data')
     message = Image(**fields)
@@ -37,7 +37,7 @@ def image_to_message(image: NDArray[Any], encoding: str, stamp: Time, frame_id: 
 def image_from_message(
     message: Image, topic: str, convert: Callable[[Image], NDArray[Any]] = pixels_of
 ) -> NDArray[Any]:
-    """Return what a function of `image_codec` makes of an image; ContractError if malformed."""
+    """Return an image as a function of `image_codec` converts it; ContractError if malformed."""
     with errors_as(ContractError, f'topic "{topic}"', ValueError):
         return convert(message)
 

@@ -82,7 +82,7 @@ def vision_label_info(label_set: LabelSet, stamp_ns: int, frame_id: str = '') ->
 
 
 def publish_vision_labels(node: Node, label_set: LabelSet, stamp_ns: int) -> None:
-    """Publish what the ids of the class images mean, latched, where vision_msgs is installed."""
+    """Publish the names of the ids in class images, latched, where vision_msgs is installed."""
     if VISION_AVAILABLE:
         publisher = node.create_publisher(LabelInfo, topics.VISION_LABEL_INFO, latched_profile())
         publisher.publish(vision_label_info(label_set, stamp_ns, topics.CAMERA_FRAME))

@@ -95,7 +95,7 @@ def _box(node: SceneNode, header: Header, color: Rgb) -> Marker:
         type=Marker.CUBE,
         action=Marker.ADD,
         pose=pose_message(pose),
-        # RViz refuses to draw what has no extent.
+        # RViz refuses to draw boxes without extent.
         scale=vector_message(np.maximum(_size(node), _THINNEST_M)),
         color=color_message(color, _ALPHA if node.kind is NodeKind.OBJECT else _FAINT),
         text=_text(node),

@@ -41,7 +41,7 @@ class Health:
 
 
 class DiagnosticsPublisher:
-    """Publishes the health and memory of a node once a second, in every state of its lifecycle."""
+    """Publishes the health and memory of a node every second, in every state of its lifecycle."""
 
     def __init__(self, node: Node, health: Callable[[], Health]) -> None:
         self._node, self._health = node, health
@@ -49,7 +49,7 @@ class DiagnosticsPublisher:
         self._publisher = node.create_publisher(
             DiagnosticArray, topics.DIAGNOSTICS, diagnostics_profile()
         )
-        # Of a group and a clock of its own, as neither a pause nor simulated time may silence it.
+        # Of a separate group and clock, as neither a pause nor simulated time may silence it.
         node.create_timer(
             PERIOD_S,
             self.publish,

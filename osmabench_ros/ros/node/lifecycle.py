@@ -112,7 +112,7 @@ class BenchmarkNode(LifecycleNode, Generic[Model]):
 
     @property
     def state_label(self) -> str:
-        """What the lifecycle calls the state of the node; rclpy has no public name for it."""
+        """Name of the node's state in the lifecycle; rclpy has no public name for it."""
         return str(self._state_machine.current_state[1])
 
     @property

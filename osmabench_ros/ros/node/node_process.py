@@ -38,7 +38,7 @@ def run_node(
     asked = []
 
     def interrupt(number: int, _frame: Any) -> None:
-        # A second Ctrl-C must not cut off what a node has to finish; SIGKILL still ends it.
+        # A second Ctrl-C must not cut off unfinished work of a node; SIGKILL still ends it.
         _handle_signals(signal.SIG_IGN)
         asked.append(number)
         raise KeyboardInterrupt
@@ -53,7 +53,7 @@ def run_node(
     except KeyboardInterrupt:
         code = _code_of_interrupted(node)
     except Exception:
-        # rclpy's C code calls Python; what is raised there comes out as another exception.
+        # rclpy's C code calls Python; an exception raised there comes out as another one.
         if not asked:
             raise
         code = _code_of_interrupted(node)

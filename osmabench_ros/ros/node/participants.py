@@ -81,7 +81,7 @@ _FROM_PARTICIPANTS = {
 
 
 def _missing_endpoints(node: Node, name: str, *, acks: bool) -> list[str]:
-    """Check the QoS of a participant's topics; return what it lacks to acknowledge frames."""
+    """Check the QoS of a participant's topics; return the endpoints that it lacks."""
     # Plain where there is no namespace, as people write it.
     shown = name[1:] if name.count('/') == 1 else name
     published = {item.topic_name for item in node.publishers}

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class RunPhase(IntEnum):
-    """State of a run; the numbers are those of RunState.state."""
+    """State of a run; the numbers are as in RunState.state."""
 
     WAITING = 0
     RUNNING = 1
@@ -70,7 +70,7 @@ class RunControl:
 
     @property
     def awaits(self) -> str:
-        """What the run waits for before the next frame, as text; empty if for nothing."""
+        """Why the run waits before the next frame, as text; empty if for nothing."""
         if self.phase not in (RunPhase.WAITING, RunPhase.PAUSED):
             return ''
         if not self.active:

@@ -93,7 +93,7 @@ Pacing = Annotated[config.PacingConfig, Named(mode='pacing')]
 
 
 class BridgeSettings(Strict):
-    """What the bridge publishes, a simulation or a recorded sequence, and at which pace."""
+    """The frames that the bridge publishes, simulated or recorded, and their pace."""
 
     scene: Annotated[config.SceneConfig, Named('seed', reference='scene', scene='scene_name')] = (
         config.SceneConfig()

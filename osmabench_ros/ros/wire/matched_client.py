@@ -20,7 +20,7 @@ from osmabench_ros.errors import ParticipantError
 
 
 class CommandExecutor(SingleThreadedExecutor):
-    """Raises what a signal handler raises after `spin_once`, never during it.
+    """Raises the exception of a signal handler after `spin_once`, never during it.
 
     rclpy's C code calls Python to make messages. An exception that a handler raises there comes
     out as another one, or not at all.
@@ -36,7 +36,7 @@ class CommandExecutor(SingleThreadedExecutor):
 def command_node(
     name: str, *, domain: int | None = None, arguments: Sequence[str] = (), **options: Any
 ) -> Iterator[tuple[Node, CommandExecutor]]:
-    """Yield a node in a ROS context of its own, and an executor that spins it.
+    """Yield a node in a separate ROS context, and an executor that spins it.
 
     Ctrl-C stays Python's, so that it ends the command and through it all that it has started.
     """

@@ -130,7 +130,7 @@ class Endpoint:
 
 @dataclass(frozen=True)
 class TopicGraph:
-    """Publishers and subscribers of a topic, by full name, save those of the node that looks."""
+    """Publishers and subscribers of a topic, by full name, without the node that looks."""
 
     name: str
     publishers: tuple[Endpoint, ...] = ()

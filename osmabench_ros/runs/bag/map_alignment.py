@@ -48,7 +48,7 @@ def place_map(
 
 @dataclass(frozen=True, eq=False)
 class Alignment:
-    """What takes map coordinates to the frame of the reference, what it left, and doubts."""
+    """The transformation from the map to the reference, its residuals, and remarks."""
 
     similarity: Similarity
     records: tuple[MetricRecord, ...]
@@ -66,8 +66,8 @@ def align_map(
     """Return the alignment that the user wants, None if there is none beyond the placement.
 
     The map is in its own frame. The first guess of `icp` is the user's transform, else the
-    alignment of the trajectories, else `placement`. Raises ConfigError if what the alignment
-    needs is not given, and MetricError if the map does not fit.
+    alignment of the trajectories, else `placement`. Raises ConfigError if an input of the
+    alignment is not given, and MetricError if the map does not fit.
     """
     kind, transform = source.align, source.transform
     if kind is MapAlignment.KNOWN and transform is not None:
@@ -113,7 +113,7 @@ def _by_icp(
         raise ConfigError(
             'the map has no points for --align icp; take --align known or trajectory'
         )
-    # A map may hold what the trajectory did not see.
+    # A map may hold surfaces that the trajectory did not see.
     clouds = (truth.surface, truth.unseen)
     points = np.concatenate([cloud.points for cloud in clouds])
     known = [cloud.normals for cloud in clouds if cloud.normals is not None]

@@ -85,7 +85,7 @@ SUITES = 'suites'
 class EvaluationInputs:
     """Folders of the map, the ground truth and the results of an evaluation.
 
-    The identity is that of the run, or for a map that no run recorded an `unnamed_run`.
+    The identity names the run, or for a map that no run recorded an `unnamed_run`.
 
     `output_directory` gets report.json and the folder of answers; `text_features` are as
     `OpenVocabularyLabeller` takes them; `device` is 'auto', 'cpu' or 'cuda'; a map that was cut
@@ -110,9 +110,9 @@ def evaluate_run(
 ) -> RunReport:
     """Evaluate one map, write report.json and return it.
 
-    Of `requirements` those of this run and of figures of the suites count. `progress` may raise to
-    stop; nothing is written then, nor if map, ground truth or an option is at fault. Raises
-    IncompleteError if a server failed; the next evaluation goes on from incomplete.json.
+    Of `requirements` only those count that concern this run and metrics of the suites. `progress`
+    may raise to stop; nothing is written then, nor if map, ground truth or an option is at fault.
+    Raises IncompleteError if a server failed; the next evaluation goes on from incomplete.json.
     """
     semantic_map, ground_truth = read_inputs(inputs, suites, progress)
     return evaluate_loaded(inputs, semantic_map, ground_truth, suites, requirements, progress)
@@ -230,7 +230,7 @@ def _scored(
     earlier: Sequence[Record],
     failures: dict[str, str],
 ) -> tuple[Record, ...]:
-    """Return the figures of all suites; those whose server failed go to `failures`."""
+    """Return the records of all suites; suites with a failed server go to `failures`."""
     found: list[Record] = []
     for suite in suites:
         stages.enter(suite.name)

@@ -20,7 +20,7 @@ class EvaluationCancelledError(RunError):
 
 
 class EvaluationJob:
-    """One evaluation in a thread of its own; `on_done` is called in the thread that polls."""
+    """One evaluation in a separate thread; `on_done` is called in the thread that polls."""
 
     def __init__(
         self,

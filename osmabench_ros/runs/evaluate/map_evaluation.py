@@ -32,7 +32,7 @@ MARGIN_M = 0.5
 
 
 def warn_of_misplaced_map(semantic_map: SemanticMap, truth: GroundTruth) -> None:
-    """Warn if less than half of a map lies within 0.5 m of the bounding box of the scene."""
+    """Warn if less than half of a map is within 0.5 m of the bounding box of the scene."""
     places = _places(semantic_map)
     clouds = [cloud.points for cloud in (truth.surface, truth.unseen) if len(cloud.points)]
     if not len(places) or not clouds:
@@ -79,7 +79,7 @@ def evaluate_map(
 ) -> RunReport:
     """Evaluate a map that was not recorded in a run; the files give what `inputs` leave out.
 
-    A map that lies beside the scene is scored with a warning; requirements of other mappers and
+    A map outside the scene is scored with a warning; requirements of other mappers and
     conditions are left out. Raises RunError if a report is there and `replace` is not set.
     """
     check_folder(inputs.output_directory, Existing.MERGE)

@@ -52,7 +52,7 @@ _NAMES_OF_A_NODE = 5
 class OpenVocabularyLabeller:
     """Matches the class names of a scene with a map by text features.
 
-    Nothing is loaded before a figure asks for it. Features of a space come from the file that
+    Nothing is loaded before a metric asks for it. Features of a space come from the file that
     the configuration names, from the sentence embedder if the space is of its making, or from
     open_clip where that is installed. A map that has no such features, or none that an encoder is
     here for, is labelled by the sentence embedder from the captions of its nodes.
@@ -62,17 +62,17 @@ class OpenVocabularyLabeller:
     semantic_map : SemanticMap
         The map that is scored.
     files : mapping of str to Path
-        Precomputed text features (.npy, texts in the .json beside it) by ``'model/pretrained'``,
-        model or name of the feature space. The texts are class names (then templates are averaged
-        in already) or what the templates of the space make of them.
+        Precomputed text features (.npy, texts in the .json of the same name) by
+        ``'model/pretrained'``, model or name of the feature space. The texts are class names (then
+        templates are averaged in already) or class names in the templates of the space.
     device : str
         Where text is encoded: 'cuda', anything else is the processor.
 
     Attributes
     ----------
     encoders : dict of str to str
-        Of every feature space its own encoder, and what was used so far: 'labels', 'node_labels',
-        'prompts' and 'similarity'.
+        The encoder of every feature space, and the encoders used so far: 'labels',
+        'node_labels', 'prompts' and 'similarity'.
     """
 
     def __init__(

@@ -32,7 +32,7 @@ GROWTH = 'growth.json'
 
 
 class RecordsAtTime(Strict):
-    """The figures of the map at one time."""
+    """The metrics of the map at one time."""
 
     frames: int
     time_s: float
@@ -40,7 +40,7 @@ class RecordsAtTime(Strict):
 
 
 class ReportOverTime(Strict):
-    """Model of growth.json: figures of every map, and how fast they grew."""
+    """Model of growth.json: metrics of every map, and how fast they grew."""
 
     schema_name: str = SCHEMA
     run_id: str
@@ -93,7 +93,7 @@ def _moments(
     progress: Progress,
     first_ns: int,
 ) -> Iterator[ScoresAtTime]:
-    """Yield the figures of one map after the other, with one map in memory at a time."""
+    """Yield the metrics of one map after the other, with one map in memory at a time."""
     frames, time_s, last_ns = 0, 0.0, context.semantic_map.header.stamp_ns
     for number, folder in enumerate([*folders, None]):
         progress(f'scoring map {number + 1} of {len(folders) + 1}', 1.0)

@@ -64,7 +64,7 @@ COVERAGE_FILE = 'coverage.json'
 
 
 class Preparation:
-    """The scenes of configurations, each loaded once by `load`, and what the runs of one share."""
+    """The scenes of configurations, each loaded once by `load`, and their shared data."""
 
     def __init__(self, load: Callable[[SceneConfig], Scene] = SceneConfig.load) -> None:
         self._scene = lru_cache(maxsize=2)(load)
@@ -202,7 +202,7 @@ class Preparation:
             progress(f'{directory.name}: adding the questions of more suites', 0.0)
             with files.atomic_directory(directory, files.Existing.MERGE) as temporary:
                 self._write_questions(plan, directory, temporary, progress)
-            # Last, so that what was cut off is done again.
+            # Last, so that an interrupted addition is made again.
             files.write_json(directory / MANIFEST, describe_shared(plan, self.digest_of(plan)))
         for plan, reasons in growth.runs:
             why = '; '.join(map(str, reasons))
@@ -408,7 +408,7 @@ def _check_recorded_condition(
 
 
 def run_warnings(plan: RunPlan, preparation: Preparation) -> tuple[str, ...]:
-    """Return what a reader of the report has to know before a prepared run, and warn of it."""
+    """Return the warnings about a prepared run that its report has to show, and warn of them."""
     found = (*_of_pacing(plan), *_of_condition(plan), *_of_lamps(plan, preparation))
     for text in found:
         warnings.warn(text, OsmabenchWarning, stacklevel=2)

@@ -146,14 +146,14 @@ def _raise_for(failed_requirements: Sequence[str]) -> None:
 
 
 def map_remarks(header: MapHeader) -> tuple[str, ...]:
-    """Return remarks on the header of a map, besides its origin."""
+    """Return remarks on the header of a map, other than its origin."""
     partial = '' if header.complete else 'the map is partial'
     text = ': '.join(filter(None, (partial, header.remark)))
     return (text,) if text else ()
 
 
 def partial_fault(run_id: str) -> str:
-    """Return the error text of a run whose map is partial."""
+    """Return the error text of a run with a partial map."""
     return (
         f'the map of {run_id} is partial; give its mapper more time (settle_timeout_s, settle_s), '
         'or let a partial map pass (allow_partial: true)'
@@ -189,7 +189,7 @@ def for_run(requirements: Sequence[Requirement], identity: RunIdentity) -> tuple
 
 
 def concerns(requirement: Requirement, record: Record) -> bool:
-    """Return whether a requirement is about a figure."""
+    """Return whether a requirement is about a record."""
     return (
         (requirement.suite, requirement.metric, requirement.class_name)
         == (record.suite, record.metric, record.class_name)

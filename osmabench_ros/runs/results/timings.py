@@ -25,7 +25,7 @@ class Participation:
 
     `received` frames were acknowledged, mapped or not; `mapped` ones went into its map. Latency is
     the steady time from the publication of a frame to its acknowledgement; `processing_mean_s` is
-    the time a frame, as the node says.
+    the time per frame, as the node says.
     """
 
     name: str
@@ -51,11 +51,11 @@ class Participation:
         return self.dropped / self.published
 
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON-serialisable form with the derived figures."""
+        """Return a JSON-serialisable form with the derived values."""
         return {**asdict(self), 'dropped': self.dropped, 'loss': self.loss}
 
     def records(self) -> Iterator[MetricRecord]:
-        """Yield the figures as records with the node as class name."""
+        """Yield the values as records with the node as class name."""
         values = {
             'frames_published': self.published,
             'frames_received': self.received,
@@ -82,10 +82,10 @@ class Measurements:
     """Measurements of a run; memory is sampled, by node.
 
     `pacing` and `speed_factor`, stamp seconds per wall second, are as they really were;
-    `mapping_s` is what the mapper spent on frames, `final_map_s` the wall time from the last of
-    them to its final map, in which a method that runs offline does its work. The speed of one
-    frame is None, an unknown time 0; GPU memory lacks nodes that used none. `runs_at_once` is how
-    many runs may have shared the machine.
+    `mapping_s` is the time that the mapper spent on frames, `final_map_s` the wall time from the
+    last of them to its final map, in which a method that runs offline does its work. The speed of
+    one frame is None, an unknown time 0; GPU memory lacks nodes that used none. `runs_at_once` is
+    how many runs may have shared the machine.
     """
 
     pacing: str
