@@ -70,7 +70,7 @@ class BagContent:
     @cached_property
     def label_set(self) -> LabelSet | None:
         """Label set of the bag's LabelInfo, of either package; None if it has none."""
-        for kind, classes in ((LABEL_INFO, _own_classes), (VISION_LABELS, _vision_classes)):
+        for kind, classes in ((LABEL_INFO, _read_own), (VISION_LABELS, _read_vision)):
             for topic, message in self.kept.get(kind, [])[-1:]:
                 with errors_as(SequenceError, f'topic "{topic}"', ConfigError):
                     name = getattr(message, 'name', '') or 'recorded'
@@ -185,14 +185,14 @@ def _pairs(log_ns: NDArray[np.int64], stamps_ns: NDArray[np.int64]) -> list[tupl
     return list(zip(log_ns.tolist(), stamps_ns.tolist(), strict=True))
 
 
-def _own_classes(message: Any) -> list[LabelClass]:
+def _read_own(message: Any) -> list[LabelClass]:
     return [
         LabelClass(int(item.id), normalised_name(item.name), bool(item.structure))
         for item in message.classes
     ]
 
 
-def _vision_classes(message: Any) -> list[LabelClass]:
+def _read_vision(message: Any) -> list[LabelClass]:
     return [
         LabelClass(int(item.class_id), normalised_name(item.class_name))
         for item in message.class_map
@@ -206,7 +206,7 @@ REFERENCE_TOPICS = (topics.CAMERA_POSE, topics.ODOMETRY)
 
 def read_trajectory(name: str) -> StampedTrajectory:
     """Return a trajectory by its name: a TUM file, ``BAG:TOPIC`` or ``BAG:/tf:PARENT.CHILD``."""
-    path, topic = _parted(name)
+    path, topic = _split_name(name)
     if topic:
         with open_bag(path) as bag:
             return bag_trajectory(
@@ -222,7 +222,7 @@ def read_trajectory(name: str) -> StampedTrajectory:
     return read_tum(path)
 
 
-def _parted(name: str) -> tuple[Path, str]:
+def _split_name(name: str) -> tuple[Path, str]:
     """Return path and topic, separated by the first colon after an existing path."""
     path = Path(name)
     if not path.exists():

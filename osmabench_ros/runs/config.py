@@ -54,7 +54,7 @@ class SceneConfig(Strict):
     topics: SequenceReading = SequenceReading()
 
     @model_validator(mode='after')
-    def _simulated_or_recorded(self) -> SceneConfig:
+    def _check_source(self) -> SceneConfig:
         if (self.sequence is None) != (self.ground_truth is None):
             raise ValueError('a recorded scene needs both sequence and ground_truth')
         if self.sequence is not None and (
@@ -165,7 +165,7 @@ class TrajectoryConfig(Strict):
     max_frames: int = setting(60, 'Frames at the speed of the baseline.', 2)
 
     @model_validator(mode='after')
-    def _one_choice_of_goals(self) -> TrajectoryConfig:
+    def _check_goals(self) -> TrajectoryConfig:
         coverage, follows = (self.strategy is x for x in (Strategy.COVERAGE, Strategy.FOLLOW))
         if self.goal_points and coverage:
             raise ValueError('the strategy coverage chooses its goals; leave out goal_points')
@@ -283,13 +283,13 @@ class SweepConfig(Strict):
 
     @field_validator('speeds')
     @classmethod
-    def _ascending(cls, value: tuple[float, ...]) -> tuple[float, ...]:
+    def _sort_speeds(cls, value: tuple[float, ...]) -> tuple[float, ...]:
         if any(not 0.001 <= speed <= 1000 for speed in value):
             raise ValueError('speed factors must be between 0.001 and 1000')
         return tuple(sorted(set(value)))
 
     @model_validator(mode='after')
-    def _a_range(self) -> SweepConfig:
+    def _check_range(self) -> SweepConfig:
         if self.highest < self.lowest:
             raise ValueError('highest must not be below lowest')
         return self
@@ -374,7 +374,7 @@ class MapperConfig(Settling):
 
     @model_validator(mode='before')
     @classmethod
-    def _foreign_nodes_do_not_acknowledge(cls, data: Any) -> Any:
+    def _set_default_acks(cls, data: Any) -> Any:
         if isinstance(data, Mapping) and data.get('stack'):
             return {**data, 'acks': False}
         if isinstance(data, Mapping) and data.get('map_topic'):
@@ -469,13 +469,13 @@ class MatrixConfig(Strict):
         return value
 
     @model_validator(mode='after')
-    def _parts_agree(self) -> MatrixConfig:
-        faults = dict.fromkeys([*self._requirement_faults(), *self._seed_faults()])
+    def _check_parts(self) -> MatrixConfig:
+        faults = dict.fromkeys([*self._find_requirement_faults(), *self._find_seed_faults()])
         if faults:
             raise ValueError('; '.join(faults))
         return self
 
-    def _requirement_faults(self) -> Iterator[str]:
+    def _find_requirement_faults(self) -> Iterator[str]:
         mappers = [item.name for item in self.mappers]
         conditions = [name_of_condition(item) for item in self.conditions]
         suites = known_suites([item.name for item in self.suites])
@@ -491,7 +491,7 @@ class MatrixConfig(Strict):
                         f'{suggestion(name, known)}'
                     )
 
-    def _seed_faults(self) -> Iterator[str]:
+    def _find_seed_faults(self) -> Iterator[str]:
         for item in self.scenes:
             if self.seeds.scene and item.seed:
                 yield 'seeds.scene and "seed" of a scene say the same; give one'
@@ -535,7 +535,7 @@ class MatrixConfig(Strict):
 
     @field_validator('scenes', 'conditions', 'mappers', 'suites')
     @classmethod
-    def _not_empty(cls, value: tuple[Any, ...]) -> tuple[Any, ...]:
+    def _require_entries(cls, value: tuple[Any, ...]) -> tuple[Any, ...]:
         if not value:
             raise ValueError('must not be empty')
         return value

@@ -44,7 +44,7 @@ def expected_work(config: MatrixConfig, out: Path, *, fresh: bool = False) -> li
     later = [MAPPED_BESIDE] if beside and (beside.remap or beside.live_maps_every) else []
     lines = (f'{run_id}: {left}' for run_id, left in work.items())
     maps = sum(left != DONE for left in work.values())
-    return [*lines, *later, *_of_models(config, maps), *power]
+    return [*lines, *later, *_describe_models(config, maps), *power]
 
 
 def _from(first: Stage) -> str:
@@ -52,7 +52,7 @@ def _from(first: Stage) -> str:
     return f'to do: {", ".join(stages[stages.index(first.value) :])}'
 
 
-def _of_models(config: MatrixConfig, maps: int) -> Iterator[str]:
+def _describe_models(config: MatrixConfig, maps: int) -> Iterator[str]:
     suites = made_suites(config.suites)
     asking = {suite.name: models_asked_by(suite) for suite in suites if models_asked_by(suite)}
     if not asking:

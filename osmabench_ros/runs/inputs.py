@@ -39,7 +39,7 @@ def collect_run_inputs(plan: RunPlan, scene_digest: str) -> dict[str, str]:
 def collect_shared_inputs(plan: RunPlan, scene_digest: str) -> dict[str, str]:
     """Return the digests of what all runs on a path in a scene depend on."""
     found = {scene_name(plan.identity.scene_key): scene_digest}
-    for name, value in _strings(plan.config.simulator.options):
+    for name, value in _list_strings(plan.config.simulator.options):
         found |= _file(f'simulator option {name}', value)
     recorded = plan.config.trajectory.recorded
     return found | (_file('trajectory', recorded) if recorded else {})
@@ -52,7 +52,7 @@ def scene_name(key: SceneKey) -> str:
 
 def mapper_files(mapper: MapperConfig) -> dict[str, str]:
     """Return the digests of the files named by command, stack and options of a mapper."""
-    options = (value for _, value in _strings(mapper.options))
+    options = (value for _, value in _list_strings(mapper.options))
     found: dict[str, str] = {}
     for text in (*mapper.command, mapper.stack, *mapper.variables.values(), *options):
         found |= _file(f'mapper {mapper.name}', text)
@@ -83,10 +83,10 @@ def without_home(value: Any) -> Any:
     return value
 
 
-def _strings(options: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _list_strings(options: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name, value in options.items():
         if isinstance(value, Mapping):
-            yield from _strings(value)
+            yield from _list_strings(value)
         elif isinstance(value, str):
             yield name, value
 
@@ -100,12 +100,12 @@ def _file(kind: str, text: str) -> dict[str, str]:
         status = path.stat()
     except OSError:
         return {}
-    digest = _file_digest(path, status.st_size, status.st_mtime_ns)
+    digest = _hash_file(path, status.st_size, status.st_mtime_ns)
     return {f'{kind}: {for_people(text)}': digest}
 
 
 @lru_cache(maxsize=256)
-def _file_digest(path: Path, size: int, mtime_ns: int) -> str:
+def _hash_file(path: Path, size: int, mtime_ns: int) -> str:
     del size, mtime_ns  # part of the key: a file that changed is read again
     digest = hashlib.sha256()
     add_file(digest, path)

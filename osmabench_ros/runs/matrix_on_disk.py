@@ -193,9 +193,9 @@ class MatrixOnDisk:
     def runs(self) -> Iterator[RunOnDisk]:
         """Yield every run with its state, in order."""
         held = is_held(self.root)
-        return (self._looked_at(run_id, held=held) for run_id in self.run_ids)
+        return (self._look_at_run(run_id, held=held) for run_id in self.run_ids)
 
-    def _looked_at(self, run_id: str, *, held: bool) -> RunOnDisk:
+    def _look_at_run(self, run_id: str, *, held: bool) -> RunOnDisk:
         folder = self.root / run_id
         if not folder.exists():
             return RunOnDisk(run_id, RunState.NOT_BEGUN)

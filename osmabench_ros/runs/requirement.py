@@ -64,7 +64,7 @@ class Requirement(Strict):
     """The highest value that passes."""
 
     @model_validator(mode='after')
-    def _bounded(self) -> Requirement:
+    def _require_bound(self) -> Requirement:
         if self.at_least is None and self.at_most is None:
             raise ValueError('a requirement needs at_least or at_most')
         return self

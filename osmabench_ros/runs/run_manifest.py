@@ -162,12 +162,12 @@ class Difference:
 
 def compare_configs(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[Difference, ...]:
     """Return the keys in which two configurations of a run differ."""
-    return _compare(_keys_of(before), _keys_of(now))
+    return _compare(_list_keys(before), _list_keys(now))
 
 
-def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[Difference, ...]:
+def _diff_manifests(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[Difference, ...]:
     """Return the keys in which two manifests differ: of configuration, inputs and software."""
-    return _compare(_values_of(before), _values_of(json.loads(json.dumps(now))))
+    return _compare(_list_values(before), _list_values(json.loads(json.dumps(now))))
 
 
 def _compare(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[Difference, ...]:
@@ -175,17 +175,17 @@ def _compare(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[Differe
     return tuple(Difference(*pair) for pair in pairs if pair[1] != pair[2])
 
 
-def _values_of(manifest: Mapping[str, Any]) -> dict[str, Any]:
+def _list_values(manifest: Mapping[str, Any]) -> dict[str, Any]:
     # The files that runs share have a manifest too.
     inputs = manifest['inputs'].items()
     return {
-        **_keys_of(manifest['config']),
+        **_list_keys(manifest['config']),
         **{name: digest for name, digest in inputs if not name.startswith(_SHARED_INPUT)},
         'version of osmabench_ros': manifest['versions']['osmabench_ros'],
     }
 
 
-def _keys_of(config: Mapping[str, Any]) -> dict[str, Any]:
+def _list_keys(config: Mapping[str, Any]) -> dict[str, Any]:
     suites = {
         item['name']: json.dumps(item['options'], sort_keys=True) for item in config[_SUITES]
     }
@@ -234,7 +234,7 @@ def find_growth(plans: Iterable[RunPlan], digest_of: Callable[[RunPlan], str]) -
         if not {'config', 'inputs', 'versions'} <= noted.keys():
             refused.setdefault(_NOT_NOTED, []).append(folder)
             return ()
-        found = _differences(noted, now)
+        found = _diff_manifests(noted, now)
         for item in found:
             if not item.adds_scores:
                 refused.setdefault(str(item), []).append(folder)
@@ -250,14 +250,14 @@ def find_growth(plans: Iterable[RunPlan], digest_of: Callable[[RunPlan], str]) -
         (plan, found)
         for plan in plans
         if (plan.map_directory.exists() or plan.report_file.exists())
-        and (found := compare(plan.directory, _made_from(plan, digest_of(plan))))
+        and (found := compare(plan.directory, _describe_inputs(plan, digest_of(plan))))
     ]
     if refused:
-        raise _refusal(refused)
+        raise _describe_refusal(refused)
     return Growth(tuple(scenes), tuple(runs))
 
 
-def _made_from(plan: RunPlan, scene_digest: str) -> dict[str, Any]:
+def _describe_inputs(plan: RunPlan, scene_digest: str) -> dict[str, Any]:
     """Return the part of the manifest of a run that is compared."""
     return {
         'config': config_of_run(plan),
@@ -266,7 +266,7 @@ def _made_from(plan: RunPlan, scene_digest: str) -> dict[str, Any]:
     }
 
 
-def _refusal(refused: Mapping[str, Sequence[Path]]) -> RunError:
+def _describe_refusal(refused: Mapping[str, Sequence[Path]]) -> RunError:
     """Return the error about folders by the differences that they do not go on with."""
     first = next(iter(refused.values()))[0]
     folders = {folder for found in refused.values() for folder in found}

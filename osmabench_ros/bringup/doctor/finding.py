@@ -58,13 +58,13 @@ class CheckTables:
 
     def find_all(self, table: str, part: str, **values: object) -> list[Finding]:
         """Return a finding for every row with a condition that holds, else for those without."""
-        return [_make_finding(row, part, values) for row in self._holding(table, values)]
+        return [_make_finding(row, part, values) for row in self._select_rows(table, values)]
 
     def find_first(self, table: str, part: str, **values: object) -> list[Finding]:
         """Return a finding for the first row that holds."""
-        return [_make_finding(row, part, values) for row in self._holding(table, values)[:1]]
+        return [_make_finding(row, part, values) for row in self._select_rows(table, values)[:1]]
 
-    def _holding(self, table: str, values: dict[str, object]) -> list[dict[str, str]]:
+    def _select_rows(self, table: str, values: dict[str, object]) -> list[dict[str, str]]:
         rows = self.rows[table].values()
         found = [row for row in rows if CONDITION in row and _holds(row[CONDITION], values)]
         return found or [row for row in rows if CONDITION not in row]

@@ -92,7 +92,7 @@ def examine_scene_files(reference: Path) -> Finding:
     if config is not None and specified:
         _, error = attempt(lambda: read_specification(config))
     elif config is not None:
-        found, error = attempt(lambda: _broken_files(config))
+        found, error = attempt(lambda: _find_broken_files(config))
         faults = found or ()
     return CHECKS.find_one(
         'scene',
@@ -107,7 +107,7 @@ def examine_scene_files(reference: Path) -> Finding:
     )
 
 
-def _broken_files(config: Path) -> list[str]:
+def _find_broken_files(config: Path) -> list[str]:
     """Return why models and images of a data set cannot be used, by their headers."""
     read_json(config, SceneError)
     found, end = [], time.monotonic() + LOOK_S
@@ -141,7 +141,7 @@ class _Module:
     @property
     def remedy(self) -> str:
         if self.of_ros:
-            return _ros_remedy(self.of_ros)
+            return _make_ros_remedy(self.of_ros)
         return self.sentence or (extra(self.extra) if self.extra else _pip_remedy())
 
 
@@ -158,7 +158,7 @@ def examine(out: Path | None = None) -> list[Finding]:
         'packages', 'python packages', unmet=unmet, pip=_pip_remedy(), file=requirements_file()
     )
     findings += [_module(module) for module in MODULES]
-    findings += [renderer(), _habitat(), _device()]
+    findings += [renderer(), _check_habitat(), _device()]
     found = os.environ.get('ROS_AUTOMATIC_DISCOVERY_RANGE', 'SUBNET (the default of ROS)')
     findings += CHECKS.find_all('discovery', 'discovery', found=found)
     findings.append(_disk(out or Path()))
@@ -169,7 +169,7 @@ def _pip_remedy() -> str:
     return f'pip install -r {requirements_file()} in a virtual environment'
 
 
-def _ros_remedy(package: str) -> str:
+def _make_ros_remedy(package: str) -> str:
     """Return how the ROS that is used here gets a package."""
     ros = importlib.util.find_spec('rclpy')
     distro = os.environ.get('ROS_DISTRO', 'jazzy')
@@ -184,11 +184,7 @@ def _module(module: _Module) -> Finding:
     found, error = attempt(lambda: importlib.import_module(module.name))
     version = installed(module.name.split('.')[0]) or getattr(found, '__version__', '')
     return CHECKS.find_one(
-        'module',
-        module.name,
-        module=module,
-        error=error,
-        version=f'{version} ' if version else '',
+        'module', module.name, module=module, error=error, version=f'{version} ' if version else ''
     )
 
 
@@ -198,7 +194,7 @@ def renderer() -> Finding:
     return CHECKS.find_one('renderer', 'OpenGL', error=error, name=name)
 
 
-def _habitat() -> Finding:
+def _check_habitat() -> Finding:
     from osmabench_ros.simulation.habitat.simulator import first_frame
 
     found, error = attempt(first_frame)
@@ -232,9 +228,5 @@ def _disk(path: Path) -> Finding:
     folder = nearest_folder(path)
     free_gib = shutil.disk_usage(folder).free / 2**30
     return CHECKS.find_one(
-        'free_disk',
-        'disk',
-        writable=os.access(folder, os.W_OK),
-        folder=folder,
-        free_gib=free_gib,
+        'free_disk', 'disk', writable=os.access(folder, os.W_OK), folder=folder, free_gib=free_gib
     )

@@ -67,19 +67,19 @@ def examine_run(config: MatrixConfig, out: Path) -> list[Finding]:
     """Check everything that a run of a configuration needs, in a moment."""
     references = dict.fromkeys(scene.reference for scene in config.scenes)
     return [
-        *_modules(),
+        *_check_modules(),
         *_simulator(config),
         *(item for mapper in config.mappers for item in _mapper(mapper)),
         *(examine_scene_files(scene_path(item)) for item in references if item != APARTMENT),
-        *_text_features(config),
-        *_model_keys(config),
+        *_check_text_features(config),
+        *_check_model_keys(config),
         _disk(config, out),
-        *_shared_memory(config),
+        *_check_shared_memory(config),
         _open_files(),
     ]
 
 
-def _modules() -> list[Finding]:
+def _check_modules() -> list[Finding]:
     return [
         finding
         for module in MODULES
@@ -122,7 +122,7 @@ def _mapper(mapper: MapperConfig) -> list[Finding]:
     """Check the command or stack of a mapper, and the transforms that it publishes."""
     part = f'mapper {mapper.name}'
     method = load_live_method(mapper.stack) if mapper.stack else None
-    findings = _command(part, mapper) if method is None else _stack(part, method)
+    findings = _check_command(part, mapper) if method is None else _stack(part, method)
     if any(item.level is Severity.FAILED for item in findings):
         return findings
     settings, contradiction = attempt(lambda: tf_settings(mapper, method))
@@ -137,7 +137,7 @@ def _mapper(mapper: MapperConfig) -> list[Finding]:
     return transforms or findings
 
 
-def _command(part: str, mapper: MapperConfig) -> list[Finding]:
+def _check_command(part: str, mapper: MapperConfig) -> list[Finding]:
     """Check that the program of a command exists, and the script that it runs."""
     if not mapper.command:
         return []
@@ -175,7 +175,7 @@ def _has_package(package: str) -> bool:
     return any((Path(prefix) / index).is_file() for prefix in prefixes if prefix)
 
 
-def _text_features(config: MatrixConfig) -> list[Finding]:
+def _check_text_features(config: MatrixConfig) -> list[Finding]:
     return [
         finding
         for name, file in config.text_features.items()
@@ -190,14 +190,14 @@ def _text_features(config: MatrixConfig) -> list[Finding]:
     ]
 
 
-def _model_keys(config: MatrixConfig) -> list[Finding]:
+def _check_model_keys(config: MatrixConfig) -> list[Finding]:
     """Check that the keys of the suites' language models are set; never reads their value."""
     kinds = {
         value.partition(':')[0]
         for suite in config.suites
         for value in suite.options.values()
         if isinstance(value, str)
-        and not _may_need_no_key(value, str(suite.options.get('base_url') or ''))
+        and not _is_own_server(value, str(suite.options.get('base_url') or ''))
     }
     return [
         finding
@@ -212,7 +212,7 @@ def _model_keys(config: MatrixConfig) -> list[Finding]:
     ]
 
 
-def _may_need_no_key(model: str, base_url: str) -> bool:
+def _is_own_server(model: str, base_url: str) -> bool:
     """Return whether the model is on the user's own server with OpenAI's chat API."""
     return model.startswith('openai:') and server_address('openai', base_url) != OPENAI_SERVER
 
@@ -235,7 +235,7 @@ def _disk(config: MatrixConfig, out: Path) -> Finding:
     )
 
 
-def _shared_memory(config: MatrixConfig) -> list[Finding]:
+def _check_shared_memory(config: MatrixConfig) -> list[Finding]:
     free, segment = isolation.free_bytes(), isolation.segment_bytes()
     if free is None:
         return []

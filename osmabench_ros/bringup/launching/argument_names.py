@@ -17,7 +17,7 @@ OF_LAUNCH = frozenset(
 
 def check_argument_names(arguments: Sequence[str], declared: Sequence[str], file: str) -> None:
     """Check ``'name:=value'`` arguments of a launch file; ConfigError names the nearest."""
-    if not _commanded(Path(file)):
+    if not _is_commanded(Path(file)):
         return
     for argument in arguments:
         name = argument.partition(':=')[0]
@@ -26,7 +26,7 @@ def check_argument_names(arguments: Sequence[str], declared: Sequence[str], file
             choose(name, declared, ConfigError, problem)
 
 
-def _commanded(file: Path) -> bool:
+def _is_commanded(file: Path) -> bool:
     of_package = (PACKAGE, file.name) in zip(sys.argv, sys.argv[1:], strict=False)
     return of_package or any(
         Path(text).name == file.name and Path(text).absolute() == file.absolute()

@@ -62,7 +62,7 @@ class Interrupts:
 
     def hear(self, number: int, frame: Any) -> None:
         """Note that the user interrupts, or end at once what launch does not know of."""
-        if not (self.heard or _in_event_loop()) and callable(self._previous):
+        if not (self.heard or _is_in_event_loop()) and callable(self._previous):
             self._previous(number, frame)
             return
         self.heard = True
@@ -71,7 +71,7 @@ class Interrupts:
             raise KeyboardInterrupt
 
 
-def _in_event_loop() -> bool:
+def _is_in_event_loop() -> bool:
     try:
         asyncio.get_running_loop()
     except RuntimeError:

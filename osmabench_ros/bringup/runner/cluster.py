@@ -48,12 +48,12 @@ def check_address(url: str) -> None:
         raise ConfigError(
             '--upload holds a user, key or query; nodes take credentials from their environment'
         )
-    _file_system(url)
+    _open_file_system(url)
 
 
 def upload(folder: Path, url: str) -> None:
     """Copy a finished run, the list of digests last; an upload that is whole stays."""
-    system, place = _file_system(url)
+    system, place = _open_file_system(url)
     names = {
         file.relative_to(folder).as_posix(): file
         for file in sorted(folder.rglob('*'))
@@ -72,7 +72,7 @@ def upload(folder: Path, url: str) -> None:
     system.pipe_file(mark, json.dumps(digests, indent=1).encode())
 
 
-def _file_system(url: str) -> tuple[Any, str]:
+def _open_file_system(url: str) -> tuple[Any, str]:
     with needing('--upload needs fsspec', extra('cluster')):
         from fsspec.core import url_to_fs
     with errors_as(ConfigError, f'--upload {url}', ValueError, ImportError):

@@ -78,7 +78,7 @@ def run_matrix(
     if cluster is None:
         capacity.check(config)
     with ExitStack() as stack:
-        plans = stack.enter_context(_claimed(config, root, preparation, progress, fresh=fresh))
+        plans = stack.enter_context(_claim_runs(config, root, preparation, progress, fresh=fresh))
         if nodes is None:
             nodes = stack.enter_context(closing(NodeProcesses()))
         at_once = min(jobs_here(capacity) if jobs is None else jobs, len(plans))
@@ -107,7 +107,7 @@ def run_matrix(
 
 
 @contextmanager
-def _claimed(
+def _claim_runs(
     config: MatrixConfig,
     root: Path,
     preparation: Preparation,
@@ -187,7 +187,7 @@ def run_sweep(
     preparation = check_config(config, out)
     paceless = at_speed(config, 1.0)
     with (
-        _claimed(paceless, root, preparation, progress, fresh=fresh, sweep=True) as plans,
+        _claim_runs(paceless, root, preparation, progress, fresh=fresh, sweep=True) as plans,
         closing(NodeProcesses()) as nodes,
     ):
 

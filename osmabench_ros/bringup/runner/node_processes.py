@@ -135,7 +135,7 @@ class HostProcess(SupervisedProcess):
 
     def fork(self, order: NodeOrder) -> psutil.Process:
         """Start the process of a node; RunError if the host cannot."""
-        with suppress(EOFError, OSError, psutil.Error), _adoption():
+        with suppress(EOFError, OSError, psutil.Error), _adopt_orphans():
             self._channel.send(order)
             if self._channel.poll(IMPORT_TIMEOUT_S):
                 return psutil.Process(self._channel.recv())
@@ -155,7 +155,7 @@ class HostProcess(SupervisedProcess):
 
 
 @contextmanager
-def _adoption() -> Iterator[None]:
+def _adopt_orphans() -> Iterator[None]:
     """Be the parent of orphans among the descendants that are left during the block."""
     prctl, before = ctypes.CDLL(None).prctl, ctypes.c_int()
     prctl(PR_GET_CHILD_SUBREAPER, ctypes.byref(before))

@@ -64,7 +64,7 @@ class OnRobot:
 def nodes_on_robot(settings: OnRobot) -> list[NodeSpec]:
     """Return the nodes; the evaluator ends the run, or the map recorder if there is none."""
     check_folder(settings.out)
-    adapters = _adapter(settings)
+    adapters = _make_adapter(settings)
     own_topics = [topic for spec in adapters for topic in spec.topics]
     specs = [*adapters, _recorder(settings), *_bag_recorder(settings, own_topics)]
     specs += _evaluator(settings)
@@ -72,7 +72,7 @@ def nodes_on_robot(settings: OnRobot) -> list[NodeSpec]:
     return specs
 
 
-def _adapter(settings: OnRobot) -> list[NodeSpec]:
+def _make_adapter(settings: OnRobot) -> list[NodeSpec]:
     if settings.stack and settings.map_topic:
         raise ConfigError('give stack:= or map_topic:=, not both; a stack knows its topic')
     frame = {'map_frame_is_world': settings.map_frame_is_world, 'settling': settings.settling}

@@ -66,10 +66,10 @@ def _run_live(
             return run.supervise(runs_at_once)
         except ParticipantError as error:
             # To be looked at before they are ended.
-            raise ParticipantError(f'{error}{_stopped(processes.values())}') from error
+            raise ParticipantError(f'{error}{_list_stopped(processes.values())}') from error
 
 
-def _stopped(processes: Iterable[node_processes.ManagedProcess]) -> str:
+def _list_stopped(processes: Iterable[node_processes.ManagedProcess]) -> str:
     names = ', '.join(f'{item.name} (process {item.pid})' for item in processes if item.stopped)
     return f'. Stopped by a signal: {names}; kill -CONT lets a process go on' if names else ''
 
@@ -115,10 +115,10 @@ class _LiveRun:
             leaves = over and code == 0 and not spec.managed
             ends_run = spec.ends_run and (over or code == 0)
             if code is not None and not (leaves or ends_run):
-                reason = self._reason(spec.name)
+                reason = self._find_reason(spec.name)
                 raise ParticipantError(f'node "{spec.name}" ended before the run: {reason}')
 
-    def _reason(self, name: str) -> str:
+    def _find_reason(self, name: str) -> str:
         """Return why a node ended, even if it could not write to its log."""
         deadline = time.monotonic() + LAST_WORDS_S
         while not self.observer.complaint(name) and time.monotonic() < deadline:
@@ -170,7 +170,7 @@ class _LiveRun:
             watch.state.frames_published,
             maps,
             mapping_s,
-            self._participation(),
+            self._collect_participation(),
             {name: item.peak_memory_bytes for name, item in self.processes.items()},
             watch.staleness.result(),
             watch.speed_factor(),
@@ -179,7 +179,7 @@ class _LiveRun:
             watch.final_map_s,
         )
 
-    def _participation(self) -> tuple[Participation, ...]:
+    def _collect_participation(self) -> tuple[Participation, ...]:
         """Return what every node did; frames counted by an adapter are the method's."""
         known = {item.name: item for item in self.observer.participation()}
         if METHOD in self.processes:

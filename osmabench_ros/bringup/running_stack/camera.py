@@ -138,8 +138,8 @@ def check_transforms(samples: Sequence[StampedTransform], camera_frame: str) -> 
         edges[item.child].append(item)
     faults = [item for child in sorted(edges) for item in _check_edges(child, edges[child])]
     parents = {item.child: item.parent for item in samples}
-    way = _way_up(camera_frame, parents)
-    ways = [_way_up(frame, parents) for frame in sorted(parents)]
+    way = _find_way_up(camera_frame, parents)
+    ways = [_find_way_up(frame, parents) for frame in sorted(parents)]
     circle = next((item for item in ways if parents.get(item[-1]) == item[0]), [])
     tree = CHECKS.find_all(
         'tree',
@@ -167,7 +167,7 @@ def _check_edges(child: str, samples: Sequence[StampedTransform]) -> list[Findin
     )
 
 
-def _way_up(frame: str, parents: dict[str, str]) -> list[str]:
+def _find_way_up(frame: str, parents: dict[str, str]) -> list[str]:
     """Return a frame and those above it, to the root or to where a circle closes."""
     way = [frame]
     while way[-1] in parents and parents[way[-1]] not in way:

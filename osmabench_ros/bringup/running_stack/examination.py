@@ -126,7 +126,7 @@ def _label_set(seen: StackObservation) -> tuple[list[Finding], LabelSet | None]:
 def check_endpoints(topic: ContractTopic, graph: TopicGraph) -> list[Finding]:
     """Compare the endpoints of a topic with the contract and with each other."""
     if not graph.publishers:
-        return _no_publisher(topic, graph)
+        return _check_publisher(topic, graph)
     roles = (('publishes', graph.publishers), ('subscribes to', graph.subscribers))
     faults = [
         finding
@@ -148,10 +148,10 @@ def check_endpoints(topic: ContractTopic, graph: TopicGraph) -> list[Finding]:
     names = ', '.join(item.node for item in graph.publishers)
     subscribers = ', '.join(item.node for item in graph.subscribers) or 'no node yet'
     detail = f'from {names}; received by {subscribers}'
-    return [Finding(topic.name, Severity.OK, detail), *_hints(topic, graph)]
+    return [Finding(topic.name, Severity.OK, detail), *_find_hints(topic, graph)]
 
 
-def _no_publisher(topic: ContractTopic, graph: TopicGraph) -> list[Finding]:
+def _check_publisher(topic: ContractTopic, graph: TopicGraph) -> list[Finding]:
     waiting = ', '.join(item.node for item in graph.subscribers)
     return CHECKS.find_first(
         'publisher',
@@ -180,7 +180,7 @@ def _conflict(topic: ContractTopic, publisher: Endpoint, subscriber: Endpoint) -
     )
 
 
-def _hints(topic: ContractTopic, graph: TopicGraph) -> list[Finding]:
+def _find_hints(topic: ContractTopic, graph: TopicGraph) -> list[Finding]:
     names = sorted({item.node for item in graph.publishers})
     volatile = sorted(
         item.node
@@ -223,10 +223,10 @@ def judge(
             found = [item for item in found if item.level is not Severity.OK] + silence
         findings += found
     findings += _timing(seen) + examine_content(seen, config) + camera.examine_transforms(seen)
-    return _by_part(findings + run_topics.examine_maps(seen, extra_topics))
+    return _group_by_part(findings + run_topics.examine_maps(seen, extra_topics))
 
 
-def _by_part(findings: list[Finding]) -> list[Finding]:
+def _group_by_part(findings: list[Finding]) -> list[Finding]:
     """Group findings by topic, in the order in which topics first occur."""
     parts = {item.part: place for place, item in reversed(list(enumerate(findings)))}
     return sorted(findings, key=lambda item: parts[item.part])

@@ -101,11 +101,11 @@ def examine_maps(seen: StackObservation, extra_topics: Mapping[str, str]) -> lis
     return [
         finding
         for name, type_name in extra_topics.items()
-        for finding in _robot_map(name, type_name, seen)
+        for finding in _check_robot_map(name, type_name, seen)
     ]
 
 
-def _robot_map(name: str, type_name: str, seen: StackObservation) -> list[Finding]:
+def _check_robot_map(name: str, type_name: str, seen: StackObservation) -> list[Finding]:
     publishers, record = seen.graphs[name].publishers, seen.records.get(name)
     wrong = [f'{i.node} publishes {i.type_name}' for i in publishers if i.type_name != type_name]
     errors = record.errors if record else []

@@ -41,7 +41,7 @@ def nodes_of_run(plan: RunPlan, work: Path | None = None) -> list[NodeSpec]:
     own_topics = [topic for spec in mapping for topic in spec.topics]
     recorders = [_recorder(plan), *bag_recorder(plan, own_topics)]
     followers = [*mapping, *recorders, _evaluator(plan)]
-    return [*followers, _bridge(plan, followers, mapping[0].tf)]
+    return [*followers, _make_bridge(plan, followers, mapping[0].tf)]
 
 
 def participants_of(specs: Sequence[NodeSpec]) -> tuple[DeclaredParticipant, ...]:
@@ -80,7 +80,7 @@ def bridge_settings(plan: RunPlan) -> BridgeSettings:
     return always.model_copy(update=simulated)
 
 
-def _bridge(plan: RunPlan, followers: Sequence[NodeSpec], tf: TfSettings) -> NodeSpec:
+def _make_bridge(plan: RunPlan, followers: Sequence[NodeSpec], tf: TfSettings) -> NodeSpec:
     beside = {'tf': tf, 'participants': participants_of(followers)}
     settings = bridge_settings(plan).model_copy(update=beside)
     return NodeSpec(BRIDGE, 'simulator_bridge_node', settings, participant=False)

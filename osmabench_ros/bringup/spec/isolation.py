@@ -107,7 +107,7 @@ def private_domain() -> Iterator[int]:
     """Yield a ROS domain that no other run here has, the one unused for longest; or RunError."""
     folder = Path(tempfile.gettempdir()) / 'osmabench-domains'
     files = [folder / str(domain) for domain in range(FIRST_DOMAIN, LAST_DOMAIN + 1)]
-    for file in sorted(files, key=_last_used_ns):
+    for file in sorted(files, key=_read_last_use_ns):
         holder = claim(f'domain-{file.name}')
         if holder is None:
             continue
@@ -122,7 +122,7 @@ def private_domain() -> Iterator[int]:
     )
 
 
-def _last_used_ns(file: Path) -> int:
+def _read_last_use_ns(file: Path) -> int:
     return file.stat().st_mtime_ns if file.exists() else 0
 
 
@@ -225,10 +225,10 @@ class NodeClaims:
                 others.append(name)
             else:
                 self._held[domain, name] = holder
-        return others or (_on_graph(domain, new) if new else [])
+        return others or (_find_on_graph(domain, new) if new else [])
 
 
-def _on_graph(domain: int, names: Sequence[str]) -> list[str]:
+def _find_on_graph(domain: int, names: Sequence[str]) -> list[str]:
     """Return which of the given nodes are in a domain."""
     from osmabench_ros.ros.wire.matched_client import command_node
 

@@ -90,17 +90,17 @@ def mapping_nodes(plan: RunPlan, work: Path) -> list[NodeSpec]:
         settings = _beside(adapter_settings(method), plan)
         return [_stack(plan, method, work), adapter(settings, method)]
     if mapper.map_topic:
-        node = _foreign(METHOD, plan)
+        node = _make_third_party(METHOD, plan)
         settings = MapAdapterSettings(
             method=mapper.name, map_topic=mapper.map_topic, map_type=mapper.map_type
         )
         return [node, adapter(_beside(settings, plan))]
     if mapper.command:
-        return [_foreign(MAPPER, plan)]
+        return [_make_third_party(MAPPER, plan)]
     return [_bundled(plan)]
 
 
-def _foreign(name: str, plan: RunPlan) -> NodeSpec:
+def _make_third_party(name: str, plan: RunPlan) -> NodeSpec:
     mapper = plan.mapper
     return NodeSpec(
         name,
@@ -156,7 +156,7 @@ def _bundled(plan: RunPlan) -> NodeSpec:
         'mapper_node',
         MapperSettings(
             mapper=mapper.bundled,
-            options=_for_this_run(mapper.options, plan),
+            options=_fill_options(mapper.options, plan),
             seed=plan.method_seed,
             pacing=plan.pacing_config,
             evaluation=plan.config.evaluation,
@@ -171,7 +171,7 @@ def _with_seed(text: str, plan: RunPlan) -> str:
     return text.replace('${seed}', str(plan.method_seed))
 
 
-def _for_this_run(options: dict[str, Any], plan: RunPlan) -> Any:
+def _fill_options(options: dict[str, Any], plan: RunPlan) -> Any:
     values = {
         'run': str(plan.directory.absolute()),
         'scene': plan.identity.scene_key.scene,

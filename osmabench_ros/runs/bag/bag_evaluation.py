@@ -254,12 +254,12 @@ class _Evaluation:
         if not choice.estimate:
             return None
         estimate = bag_content.bag_trajectory(self.bag, self.content, choice.estimate)
-        true, name = self._true_poses(estimate)
+        true, name = self._read_true_poses(estimate)
         score = score_trajectory(true, estimate, choice.settings)
         self.remarks += [f'poses of {choice.estimate} are compared with {name}', *score.remarks]
         return score
 
-    def _true_poses(self, estimate: StampedTrajectory) -> tuple[StampedTrajectory, str]:
+    def _read_true_poses(self, estimate: StampedTrajectory) -> tuple[StampedTrajectory, str]:
         choice = self.source.trajectory
         if choice.reference_file is not None:
             return read_tum(choice.reference_file), choice.reference_file.name

@@ -76,7 +76,7 @@ def align_map(
         if trajectory is None:
             raise ConfigError('--align trajectory needs poses to align: add --pose-topic')
         _check_frame(trajectory, made)
-        return _by_trajectory(trajectory)
+        return _align_by_trajectory(trajectory)
     if kind is not MapAlignment.ICP:
         return None
     progress('aligning by ICP', 0.0)
@@ -86,7 +86,7 @@ def align_map(
     elif trajectory is not None:
         _check_frame(trajectory, made)
         initial, guess = trajectory.similarity, 'the alignment of the trajectories'
-    return _by_icp(made, truth, initial, guess)
+    return _align_by_icp(made, truth, initial, guess)
 
 
 def _check_frame(trajectory: TrajectoryScore, semantic_map: SemanticMap) -> None:
@@ -98,14 +98,14 @@ def _check_frame(trajectory: TrajectoryScore, semantic_map: SemanticMap) -> None
         )
 
 
-def _by_trajectory(score: TrajectoryScore) -> Alignment:
+def _align_by_trajectory(score: TrajectoryScore) -> Alignment:
     errors = error_statistics(score.errors.translation_m)
     kind = score.settings.alignment.value
     remark = f'aligned by the trajectory ({kind}), which leaves {errors.rmse:.3g} m rmse'
     return _alignment(score.similarity, {'trajectory_rmse_m': errors.rmse}, errors.n, remark)
 
 
-def _by_icp(
+def _align_by_icp(
     semantic_map: SemanticMap, truth: GroundTruth, initial: Similarity, guess: str
 ) -> Alignment:
     """Return the alignment of the map's points with the true surface; `guess` names `initial`."""

@@ -153,7 +153,7 @@ def evaluate_loaded(
     stages = StagedProgress(progress, len(made) + 1)
     text = OpenVocabularyLabeller(semantic_map, inputs.text_features, inputs.device)
     hashes = _hashes(inputs)
-    earlier = _earlier_report(inputs, suites, hashes)
+    earlier = _find_earlier_report(inputs, suites, hashes)
     failures: dict[str, str] = {}
     files.claim_folder(inputs.output_directory)
     answers_folder = inputs.output_directory / ANSWERS_FOLDER
@@ -206,7 +206,7 @@ def incomplete_report(directory: Path) -> RunReport | None:
         return None
 
 
-def _earlier_report(
+def _find_earlier_report(
     inputs: EvaluationInputs, suites: Sequence[SuiteConfig], hashes: Mapping[str, str]
 ) -> RunReport | None:
     """Return the report of an earlier incomplete evaluation with the same inputs and versions."""

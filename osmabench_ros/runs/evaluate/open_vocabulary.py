@@ -98,7 +98,7 @@ class OpenVocabularyLabeller:
     @property
     def node_labeller(self) -> NodeLabeller | None:
         """Names the nodes by features or captions; None if the map has neither."""
-        able = self._node_space() is not None or self._has_captions
+        able = self._find_node_space() is not None or self._has_captions
         return self._label_nodes if able else None
 
     @property
@@ -126,13 +126,13 @@ class OpenVocabularyLabeller:
             node.captions for node in self._map.graph.nodes
         )
 
-    def _file_of(self, space: FeatureSpace) -> Path | None:
+    def _find_file(self, space: FeatureSpace) -> Path | None:
         keys = (_full_name(space), space.model, space.name)
         return next((self._files[key] for key in keys if key in self._files), None)
 
     def serves(self, space: FeatureSpace) -> bool:
         """Return whether text can be encoded here for a feature space."""
-        if self._file_of(space) is not None:
+        if self._find_file(space) is not None:
             return True
         if space.model == SentenceEmbedder.name:
             return SentenceEmbedder.is_available()
@@ -144,7 +144,7 @@ class OpenVocabularyLabeller:
         return self._made[space.name]
 
     def _make(self, space: FeatureSpace) -> TextEmbedder:
-        file = self._file_of(space)
+        file = self._find_file(space)
         if file is not None:
             return PrecomputedEmbedder(file)
         if space.model == SentenceEmbedder.name:
@@ -165,17 +165,17 @@ class OpenVocabularyLabeller:
         names = [dense.feature_space] if dense.feature_rows is not None else []
         if dense.instances is not None:
             names += self._spaces_of_nodes
-        return self._first_served(names)
+        return self._find_served(names)
 
-    def _node_space(self) -> FeatureSpace | None:
-        return self._first_served(self._spaces_of_nodes)
+    def _find_node_space(self) -> FeatureSpace | None:
+        return self._find_served(self._spaces_of_nodes)
 
     @property
     def _spaces_of_nodes(self) -> list[str]:
         nodes = self._map.graph.nodes
         return sorted({node.feature_space for node in nodes if node.feature_row is not None})
 
-    def _first_served(self, names: Sequence[str]) -> FeatureSpace | None:
+    def _find_served(self, names: Sequence[str]) -> FeatureSpace | None:
         by_name = {space.name: space for space in self._served}
         return next((by_name[name] for name in names if name in by_name), None)
 
@@ -220,7 +220,7 @@ class OpenVocabularyLabeller:
     ) -> dict[int, tuple[tuple[int, float], ...]]:
         # The points are not asked for.
         graph_alone = dataclasses.replace(semantic_map, dense=None)
-        space, use = self._node_space(), 'node_labels'
+        space, use = self._find_node_space(), 'node_labels'
         made = self.labelled(graph_alone, _vocabulary(names), space, use, _NAMES_OF_A_NODE)
         return {
             node.id: tuple((label.class_id, label.score) for label in node.labels)

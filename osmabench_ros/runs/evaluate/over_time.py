@@ -68,7 +68,7 @@ def score_over_time(
     folders = snapshots_in(snapshots_directory)
     made = made_suites(suites)
     free = [suite for suite in made if not models_asked_by(suite)]
-    moments = list(_moments(context, folders, free, progress, first_stamp_ns))
+    moments = list(_score_moments(context, folders, free, progress, first_stamp_ns))
 
     def of_run(records: Sequence[MetricRecord]) -> tuple[Record, ...]:
         return tuple(Record.of(inputs.identity, record) for record in records)
@@ -86,7 +86,7 @@ def score_over_time(
     return report
 
 
-def _moments(
+def _score_moments(
     context: SuiteContext,
     folders: Sequence[Path],
     suites: Sequence[Suite],
@@ -139,12 +139,12 @@ def judged_records(
         folder = folders.get(report.run_id)
         if folder is not None and report.status is Status.COMPLETE:
             if timed:
-                found += _records_in(folder / TIMINGS, 'records')
-            found += _records_in(folder / GROWTH, 'metrics')
+                found += _read_records(folder / TIMINGS, 'records')
+            found += _read_records(folder / GROWTH, 'metrics')
     return tuple(found)
 
 
-def _records_in(file: Path, key: str) -> list[Record]:
+def _read_records(file: Path, key: str) -> list[Record]:
     if not file.exists():
         return []
     try:

@@ -33,12 +33,7 @@ from osmabench_ros.runs.plan import GROUND_TRUTH_FOLDER, QUESTIONS_FILE, RunPlan
 from osmabench_ros.runs.prepare import shared_path
 from osmabench_ros.runs.requirement import check_for_runs
 from osmabench_ros.runs.results.results_folder import MANIFEST, held
-from osmabench_ros.runs.run_manifest import (
-    Growth,
-    describe_shared,
-    find_growth,
-    forget_scores,
-)
+from osmabench_ros.runs.run_manifest import Growth, describe_shared, find_growth, forget_scores
 from osmabench_ros.scenes.lights import Lighting
 from osmabench_ros.scenes.loading import APARTMENT
 from osmabench_ros.scenes.scene import Scene
@@ -71,8 +66,8 @@ class Preparation:
         self._sequence = lru_cache(maxsize=8)(
             lambda item: open_sequence(item.recorded_files[0], item.topics)
         )
-        self._key = lru_cache(maxsize=1024)(self._found_key)
-        self._digest = lru_cache(maxsize=1024)(self._found_digest)
+        self._key = lru_cache(maxsize=1024)(self._read_key)
+        self._digest = lru_cache(maxsize=1024)(self._compute_digest)
 
     def check_names(self, config: MatrixConfig) -> None:
         """Look up every name of a configuration, before anything is made; or ConfigError.
@@ -148,19 +143,19 @@ class Preparation:
         """Return the scene of a run that is simulated."""
         return self._scene(plan.scene.without_path)
 
-    def _found_key(self, item: SceneConfig) -> SceneKey:
+    def _read_key(self, item: SceneConfig) -> SceneKey:
         if item.sequence is not None:
             names = names_of(self._sequence(item), item.recorded_files[0])
             return SceneKey(*names, item.seed)
         scene = self._scene(item.without_path)
         return SceneKey(scene.dataset, scene.name, item.seed, item.path_seed)
 
-    def _found_digest(self, item: SceneConfig) -> str:
-        return _recorded_digest(item) if item.sequence else scene_digest(self._scene(item))
+    def _compute_digest(self, item: SceneConfig) -> str:
+        return _hash_recorded(item) if item.sequence else scene_digest(self._scene(item))
 
     def _label_set(self, item: SceneConfig) -> LabelSet:
         if item.sequence is not None:
-            return _recorded_labels(item, self._sequence(item))
+            return _read_recorded_labels(item, self._sequence(item))
         return self._scene(item).label_set
 
     def prepare(self, plan: RunPlan, progress: Progress) -> Path:
@@ -169,7 +164,7 @@ class Preparation:
         if directory.exists():
             return directory
         if plan.scene.sequence is not None:
-            truth = _recorded_truth(plan.scene, self._sequence(plan.scene))
+            truth = _read_truth(plan.scene, self._sequence(plan.scene))
             with files.atomic_directory(directory) as temporary:
                 self._write_truth(plan, truth, temporary, progress)
             return directory
@@ -177,7 +172,7 @@ class Preparation:
         scene = self.scene_of(plan)
         navigation = shared_path.navigation_of(plan.config, scene)
         path = shared_path.shared_path(plan.config, plan.scene.seed_of_path, scene, navigation)
-        coverage = _coverage(plan, scene, navigation, path)
+        coverage = _measure_coverage(plan, scene, navigation, path)
         storeys = ', '.join(f'{item["share"]:.0%}' for item in coverage.get('storeys', ()))
         of_each = f' ({storeys} of the storeys, from below)' if storeys else ''
         progress(f'the path sees {coverage["share"]:.0%} of what can be seen{of_each}', 0.0)
@@ -221,7 +216,7 @@ class Preparation:
         if plan.scene.sequence is None:
             scene = self.scene_of(plan)
             path = RobotPath.read(prepared / shared_path.PATH_FILE)
-            simulated = SimulatedScene(scene, path, partial(_wide, plan, scene))
+            simulated = SimulatedScene(scene, path, partial(_start_wide, plan, scene))
         asked = PreparedScene(truth, key, seed, directory, simulated, progress)
         for suite in made_suites(plan.config.suites):
             if isinstance(suite, PreparesQuestions):
@@ -296,13 +291,13 @@ def _check_albedo(config: MatrixConfig, item: SceneConfig, mapper: MapperConfig)
         )
 
 
-def _wide(plan: RunPlan, scene: Scene, hfov_rad: float) -> Simulator:
+def _start_wide(plan: RunPlan, scene: Scene, hfov_rad: float) -> Simulator:
     """Start the backend of a run with another field of view."""
     camera = plan.config.camera.model_copy(update={'hfov_deg': math.degrees(hfov_rad)})
     return plan.config.simulator.simulator(scene, camera)
 
 
-def _coverage(
+def _measure_coverage(
     plan: RunPlan, scene: Scene, navigation: NavigationMap, path: RobotPath
 ) -> dict[str, Any]:
     camera, storeys_m = plan.config.camera, navigation.storeys_m
@@ -329,14 +324,14 @@ def _ground_truth(
         scene,
         trajectory.camera_poses,
         camera.intrinsics,
-        frames=_unlit_frames(plan, scene, trajectory),
+        frames=_render_unlit_frames(plan, scene, trajectory),
         max_depth_m=camera.far_m,
         seed=plan.scene.seed,
         progress=progress,
     )
 
 
-def _unlit_frames(plan: RunPlan, scene: Scene, trajectory: Trajectory) -> Iterator[Frame]:
+def _render_unlit_frames(plan: RunPlan, scene: Scene, trajectory: Trajectory) -> Iterator[Frame]:
     """Yield depth, semantic and instance images, which do not depend on light."""
     camera = plan.config.camera
     with closing(plan.config.simulator.simulator(scene, camera)) as simulator:
@@ -359,7 +354,7 @@ _CONTENT_BYTES = 2**20
 """Of larger files, which are images and bags, a digest takes the size alone."""
 
 
-def _recorded_labels(item: SceneConfig, sequence: RecordedSequence) -> LabelSet:
+def _read_recorded_labels(item: SceneConfig, sequence: RecordedSequence) -> LabelSet:
     """Return the classes that the bridge announces; raise ConfigError if the sequence has none."""
     labels = sequence.info.label_set
     if labels is None:
@@ -370,10 +365,10 @@ def _recorded_labels(item: SceneConfig, sequence: RecordedSequence) -> LabelSet:
     return labels
 
 
-def _recorded_truth(item: SceneConfig, sequence: RecordedSequence) -> ground_truth.GroundTruth:
+def _read_truth(item: SceneConfig, sequence: RecordedSequence) -> ground_truth.GroundTruth:
     """Read the ground truth of a recorded scene; raises ConfigError if it has other classes."""
     truth = ground_truth.read_ground_truth(item.recorded_files[1])
-    if truth.label_set.classes != _recorded_labels(item, sequence).classes:
+    if truth.label_set.classes != _read_recorded_labels(item, sequence).classes:
         raise ConfigError(
             f'ground truth {item.ground_truth} and sequence {item.sequence} have different '
             'classes; name the ground truth that was made for the sequence'
@@ -381,7 +376,7 @@ def _recorded_truth(item: SceneConfig, sequence: RecordedSequence) -> ground_tru
     return truth
 
 
-def _recorded_digest(item: SceneConfig) -> str:
+def _hash_recorded(item: SceneConfig) -> str:
     """Return the digest of the files of sequence and ground truth."""
     digest = hashlib.sha256()
     for root in item.recorded_files:
@@ -409,13 +404,13 @@ def _check_recorded_condition(
 
 def run_warnings(plan: RunPlan, preparation: Preparation) -> tuple[str, ...]:
     """Return the warnings about a prepared run that its report has to show, and warn of them."""
-    found = (*_of_pacing(plan), *_of_condition(plan), *_of_lamps(plan, preparation))
+    found = (*_check_pacing(plan), *_check_condition(plan), *_check_lamps(plan, preparation))
     for text in found:
         warnings.warn(text, OsmabenchWarning, stacklevel=2)
     return found
 
 
-def _of_pacing(plan: RunPlan) -> Iterator[str]:
+def _check_pacing(plan: RunPlan) -> Iterator[str]:
     if plan.pacing is not plan.config.pacing.mode:
         yield (
             f'runs of mapper "{plan.mapper.name}" are realtime, since it acknowledges no frames '
@@ -423,7 +418,7 @@ def _of_pacing(plan: RunPlan) -> Iterator[str]:
         )
 
 
-def _of_condition(plan: RunPlan) -> Iterator[str]:
+def _check_condition(plan: RunPlan) -> Iterator[str]:
     """Yield a warning if everything that changes on the way changes after the end of the path."""
     if plan.scene.sequence is not None:
         # There is no such path.
@@ -458,7 +453,7 @@ def _changes(item: Any, key: str = '') -> Iterator[Span]:
             yield from _changes(value, key)
 
 
-def _of_lamps(plan: RunPlan, preparation: Preparation) -> Iterator[str]:
+def _check_lamps(plan: RunPlan, preparation: Preparation) -> Iterator[str]:
     """Yield which lamps a rule has chosen, if the condition acts on lamps, and if it has none."""
     if plan.scene.sequence is not None:
         return

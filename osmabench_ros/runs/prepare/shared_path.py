@@ -55,7 +55,7 @@ def habitat_path(
         if wanted.planner is Planner.OSMA_BENCH:
             return _driven(*navigation.scenario(wanted.goals, seed))
         if wanted.planner is Planner.GREEDY:
-            return _followed(navigation, wanted.goals, seed, wanted.goal_points)
+            return _follow_goals(navigation, wanted.goals, seed, wanted.goal_points)
         return plan_path(
             navigation,
             goals=wanted.goals,
@@ -65,7 +65,7 @@ def habitat_path(
         )
 
 
-def _followed(
+def _follow_goals(
     navigation: HabitatNavigation,
     goals: int,
     seed: int,

@@ -50,7 +50,7 @@ def commit_of(tree: Path = Path(__file__).parents[3]) -> str:
     if program is None or not (tree / '.git').exists():
         return ''
     found = [
-        _output_of([program, '-C', str(tree), *words])
+        _run_program([program, '-C', str(tree), *words])
         for words in (('rev-parse', 'HEAD'), ('status', '--porcelain', '--untracked-files=no'))
     ]
     commit, changes = (lines[0] if lines else '' for lines in found)
@@ -63,16 +63,16 @@ def host_facts() -> dict[str, Any]:
     import psutil
 
     return {
-        'cpu': _cpu(),
+        'cpu': _read_cpu(),
         'cores': psutil.cpu_count(logical=False) or os.cpu_count(),
         'threads': os.cpu_count(),
         'memory_bytes': psutil.virtual_memory().total,
-        'gpus': _gpus(),
+        'gpus': _list_gpus(),
         'os': platform.platform(),
     }
 
 
-def _cpu() -> str:
+def _read_cpu() -> str:
     with suppress(OSError):
         text = Path('/proc/cpuinfo').read_text(encoding='utf-8', errors='replace')
         for line in text.splitlines():
@@ -81,17 +81,17 @@ def _cpu() -> str:
     return platform.processor() or 'unknown'
 
 
-def _gpus() -> list[str]:
+def _list_gpus() -> list[str]:
     """Return name and driver of every NVIDIA GPU."""
     program = shutil.which('nvidia-smi')
     if program is None:
         return []
-    return _output_of(
+    return _run_program(
         [program, '--query-gpu=name,driver_version,memory.total', '--format=csv,noheader']
     )
 
 
-def _output_of(command: list[str]) -> list[str]:
+def _run_program(command: list[str]) -> list[str]:
     """Return the lines that a program prints, none if it fails."""
     try:
         done = subprocess.run(  # noqa: S603 - a fixed command
