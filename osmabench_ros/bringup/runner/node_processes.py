@@ -19,7 +19,7 @@ import psutil
 from osmabench_ros.base.files import write_text
 from osmabench_ros.base.processes import SupervisedProcess, signals_held
 from osmabench_ros.bringup.runner.node_host import NodeOrder
-from osmabench_ros.bringup.spec.isolation import SegmentsInUse
+from osmabench_ros.bringup.spec.isolation import find_segment_locks, remove_if_dead
 from osmabench_ros.bringup.spec.node_spec import NodeSpec
 from osmabench_ros.errors import RunError
 from osmabench_ros.ros.node.lifecycle import ERROR_PREFIX
@@ -94,17 +94,17 @@ class ManagedProcess(SupervisedProcess):
         pass_fds: Sequence[int] = (),
     ) -> None:
         self.peak_gpu_memory_bytes: int | None = None
-        self._segments, self._segments_noted_s = SegmentsInUse(), 0.0
+        self._segment_locks: set[Path] = set()
+        self._segments_noted_s = 0.0
         write_text(log_file, '')
         super().__init__(name, command, log_file, environment, pass_fds=pass_fds)
 
     def _sample(self, family: Sequence[psutil.Process]) -> None:
         super()._sample(family)
-        numbers = [process.pid for process in family]
         if (now_s := time.monotonic()) - self._segments_noted_s > SEGMENTS_PERIOD_S:
-            self._segments.note(numbers)
+            self._segment_locks |= find_segment_locks(family)
             self._segments_noted_s = now_s
-        on_gpu = gpu_memory_bytes(numbers)
+        on_gpu = gpu_memory_bytes([process.pid for process in family])
         if on_gpu is not None:
             self.peak_gpu_memory_bytes = max(self.peak_gpu_memory_bytes or 0, on_gpu)
 
@@ -118,9 +118,10 @@ class ManagedProcess(SupervisedProcess):
         self, grace_s: float = 5.0, numbers: Sequence[int] = SupervisedProcess.ENDING_ORDER
     ) -> None:
         """End it and its descendants, and remove the shared memory that they leave."""
-        self._segments.note(process.pid for process in self.family())
+        self._segment_locks |= find_segment_locks(self.family())
         super().stop(grace_s, numbers)
-        self._segments.remove_left()
+        for lock_file in self._segment_locks:
+            remove_if_dead(lock_file)
 
 
 class HostProcess(SupervisedProcess):

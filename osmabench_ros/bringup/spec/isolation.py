@@ -15,6 +15,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
+
 from osmabench_ros.base.configuration import config_path
 from osmabench_ros.base.files import sha256_of_data
 from osmabench_ros.errors import RunError
@@ -52,26 +54,16 @@ def segment_bytes(runs_at_once: int = 1) -> int:
     return min(max(share, SMALLEST_SEGMENT_BYTES), SEGMENT_BYTES)
 
 
-class SegmentsInUse:
-    """Shared-memory segments of processes; Fast DDS leaves them behind if a process is killed."""
+def find_segment_locks(processes: Iterable[psutil.Process]) -> set[Path]:
+    """Return the lock files of the segments of running processes.
 
-    def __init__(self) -> None:
-        self.lock_files: set[Path] = set()
-
-    def note(self, processes: Iterable[int]) -> None:
-        """Remember the segments of running processes, which hold the lock files open."""
-        for number in processes:
-            with contextlib.suppress(OSError):
-                for link in Path(f'/proc/{number}/fd').iterdir():
-                    with contextlib.suppress(OSError):
-                        target = link.readlink()
-                        if target.parent == FOLDER and SEGMENT_LOCK.fullmatch(target.name):
-                            self.lock_files.add(target)
-
-    def remove_left(self) -> None:
-        """Remove the segments of processes that have ended."""
-        for lock_file in self.lock_files:
-            remove_if_dead(lock_file)
+    Fast DDS leaves segments behind if a process is killed.
+    """
+    found: set[Path] = set()
+    for process in processes:
+        with contextlib.suppress(psutil.Error):
+            found |= {Path(item.path) for item in process.open_files()}
+    return {file for file in found if file.parent == FOLDER and SEGMENT_LOCK.fullmatch(file.name)}
 
 
 def remove_if_dead(lock_file: Path) -> None:
