@@ -49,7 +49,7 @@ def test_the_handler_is_installed_by_a_description_and_not_by_an_import() -> Non
     assert 'RecursionError' not in errors
 
 
-@pytest.mark.parametrize('name', ['full_run', 'on_robot', 'replay'])
+@pytest.mark.parametrize('name', ['full_run', 'on_robot'])
 def test_a_file_that_owes_a_result_hears_ctrl_c_while_it_loads(name: str) -> None:
     lines, errors = printed(LOADED, str(LAUNCH / f'{name}.launch.py'))
     assert lines == ['True'], errors
