@@ -107,7 +107,7 @@ def edited(path, old, new):
     ('habitat/mesh_semantic.ply', b'element face 18', b'element face 19', 'unexpected length'),
     ('habitat/mesh_semantic.ply', b'binary_little_endian', b'ascii', 'cannot be read as PLY'),
     ('habitat/mesh_semantic.ply', b'property int object_id', b'property half object_id',
-     "KeyError: 'half'"),
+     r"KeyError\('half'\)"),
     ('habitat/mesh_semantic.ply', b'float z', b'float w', 'no field of name z'),
     ('habitat/info_semantic.json', b'"classes"', b'"klasses"', 'classes'),
     ('habitat/info_semantic.json', b'"id": 7,', b'"id": 0,', 'an id is there twice'),
