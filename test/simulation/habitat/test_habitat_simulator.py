@@ -12,7 +12,7 @@ from support.gltf_files import encoded_image, write_glb
 from support.world.scenes import CAMERA, camera_at, room_scene
 
 from osmabench_ros.bringup.doctor.finding import Severity
-from osmabench_ros.bringup.doctor.preflight import _habitat
+from osmabench_ros.bringup.doctor.preflight import _check_habitat
 from osmabench_ros.errors import ConfigError, MissingDependencyError, SceneError, SimulationError
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
@@ -47,7 +47,7 @@ def test_without_an_interpreter_the_error_says_how_to_name_one(
 
 def test_the_doctor_renders_a_frame_and_tells_how_long_it_took(habitat: None) -> None:
     start = time.monotonic()
-    found = _habitat()
+    found = _check_habitat()
     took_s = time.monotonic() - start
     told = re.search(r'habitat-sim 0\.3.* on Python .*; first frame after (.+) s', found.detail)
     assert found.level is Severity.OK
