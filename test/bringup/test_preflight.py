@@ -26,7 +26,9 @@ REPLICA_CAD, AUGMENTED, HM3D = DATA_SETS
 def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A machine whose renderer and Habitat-Sim are not started; returns its data folder."""
     monkeypatch.setattr(preflight, 'renderer', lambda: Finding('OpenGL', Severity.OK, 'fine'))
-    monkeypatch.setattr(preflight, '_check_habitat', lambda: Finding('habitat_sim', Severity.OK, 'fine'))
+    monkeypatch.setattr(
+        preflight, '_check_habitat', lambda: Finding('habitat_sim', Severity.OK, 'fine')
+    )
     monkeypatch.setenv('OSMABENCH_DATA', str(tmp_path / 'data'))
     monkeypatch.setenv('COLUMNS', '300')
     return tmp_path / 'data'
