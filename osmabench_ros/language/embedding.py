@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Sequence
 from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Protocol
+from types import ModuleType
+from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,6 +70,9 @@ class SentenceEmbedder:
                 )
             # The weights lie in the package: nothing is ever to be fetched.
             os.environ.setdefault('HF_HUB_OFFLINE', '1')
+            if self._device == 'cpu':
+                # It comes with torch for CUDA, and its LLVM crashes next to that of Mesa's OpenGL.
+                sys.modules.setdefault('triton', cast('ModuleType', None))
             from sentence_transformers import SentenceTransformer
             from transformers.utils import logging
 

@@ -2,6 +2,9 @@
 
 import importlib.util
 import json
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -80,3 +83,21 @@ def test_files_that_do_not_fit_are_named(tmp_path, features, texts, fault):
 def test_a_missing_text_tower_names_the_remedy():
     with pytest.raises(MissingDependencyError, match='need open_clip'):
         OpenClipEmbedder('ViT-H-14', 'laion2b_s32b_b79k')
+
+
+@pytest.mark.gl
+def test_it_loads_where_opengl_renders_and_triton_is_installed(embedder, tmp_path):
+    (tmp_path / 'triton.py').write_text('raise SystemExit("triton was imported")')
+    code = (
+        'from osmabench_ros.simulation.opengl.context import create_context; '
+        'from osmabench_ros.language.embedding import SentenceEmbedder; '
+        'context = create_context(); print(SentenceEmbedder().embed(["sofa"]).shape)'
+    )
+    result = subprocess.run(
+        [sys.executable, '-c', code],
+        env={**os.environ, 'PYTHONPATH': str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert result.stdout == '(1, 384)\n', result.stderr
