@@ -2,21 +2,73 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import hashlib
 from pathlib import Path
+
+import numpy as np
 
 from osmabench_ros.base.documents import read_json
 from osmabench_ros.base.files import Existing, check_folder
+from osmabench_ros.base.reading import naming_errors, read_bytes
 from osmabench_ros.errors import ConfigError, SceneError
+from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT
+from osmabench_ros.scenes.assets import centred, linearly_mapped, load_nodes
+from osmabench_ros.scenes.lights import Light
 from osmabench_ros.scenes.loading import APARTMENT, load_scene
 from osmabench_ros.scenes.plausibility import warn_of_implausible_parts
-from osmabench_ros.scenes.scene import Scene
-from osmabench_ros.scenes.worlds.parts import DEFAULT_OPTIONS, ColladaUp, WorldOptions
+from osmabench_ros.scenes.scene import Mesh, Scene
+from osmabench_ros.scenes.worlds.gazebo import load_gazebo_world
+from osmabench_ros.scenes.worlds.parts import (
+    DEFAULT_OPTIONS,
+    ColladaUp,
+    Part,
+    WorldOptions,
+    scene_of_parts,
+)
+from osmabench_ros.scenes.worlds.usd import load_usd_stage
 from osmabench_ros.scenes.writing import write_scene_folder
 
-GAZEBO_SUFFIXES = ('.world', '.sdf')
-USD_SUFFIXES = ('.usd', '.usda', '.usdc', '.usdz')
 MESH_SUFFIXES = ('.glb', '.gltf', '.obj', '.dae')
+
+LAMP_BELOW_TOP_M = 0.3
+
+LAMP_INTENSITY = 3.0
+"""Lights a room of 6 m by 5 m, its corners at a fifth."""
+
+
+def load_mesh_scene(path: Path, options: WorldOptions = DEFAULT_OPTIONS) -> Scene:
+    """Read a glTF, OBJ or Collada file, y up, as a scene; SceneError names the fault.
+
+    Every node with triangles is an object; classes are guessed from the names of nodes, as those
+    of models in worlds are. Lights are not read from mesh files: one lamp hangs in the middle,
+    below the highest point.
+    """
+    with naming_errors(path, SceneError):
+        by_name: dict[str, list[Mesh]] = {}
+        for node in load_nodes(path):
+            meshes = [linearly_mapped(mesh, WORLD_FROM_HABITAT) for mesh in node.meshes]
+            by_name.setdefault(node.names[0], []).extend(meshes)
+        parts = []
+        for name, meshes in by_name.items():
+            local, pose = centred(meshes)
+            parts.append(Part(name, pose, local))
+        if not parts:
+            raise SceneError(f'{path} has no triangles; export the objects with their surfaces')
+        corners = np.concatenate([mesh.vertices for found in by_name.values() for mesh in found])
+        low, high = corners.min(axis=0), corners.max(axis=0)
+        x, y = (low + high)[:2] / 2
+        z = max(high[2] - LAMP_BELOW_TOP_M, low[2])
+        lamp = Light('lamp', position=(float(x), float(y), float(z)), intensity=LAMP_INTENSITY)
+        digest = hashlib.sha256(read_bytes(path, SceneError)).hexdigest()
+        return scene_of_parts(parts, path.stem, path, options, lights=(lamp,), sha256=digest)
+
+
+WORLD_LOADERS = {
+    **dict.fromkeys(('.world', '.sdf'), load_gazebo_world),
+    **dict.fromkeys(('.usd', '.usda', '.usdc', '.usdz'), load_usd_stage),
+    **dict.fromkeys(MESH_SUFFIXES, load_mesh_scene),
+}
+"""By the suffix of the file."""
 
 
 def import_scene(
@@ -30,48 +82,28 @@ def import_scene(
 ) -> Scene:
     """Read a world of another simulator or what `load_scene` reads, and write a scene folder.
 
-    `world` is for worlds alone. Raises SceneError for what cannot be read.
+    Only the files of `WORLD_LOADERS` take options in `world`. SceneError for unreadable files.
     """
     check_folder(out_directory, Existing.MOVE_ASIDE if overwrite else Existing.REFUSE)
     path = Path(source).expanduser()
-    load = _world_loader(path.suffix.lower())
-    if load is not None:
-        if path.suffix.lower() not in GAZEBO_SUFFIXES:
-            _refuse_gazebo_options(source, world)
+    load = WORLD_LOADERS.get(path.suffix.lower())
+    if load is None:
+        if world != DEFAULT_OPTIONS:
+            raise SceneError(
+                f'{source} is no mesh file and no world of Gazebo or USD; options of worlds are '
+                'for those'
+            )
+        imported = load_scene(source, scene=scene, seed=seed)
+    else:
+        of_gazebo = world.models or world.textures or world.collada_up is not ColladaUp.VERSION
+        if of_gazebo and load is not load_gazebo_world:
+            raise SceneError(
+                f'{source} is no Gazebo world; --models, --textures and --collada-up are for those'
+            )
         imported = load(path, world)
         warn_of_implausible_parts(imported)
-    elif world != DEFAULT_OPTIONS:
-        raise SceneError(
-            f'{source} is no mesh file and no world of Gazebo or USD; options of worlds are '
-            'for those'
-        )
-    else:
-        imported = load_scene(source, scene=scene, seed=seed)
     write_scene_folder(imported, out_directory, overwrite)
     return imported
-
-
-def _world_loader(suffix: str) -> Callable[[Path, WorldOptions], Scene] | None:
-    if suffix in GAZEBO_SUFFIXES:
-        from osmabench_ros.scenes.worlds.gazebo import load_gazebo_world
-
-        return load_gazebo_world
-    if suffix in USD_SUFFIXES:
-        from osmabench_ros.scenes.worlds.usd import load_usd_stage
-
-        return load_usd_stage
-    if suffix in MESH_SUFFIXES:
-        from osmabench_ros.scenes.worlds.mesh import load_mesh_scene
-
-        return load_mesh_scene
-    return None
-
-
-def _refuse_gazebo_options(source: str, world: WorldOptions) -> None:
-    if world.models or world.textures or world.collada_up is not ColladaUp.VERSION:
-        raise SceneError(
-            f'{source} is no Gazebo world; --models, --textures and --collada-up are for those'
-        )
 
 
 def read_known_classes(name_or_path: str) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Checks the images of mesh files, because trimesh passes over broken ones without a word."""
+"""Reads and checks the images of scenes; trimesh passes over broken ones without a word."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from osmabench_ros.base.images import FORMATS, undecoded_image
+import numpy as np
+from numpy.typing import NDArray
+
+from osmabench_ros.base.images import FORMATS, decoded_image, undecoded_image
 from osmabench_ros.errors import LimitError, MissingFileError, OsmabenchWarning, SceneError
 from osmabench_ros.scenes.asset_files import IMAGE_SUFFIXES
 
@@ -32,6 +35,11 @@ def allow_known_formats_only() -> None:
 
     Image.init()
     Image.ID[:] = [name for name in Image.ID if name in FORMATS]
+
+
+def texture_of(data: bytes, what: str) -> NDArray[np.uint8]:
+    """Return an image file as a texture (h, w, 3); SceneError names `what` if it is broken."""
+    return np.array(decoded_image(data, what, SceneError).convert('RGB'), np.uint8)
 
 
 def check_image(path: Path, name: str, data: bytes, mime_type: str = '') -> None:

@@ -7,9 +7,8 @@ import pytest
 import trimesh
 
 from osmabench_ros.errors import SceneError
-from osmabench_ros.scenes.importing import import_scene
+from osmabench_ros.scenes.importing import import_scene, load_mesh_scene
 from osmabench_ros.scenes.loading import load_scene
-from osmabench_ros.scenes.worlds.mesh import load_mesh_scene
 from osmabench_ros.scenes.worlds.parts import WorldOptions
 
 

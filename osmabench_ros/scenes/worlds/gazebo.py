@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from xml.etree.ElementTree import Element
 
@@ -28,7 +28,6 @@ from osmabench_ros.scenes.worlds.parts import (
     ColladaUp,
     Part,
     WorldOptions,
-    left_out,
     scene_of_parts,
 )
 
@@ -49,10 +48,15 @@ def load_gazebo_world(path: Path, options: WorldOptions = DEFAULT_OPTIONS) -> Sc
     """
     with naming_errors(path, SceneError):
         reader = _WorldReader(path, options)
-        found, lights = reader.read()
-        missing = left_out(path, reader.finder.missing, options)
+        parts = reader.read()
         return scene_of_parts(
-            found, 'gazebo', path, options, lights=lights, sha256=reader.sha256, left_out=missing
+            parts,
+            'gazebo',
+            path,
+            options,
+            lights=tuple(reader.lights),
+            sha256=reader.digest.hexdigest(),
+            missing=reader.finder.missing,
         )
 
 
@@ -61,33 +65,34 @@ class _WorldReader:
 
     def __init__(self, path: Path, options: WorldOptions) -> None:
         self.path = path
-        self._digest = hashlib.sha256()
+        self.digest = hashlib.sha256()
+        self.lights: list[Light] = []
         self._root = self._parse(path)
         acts = _up_axis_acts(options.collada_up, self._root, path)
         self.finder = ModelFinder(path, options, up_axis_acts=acts)
-        self._lights: list[Light] = []
+        self._placed: dict[str, Pose] = {}
 
-    @property
-    def sha256(self) -> str:
-        """Hex digest of all SDF files read."""
-        return self._digest.hexdigest()
-
-    def read(self) -> tuple[list[Part], tuple[Light, ...]]:
-        """Return all models with something to see, and all lights."""
-        world = self._root.find('world')
+    def read(self) -> list[Part]:
+        """Return all models with something to see, and collect all lights."""
+        world, where = self._root.find('world'), str(self.path)
         world = self._root if world is None else world
         _warn_of_ignored(world, self.path)
-        scope = _scope(world, str(self.path))
-        placed = _states(world, str(self.path))
-        models = list(self._children(world, scope, Pose.identity(), self.path, '', placed, 0))
-        self._add_lights(world, scope, Pose.identity(), str(self.path))
-        return models, tuple(self._lights)
+        scope = _scope(world, where)
+        # A saved state of the world gives poses to its models.
+        self._placed = {
+            model.get('name', ''): own_pose(model, where)[0]
+            for model in world.findall('state/model')
+            if model.find('pose') is not None
+        }
+        models = list(self._children(world, scope, Pose.identity(), self.path, '', 0))
+        self._add_lights(world, scope, Pose.identity(), where)
+        return models
 
     def _parse(self, path: Path) -> Element:
         root = read_xml(path, SceneError)
         if root.tag != 'sdf':
             raise SceneError(f'{path} is no SDF file; its root is <{root.tag}>')
-        self._digest.update(read_bytes(path, SceneError))
+        self.digest.update(read_bytes(path, SceneError))
         return root
 
     def _children(
@@ -97,31 +102,25 @@ class _WorldReader:
         above: Pose,
         file: Path,
         prefix: str,
-        placed: Mapping[str, Pose],
         depth: int,
     ) -> Iterator[Part]:
         """Yield the models of a world or model, those of nested ones too."""
         if depth > MAX_DEPTH:
             raise SceneError(f'{file}: model "{prefix}" includes itself')
         for element in parent:
-            if element.tag not in ('model', 'include'):
-                continue
             name = element.get('name') or text_of(element, 'name')
             if element.tag == 'model':
-                where = f'{file}: model "{prefix}{name}"'
-                pose = above @ scope.resolve(*own_pose(element, where))
                 model, source = element, file
-            else:
-                found = self._included(element, file)
-                if found is None:
-                    continue
+            elif element.tag == 'include' and (found := self._included(element, file)):
                 model, source = found
                 name = name or model.get('name', 'model')
-                where = f'{source}: model "{prefix}{name}"'
-                posed = element if element.find('pose') is not None else model
-                pose = above @ scope.resolve(*own_pose(posed, where))
-            pose = placed.get(f'{prefix}{name}', pose)
-            yield from self._model(model, f'{prefix}{name}', pose, source, placed, depth)
+            else:
+                continue
+            name = f'{prefix}{name}'
+            posed = model if element.find('pose') is None else element
+            pose = scope.resolve(*own_pose(posed, f'{source}: model "{name}"'))
+            pose = self._placed.get(name, above @ pose)
+            yield from self._model(model, name, pose, source, depth)
 
     def _included(self, element: Element, file: Path) -> tuple[Element, Path] | None:
         """Return the model an <include> names and its file; None for the sun, a light."""
@@ -135,14 +134,14 @@ class _WorldReader:
             if built_in == 'ground_plane':
                 return ground_plane(), file
             if built_in == 'sun':
-                self._lights.append(sun())
+                self.lights.append(sun())
             else:
                 self.finder.missing.append(str(error))
             return None
         root = self._parse(source)
         for light in root.findall('light'):
             pose = own_pose(light, where)[0]
-            self._lights.append(read_light(light, own_pose(element, where)[0] @ pose, where))
+            self.lights.append(read_light(light, own_pose(element, where)[0] @ pose, where))
         model = root.find('model')
         if model is None:
             if root.find('light') is None:
@@ -151,13 +150,7 @@ class _WorldReader:
         return model, source
 
     def _model(
-        self,
-        model: Element,
-        name: str,
-        pose: Pose,
-        file: Path,
-        placed: Mapping[str, Pose],
-        depth: int,
+        self, model: Element, name: str, pose: Pose, file: Path, depth: int
     ) -> Iterator[Part]:
         where = f'{file}: model "{name}"'
         scope = _scope(model, where)
@@ -173,7 +166,7 @@ class _WorldReader:
                 else:
                     meshes += [moved(mesh, offset) for mesh in found]
             self._add_lights(link, FrameScope(), pose @ link_pose, where)
-        nested = list(self._children(model, scope, pose, file, f'{name}::', placed, depth + 1))
+        nested = list(self._children(model, scope, pose, file, f'{name}::', depth + 1))
         if meshes:
             yield Part(name, pose, tuple(meshes))
         elif len(nested) == 1:
@@ -184,7 +177,7 @@ class _WorldReader:
     def _add_lights(self, parent: Element, scope: FrameScope, above: Pose, where: str) -> None:
         for light in parent.findall('light'):
             pose = above @ scope.resolve(*own_pose(light, where))
-            self._lights.append(read_light(light, pose, where))
+            self.lights.append(read_light(light, pose, where))
 
 
 def _up_axis_acts(wanted: ColladaUp, root: Element, path: Path) -> bool:
@@ -221,12 +214,3 @@ def _scope(parent: Element, where: str) -> FrameScope:
             pose, frame = own_pose(element, where)
             entries[name] = pose, frame or element.get('attached_to', '')
     return FrameScope(entries, where)
-
-
-def _states(world: Element, where: str) -> dict[str, Pose]:
-    """Return the poses that a saved <state> of the world gives to its models."""
-    return {
-        model.get('name', ''): own_pose(model, where)[0]
-        for model in world.findall('state/model')
-        if model.find('pose') is not None
-    }

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from osmabench_ros.base.documents import read_xml
-from osmabench_ros.base.images import read_image
 from osmabench_ros.base.reading import read_bytes
 from osmabench_ros.errors import MissingFileError, OsmabenchWarning, SceneError, choose
 from osmabench_ros.geometry.pose import Pose
@@ -26,10 +25,17 @@ from osmabench_ros.scenes.assets import (
     load_nodes,
 )
 from osmabench_ros.scenes.lights import Light, LightKind
+from osmabench_ros.scenes.mesh_images import texture_of
 from osmabench_ros.scenes.primitives import box, capsule, cylinder, plane, sphere
 from osmabench_ros.scenes.scene import Material, Mesh
 from osmabench_ros.scenes.scene_files import numbers, text_of
-from osmabench_ros.scenes.worlds.parts import WorldOptions, attenuated_light
+from osmabench_ros.scenes.worlds.parts import WorldOptions, bright_light
+
+REFERENCE_M = 2.0
+"""Distance at which a light has the brightness that its attenuation gives it.
+
+Gazebo attenuates by constant + linear d + quadratic d^2, a `Light` by d^2 alone.
+"""
 
 VARIABLES = ('GZ_SIM_RESOURCE_PATH', 'GAZEBO_MODEL_PATH', 'SDF_PATH', 'GAZEBO_RESOURCE_PATH')
 
@@ -90,26 +96,23 @@ class ModelFinder:
 
     def model_file(self, folder: Path, where: str) -> Path:
         """Return the newest SDF file of a model folder."""
-        config = folder / 'model.config'
-        if config.is_file():
-            for _, name in sorted(
-                _listed(config), key=lambda item: _version(item[0]), reverse=True
-            ):
-                if name and resolved(folder / name) is not None:
-                    return self._within(folder / name, name, f'{where}: {name}')
-        if (folder / 'model.sdf').is_file():
-            return self._within(folder / 'model.sdf', 'model.sdf', where)
+        for name in (*_files_by_version(folder / 'model.config'), 'model.sdf'):
+            if name and resolved(folder / name) is not None:
+                return self._within(folder / name, name, f'{where}: {name}')
         raise MissingFileError(f'{where}: {folder} holds no model.sdf; the model is incomplete')
 
 
-def _listed(config: Path) -> list[tuple[str, str]]:
-    """Return versions and names of SDF files in a `model.config`; none, but a word, if broken."""
+def _files_by_version(config: Path) -> list[str]:
+    """Return the SDF files that a `model.config` names, newest first; none if it is broken."""
+    if not config.is_file():
+        return []
     try:
-        root = read_xml(config, SceneError)
+        listed = list(read_xml(config, SceneError).iter('sdf'))
     except SceneError as error:
         warnings.warn(f'{error}; model.sdf beside it is read', OsmabenchWarning, stacklevel=2)
         return []
-    return [(item.get('version', '0'), (item.text or '').strip()) for item in root.iter('sdf')]
+    listed.sort(key=lambda item: _version(item.get('version', '0')), reverse=True)
+    return [(item.text or '').strip() for item in listed]
 
 
 def _in_any_case(path: Path) -> Path | None:
@@ -136,20 +139,29 @@ def read_light(element: Element, pose: Pose, where: str) -> Light:
     """Convert a <light>; `pose` is its own in the world."""
     name = element.get('name', 'light')
     where = f'{where}: light "{name}"'
+
+    def number(path: str, default: float) -> float:
+        return float(numbers(element.find(path), 1, (default,), where)[0])
+
     shape = element.get('type', 'point')
     kinds = [kind.value for kind in LightKind]
     kind = LightKind(choose(shape, kinds, SceneError, f'{where}: type "{shape}"'))
-    cone = numbers(element.find('spot/outer_angle'), 1, (math.pi / 2,), where)
-    return attenuated_light(
+    light = bright_light(
         name,
         kind,
         pose.translation,
         pose.rotation @ numbers(element.find('direction'), 3, (0.0, 0.0, -1.0), where),
         numbers(element.find('diffuse'), 3, (1.0, 1.0, 1.0), where),
-        float(cone[0]) / 2,
-        _attenuation(element, where),
-        float(numbers(element.find('intensity'), 1, (1.0,), where)[0]),
+        number('intensity', 1.0),
+        number('spot/outer_angle', math.pi / 2) / 2,
     )
+    below = (
+        number('attenuation/constant', 1.0)
+        + number('attenuation/linear', 0.0) * REFERENCE_M
+        + number('attenuation/quadratic', 0.0) * REFERENCE_M**2
+    )
+    factor = 1.0 if kind is LightKind.DIRECTIONAL else REFERENCE_M**2 / max(below, 1e-3)
+    return replace(light, intensity=light.intensity * factor)
 
 
 def sun() -> Light:
@@ -170,13 +182,6 @@ def ground_plane() -> Element:
     return model
 
 
-def _attenuation(element: Element, where: str) -> list[float]:
-    return [
-        float(numbers(element.find(f'attenuation/{key}'), 1, (default,), where)[0])
-        for key, default in (('constant', 1.0), ('linear', 0.0), ('quadratic', 0.0))
-    ]
-
-
 SCRIPT_COLORS = {
     'white': (1.0, 1.0, 1.0), 'black': (0.05, 0.05, 0.05), 'grey': (0.7, 0.7, 0.7),
     'darkgrey': (0.35, 0.35, 0.35), 'red': (0.9, 0.1, 0.1), 'green': (0.1, 0.75, 0.1),
@@ -192,15 +197,12 @@ def visual_meshes(visual: Element, base: Path, finder: ModelFinder, where: str) 
     geometry = visual.find('geometry')
     if geometry is None or numbers(visual.find('transparency'), 1, (0.0,), where)[0] >= 1:
         return []
-    material, overrides = _material(visual.find('material'), base, finder, where)
+    material = _material(visual.find('material'), base, finder, where)
     mesh_element = geometry.find('mesh')
-    if mesh_element is None:
-        shape = _shape(geometry, where)
-        return [] if shape is None else [replace(shape, material=material)]
-    meshes = _mesh_file(mesh_element, base, finder, where)
-    if not overrides:
-        return meshes
-    return [replace(m, material=material) if m.material is NEUTRAL else m for m in meshes]
+    if mesh_element is not None:  # keeps the materials of its file
+        return _mesh_file(mesh_element, base, finder, where)
+    shape = _shape(geometry, where)
+    return [] if shape is None else [replace(shape, material=material)]
 
 
 def _shape(geometry: Element, where: str) -> Mesh | None:
@@ -262,33 +264,23 @@ def _centred(meshes: list[Mesh]) -> list[Mesh]:
     return [replace(mesh, vertices=mesh.vertices - middle) for mesh in meshes]
 
 
-def _material(
-    element: Element | None, base: Path, finder: ModelFinder, where: str
-) -> tuple[Material, bool]:
-    """Return the material and whether the element really says one."""
+def _material(element: Element | None, base: Path, finder: ModelFinder, where: str) -> Material:
+    """Return the material that an element describes, a neutral one if it describes none."""
     if element is None:
-        return NEUTRAL, False
+        return NEUTRAL
     albedo = text_of(element, 'pbr/metal/albedo_map') or text_of(
         element, 'pbr/specular/albedo_map'
     )
     if albedo:
         try:
-            image = _image(finder.texture(albedo, base, where), where)
+            path = finder.texture(albedo, base, where)
         except MissingFileError as error:
             finder.missing.append(str(error))
-            return NEUTRAL, False
-        return Material((1.0, 1.0, 1.0), image), True
+            return NEUTRAL
+        image = texture_of(read_bytes(path, SceneError), f'{where}: texture {path}')
+        return Material((1.0, 1.0, 1.0), image)
     if element.find('diffuse') is not None:
         red, green, blue = np.clip(numbers(element.find('diffuse'), 3, (1, 1, 1), where), 0, 1)
-        return Material((float(red), float(green), float(blue))), True
+        return Material((float(red), float(green), float(blue)))
     script = text_of(element, 'script/name').rpartition('/')[2].lower()
-    if script in SCRIPT_COLORS:
-        return Material(SCRIPT_COLORS[script]), True
-    return NEUTRAL, False
-
-
-def _image(path: Path, where: str) -> NDArray[np.uint8]:
-    try:
-        return np.array(read_image(path, SceneError).convert('RGB'), np.uint8)
-    except SceneError as error:
-        raise SceneError(f'{where}: texture {error}') from error
+    return Material(SCRIPT_COLORS[script]) if script in SCRIPT_COLORS else NEUTRAL

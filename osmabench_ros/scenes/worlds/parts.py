@@ -7,9 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from fnmatch import fnmatchcase
-from itertools import islice, takewhile
+from itertools import takewhile
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,7 +16,6 @@ from numpy.typing import ArrayLike
 from osmabench_ros.errors import MissingFileError, SceneError
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.scenes.assets import mesh_of_plain
 from osmabench_ros.scenes.ground_truth import sizes_of
 from osmabench_ros.scenes.lights import Light, LightKind
 from osmabench_ros.scenes.primitives import plane
@@ -36,12 +34,6 @@ GROUND_M = 30.0
 """A flat object longer than this is a ground plane and is cut to what stands on it."""
 
 GROUND_MARGIN_M = 1.0
-
-REFERENCE_M = 2.0
-"""Distance at which a light has the brightness that its attenuation gives it.
-
-Gazebo attenuates by constant + linear d + quadratic d^2, a `Light` by d^2 alone.
-"""
 
 
 class ColladaUp(str, Enum):
@@ -96,27 +88,6 @@ class Part:
     class_name: str = ''
 
 
-def distinct(name: str, taken: set[str]) -> str:
-    """Return a name, numbered if it is taken already, and take it."""
-    found = name
-    while found in taken:
-        found = f'{name}_{len(taken)}'
-    taken.add(found)
-    return found
-
-
-def left_out(path: Path, missing: Iterable[str], options: WorldOptions) -> tuple[str, ...]:
-    """Return what is missing, once each; MissingFileError lists it unless it may be skipped."""
-    found = tuple(dict.fromkeys(missing))
-    if found and not options.skip_missing:
-        listed = ''.join(f'\n  {text}' for text in found)
-        raise MissingFileError(
-            f'{path} names {len(found)} things that are not there, which --skip-missing leaves '
-            f'out:{listed}'
-        )
-    return found
-
-
 def scene_of_parts(
     parts: Sequence[Part],
     dataset: str,
@@ -125,12 +96,20 @@ def scene_of_parts(
     *,
     lights: tuple[Light, ...],
     sha256: str,
-    left_out: tuple[str, ...] = (),
+    missing: Iterable[str] = (),
 ) -> Scene:
-    """Return the scene of what a world shows; SceneError if that is nothing.
+    """Return the scene of a world's visible parts, with its grounds cut; SceneError without any.
 
-    Grounds are cut, and classes are those that parts say, or guessed from the names of the rest.
+    Parts without a class get one that is guessed from their names. `missing` says of each file
+    that was not found who names it; MissingFileError lists them unless `skip_missing` is set.
     """
+    left_out = tuple(dict.fromkeys(missing))
+    if left_out and not options.skip_missing:
+        listed = ''.join(f'\n  {text}' for text in left_out)
+        raise MissingFileError(
+            f'{path} names {len(left_out)} things that are not there, which --skip-missing leaves '
+            f'out:{listed}'
+        )
     if not parts:
         raise SceneError(f'{path} has no visible models; nothing can be rendered')
     parts = _with_cut_grounds(parts)
@@ -142,49 +121,21 @@ def scene_of_parts(
     names = [known_class(name, options.known_classes) if name else '' for name in names]
     known = sorted(set(names) - {''})
     labels = LabelSet.from_names(dataset, known, filter(is_structure, known))
-    objects = tuple(
-        _object(i + 1, item, labels.id_of(name) if name else UNLABELLED)
-        for i, (item, name) in enumerate(zip(parts, names, strict=True))
-    )
+    objects = []
+    for number, (part, name) in enumerate(zip(parts, names, strict=True), start=1):
+        class_id = labels.id_of(name) if name else UNLABELLED
+        item = SceneObject(number, part.name, class_id, part.meshes, part.pose)
+        objects.append(replace(item, attributes=sizes_of(item)))
     return Scene(
         dataset,
         path.stem,
         labels,
-        objects,
+        tuple(objects),
         lights=lights,
         source_sha256=sha256,
         lamp_rule=LAMP_RULE if lights else '',
         left_out=left_out,
     )
-
-
-def scene_of_plain(
-    found: Mapping[str, Any], dataset: str, path: Path, options: WorldOptions, sha256: str
-) -> Scene:
-    """Return the scene of a world that was read in the fence.
-
-    Its `parts` have a name, a pose, plain meshes and, if the world says so, a class; its `lights`
-    are arguments of `attenuated_light`, `missing` what `left_out` takes.
-    """
-    missing = left_out(path, found['missing'], options)
-    parts = [
-        Part(
-            item['name'],
-            Pose(item['rotation'], item['place']),
-            tuple(map(mesh_of_plain, item['meshes'])),
-            item.get('class_name', ''),
-        )
-        for item in found['parts']
-    ]
-    lights = tuple(attenuated_light(**item) for item in found['lights'])
-    return scene_of_parts(
-        parts, dataset, path, options, lights=lights, sha256=sha256, left_out=missing
-    )
-
-
-def _object(instance_id: int, model: Part, class_id: int) -> SceneObject:
-    item = SceneObject(instance_id, model.name, class_id, model.meshes, model.pose)
-    return replace(item, attributes=sizes_of(item))
 
 
 def _with_cut_grounds(models: Sequence[Part]) -> Sequence[Part]:
@@ -270,50 +221,28 @@ def _singular(word: str) -> str:
     return re.sub(r'(?<=ch)es$|(?<=sh)es$|(?<=[xs])es$|(?<!s)s$', '', word)
 
 
-def attenuated_light(
+def bright_light(
     name: str,
-    kind: str,
+    kind: LightKind,
     place: ArrayLike,
     direction: ArrayLike,
-    diffuse: ArrayLike,
+    color: ArrayLike,
+    strength: float,
     half_angle_rad: float,
-    attenuation: Sequence[float],
-    strength: float = 1.0,
 ) -> Light:
-    """Return a light of a renderer that attenuates by three factors; directional ones are not.
-
-    `kind` is the value of a `LightKind`.
-    """
-    shine = np.maximum(np.asarray(diffuse, float), 0)
+    """Return a light whose colour may be brighter than white; directional ones are not lamps."""
+    shine = np.maximum(np.asarray(color, float), 0)
     brightest = float(shine.max())
     red, green, blue = (shine / brightest if brightest > 0 else np.ones(3)).tolist()
-    intensity = brightest * strength
-    directional = kind == LightKind.DIRECTIONAL
-    if not directional:
-        constant, linear, quadratic = attenuation
-        below = constant + linear * REFERENCE_M + quadratic * REFERENCE_M**2
-        intensity *= REFERENCE_M**2 / max(below, 1e-3)
-    x, y, z = (float(value) for value in np.asarray(place))
-    dx, dy, dz = (float(value) for value in np.asarray(direction))
+    x, y, z = np.asarray(place, float).tolist()
+    dx, dy, dz = np.asarray(direction, float).tolist()
     return Light(
         name,
-        LightKind(kind),
+        kind,
         (x, y, z),
         (dx, dy, dz),
         (red, green, blue),
-        intensity,
+        brightest * strength,
         half_angle_rad,
-        lamp=not directional,
-    )
-
-
-_MOST_FILES = 10_000
-
-
-def bytes_beside(path: Path) -> int:
-    """Return the size of the files below the folder of a world, which it may be made of."""
-    return sum(
-        item.stat().st_size
-        for item in islice(path.parent.rglob('*'), _MOST_FILES)
-        if item.is_file()
+        lamp=kind is not LightKind.DIRECTIONAL,
     )

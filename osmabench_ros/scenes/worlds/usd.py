@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from importlib.util import find_spec
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -19,22 +20,22 @@ from osmabench_ros.base.fence import read_in_fence
 from osmabench_ros.base.reading import naming_errors, read_bytes
 from osmabench_ros.errors import MissingDependencyError, OsmabenchWarning, SceneError
 from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT
+from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.asset_files import leads_into
-from osmabench_ros.scenes.assets import linearly_mapped, plain_mesh, submesh
+from osmabench_ros.scenes.assets import linearly_mapped, mesh_of_plain, plain_mesh, submesh
 from osmabench_ros.scenes.lights import LightKind
 from osmabench_ros.scenes.scene import Mesh, Scene
 from osmabench_ros.scenes.worlds.parts import (
     DEFAULT_OPTIONS,
+    Part,
     WorldOptions,
-    bytes_beside,
-    distinct,
-    scene_of_plain,
+    bright_light,
+    scene_of_parts,
 )
-from osmabench_ros.scenes.worlds.usd_materials import Materials
-from osmabench_ros.scenes.worlds.usd_shapes import shape_of, triangles
+from osmabench_ros.scenes.worlds.usd_surfaces import Materials, shape_of, triangles
 
-QUADRATIC = (0.0, 0.0, 1.0)
-"""Attenuation of lights whose irradiance falls with the square of the distance, as it is here."""
+_MOST_FILES = 10_000
+"""Of the folder of a stage, which it may be made of, that are counted."""
 
 _LIBRARY_BYTES = 2**26
 """What USD itself takes, as a size of file; it is loaded within the limits."""
@@ -50,14 +51,25 @@ def load_usd_stage(path: Path, options: WorldOptions = DEFAULT_OPTIONS) -> Scene
         if find_spec('pxr') is None:
             raise MissingDependencyError(f'{path}: USD stages need usd-core; {extra("worlds")}')
         digest = hashlib.sha256(read_bytes(path, SceneError)).hexdigest()
+        near = islice(path.parent.rglob('*'), _MOST_FILES)
+        near_bytes = sum(item.stat().st_size for item in near if item.is_file())
         found = read_in_fence(
             plain_stage,
             path,
             # Not pxr, whose threads do not live on in a fork.
             libraries=('PIL.Image',),
-            more_bytes=bytes_beside(path) + _LIBRARY_BYTES,
+            more_bytes=near_bytes + _LIBRARY_BYTES,
         )
-        return scene_of_plain(found, 'usd', path, options, digest)
+        parts = [
+            Part(name, Pose.identity(), tuple(map(mesh_of_plain, meshes)), class_name)
+            for name, class_name, meshes in found['parts']
+        ]
+        lights = tuple(
+            bright_light(name, LightKind(kind), *rest) for name, kind, *rest in found['lights']
+        )
+        return scene_of_parts(
+            parts, 'usd', path, options, lights=lights, sha256=digest, missing=found['missing']
+        )
 
 
 def plain_stage(path: Path) -> dict[str, Any]:
@@ -102,8 +114,8 @@ class _StageReader:
         self._transforms = UsdGeom.XformCache()
         self._materials = Materials(path)
 
-    def parts(self) -> list[dict[str, Any]]:
-        """Return objects: a unique name, a class name or '', and plain meshes in the world."""
+    def parts(self) -> list[tuple[str, str, list[dict[str, Any]]]]:
+        """Return a unique name, the class or '', and plain meshes in the world of each object."""
         from pxr import UsdGeom
 
         groups: dict[str, tuple[Any, list[Mesh]]] = {}
@@ -112,25 +124,17 @@ class _StageReader:
                 owner = self._owner(prim)
                 meshes = groups.setdefault(str(owner.GetPath()), (owner, []))[1]
                 meshes += [self._placed(mesh, prim) for mesh in self._meshes(prim)]
-        found: list[dict[str, Any]] = []
-        taken: set[str] = set()
+        found: dict[str, tuple[str, str, list[dict[str, Any]]]] = {}
         for owner, meshes in groups.values():
-            if not meshes:
-                continue
-            name = distinct(owner.GetName(), taken)
-            found.append(
-                {
-                    'name': name,
-                    'place': np.zeros(3),
-                    'rotation': np.eye(3),
-                    'meshes': [plain_mesh(mesh) for mesh in meshes],
-                    'class_name': _label(owner),
-                }
-            )
-        return found
+            name = owner.GetName()
+            while name in found:
+                name = f'{name}_{len(found)}'
+            if meshes:
+                found[name] = name, _label(owner), list(map(plain_mesh, meshes))
+        return list(found.values())
 
-    def lights(self) -> Iterator[dict[str, Any]]:
-        """Yield the arguments of `attenuated_light` for every light but those of the sky."""
+    def lights(self) -> Iterator[tuple[Any, ...]]:
+        """Yield the arguments of `bright_light` for every light but those of the sky."""
         from pxr import UsdLux
 
         for prim in self._shown():
@@ -154,16 +158,15 @@ class _StageReader:
                     kind = LightKind.SPOT if narrow else kind
                 matrix = np.array(self._transforms.GetLocalToWorldTransform(prim))
                 direction = self._axes @ -matrix[2, :3]
-                yield {
-                    'name': str(prim.GetPath()),
-                    'kind': kind.value,
-                    'place': self._axes @ matrix[3, :3],
-                    'direction': direction / max(float(np.linalg.norm(direction)), 1e-12),
-                    'diffuse': [float(value) for value in light.GetColorAttr().Get()],
-                    'half_angle_rad': half_angle_rad,
-                    'attenuation': QUADRATIC,
-                    'strength': power * size_m2,
-                }
+                yield (
+                    str(prim.GetPath()),
+                    kind.value,
+                    self._axes @ matrix[3, :3],
+                    direction / max(float(np.linalg.norm(direction)), 1e-12),
+                    [float(value) for value in light.GetColorAttr().Get()],
+                    power * size_m2,
+                    half_angle_rad,
+                )
 
     def _emitter(self, prim: Any) -> tuple[LightKind | None, float, float]:
         """Return kind, factor from radiance to a `Light`'s intensity, and what normalizes power.

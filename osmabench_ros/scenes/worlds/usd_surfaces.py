@@ -1,17 +1,28 @@
-"""Shapes of a USD stage as meshes of triangles, in the coordinates of their prims."""
+"""Shapes and materials of a USD stage; meshes are in the coordinates of their prims."""
 
 from __future__ import annotations
 
+import io
 import warnings
+import zipfile
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from osmabench_ros.errors import OsmabenchWarning, SceneError
-from osmabench_ros.scenes.assets import linearly_mapped
+from osmabench_ros.base.color import encoded
+from osmabench_ros.base.reading import read_bytes
+from osmabench_ros.errors import OsmabenchWarning, SceneError, errors_as
+from osmabench_ros.scenes.assets import NEUTRAL, linearly_mapped
+from osmabench_ros.scenes.mesh_images import texture_of
 from osmabench_ros.scenes.primitives import box, capsule, cylinder, plane, sphere
-from osmabench_ros.scenes.scene import Mesh
+from osmabench_ros.scenes.scene import Material, Mesh
+
+COLOR_INPUTS = ('diffuseColor', 'diffuse_color_constant')
+TEXTURE_INPUT = 'diffuse_texture'
+"""Inputs of UsdPreviewSurface, and of the materials of Isaac Sim."""
 
 Z_TO_AXIS = {
     'X': np.array([[0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]),
@@ -115,3 +126,83 @@ def _computed_normals(
     for corner in range(3):
         np.add.at(total, keys[fans[:, corner]], flat)
     return np.asarray(total[keys], np.float32)
+
+
+class Materials:
+    """Reads the materials of a stage, each once."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._known: dict[str, tuple[Material, str]] = {}
+
+    def of(self, prim: Any) -> tuple[Material, str]:
+        """Return how a prim looks, and the name of the texture coordinates, '' without any."""
+        from pxr import UsdGeom, UsdShade
+
+        bound = UsdShade.MaterialBindingAPI(prim).ComputeBoundMaterial()[0]
+        key = str(bound.GetPath()) if bound else ''
+        if key:
+            if key not in self._known:
+                self._known[key] = self._shaded(bound)
+            return self._known[key]
+        shape = prim if prim.IsA(UsdGeom.Gprim) else prim.GetParent()
+        colors = UsdGeom.PrimvarsAPI(shape).FindPrimvarWithInheritance('displayColor')
+        values = np.array(colors.Get() or ()) if colors else np.empty(0)
+        if not values.size:
+            return NEUTRAL, ''
+        return _plain_material(values.reshape(-1, 3).mean(axis=0)), ''
+
+    def _shaded(self, material: Any) -> tuple[Material, str]:
+        from pxr import UsdShade
+
+        shaders = [material.ComputeSurfaceSource(context)[0] for context in ('', 'mdl')]
+        shader = next(filter(None, shaders), None)
+        if shader is None:
+            return NEUTRAL, ''
+        texture = shader.GetInput(TEXTURE_INPUT)
+        if texture and texture.Get():
+            return self._textured(texture.Get()), 'st'
+        for name in COLOR_INPUTS:
+            for attribute in _sources(shader.GetInput(name)):
+                source = UsdShade.Shader(attribute.GetPrim())
+                if source and source.GetIdAttr().Get() == 'UsdUVTexture':
+                    image = source.GetInput('file')
+                    return self._textured(image.Get() if image else None), _uv_name(source)
+                return _plain_material(np.array(attribute.Get(), float)), ''
+        return NEUTRAL, ''
+
+    def _textured(self, asset: Any) -> Material:
+        place = asset.resolvedPath if asset else ''
+        if not place:
+            return NEUTRAL
+        what = f'{self._path}: texture {asset.path}'
+        archive, _, inner = place.rstrip(']').partition('[')
+        data = read_bytes(Path(archive), SceneError)
+        if inner:
+            with errors_as(SceneError, f'{what} cannot be read', KeyError, zipfile.BadZipFile):
+                data = zipfile.ZipFile(io.BytesIO(data)).read(inner)
+        return Material((1.0, 1.0, 1.0), texture_of(data, what))
+
+
+def _sources(given: Any) -> Iterable[Any]:
+    """Return the attributes that give an input of a shader its value; none for no input."""
+    from pxr import UsdShade
+
+    found: Iterable[Any] = UsdShade.Utils.GetValueProducingAttributes(given) if given else ()
+    return found
+
+
+def _uv_name(texture: Any) -> str:
+    """Return the name of the texture coordinates that a texture is laid by."""
+    from pxr import UsdShade
+
+    for attribute in _sources(texture.GetInput('st')):
+        reader = UsdShade.Shader(attribute.GetPrim())
+        for value in _sources(reader.GetInput('varname') if reader else None):
+            return str(value.Get())
+    return 'st'
+
+
+def _plain_material(linear: NDArray[np.float64]) -> Material:
+    red, green, blue = encoded(np.clip(linear[:3], 0, 1)).tolist()
+    return Material((red, green, blue))
