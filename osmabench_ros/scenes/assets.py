@@ -7,12 +7,13 @@ import io
 import logging
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
+from itertools import accumulate, groupby
+from operator import itemgetter
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,20 +26,14 @@ from osmabench_ros.errors import MissingDependencyError, OsmabenchError, SceneEr
 from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT
 from osmabench_ros.geometry.point_files import element_columns
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.scenes.asset_files import IMAGE_SUFFIXES, NEARBY, TextureSearch, files_near
-from osmabench_ros.scenes.mesh_images import (
+from osmabench_ros.scenes.asset_files import IMAGE_SUFFIXES, NEARBY, TextureSearch
+from osmabench_ros.scenes.mesh_files import (
     GLTF_SUFFIXES,
+    MeshFiles,
     allow_known_formats_only,
     check_gltf,
-    check_image,
-    check_textures,
 )
-from osmabench_ros.scenes.scene import Material, Mesh
-
-Made = TypeVar('Made')
-
-NEUTRAL = Material()
-"""For surfaces without a material, or with a texture in a format that is not decoded here."""
+from osmabench_ros.scenes.scene import NEUTRAL, Material, Mesh
 
 MESH_SUFFIXES = ('.glb', '.gltf', '.obj', '.ply', '.stl', '.dae', '.off')
 
@@ -77,41 +72,31 @@ def load_nodes(path: Path, *, textures: TextureSearch = NEARBY) -> tuple[AssetNo
     roots = [str(item.absolute()) for item in textures.folders]
     found = _read_in_fence(read_nodes, path, roots=roots, grey_if_missing=textures.grey_if_missing)
     return tuple(
-        AssetNode(tuple(item['names']), tuple(map(mesh_of_plain, item['meshes'])))
-        for item in found
+        AssetNode(tuple(names), tuple(mesh_of_plain(mesh) for mesh, _ in parts))
+        for names, parts in found
     )
 
 
 def load_many_meshes(paths: Sequence[Path]) -> dict[Path, tuple[Mesh, ...]]:
     """Read mesh files together, in a tenth of the time; files with errors are left out."""
     found: dict[Path, tuple[Mesh, ...]] = {}
-    for group in _groups(paths):
+    sizes = [path.stat().st_size for path in paths]
+    groups = (total // _GROUP_BYTES for total in accumulate(sizes))
+    for _, grouped in groupby(zip(groups, paths, sizes, strict=True), key=itemgetter(0)):
+        _, group, group_sizes = zip(*grouped, strict=True)
         with suppress(OsmabenchError):
             others = [str(path.absolute()) for path in group[1:]]
-            more = sum(path.stat().st_size for path in group[1:])
-            read = _read_in_fence(read_many, group[0], more_bytes=more, others=others)
+            read = _read_in_fence(read_many, group[0], sum(group_sizes[1:]), others=others)
             for path, nodes in zip(group, read, strict=True):
-                meshes = [mesh_of_plain(mesh) for node in nodes for mesh in node['meshes']]
-                found |= {path: tuple(meshes)} if meshes else {}
+                meshes = tuple(mesh_of_plain(mesh) for _, parts in nodes for mesh, _ in parts)
+                found |= {path: meshes} if meshes else {}
     return found
-
-
-def _groups(paths: Sequence[Path]) -> Iterator[list[Path]]:
-    group: list[Path] = []
-    size = 0
-    for path in paths:
-        size += path.stat().st_size
-        if group and size > _GROUP_BYTES:
-            yield group
-            group, size = [], path.stat().st_size
-        group.append(path)
-    if group:
-        yield group
 
 
 def painted_meshes(path: Path) -> list[tuple[Mesh, NDArray[np.uint8] | None]]:
     """Read meshes whose colours are codes: exact vertex colours (V, 3), None with a texture."""
-    return [(mesh_of_plain(mesh), colors) for mesh, colors in _read_in_fence(read_painted, path)]
+    found = _read_in_fence(read_nodes, path, painted=True)
+    return [(mesh_of_plain(mesh), colors) for _, parts in found for mesh, colors in parts]
 
 
 def _read_in_fence(
@@ -149,9 +134,13 @@ def mesh_of_plain(found: Mapping[str, Any]) -> Mesh:
     return Mesh(**(dict(found) | {'material': material}))
 
 
-def read_many(path: Path, others: Sequence[str]) -> list[list[dict[str, Any]]]:
+PlainNode = tuple[list[str], list[tuple[dict[str, Any], NDArray[np.uint8] | None]]]
+"""Names and plain meshes of a node, each with its vertex colours where these are codes."""
+
+
+def read_many(path: Path, others: Sequence[str]) -> list[list[PlainNode]]:
     """Read the nodes of mesh files, none of one with errors, in the fence."""
-    found: list[list[dict[str, Any]]] = []
+    found: list[list[PlainNode]] = []
     for item in (path, *map(Path, others)):
         found.append([])
         with suppress(OsmabenchError):
@@ -160,51 +149,37 @@ def read_many(path: Path, others: Sequence[str]) -> list[list[dict[str, Any]]]:
 
 
 def read_nodes(
-    path: Path, roots: Sequence[str] = (), grey_if_missing: bool = False
-) -> list[dict[str, Any]]:
+    path: Path, roots: Sequence[str] = (), grey_if_missing: bool = False, painted: bool = False
+) -> list[PlainNode]:
     """Read the nodes of a mesh file, in the fence."""
+    allow_known_formats_only()
     # Collada's colours are sRGB, those of glTF linear; trimesh passes both on as they are.
     linear = path.suffix.lower() != '.dae'
-
-    def plain_node(names: tuple[str, ...], geometry: Any) -> dict[str, Any]:
-        meshes = [plain_mesh(mesh) for mesh in meshes_of(geometry, linear)]
-        return {'names': list(names), 'meshes': meshes}
-
-    return _read(path, plain_node, TextureSearch(tuple(map(Path, roots)), grey_if_missing))
-
-
-def read_painted(path: Path) -> list[tuple[dict[str, Any], NDArray[np.uint8] | None]]:
-    """Read meshes whose colours are codes, in the fence."""
-    groups = _read(path, lambda _, geometry: _painted(geometry))
-    return [(plain_mesh(mesh), colors) for group in groups for mesh, colors in group]
-
-
-def _read(
-    path: Path, make: Callable[[tuple[str, ...], Any], Made], textures: TextureSearch = NEARBY
-) -> list[Made]:
-    """Read a mesh file and make something of the names and the geometry of each node."""
-    made = []
-    allow_known_formats_only()
-    for names, geometry in _geometries(path, path.read_bytes(), textures):
+    found: list[PlainNode] = []
+    files = MeshFiles(path, TextureSearch(tuple(map(Path, roots)), grey_if_missing))
+    for names, geometry in _geometries(path, path.read_bytes(), files):
         try:
-            made.append(make(names, geometry))
+            if painted and getattr(geometry.visual, 'kind', None) == 'vertex':
+                colors = np.asarray(geometry.visual.vertex_colors, np.uint8)[:, :3]
+                found.append((names, [(plain_mesh(_bare_mesh(geometry)), colors)]))
+            else:
+                meshes = meshes_of(geometry, linear)
+                found.append((names, [(plain_mesh(mesh), None) for mesh in meshes]))
         except (OsmabenchError, MemoryError):
             raise
         except Exception as error:  # decoders of images raise whatever they meet
             raise SceneError(f'{path}: node "{names[0]}" is malformed: {error}') from error
-    return made
+    return found
 
 
-def _geometries(
-    path: Path, data: bytes, textures: TextureSearch
-) -> list[tuple[tuple[str, ...], Any]]:
+def _geometries(path: Path, data: bytes, files: MeshFiles) -> list[tuple[list[str], Any]]:
+    """Return the names, from its own upwards, and the placed triangles of each node."""
     import trimesh
 
     kind = path.suffix.lower()
     if kind not in MESH_SUFFIXES:
         raise SceneError(f'{path} is no mesh file that is read: {", ".join(MESH_SUFFIXES)}')
     logging.getLogger('trimesh').setLevel(logging.CRITICAL)
-    files = files_near(path, partial(_check_file, path), textures)
     if kind in GLTF_SUFFIXES:
         check_gltf(path, data, files)
     frame = _collada_frame(path, data) if kind == '.dae' else np.eye(4)
@@ -218,24 +193,24 @@ def _geometries(
             geometry = loaded.geometry[geometry_name]
             if isinstance(geometry, trimesh.Trimesh) and len(geometry.faces):
                 _check_complete(geometry)
-                names = _with_ancestors(str(name), loaded.graph.transforms.parents)
-                nodes.append((names, _transformed(geometry, frame @ matrix)))
+                names, parents = [str(name)], loaded.graph.transforms.parents
+                while names[-1] in parents and parents[names[-1]] not in names:
+                    names.append(parents[names[-1]])
+                placement = frame @ matrix
+                if not np.array_equal(placement, np.eye(4)):
+                    geometry = geometry.copy()
+                    geometry.apply_transform(placement)
+                nodes.append((names, geometry))
     except (OsmabenchError, MemoryError):
         raise
     except Exception as error:  # trimesh raises whatever its parsers raise
-        check_textures(path, files)  # some broken ones only stop it
+        files.check()  # some broken textures only stop it
         raise SceneError(
             f'{path} cannot be read as a mesh ({type(error).__name__}: {error}); '
             'check that it is complete, or export it again'
         ) from error
-    check_textures(path, files)
+    files.check()
     return nodes
-
-
-def _check_file(path: Path, name: str, data: bytes) -> None:
-    """Refuse a broken file that a mesh file names; glTF's are checked with the file."""
-    if path.suffix.lower() not in GLTF_SUFFIXES and not name.lower().endswith('.mtl'):
-        check_image(path, name, data)
 
 
 def _check_complete(geometry: Any) -> None:
@@ -267,28 +242,6 @@ def collada_axes(text: bytes) -> NDArray[np.float64]:
 def axes_of(path: Path) -> NDArray[np.float64]:
     """Return the rotation to z up from the axes of a mesh file, which are y up in glTF alone."""
     return WORLD_FROM_HABITAT if path.suffix.lower() in GLTF_SUFFIXES else np.eye(3)
-
-
-def _painted(geometry: Any) -> list[tuple[Mesh, NDArray[np.uint8] | None]]:
-    if getattr(geometry.visual, 'kind', None) == 'vertex':
-        colors = np.asarray(geometry.visual.vertex_colors, np.uint8)[:, :3]
-        return [(_bare_mesh(geometry), colors)]
-    return [(mesh, None) for mesh in meshes_of(geometry)]
-
-
-def _with_ancestors(name: str, parents: Mapping[str, str]) -> tuple[str, ...]:
-    names = [name]
-    while names[-1] in parents and parents[names[-1]] not in names:
-        names.append(parents[names[-1]])
-    return tuple(names)
-
-
-def _transformed(geometry: Any, matrix: NDArray[np.float64]) -> Any:
-    if np.array_equal(matrix, np.eye(4)):
-        return geometry
-    copied = geometry.copy()
-    copied.apply_transform(matrix)
-    return copied
 
 
 def meshes_of(geometry: Any, linear: bool = True) -> tuple[Mesh, ...]:
@@ -361,6 +314,24 @@ def _gloss_of(material: Any) -> dict[str, Any]:
 
 def _pixels(image: Any) -> NDArray[np.uint8] | None:
     return None if image is None else np.ascontiguousarray(image.convert('RGB'), np.uint8)
+
+
+def summed_normals(
+    vertices: NDArray[np.float32],
+    faces: NDArray[np.integer],
+    points: NDArray[np.integer] | None = None,
+) -> NDArray[np.float64]:
+    """Return for each vertex (V, 3) the sum of the normals of its faces, as long as their areas.
+
+    Vertices share the faces of the others with the same number in `points` (V,), if given.
+    """
+    corners = vertices[faces].astype(np.float64)
+    of_faces = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    owners = np.arange(len(vertices)) if points is None else points
+    sums = np.zeros((owners.max(initial=-1) + 1, 3))
+    for corner in range(3):
+        np.add.at(sums, owners[faces[:, corner]], of_faces)
+    return np.asarray(sums[owners])
 
 
 def by_color(mesh: Mesh, face_colors: NDArray[np.uint8]) -> tuple[Mesh, ...]:

@@ -188,33 +188,19 @@ def _objects(
     for name, meshes in groups.items():
         entry = manifest.nodes.get(name, ManifestNode.model_validate({}))
         where = f'{path}: nodes: "{name}"'
+        if entry.room:
+            choose(entry.room, rooms, SceneError, f'{where}: no room "{entry.room}"')
+        class_id = labels.id_of(entry.class_name) if entry.class_name else UNLABELLED
+        if entry.class_name and class_id == UNLABELLED:
+            hint = suggestion(entry.class_name, [item.name for item in labels.classes])
+            raise SceneError(f'{where}: class "{entry.class_name}" is not in "classes". {hint}')
         placed = [linearly_mapped(mesh, axes * manifest.unit_m) for mesh in meshes]
-        objects.append(
-            _object(name, entry, placed, labels, rooms, entry.instance or next(free), where)
-        )
+        local, pose = centred(placed)
+        item = SceneObject(entry.instance or next(free), name, class_id, local, pose)
+        room_id = rooms[entry.room].id if entry.room else room_of(item, list(rooms.values()))
+        attributes = {**sizes_of(item), **entry.attributes}
+        objects.append(replace(item, attributes=attributes, room_id=room_id))
     return tuple(sorted(objects, key=lambda item: item.instance_id))
-
-
-def _object(
-    name: str,
-    entry: ManifestNode,
-    meshes: list[Mesh],
-    labels: LabelSet,
-    rooms: Mapping[str, Room],
-    instance_id: int,
-    where: str,
-) -> SceneObject:
-    if entry.room:
-        choose(entry.room, rooms, SceneError, f'{where}: no room "{entry.room}"')
-    class_id = labels.id_of(entry.class_name) if entry.class_name else UNLABELLED
-    if entry.class_name and class_id == UNLABELLED:
-        choices = [item.name for item in labels.classes]
-        hint = suggestion(entry.class_name, choices)
-        raise SceneError(f'{where}: class "{entry.class_name}" is not in "classes". {hint}')
-    local, pose = centred(meshes)
-    item = SceneObject(instance_id, name, class_id, local, pose)
-    room_id = rooms[entry.room].id if entry.room else room_of(item, list(rooms.values()))
-    return replace(item, attributes={**sizes_of(item), **entry.attributes}, room_id=room_id)
 
 
 def _light(item: ManifestLight, rooms: Mapping[str, Room], path: Path) -> Light:

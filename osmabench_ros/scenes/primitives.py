@@ -6,24 +6,24 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from osmabench_ros.scenes import solids
-from osmabench_ros.scenes.scene import Mesh
+from osmabench_ros.scenes.scene import NEUTRAL, Material, Mesh
 
 SEGMENTS = 24
 
 
 def box(size: ArrayLike) -> Mesh:
     """Return a cuboid with these edge lengths, metres."""
-    return _mesh(solids.box(size))
+    return mesh_of(solids.box(size))
 
 
 def sphere(radius_m: float) -> Mesh:
     """Return a sphere."""
-    return _mesh(solids.ellipsoid(np.full(3, 2 * radius_m), SEGMENTS))
+    return mesh_of(solids.ellipsoid(np.full(3, 2 * radius_m), SEGMENTS))
 
 
 def cylinder(radius_m: float, length_m: float) -> Mesh:
     """Return a cylinder along z."""
-    return _mesh(
+    return mesh_of(
         solids.cylinder(radius_m, length_m, segments=SEGMENTS).moved((0, 0, -length_m / 2))
     )
 
@@ -35,7 +35,7 @@ def capsule(radius_m: float, length_m: float) -> Mesh:
     half = length_m / 2
     low = [(float(r), float(z - half - radius_m)) for r, z in zip(reach, rise, strict=True)]
     high = [(r, -z) for r, z in reversed(low)]
-    return _mesh(solids.lathe([*low, *high], SEGMENTS))
+    return mesh_of(solids.lathe([*low, *high], SEGMENTS))
 
 
 def plane(size: ArrayLike, normal: ArrayLike = (0.0, 0.0, 1.0)) -> Mesh:
@@ -56,10 +56,12 @@ def plane(size: ArrayLike, normal: ArrayLike = (0.0, 0.0, 1.0)) -> Mesh:
     )
 
 
-def _mesh(solid: solids.Solid) -> Mesh:
+def mesh_of(solid: solids.Solid, material: Material = NEUTRAL, tile_m: float = 1.0) -> Mesh:
+    """Return a solid as a mesh; textures of its material repeat every `tile_m` metres."""
     return Mesh(
         solid.vertices.astype(np.float32),
         solid.faces.astype(np.int32),
         solid.normals.astype(np.float32),
-        solid.uv_m.astype(np.float32),
+        (solid.uv_m / tile_m).astype(np.float32),
+        material,
     )

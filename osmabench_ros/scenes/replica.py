@@ -22,7 +22,7 @@ from osmabench_ros.base.strict import validated
 from osmabench_ros.errors import ConfigError, PointFileError, SceneError, errors_as
 from osmabench_ros.geometry.point_files import read_ply_elements
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.scenes.assets import by_color, submesh
+from osmabench_ros.scenes.assets import by_color, submesh, summed_normals
 from osmabench_ros.scenes.ground_truth import sizes_of
 from osmabench_ros.scenes.loading import REPLICA_INFO
 from osmabench_ros.scenes.scene import Mesh, Scene, SceneObject
@@ -42,22 +42,23 @@ CHANNELS = ('red', 'green', 'blue')
 _INDICES = ('vertex_indices', 'vertex_index')
 
 
-class _Named(BaseModel):
-    """A class, of which other keys are passed over."""
+class _Row(BaseModel):
+    """Ignores the keys that are not read."""
 
     model_config = ConfigDict(extra='ignore', frozen=True)
+
+
+class _Named(_Row):
     id: int
     name: str
 
 
-class _Object(BaseModel):
-    model_config = ConfigDict(extra='ignore', frozen=True)
+class _Object(_Row):
     id: int
     class_id: int
 
 
-class _Info(BaseModel):
-    model_config = ConfigDict(extra='ignore', frozen=True)
+class _Info(_Row):
     classes: tuple[_Named, ...]
     objects: tuple[_Object, ...]
 
@@ -74,7 +75,11 @@ def load_replica_scene(folder: Path) -> Scene:
     labels, class_of = _classes(info, folder / INFO)
     points, faces, owners = _semantic_mesh(folder / SEMANTIC)
     colors = _colors(folder / COLORS, points)
-    whole = Mesh(points, faces, _normals(points, faces), np.zeros((len(points), 2), np.float32))
+    sums = summed_normals(points, faces)
+    lengths = np.linalg.norm(sums, axis=1, keepdims=True)
+    normals = np.where(lengths > 0, sums / np.maximum(lengths, 1e-12), (0, 0, 1))
+    uv = np.zeros((len(points), 2), np.float32)
+    whole = Mesh(points, faces, normals.astype(np.float32), uv)
     objects = []
     for owner in np.unique(owners).tolist():
         chosen = owners == owner
@@ -151,17 +156,6 @@ def _points(elements: Mapping[str, Mapping[str, NDArray[Any]]], path: Path) -> N
     if missing := [axis for axis in 'xyz' if axis not in vertices]:
         raise SceneError(f'{path}: vertices have no {missing[0]}')
     return np.column_stack([vertices[axis] for axis in 'xyz'])
-
-
-def _normals(points: NDArray[np.float32], faces: NDArray[np.int32]) -> NDArray[np.float32]:
-    """Return vertex normals, each the mean of those of its faces by their areas."""
-    corners = points[faces].astype(np.float64)
-    of_faces = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
-    found = np.zeros((len(points), 3))
-    for corner in range(3):
-        np.add.at(found, faces[:, corner], of_faces)
-    lengths = np.linalg.norm(found, axis=1, keepdims=True)
-    return np.where(lengths > 0, found / np.maximum(lengths, 1e-12), (0, 0, 1)).astype(np.float32)
 
 
 def _colors(path: Path, points: NDArray[np.float32]) -> NDArray[np.float64]:

@@ -43,6 +43,10 @@ class Material:
     surface: NDArray[np.uint8] | None = None
 
 
+NEUTRAL = Material()
+"""For surfaces without a material, or with a texture in a format that is not decoded here."""
+
+
 @dataclass(frozen=True, eq=False)
 class Mesh:
     """Triangles that share a material, in the coordinates of their object.

@@ -44,9 +44,8 @@ class SpecifiedRelation(str, Enum):
     @property
     def objects(self) -> int:
         """How many other objects it relates to."""
-        return {'between': 2, 'against the wall': 0, 'in the middle of the room': 0}.get(
-            self.value, 1
-        )
+        alone = (SpecifiedRelation.AGAINST_WALL, SpecifiedRelation.MIDDLE)
+        return 2 if self is SpecifiedRelation.BETWEEN else int(self not in alone)
 
 
 class ObjectGroup(Strict):
@@ -254,16 +253,14 @@ class _RoomView:
                 for first in others[0]
                 for second in others[1]
             )
-        types = {
-            SpecifiedRelation.NEAR: (RelationType.NEAR, RelationType.NEXT_TO),
-            SpecifiedRelation.AROUND: (RelationType.NEXT_TO,),
-        }.get(relation, (RelationType(relation.value),) if relation.value in _DERIVED else ())
+        kinds = [relation.value]
+        if relation is SpecifiedRelation.NEAR:
+            kinds.append(RelationType.NEXT_TO.value)
+        elif relation is SpecifiedRelation.AROUND:
+            kinds = [RelationType.NEXT_TO.value]
         return any(
-            (node.id, kind.value, other.id) in self._edges for kind in types for other in others[0]
+            (node.id, kind, other.id) in self._edges for kind in kinds for other in others[0]
         )
-
-
-_DERIVED = frozenset(kind.value for kind in RelationType)
 
 
 def _is_between(box: AxisAlignedBox, first: AxisAlignedBox, second: AxisAlignedBox) -> bool:

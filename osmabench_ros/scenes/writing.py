@@ -21,7 +21,6 @@ from osmabench_ros.geometry.axes import (
     object_pose_to_habitat,
     points_to_habitat,
 )
-from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.scenes.folder import FORMAT, MANIFEST, Manifest, ManifestLight
 from osmabench_ros.scenes.ground_truth import lights_in_rooms
 from osmabench_ros.scenes.habitat.dataset import SUFFIX
@@ -52,22 +51,19 @@ def write_scene_folder(scene: Scene, directory: Path, overwrite: bool = False) -
     """Write a scene folder and return the path of its manifest; an older one is moved aside."""
     existing = Existing.MOVE_ASIDE if overwrite else Existing.REFUSE
     with atomic_directory(directory, existing) as draft:
-        names = _node_names(scene)
+        count = Counter(item.name for item in scene.objects)
+        names = {
+            item.instance_id: item.name
+            if count[item.name] == 1
+            else f'{item.name}#{item.instance_id}'
+            for item in scene.objects
+        }
         manifest = Manifest.model_validate(_manifest(scene, names))
         groups = [(names[i.instance_id], i.meshes, i.pose.matrix) for i in scene.objects]
         text = manifest.model_dump_json(by_alias=True, exclude_none=True, indent=1)
         (draft / MESH_FILE).write_bytes(_glb(groups))
         (draft / MANIFEST).write_text(text, encoding='utf-8')
     return directory / MANIFEST
-
-
-def _node_names(scene: Scene) -> dict[int, str]:
-    """Return unique node names by instance id."""
-    count = Counter(item.name for item in scene.objects)
-    return {
-        item.instance_id: item.name if count[item.name] == 1 else f'{item.name}#{item.instance_id}'
-        for item in scene.objects
-    }
 
 
 def _manifest(scene: Scene, names: dict[int, str]) -> dict[str, Any]:
@@ -165,11 +161,12 @@ def write_habitat_dataset(scene: Scene, directory: Path, overwrite: bool = False
         documents['lights/lights.lighting_config.json'] = {'lights': lights}
     for item in scene.objects:
         template = templates[item.instance_id]
+        no_class = item.class_id == UNLABELLED or is_unnamed(scene.class_name(item))
         documents[f'objects/{template}.object_config.json'] = {
             'render_asset': f'{template}.glb',
             'up': [0, 1, 0],
             'front': [0, 0, -1],
-            'semantic_id': _semantic_id(scene, item),
+            'semantic_id': 0 if no_class else item.class_id,
         }
     existing = Existing.MOVE_ASIDE if overwrite else Existing.REFUSE
     with atomic_directory(directory, existing) as draft:
@@ -188,13 +185,8 @@ def _warn_of_unsaid(scene: Scene) -> None:
     where = f'scene {scene.dataset}/{scene.name}'
     if len({light.name for light in scene.lights}) < len(scene.lights):
         raise SceneError(f'{where}: two lights have the same name; Habitat knows them by name')
-    strays = [
-        light.name
-        for light, there in zip(
-            scene.lights, lights_in_rooms(scene.lights, scene.rooms), strict=True
-        )
-        if light.room_id != there.room_id
-    ]
+    moved = zip(scene.lights, lights_in_rooms(scene.lights, scene.rooms), strict=True)
+    strays = [light.name for light, there in moved if light.room_id != there.room_id]
     if strays:
         _warn(f'{where}: lights {", ".join(strays)} will belong to the rooms that they hang in')
     unnamed = [item.name for item in scene.label_set.classes if is_unnamed(item.name)]
@@ -225,11 +217,6 @@ def _template_names(objects: Iterable[SceneObject]) -> dict[int, str]:
     return names
 
 
-def _semantic_id(scene: Scene, item: SceneObject) -> int:
-    no_class = item.class_id == UNLABELLED or is_unnamed(scene.class_name(item))
-    return 0 if no_class else item.class_id
-
-
 def _instance(item: SceneObject, template: str) -> dict[str, Any]:
     pose = object_pose_to_habitat(item.pose)
     x, y, z, w = pose.quaternion
@@ -247,8 +234,7 @@ def _instance(item: SceneObject, template: str) -> dict[str, Any]:
 
 def _region(room: Room) -> dict[str, Any]:
     corners = points_to_habitat(np.stack([room.box.minimum, room.box.maximum]))
-    box = AxisAlignedBox.around(corners)
-    (x0, y0, z0), (x1, y1, z1) = box.minimum.tolist(), box.maximum.tolist()
+    (x0, y0, z0), (x1, y1, z1) = corners.min(axis=0).tolist(), corners.max(axis=0).tolist()
     return {
         'name': room.name,
         'label': room.label,
@@ -262,10 +248,10 @@ def _region(room: Room) -> dict[str, Any]:
 
 
 def _habitat_light(light: Light) -> dict[str, Any]:
-    def turned(vector: Sequence[float]) -> list[float]:
+    def turned(vector: Sequence[float]) -> Any:
         if light.attached_to_camera:
-            return [float(value) for value in OPENGL_FROM_OPTICAL @ vector]
-        return [float(value) for value in points_to_habitat(np.asarray(vector))]
+            return (OPENGL_FROM_OPTICAL @ vector).tolist()
+        return points_to_habitat(np.asarray(vector)).tolist()
 
     cone = 2 * light.spot_half_angle_rad
     spot = {'innerConeAngle': SPOT_INNER_SHARE * cone, 'outerConeAngle': cone}
@@ -294,30 +280,23 @@ def _glb(groups: Iterable[Group]) -> bytes:
         built.graph.update(frame_to=name, frame_from=built.graph.base_frame, matrix=np.eye(4))
         for i, mesh in enumerate(meshes):
             material = materials.setdefault(id(mesh.material), _material(mesh.material))
+            vertices = mesh.vertices @ matrix[:3, :3].T + matrix[:3, 3]
+            normals = points_to_habitat(mesh.normals @ matrix[:3, :3].T)
+            # trimesh counts v from the bottom of the image, a Material from row 0.
+            uv = np.column_stack([mesh.uv[:, 0], 1.0 - mesh.uv[:, 1]])
             built.add_geometry(
-                _geometry(mesh, matrix, material),
+                trimesh.Trimesh(
+                    points_to_habitat(vertices),
+                    mesh.faces,
+                    vertex_normals=normals if mesh.has_normals else None,
+                    visual=trimesh.visual.TextureVisuals(uv=uv, material=material),
+                    process=False,
+                ),
                 node_name=f'{name}/{i}',
                 geom_name=f'{name}/{i}',
                 parent_node_name=name,
             )
     return bytes(built.export(file_type='glb'))
-
-
-def _geometry(mesh: Mesh, matrix: Any, material: Any) -> Any:
-    import trimesh
-
-    vertices = mesh.vertices @ matrix[:3, :3].T + matrix[:3, 3]
-    normals = points_to_habitat(mesh.normals @ matrix[:3, :3].T)
-    return trimesh.Trimesh(
-        points_to_habitat(vertices),
-        mesh.faces,
-        vertex_normals=normals if mesh.has_normals else None,
-        # trimesh counts v from the bottom of the image, a Material from row 0.
-        visual=trimesh.visual.TextureVisuals(
-            uv=np.column_stack([mesh.uv[:, 0], 1.0 - mesh.uv[:, 1]]), material=material
-        ),
-        process=False,
-    )
 
 
 def _material(material: Material) -> Any:

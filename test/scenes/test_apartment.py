@@ -6,12 +6,11 @@ from scipy import ndimage
 from support.sizes import few
 
 from osmabench_ros.errors import SceneError
-from osmabench_ros.scenes.apartment.body import Body
 from osmabench_ros.scenes.apartment.finishes import Style, find_finish
 from osmabench_ros.scenes.apartment.generate import APARTMENT_LABELS, generate_apartment
 from osmabench_ros.scenes.apartment.layout import WALL_M
-from osmabench_ros.scenes.apartment.pieces import build, piece_classes, specifiable_classes
-from osmabench_ros.scenes.apartment.tables import evaluate
+from osmabench_ros.scenes.apartment.pieces import Body, build, piece_classes, specifiable_classes
+from osmabench_ros.scenes.apartment.tables import evaluate, read_room, read_table
 from osmabench_ros.scenes.ground_truth import ground_truth_graph
 from osmabench_ros.scenes.visibility import sample_surface
 from osmabench_ros.semantics.scene_graph import NodeKind, RelationType
@@ -264,3 +263,15 @@ def test_piece_is_centred_and_stands_on_the_ground():
     np.testing.assert_allclose(vertices.min(axis=0), (-0.5, -1, 0))
     np.testing.assert_allclose(vertices.max(axis=0), (0.5, 1, 3))
     assert piece.size == (1, 2, 3)
+
+
+def test_a_misspelt_key_of_a_table_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(read_table('kitchen')['pieces']['stove'], 'parts', [{'bx': 1}])
+    with pytest.raises(SceneError, match='kitchen.yaml: piece "stove": there is no "folds"'):
+        build('stove', Style(np.random.default_rng(0)))
+    step = {'piece': 'stoove', 'wall': 0.5}
+    monkeypatch.setitem(read_table('rooms')['kitchen'], 'steps', [step])
+    read_room.cache_clear()
+    with pytest.raises(SceneError, match='rooms.yaml: room "kitchen": there is no "stoove"'):
+        generate_apartment(0)
+    read_room.cache_clear()

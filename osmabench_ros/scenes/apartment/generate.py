@@ -12,16 +12,15 @@ import numpy as np
 from osmabench_ros.errors import SceneError
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.scenes.apartment.finishes import Style
-from osmabench_ros.scenes.apartment.furnisher import Furnisher, NoSpaceError, Placed
 from osmabench_ros.scenes.apartment.layout import FloorPlan, RoomPlan, draw_plan
 from osmabench_ros.scenes.apartment.pieces import piece_classes
-from osmabench_ros.scenes.apartment.placement import RoomSpace
+from osmabench_ros.scenes.apartment.placement import Furnisher, NoSpaceError, Placed, RoomSpace
 from osmabench_ros.scenes.apartment.rooms import furnish
 from osmabench_ros.scenes.apartment.structure import passages, room_shell
 from osmabench_ros.scenes.lights import Light
 from osmabench_ros.scenes.scene import Room, Scene, SceneObject
 from osmabench_ros.semantics.labels import LabelSet
-from osmabench_ros.semantics.scene_graph import RelationType
+from osmabench_ros.semantics.scene_graph import AttributeValue, RelationType
 
 STRUCTURE = ('wall', 'floor', 'ceiling', 'door', 'door frame', 'window')
 
@@ -48,34 +47,30 @@ def room_lights(placed: Sequence[Placed], rooms: tuple[Room, ...]) -> tuple[Ligh
         room = next(room for room in rooms if room.id == item.room_id)
         x, y, z = (float(value) for value in item.pose.translation)
         hangs = kind == 'ceiling lamp'
+        # Brighter in rooms above 12 square metres, so that their corners are lit.
+        size = float(np.sqrt(np.prod(room.box.size[:2]) / 12.0).clip(0.7, 1.5)) if hangs else 1.0
         z += -BELOW_CEILING_LAMP_M if hangs else item.piece.size[2] + ABOVE_SHADE_M
         lights.append(
             Light(
                 f'{kind} {room.name}',
                 position=(x, y, z),
                 color=NEUTRAL if hangs else WARM,
-                intensity=_INTENSITY[kind] * (_size_factor(room) if hangs else 1.0),
+                intensity=_INTENSITY[kind] * size,
                 room_id=room.id,
             )
         )
-    return (*lights, *(_fill(room) for room in rooms))
-
-
-def _size_factor(room: Room) -> float:
-    """Return more than 1 for rooms above 12 square metres, so that their corners are lit."""
-    area = float(np.prod(room.box.size[:2]))
-    return float(np.clip(np.sqrt(area / 12.0), 0.7, 1.5))
-
-
-def _fill(room: Room) -> Light:
-    x, y, _ = (float(value) for value in room.box.center)
-    return Light(
-        f'fill {room.name}',
-        position=(x, y, float(room.box.minimum[2]) + FILL_HEIGHT_M),
-        intensity=FILL_INTENSITY,
-        lamp=False,
-        room_id=room.id,
-    )
+    for room in rooms:
+        x, y, _ = (float(value) for value in room.box.center)
+        z = float(room.box.minimum[2]) + FILL_HEIGHT_M
+        fill = Light(
+            f'fill {room.name}',
+            position=(x, y, z),
+            intensity=FILL_INTENSITY,
+            lamp=False,
+            room_id=room.id,
+        )
+        lights.append(fill)
+    return tuple(lights)
 
 
 VERSION = 1
@@ -133,9 +128,25 @@ def assembled(seed: int, plan: FloorPlan, placed: Sequence[Placed]) -> Apartment
     count: Counter[str] = Counter()
     objects = []
     for item in placed:
-        count[item.piece.class_name] += 1
-        number = count[item.piece.class_name]
-        objects.append(_scene_object(item, order[id(item)], number))
+        piece = item.piece
+        count[piece.class_name] += 1
+        lengths = zip(('width_m', 'depth_m', 'height_m'), piece.size, strict=True)
+        attributes: dict[str, AttributeValue] = {
+            'color': piece.color,
+            'material': piece.material,
+            **{name: round(value, 3) for name, value in lengths},
+        }
+        objects.append(
+            SceneObject(
+                order[id(item)],
+                f'{piece.class_name.replace(" ", "_")}_{count[piece.class_name]:02d}',
+                APARTMENT_LABELS.id_of(piece.class_name),
+                piece.meshes,
+                item.pose,
+                attributes,
+                item.room_id,
+            )
+        )
     carriers = {
         order[id(item)]: (item.relation, order[id(item.carrier)])
         for item in placed
@@ -154,25 +165,6 @@ def assembled(seed: int, plan: FloorPlan, placed: Sequence[Placed]) -> Apartment
         source_sha256=digest,
     )
     return Apartment(scene, plan, carriers)
-
-
-def _scene_object(item: Placed, instance_id: int, number: int) -> SceneObject:
-    width, depth, height = (round(value, 3) for value in item.piece.size)
-    return SceneObject(
-        instance_id,
-        f'{item.piece.class_name.replace(" ", "_")}_{number:02d}',
-        APARTMENT_LABELS.id_of(item.piece.class_name),
-        item.piece.meshes,
-        item.pose,
-        {
-            'color': item.piece.color,
-            'material': item.piece.material,
-            'width_m': width,
-            'depth_m': depth,
-            'height_m': height,
-        },
-        item.room_id,
-    )
 
 
 def _rooms(plan: FloorPlan) -> tuple[Room, ...]:

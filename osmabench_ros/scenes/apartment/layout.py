@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from osmabench_ros.scenes.apartment.tables import read_room, read_table
+from osmabench_ros.scenes.apartment.tables import naming_keys, read_room, read_table
 
 WALL_M = 0.12
 """Thickness of a wall; each of two neighbouring rooms owns half."""
@@ -125,9 +125,11 @@ def draw_plan(rng: np.random.Generator) -> FloorPlan:
     variants = read_table('plans')
     variant = variants[int(rng.integers(len(variants)))]
     height = round(float(rng.uniform(*HEIGHT_M)), 2)
-    rooms = _rooms(variant, rng)
-    middle = next(room for room in rooms if room.low[0] == 0 and _spans(room, rooms))
-    return _opened(rooms, _doorways(rooms, rng), height, middle, rng)
+    with naming_keys('plans', 'a plan'):
+        rooms = _rooms(variant, rng)
+    end = max(room.high[0] for room in rooms)
+    middle = next(i for i, room in enumerate(rooms) if room.low[0] == 0 and room.high[0] == end)
+    return _opened(rooms, _doorways(rooms, middle, rng), height, rooms[middle], rng)
 
 
 def _opened(
@@ -143,8 +145,22 @@ def _opened(
     for doorway in doorways:
         for index in doorway.rooms:
             _cut_passage(rooms[index], doorway)
-    _cut_entrance(entrance, rng)
-    _cut_windows(rooms, rng)
+    side = [item for item in entrance.sides if item.outside][int(rng.integers(2))]
+    half, slack = 0.5, 0.2
+    if side.length_m < 2 * (half + slack):
+        slack = side.length_m / 2 - half
+    u = float(rng.uniform(half + slack, side.length_m - half - slack))
+    side.openings.append(Opening('entrance', u - half, u + half, 0.0, DOOR_HEIGHT_M))
+    for room in rooms:
+        free = [side for side in room.sides if side.outside and not side.openings]
+        free.sort(key=lambda side: -side.length_m)
+        for side in free[: read_room(room.label)['windows']]:
+            longest = 0.9 if room.label == 'bathroom' else min(1.8, side.length_m - 1.2)
+            width = round(float(rng.uniform(0.75, 1.0)) * longest, 2)
+            u = side.length_m / 2 + float(rng.uniform(-0.15, 0.15)) * (side.length_m - width)
+            side.openings.append(
+                Opening('window', u - width / 2, u + width / 2, WINDOW_SILL_M, WINDOW_HEAD_M)
+            )
     return FloorPlan(tuple(rooms), tuple(doorways), height_m)
 
 
@@ -177,7 +193,12 @@ def _rooms(variant: Mapping[str, Any], rng: np.random.Generator) -> list[RoomPla
     south = np.concatenate([[0.0], np.cumsum(depths)])
     found = []
     for row, y_low, y_high in zip(rows, south[:-1], south[1:], strict=True):
-        edges = _strip_edges([width for _, width in row], total, rng)
+        # The rooms of a strip have their least widths and share the rest.
+        least_m = [width for _, width in row]
+        share = rng.dirichlet(np.full(len(row), 3.0))
+        spare = total - sum(least_m)
+        widths = [width + spare * part for width, part in zip(least_m, share, strict=True)]
+        edges = np.round(np.concatenate([[0.0], np.cumsum(widths)]), 3)
         found += [
             (label, (x_low, y_low), (x_high, y_high))
             for (label, _), x_low, x_high in zip(row, edges[:-1], edges[1:], strict=True)
@@ -186,16 +207,6 @@ def _rooms(variant: Mapping[str, Any], rng: np.random.Generator) -> list[RoomPla
         RoomPlan(FIRST_ROOM_ID + i, label, np.array(low), np.array(high))
         for i, (label, low, high) in enumerate(found)
     ]
-
-
-def _strip_edges(
-    least_m: Sequence[float], total_m: float, rng: np.random.Generator
-) -> NDArray[np.float64]:
-    """Draw where rooms of these least widths begin and end along a strip, from 0."""
-    share = rng.dirichlet(np.full(len(least_m), 3.0))
-    spare = total_m - sum(least_m)
-    widths = [width + spare * part for width, part in zip(least_m, share, strict=True)]
-    return np.round(np.concatenate([[0.0], np.cumsum(widths)]), 3)
 
 
 def _sides(room: RoomPlan, rooms: list[RoomPlan]) -> list[RoomSide]:
@@ -233,23 +244,16 @@ def _shared_wall(a: RoomPlan, b: RoomPlan) -> tuple[int, float, float, float] | 
     return None
 
 
-def _doorways(rooms: list[RoomPlan], rng: np.random.Generator) -> list[Doorway]:
-    middle = next(i for i, room in enumerate(rooms) if room.low[0] == 0 and _spans(room, rooms))
+def _doorways(rooms: list[RoomPlan], middle: int, rng: np.random.Generator) -> list[Doorway]:
     pairs = [(middle, i) for i in range(len(rooms)) if i != middle]
     labels = {room.label: i for i, room in enumerate(rooms)}
     if rooms[middle].label == 'hallway' and {'living room', 'kitchen'} <= labels.keys():
         pairs.append((labels['living room'], labels['kitchen']))
     doorways = []
     for a, b in pairs:
-        shared = _shared_wall(rooms[a], rooms[b])
-        if shared is not None:
-            wide = middle not in (a, b)
-            doorways.append(_doorway(shared, (a, b), wide, rng))
+        if shared := _shared_wall(rooms[a], rooms[b]):
+            doorways.append(_doorway(shared, (a, b), middle not in (a, b), rng))
     return doorways
-
-
-def _spans(room: RoomPlan, rooms: list[RoomPlan]) -> bool:
-    return bool(room.high[0] == max(item.high[0] for item in rooms))
 
 
 def _doorway(
@@ -274,25 +278,3 @@ def _cut_passage(room: RoomPlan, doorway: Doorway) -> None:
         if abs(side.along @ doorway.along) > 0.5 and abs(offset @ side.inward) < WALL_M:
             u, half = side.position_of(doorway.center), doorway.width_m / 2
             side.openings.append(Opening('door', u - half, u + half, 0.0, DOOR_HEIGHT_M))
-
-
-def _cut_entrance(room: RoomPlan, rng: np.random.Generator) -> None:
-    side = [item for item in room.sides if item.outside][int(rng.integers(2))]
-    half, slack = 0.5, 0.2
-    if side.length_m < 2 * (half + slack):
-        slack = side.length_m / 2 - half
-    u = float(rng.uniform(half + slack, side.length_m - half - slack))
-    side.openings.append(Opening('entrance', u - half, u + half, 0.0, DOOR_HEIGHT_M))
-
-
-def _cut_windows(rooms: list[RoomPlan], rng: np.random.Generator) -> None:
-    for room in rooms:
-        wanted = read_room(room.label)['windows']
-        free = [side for side in room.sides if side.outside and not side.openings]
-        for side in sorted(free, key=lambda item: -item.length_m)[:wanted]:
-            longest = 0.9 if room.label == 'bathroom' else min(1.8, side.length_m - 1.2)
-            width = round(float(rng.uniform(0.75, 1.0)) * longest, 2)
-            u = side.length_m / 2 + float(rng.uniform(-0.15, 0.15)) * (side.length_m - width)
-            side.openings.append(
-                Opening('window', u - width / 2, u + width / 2, WINDOW_SILL_M, WINDOW_HEAD_M)
-            )

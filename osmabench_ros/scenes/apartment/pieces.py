@@ -23,17 +23,118 @@ hangs_at_m, stands_free   where specifications put the piece that say nothing ab
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.spatial.transform import Rotation
 
 from osmabench_ros.scenes import solids
-from osmabench_ros.scenes.apartment.body import Body, Piece, Support
-from osmabench_ros.scenes.apartment.finishes import Finish, Style, find_finish
-from osmabench_ros.scenes.apartment.tables import Names, evaluate, read_table
+from osmabench_ros.scenes.apartment.finishes import Finish, Style, find_finish, material_of
+from osmabench_ros.scenes.apartment.tables import Names, evaluate, naming_keys, read_table
+from osmabench_ros.scenes.primitives import mesh_of
+from osmabench_ros.scenes.scene import Mesh
 from osmabench_ros.semantics.scene_graph import RelationType
+
+
+@dataclass(frozen=True)
+class Support:
+    """A surface of a piece, in its frame, that carries objects; metres, `size` along x and y.
+
+    `center` is its middle, `clearance_m` the free height above; objects there are ON, IN or UNDER.
+    """
+
+    center: tuple[float, float, float]
+    size: tuple[float, float]
+    clearance_m: float = 0.6
+    relation: RelationType = RelationType.ON
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """A finished object, one mesh per finish; local frame: z up from its bottom, front towards -y.
+
+    The footprint is centred on the origin; `size` are the extents along x, y and z in metres.
+    """
+
+    class_name: str
+    meshes: tuple[Mesh, ...]
+    size: tuple[float, float, float]
+    color: str
+    material: str
+    supports: tuple[Support, ...] = ()
+
+
+class Body:
+    """Collects solids with finishes and makes a `Piece` of them."""
+
+    def __init__(self) -> None:
+        self._parts: dict[Finish, list[solids.Solid]] = {}
+
+    def add(
+        self,
+        solid: solids.Solid,
+        finish: Finish,
+        at: ArrayLike = (0.0, 0.0, 0.0),
+        tilt_rad: tuple[float, float, float] | None = None,
+    ) -> None:
+        """Add a solid, turned about x, y, z in this order, then shifted."""
+        rotation = None if tilt_rad is None else Rotation.from_euler('xyz', tilt_rad).as_matrix()
+        self._parts.setdefault(finish, []).append(solid.moved(at, rotation))
+
+    def box(self, low: Sequence[float], high: Sequence[float], finish: Finish) -> None:
+        """Add a cuboid between two corners."""
+        a, b = np.asarray(low, float), np.asarray(high, float)
+        self.add(solids.box(b - a), finish, (a + b) / 2)
+
+    def legs(
+        self, width: float, depth: float, height: float, thickness: float, finish: Finish
+    ) -> None:
+        """Add four square legs in the corners of a footprint centred on the origin."""
+        x, y, half = (width - thickness) / 2, (depth - thickness) / 2, thickness / 2
+        for sx in (-x, x):
+            for sy in (-y, y):
+                self.box((sx - half, sy - half, 0), (sx + half, sy + half, height), finish)
+
+    def tray(self, x: float, y: float, height: float, wall: float, finish: Finish) -> None:
+        """Add a box without a lid between -x and x, -y and y, and from z = 0 up."""
+        self.box((-x, -y, 0), (x, y, wall), finish)
+        for side in (-x, x - wall):
+            self.box((side, -y, wall), (side + wall, y, height), finish)
+        for side in (-y, y - wall):
+            self.box((-x + wall, side, wall), (x - wall, side + wall, height), finish)
+
+    def piece(self, class_name: str, main: Finish, supports: Iterable[Support] = ()) -> Piece:
+        """Finish: centre the footprint, put the bottom on z = 0, merge parts by finish."""
+        merged = {finish: solids.joined(parts) for finish, parts in self._parts.items()}
+        low = np.min([item.vertices.min(axis=0) for item in merged.values()], axis=0)
+        high = np.max([item.vertices.max(axis=0) for item in merged.values()], axis=0)
+        shift = -np.array([(low[0] + high[0]) / 2, (low[1] + high[1]) / 2, low[2]])
+        size = high - low
+        return Piece(
+            class_name,
+            tuple(
+                mesh_of(
+                    replace(solid, vertices=solid.vertices + shift),
+                    material_of(finish),
+                    finish.tile_m,
+                )
+                for finish, solid in merged.items()
+            ),
+            (float(size[0]), float(size[1]), float(size[2])),
+            main.color,
+            main.material,
+            tuple(_shifted(item, shift) for item in supports),
+        )
+
+
+def _shifted(support: Support, shift: NDArray[np.float64]) -> Support:
+    x, y, z = (float(a + b) for a, b in zip(support.center, shift, strict=True))
+    return replace(support, center=(x, y, z))
+
 
 _FILES = ('bathroom', 'building', 'decoration', 'electronics', 'kitchen', 'seating', 'storage',
           'tableware')  # fmt: skip
@@ -69,18 +170,20 @@ def specifiable_classes() -> tuple[str, ...]:
 def build(name: str, style: Style, **given: Any) -> Piece:
     """Return a piece of a table; lengths and finishes that are given are not drawn."""
     row, names = piece_row(name), dict(given)
-    for key, wanted in row.get('draw', {}).items():
-        if key not in given:
-            names[key] = style.draw(wanted, names)
-    finishes = (key for key in row.get('draw', {}) if isinstance(names[key], Finish))
-    main = names[row.get('main') or next(finishes)]
-    names = _local({**names, 'of': main}, row)
-    inherited = [{'use': row['like']}] if 'like' in row else []
-    body = Body()
-    for part, local in _leaves('parts', row.get('parts', inherited), names, style):
-        _add(body, part, local)
-    carries = _leaves('carries', row.get('carries', inherited), names, style)
-    supports = [_support(item, local) for item, local in carries]
+    file = next(file for file in _FILES if name in read_table(file)['pieces'])
+    with naming_keys(file, f'piece "{name}"'):
+        for key, wanted in row.get('draw', {}).items():
+            if key not in given:
+                names[key] = style.draw(wanted, names)
+        finishes = (key for key in row.get('draw', {}) if isinstance(names[key], Finish))
+        main = names[row.get('main') or next(finishes, 'main')]
+        names = _local({**names, 'of': main}, row)
+        inherited = [{'use': row['like']}] if 'like' in row else []
+        body = Body()
+        for part, local in _leaves('parts', row.get('parts', inherited), names, style):
+            _add(body, part, local)
+        carries = _leaves('carries', row.get('carries', inherited), names, style)
+        supports = [_support(item, local) for item, local in carries]
     return body.piece(piece_classes()[name], main, supports)
 
 
@@ -128,7 +231,7 @@ def _repeats(item: Mapping[str, Any], names: Names, style: Style) -> Iterator[Na
 
 
 def _support(item: Mapping[str, Any], names: Names) -> Support:
-    place = next(key for key in _RELATIONS if key in item)
+    place = next((key for key in _RELATIONS if key in item), 'top')
     x, y, z = evaluate(item[place], names)
     width, depth = evaluate(item['size'], names)
     return Support((x, y, z), (width, depth), evaluate(item['clear'], names), _RELATIONS[place])

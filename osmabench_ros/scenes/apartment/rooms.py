@@ -17,12 +17,10 @@ from typing import Any
 import numpy as np
 
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.scenes.apartment.body import Piece
 from osmabench_ros.scenes.apartment.finishes import Style
-from osmabench_ros.scenes.apartment.furnisher import Furnisher, Placed
-from osmabench_ros.scenes.apartment.pieces import build
-from osmabench_ros.scenes.apartment.placement import footprint_box
-from osmabench_ros.scenes.apartment.tables import evaluate, read_room
+from osmabench_ros.scenes.apartment.pieces import Piece, build
+from osmabench_ros.scenes.apartment.placement import Furnisher, Placed, footprint_box
+from osmabench_ros.scenes.apartment.tables import evaluate, naming_keys, read_room
 
 Step = Mapping[str, Any]
 
@@ -32,11 +30,12 @@ def furnish(label: str, furnisher: Furnisher) -> None:
     style, plan, row = furnisher.style, furnisher.space.plan, read_room(label)
     x, y = (plan.low + plan.high) / 2
     furnisher.ceiling(build('ceiling lamp', style), float(x), float(y))
-    if row['curtains']:
-        furnisher.hang_curtains(style.draw(row['curtains'], {}))
-    room = _Room(furnisher)
-    for step in row['steps']:
-        room.take(step)
+    with naming_keys('rooms', f'room "{label}"'):
+        if row['curtains']:
+            furnisher.hang_curtains(style.draw(row['curtains'], {}))
+        room = _Room(furnisher)
+        for step in row['steps']:
+            room.take(step)
 
 
 class _Room:

@@ -11,13 +11,11 @@ import numpy as np
 
 from osmabench_ros.errors import SceneError, choose
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.scenes.apartment.body import Piece
 from osmabench_ros.scenes.apartment.finishes import COLORS, Style
-from osmabench_ros.scenes.apartment.furnisher import Furnisher, Placed
 from osmabench_ros.scenes.apartment.generate import assembled
 from osmabench_ros.scenes.apartment.layout import draw_row
-from osmabench_ros.scenes.apartment.pieces import build, piece_row, specifiable_classes
-from osmabench_ros.scenes.apartment.placement import RoomSpace
+from osmabench_ros.scenes.apartment.pieces import Piece, build, piece_row, specifiable_classes
+from osmabench_ros.scenes.apartment.placement import Furnisher, Placed, RoomSpace
 from osmabench_ros.scenes.apartment.structure import passages, room_shell
 from osmabench_ros.scenes.ground_truth import ground_truth_graph
 from osmabench_ros.scenes.scene import Material, Scene
@@ -36,11 +34,7 @@ ATTEMPTS = 16
 GROWTH = 1.06
 """How much larger the rooms of each attempt are than those of the one before."""
 
-_CARRIED = {
-    SpecifiedRelation.ON: RelationType.ON,
-    SpecifiedRelation.IN: RelationType.IN,
-    SpecifiedRelation.UNDER: RelationType.UNDER,
-}
+_CARRIED = (SpecifiedRelation.ON, SpecifiedRelation.IN, SpecifiedRelation.UNDER)
 _BESIDE = {
     SpecifiedRelation.AROUND: (0.05, 0.12),
     SpecifiedRelation.NEXT_TO: (0.05, 0.2),
@@ -210,7 +204,7 @@ class _Room:
             return self._at(piece, middle, 0.25) if ends[0] is not ends[1] else None
         targets = [others[0][(number + i) % len(others[0])] for i in range(len(others[0]))]
         if relation in _CARRIED:
-            return self._carried(piece, targets, _CARRIED[relation])
+            return self._carried(piece, targets, RelationType(relation.value))
         for target in targets:
             if target.carrier is not None:
                 found = self._carried(piece, [target.carrier], target.relation or RelationType.ON)
@@ -253,9 +247,7 @@ class _Room:
             away = across / 2 + float(rng.uniform(*gap_m)) + piece.size[1] / 2
             aside = float(rng.uniform(-0.5, 0.5)) * max(along, piece.size[0])
             turn = side * np.pi / 2
-            offset = Pose.from_yaw(turn, (0.0, 0.0, 0.0)) @ Pose.from_yaw(
-                np.pi, (aside, -away, 0.0)
-            )
+            offset = Pose.from_yaw(turn) @ Pose.from_yaw(np.pi, (aside, -away, 0.0))
             height = Pose.from_yaw(0.0, (0.0, 0.0, -float(target.pose.translation[2])))
             found = self._furnisher.at(piece, height @ target.pose @ offset)
             if found is not None:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.scenes.apartment.body import Body, Piece
 from osmabench_ros.scenes.apartment.finishes import Finish, Style
-from osmabench_ros.scenes.apartment.furnisher import Placed
 from osmabench_ros.scenes.apartment.layout import (
     DOOR_HEIGHT_M,
     FRAME_M,
@@ -18,9 +16,9 @@ from osmabench_ros.scenes.apartment.layout import (
     RoomPlan,
     RoomSide,
 )
-from osmabench_ros.scenes.apartment.pieces import build
-from osmabench_ros.scenes.apartment.placement import RoomSpace, footprint_box
-from osmabench_ros.scenes.apartment.tables import read_room
+from osmabench_ros.scenes.apartment.pieces import Body, Piece, build
+from osmabench_ros.scenes.apartment.placement import Placed, RoomSpace, footprint_box
+from osmabench_ros.scenes.apartment.tables import naming_keys, read_room
 
 SLAB_M = 0.1
 """Thickness of floors and ceilings."""
@@ -31,14 +29,15 @@ PASSAGE_WOOD = {'wood': ['white', 'light brown', 'brown']}
 
 def room_shell(plan: RoomPlan, height_m: float, style: Style) -> list[Placed]:
     """Return floor, ceiling, walls and windows of one room."""
-    row = read_room(plan.label)
-    tiles = style.draw(row['floor'], {})
-    white = style.draw({'plaster': ['white']}, {})
+    with naming_keys('rooms', f'room "{plan.label}"'):
+        row = read_room(plan.label)
+        tiles = style.draw(row['floor'], {})
+        white = style.draw({'plaster': ['white']}, {})
+        finish = style.draw(row['walls'], {})
     placed = [
         _slab(plan, 'floor', -SLAB_M, tiles),
         _slab(plan, 'ceiling', height_m, white),
     ]
-    finish = style.draw(row['walls'], {})
     for side in plan.sides:
         placed.append(_wall(plan, side, height_m, finish))
         for opening in side.openings:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -32,6 +33,18 @@ def read_table(name: str) -> Any:
     source = f'{name}.yaml'
     text = resources.files(__package__).joinpath(source).read_text('utf-8')
     return parse_yaml(text, source, SceneError)
+
+
+@contextmanager
+def naming_keys(table: str, row: str) -> Iterator[None]:
+    """Raise a SceneError that names the file for a key or name that a row of a table lacks."""
+    try:
+        yield
+    except KeyError as error:
+        raise SceneError(
+            f'{table}.yaml: {row}: there is no "{error.args[0]}"; check the spelling of its keys '
+            'and of the names in its formulas'
+        ) from error
 
 
 @cache

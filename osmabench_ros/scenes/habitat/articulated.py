@@ -63,7 +63,8 @@ def moving_joints(root: Element, link_order: str = '') -> list[str]:
     joints = root.findall('joint')
     links = [link.get('name') for link in root.findall('link')]
     if link_order == URDF_ORDER:
-        ordered = sorted(joints, key=lambda joint: _rank(links, _end(joint, 'child')))
+        place = {link: number for number, link in reversed(list(enumerate(links)))}
+        ordered = sorted(joints, key=lambda joint: place.get(_end(joint, 'child'), len(links)))
     else:
         children = {_end(joint, 'child') for joint in joints}
         ordered = []
@@ -81,16 +82,11 @@ def _descend(link: str | None, joints: list[Element], ordered: list[Element]) ->
             _descend(_end(joint, 'child'), joints, ordered)
 
 
-def _rank(links: list[str | None], link: str | None) -> int:
-    return links.index(link) if link in links else len(links)
-
-
 def _end(joint: Element, key: str) -> str | None:
     element = joint.find(key)
     return None if element is None else element.get('link')
 
 
-Color = tuple[float, float, float]
 Joints = Mapping[str, float] | Sequence[float]
 
 
@@ -106,11 +102,7 @@ def load_urdf(
     tree = read_xml(path, SceneError)
     positions = joint_positions(tree, joints, where, link_order)
     poses = _link_poses(tree, positions, where, scale)
-    colors = {
-        item.get('name'): color
-        for item in tree.iterfind('material')
-        if (color := _color(item, where)) is not None
-    }
+    known = {item.get('name'): _material(item, where) for item in tree.iterfind('material')}
     from_inertial = _inertial_frame(tree, where).inverse()
     meshes: list[Mesh] = []
     for link in tree.findall('link'):
@@ -118,7 +110,10 @@ def load_urdf(
         for visual in link.findall('visual'):
             offset = pose @ _origin(visual, where)
             parts = [moved(mesh, offset) for mesh in _geometry(visual, path, root, where)]
-            material = _material(visual, colors, where)
+            given = visual.find('material')
+            material = None
+            if given is not None:
+                material = _material(given, where) or known.get(given.get('name'))
             meshes += parts if material is None else [replace(p, material=material) for p in parts]
     if not meshes:
         raise SceneError(f'{where}: {path} has no visual meshes')
@@ -187,21 +182,13 @@ def _geometry(visual: Element, path: Path, root: Path, where: str) -> tuple[Mesh
     return ()
 
 
-def _material(visual: Element, colors: Mapping[str | None, Color], where: str) -> Material | None:
-    """Return the plain colour that replaces whatever the mesh has, None without one."""
-    element = visual.find('material')
-    if element is None:
+def _material(element: Element, where: str) -> Material | None:
+    """Return the plain colour that replaces the look of a mesh, None without one."""
+    color = element.find('color')
+    if color is None:
         return None
-    color = _color(element, where) or colors.get(element.get('name'))
-    return None if color is None else Material(color)
-
-
-def _color(material: Element, where: str) -> Color | None:
-    element = material.find('color')
-    if element is None:
-        return None
-    red, green, blue, _ = (float(c) for c in _vector(element, 'rgba', (1.0, 1.0, 1.0, 1.0), where))
-    return (red, green, blue)
+    red, green, blue, _ = _vector(color, 'rgba', (1.0, 1.0, 1.0, 1.0), where).tolist()
+    return Material((red, green, blue))
 
 
 def _origin(element: Element, where: str) -> Pose:

@@ -1,50 +1,31 @@
-"""A `*.scene_dataset_config.json` and the files it names."""
+"""A `*.scene_dataset_config.json`, the files it names, and the templates of its objects."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
+import hashlib
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from osmabench_ros.errors import SceneError, choose, suggestion
-from osmabench_ros.scenes.asset_files import file_within
-from osmabench_ros.scenes.scene_files import read_object
+import numpy as np
+from numpy.typing import NDArray
+
+from osmabench_ros.base.reading import read_bytes
+from osmabench_ros.errors import SceneError, choose, errors_as, suggestion
+from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT, object_pose_from_habitat
+from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.scenes.asset_files import file_within, resolved
+from osmabench_ros.scenes.assets import linearly_mapped, load_many_meshes, load_meshes
+from osmabench_ros.scenes.scene import Mesh
+from osmabench_ros.scenes.scene_files import number, read_object, rotation_of, vector
 
 BARE_STAGE = {'up': (0.0, 0.0, 1.0), 'front': (0.0, 1.0, 0.0)}
 """Axes that Habitat-Sim takes a stage to have that is a GLB file and nothing else: MP3D's."""
 
 Described = tuple[dict[str, Any], Path]
 """Attributes, and the folder that paths in them start from."""
-
-
-def inline_templates(
-    cells: Any, files: Mapping[str, Path], read: Callable[[Path | None], Described], where: str
-) -> dict[str, Described]:
-    """Return by handle the templates that a data set describes in `cells`, not in files."""
-    found: dict[str, Described] = {}
-    if not isinstance(cells, list) or not all(isinstance(cell, dict) for cell in cells):
-        raise SceneError(f'{where} must be a list of objects')
-    for cell in cells:
-        original, changes = str(cell.get('original_file', '')), cell.get('attributes', {})
-        key = str(cell.get('template_handle', ''))
-        source = None
-        if original:
-            source = next((k for k, path in files.items() if str(path).endswith(original)), None)
-            if source is None:
-                raise SceneError(f'{where} changes "{original}", which is not among the paths')
-        if not (key or source) or not isinstance(changes, dict):
-            raise SceneError(
-                f'{where}: an entry needs "attributes", and an "original_file" or a '
-                '"template_handle"'
-            )
-        base, folder = read(None if source is None else files[source])
-        # Lights are added to those of the original, light by light.
-        lights = {**base.get('lights', {}), **changes.get('lights', {})}
-        merged = {**base, **changes, **({'lights': lights} if lights else {})}
-        found[key or str(source)] = merged, folder
-    return found
 
 
 SUFFIX = '.scene_dataset_config.json'
@@ -61,54 +42,36 @@ _SECTIONS = {
 }
 
 
-@dataclass(frozen=True, eq=False)
 class HabitatDataset:
-    """What a scene data set offers, by the content of its configuration file."""
+    """The content of a scene data set, as its configuration file describes it."""
 
-    path: Path
-    data: Mapping[str, Any]
-    _found: dict[str, dict[str, Path]] = field(default_factory=dict, init=False)
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.name = path.name.removesuffix(SUFFIX)
+        self._data = read_object(path)
+        self._found: dict[str, dict[str, Path]] = {}
 
-    @classmethod
-    def open(cls, path: Path) -> HabitatDataset:
-        """Read a configuration file."""
-        return cls(path, read_object(path))
-
-    @property
-    def name(self) -> str:
-        """Name of the data set, its file's name without the suffix."""
-        return self.path.name.removesuffix(SUFFIX)
-
-    @cached_property
-    def scenes(self) -> Mapping[str, Path]:
-        """Files of scene instances by name."""
-        return self._files('scene_instances')
-
-    def defaults(self, section: str) -> dict[str, Any]:
-        """Return the default attributes of a section."""
-        return dict(self._section(section).get('default_attributes', {}))
-
-    def _section(self, section: str) -> dict[str, Any]:
-        return dict(self.data.get(section, {}))
+    def _defaults(self, section: str) -> dict[str, Any]:
+        return dict(self._data.get(section, {}).get('default_attributes', {}))
 
     def scene(self, name: str) -> tuple[str, dict[str, Any], Path]:
         """Return name, content and file of a scene instance or a stage, of '' the first."""
-        stages = self._files('stages')
-        choices = {**stages, **self.scenes}
+        stages, scenes = self._files('stages'), self._files('scene_instances')
+        choices = {**stages, **scenes}
         if not choices:
             raise SceneError(f'{self.path}: "scene_instances" and "stages" match no file')
-        key = _match(name, choices) if name else min(self.scenes or stages)
+        key = _match(name, choices) if name else min(scenes or stages)
         if key is None:
             raise SceneError(f'{self.path} has no scene "{name}". {suggestion(name, choices)}')
-        defaults = self.defaults('scene_instances')
+        defaults = self._defaults('scene_instances')
         wanted = str(defaults.get('semantic_scene_instance', ''))
         if NAME_TOKEN in wanted:
             wanted = wanted.replace(NAME_TOKEN, key.split('.')[0])
             # What only the defaults name need not be there for every scene.
             there = _last(wanted) in self._descriptors()
             defaults['semantic_scene_instance'] = wanted if there else None
-        if key in self.scenes:
-            return key, {**defaults, **read_object(self.scenes[key])}, self.scenes[key]
+        if key in scenes:
+            return key, {**defaults, **read_object(scenes[key])}, scenes[key]
         return key, {**defaults, 'stage_instance': {'template_name': key}}, stages[key]
 
     def template_name(self, section: str, name: str) -> str:
@@ -156,7 +119,7 @@ class HabitatDataset:
         choose(key, known, SceneError, f'{self.path} has no light setup "{name}"')
         if key in configured:
             return configured[key][0], self.path
-        return {**self.defaults('light_setups'), **read_object(files[key])}, files[key]
+        return {**self._defaults('light_setups'), **read_object(files[key])}, files[key]
 
     def semantic_descriptor(self, name: str | None) -> Path | None:
         """Return the descriptor of a name, the only one there is for '', and None for None."""
@@ -170,7 +133,7 @@ class HabitatDataset:
         return files[choose(key, files, SceneError, problem)]
 
     def _descriptors(self) -> dict[str, Path]:
-        section = self.data.get('semantic_scene_descriptor_instances', {})
+        section = self._data.get('semantic_scene_descriptor_instances', {})
         files = {
             key: self.file(self.path.parent, value, str(self.path))
             for key, value in section.items()
@@ -182,7 +145,8 @@ class HabitatDataset:
         return files
 
     def _read(self, section: str, path: Path | None) -> Described:
-        defaults = self.defaults(section)
+        """Return the attributes in a file of a section, or its default ones, and their folder."""
+        defaults = self._defaults(section)
         if path is None:
             return defaults, self.path.parent
         if path.suffix == '.json':
@@ -191,25 +155,44 @@ class HabitatDataset:
         beside = path.with_name(path.name.removesuffix(path.suffix) + _SECTIONS[section])
         own = read_object(beside) if beside.is_file() else {}
         bare = section == 'stages' and path.suffix == '.glb' and not beside.is_file()
-        frame = BARE_STAGE if bare and 'default_attributes' not in self._section(section) else {}
+        said = 'default_attributes' in self._data.get(section, {})
+        frame = BARE_STAGE if bare and not said else {}
         asset = 'urdf_filepath' if path.suffix == '.urdf' else 'render_asset'
         return {**defaults, **frame, asset: path.name, **own}, path.parent
 
     def _configured(self, section: str) -> dict[str, Described]:
-        described = inline_templates(
-            self.data.get(section, {}).get('configs', []),
-            self._files(section),
-            lambda path: self._read(section, path),
-            f'{self.path}: "{section}.configs"',
-        )
-        return {_last(key): found for key, found in described.items()}
+        """Return by handle the templates that the data set itself describes, not a file."""
+        files, where = self._files(section), f'{self.path}: "{section}.configs"'
+        cells = self._data.get(section, {}).get('configs', [])
+        if not isinstance(cells, list) or not all(isinstance(cell, dict) for cell in cells):
+            raise SceneError(f'{where} must be a list of objects')
+        found: dict[str, Described] = {}
+        for cell in cells:
+            original, changes = str(cell.get('original_file', '')), cell.get('attributes', {})
+            handle, source = str(cell.get('template_handle', '')), ''
+            if original:
+                named = [key for key, file in files.items() if str(file).endswith(original)]
+                if not named:
+                    raise SceneError(f'{where} changes "{original}", which is not among the paths')
+                source = named[0]
+            if not (handle or source) or not isinstance(changes, dict):
+                raise SceneError(
+                    f'{where}: an entry needs "attributes", and an "original_file" or a '
+                    '"template_handle"'
+                )
+            base, folder = self._read(section, files[source] if source else None)
+            # Lights are added to those of the original, light by light.
+            lights = {**base.get('lights', {}), **changes.get('lights', {})}
+            merged = {**base, **changes, **({'lights': lights} if lights else {})}
+            found[_last(handle or source)] = merged, folder
+        return found
 
     def _files(self, section: str) -> dict[str, Path]:
         if section in self._found:
             return self._found[section]
         suffix = _SECTIONS[section]
         found = self._found[section] = {}
-        for kind, patterns in self.data.get(section, {}).get('paths', {}).items():
+        for kind, patterns in self._data.get(section, {}).get('paths', {}).items():
             wanted = suffix if kind == '.json' else kind
             for path in self._matches(patterns, wanted):
                 found.setdefault(path.name.removesuffix(wanted), path)
@@ -255,3 +238,110 @@ def _match(name: str, choices: Mapping[str, Path]) -> str | None:
         if name and (name in other or name in path.as_posix())
     ]
     return similar[0] if len(similar) == 1 else None
+
+
+@dataclass(frozen=True, eq=False)
+class Template:
+    """An object or stage to be placed; `frame` (3, 3) maps the file to metres, y up, front -z."""
+
+    config: Mapping[str, Any]
+    folder: Path
+    meshes: tuple[Mesh, ...]
+    frame: NDArray[np.float64]
+    root: Path
+
+    def path(self, key: str) -> Path | None:
+        """Return the file an attribute names, None if there is no such file."""
+        name = Path(str(self.config['render_asset'])).name.split('.')[0]
+        value = str(self.config.get(key, '')).replace(NAME_TOKEN, name)
+        path = resolved(self.folder / value)
+        if not value or path is None or not path.is_file():
+            return None
+        return file_within(self.root, value, self.folder, f'attribute "{key}"')
+
+
+class Templates:
+    """Reads templates of a data set, each once."""
+
+    def __init__(self, dataset: HabitatDataset) -> None:
+        self.dataset = dataset
+        self._known: dict[tuple[bool, str], Template] = {}
+        self._meshes: dict[Path, tuple[Mesh, ...]] = {}
+        self.digest = hashlib.sha256()
+
+    def count(self, path: Path, wanted_by: Path) -> None:
+        """Count a file in the digest; SceneError if it cannot be read."""
+        with errors_as(SceneError, str(wanted_by), SceneError):
+            self.digest.update(read_bytes(path, SceneError))
+
+    def read_meshes(self, names: Iterable[str]) -> None:
+        """Read the meshes of object templates together; files with errors are left to `read`."""
+        assets: dict[Path, None] = {}
+        for name in filter(None, names):
+            config, folder = self.dataset.template('objects', name)
+            with suppress(SceneError):
+                file = self.dataset.file(folder, str(config.get('render_asset')), name)
+                assets |= {file: None} if file.is_file() else {}
+        self._meshes = load_many_meshes(list(assets))
+
+    def read(self, name: str, where: str, is_stage: bool = False) -> Template:
+        """Return a template by name; SceneError, which begins with `where`, if it is broken."""
+        if (is_stage, name) not in self._known:
+            config, folder = self.dataset.template('stages' if is_stage else 'objects', name)
+            if not config.get('render_asset'):
+                raise SceneError(f'{where}: template "{name}" has no "render_asset"')
+            asset = self.dataset.file(folder, str(config['render_asset']), where)
+            with errors_as(SceneError, str(where), SceneError):
+                meshes = self._meshes.pop(asset, ()) or load_meshes(asset)
+            self.count(asset, folder)
+            root = self.dataset.path.parent
+            found = Template(config, folder, meshes, _frame(config, where), root)
+            self._known[(is_stage, name)] = found
+        return self._known[(is_stage, name)]
+
+
+def _frame(config: Mapping[str, Any], where: str) -> NDArray[np.float64]:
+    up = vector(config, 'up', (0.0, 1.0, 0.0), where)
+    front = vector(config, 'front', (0.0, 0.0, -1.0), where)
+    rotation = np.stack([np.cross(front, up), up, -front])
+    if np.abs(rotation @ rotation.T - np.eye(3)).max() > 1e-3:
+        raise SceneError(f'{where}: "up" and "front" must be perpendicular unit vectors')
+    scale = vector(config, 'scale', (1.0, 1.0, 1.0), where)
+    scale = scale * number(config, 'units_to_meters', 1.0, where)
+    if not scale.all():
+        raise SceneError(f'{where}: "scale" must not be 0')
+    return np.asarray(np.diag(scale) @ rotation)
+
+
+def scale_of(entry: Mapping[str, Any], where: str) -> NDArray[np.float64]:
+    """Return the scale (3,) of an instance."""
+    scale = vector(entry, 'non_uniform_scale', (1.0, 1.0, 1.0), where)
+    scale = scale * number(entry, 'uniform_scale', 1.0, where)
+    if not scale.all():
+        raise SceneError(f'{where} is scaled by 0; its scale must not be 0')
+    return scale
+
+
+def pose_of(entry: Mapping[str, Any], where: str) -> Pose:
+    """Return the pose of an instance in Habitat's world."""
+    translation = vector(entry, 'translation', (0.0, 0.0, 0.0), where)
+    return Pose.from_quaternion(rotation_of(entry, 'rotation', where), translation)
+
+
+def placed(
+    template: Template, entry: Mapping[str, Any], origin: str, where: str
+) -> tuple[tuple[Mesh, ...], Pose]:
+    """Return the meshes and pose, z up, of an instance; its translation is that of `origin`."""
+    scale, pose = scale_of(entry, where), pose_of(entry, where)
+    if origin.lower() != 'asset_local':
+        pose = pose @ Pose(np.eye(3), -_center_of_mass(template, where) * scale)
+    matrix = WORLD_FROM_HABITAT @ np.diag(scale) @ template.frame
+    meshes = tuple(linearly_mapped(mesh, matrix) for mesh in template.meshes)
+    return meshes, object_pose_from_habitat(pose)
+
+
+def _center_of_mass(template: Template, where: str) -> NDArray[np.float64]:
+    if 'COM' in template.config:
+        return vector(template.config, 'COM', (0.0, 0.0, 0.0), where)
+    points = np.concatenate([mesh.vertices for mesh in template.meshes]) @ template.frame.T
+    return np.asarray((points.min(axis=0) + points.max(axis=0)) / 2)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -21,8 +22,7 @@ from osmabench_ros.geometry.axes import (
 from osmabench_ros.scenes.assets import linearly_mapped
 from osmabench_ros.scenes.ground_truth import lights_in_rooms, room_of, sizes_of
 from osmabench_ros.scenes.habitat.articulated import load_urdf
-from osmabench_ros.scenes.habitat.dataset import SUFFIX, HabitatDataset
-from osmabench_ros.scenes.habitat.scenesmith import PackedNames
+from osmabench_ros.scenes.habitat.dataset import SUFFIX, HabitatDataset, Templates, placed, pose_of
 from osmabench_ros.scenes.habitat.semantics import (
     Added,
     added_to,
@@ -31,11 +31,12 @@ from osmabench_ros.scenes.habitat.semantics import (
     read_rooms,
 )
 from osmabench_ros.scenes.habitat.stage import Stage, read_stage
-from osmabench_ros.scenes.habitat.templates import Templates, placed, pose_of, uniform_scale
 from osmabench_ros.scenes.lights import Light, LightKind
 from osmabench_ros.scenes.scene import Room, Scene, SceneObject
-from osmabench_ros.scenes.scene_files import number, vector
-from osmabench_ros.semantics.labels import LabelSet
+from osmabench_ros.scenes.scene_files import number, read_object, vector
+from osmabench_ros.semantics.labels import LabelSet, normalised_name
+
+Triple = tuple[float, float, float]
 
 LAMP_RULE = 'every point or spot light of positive intensity is a lamp'
 """For lights of a setup that do not say so themselves, with the key "lamp"."""
@@ -64,34 +65,29 @@ def _light(name: str, item: Mapping[str, Any], scales: tuple[float, ...], where:
     shape, kinds = str(item.get('type', inferred)), [kind.value for kind in LightKind]
     kind = LightKind(choose(shape.lower(), kinds, SceneError, f'{where} has type "{shape}"'))
     intensity = number(item, 'intensity', 1.0, where)
-    cone = item.get('spot', {})
     on_camera = item.get('position_model', 'global') == 'camera'
-    position = vector(item, 'position', (0.0, 0.0, 0.0), where)
-    direction = vector(item, 'direction', (0.0, -1.0, 0.0), where)
+
+    def turned(key: str, default: Sequence[float]) -> Triple:
+        value = vector(item, key, default, where)
+        # A camera of Habitat has y up and looks along -z.
+        x, y, z = (value * [1.0, -1.0, -1.0] if on_camera else points_from_habitat(value)).tolist()
+        return x, y, z
+
+    red, green, blue = vector(item, 'color', (1.0, 1.0, 1.0), where).tolist()
     lamp = item.get('lamp', intensity > 0 and kind is not LightKind.DIRECTIONAL)
     if not isinstance(lamp, bool):
         raise SceneError(f'{where}: "lamp" must be true or false, not {lamp!r}')
     return Light(
         name,
         kind,
-        position=_triple(_optical(position) if on_camera else points_from_habitat(position)),
-        direction=_triple(_optical(direction) if on_camera else points_from_habitat(direction)),
-        color=_triple(vector(item, 'color', (1.0, 1.0, 1.0), where)),
-        intensity=intensity * (scales[0] if intensity >= 0 else scales[1]),
-        spot_half_angle_rad=number(cone, 'outerConeAngle', math.pi / 2, where) / 2,
+        turned('position', (0.0, 0.0, 0.0)),
+        turned('direction', (0.0, -1.0, 0.0)),
+        (red, green, blue),
+        intensity * (scales[0] if intensity >= 0 else scales[1]),
+        number(item.get('spot', {}), 'outerConeAngle', math.pi / 2, where) / 2,
         attached_to_camera=on_camera,
         lamp=lamp,
     )
-
-
-def _optical(vector_in_camera: np.ndarray[Any, np.dtype[np.float64]]) -> Any:
-    """Turn a vector from a camera with y up and -z forward to optical axes."""
-    return vector_in_camera * [1.0, -1.0, -1.0]
-
-
-def _triple(values: Any) -> tuple[float, float, float]:
-    x, y, z = (float(value) for value in values)
-    return (x, y, z)
 
 
 NO_STAGE = 'NONE'
@@ -101,7 +97,7 @@ def load_habitat_scene(path: Path, scene: str = '') -> Scene:
     """Load a scene instance or stage of a data set, the first without a name; or SceneError."""
     if not path.name.endswith(SUFFIX):
         raise SceneError(f'{path} is no Habitat scene data set; its name must end in {SUFFIX}')
-    return _SceneReader(HabitatDataset.open(path), scene).read()
+    return _SceneReader(HabitatDataset(path), scene).read()
 
 
 class _SceneReader:
@@ -122,9 +118,8 @@ class _SceneReader:
         labels = read_label_set(semantics, self.dataset.name)
         stage = self._stage(labels)
         labels = stage.labels or labels
-        first_id = (
-            max([0, *(i.instance_id for i in stage.objects), *(r.id for r in stage.rooms)]) + 1
-        )
+        taken = [item.instance_id for item in stage.objects] + [room.id for room in stage.rooms]
+        first_id = max(taken, default=0) + 1
         rigid = self._entries('object_instances')
         packed = PackedNames.of_scene(self.dataset.path.parent, self.name)
         if packed is not None:
@@ -132,7 +127,11 @@ class _SceneReader:
             labels = packed.label_set(self.dataset.name)
             rigid = packed.labelled(rigid, labels)
         articulated = self._entries('articulated_object_instances')
-        ids = self._instance_ids([*rigid, *articulated], first_id)
+        # Our export says ids; other entries get the next free ones.
+        entries = [*rigid, *articulated]
+        said = [added_to(entry, str(self.path)).instance_id for entry in entries]
+        free = (number for number in count(first_id) if number not in said)
+        ids = [next(free) if known is None else known for known in said]
         first_room = max([first_id - 1, *ids]) + 1
         rooms = (*stage.rooms, *read_rooms(semantics, first_room))
         objects = self._objects(rigid, articulated, ids, labels, rooms)
@@ -149,17 +148,11 @@ class _SceneReader:
             rooms,
             lights_in_rooms(lights, rooms),
             added.ambient,
-            source_sha256=self.templates.sha256,
+            source_sha256=self.templates.digest.hexdigest(),
             source=str(self.dataset.path.absolute()),
             lamp_rule=rule,
             left_out=added.left_out,
         )
-
-    def _instance_ids(self, entries: list[dict[str, Any]], first_id: int) -> list[int]:
-        """Return the ids that entries say, as our export does, and the next free ones else."""
-        said = [added_to(entry, str(self.path)).instance_id for entry in entries]
-        free = (i for i in count(first_id) if i not in said)
-        return [next(free) if i is None else i for i in said]
 
     def _lights(self) -> tuple[tuple[Light, ...], str]:
         """Return the lights, and the rule for lamps unless they say themselves."""
@@ -229,7 +222,9 @@ class _SceneReader:
         urdf = self.dataset.file(folder, str(config['urdf_filepath']), where)
         self.templates.count(urdf, self.path)
         order = str(entry.get('link_order', config.get('link_order', '')))
-        scale = uniform_scale(config, where) * uniform_scale(entry, where)
+        scale = math.prod(number(item, 'uniform_scale', 1.0, where) for item in (config, entry))
+        if scale == 0:
+            raise SceneError(f'{where} is scaled by 0; its scale must not be 0')
         joints = entry.get('initial_joint_pose', [])
         root = self.dataset.path.parent
         meshes = load_urdf(urdf, joints, where, root=root, link_order=order, scale=scale)
@@ -254,3 +249,79 @@ def _completed(item: SceneObject, rooms: tuple[Room, ...], added: Added) -> Scen
         attributes={**sizes_of(item), **added.attributes},
         room_id=room_of(item, rooms) if added.room_id is None else added.room_id,
     )
+
+
+SUMMARY = 'debug/{}.debug_summary.json'
+_PARTS_OF_BUILDING = ('floor', 'wall')
+
+
+@dataclass(frozen=True)
+class PackedNames:
+    """Names and classes of the object instances of a SceneSmith scene, packed by OSMa-Bench++.
+
+    The configurations of such a data set number the meshes; a summary in the same folder names
+    the object that each instance is a part of. Its class is its name without its number.
+    """
+
+    path: Path
+    names: tuple[str, ...]
+    classes: tuple[str, ...]
+
+    @classmethod
+    def of_scene(cls, root: Path, scene: str) -> PackedNames | None:
+        """Return the names of a scene; None for a data set of another kind."""
+        path = root / SUMMARY.format(scene)
+        if not path.is_file():
+            return None
+        entries = read_object(path).get('instances')
+        keys = ('_meta_instance_name', '_meta_category')
+        if not isinstance(entries, list) or not all(
+            isinstance(item, dict) and all(isinstance(item.get(key), str) for key in keys)
+            for item in entries
+        ):
+            raise SceneError(f'{path}: "instances" must be a list of objects with {keys}')
+        pairs = [(item[keys[0]], item[keys[1]]) for item in entries]
+        return cls(path, tuple(name for name, _ in pairs), tuple(_class(*pair) for pair in pairs))
+
+    def label_set(self, name: str) -> LabelSet:
+        """Return the classes of the scene."""
+        structure = [item for item in _PARTS_OF_BUILDING if item in self.classes]
+        return LabelSet.from_names(name, sorted(set(self.classes) - set(structure)), structure)
+
+    def labelled(
+        self, entries: Sequence[Mapping[str, Any]], labels: LabelSet
+    ) -> list[dict[str, Any]]:
+        """Return object instances with the ids of their classes."""
+        if len(entries) != len(self.names):
+            raise SceneError(
+                f'{self.path} names {len(self.names)} instances, the scene has {len(entries)}; '
+                'pack the data set again'
+            )
+        ids = map(labels.id_of, self.classes)
+        return [{**item, 'semantic_id': key} for item, key in zip(entries, ids, strict=True)]
+
+    def joined(self, objects: Sequence[SceneObject]) -> list[SceneObject]:
+        """Return the objects of the scene by name, each with the meshes of all its parts."""
+        found: dict[str, SceneObject] = {}
+        for name, part in zip(self.names, objects, strict=True):
+            if name in found:
+                whole = found[name]
+                shift = whole.pose.inverse() @ part.pose
+                moved = [
+                    replace(
+                        mesh,
+                        vertices=shift.transform(mesh.vertices).astype(np.float32),
+                        normals=(mesh.normals @ shift.rotation.T).astype(np.float32),
+                    )
+                    for mesh in part.meshes
+                ]
+                found[name] = replace(whole, meshes=(*whole.meshes, *moved))
+            else:
+                found[name] = replace(part, name=name)
+        return list(found.values())
+
+
+def _class(name: str, category: str) -> str:
+    if category in _PARTS_OF_BUILDING:
+        return category
+    return normalised_name(re.sub(r'[_\s-]*\d+$', '', name)) or category

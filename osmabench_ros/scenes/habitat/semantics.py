@@ -49,23 +49,24 @@ def read_label_set(path: Path | None, name: str) -> LabelSet:
     """Read the classes of a semantic scene descriptor, names made unique, without 'unknown'."""
     if path is None:
         return LabelSet(name, ())
-    data = read_object(path)
-    entries, structure = _entries(data, path), _said_structure(data)
     classes, seen = [], set()
-    for class_id, raw in sorted(entries.items()):
+    for class_id, (raw, said) in sorted(_entries(read_object(path), path).items()):
         if is_unnamed(raw) and (class_id == 0 or raw):
             continue
         label = normalised_name(raw)
         unique = label if label not in seen else f'{label} {class_id}'
         seen.add(unique)
         with errors_as(SceneError, str(path), ConfigError):
-            marked = structure.get(class_id, is_structure(label))
-            classes.append(LabelClass(class_id, unique, marked))
+            structure = is_structure(label) if said is None else said
+            classes.append(LabelClass(class_id, unique, structure))
     return LabelSet(name, tuple(classes))
 
 
-def _entries(data: Mapping[str, Any], path: Path) -> dict[int, str]:
-    """Return names by id from a list of classes, or from a plain name -> id mapping."""
+def _entries(data: Mapping[str, Any], path: Path) -> dict[int, tuple[str, bool | None]]:
+    """Return by id names and, where our export says it, whether the class is structure.
+
+    The file holds a list of classes, or a plain name -> id mapping.
+    """
     listed = data.get('classes', data.get('categories'))
     if listed is None and 'region_annotations' in data:
         return {}  # regions alone
@@ -73,7 +74,7 @@ def _entries(data: Mapping[str, Any], path: Path) -> dict[int, str]:
         listed = [{'id': value, 'name': key} for key, value in data.items()]
     if not isinstance(listed, list):
         raise SceneError(f'{path}: "classes" must be a list of {{"id", "name"}}')
-    entries: dict[int, str] = {}
+    entries: dict[int, tuple[str, bool | None]] = {}
     for i, item in enumerate(listed):
         if not isinstance(item, dict) or not isinstance(item.get('id'), int):
             raise SceneError(f'{path}: classes[{i}] has no integer "id"')
@@ -82,17 +83,9 @@ def _entries(data: Mapping[str, Any], path: Path) -> dict[int, str]:
         name = item.get('name')
         if not isinstance(name, str) or not name.strip():
             raise SceneError(f'{path}: class id {item["id"]} has no name; add "name"')
-        entries[item['id']] = name
+        said = item.get('structure')
+        entries[item['id']] = name, said if isinstance(said, bool) else None
     return entries
-
-
-def _said_structure(data: Mapping[str, Any]) -> dict[int, bool]:
-    """Return by id what classes say about being structure, a key of our own export."""
-    return {
-        item['id']: item['structure']
-        for item in data.get('classes', ())
-        if isinstance(item, dict) and isinstance(item.get('structure'), bool)
-    }
 
 
 def class_id_of(semantic_id: int, labels: LabelSet, what: str, source: str) -> int:
@@ -128,20 +121,14 @@ def read_rooms(path: Path | None, first_id: int) -> tuple[Room, ...]:
 
 def _region_box(item: Mapping[str, Any], where: str) -> AxisAlignedBox:
     if 'min_bounds' in item:
-        corners = np.stack(
-            [vector(item, key, (0, 0, 0), where) for key in ('min_bounds', 'max_bounds')]
-        )
+        corners = [vector(item, key, (0, 0, 0), where) for key in ('min_bounds', 'max_bounds')]
     else:
-        loop = np.array(
-            [
-                vector({'poly_loop': p}, 'poly_loop', (0, 0, 0), where)
-                for p in item.get('poly_loop', ())
-            ]
-        )
+        points = item.get('poly_loop', ())
+        loop = [vector({'poly_loop': point}, 'poly_loop', (0, 0, 0), where) for point in points]
         if len(loop) < 3:
             raise SceneError(f'{where} has neither bounds nor a "poly_loop" of 3 points')
-        floor = number(item, 'floor_height', float(loop[:, 1].min()), where)
+        corners = [np.min(loop, axis=0), np.max(loop, axis=0)]
+        floor = number(item, 'floor_height', float(corners[0][1]), where)
         height = number(item, 'extrusion_height', 2.5, where)
-        corners = np.stack([loop.min(axis=0), loop.max(axis=0)])
-        corners[:, 1] = floor, floor + height
-    return AxisAlignedBox.around(points_from_habitat(corners))
+        corners[0][1], corners[1][1] = floor, floor + height
+    return AxisAlignedBox.around(points_from_habitat(np.array(corners)))

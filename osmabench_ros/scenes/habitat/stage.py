@@ -23,8 +23,8 @@ from osmabench_ros.errors import ConfigError, SceneError, errors_as
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.scenes.assets import painted_meshes, submesh
 from osmabench_ros.scenes.ground_truth import sizes_of
+from osmabench_ros.scenes.habitat.dataset import Template, Templates, placed
 from osmabench_ros.scenes.habitat.semantics import class_id_of
-from osmabench_ros.scenes.habitat.templates import Template, Templates, placed
 from osmabench_ros.scenes.scene import Mesh, Room, SceneObject
 from osmabench_ros.semantics.labels import (
     UNLABELLED,
@@ -89,50 +89,31 @@ def _annotated(
     labels = annotation_labels(annotations, dataset, str(text))
     owners = face_instances(template.meshes, painted, annotations)
     meshes, pose = placed(template, entry, ASSET_ORIGIN, where)
-    parts = {
-        item.id: found for item in annotations if (found := _faces_of(item.id, meshes, owners))
+    parts = []
+    for item in annotations:
+        if found := _faces_of(item.id, meshes, owners):
+            name, class_id = f'{item.name}.{item.id}', labels.id_of(item.name)
+            parts.append((SceneObject(item.id, name, class_id, found, pose), item.region))
+    last = max(item.id for item in annotations)
+    if rest := _faces_of(UNASSIGNED, meshes, owners):
+        parts.append((SceneObject(last + 1, 'unannotated', UNLABELLED, rest, pose), -1))
+    boxes: dict[int, list[AxisAlignedBox]] = {}
+    for part, region in parts:
+        if region >= 0:
+            boxes.setdefault(region, []).append(part.box)
+    rooms = {
+        region: Room(i, f'room {region}', 'room', AxisAlignedBox.holding(boxes[region]))
+        for i, region in enumerate(sorted(boxes), start=last + 2)
     }
-    by_id = {item.id: item for item in annotations}
     objects = [
-        SceneObject(i, f'{by_id[i].name}.{i}', labels.id_of(by_id[i].name), found, pose)
-        for i, found in parts.items()
+        _with_sizes(part, rooms[region].id if region in rooms else None) for part, region in parts
     ]
-    last = max(by_id)
-    rest = _faces_of(UNASSIGNED, meshes, owners)
-    if rest:
-        objects.append(SceneObject(last + 1, 'unannotated', UNLABELLED, rest, pose))
-    rooms = _regions(objects, by_id, last + 2)
-    return Stage(
-        tuple(_with_sizes(item, _room_id(item, by_id, rooms)) for item in objects),
-        labels,
-        tuple(rooms.values()),
-    )
+    return Stage(tuple(objects), labels, tuple(rooms.values()))
 
 
 def _faces_of(instance: int, meshes: Sequence[Mesh], owners: Sequence[Any]) -> tuple[Mesh, ...]:
     chosen = ((mesh, owner == instance) for mesh, owner in zip(meshes, owners, strict=True))
     return tuple(submesh(mesh, faces) for mesh, faces in chosen if faces.any())
-
-
-def _regions(
-    objects: Sequence[SceneObject], by_id: Mapping[int, Annotation], first_id: int
-) -> dict[int, Room]:
-    """Return a room a region; its box holds what the region holds."""
-    boxes: dict[int, list[AxisAlignedBox]] = {}
-    for item in objects:
-        if item.instance_id in by_id and by_id[item.instance_id].region >= 0:
-            boxes.setdefault(by_id[item.instance_id].region, []).append(item.box)
-    return {
-        region: Room(first_id + i, f'room {region}', 'room', AxisAlignedBox.holding(found))
-        for i, (region, found) in enumerate(sorted(boxes.items()))
-    }
-
-
-def _room_id(
-    item: SceneObject, by_id: Mapping[int, Annotation], rooms: Mapping[int, Room]
-) -> int | None:
-    found = by_id.get(item.instance_id)
-    return rooms[found.region].id if found is not None and found.region in rooms else None
 
 
 def _with_sizes(item: SceneObject, room_id: int | None = None) -> SceneObject:

@@ -18,16 +18,15 @@ from osmabench_ros.errors import MissingFileError, OsmabenchWarning, SceneError,
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.asset_files import TextureSearch, leads_into, picture_below, resolved
 from osmabench_ros.scenes.assets import (
-    NEUTRAL,
     axes_of,
     collada_axes,
     linearly_mapped,
     load_nodes,
 )
 from osmabench_ros.scenes.lights import Light, LightKind
-from osmabench_ros.scenes.mesh_images import texture_of
+from osmabench_ros.scenes.mesh_files import texture_of
 from osmabench_ros.scenes.primitives import box, capsule, cylinder, plane, sphere
-from osmabench_ros.scenes.scene import Material, Mesh
+from osmabench_ros.scenes.scene import NEUTRAL, Material, Mesh
 from osmabench_ros.scenes.scene_files import numbers, text_of
 from osmabench_ros.scenes.worlds.parts import WorldOptions, bright_light
 

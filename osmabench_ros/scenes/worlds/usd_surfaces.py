@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from osmabench_ros.base.color import encoded
 from osmabench_ros.base.reading import read_bytes
 from osmabench_ros.errors import OsmabenchWarning, SceneError, errors_as
-from osmabench_ros.scenes.assets import NEUTRAL, linearly_mapped
-from osmabench_ros.scenes.mesh_images import texture_of
+from osmabench_ros.scenes.assets import linearly_mapped, summed_normals
+from osmabench_ros.scenes.mesh_files import texture_of
 from osmabench_ros.scenes.primitives import box, capsule, cylinder, plane, sphere
-from osmabench_ros.scenes.scene import Material, Mesh
+from osmabench_ros.scenes.scene import NEUTRAL, Material, Mesh
 
 COLOR_INPUTS = ('diffuseColor', 'diffuse_color_constant')
 TEXTURE_INPUT = 'diffuse_texture'
@@ -100,7 +100,7 @@ def triangles(mesh: Any, uv_name: str, where: str) -> tuple[Mesh, NDArray[np.int
     vertices = points[corners]
     if normals is None:
         smooth = mesh.GetSubdivisionSchemeAttr().Get() != UsdGeom.Tokens.none
-        normals = _computed_normals(vertices, fans, corners if smooth else None)
+        normals = summed_normals(vertices, fans, corners if smooth else None).astype(np.float32)
     length = np.linalg.norm(normals, axis=1, keepdims=True)
     normals = np.where(length > 1e-6, normals / np.maximum(length, 1e-6), [0, 0, 1])
     uv = np.zeros((len(corners), 2), np.float32) if uv is None else uv
@@ -113,19 +113,6 @@ def triangles(mesh: Any, uv_name: str, where: str) -> tuple[Mesh, NDArray[np.int
         ),
         owners,
     )
-
-
-def _computed_normals(
-    vertices: NDArray[np.float32], fans: NDArray[np.int64], points: NDArray[np.int64] | None
-) -> NDArray[np.float32]:
-    """Return a normal a corner: of its faces alone, or of all faces that share its point."""
-    sides = vertices[fans].astype(float)
-    flat = np.cross(sides[:, 1] - sides[:, 0], sides[:, 2] - sides[:, 0])
-    keys = np.arange(len(vertices)) if points is None else points
-    total = np.zeros((keys.max(initial=-1) + 1, 3))
-    for corner in range(3):
-        np.add.at(total, keys[fans[:, corner]], flat)
-    return np.asarray(total[keys], np.float32)
 
 
 class Materials:

@@ -1,20 +1,34 @@
-"""Reads and checks the images of scenes; trimesh passes over broken ones without a word."""
+"""Finds and checks the files that mesh files name; trimesh passes over broken ones silently."""
 
 from __future__ import annotations
 
 import base64
+import io
 import json
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import numpy as np
 from numpy.typing import NDArray
 
 from osmabench_ros.base.images import FORMATS, decoded_image, undecoded_image
-from osmabench_ros.errors import LimitError, MissingFileError, OsmabenchWarning, SceneError
-from osmabench_ros.scenes.asset_files import IMAGE_SUFFIXES
+from osmabench_ros.base.reading import read_bytes
+from osmabench_ros.errors import (
+    LimitError,
+    MissingFileError,
+    OsmabenchError,
+    OsmabenchWarning,
+    SceneError,
+)
+from osmabench_ros.scenes.asset_files import (
+    TextureSearch,
+    is_picture_name,
+    leads_into,
+    picture_below,
+)
 
 GLTF_SUFFIXES = ('.glb', '.gltf')
 
@@ -64,36 +78,93 @@ def check_image(path: Path, name: str, data: bytes, mime_type: str = '') -> None
         ) from error
 
 
-def check_textures(path: Path, files: Any) -> None:
-    """Raise a SceneError, with the name, for a missing or broken texture of a mesh file."""
-    if gone := [name for name in files.missing if name.lower().endswith(IMAGE_SUFFIXES)]:
-        raise missing_texture(path, gone[0])
-    if files.faults:
-        raise files.faults[0]
+class MeshFiles:
+    """Textures and other files that a mesh file names, checked, for trimesh as its resolver.
+
+    They are in the folder of the mesh or below, or in folders where models keep textures;
+    `textures` says what is done about those that are elsewhere.
+    """
+
+    def __init__(self, mesh: Path, textures: TextureSearch) -> None:
+        self.missing: list[str] = []
+        self._mesh, self._textures = mesh, textures
+        self._faults: list[OsmabenchError] = []
+        self._contents: dict[str, bytes] = {}
+
+    def get(self, key: str) -> bytes:
+        """Return the content of a file; FileNotFoundError, or the error of a broken one."""
+        name = unquote(str(key)).replace('\\', '/').removeprefix('file://')
+        if name not in self._contents:
+            path = self._find(name) or picture_below(name, self._textures.folders)
+            if path is not None:
+                self._contents[name] = self._read(name, path)
+            elif self._textures.grey_if_missing and is_picture_name(name):
+                self._contents[name] = _grey()
+            else:
+                self.missing.append(name)
+                raise FileNotFoundError(f'{key} is not near {self._mesh}')
+        return self._contents[name]
+
+    __getitem__ = get
+
+    def _find(self, name: str) -> Path | None:
+        folder, last = self._mesh.parent.resolve(), name.rpartition('/')[2]
+        roots = [folder, folder.parent / 'materials', folder.parent / 'textures']
+        for place in (name, last, f'../materials/textures/{last}', f'../textures/{last}'):
+            path = folder / place
+            if leads_into(roots, path) and path.is_file():
+                return path
+        return None
+
+    def _read(self, name: str, path: Path) -> bytes:
+        try:
+            data = read_bytes(path, SceneError)
+            in_gltf = self._mesh.suffix.lower() in GLTF_SUFFIXES  # where all are checked together
+            if not in_gltf and not name.lower().endswith('.mtl'):
+                check_image(self._mesh, name, data)
+        except OsmabenchError as error:
+            self._faults.append(error)
+            raise
+        return data
+
+    def check(self) -> None:
+        """Raise a SceneError, with the name, for a texture that was missing or broken."""
+        if gone := [name for name in self.missing if is_picture_name(name)]:
+            raise self.missing_texture(gone[0])
+        if self._faults:
+            raise self._faults[0]
+
+    def missing_texture(self, name: str) -> MissingFileError:
+        """Return the error of a texture that is nowhere."""
+        return MissingFileError(
+            f'{self._mesh} names the texture {name}, which is not near it; put it there, or take '
+            'it out of the file'
+        )
 
 
-def missing_texture(path: Path, name: str) -> MissingFileError:
-    """Return the error of a texture that is nowhere."""
-    return MissingFileError(
-        f'{path} names the texture {name}, which is not near it; put it there, or take it '
-        'out of the file'
-    )
+def _grey() -> bytes:
+    """Return a picture that stands for a missing one, as bright as a neutral material."""
+    from PIL import Image
+
+    written = io.BytesIO()
+    Image.new('RGB', (1, 1), (204, 204, 204)).save(written, 'PNG')
+    return written.getvalue()
 
 
-def check_gltf(path: Path, data: bytes, files: Any) -> None:
+def check_gltf(path: Path, data: bytes, files: MeshFiles) -> None:
     """Check nodes and images of a glTF file, and warn of images and skins that are not read."""
     try:
         header, binary = _parts(data)
         _check_depth(header)
         _check_textures_of_materials(header)
-        images = list(_images(header, binary, files.get))
+        images = list(_images(header, binary, files))
         skinned = [
             str(node.get('name', number))
             for number, node in enumerate(header.get('nodes', ()))
             if 'skin' in node and 'mesh' in node
         ]
     except FileNotFoundError:
-        raise missing_texture(path, files.missing[-1]) from None
+        raise files.missing_texture(files.missing[-1]) from None
     except Exception as error:  # anything may be anywhere in a damaged document
         raise SceneError(
             f'{path}: {type(error).__name__}: {error}; export the file again'
@@ -157,13 +228,13 @@ def _texture_indices(material: Mapping[str, Any]) -> Iterator[Any]:
 
 
 def _images(
-    header: Mapping[str, Any], binary: bytes, read: Callable[[str], bytes]
+    header: Mapping[str, Any], binary: bytes, files: MeshFiles
 ) -> Iterator[tuple[str, bytes, str]]:
     """Yield the name, content and type of each image."""
 
     def content(uri: str) -> bytes:
         if not uri.startswith('data:'):
-            return read(uri)
+            return files.get(uri)
         return base64.b64decode(uri.partition(',')[2], validate=True)
 
     for number, image in enumerate(header.get('images', ())):
