@@ -284,20 +284,19 @@ def _normals(geometry: Any) -> NDArray[np.float32]:
 
 def material_of(material: Any, linear: bool = True) -> Material:
     """Convert a trimesh material."""
-    image = getattr(material, 'baseColorTexture', None)
-    factor = getattr(material, 'baseColorFactor', None)
     gloss: dict[str, Any] = {}
     if hasattr(material, 'diffuse'):
         # Wavefront and Collada: the diffuse colour is sRGB already and, beside a texture, unused.
-        image = material.image
-        factor = None if image is not None else material.diffuse
-        color = None if factor is None else np.asarray(factor, float)[:3] / 255
+        image, linear = material.image, False
+        factor = material.diffuse if image is None else None
     else:
-        factor = None if factor is None else np.asarray(factor, float)[:3] / 255
-        color = encoded(factor) if linear and factor is not None else factor
+        image, factor = material.baseColorTexture, material.baseColorFactor
         gloss = _gloss_of(material)
-    if color is None:
+    if factor is None:
         color = np.array(NEUTRAL.base_color if image is None else (1.0, 1.0, 1.0))
+    else:
+        color = np.asarray(factor, float)[:3] / 255
+        color = encoded(color) if linear else color
     red, green, blue = (float(value) for value in np.clip(color, 0, 1))
     return Material((red, green, blue), _pixels(image), **gloss)
 

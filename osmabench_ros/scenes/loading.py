@@ -86,15 +86,9 @@ def _from_files(path: Path, reference: str, scene: str) -> Scene:
         from osmabench_ros.scenes.replica import load_replica_scene
 
         return _named(load_replica_scene(path), path, scene)
-    folders = [f'<folder with {name}>' for name in (MANIFEST, REPLICA_INFO)]
-    named = described_names('specifications')
-    known = [
-        APARTMENT,
-        *named,
-        '<path>.scene_dataset_config.json',
-        '<specification>.yaml',
-        *folders,
-    ]
+    kinds = ['<path>.scene_dataset_config.json', '<specification>.yaml']
+    kinds += [f'<folder with {name}>' for name in (MANIFEST, REPLICA_INFO)]
+    known = [APARTMENT, *described_names('specifications'), *kinds]
     problem = 'is not a scene this package can load' if path.exists() else 'does not exist'
     raise SceneError(f'scene "{reference}" {problem}. {suggestion(reference, known)}')
 

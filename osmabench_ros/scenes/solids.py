@@ -82,7 +82,7 @@ def lathe(profile: Sequence[tuple[float, float]], segments: int = 16) -> Solid:
     distance = np.concatenate([[0.0], np.cumsum(length)])
     uv[..., 1] = np.stack([distance[:-1], distance[1:]], axis=1)[..., None]
     bands = [
-        _band(2 * i * (segments + 1), segments, bool(low > 0), bool(high > 0))
+        2 * i * (segments + 1) + _band(segments, bool(low > 0), bool(high > 0))
         for i, (low, high) in enumerate(ends[:, :, 0])
     ]
     return Solid(
@@ -107,12 +107,8 @@ def _profile_normals(
     return normals
 
 
-def _band(start: int, segments: int, bottom: bool, top: bool) -> NDArray[np.int64]:
-    return start + _first_band(segments, bottom, top)
-
-
 @cache
-def _first_band(segments: int, bottom: bool, top: bool) -> NDArray[np.int64]:
+def _band(segments: int, bottom: bool, top: bool) -> NDArray[np.int64]:
     low = np.arange(segments)
     high = low + segments + 1
     triangles = []
@@ -150,7 +146,7 @@ def ellipsoid(size: ArrayLike, segments: int = 14, exponent: float = 1.0) -> Sol
     normals = (surface(2.0 - exponent) / extent).reshape(-1, 3)
     normals /= np.linalg.norm(normals, axis=1, keepdims=True)
     uv = np.stack(np.broadcast_arrays(longitude * extent[0], latitude * extent[2]), axis=-1)
-    bands = [_band(i * (segments + 1), segments, i > 0, i < rows - 1) for i in range(rows)]
+    bands = [i * (segments + 1) + _band(segments, i > 0, i < rows - 1) for i in range(rows)]
     return Solid(vertices, np.concatenate(bands), normals, uv.reshape(-1, 2))
 
 

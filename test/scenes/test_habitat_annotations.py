@@ -16,7 +16,7 @@ from support.habitat_files import (
 
 from osmabench_ros.errors import SceneError
 from osmabench_ros.scenes.habitat.articulated import joint_positions, moving_joints
-from osmabench_ros.scenes.habitat.stage import Annotation, read_annotations
+from osmabench_ros.scenes.habitat.semantics import Annotation, read_annotations
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.semantics.labels import UNLABELLED
 

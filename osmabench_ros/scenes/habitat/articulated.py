@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 from xml.etree.ElementTree import Element
 
 import numpy as np
@@ -18,7 +17,7 @@ from osmabench_ros.scenes.asset_files import file_within
 from osmabench_ros.scenes.assets import linearly_mapped, load_meshes, moved
 from osmabench_ros.scenes.primitives import box, cylinder, sphere
 from osmabench_ros.scenes.scene import Material, Mesh
-from osmabench_ros.scenes.scene_files import floats, pose_from_rpy
+from osmabench_ros.scenes.scene_files import pose_from_rpy, vector
 
 MOVING = ('revolute', 'continuous', 'prismatic')
 
@@ -207,10 +206,5 @@ def _attribute(element: Element | None, key: str, where: str) -> str:
 def _vector(
     element: Element | None, key: str, default: tuple[float, ...], where: str
 ) -> NDArray[np.float64]:
-    text: Any = None if element is None else element.get(key)
-    if text is None:
-        return np.array(default)
-    values = floats(text.split())
-    if values.shape != (len(default),) or not np.isfinite(values).all():
-        raise SceneError(f'{where}: URDF attribute {key}="{text}" needs {len(default)} numbers')
-    return values
+    text = None if element is None else element.get(key)
+    return vector({} if text is None else {key: text.split()}, key, default, f'{where}: the URDF')

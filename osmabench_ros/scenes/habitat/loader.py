@@ -25,12 +25,13 @@ from osmabench_ros.scenes.habitat.articulated import load_urdf
 from osmabench_ros.scenes.habitat.dataset import SUFFIX, HabitatDataset, Templates, placed, pose_of
 from osmabench_ros.scenes.habitat.semantics import (
     Added,
+    Stage,
     added_to,
     class_id_of,
     read_label_set,
     read_rooms,
+    read_stage,
 )
-from osmabench_ros.scenes.habitat.stage import Stage, read_stage
 from osmabench_ros.scenes.lights import Light, LightKind
 from osmabench_ros.scenes.scene import Room, Scene, SceneObject
 from osmabench_ros.scenes.scene_files import number, read_object, vector
