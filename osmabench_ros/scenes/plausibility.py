@@ -55,7 +55,8 @@ def _parts(scene: Scene) -> Iterator[str]:
     longest = float(size.max())
     if not SMALLEST_M <= longest <= LARGEST_M:
         yield f'it is {extent}; check its unit ("unit_m", "units_to_meters", <scale>)'
-    things = [item.box.size.max() for item in scene.objects if not _is_structure(scene, item)]
+    loose = {item.id for item in scene.label_set.classes if not item.structure}
+    things = [item.box.size.max() for item in scene.objects if item.class_id in loose]
     if len(things) > 1 and not THING_M[0] <= (median := float(np.median(things))) <= THING_M[1]:
         yield f'half of its {len(things)} things are longer than {median:.3g} m; check their unit'
     if size[2] > max(STOREY_M, float(size[:2].min())):
@@ -104,8 +105,3 @@ def _areas_normals_heights(
     normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     doubled = np.linalg.norm(normals, axis=1)
     return doubled / 2, normals[:, 2] / np.maximum(doubled, 1e-12), corners[:, :, 2].mean(axis=1)
-
-
-def _is_structure(scene: Scene, item: SceneObject) -> bool:
-    found = scene.label_set.by_id.get(item.class_id)
-    return found is None or found.structure

@@ -93,21 +93,18 @@ def generate_apartment(seed: int) -> Apartment:
     if seed < 0:
         raise SceneError(f'the seed of an apartment must be 0 or more, not {seed}')
     for attempt in range(ATTEMPTS):
+        rng = np.random.default_rng([seed, attempt])
+        plan, style = draw_plan(rng), Style(rng)
+        spaces = [RoomSpace(room, plan.height_m, rng) for room in plan.rooms]
+        placed = passages(plan, spaces, style)
         try:
-            return _drawn(seed, np.random.default_rng([seed, attempt]))
+            for room, space in zip(plan.rooms, spaces, strict=True):
+                placed += room_shell(room, plan.height_m, style)
+                placed += room_furniture(room, space, style)
         except NoSpaceError:
             continue
+        return assembled(seed, plan, placed)
     raise SceneError(f'no apartment fits its furniture for seed {seed}; choose another seed')
-
-
-def _drawn(seed: int, rng: np.random.Generator) -> Apartment:
-    plan, style = draw_plan(rng), Style(rng)
-    spaces = [RoomSpace(room, plan.height_m, rng) for room in plan.rooms]
-    placed = passages(plan, spaces, style)
-    for room, space in zip(plan.rooms, spaces, strict=True):
-        placed += room_shell(room, plan.height_m, style)
-        placed += room_furniture(room, space, style)
-    return assembled(seed, plan, placed)
 
 
 def room_furniture(room: RoomPlan, space: RoomSpace, style: Style) -> list[Placed]:

@@ -253,14 +253,10 @@ def _mesh_file(element: Element, base: Path, finder: ModelFinder, where: str) ->
     if path.suffix.lower() == '.dae' and not finder.up_axis_acts:
         axes = collada_axes(read_bytes(path, SceneError)).T
     if text_of(element, 'submesh/center', 'false').lower() in ('1', 'true'):
-        meshes = _centred(meshes)
+        points = np.concatenate([mesh.vertices for mesh in meshes])
+        middle = (points.min(axis=0) + points.max(axis=0)) / 2
+        meshes = [replace(mesh, vertices=mesh.vertices - middle) for mesh in meshes]
     return [linearly_mapped(mesh, scale @ axes) for mesh in meshes]
-
-
-def _centred(meshes: list[Mesh]) -> list[Mesh]:
-    points = np.concatenate([mesh.vertices for mesh in meshes])
-    middle = (points.min(axis=0) + points.max(axis=0)) / 2
-    return [replace(mesh, vertices=mesh.vertices - middle) for mesh in meshes]
 
 
 def _material(element: Element | None, base: Path, finder: ModelFinder, where: str) -> Material:
