@@ -39,7 +39,7 @@ def is_picture_name(name: str) -> bool:
     return name.lower().endswith(IMAGE_SUFFIXES)
 
 
-def picture_below(name: str, folders: tuple[Path, ...]) -> Path | None:
+def find_picture(name: str, folders: tuple[Path, ...]) -> Path | None:
     """Return the first picture below the folders that is called like the last part of a name."""
     last = name.rpartition('/')[2].lower()
     return _pictures(folders).get(last) if is_picture_name(last) else None

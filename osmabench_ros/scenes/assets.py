@@ -72,7 +72,7 @@ def load_nodes(path: Path, *, textures: TextureSearch = NEARBY) -> tuple[AssetNo
     roots = [str(item.absolute()) for item in textures.folders]
     found = _read_in_fence(read_nodes, path, roots=roots, grey_if_missing=textures.grey_if_missing)
     return tuple(
-        AssetNode(tuple(names), tuple(mesh_of_plain(mesh) for mesh, _ in parts))
+        AssetNode(tuple(names), tuple(unpack_mesh(mesh) for mesh, _ in parts))
         for names, parts in found
     )
 
@@ -88,15 +88,15 @@ def load_many_meshes(paths: Sequence[Path]) -> dict[Path, tuple[Mesh, ...]]:
             others = [str(path.absolute()) for path in group[1:]]
             read = _read_in_fence(read_many, group[0], sum(group_sizes[1:]), others=others)
             for path, nodes in zip(group, read, strict=True):
-                meshes = tuple(mesh_of_plain(mesh) for _, parts in nodes for mesh, _ in parts)
+                meshes = tuple(unpack_mesh(mesh) for _, parts in nodes for mesh, _ in parts)
                 found |= {path: meshes} if meshes else {}
     return found
 
 
-def painted_meshes(path: Path) -> list[tuple[Mesh, NDArray[np.uint8] | None]]:
+def load_painted_meshes(path: Path) -> list[tuple[Mesh, NDArray[np.uint8] | None]]:
     """Read meshes whose colours are codes: exact vertex colours (V, 3), None with a texture."""
     found = _read_in_fence(read_nodes, path, painted=True)
-    return [(mesh_of_plain(mesh), colors) for _, parts in found for mesh, colors in parts]
+    return [(unpack_mesh(mesh), colors) for _, parts in found for mesh, colors in parts]
 
 
 def _read_in_fence(
@@ -122,13 +122,13 @@ def _texture_bytes(folder: Path) -> int:
     return sum(found.values())
 
 
-def plain_mesh(mesh: Mesh) -> dict[str, Any]:
+def pack_mesh(mesh: Mesh) -> dict[str, Any]:
     """Return a mesh as the fence passes it on."""
     return vars(mesh) | {'material': vars(mesh.material)}
 
 
-def mesh_of_plain(found: Mapping[str, Any]) -> Mesh:
-    """Undo `plain_mesh`."""
+def unpack_mesh(found: Mapping[str, Any]) -> Mesh:
+    """Undo `pack_mesh`."""
     plain = found['material']
     material = Material(**{**plain, 'base_color': tuple(plain['base_color'])})
     return Mesh(**(dict(found) | {'material': material}))
@@ -161,10 +161,10 @@ def read_nodes(
         try:
             if painted and getattr(geometry.visual, 'kind', None) == 'vertex':
                 colors = np.asarray(geometry.visual.vertex_colors, np.uint8)[:, :3]
-                found.append((names, [(plain_mesh(_bare_mesh(geometry)), colors)]))
+                found.append((names, [(pack_mesh(_convert_bare_mesh(geometry)), colors)]))
             else:
-                meshes = meshes_of(geometry, linear)
-                found.append((names, [(plain_mesh(mesh), None) for mesh in meshes]))
+                meshes = convert_meshes(geometry, linear)
+                found.append((names, [(pack_mesh(mesh), None) for mesh in meshes]))
         except (OsmabenchError, MemoryError):
             raise
         except Exception as error:  # decoders of images raise whatever they meet
@@ -229,11 +229,11 @@ def _collada_frame(path: Path, text: bytes) -> NDArray[np.float64]:
         )
     frame = np.eye(4)
     unit = re.search(rb'<unit\b[^>]*\bmeter\s*=\s*["\']([0-9.eE+-]+)', text)
-    frame[:3, :3] = collada_axes(text) * (float(unit[1]) if unit else 1.0)
+    frame[:3, :3] = read_collada_axes(text) * (float(unit[1]) if unit else 1.0)
     return frame
 
 
-def collada_axes(text: bytes) -> NDArray[np.float64]:
+def read_collada_axes(text: bytes) -> NDArray[np.float64]:
     """Return the rotation from the axes that a Collada file names to z up."""
     up = re.search(rb'<up_axis>\s*([XYZ])_UP', text)
     return {b'X': X_UP, b'Y': WORLD_FROM_HABITAT, b'Z': np.eye(3)}[up[1] if up else b'Y']
@@ -244,9 +244,9 @@ def axes_of(path: Path) -> NDArray[np.float64]:
     return WORLD_FROM_HABITAT if path.suffix.lower() in GLTF_SUFFIXES else np.eye(3)
 
 
-def meshes_of(geometry: Any, linear: bool = True) -> tuple[Mesh, ...]:
+def convert_meshes(geometry: Any, linear: bool = True) -> tuple[Mesh, ...]:
     """Convert a trimesh geometry, a mesh a vertex colour; materials' factors may be `linear`."""
-    mesh, visual = _bare_mesh(geometry), geometry.visual
+    mesh, visual = _convert_bare_mesh(geometry), geometry.visual
     vertices = mesh.vertices
     uv = getattr(visual, 'uv', None)
     if uv is not None and np.shape(uv) == (len(vertices), 2) and np.isfinite(uv).all():
@@ -256,11 +256,11 @@ def meshes_of(geometry: Any, linear: bool = True) -> tuple[Mesh, ...]:
     if getattr(visual, 'material', None) is not None:
         return (replace(mesh, material=material_of(visual.material, linear)),)
     if getattr(visual, 'kind', None) in ('vertex', 'face'):
-        return by_color(mesh, np.asarray(visual.face_colors, np.uint8)[:, :3])
+        return split_by_color(mesh, np.asarray(visual.face_colors, np.uint8)[:, :3])
     return (mesh,)
 
 
-def _bare_mesh(geometry: Any) -> Mesh:
+def _convert_bare_mesh(geometry: Any) -> Mesh:
     vertices = np.asarray(geometry.vertices, np.float32)
     if not np.isfinite(vertices).all():
         raise ValueError('a vertex is NaN or infinite')
@@ -291,7 +291,7 @@ def material_of(material: Any, linear: bool = True) -> Material:
         factor = material.diffuse if image is None else None
     else:
         image, factor = material.baseColorTexture, material.baseColorFactor
-        gloss = _gloss_of(material)
+        gloss = _read_gloss(material)
     if factor is None:
         color = np.array(NEUTRAL.base_color if image is None else (1.0, 1.0, 1.0))
     else:
@@ -301,7 +301,7 @@ def material_of(material: Any, linear: bool = True) -> Material:
     return Material((red, green, blue), _pixels(image), **gloss)
 
 
-def _gloss_of(material: Any) -> dict[str, Any]:
+def _read_gloss(material: Any) -> dict[str, Any]:
     """Return metallic, roughness and their image; a file of glTF that names none means 1."""
     given = {'metallic': material.metallicFactor, 'roughness': material.roughnessFactor}
     factors = {
@@ -315,7 +315,7 @@ def _pixels(image: Any) -> NDArray[np.uint8] | None:
     return None if image is None else np.ascontiguousarray(image.convert('RGB'), np.uint8)
 
 
-def summed_normals(
+def sum_normals(
     vertices: NDArray[np.float32],
     faces: NDArray[np.integer],
     points: NDArray[np.integer] | None = None,
@@ -333,7 +333,7 @@ def summed_normals(
     return np.asarray(sums[owners])
 
 
-def by_color(mesh: Mesh, face_colors: NDArray[np.uint8]) -> tuple[Mesh, ...]:
+def split_by_color(mesh: Mesh, face_colors: NDArray[np.uint8]) -> tuple[Mesh, ...]:
     """Return a mesh in parts, each of one of COLOR_LEVELS levels of each colour (F, 3)."""
     level = face_colors.astype(int) * COLOR_LEVELS // 256
     key = (level * [COLOR_LEVELS**2, COLOR_LEVELS, 1]).sum(axis=1)
@@ -341,11 +341,11 @@ def by_color(mesh: Mesh, face_colors: NDArray[np.uint8]) -> tuple[Mesh, ...]:
     for value in np.unique(key):
         chosen = key == value
         red, green, blue = (float(c) for c in face_colors[chosen].mean(axis=0) / 255)
-        parts.append(replace(submesh(mesh, chosen), material=Material((red, green, blue))))
+        parts.append(replace(select_faces(mesh, chosen), material=Material((red, green, blue))))
     return tuple(parts)
 
 
-def submesh(mesh: Mesh, faces: NDArray[np.bool_]) -> Mesh:
+def select_faces(mesh: Mesh, faces: NDArray[np.bool_]) -> Mesh:
     """Return the part of a mesh that consists of the marked faces."""
     used, indices = np.unique(mesh.faces[faces], return_inverse=True)
     return replace(

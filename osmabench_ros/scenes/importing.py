@@ -23,7 +23,7 @@ from osmabench_ros.scenes.worlds.parts import (
     ColladaUp,
     Part,
     WorldOptions,
-    scene_of_parts,
+    make_scene,
 )
 from osmabench_ros.scenes.worlds.usd import load_usd_stage
 from osmabench_ros.scenes.writing import write_scene_folder
@@ -60,7 +60,7 @@ def load_mesh_scene(path: Path, options: WorldOptions = DEFAULT_OPTIONS) -> Scen
         z = max(high[2] - LAMP_BELOW_TOP_M, low[2])
         lamp = Light('lamp', position=(float(x), float(y), float(z)), intensity=LAMP_INTENSITY)
         digest = hashlib.sha256(read_bytes(path, SceneError)).hexdigest()
-        return scene_of_parts(parts, path.stem, path, options, lights=(lamp,), sha256=digest)
+        return make_scene(parts, path.stem, path, options, lights=(lamp,), sha256=digest)
 
 
 WORLD_LOADERS = {

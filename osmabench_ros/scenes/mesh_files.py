@@ -25,9 +25,9 @@ from osmabench_ros.errors import (
 )
 from osmabench_ros.scenes.asset_files import (
     TextureSearch,
+    find_picture,
     is_picture_name,
     leads_into,
-    picture_below,
 )
 
 GLTF_SUFFIXES = ('.glb', '.gltf')
@@ -51,7 +51,7 @@ def allow_known_formats_only() -> None:
     Image.ID[:] = [name for name in Image.ID if name in FORMATS]
 
 
-def texture_of(data: bytes, what: str) -> NDArray[np.uint8]:
+def decode_texture(data: bytes, what: str) -> NDArray[np.uint8]:
     """Return an image file as a texture (h, w, 3); SceneError names `what` if it is broken."""
     return np.array(decoded_image(data, what, SceneError).convert('RGB'), np.uint8)
 
@@ -95,7 +95,7 @@ class MeshFiles:
         """Return the content of a file; FileNotFoundError, or the error of a broken one."""
         name = unquote(str(key)).replace('\\', '/').removeprefix('file://')
         if name not in self._contents:
-            path = self._find(name) or picture_below(name, self._textures.folders)
+            path = self._find(name) or find_picture(name, self._textures.folders)
             if path is not None:
                 self._contents[name] = self._read(name, path)
             elif self._textures.grey_if_missing and is_picture_name(name):

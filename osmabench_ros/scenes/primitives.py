@@ -13,17 +13,17 @@ SEGMENTS = 24
 
 def box(size: ArrayLike) -> Mesh:
     """Return a cuboid with these edge lengths, metres."""
-    return mesh_of(solids.box(size))
+    return make_mesh(solids.box(size))
 
 
 def sphere(radius_m: float) -> Mesh:
     """Return a sphere."""
-    return mesh_of(solids.ellipsoid(np.full(3, 2 * radius_m), SEGMENTS))
+    return make_mesh(solids.ellipsoid(np.full(3, 2 * radius_m), SEGMENTS))
 
 
 def cylinder(radius_m: float, length_m: float) -> Mesh:
     """Return a cylinder along z."""
-    return mesh_of(
+    return make_mesh(
         solids.cylinder(radius_m, length_m, segments=SEGMENTS).moved((0, 0, -length_m / 2))
     )
 
@@ -35,7 +35,7 @@ def capsule(radius_m: float, length_m: float) -> Mesh:
     half = length_m / 2
     low = [(float(r), float(z - half - radius_m)) for r, z in zip(reach, rise, strict=True)]
     high = [(r, -z) for r, z in reversed(low)]
-    return mesh_of(solids.lathe([*low, *high], SEGMENTS))
+    return make_mesh(solids.lathe([*low, *high], SEGMENTS))
 
 
 def plane(size: ArrayLike, normal: ArrayLike = (0.0, 0.0, 1.0)) -> Mesh:
@@ -56,7 +56,7 @@ def plane(size: ArrayLike, normal: ArrayLike = (0.0, 0.0, 1.0)) -> Mesh:
     )
 
 
-def mesh_of(solid: solids.Solid, material: Material = NEUTRAL, tile_m: float = 1.0) -> Mesh:
+def make_mesh(solid: solids.Solid, material: Material = NEUTRAL, tile_m: float = 1.0) -> Mesh:
     """Return a solid as a mesh; textures of its material repeat every `tile_m` metres."""
     return Mesh(
         solid.vertices.astype(np.float32),

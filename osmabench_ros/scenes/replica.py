@@ -22,7 +22,7 @@ from osmabench_ros.base.strict import validated
 from osmabench_ros.errors import ConfigError, PointFileError, SceneError, errors_as
 from osmabench_ros.geometry.point_files import read_ply_elements
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.scenes.assets import by_color, submesh, summed_normals
+from osmabench_ros.scenes.assets import select_faces, split_by_color, sum_normals
 from osmabench_ros.scenes.ground_truth import sizes_of
 from osmabench_ros.scenes.loading import REPLICA_INFO
 from osmabench_ros.scenes.scene import Mesh, Scene, SceneObject
@@ -75,7 +75,7 @@ def load_replica_scene(folder: Path) -> Scene:
     labels, class_of = _classes(info, folder / INFO)
     points, faces, owners = _semantic_mesh(folder / SEMANTIC)
     colors = _colors(folder / COLORS, points)
-    sums = summed_normals(points, faces)
+    sums = sum_normals(points, faces)
     lengths = np.linalg.norm(sums, axis=1, keepdims=True)
     normals = np.where(lengths > 0, sums / np.maximum(lengths, 1e-12), (0, 0, 1))
     uv = np.zeros((len(points), 2), np.float32)
@@ -83,7 +83,7 @@ def load_replica_scene(folder: Path) -> Scene:
     objects = []
     for owner in np.unique(owners).tolist():
         chosen = owners == owner
-        part, painted = submesh(whole, chosen), colors[faces[chosen]].mean(axis=1)
+        part, painted = select_faces(whole, chosen), colors[faces[chosen]].mean(axis=1)
         origin = np.array(
             [*(part.vertices.min(axis=0) + part.vertices.max(axis=0))[:2] / 2,
              part.vertices[:, 2].min()], np.float64,
@@ -95,7 +95,7 @@ def load_replica_scene(folder: Path) -> Scene:
             owner + 1,
             f'{name.replace(" ", "_")}_{owner}',
             class_id,
-            by_color(local, painted.round().astype(np.uint8)),
+            split_by_color(local, painted.round().astype(np.uint8)),
             Pose(np.eye(3), origin),
         )
         objects.append(replace(item, attributes=sizes_of(item)))

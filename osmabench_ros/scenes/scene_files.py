@@ -48,7 +48,7 @@ def number(data: Mapping[str, Any], key: str, default: float, where: str) -> flo
     return float(vector({key: [data.get(key, default)]}, key, [default], where)[0])
 
 
-def rotation_of(
+def read_rotation(
     data: Mapping[str, Any], key: str, where: str
 ) -> tuple[float, float, float, float]:
     """Return a unit quaternion (x, y, z, w) from one stored as (w, x, y, z)."""
@@ -72,12 +72,12 @@ def numbers(
     return values[:count]
 
 
-def text_of(element: ElementTree.Element, path: str, default: str = '') -> str:
+def find_text(element: ElementTree.Element, path: str, default: str = '') -> str:
     """Return the stripped text of a child, the default if it is absent."""
     return (element.findtext(path) or default).strip()
 
 
-def own_pose(element: ElementTree.Element, where: str) -> tuple[Pose, str]:
+def read_pose(element: ElementTree.Element, where: str) -> tuple[Pose, str]:
     """Return the <pose> of an element and the name of the frame that it is relative to."""
     item = element.find('pose')
     if item is None:

@@ -5,7 +5,7 @@ from PIL import Image
 from support.gltf_files import TRIANGLE, encoded_image, write_glb, write_gltf
 
 from osmabench_ros.errors import SceneError
-from osmabench_ros.scenes.assets import load_meshes, submesh
+from osmabench_ros.scenes.assets import load_meshes, select_faces
 
 
 def test_a_missing_texture_is_named(tmp_path):
@@ -132,7 +132,7 @@ def test_no_triangles_and_not_finite(tmp_path):
 def test_submesh_keeps_what_its_faces_use(tmp_path):
     trimesh.creation.box((1, 1, 1)).export(tmp_path / 'box.ply')
     (mesh,) = load_meshes(tmp_path / 'box.ply')
-    part = submesh(mesh, np.arange(12) < 2)
+    part = select_faces(mesh, np.arange(12) < 2)
     assert part.faces.shape == (2, 3)
     assert part.faces.max() == len(part.vertices) - 1
     np.testing.assert_array_equal(part.vertices[part.faces], mesh.vertices[mesh.faces[:2]])

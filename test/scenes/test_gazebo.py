@@ -22,9 +22,9 @@ from osmabench_ros.scenes.worlds.gazebo import load_gazebo_world
 from osmabench_ros.scenes.worlds.parts import (
     ColladaUp,
     WorldOptions,
-    class_name_of,
-    common_prefix,
-    known_class,
+    find_common_prefix,
+    guess_class,
+    match_known_class,
 )
 from osmabench_ros.semantics.labels import UNLABELLED
 
@@ -312,13 +312,13 @@ def test_classes(tmp_path):
     ],
 )
 def test_class_from_the_name(model, name):
-    assert class_name_of(model, {}, 'aws_robomaker_') == name
+    assert guess_class(model, {}, 'aws_robomaker_') == name
 
 
 def test_common_prefix():
-    assert common_prefix(['a_b_Chair', 'x::a_b_Cup', 'a_b_Table']) == 'a_b_'
-    assert common_prefix(['a_b', 'a_c']) == ''
-    assert common_prefix(['Chair', 'Cup', 'Couch']) == ''
+    assert find_common_prefix(['a_b_Chair', 'x::a_b_Cup', 'a_b_Table']) == 'a_b_'
+    assert find_common_prefix(['a_b', 'a_c']) == ''
+    assert find_common_prefix(['Chair', 'Cup', 'Couch']) == ''
 
 
 @pytest.mark.parametrize(
@@ -516,8 +516,8 @@ def test_a_world_reads_above_its_folder_only_beside_worlds(tmp_path):
 
 
 def test_a_model_of_aws_is_known_by_itself():
-    assert class_name_of('aws_robomaker_hospital_floor_01_walls', {}) == 'wall'
-    assert class_name_of('aws_robomaker_residential_ShoeRack_01', {}) == 'shoe rack'
+    assert guess_class('aws_robomaker_hospital_floor_01_walls', {}) == 'wall'
+    assert guess_class('aws_robomaker_residential_ShoeRack_01', {}) == 'shoe rack'
 
 
 @pytest.mark.parametrize(
@@ -538,7 +538,7 @@ def test_a_model_of_aws_is_known_by_itself():
 def test_guessed_classes_are_matched_to_known_ones_by_their_words(name, found):
     known = ['Table', 'coffee_table', 'Chairs', 'mattress', 'dish', 'glass', 'glass door']
     spelt = {'chair': 'chairs'}.get(found, found)
-    assert known_class(name, known) == spelt
+    assert match_known_class(name, known) == spelt
 
 
 def test_known_classes_are_read_from_a_file_or_are_those_of_the_apartment(tmp_path):

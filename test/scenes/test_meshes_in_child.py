@@ -9,7 +9,7 @@ from PIL import Image
 
 from osmabench_ros.base.fence import VARIABLE
 from osmabench_ros.errors import OsmabenchError
-from osmabench_ros.scenes.assets import load_meshes, painted_meshes
+from osmabench_ros.scenes.assets import load_meshes, load_painted_meshes
 
 pytest.importorskip('collada')
 
@@ -55,7 +55,7 @@ def test_hostile_meshes_are_refused(
     if isinstance(content, str):
         content = content.replace('{}', str(tmp_path / 'secret.txt')).encode()
     path.write_bytes(content)
-    for read in (load_meshes, painted_meshes):
+    for read in (load_meshes, load_painted_meshes):
         try:
             found = read(path)
         except OsmabenchError as error:

@@ -16,7 +16,7 @@ from osmabench_ros.scenes.apartment.layout import FloorPlan, RoomPlan, draw_plan
 from osmabench_ros.scenes.apartment.pieces import piece_classes
 from osmabench_ros.scenes.apartment.placement import Furnisher, NoSpaceError, Placed, RoomSpace
 from osmabench_ros.scenes.apartment.rooms import furnish
-from osmabench_ros.scenes.apartment.structure import passages, room_shell
+from osmabench_ros.scenes.apartment.structure import build_passages, build_room_shell
 from osmabench_ros.scenes.lights import Light
 from osmabench_ros.scenes.scene import Room, Scene, SceneObject
 from osmabench_ros.semantics.labels import LabelSet
@@ -37,7 +37,7 @@ FILL_INTENSITY = 0.18
 _INTENSITY = {'ceiling lamp': 3.2, 'floor lamp': 1.4}
 
 
-def room_lights(placed: Sequence[Placed], rooms: tuple[Room, ...]) -> tuple[Light, ...]:
+def make_room_lights(placed: Sequence[Placed], rooms: tuple[Room, ...]) -> tuple[Light, ...]:
     """Return the lamps' lights, just outside their shades, then one fill light a room."""
     lights = []
     for item in placed:
@@ -96,14 +96,14 @@ def generate_apartment(seed: int) -> Apartment:
         rng = np.random.default_rng([seed, attempt])
         plan, style = draw_plan(rng), Style(rng)
         spaces = [RoomSpace(room, plan.height_m, rng) for room in plan.rooms]
-        placed = passages(plan, spaces, style)
+        placed = build_passages(plan, spaces, style)
         try:
             for room, space in zip(plan.rooms, spaces, strict=True):
-                placed += room_shell(room, plan.height_m, style)
+                placed += build_room_shell(room, plan.height_m, style)
                 placed += room_furniture(room, space, style)
         except NoSpaceError:
             continue
-        return assembled(seed, plan, placed)
+        return assemble(seed, plan, placed)
     raise SceneError(f'no apartment fits its furniture for seed {seed}; choose another seed')
 
 
@@ -119,7 +119,7 @@ def room_furniture(room: RoomPlan, space: RoomSpace, style: Style) -> list[Place
     raise NoSpaceError
 
 
-def assembled(seed: int, plan: FloorPlan, placed: Sequence[Placed]) -> Apartment:
+def assemble(seed: int, plan: FloorPlan, placed: Sequence[Placed]) -> Apartment:
     """Return the apartment of a furnished floor plan."""
     order = {id(item): i + 1 for i, item in enumerate(placed)}
     count: Counter[str] = Counter()
@@ -157,7 +157,7 @@ def assembled(seed: int, plan: FloorPlan, placed: Sequence[Placed]) -> Apartment
         APARTMENT_LABELS,
         tuple(objects),
         rooms,
-        room_lights(placed, rooms),
+        make_room_lights(placed, rooms),
         ambient=0.12,
         source_sha256=digest,
     )

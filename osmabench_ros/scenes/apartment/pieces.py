@@ -35,7 +35,7 @@ from scipy.spatial.transform import Rotation
 from osmabench_ros.scenes import solids
 from osmabench_ros.scenes.apartment.finishes import Finish, Style, find_finish, material_of
 from osmabench_ros.scenes.apartment.tables import Names, evaluate, naming_keys, read_table
-from osmabench_ros.scenes.primitives import mesh_of
+from osmabench_ros.scenes.primitives import make_mesh
 from osmabench_ros.scenes.scene import Mesh
 from osmabench_ros.semantics.scene_graph import RelationType
 
@@ -117,7 +117,7 @@ class Body:
         return Piece(
             class_name,
             tuple(
-                mesh_of(
+                make_mesh(
                     replace(solid, vertices=solid.vertices + shift),
                     material_of(finish),
                     finish.tile_m,

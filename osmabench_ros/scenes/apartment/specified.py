@@ -12,11 +12,11 @@ import numpy as np
 from osmabench_ros.errors import SceneError, choose
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.apartment.finishes import COLORS, Style
-from osmabench_ros.scenes.apartment.generate import assembled
+from osmabench_ros.scenes.apartment.generate import assemble
 from osmabench_ros.scenes.apartment.layout import draw_row
 from osmabench_ros.scenes.apartment.pieces import Piece, build, piece_row, specifiable_classes
 from osmabench_ros.scenes.apartment.placement import Furnisher, Placed, RoomSpace
-from osmabench_ros.scenes.apartment.structure import passages, room_shell
+from osmabench_ros.scenes.apartment.structure import build_passages, build_room_shell
 from osmabench_ros.scenes.ground_truth import ground_truth_graph
 from osmabench_ros.scenes.scene import Material, Scene
 from osmabench_ros.scenes.specification import (
@@ -104,11 +104,11 @@ def _attempt(
     widths = [growth * _width_m(room) for room in specification.rooms]
     plan, style = draw_row(labels, widths, growth * 4.2, rng), Style(rng)
     spaces = [RoomSpace(room, plan.height_m, rng) for room in plan.rooms]
-    placed = passages(plan, spaces, style)
+    placed = build_passages(plan, spaces, style)
     for room, space, wanted in zip(plan.rooms, spaces, specification.rooms, strict=True):
-        placed += room_shell(room, plan.height_m, style)
+        placed += build_room_shell(room, plan.height_m, style)
         placed += _Room(wanted, Furnisher(space, style)).furnished()
-    scene = assembled(seed, plan, placed).scene
+    scene = assemble(seed, plan, placed).scene
     document = specification.model_dump_json(by_alias=True)
     return replace(
         scene,

@@ -27,7 +27,7 @@ DOORWAY = {'height': DOOR_HEIGHT_M, 'wall': WALL_M, 'frame': FRAME_M}
 PASSAGE_WOOD = {'wood': ['white', 'light brown', 'brown']}
 
 
-def room_shell(plan: RoomPlan, height_m: float, style: Style) -> list[Placed]:
+def build_room_shell(plan: RoomPlan, height_m: float, style: Style) -> list[Placed]:
     """Return floor, ceiling, walls and windows of one room."""
     with naming_keys('rooms', f'room "{plan.label}"'):
         row = read_room(plan.label)
@@ -106,7 +106,7 @@ def _entrance(plan: RoomPlan, side: RoomSide, opening: Opening, style: Style) ->
     return placed
 
 
-def passages(plan: FloorPlan, spaces: list[RoomSpace], style: Style) -> list[Placed]:
+def build_passages(plan: FloorPlan, spaces: list[RoomSpace], style: Style) -> list[Placed]:
     """Return frames for all doorways and open leaves where a wall has room for one."""
     frame_finish = style.draw(PASSAGE_WOOD, {})
     leaf_finish = style.draw(PASSAGE_WOOD, {})

@@ -25,7 +25,7 @@ URDF_ORDER = 'urdf_order'
 """Value of `link_order` under which links count in the order of the file."""
 
 
-def joint_positions(
+def read_joint_positions(
     root: Element,
     given: Mapping[str, float] | Sequence[float],
     where: str,
@@ -38,7 +38,7 @@ def joint_positions(
     SceneError for values that are no numbers or too many, and for keys that are joints in another
     order.
     """
-    moving = moving_joints(root, link_order)
+    moving = list_moving_joints(root, link_order)
     keys = sorted(given) if isinstance(given, Mapping) else []
     if set(keys) & set(moving) and keys != moving[: len(keys)]:
         raise SceneError(
@@ -57,7 +57,7 @@ def joint_positions(
         raise SceneError(f'{where}: "initial_joint_pose" must hold numbers') from None
 
 
-def moving_joints(root: Element, link_order: str = '') -> list[str]:
+def list_moving_joints(root: Element, link_order: str = '') -> list[str]:
     """Return the names of the joints that can move, in the order of Habitat-Sim's links."""
     joints = root.findall('joint')
     links = [link.get('name') for link in root.findall('link')]
@@ -94,12 +94,12 @@ def load_urdf(
 ) -> tuple[Mesh, ...]:
     """Read the visual meshes of a URDF, in the inertial frame of its root link, axes as in it.
 
-    Its meshes lie in `root`; for `joints` and `link_order` see `joint_positions`. `scale` is what
-    the caller multiplies by: Habitat-Sim scales links, not strokes, so that prismatic joints move
-    by that much less here.
+    Its meshes are within `root`; for `joints` and `link_order` see `read_joint_positions`. `scale`
+    is the factor by which the caller multiplies: Habitat-Sim scales links, not strokes, so that
+    prismatic joints move by that much less here.
     """
     tree = read_xml(path, SceneError)
-    positions = joint_positions(tree, joints, where, link_order)
+    positions = read_joint_positions(tree, joints, where, link_order)
     poses = _link_poses(tree, positions, where, scale)
     known = {item.get('name'): _material(item, where) for item in tree.iterfind('material')}
     from_inertial = _inertial_frame(tree, where).inverse()

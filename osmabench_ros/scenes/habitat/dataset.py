@@ -19,7 +19,7 @@ from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.asset_files import file_within, resolved
 from osmabench_ros.scenes.assets import linearly_mapped, load_many_meshes, load_meshes
 from osmabench_ros.scenes.scene import Mesh
-from osmabench_ros.scenes.scene_files import number, read_object, rotation_of, vector
+from osmabench_ros.scenes.scene_files import number, read_object, read_rotation, vector
 
 BARE_STAGE = {'up': (0.0, 0.0, 1.0), 'front': (0.0, 1.0, 0.0)}
 """Axes that Habitat-Sim takes a stage to have that is a GLB file and nothing else: MP3D's."""
@@ -313,7 +313,7 @@ def _frame(config: Mapping[str, Any], where: str) -> NDArray[np.float64]:
     return np.asarray(np.diag(scale) @ rotation)
 
 
-def scale_of(entry: Mapping[str, Any], where: str) -> NDArray[np.float64]:
+def read_scale(entry: Mapping[str, Any], where: str) -> NDArray[np.float64]:
     """Return the scale (3,) of an instance."""
     scale = vector(entry, 'non_uniform_scale', (1.0, 1.0, 1.0), where)
     scale = scale * number(entry, 'uniform_scale', 1.0, where)
@@ -322,17 +322,17 @@ def scale_of(entry: Mapping[str, Any], where: str) -> NDArray[np.float64]:
     return scale
 
 
-def pose_of(entry: Mapping[str, Any], where: str) -> Pose:
+def read_instance_pose(entry: Mapping[str, Any], where: str) -> Pose:
     """Return the pose of an instance in Habitat's world."""
     translation = vector(entry, 'translation', (0.0, 0.0, 0.0), where)
-    return Pose.from_quaternion(rotation_of(entry, 'rotation', where), translation)
+    return Pose.from_quaternion(read_rotation(entry, 'rotation', where), translation)
 
 
-def placed(
+def place_instance(
     template: Template, entry: Mapping[str, Any], origin: str, where: str
 ) -> tuple[tuple[Mesh, ...], Pose]:
     """Return the meshes and pose, z up, of an instance; its translation is that of `origin`."""
-    scale, pose = scale_of(entry, where), pose_of(entry, where)
+    scale, pose = read_scale(entry, where), read_instance_pose(entry, where)
     if origin.lower() != 'asset_local':
         pose = pose @ Pose(np.eye(3), -_center_of_mass(template, where) * scale)
     matrix = WORLD_FROM_HABITAT @ np.diag(scale) @ template.frame

@@ -22,12 +22,18 @@ from osmabench_ros.geometry.axes import (
 from osmabench_ros.scenes.assets import linearly_mapped
 from osmabench_ros.scenes.ground_truth import lights_in_rooms, room_of, sizes_of
 from osmabench_ros.scenes.habitat.articulated import load_urdf
-from osmabench_ros.scenes.habitat.dataset import SUFFIX, HabitatDataset, Templates, placed, pose_of
+from osmabench_ros.scenes.habitat.dataset import (
+    SUFFIX,
+    HabitatDataset,
+    Templates,
+    place_instance,
+    read_instance_pose,
+)
 from osmabench_ros.scenes.habitat.semantics import (
     Added,
     Stage,
-    added_to,
-    class_id_of,
+    check_class_id,
+    read_added,
     read_label_set,
     read_rooms,
     read_stage,
@@ -130,7 +136,7 @@ class _SceneReader:
         articulated = self._entries('articulated_object_instances')
         # Our export says ids; other entries get the next free ones.
         entries = [*rigid, *articulated]
-        said = [added_to(entry, str(self.path)).instance_id for entry in entries]
+        said = [read_added(entry, str(self.path)).instance_id for entry in entries]
         free = (number for number in count(first_id) if number not in said)
         ids = [next(free) if known is None else known for known in said]
         first_room = max([first_id - 1, *ids]) + 1
@@ -140,7 +146,7 @@ class _SceneReader:
             joined = packed.joined(objects[: len(rigid)])
             objects = [_completed(item, rooms, Added()) for item in joined] + objects[len(rigid) :]
         lights, rule = self._lights()
-        added = added_to(self.instance, str(self.path))
+        added = read_added(self.instance, str(self.path))
         return Scene(
             self.dataset.name,
             self.name,
@@ -200,7 +206,7 @@ class _SceneReader:
             seen[template] += 1
             name = f'{template}.{seen[template]}'
             item = build(instance_id, name, template, entry, labels)
-            objects.append(_completed(item, rooms, added_to(entry, f'{self.path}: "{name}"')))
+            objects.append(_completed(item, rooms, read_added(entry, f'{self.path}: "{name}"')))
         return objects
 
     def _rigid(
@@ -209,7 +215,7 @@ class _SceneReader:
         where = f'{self.path}: object "{name}"'
         found = self.templates.read(template, where)
         origin = str(entry.get('translation_origin', self.instance.get('translation_origin', '')))
-        meshes, pose = placed(found, entry, origin, where)
+        meshes, pose = place_instance(found, entry, origin, where)
         class_id = self._class_id(entry, found.config, name, labels)
         return SceneObject(instance, name, class_id, meshes, pose)
 
@@ -232,7 +238,7 @@ class _SceneReader:
         matrix = WORLD_FROM_HABITAT * scale
         turned = tuple(linearly_mapped(mesh, matrix) for mesh in meshes)
         class_id = self._class_id(entry, config, name, labels)
-        pose = object_pose_from_habitat(pose_of(entry, where))
+        pose = object_pose_from_habitat(read_instance_pose(entry, where))
         return SceneObject(instance, name, class_id, turned, pose)
 
     def _class_id(
@@ -241,7 +247,7 @@ class _SceneReader:
         semantic_id = entry.get('semantic_id', config.get('semantic_id', 0))
         if not isinstance(semantic_id, int):
             raise SceneError(f'{self.path}: object "{name}": "semantic_id" must be an integer')
-        return class_id_of(semantic_id, labels, f'object "{name}"', str(self.path))
+        return check_class_id(semantic_id, labels, f'object "{name}"', str(self.path))
 
 
 def _completed(item: SceneObject, rooms: tuple[Room, ...], added: Added) -> SceneObject:

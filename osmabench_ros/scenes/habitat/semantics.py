@@ -24,9 +24,9 @@ from osmabench_ros.base.strict import Strict, validated
 from osmabench_ros.errors import ConfigError, SceneError, errors_as
 from osmabench_ros.geometry.axes import points_from_habitat
 from osmabench_ros.geometry.boxes import AxisAlignedBox
-from osmabench_ros.scenes.assets import painted_meshes, submesh
+from osmabench_ros.scenes.assets import load_painted_meshes, select_faces
 from osmabench_ros.scenes.ground_truth import sizes_of
-from osmabench_ros.scenes.habitat.dataset import Template, Templates, placed
+from osmabench_ros.scenes.habitat.dataset import Template, Templates, place_instance
 from osmabench_ros.scenes.scene import Mesh, Room, SceneObject
 from osmabench_ros.scenes.scene_files import number, read_object, vector
 from osmabench_ros.semantics.labels import (
@@ -52,7 +52,7 @@ class Added(Strict):
     left_out: tuple[str, ...] = ()
 
 
-def added_to(entry: Mapping[str, Any], where: str) -> Added:
+def read_added(entry: Mapping[str, Any], where: str) -> Added:
     """Return what our export has added to an entry, the defaults for those of others."""
     own = entry.get('user_defined')
     found = own.get(ADDED, {}) if isinstance(own, dict) else {}
@@ -102,7 +102,7 @@ def _entries(data: Mapping[str, Any], path: Path) -> dict[int, tuple[str, bool |
     return entries
 
 
-def class_id_of(semantic_id: int, labels: LabelSet, what: str, source: str) -> int:
+def check_class_id(semantic_id: int, labels: LabelSet, what: str, source: str) -> int:
     """Return an object's class id, UNLABELLED for 0 unless that is one; else SceneError."""
     if semantic_id == 0 and 0 not in labels.by_id:
         return UNLABELLED
@@ -128,7 +128,7 @@ def read_rooms(path: Path | None, first_id: int) -> tuple[Room, ...]:
         name = normalised_name(str(item.get('name', '')) or f'room {i}')
         label = normalised_name(str(item.get('label', '')) or name)
         where = f'{path}: region "{name}"'
-        room_id = added_to(item, where).room_id or first_id + i
+        room_id = read_added(item, where).room_id or first_id + i
         rooms.append(Room(room_id, name, label, _region_box(item, where)))
     return tuple(rooms)
 
@@ -185,9 +185,11 @@ def read_stage(
 
 
 def _plain(template: Template, entry: Mapping[str, Any], labels: LabelSet, where: str) -> Stage:
-    meshes, pose = placed(template, entry, ASSET_ORIGIN, where)
+    meshes, pose = place_instance(template, entry, ASSET_ORIGIN, where)
     semantic_id = int(entry.get('semantic_id', template.config.get('semantic_id', 0)))
-    item = SceneObject(1, 'stage', class_id_of(semantic_id, labels, 'stage', where), meshes, pose)
+    item = SceneObject(
+        1, 'stage', check_class_id(semantic_id, labels, 'stage', where), meshes, pose
+    )
     return Stage((_with_sizes(item),))
 
 
@@ -200,9 +202,9 @@ def _annotated(
     where: str,
 ) -> Stage:
     annotations = read_annotations(text)
-    labels = annotation_labels(annotations, dataset, str(text))
-    owners = face_instances(template.meshes, painted, annotations)
-    meshes, pose = placed(template, entry, ASSET_ORIGIN, where)
+    labels = make_annotation_labels(annotations, dataset, str(text))
+    owners = find_face_instances(template.meshes, painted, annotations)
+    meshes, pose = place_instance(template, entry, ASSET_ORIGIN, where)
     parts = []
     for item in annotations:
         if found := _faces_of(item.id, meshes, owners):
@@ -227,7 +229,7 @@ def _annotated(
 
 def _faces_of(instance: int, meshes: Sequence[Mesh], owners: Sequence[Any]) -> tuple[Mesh, ...]:
     chosen = ((mesh, owner == instance) for mesh, owner in zip(meshes, owners, strict=True))
-    return tuple(submesh(mesh, faces) for mesh, faces in chosen if faces.any())
+    return tuple(select_faces(mesh, faces) for mesh, faces in chosen if faces.any())
 
 
 def _with_sizes(item: SceneObject, room_id: int | None = None) -> SceneObject:
@@ -277,14 +279,14 @@ def _annotation(row: Sequence[str], where: str) -> Annotation:
     return found
 
 
-def annotation_labels(annotations: Sequence[Annotation], name: str, source: str) -> LabelSet:
+def make_annotation_labels(annotations: Sequence[Annotation], name: str, source: str) -> LabelSet:
     """Return the classes, numbered alphabetically from 1 as OSMa-Bench does; 0 is no class."""
     names = {item.name for item in annotations if not is_unnamed(item.name)}
     with errors_as(SceneError, str(source), ConfigError):
         return LabelSet.from_names(name, names, filter(is_structure, names))
 
 
-def face_instances(
+def find_face_instances(
     meshes: Sequence[Mesh], path: Path, annotations: Sequence[Annotation]
 ) -> list[NDArray[np.int64]]:
     """Return the instance of each face, an array a mesh, UNASSIGNED where no annotation has it."""
@@ -304,7 +306,7 @@ def _painted_faces(
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     colors = np.array(sorted((item.color, item.id) for item in annotations)).reshape(-1, 2)
     centers, owners = [], []
-    for mesh, vertex_colors in painted_meshes(path):
+    for mesh, vertex_colors in load_painted_meshes(path):
         paint = _samples(mesh, vertex_colors)
         codes = (paint.astype(np.int64) * [0x10000, 0x100, 1]).sum(axis=-1)
         index = np.minimum(np.searchsorted(colors[:, 0], codes), len(colors) - 1)

@@ -15,20 +15,20 @@ from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.assets import moved
 from osmabench_ros.scenes.lights import Light
 from osmabench_ros.scenes.scene import Mesh, Scene
-from osmabench_ros.scenes.scene_files import FrameScope, own_pose, text_of
+from osmabench_ros.scenes.scene_files import FrameScope, find_text, read_pose
 from osmabench_ros.scenes.worlds.gazebo_models import (
     ModelFinder,
     ground_plane,
+    load_visual,
     read_light,
     sun,
-    visual_meshes,
 )
 from osmabench_ros.scenes.worlds.parts import (
     DEFAULT_OPTIONS,
     ColladaUp,
     Part,
     WorldOptions,
-    scene_of_parts,
+    make_scene,
 )
 
 LAST_OF_CLASSIC = (1, 7)
@@ -49,7 +49,7 @@ def load_gazebo_world(path: Path, options: WorldOptions = DEFAULT_OPTIONS) -> Sc
     with naming_errors(path, SceneError):
         reader = _WorldReader(path, options)
         parts = reader.read()
-        return scene_of_parts(
+        return make_scene(
             parts,
             'gazebo',
             path,
@@ -80,7 +80,7 @@ class _WorldReader:
         scope = _scope(world, where)
         # A saved state of the world gives poses to its models.
         self._placed = {
-            model.get('name', ''): own_pose(model, where)[0]
+            model.get('name', ''): read_pose(model, where)[0]
             for model in world.findall('state/model')
             if model.find('pose') is not None
         }
@@ -108,7 +108,7 @@ class _WorldReader:
         if depth > MAX_DEPTH:
             raise SceneError(f'{file}: model "{prefix}" includes itself')
         for element in parent:
-            name = element.get('name') or text_of(element, 'name')
+            name = element.get('name') or find_text(element, 'name')
             if element.tag == 'model':
                 model, source = element, file
             elif element.tag == 'include' and (found := self._included(element, file)):
@@ -118,13 +118,13 @@ class _WorldReader:
                 continue
             name = f'{prefix}{name}'
             posed = model if element.find('pose') is None else element
-            pose = scope.resolve(*own_pose(posed, f'{source}: model "{name}"'))
+            pose = scope.resolve(*read_pose(posed, f'{source}: model "{name}"'))
             pose = self._placed.get(name, above @ pose)
             yield from self._model(model, name, pose, source, depth)
 
     def _included(self, element: Element, file: Path) -> tuple[Element, Path] | None:
         """Return the model an <include> names and its file; None for the sun, a light."""
-        uri = text_of(element, 'uri')
+        uri = find_text(element, 'uri')
         where = f'{file}: include "{uri}"'
         try:
             found = self.finder.find(uri, file.parent, where)
@@ -140,8 +140,8 @@ class _WorldReader:
             return None
         root = self._parse(source)
         for light in root.findall('light'):
-            pose = own_pose(light, where)[0]
-            self.lights.append(read_light(light, own_pose(element, where)[0] @ pose, where))
+            pose = read_pose(light, where)[0]
+            self.lights.append(read_light(light, read_pose(element, where)[0] @ pose, where))
         model = root.find('model')
         if model is None:
             if root.find('light') is None:
@@ -156,11 +156,11 @@ class _WorldReader:
         scope = _scope(model, where)
         meshes: list[Mesh] = []
         for link in model.findall('link'):
-            link_pose = scope.resolve(*own_pose(link, where))
+            link_pose = scope.resolve(*read_pose(link, where))
             for visual in link.findall('visual'):
-                offset = link_pose @ own_pose(visual, where)[0]
+                offset = link_pose @ read_pose(visual, where)[0]
                 try:
-                    found = visual_meshes(visual, file.parent, self.finder, where)
+                    found = load_visual(visual, file.parent, self.finder, where)
                 except MissingFileError as error:
                     self.finder.missing.append(str(error))
                 else:
@@ -176,7 +176,7 @@ class _WorldReader:
 
     def _add_lights(self, parent: Element, scope: FrameScope, above: Pose, where: str) -> None:
         for light in parent.findall('light'):
-            pose = above @ scope.resolve(*own_pose(light, where))
+            pose = above @ scope.resolve(*read_pose(light, where))
             self.lights.append(read_light(light, pose, where))
 
 
@@ -209,8 +209,8 @@ def _warn_of_ignored(world: Element, path: Path) -> None:
 def _scope(parent: Element, where: str) -> FrameScope:
     entries = {}
     for element in parent:
-        name = element.get('name') or text_of(element, 'name')
+        name = element.get('name') or find_text(element, 'name')
         if name and element.tag in ('model', 'include', 'link', 'frame', 'light'):
-            pose, frame = own_pose(element, where)
+            pose, frame = read_pose(element, where)
             entries[name] = pose, frame or element.get('attached_to', '')
     return FrameScope(entries, where)

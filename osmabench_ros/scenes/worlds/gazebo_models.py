@@ -16,19 +16,19 @@ from osmabench_ros.base.documents import read_xml
 from osmabench_ros.base.reading import read_bytes
 from osmabench_ros.errors import MissingFileError, OsmabenchWarning, SceneError, choose
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.scenes.asset_files import TextureSearch, leads_into, picture_below, resolved
+from osmabench_ros.scenes.asset_files import TextureSearch, find_picture, leads_into, resolved
 from osmabench_ros.scenes.assets import (
     axes_of,
-    collada_axes,
     linearly_mapped,
     load_nodes,
+    read_collada_axes,
 )
 from osmabench_ros.scenes.lights import Light, LightKind
-from osmabench_ros.scenes.mesh_files import texture_of
+from osmabench_ros.scenes.mesh_files import decode_texture
 from osmabench_ros.scenes.primitives import box, capsule, cylinder, plane, sphere
 from osmabench_ros.scenes.scene import NEUTRAL, Material, Mesh
-from osmabench_ros.scenes.scene_files import numbers, text_of
-from osmabench_ros.scenes.worlds.parts import WorldOptions, bright_light
+from osmabench_ros.scenes.scene_files import find_text, numbers
+from osmabench_ros.scenes.worlds.parts import WorldOptions, make_light
 
 REFERENCE_M = 2.0
 """Distance at which a light has the brightness that its attenuation gives it.
@@ -80,7 +80,7 @@ class ModelFinder:
         try:
             return self.find(uri, base, where)
         except MissingFileError:
-            found = picture_below(uri, self.textures)
+            found = find_picture(uri, self.textures)
             if found is None:
                 raise
             return found
@@ -145,7 +145,7 @@ def read_light(element: Element, pose: Pose, where: str) -> Light:
     shape = element.get('type', 'point')
     kinds = [kind.value for kind in LightKind]
     kind = LightKind(choose(shape, kinds, SceneError, f'{where}: type "{shape}"'))
-    light = bright_light(
+    light = make_light(
         name,
         kind,
         pose.translation,
@@ -191,7 +191,7 @@ SCRIPT_COLORS = {
 """sRGB of the usual names of Gazebo's material scripts, without 'Gazebo/'."""
 
 
-def visual_meshes(visual: Element, base: Path, finder: ModelFinder, where: str) -> list[Mesh]:
+def load_visual(visual: Element, base: Path, finder: ModelFinder, where: str) -> list[Mesh]:
     """Return the meshes of a <visual> in its own frame, metres; `base` is its file's folder."""
     geometry = visual.find('geometry')
     if geometry is None or numbers(visual.find('transparency'), 1, (0.0,), where)[0] >= 1:
@@ -229,7 +229,7 @@ def _shape(geometry: Element, where: str) -> Mesh | None:
 
 
 def _mesh_file(element: Element, base: Path, finder: ModelFinder, where: str) -> list[Mesh]:
-    uri = text_of(element, 'uri')
+    uri = find_text(element, 'uri')
     if not uri:
         raise SceneError(f'{where}: <mesh> has no <uri>')
     path = finder.find(uri, base, where)
@@ -239,7 +239,7 @@ def _mesh_file(element: Element, base: Path, finder: ModelFinder, where: str) ->
     except MissingFileError as error:
         finder.missing.append(str(error))
         nodes = load_nodes(path, textures=replace(search, grey_if_missing=True))
-    wanted = text_of(element, 'submesh/name')
+    wanted = find_text(element, 'submesh/name')
     if wanted:
         nodes = tuple(node for node in nodes if wanted in node.names)
     meshes = [mesh for node in nodes for mesh in node.meshes]
@@ -251,8 +251,8 @@ def _mesh_file(element: Element, base: Path, finder: ModelFinder, where: str) ->
         raise SceneError(f'{where}: <scale> must not be 0')
     axes = axes_of(path)
     if path.suffix.lower() == '.dae' and not finder.up_axis_acts:
-        axes = collada_axes(read_bytes(path, SceneError)).T
-    if text_of(element, 'submesh/center', 'false').lower() in ('1', 'true'):
+        axes = read_collada_axes(read_bytes(path, SceneError)).T
+    if find_text(element, 'submesh/center', 'false').lower() in ('1', 'true'):
         points = np.concatenate([mesh.vertices for mesh in meshes])
         middle = (points.min(axis=0) + points.max(axis=0)) / 2
         meshes = [replace(mesh, vertices=mesh.vertices - middle) for mesh in meshes]
@@ -263,7 +263,7 @@ def _material(element: Element | None, base: Path, finder: ModelFinder, where: s
     """Return the material that an element describes, a neutral one if it describes none."""
     if element is None:
         return NEUTRAL
-    albedo = text_of(element, 'pbr/metal/albedo_map') or text_of(
+    albedo = find_text(element, 'pbr/metal/albedo_map') or find_text(
         element, 'pbr/specular/albedo_map'
     )
     if albedo:
@@ -272,10 +272,10 @@ def _material(element: Element | None, base: Path, finder: ModelFinder, where: s
         except MissingFileError as error:
             finder.missing.append(str(error))
             return NEUTRAL
-        image = texture_of(read_bytes(path, SceneError), f'{where}: texture {path}')
+        image = decode_texture(read_bytes(path, SceneError), f'{where}: texture {path}')
         return Material((1.0, 1.0, 1.0), image)
     if element.find('diffuse') is not None:
         red, green, blue = np.clip(numbers(element.find('diffuse'), 3, (1, 1, 1), where), 0, 1)
         return Material((float(red), float(green), float(blue)))
-    script = text_of(element, 'script/name').rpartition('/')[2].lower()
+    script = find_text(element, 'script/name').rpartition('/')[2].lower()
     return Material(SCRIPT_COLORS[script]) if script in SCRIPT_COLORS else NEUTRAL

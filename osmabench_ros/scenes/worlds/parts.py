@@ -56,7 +56,7 @@ class WorldOptions:
     models : sequence of Path
         Folders that models are searched in first.
     classes : mapping
-        Class names by shell pattern of model names, see `class_name_of`.
+        Class names by shell pattern of model names, see `guess_class`.
     known_classes : sequence of str
         Names that classes guessed from the names of models are matched to by their words.
     collada_up : ColladaUp
@@ -88,7 +88,7 @@ class Part:
     class_name: str = ''
 
 
-def scene_of_parts(
+def make_scene(
     parts: Sequence[Part],
     dataset: str,
     path: Path,
@@ -113,12 +113,12 @@ def scene_of_parts(
     if not parts:
         raise SceneError(f'{path} has no visible models; nothing can be rendered')
     parts = _with_cut_grounds(parts)
-    prefix = common_prefix(item.name for item in parts)
+    prefix = find_common_prefix(item.name for item in parts)
     names = [
-        normalised_name(item.class_name) or class_name_of(item.name, options.classes, prefix)
+        normalised_name(item.class_name) or guess_class(item.name, options.classes, prefix)
         for item in parts
     ]
-    names = [known_class(name, options.known_classes) if name else '' for name in names]
+    names = [match_known_class(name, options.known_classes) if name else '' for name in names]
     known = sorted(set(names) - {''})
     labels = LabelSet.from_names(dataset, known, filter(is_structure, known))
     objects = []
@@ -163,7 +163,7 @@ def _box(model: Part) -> AxisAlignedBox:
     return AxisAlignedBox.around(model.pose.transform(points))
 
 
-def common_prefix(names: Iterable[str]) -> str:
+def find_common_prefix(names: Iterable[str]) -> str:
     """Return what at least three names (behind '::') all start with, up to the last underscore."""
     every = sorted({name.rpartition('::')[2] for name in names})
     if len(every) < 3:
@@ -174,7 +174,7 @@ def common_prefix(names: Iterable[str]) -> str:
     return shared[: shared.rfind('_') + 1]
 
 
-def class_name_of(model: str, patterns: Mapping[str, str], prefix: str = '') -> str:
+def guess_class(model: str, patterns: Mapping[str, str], prefix: str = '') -> str:
     """Return the class of a model by shell `patterns`, else its name without prefix and numbers.
 
     ``'aws_robomaker_residential_KitchenTable_01_001'`` is by default a ``'kitchen table'``;
@@ -198,7 +198,7 @@ def class_name_of(model: str, patterns: Mapping[str, str], prefix: str = '') -> 
     return noun if re.search(r'\d', before) else f'{before} {noun}'.strip()
 
 
-def known_class(name: str, known: Sequence[str]) -> str:
+def match_known_class(name: str, known: Sequence[str]) -> str:
     """Return the known class that the words of a name end with, else hold, else the name itself.
 
     Singular and plural are the same, longer known names win: of 'table' and 'coffee table',
@@ -221,7 +221,7 @@ def _singular(word: str) -> str:
     return re.sub(r'(?<=ch)es$|(?<=sh)es$|(?<=[xs])es$|(?<!s)s$', '', word)
 
 
-def bright_light(
+def make_light(
     name: str,
     kind: LightKind,
     place: ArrayLike,

@@ -22,17 +22,17 @@ from osmabench_ros.errors import MissingDependencyError, OsmabenchWarning, Scene
 from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.asset_files import leads_into
-from osmabench_ros.scenes.assets import linearly_mapped, mesh_of_plain, plain_mesh, submesh
+from osmabench_ros.scenes.assets import linearly_mapped, pack_mesh, select_faces, unpack_mesh
 from osmabench_ros.scenes.lights import LightKind
 from osmabench_ros.scenes.scene import Mesh, Scene
 from osmabench_ros.scenes.worlds.parts import (
     DEFAULT_OPTIONS,
     Part,
     WorldOptions,
-    bright_light,
-    scene_of_parts,
+    make_light,
+    make_scene,
 )
-from osmabench_ros.scenes.worlds.usd_surfaces import Materials, shape_of, triangles
+from osmabench_ros.scenes.worlds.usd_surfaces import Materials, make_shape, triangles
 
 _MOST_FILES = 10_000
 """Of the folder of a stage, which it may be made of, that are counted."""
@@ -61,13 +61,13 @@ def load_usd_stage(path: Path, options: WorldOptions = DEFAULT_OPTIONS) -> Scene
             more_bytes=near_bytes + _LIBRARY_BYTES,
         )
         parts = [
-            Part(name, Pose.identity(), tuple(map(mesh_of_plain, meshes)), class_name)
+            Part(name, Pose.identity(), tuple(map(unpack_mesh, meshes)), class_name)
             for name, class_name, meshes in found['parts']
         ]
         lights = tuple(
-            bright_light(name, LightKind(kind), *rest) for name, kind, *rest in found['lights']
+            make_light(name, LightKind(kind), *rest) for name, kind, *rest in found['lights']
         )
-        return scene_of_parts(
+        return make_scene(
             parts, 'usd', path, options, lights=lights, sha256=digest, missing=found['missing']
         )
 
@@ -130,11 +130,11 @@ class _StageReader:
             while name in found:
                 name = f'{name}_{len(found)}'
             if meshes:
-                found[name] = name, _label(owner), list(map(plain_mesh, meshes))
+                found[name] = name, _label(owner), list(map(pack_mesh, meshes))
         return list(found.values())
 
     def lights(self) -> Iterator[tuple[Any, ...]]:
-        """Yield the arguments of `bright_light` for every light but those of the sky."""
+        """Yield the arguments of `make_light` for every light but those of the sky."""
         from pxr import UsdLux
 
         for prim in self._shown():
@@ -252,7 +252,7 @@ class _StageReader:
 
         where = f'{self._path}: {prim.GetPath()}'
         if not prim.IsA(UsdGeom.Mesh):
-            shape = shape_of(prim, where)
+            shape = make_shape(prim, where)
             return [] if shape is None else [replace(shape, material=self._materials.of(prim)[0])]
         own, uv_name = self._materials.of(prim)
         subsets = UsdShade.MaterialBindingAPI(prim).GetMaterialBindSubsets()
@@ -267,10 +267,10 @@ class _StageReader:
             rest &= ~chosen
             if chosen.any():
                 material = self._materials.of(subset.GetPrim())[0]
-                found.append(replace(submesh(mesh, chosen), material=material))
+                found.append(replace(select_faces(mesh, chosen), material=material))
         if rest.all():
             return [replace(mesh, material=own)]
-        return [*found, replace(submesh(mesh, rest), material=own)] if rest.any() else found
+        return [*found, replace(select_faces(mesh, rest), material=own)] if rest.any() else found
 
 
 def _label(prim: Any) -> str:

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from osmabench_ros.base.color import encoded
 from osmabench_ros.base.reading import read_bytes
 from osmabench_ros.errors import OsmabenchWarning, SceneError, errors_as
-from osmabench_ros.scenes.assets import linearly_mapped, summed_normals
-from osmabench_ros.scenes.mesh_files import texture_of
+from osmabench_ros.scenes.assets import linearly_mapped, sum_normals
+from osmabench_ros.scenes.mesh_files import decode_texture
 from osmabench_ros.scenes.primitives import box, capsule, cylinder, plane, sphere
 from osmabench_ros.scenes.scene import NEUTRAL, Material, Mesh
 
@@ -31,7 +31,7 @@ Z_TO_AXIS = {
 }
 
 
-def shape_of(prim: Any, where: str) -> Mesh | None:
+def make_shape(prim: Any, where: str) -> Mesh | None:
     """Return the mesh of a geometric primitive, None with a warning of those unknown."""
     from pxr import UsdGeom
 
@@ -100,7 +100,7 @@ def triangles(mesh: Any, uv_name: str, where: str) -> tuple[Mesh, NDArray[np.int
     vertices = points[corners]
     if normals is None:
         smooth = mesh.GetSubdivisionSchemeAttr().Get() != UsdGeom.Tokens.none
-        normals = summed_normals(vertices, fans, corners if smooth else None).astype(np.float32)
+        normals = sum_normals(vertices, fans, corners if smooth else None).astype(np.float32)
     length = np.linalg.norm(normals, axis=1, keepdims=True)
     normals = np.where(length > 1e-6, normals / np.maximum(length, 1e-6), [0, 0, 1])
     uv = np.zeros((len(corners), 2), np.float32) if uv is None else uv
@@ -130,16 +130,16 @@ class Materials:
         key = str(bound.GetPath()) if bound else ''
         if key:
             if key not in self._known:
-                self._known[key] = self._shaded(bound)
+                self._known[key] = self._read_shader(bound)
             return self._known[key]
         shape = prim if prim.IsA(UsdGeom.Gprim) else prim.GetParent()
         colors = UsdGeom.PrimvarsAPI(shape).FindPrimvarWithInheritance('displayColor')
         values = np.array(colors.Get() or ()) if colors else np.empty(0)
         if not values.size:
             return NEUTRAL, ''
-        return _plain_material(values.reshape(-1, 3).mean(axis=0)), ''
+        return _make_plain_material(values.reshape(-1, 3).mean(axis=0)), ''
 
-    def _shaded(self, material: Any) -> tuple[Material, str]:
+    def _read_shader(self, material: Any) -> tuple[Material, str]:
         from pxr import UsdShade
 
         shaders = [material.ComputeSurfaceSource(context)[0] for context in ('', 'mdl')]
@@ -148,17 +148,19 @@ class Materials:
             return NEUTRAL, ''
         texture = shader.GetInput(TEXTURE_INPUT)
         if texture and texture.Get():
-            return self._textured(texture.Get()), 'st'
+            return self._read_texture(texture.Get()), 'st'
         for name in COLOR_INPUTS:
             for attribute in _sources(shader.GetInput(name)):
                 source = UsdShade.Shader(attribute.GetPrim())
                 if source and source.GetIdAttr().Get() == 'UsdUVTexture':
                     image = source.GetInput('file')
-                    return self._textured(image.Get() if image else None), _uv_name(source)
-                return _plain_material(np.array(attribute.Get(), float)), ''
+                    return self._read_texture(image.Get() if image else None), _find_uv_name(
+                        source
+                    )
+                return _make_plain_material(np.array(attribute.Get(), float)), ''
         return NEUTRAL, ''
 
-    def _textured(self, asset: Any) -> Material:
+    def _read_texture(self, asset: Any) -> Material:
         place = asset.resolvedPath if asset else ''
         if not place:
             return NEUTRAL
@@ -168,7 +170,7 @@ class Materials:
         if inner:
             with errors_as(SceneError, f'{what} cannot be read', KeyError, zipfile.BadZipFile):
                 data = zipfile.ZipFile(io.BytesIO(data)).read(inner)
-        return Material((1.0, 1.0, 1.0), texture_of(data, what))
+        return Material((1.0, 1.0, 1.0), decode_texture(data, what))
 
 
 def _sources(given: Any) -> Iterable[Any]:
@@ -179,7 +181,7 @@ def _sources(given: Any) -> Iterable[Any]:
     return found
 
 
-def _uv_name(texture: Any) -> str:
+def _find_uv_name(texture: Any) -> str:
     """Return the name of the texture coordinates that a texture is laid by."""
     from pxr import UsdShade
 
@@ -190,6 +192,6 @@ def _uv_name(texture: Any) -> str:
     return 'st'
 
 
-def _plain_material(linear: NDArray[np.float64]) -> Material:
+def _make_plain_material(linear: NDArray[np.float64]) -> Material:
     red, green, blue = encoded(np.clip(linear[:3], 0, 1)).tolist()
     return Material((red, green, blue))
