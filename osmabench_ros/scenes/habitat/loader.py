@@ -19,6 +19,7 @@ from osmabench_ros.geometry.axes import (
     object_pose_from_habitat,
     points_from_habitat,
 )
+from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.assets import linearly_mapped
 from osmabench_ros.scenes.ground_truth import lights_in_rooms, room_of, sizes_of
 from osmabench_ros.scenes.habitat.articulated import load_urdf
@@ -39,9 +40,12 @@ from osmabench_ros.scenes.habitat.semantics import (
     read_stage,
 )
 from osmabench_ros.scenes.lights import Light, LightKind
-from osmabench_ros.scenes.scene import Room, Scene, SceneObject
+from osmabench_ros.scenes.scene import Mesh, Room, Scene, SceneObject
 from osmabench_ros.scenes.scene_files import number, read_object, vector
 from osmabench_ros.semantics.labels import LabelSet, normalised_name
+
+Instance = tuple[Mapping[str, Any], tuple[Mesh, ...], Pose]
+"""Attributes of the template of an object, and its meshes and pose, z up."""
 
 Triple = tuple[float, float, float]
 
@@ -196,33 +200,31 @@ class _SceneReader:
         self.templates.read_meshes(str(item.get('template_name', '')) for item in rigid)
         seen: Counter[str] = Counter()
         objects = []
-        entries = [(self._rigid, 'objects', item) for item in rigid]
-        entries += [(self._articulated, 'articulated_objects', item) for item in articulated]
-        for instance_id, (build, section, entry) in zip(ids, entries, strict=True):
+        entries = [(self._place_rigid, 'objects', item) for item in rigid]
+        entries += [(self._place_articulated, 'articulated_objects', item) for item in articulated]
+        for instance_id, (place, section, entry) in zip(ids, entries, strict=True):
             template = str(entry.get('template_name', ''))
             if not template:
                 raise SceneError(f'{self.path}: an object instance has no "template_name"')
             template = self.dataset.template_name(section, template)
             seen[template] += 1
             name = f'{template}.{seen[template]}'
-            item = build(instance_id, name, template, entry, labels)
+            where = f'{self.path}: object "{name}"'
+            config, meshes, pose = place(template, entry, where)
+            semantic_id = entry.get('semantic_id', config.get('semantic_id', 0))
+            if not isinstance(semantic_id, int):
+                raise SceneError(f'{where}: "semantic_id" must be an integer')
+            class_id = check_class_id(semantic_id, labels, f'object "{name}"', str(self.path))
+            item = SceneObject(instance_id, name, class_id, meshes, pose)
             objects.append(_completed(item, rooms, read_added(entry, f'{self.path}: "{name}"')))
         return objects
 
-    def _rigid(
-        self, instance: int, name: str, template: str, entry: Mapping[str, Any], labels: LabelSet
-    ) -> SceneObject:
-        where = f'{self.path}: object "{name}"'
+    def _place_rigid(self, template: str, entry: Mapping[str, Any], where: str) -> Instance:
         found = self.templates.read(template, where)
         origin = str(entry.get('translation_origin', self.instance.get('translation_origin', '')))
-        meshes, pose = place_instance(found, entry, origin, where)
-        class_id = self._class_id(entry, found.config, name, labels)
-        return SceneObject(instance, name, class_id, meshes, pose)
+        return found.config, *place_instance(found, entry, origin, where)
 
-    def _articulated(
-        self, instance: int, name: str, template: str, entry: Mapping[str, Any], labels: LabelSet
-    ) -> SceneObject:
-        where = f'{self.path}: object "{name}"'
+    def _place_articulated(self, template: str, entry: Mapping[str, Any], where: str) -> Instance:
         config, folder = self.dataset.articulated_config(template)
         if not config.get('urdf_filepath'):
             raise SceneError(f'{where}: template "{template}" has no "urdf_filepath"')
@@ -235,19 +237,8 @@ class _SceneReader:
         joints = entry.get('initial_joint_pose', [])
         root = self.dataset.path.parent
         meshes = load_urdf(urdf, joints, where, root=root, link_order=order, scale=scale)
-        matrix = WORLD_FROM_HABITAT * scale
-        turned = tuple(linearly_mapped(mesh, matrix) for mesh in meshes)
-        class_id = self._class_id(entry, config, name, labels)
-        pose = object_pose_from_habitat(read_instance_pose(entry, where))
-        return SceneObject(instance, name, class_id, turned, pose)
-
-    def _class_id(
-        self, entry: Mapping[str, Any], config: Mapping[str, Any], name: str, labels: LabelSet
-    ) -> int:
-        semantic_id = entry.get('semantic_id', config.get('semantic_id', 0))
-        if not isinstance(semantic_id, int):
-            raise SceneError(f'{self.path}: object "{name}": "semantic_id" must be an integer')
-        return check_class_id(semantic_id, labels, f'object "{name}"', str(self.path))
+        turned = tuple(linearly_mapped(mesh, WORLD_FROM_HABITAT * scale) for mesh in meshes)
+        return config, turned, object_pose_from_habitat(read_instance_pose(entry, where))
 
 
 def _completed(item: SceneObject, rooms: tuple[Room, ...], added: Added) -> SceneObject:
