@@ -155,7 +155,11 @@ def test_articulated_object_with_open_door(tmp_path, pose):
         ({}, '<robot', 'not valid XML'),
         ({}, URDF.replace('filename="door.glb"', 'filename="gone.glb"'), r'gone\.glb does not'),
         ({}, URDF.replace('<child link="door"/>', '<child/>'), 'lacks the attribute "link"'),
-        ({}, URDF.replace('"0 1 0"/><geometry>', '"0 1"/><geometry>'), 'needs 3 numbers'),
+        (
+            {},
+            URDF.replace('"0 1 0"/><geometry>', '"0 1"/><geometry>'),
+            '"xyz" must be 3 finite numbers',
+        ),
         ({}, URDF.replace('<parent link="body"/>', '<parent link="door"/>'), 'form a loop'),
         ({'semantic_id': 'x'}, URDF, '"semantic_id" must be an integer'),
     ],

@@ -35,7 +35,7 @@ def _noise(
 def _wood(rng: np.random.Generator) -> Pattern:
     grain = _noise(rng, (8.0, 0.6), 1.0)
     rings = 0.5 + 0.5 * np.sin(2 * np.pi * (6 * grain + 8 * _v))
-    return 0.78 + 0.14 * grain + 0.08 * rings
+    return np.asarray(0.78 + 0.14 * grain + 0.08 * rings)
 
 
 def _planks(rng: np.random.Generator) -> Pattern:
@@ -62,7 +62,7 @@ def _checker(rng: np.random.Generator) -> Pattern:
 
 def _marble(rng: np.random.Generator) -> Pattern:
     veins = np.abs(np.sin(np.pi * (2 * _u + _v + 2.5 * _noise(rng, falloff=1.6))))
-    return 0.62 + 0.36 * veins**0.35
+    return np.asarray(0.62 + 0.36 * veins**0.35)
 
 
 def _granite(rng: np.random.Generator) -> Pattern:
@@ -71,7 +71,7 @@ def _granite(rng: np.random.Generator) -> Pattern:
 
 def _fabric(rng: np.random.Generator) -> Pattern:
     weave = np.sin(2 * np.pi * 32 * _u) * np.sin(2 * np.pi * 32 * _v)
-    return 0.84 + 0.08 * weave + 0.12 * (_noise(rng, falloff=0.6) - 0.5)
+    return np.asarray(0.84 + 0.08 * weave + 0.12 * (_noise(rng, falloff=0.6) - 0.5))
 
 
 def _stripes(rng: np.random.Generator) -> Pattern:
@@ -100,7 +100,7 @@ def _leather(rng: np.random.Generator) -> Pattern:
 def _wicker(rng: np.random.Generator) -> Pattern:
     cell = ((_u * 16).astype(int) + (_v * 16).astype(int)) % 2
     bulge = np.where(cell == 1, np.abs(np.sin(np.pi * 16 * _u)), np.abs(np.sin(np.pi * 16 * _v)))
-    return 0.5 + 0.4 * bulge + 0.1 * (_noise(rng) - 0.5)
+    return np.asarray(0.5 + 0.4 * bulge + 0.1 * (_noise(rng) - 0.5))
 
 
 def _rug(rng: np.random.Generator) -> Pattern:

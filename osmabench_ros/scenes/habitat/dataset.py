@@ -99,13 +99,6 @@ class HabitatDataset:
             return configured[key]
         return self._read(section, self._files(section)[key])
 
-    def articulated_config(self, template: str) -> Described:
-        """Return attributes of an articulated object, with its 'urdf_filepath', and its folder."""
-        config, folder = self.template('articulated_objects', template)
-        if 'urdf_filepath' not in config and str(config.get('render_asset', '')).endswith('.urdf'):
-            config['urdf_filepath'] = config.pop('render_asset')
-        return config, folder
-
     def light_setup(self, name: str) -> Described | None:
         """Return a light setup, of '' the only one that there is; None if it means no light."""
         configured = self._configured('light_setups')

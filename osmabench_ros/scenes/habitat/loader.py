@@ -225,10 +225,12 @@ class _SceneReader:
         return found.config, *place_instance(found, entry, origin, where)
 
     def _place_articulated(self, template: str, entry: Mapping[str, Any], where: str) -> Instance:
-        config, folder = self.dataset.articulated_config(template)
-        if not config.get('urdf_filepath'):
+        config, folder = self.dataset.template('articulated_objects', template)
+        asset = str(config.get('render_asset', ''))
+        asset = str(config.get('urdf_filepath', asset if asset.endswith('.urdf') else ''))
+        if not asset:
             raise SceneError(f'{where}: template "{template}" has no "urdf_filepath"')
-        urdf = self.dataset.file(folder, str(config['urdf_filepath']), where)
+        urdf = self.dataset.file(folder, asset, where)
         self.templates.count(urdf, self.path)
         order = str(entry.get('link_order', config.get('link_order', '')))
         scale = math.prod(number(item, 'uniform_scale', 1.0, where) for item in (config, entry))
