@@ -22,7 +22,7 @@ from osmabench_ros.base.color import encoded
 from osmabench_ros.base.configuration import extra
 from osmabench_ros.base.fence import read_in_fence
 from osmabench_ros.base.reading import opened
-from osmabench_ros.errors import MissingDependencyError, OsmabenchError, SceneError
+from osmabench_ros.errors import MissingDependencyError, OsmabenchError, SceneError, errors_as
 from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT
 from osmabench_ros.geometry.point_files import element_columns
 from osmabench_ros.geometry.pose import Pose
@@ -158,17 +158,13 @@ def read_nodes(
     found: list[PlainNode] = []
     files = MeshFiles(path, TextureSearch(tuple(map(Path, roots)), grey_if_missing))
     for names, geometry in _geometries(path, path.read_bytes(), files):
-        try:
+        with errors_as(SceneError, f'{path}: node "{names[0]}" is malformed', Exception):
             if painted and getattr(geometry.visual, 'kind', None) == 'vertex':
                 colors = np.asarray(geometry.visual.vertex_colors, np.uint8)[:, :3]
                 found.append((names, [(pack_mesh(_convert_bare_mesh(geometry)), colors)]))
             else:
                 meshes = convert_meshes(geometry, linear)
                 found.append((names, [(pack_mesh(mesh), None) for mesh in meshes]))
-        except (OsmabenchError, MemoryError):
-            raise
-        except Exception as error:  # decoders of images raise whatever they meet
-            raise SceneError(f'{path}: node "{names[0]}" is malformed: {error}') from error
     return found
 
 
