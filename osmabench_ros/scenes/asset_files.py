@@ -17,12 +17,12 @@ LINKED_FOLDERS = 'OSMABENCH_LINKED_FOLDERS'
 """Environment variable: folders, parted by colons, that links within scenes may lead to."""
 
 _SNAPSHOTS, _BLOBS = 'snapshots', 'blobs'
-"""What is downloaded from Hugging Face is `snapshots/<commit>/...`, links to files of `blobs`."""
+"""A download from Hugging Face is `snapshots/<commit>/...`, links to files of `blobs`."""
 
 
 @dataclass(frozen=True)
 class TextureSearch:
-    """What to do about textures that are not near their mesh.
+    """How textures are found that are not near their mesh.
 
     They are looked for by name anywhere below `folders`; those found nowhere are errors, or grey.
     """
@@ -74,7 +74,7 @@ def leads_into(roots: Iterable[Path], path: Path) -> bool:
 
 
 def linked_places(roots: Iterable[Path]) -> list[Path]:
-    """Return where links in folders may lead besides: the rest of a download, `LINKED_FOLDERS`."""
+    """Return where links in folders may also lead: the rest of a download, `LINKED_FOLDERS`."""
     named = filter(None, os.environ.get(LINKED_FOLDERS, '').split(os.pathsep))
     places = [place for place in map(resolved, map(Path, named)) if place]
     for root in roots:

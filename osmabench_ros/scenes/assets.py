@@ -67,7 +67,7 @@ class AssetNode:
 def load_nodes(path: Path, *, textures: TextureSearch = NEARBY) -> tuple[AssetNode, ...]:
     """Read a mesh file node by node in the fence; SceneError if broken, or LimitError.
 
-    `textures` says what is done about those that are not near it.
+    `textures` says how textures are found that are not near it.
     """
     roots = [str(item.absolute()) for item in textures.folders]
     found = _read_in_fence(read_nodes, path, roots=roots, grey_if_missing=textures.grey_if_missing)
@@ -94,7 +94,7 @@ def load_many_meshes(paths: Sequence[Path]) -> dict[Path, tuple[Mesh, ...]]:
 
 
 def load_painted_meshes(path: Path) -> list[tuple[Mesh, NDArray[np.uint8] | None]]:
-    """Read meshes whose colours are codes: exact vertex colours (V, 3), None with a texture."""
+    """Read meshes with colours for codes: exact vertex colours (V, 3), None with a texture."""
     found = _read_in_fence(read_nodes, path, painted=True)
     return [(unpack_mesh(mesh), colors) for _, parts in found for mesh, colors in parts]
 
@@ -153,7 +153,7 @@ def read_nodes(
 ) -> list[PlainNode]:
     """Read the nodes of a mesh file, in the fence."""
     allow_known_formats_only()
-    # Collada's colours are sRGB, those of glTF linear; trimesh passes both on as they are.
+    # Collada's colours are sRGB, and glTF's are linear; trimesh passes both on unchanged.
     linear = path.suffix.lower() != '.dae'
     found: list[PlainNode] = []
     files = MeshFiles(path, TextureSearch(tuple(map(Path, roots)), grey_if_missing))
@@ -236,7 +236,7 @@ def read_collada_axes(text: bytes) -> NDArray[np.float64]:
 
 
 def axes_of(path: Path) -> NDArray[np.float64]:
-    """Return the rotation to z up from the axes of a mesh file, which are y up in glTF alone."""
+    """Return the rotation to z up from the axes of a mesh file, which are y up only in glTF."""
     return WORLD_FROM_HABITAT if path.suffix.lower() in GLTF_SUFFIXES else np.eye(3)
 
 
@@ -282,7 +282,7 @@ def material_of(material: Any, linear: bool = True) -> Material:
     """Convert a trimesh material."""
     gloss: dict[str, Any] = {}
     if hasattr(material, 'diffuse'):
-        # Wavefront and Collada: the diffuse colour is sRGB already and, beside a texture, unused.
+        # Wavefront and Collada: the diffuse colour is sRGB already and, with a texture, unused.
         image, linear = material.image, False
         factor = material.diffuse if image is None else None
     else:

@@ -1,4 +1,4 @@
-"""Scene folders: a mesh file, and a manifest, `scene.json`, that says what its nodes are.
+"""Scene folders: a mesh file, and a manifest, `scene.json`, that describes its nodes.
 
 `up` and `unit_m` describe the mesh file. Everything else in the manifest is in the z-up world,
 metres and radians.
@@ -50,7 +50,7 @@ class ManifestClass(Strict):
 
 
 class ManifestNode(Strict):
-    """What a node of the mesh file, with all nodes below it, is.
+    """The class and attributes of a node of the mesh file, with all nodes below it.
 
     Without `class` it is unlabelled, without `instance` it gets the next free id.
     """
@@ -72,7 +72,7 @@ class ManifestRoom(Strict):
 
 
 class ManifestLight(Strict):
-    """A light of the scene; its fields are those of `Light`, but for the name of its room."""
+    """A light of the scene; its fields are the fields of `Light`, but for the name of its room."""
 
     name: str
     kind: LightKind = LightKind.POINT
@@ -159,7 +159,7 @@ def _rooms(manifest: Manifest, path: Path) -> dict[str, Room]:
 def _grouped(
     nodes: tuple[AssetNode, ...], manifest: Manifest, path: Path, mesh_path: Path
 ) -> dict[str, list[Mesh]]:
-    """Return the meshes by manifest node; what no entry names stands alone under its own name."""
+    """Return the meshes by manifest node; other nodes are objects under their own names."""
     groups: dict[str, list[Mesh]] = {name: [] for name in manifest.nodes}
     for node in nodes:
         name = next((item for item in node.names if item in manifest.nodes), node.names[0])

@@ -25,13 +25,13 @@ SPECIFIED = ('.yaml', '.yml')
 def load_scene(
     reference: str, *, scene: str = '', seed: int = 0, changes: Sequence[Change] = ()
 ) -> Scene:
-    """Load a scene, change it, and warn of what is implausible about it.
+    """Load a scene, change it, and warn of implausible properties.
 
     Parameters
     ----------
     reference : str
         'apartment' for the procedural one, the path of a Habitat
-        `*.scene_dataset_config.json`, that of a scene folder with a `scene.json`, the folder
+        `*.scene_dataset_config.json` or of a scene folder with a `scene.json`, the folder
         of a scene of Replica, or a YAML file with the specification of an apartment, by path
         or by its name below `config/specifications`.
     scene : str
@@ -40,12 +40,12 @@ def load_scene(
     seed : int
         Which apartment, also of those that a specification allows.
     changes : sequence of Change
-        What is changed in it, as by `changed_scene`.
+        Changes to make in it, as by `changed_scene`.
 
     Raises
     ------
     SceneError
-        If there is no such scene, naming what there is, or if it cannot be changed so.
+        If there is no such scene, naming the known ones, or if it cannot be changed so.
     """
     if changes:
         return changed_scene(load_scene(reference, scene=scene, seed=seed), changes)
@@ -65,7 +65,7 @@ def load_scene(
 def scene_path(reference: str) -> Path:
     """Return the path of a scene other than the apartment; nothing need be there.
 
-    What lies at the path goes before a specification of the package that has the name.
+    A file at the path is preferred to a specification of the package with that name.
     """
     path = Path(reference).expanduser()
     if reference in described_names('specifications') and not path.exists():
@@ -95,7 +95,7 @@ def _from_files(path: Path, reference: str, scene: str) -> Scene:
 
 @lru_cache(maxsize=1)
 def _apartment(scene: str, seed: int) -> Scene:
-    """Return an apartment, which depends on no file: that of the last run, if it is the same."""
+    """Return an apartment, which depends on no file; the last one is kept."""
     from osmabench_ros.scenes.apartment.generate import generate_apartment
 
     if scene not in ('', f'seed_{seed}'):

@@ -82,7 +82,7 @@ class MeshFiles:
     """Textures and other files that a mesh file names, checked, for trimesh as its resolver.
 
     They are in the folder of the mesh or below, or in folders where models keep textures;
-    `textures` says what is done about those that are elsewhere.
+    `textures` says how the others are found.
     """
 
     def __init__(self, mesh: Path, textures: TextureSearch) -> None:
@@ -143,7 +143,7 @@ class MeshFiles:
 
 
 def _grey() -> bytes:
-    """Return a picture that stands for a missing one, as bright as a neutral material."""
+    """Return a picture in place of a missing one, as bright as a neutral material."""
     from PIL import Image
 
     written = io.BytesIO()

@@ -1,4 +1,4 @@
-"""Signs that a scene lies on its side, has another unit, or floats."""
+"""Signs that a scene is on its side, has another unit, or floats."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EYE_M = 1.5
 """Height of the camera of OSMa-Bench; walls reach higher."""
 
 THING_M = (0.005, 8.0)
-"""Median of the longest edges of things, from a screw to a lorry."""
+"""Median of the longest edges of objects, from a screw to a lorry."""
 
 LEVEL = 0.9
 """A surface is level if its normal has at least this share along z."""
@@ -37,7 +37,7 @@ FLOOR_NAME = 'floor'
 def implausible_parts(scene: Scene) -> tuple[str, ...]:
     """Return a sentence with numbers for everything about a scene that a building would not have.
 
-    Extent and unit, gravity, height of the floor and of what stands on it are looked at; surfaces
+    Extent and unit, gravity, height of the floor and of the objects on it are examined; surfaces
     that face upwards are the floor at their lowest level with a quarter of the largest one's area.
     """
     return tuple(f'scene {scene.dataset}/{scene.name}: {text}' for text in _parts(scene))
@@ -66,7 +66,7 @@ def _parts(scene: Scene) -> Iterator[str]:
 
 
 def _of_level_classes(scene: Scene) -> Iterator[str]:
-    """Yield a sentence if what is called a floor does not lie level."""
+    """Yield a sentence if the objects called floor are not level."""
     floors = [item for item in scene.objects if scene.class_name(item) == FLOOR_NAME]
     parts = [_areas_normals_heights(item) for item in floors]
     area = sum(float(areas.sum()) for areas, _, _ in parts)

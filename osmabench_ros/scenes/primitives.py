@@ -29,7 +29,7 @@ def cylinder(radius_m: float, length_m: float) -> Mesh:
 
 
 def capsule(radius_m: float, length_m: float) -> Mesh:
-    """Return a cylinder along z with hemispherical ends; `length_m` is that of the cylinder."""
+    """Return a cylinder along z with hemispherical ends; `length_m` is without the ends."""
     angle = np.linspace(0, np.pi / 2, SEGMENTS // 4 + 1)
     rise, reach = radius_m * (1 - np.cos(angle)), radius_m * np.sin(angle)
     half = length_m / 2

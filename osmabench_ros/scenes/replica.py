@@ -1,4 +1,4 @@
-"""Scenes of the Replica dataset: a mesh with colours, and one whose faces have object ids.
+"""Scenes of the Replica dataset: a mesh with colours, and one with an object id for each face.
 
 A scene folder holds `mesh.ply`, `habitat/mesh_semantic.ply` and `habitat/info_semantic.json`, all
 in one z-up world in metres (Straub et al., arXiv 1906.05797). Its textures, light fields of 16-bit
@@ -67,9 +67,9 @@ def load_replica_scene(folder: Path) -> Scene:
     """Load a scene of Replica.
 
     Instance ids are one more than the published object ids, which begin at 0. Faces of an object
-    that has no class, and those of none, are unlabelled. Colours are those of the nearest vertices
-    of `mesh.ply`; they include the light of the recording. SceneError names what is missing or
-    malformed.
+    that has no class, and faces of no object, are unlabelled. Colours come from the nearest
+    vertices of `mesh.ply`; they include the light of the recording. SceneError names the missing
+    or malformed file.
     """
     info = validated(_Info, read_json(folder / INFO, SceneError), str(folder / INFO), SceneError)
     labels, class_of = _classes(info, folder / INFO)

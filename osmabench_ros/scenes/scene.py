@@ -32,8 +32,8 @@ class Material:
     metallic, roughness : float
         In [0, 1], as glTF 2.0 defines them; the rendering `fine` shows them.
     surface : ndarray of uint8, shape (h, w, 3), optional
-        Image laid as `texture`, linear, whose green is multiplied with `roughness` and whose blue
-        with `metallic`.
+        Image laid as `texture`, linear; its green is multiplied with `roughness` and its blue with
+        `metallic`.
     """
 
     base_color: tuple[float, float, float] = (0.8, 0.8, 0.8)
@@ -77,7 +77,7 @@ class Mesh:
 
 @dataclass(frozen=True, eq=False)
 class SceneObject:
-    """A physical thing.
+    """A physical object.
 
     Parameters
     ----------
@@ -92,9 +92,9 @@ class SceneObject:
     pose : Pose
         Object in the world.
     attributes : mapping
-        What the data set knows: 'color', 'material', sizes in metres.
+        Facts that the data set states: 'color', 'material', sizes in metres.
     room_id : int, optional
-        Id of the room the object stands in.
+        Id of the room the object is in.
     """
 
     instance_id: int
@@ -171,9 +171,9 @@ class Scene:
     lamp_rule : str
         By which rule lights are lamps; empty if the scene says so of each.
     left_out : tuple of str
-        What the source of the scene names and an import has left out, with the reasons.
+        Files that the source of the scene names and an import has left out, with the reasons.
     specification : SceneSpecification, optional
-        What the scene was made to hold; a change of the scene leaves it as it is.
+        The content that was asked for; a change of the scene does not change it.
 
     Raises
     ------

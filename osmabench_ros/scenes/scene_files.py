@@ -25,7 +25,7 @@ def read_object(path: Path) -> dict[str, Any]:
 
 
 def floats(items: Iterable[Any]) -> NDArray[np.float64]:
-    """Return items as numbers, none at all if one of them is no number."""
+    """Return items as numbers, none at all if one of them is not a number."""
     try:
         return np.array([float(item) for item in items])
     except (TypeError, ValueError):

@@ -120,7 +120,7 @@ def _band(segments: int, bottom: bool, top: bool) -> NDArray[np.int64]:
 
 
 def cylinder(radius: float, height: float, top: float | None = None, segments: int = 16) -> Solid:
-    """Return a cylinder or a cone's frustum that stands on z = 0; `top` is its upper radius."""
+    """Return a cylinder or a cone's frustum with its foot on z = 0; `top` is its upper radius."""
     upper = radius if top is None else top
     profile = [(0.0, 0.0), (radius, 0.0), (upper, height)]
     return lathe([*profile, (0.0, height)] if upper > 0 else profile, segments)

@@ -181,7 +181,7 @@ def write_habitat_dataset(scene: Scene, directory: Path, overwrite: bool = False
 
 
 def _warn_of_unsaid(scene: Scene) -> None:
-    """Warn of what a Habitat data set has no place for."""
+    """Warn of properties of a scene that a Habitat data set cannot hold."""
     where = f'scene {scene.dataset}/{scene.name}'
     if len({light.name for light in scene.lights}) < len(scene.lights):
         raise SceneError(f'{where}: two lights have the same name; Habitat knows them by name')

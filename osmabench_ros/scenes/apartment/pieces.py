@@ -1,7 +1,7 @@
 """Build the pieces of the apartment from their tables.
 
 Each table holds `pieces` and, for several of them, `shapes`. Lengths are metres, or formulas over
-the names in `draw` and `let`. A piece stands upright, with its front towards -y.
+the names in `draw` and `let`. A piece is upright, with its front towards -y.
 
 ========  =====================================================================================
 class     class of the object, by default the name of the piece

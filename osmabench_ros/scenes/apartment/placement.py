@@ -90,7 +90,7 @@ class RoomSpace:
         return clear is None or not _meets_any(clear, self._taken, 0.0)
 
     def is_clear_above(self, box: AxisAlignedBox) -> bool:
-        """Return whether nothing hangs or stands in a box, apart from what reaches below it."""
+        """Return whether a box is empty, apart from objects that reach below it."""
         above = [item for item in self._taken if item.minimum[2] > box.minimum[2] - 0.005]
         return not _meets_any(box, above, HANGING_GAP_M)
 

@@ -1,4 +1,4 @@
-"""An apartment that holds what a specification says, or the sentence that it cannot hold."""
+"""An apartment that meets a specification, or the sentence that it cannot meet."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from osmabench_ros.semantics.scene_graph import RelationType
 
 ATTEMPTS = 16
 GROWTH = 1.06
-"""How much larger the rooms of each attempt are than those of the one before."""
+"""How much larger the rooms are in each attempt than in the one before."""
 
 _CARRIED = (SpecifiedRelation.ON, SpecifiedRelation.IN, SpecifiedRelation.UNDER)
 _BESIDE = {

@@ -35,7 +35,7 @@ def read_joint_positions(
 
     Habitat-Sim gives values, an object's by the order of its keys, to the moving joints link by
     link (in `URDF_ORDER`, or parents first and siblings by name); the rest is at 0. Raises
-    SceneError for values that are no numbers or too many, and for keys that are joints in another
+    SceneError for values that are not numbers or too many, and for keys that are joints in another
     order.
     """
     moving = list_moving_joints(root, link_order)

@@ -31,7 +31,7 @@ Described = tuple[dict[str, Any], Path]
 SUFFIX = '.scene_dataset_config.json'
 
 NAME_TOKEN = '%%CONFIG_NAME_AS_ASSET_FILENAME%%'  # noqa: S105
-"""Stands in default attributes for the name of what they are the defaults of."""
+"""In default attributes, a placeholder for the name of the asset or scene."""
 
 _SECTIONS = {
     'stages': '.stage_config.json',
@@ -144,7 +144,7 @@ class HabitatDataset:
             return defaults, self.path.parent
         if path.suffix == '.json':
             return {**defaults, **read_object(path)}, path.parent
-        # As in Habitat-Sim, a configuration beside an asset is read though only that is listed.
+        # As in Habitat-Sim, a configuration next to an asset is read even if it is not listed.
         beside = path.with_name(path.name.removesuffix(path.suffix) + _SECTIONS[section])
         own = read_object(beside) if beside.is_file() else {}
         bare = section == 'stages' and path.suffix == '.glb' and not beside.is_file()
@@ -174,7 +174,7 @@ class HabitatDataset:
                     '"template_handle"'
                 )
             base, folder = self._read(section, files[source] if source else None)
-            # Lights are added to those of the original, light by light.
+            # Lights are added to the lights of the original, one by one.
             lights = {**base.get('lights', {}), **changes.get('lights', {})}
             merged = {**base, **changes, **({'lights': lights} if lights else {})}
             found[_last(handle or source)] = merged, folder
@@ -221,7 +221,7 @@ def _last(name: str) -> str:
 
 
 def _match(name: str, choices: Mapping[str, Path]) -> str | None:
-    """Return the choice of a name: the very one, else the only one whose path contains it."""
+    """Return the choice of this name, else the only one with the name in its path."""
     key = _last(name)
     if key in choices:
         return key
@@ -324,7 +324,7 @@ def read_instance_pose(entry: Mapping[str, Any], where: str) -> Pose:
 def place_instance(
     template: Template, entry: Mapping[str, Any], origin: str, where: str
 ) -> tuple[tuple[Mesh, ...], Pose]:
-    """Return the meshes and pose, z up, of an instance; its translation is that of `origin`."""
+    """Return the meshes and pose, z up, of an instance; its translation moves its `origin`."""
     scale, pose = read_scale(entry, where), read_instance_pose(entry, where)
     if origin.lower() != 'asset_local':
         pose = pose @ Pose(np.eye(3), -_center_of_mass(template, where) * scale)

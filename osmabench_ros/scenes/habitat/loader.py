@@ -71,7 +71,7 @@ def read_lights(data: Mapping[str, Any], source: str) -> tuple[Light, ...]:
 
 
 def _light(name: str, item: Mapping[str, Any], scales: tuple[float, ...], where: str) -> Light:
-    # As in Habitat-Sim, a light without a type is directional if it has a direction alone.
+    # As in Habitat-Sim, a light without a type is directional if it has only a direction.
     inferred = 'directional' if 'direction' in item and 'position' not in item else 'point'
     shape, kinds = str(item.get('type', inferred)), [kind.value for kind in LightKind]
     kind = LightKind(choose(shape.lower(), kinds, SceneError, f'{where} has type "{shape}"'))

@@ -39,7 +39,7 @@ from osmabench_ros.semantics.labels import (
 )
 
 ADDED = 'osmabench'
-"""Key below `user_defined`, which Habitat leaves alone, of what its format has no place for."""
+"""Key below `user_defined`, which Habitat ignores, for values that its format cannot hold."""
 
 
 class Added(Strict):
@@ -53,7 +53,7 @@ class Added(Strict):
 
 
 def read_added(entry: Mapping[str, Any], where: str) -> Added:
-    """Return what our export has added to an entry, the defaults for those of others."""
+    """Return the additions of our export to an entry, the defaults for entries of others."""
     own = entry.get('user_defined')
     found = own.get(ADDED, {}) if isinstance(own, dict) else {}
     return validated(Added, found, f'{where}: user_defined.{ADDED}', SceneError)
@@ -83,7 +83,7 @@ def _entries(data: Mapping[str, Any], path: Path) -> dict[int, tuple[str, bool |
     """
     listed = data.get('classes', data.get('categories'))
     if listed is None and 'region_annotations' in data:
-        return {}  # regions alone
+        return {}  # only regions
     if listed is None and all(isinstance(value, int) for value in data.values()):
         listed = [{'id': value, 'name': key} for key, value in data.items()]
     if not isinstance(listed, list):
@@ -162,7 +162,7 @@ _BARYCENTRIC = np.array([[1, 1, 1], [4, 1, 1], [1, 4, 1], [1, 1, 4]]) / [[3], [6
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """What a stage brings into the scene; labels and rooms are those of its annotation, if any."""
+    """The objects of a stage, and the labels and rooms of its annotation, if it has one."""
 
     objects: tuple[SceneObject, ...]
     labels: LabelSet | None = None
@@ -172,7 +172,7 @@ class Stage:
 def read_stage(
     templates: Templates, name: str, entry: Mapping[str, Any], labels: LabelSet, where: str
 ) -> Stage:
-    """Read a stage; `labels` are those of the scene, for a stage with a semantic id."""
+    """Read a stage; one with a semantic id has a class of `labels`, the labels of the scene."""
     # Habitat-Sim scales a stage, but leaves it where its file has it.
     entry = {key: value for key, value in entry.items() if key not in ('translation', 'rotation')}
     template = templates.read(name, where, is_stage=True)
@@ -280,7 +280,7 @@ def _annotation(row: Sequence[str], where: str) -> Annotation:
 
 
 def make_annotation_labels(annotations: Sequence[Annotation], name: str, source: str) -> LabelSet:
-    """Return the classes, numbered alphabetically from 1 as OSMa-Bench does; 0 is no class."""
+    """Return the classes, numbered alphabetically from 1 as OSMa-Bench does; 0 means no class."""
     names = {item.name for item in annotations if not is_unnamed(item.name)}
     with errors_as(SceneError, str(source), ConfigError):
         return LabelSet.from_names(name, names, filter(is_structure, names))

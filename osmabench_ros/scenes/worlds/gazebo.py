@@ -104,7 +104,7 @@ class _WorldReader:
         prefix: str,
         depth: int,
     ) -> Iterator[Part]:
-        """Yield the models of a world or model, those of nested ones too."""
+        """Yield the models of a world or model, nested ones included."""
         if depth > MAX_DEPTH:
             raise SceneError(f'{file}: model "{prefix}" includes itself')
         for element in parent:
@@ -170,7 +170,7 @@ class _WorldReader:
         if meshes:
             yield Part(name, pose, tuple(meshes))
         elif len(nested) == 1:
-            # A model that only wraps another stands for it, under the name the world gives it.
+            # A model that only wraps another replaces it, under the name the world gives it.
             nested = [Part(name, nested[0].pose, nested[0].meshes)]
         yield from nested
 
@@ -181,7 +181,7 @@ class _WorldReader:
 
 
 def _up_axis_acts(wanted: ColladaUp, root: Element, path: Path) -> bool:
-    """Return whether Collada files are turned by what they call up, in a world of this version."""
+    """Return whether the `up_axis` of Collada files turns them, in a world of this version."""
     if wanted is not ColladaUp.VERSION:
         return wanted is ColladaUp.APPLIED
     version = root.get('version', '1.0')

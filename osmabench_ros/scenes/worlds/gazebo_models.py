@@ -33,7 +33,7 @@ from osmabench_ros.scenes.worlds.parts import WorldOptions, make_light
 REFERENCE_M = 2.0
 """Distance at which a light has the brightness that its attenuation gives it.
 
-Gazebo attenuates by constant + linear d + quadratic d^2, a `Light` by d^2 alone.
+Gazebo attenuates by constant + linear d + quadratic d^2, a `Light` only by d^2.
 """
 
 VARIABLES = ('GZ_SIM_RESOURCE_PATH', 'GAZEBO_MODEL_PATH', 'SDF_PATH', 'GAZEBO_RESOURCE_PATH')
@@ -42,8 +42,8 @@ VARIABLES = ('GZ_SIM_RESOURCE_PATH', 'GAZEBO_MODEL_PATH', 'SDF_PATH', 'GAZEBO_RE
 class ModelFinder:
     """Looks for models and their files in given folders, near the world, then by variables.
 
-    `up_axis_acts` says whether Collada files are turned by what they name as up; `missing` holds
-    what was not found and is listed together.
+    `up_axis_acts` says whether the `up_axis` of Collada files turns them; `missing` collects the
+    errors of files that were not found.
     """
 
     def __init__(self, world: Path, options: WorldOptions, *, up_axis_acts: bool) -> None:
@@ -115,7 +115,7 @@ def _files_by_version(config: Path) -> list[str]:
 
 
 def _in_any_case(path: Path) -> Path | None:
-    """Return the only path that differs from a missing one in case alone, else None."""
+    """Return the only path that differs from a missing one only in case, else None."""
     place = Path(path.anchor)
     for part in path.parts[1 if path.anchor else 0 :]:
         if resolved(place / part) is None:
@@ -164,7 +164,7 @@ def read_light(element: Element, pose: Pose, where: str) -> Light:
 
 
 def sun() -> Light:
-    """Return the light that Gazebo's own model `sun` stands for."""
+    """Return the light of Gazebo's own model `sun`."""
     return Light(
         'sun', LightKind.DIRECTIONAL, direction=(-0.5, 0.1, -0.9), intensity=0.8, lamp=False
     )

@@ -31,13 +31,13 @@ from osmabench_ros.semantics.labels import (
 LAMP_RULE = 'every point or spot light is a lamp'
 
 GROUND_M = 30.0
-"""A flat object longer than this is a ground plane and is cut to what stands on it."""
+"""A flat object longer than this is a ground plane and is cut to the other objects."""
 
 GROUND_MARGIN_M = 1.0
 
 
 class ColladaUp(str, Enum):
-    """What the `up_axis` of a Collada file does: Gazebo Classic ignores it, new Gazebo does not.
+    """How the `up_axis` of a Collada file acts: Gazebo Classic ignores it, new Gazebo does not.
 
     VERSION takes a world of SDF 1.7, the last that Classic reads, or older for one of Classic.
     """
@@ -168,7 +168,7 @@ def find_common_prefix(names: Iterable[str]) -> str:
     every = sorted({name.rpartition('::')[2] for name in names})
     if len(every) < 3:
         return ''
-    # All of a sorted list share what its ends share.
+    # All of a sorted list share the beginning that its ends share.
     pairs = zip(every[0], every[-1], strict=False)
     shared = ''.join(a for a, _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
     return shared[: shared.rfind('_') + 1]

@@ -44,7 +44,7 @@ _LIBRARY_BYTES = 2**26
 def load_usd_stage(path: Path, options: WorldOptions = DEFAULT_OPTIONS) -> Scene:
     """Read a .usd, .usda, .usdc or .usdz file; SceneError, or a LimitError, names the fault.
 
-    An object is what has a semantic label, or is a component, else what lies directly in the
+    An object is what has a semantic label, or is a component, else a prim directly in the
     default prim, with all below it.
     """
     with naming_errors(path, SceneError):
@@ -73,8 +73,8 @@ def load_usd_stage(path: Path, options: WorldOptions = DEFAULT_OPTIONS) -> Scene
 
 
 def plain_stage(path: Path) -> dict[str, Any]:
-    """Read what a stage shows, in the fence."""
-    # Each thread of USD reserves address space, which is what is limited.
+    """Read the visible prims of a stage, in the fence."""
+    # Each thread of USD reserves address space, which is limited.
     os.environ['PXR_WORK_THREAD_LIMIT'] = '1'
     from pxr import Tf, Usd, UsdUtils
 
@@ -134,7 +134,7 @@ class _StageReader:
         return list(found.values())
 
     def lights(self) -> Iterator[tuple[Any, ...]]:
-        """Yield the arguments of `make_light` for every light but those of the sky."""
+        """Yield the arguments of `make_light` for every light but dome lights."""
         from pxr import UsdLux
 
         for prim in self._shown():
