@@ -46,8 +46,8 @@ from osmabench_ros.ros.wire.qos import lossless_profile
 from osmabench_ros.runs.config import CameraConfig, SceneConfig, TrajectoryConfig
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.simulation.frame_source import SimulatedFrames
-from osmabench_ros.simulation.navigation import NavigationMap
 from osmabench_ros.simulation.robot_path import Motion, plan_path
+from osmabench_ros.simulation.walkable_grid import WalkableGrid
 
 SIZES = ((640, 480), (1200, 680))
 IMAGES = {'rgbd': 'RGB-D', 'all': 'all four'}
@@ -93,7 +93,7 @@ def prepared(options: argparse.Namespace) -> Iterator[Setting]:
         environment = dict(isolated_environment(domain))
         os.environ.update(environment)
         scene = load_scene(options.scene, seed=options.seed)
-        navigation = NavigationMap.of_scene(scene, radius_m=0.2, height_m=1.5)
+        navigation = WalkableGrid.of_scene(scene, radius_m=0.2, height_m=1.5)
         path = plan_path(navigation, goals=5, seed=options.seed)
         file = Path(name) / 'path.json'
         file.write_text(json.dumps(path.to_json()))

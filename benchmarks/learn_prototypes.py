@@ -41,10 +41,10 @@ from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 from osmabench_ros.simulation.conditions import load_condition
 from osmabench_ros.simulation.frame_source import SimulatedFrames
-from osmabench_ros.simulation.navigation import NavigationMap
 from osmabench_ros.simulation.opengl.simulator import OpenGLSimulator
 from osmabench_ros.simulation.robot_path import Motion, RobotPath, plan_path
 from osmabench_ros.simulation.trajectory import CameraMount, Trajectory, sample_trajectory
+from osmabench_ros.simulation.walkable_grid import WalkableGrid
 
 FIRST_SEED = 1000
 """Seeds from here on are for learning; runs use lower ones."""
@@ -150,7 +150,7 @@ class ApartmentSequence:
     def __init__(self, seed: int, setup: TrainingSetup) -> None:
         self.setup = setup
         self.scene: Scene = load_scene('apartment', seed=seed)
-        navigation = NavigationMap.of_scene(
+        navigation = WalkableGrid.of_scene(
             self.scene,
             radius_m=setup.robot_radius_m,
             height_m=setup.robot_height_m,

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from osmabench_ros.scenes.scene import Scene, SceneObject
 from osmabench_ros.scenes.visibility import RayCaster, sample_object
-from osmabench_ros.simulation.navigation import NavigationMap
+from osmabench_ros.simulation.walkable_grid import WalkableGrid
 from osmabench_ros.suites.space3d.navmesh import TriangleNavigation
 from osmabench_ros.vqa.knowledge import knowledge
 from osmabench_ros.vqa.questions import AnswerValue, Query, QueryKind
@@ -33,7 +33,7 @@ ADJECTIVE_OF = {
 }  # fmt: skip
 
 
-def navmesh_of(grid: NavigationMap) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def navmesh_of(grid: WalkableGrid) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Return vertices (V, 3) and triangles (F, 3) of the free places of a navigation grid."""
     layers, columns, rows = np.nonzero(grid.free)
     shifts = np.array([(0, 0), (1, 0), (1, 1), (0, 1)])
@@ -108,9 +108,9 @@ class Meshes:
         return max(inside, key=lambda name: inside[name])
 
     @cached_property
-    def grid(self) -> NavigationMap:
+    def grid(self) -> WalkableGrid:
         """Where a robot can go among the meshes."""
-        return NavigationMap.of_scene(self.scene, radius_m=RADIUS_M, height_m=HEIGHT_M, seed=1)
+        return WalkableGrid.of_scene(self.scene, radius_m=RADIUS_M, height_m=HEIGHT_M, seed=1)
 
     def foot(self, item: SceneObject) -> NDArray[np.float64]:
         """Return the point of the floor below the middle of an object."""

@@ -30,8 +30,8 @@ from osmabench_ros.scenes.lights import Lighting
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.sequences.ground_truth import GroundTruth, build_ground_truth
-from osmabench_ros.simulation.navigation import NavigationMap
 from osmabench_ros.simulation.simulator import make_simulator
+from osmabench_ros.simulation.walkable_grid import WalkableGrid
 from osmabench_ros.suites.cospace.generation import panorama_questions
 from osmabench_ros.suites.cospace.published import Order
 from osmabench_ros.suites.grounding.generation import grounding_questions
@@ -52,7 +52,7 @@ SUITES = ('exact', 'space3d', 'hypo3d', 'cospace', 'grounding', 'promptgt')
 
 def seen_truth(scene: Scene, seed: int) -> GroundTruth:
     """Return the ground truth of a scene that is seen from random places, all around."""
-    grid = NavigationMap.of_scene(scene, radius_m=RADIUS_M, height_m=HEIGHT_M)
+    grid = WalkableGrid.of_scene(scene, radius_m=RADIUS_M, height_m=HEIGHT_M)
     places = grid.random_points(PLACES, np.random.default_rng(seed))
     poses = [
         Pose.from_yaw(yaw, (x, y, z + 1.2)) @ optical_pose_in_link()

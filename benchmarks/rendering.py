@@ -33,13 +33,13 @@ from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.simulation.conditions import load_condition
 from osmabench_ros.simulation.habitat.simulator import PYTHON_VARIABLE
 from osmabench_ros.simulation.lighting import lighting_at
-from osmabench_ros.simulation.navigation import NavigationMap
 from osmabench_ros.simulation.opengl.rendering import Rendering
 from osmabench_ros.simulation.opengl.simulator import OpenGLSimulator
 from osmabench_ros.simulation.robot_path import Motion, plan_path
 from osmabench_ros.simulation.schedule import Moment
 from osmabench_ros.simulation.simulator import Simulator, make_simulator
 from osmabench_ros.simulation.trajectory import CameraMount, sample_trajectory
+from osmabench_ros.simulation.walkable_grid import WalkableGrid
 
 SIZES = ((640, 480), (1200, 680))
 WARM_UP = 5
@@ -50,7 +50,7 @@ console = Console(width=110)
 
 def path_poses(scene: Scene, count: int) -> list[Pose]:
     """Return camera poses along a path, as many as asked for."""
-    navigation = NavigationMap.of_scene(scene, radius_m=0.2, height_m=1.5)
+    navigation = WalkableGrid.of_scene(scene, radius_m=0.2, height_m=1.5)
     path = plan_path(navigation, goals=5, seed=0)
     poses = sample_trajectory(path, Motion(), 2.0, CameraMount()).camera_poses
     return [poses[i % len(poses)] for i in range(count)]

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.scenes.scene import SceneObject
 from osmabench_ros.scenes.visibility import RayCaster
-from osmabench_ros.simulation.navigation import NavigationMap
+from osmabench_ros.simulation.walkable_grid import WalkableGrid
 from osmabench_ros.suites.cospace.place import HFOV_RAD
 from osmabench_ros.suites.cospace.published import Task
 from osmabench_ros.suites.cospace.wording import Asked, read
@@ -43,7 +43,7 @@ class Views:
     def __init__(self, meshes: Meshes, images: Images) -> None:
         self.meshes, self.images = meshes, images
         self.rays = RayCaster(meshes.scene)
-        grid = NavigationMap.of_scene(meshes.scene, radius_m=RADIUS_M, height_m=HEIGHT_M, seed=2)
+        grid = WalkableGrid.of_scene(meshes.scene, radius_m=RADIUS_M, height_m=HEIGHT_M, seed=2)
         self.grid, self.free = grid, grid.positions(np.argwhere(grid.free))
 
     def clockwise(self, asked: Asked, point: NDArray[np.float64]) -> float:

@@ -16,8 +16,8 @@ from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.scenes.visibility import TOLERANCE_M, RayCaster, sample_surface, visible_mask
 from osmabench_ros.semantics.storeys import storey_of
-from osmabench_ros.simulation.navigation import NavigationMap
 from osmabench_ros.simulation.robot_path import RobotPath, plan_path
+from osmabench_ros.simulation.walkable_grid import WalkableGrid
 
 LOOKOUT_SPACING_M = 0.5
 POINTS_PER_M2 = 15.0
@@ -53,7 +53,7 @@ class Lookouts:
     def __init__(
         self,
         scene: Scene,
-        navigation: NavigationMap,
+        navigation: WalkableGrid,
         camera_height_m: float,
         max_depth_m: float = 10.0,
         seed: int = 0,
@@ -112,7 +112,7 @@ class Lookouts:
         return self.places[chosen]
 
 
-def _spread(navigation: NavigationMap, spacing_m: float) -> NDArray[np.float64]:
+def _spread(navigation: WalkableGrid, spacing_m: float) -> NDArray[np.float64]:
     """Return free positions on a coarse grid; the clearest cell of each of its squares."""
     places = np.argwhere(navigation.free)
     order = np.argsort(-navigation.clearance_m[tuple(places.T)], kind='stable')
@@ -137,7 +137,7 @@ class Strategy(str, Enum):
 def plan_with_strategy(
     strategy: Strategy,
     scene: Scene,
-    navigation: NavigationMap,
+    navigation: WalkableGrid,
     *,
     goals: int,
     seed: int,
@@ -170,7 +170,7 @@ def plan_with_strategy(
 
 
 def short_tour(
-    navigation: NavigationMap, start: NDArray[np.float64], places: NDArray[np.float64]
+    navigation: WalkableGrid, start: NDArray[np.float64], places: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Order places so that the robot's way from a start through all is short (nearest, 2-opt)."""
     points = np.concatenate([start[None], places])

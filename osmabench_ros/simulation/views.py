@@ -24,11 +24,11 @@ from osmabench_ros.scenes.visibility import sample_surface
 from osmabench_ros.semantics.storeys import storey_heights, storey_of
 from osmabench_ros.simulation.conditioned_camera import ConditionedCamera
 from osmabench_ros.simulation.conditions import Condition
-from osmabench_ros.simulation.navigation import NavigationMap
 from osmabench_ros.simulation.opengl.simulator import OpenGLSimulator
 from osmabench_ros.simulation.robot_path import plan_path
 from osmabench_ros.simulation.simulator import make_simulator
 from osmabench_ros.simulation.trajectory import CameraMount, sample_trajectory
+from osmabench_ros.simulation.walkable_grid import WalkableGrid
 
 WIDTH_PX, CAPTION_PX = 1280, 26
 CUT_M = 2.0
@@ -91,7 +91,7 @@ def condition_views(
 ) -> Iterator[View]:
     """Yield evenly spread frames of one path through a scene, under each condition in turn."""
     camera = Intrinsics.from_hfov(*size_px, math.pi / 2)
-    navigation = NavigationMap.of_scene(scene, radius_m=0.2, height_m=1.5)
+    navigation = WalkableGrid.of_scene(scene, radius_m=0.2, height_m=1.5)
     path = plan_path(navigation, goals=max(3, frames // 2), seed=seed)
     opened = partial(make_simulator, simulator_name, intrinsics=camera, options={})
     with closing(opened(scene)) as simulator:

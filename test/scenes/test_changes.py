@@ -32,8 +32,8 @@ from osmabench_ros.scenes.primitives import box
 from osmabench_ros.scenes.scene import Material, Scene, SceneObject
 from osmabench_ros.scenes.writing import write_habitat_dataset, write_scene_folder
 from osmabench_ros.semantics.labels import COLOR_EXAMPLES
-from osmabench_ros.simulation.navigation import NavigationMap
 from osmabench_ros.simulation.opengl.simulator import OpenGLSimulator
+from osmabench_ros.simulation.walkable_grid import WalkableGrid
 
 
 def made(scene: Scene, *changes: dict) -> Scene:
@@ -257,7 +257,7 @@ def test_a_thing_within_a_solid_one_collides_although_no_faces_meet():
 def test_navigation_finds_the_way_that_a_change_opens_and_closes():
     scene = room_scene()
     moved = made(scene, {'kind': 'move', 'object': 'box_6', 'offset_m': [-2.0, 0.0, 0.0]})
-    maps = [NavigationMap.of_scene(each, radius_m=0.2, height_m=1.5) for each in (scene, moved)]
+    maps = [WalkableGrid.of_scene(each, radius_m=0.2, height_m=1.5) for each in (scene, moved)]
     old_place, new_place = (1.0, 0.0), (-1.0, 0.0)
     assert [item.is_free(old_place) for item in maps] == [False, True]
     assert [item.is_free(new_place) for item in maps] == [True, False]

@@ -8,17 +8,17 @@ from osmabench_ros.errors import SimulationError
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.scenes.visibility import sample_surface
-from osmabench_ros.simulation.navigation import NavigationMap
+from osmabench_ros.simulation.walkable_grid import WalkableGrid
 
 RADIUS_M, HEIGHT_M = 0.2, 1.5
 
 
 @pytest.fixture(scope='module')
-def room() -> NavigationMap:
-    return NavigationMap.of_scene(room_scene(), radius_m=RADIUS_M, height_m=HEIGHT_M)
+def room() -> WalkableGrid:
+    return WalkableGrid.of_scene(room_scene(), radius_m=RADIUS_M, height_m=HEIGHT_M)
 
 
-def test_the_floor_is_free_and_furniture_and_walls_are_not(room: NavigationMap) -> None:
+def test_the_floor_is_free_and_furniture_and_walls_are_not(room: WalkableGrid) -> None:
     assert room.floor_height_m == pytest.approx(0.0, abs=0.01)
     for point in ((-2.0, 0.0), (2.0, 1.0), (0.0, -1.5)):
         assert room.is_free(point)
@@ -26,7 +26,7 @@ def test_the_floor_is_free_and_furniture_and_walls_are_not(room: NavigationMap) 
         assert not room.is_free(point)
 
 
-def test_a_path_around_the_table_is_barely_longer_than_it_must_be(room: NavigationMap) -> None:
+def test_a_path_around_the_table_is_barely_longer_than_it_must_be(room: WalkableGrid) -> None:
     path = room.shortest_path((0.2, 0.0), (2.0, 0.0))
     length = np.linalg.norm(np.diff(path, axis=0), axis=1).sum()
     # Around the corners of the table grown by the radius, which is a little too long.
@@ -35,13 +35,13 @@ def test_a_path_around_the_table_is_barely_longer_than_it_must_be(room: Navigati
     np.testing.assert_allclose(path[[0, -1], :2], [(0.2, 0.0), (2.0, 0.0)])
 
 
-def test_a_free_line_of_sight_is_driven_straight(room: NavigationMap) -> None:
+def test_a_free_line_of_sight_is_driven_straight(room: WalkableGrid) -> None:
     assert len(room.shortest_path((-2.0, -1.0), (2.2, -1.2))) == 2
 
 
 @pytest.mark.parametrize('point', [(1.0, 0.0), (20.0, 0.0)])
 def test_a_goal_that_cannot_be_reached_is_named(
-    room: NavigationMap, point: tuple[float, float]
+    room: WalkableGrid, point: tuple[float, float]
 ) -> None:
     with pytest.raises(
         SimulationError, match=rf'goal \({point[0]:.2f}, 0\.00\) cannot be reached'
@@ -51,7 +51,7 @@ def test_a_goal_that_cannot_be_reached_is_named(
 
 def test_a_place_behind_a_wall_without_a_door_is_not_reachable() -> None:
     wall = box_object(8, 'wall', (-1.5, -2.0, 0), (-1.4, 2.0, 2.5))
-    cut = NavigationMap.of_scene(room_scene(extra=(wall,)), radius_m=RADIUS_M, height_m=HEIGHT_M)
+    cut = WalkableGrid.of_scene(room_scene(extra=(wall,)), radius_m=RADIUS_M, height_m=HEIGHT_M)
     with pytest.raises(SimulationError, match=r'start \(-2\.50, 0\.00\)'):
         cut.shortest_path((-2.5, 0.0), (2.0, 0.0))
     assert cut.is_free((2.0, 1.0))
@@ -61,7 +61,7 @@ def test_a_low_robot_drives_under_what_a_tall_one_must_avoid() -> None:
     board = box_object(8, 'box', (-2.4, -2.0, 1.0), (-1.6, 2.0, 1.05))
     scene = room_scene(extra=(board,))
     for height_m, expected in ((0.8, True), (1.5, False)):
-        found = NavigationMap.of_scene(scene, radius_m=RADIUS_M, height_m=height_m)
+        found = WalkableGrid.of_scene(scene, radius_m=RADIUS_M, height_m=height_m)
         assert found.is_free((-2.0, 0.0)) is expected
 
 
@@ -70,13 +70,13 @@ def test_a_scene_without_room_for_the_robot_is_refused() -> None:
     with pytest.raises(
         SimulationError, match=r'test/tiny: no floor fits a robot of radius 0\.2 m'
     ):
-        NavigationMap.of_scene(tiny, radius_m=RADIUS_M, height_m=HEIGHT_M)
+        WalkableGrid.of_scene(tiny, radius_m=RADIUS_M, height_m=HEIGHT_M)
 
 
 @pytest.mark.full
 def test_paths_in_the_apartment_keep_the_radius_clear_of_every_mesh() -> None:
     scene = load_scene('apartment', seed=3)
-    found = NavigationMap.of_scene(scene, radius_m=RADIUS_M, height_m=HEIGHT_M)
+    found = WalkableGrid.of_scene(scene, radius_m=RADIUS_M, height_m=HEIGHT_M)
     points = sample_surface(scene, 800.0, seed=9).points
     high = points[:, 2] - found.floor_height_m
     obstacles = points[(high > 0.06) & (high < HEIGHT_M), :2]

@@ -18,9 +18,9 @@ from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.scenes.visibility import RayCaster, sample_surface
 from osmabench_ros.scenes.writing import write_habitat_dataset
-from osmabench_ros.simulation.navigation import NavigationMap
+from osmabench_ros.simulation.navigation import CLIMB_M, STEP_M
 from osmabench_ros.simulation.robot_path import RobotPath
-from osmabench_ros.simulation.surfaces import CLIMB_M, STEP_M
+from osmabench_ros.simulation.walkable_grid import WalkableGrid
 
 CELL_M = 0.05
 """Both grid and navigation mesh know obstacles to a cell."""
@@ -49,7 +49,7 @@ def scene(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 @lru_cache(maxsize=1)
-def navigation(scene: Scene) -> NavigationMap:
+def navigation(scene: Scene) -> WalkableGrid:
     return navigation_of(MatrixConfig.model_validate(small_config()), scene)
 
 

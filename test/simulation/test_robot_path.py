@@ -7,22 +7,22 @@ from support.world.scenes import room_scene
 
 from osmabench_ros.errors import SimulationError
 from osmabench_ros.simulation.conditions import load_condition
-from osmabench_ros.simulation.navigation import NavigationMap
 from osmabench_ros.simulation.robot_path import Motion, RobotPath, plan_path
 from osmabench_ros.simulation.trajectory import CameraMount, sample_trajectory
+from osmabench_ros.simulation.walkable_grid import WalkableGrid
 
 
 @pytest.fixture(scope='module')
-def navigation() -> NavigationMap:
-    return NavigationMap.of_scene(room_scene(), radius_m=0.2, height_m=1.5)
+def navigation() -> WalkableGrid:
+    return WalkableGrid.of_scene(room_scene(), radius_m=0.2, height_m=1.5)
 
 
 @pytest.fixture
-def path(navigation: NavigationMap) -> RobotPath:
+def path(navigation: WalkableGrid) -> RobotPath:
     return plan_path(navigation, goals=4, seed=5)
 
 
-def test_goals_of_the_user_are_visited_in_order(navigation: NavigationMap) -> None:
+def test_goals_of_the_user_are_visited_in_order(navigation: WalkableGrid) -> None:
     points = [(-2.0, -1.0), (2.0, 1.2), (2.2, -1.2)]
     path = plan_path(navigation, goals=9, seed=0, goal_points=points)
     ends = [path.states[np.flatnonzero(path.segments == s)[-1] + 1, :2] for s in (0, 1)]

@@ -17,10 +17,10 @@ from osmabench_ros.runs.config import MatrixConfig, parse_config
 from osmabench_ros.runs.prepare.shared_path import navigation_of, shared_path
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.simulation.habitat.navigation import HabitatNavigation
-from osmabench_ros.simulation.navigation import NavigationMap
 from osmabench_ros.simulation.robot_path import Motion, RobotPath, plan_path
 from osmabench_ros.simulation.strategies import Lookouts
 from osmabench_ros.simulation.trajectory import CameraMount, sample_trajectory
+from osmabench_ros.simulation.walkable_grid import WalkableGrid
 
 EYE_M = 1.2
 DOWNSTAIRS, UPSTAIRS = (2.0, 0.8), (8.5, 0.8)
@@ -32,8 +32,8 @@ def house() -> Scene:
 
 
 @pytest.fixture(scope='module')
-def navigation(house: Scene) -> NavigationMap:
-    return NavigationMap.of_scene(house, radius_m=0.2, height_m=1.5)
+def navigation(house: Scene) -> WalkableGrid:
+    return WalkableGrid.of_scene(house, radius_m=0.2, height_m=1.5)
 
 
 def eyes(path: RobotPath) -> NDArray[np.float64]:
@@ -57,7 +57,7 @@ def off_m(points: NDArray[np.float64], above_m: float) -> NDArray[np.float64]:
 
 
 def test_the_camera_keeps_its_height_above_the_ground_on_floors_and_ramp(
-    navigation: NavigationMap,
+    navigation: WalkableGrid,
 ) -> None:
     goals = [(*DOWNSTAIRS, 0.0), (*UPSTAIRS, STOREY_M), (0.6, 5.4, 0.0), (3.0, 3.0, STOREY_M)]
     path = plan_path(navigation, goals=3, seed=0, goal_points=goals)
@@ -73,7 +73,7 @@ def test_the_camera_keeps_its_height_above_the_ground_on_floors_and_ramp(
     assert path.heights_m[[0, -1]] == pytest.approx([0.0, STOREY_M], abs=0.005)
 
 
-def test_speed_is_along_the_slope(navigation: NavigationMap) -> None:
+def test_speed_is_along_the_slope(navigation: WalkableGrid) -> None:
     points = [(2.0, 5.4), (8.0, 5.4, STOREY_M * 7 / 8)]
     path = plan_path(navigation, goals=1, seed=0, goal_points=points)
     slope = np.hypot(6.0, 6.0 * STOREY_M / 8.0)
@@ -86,7 +86,7 @@ def test_speed_is_along_the_slope(navigation: NavigationMap) -> None:
 @pytest.mark.full
 def test_goals_lie_on_both_floors_or_on_the_one_of_storey(house: Scene) -> None:
     for storey, expected in ((None, {0, 1}), (0, {0}), (1, {1})):
-        found = NavigationMap.of_scene(house, radius_m=0.2, height_m=1.5, storey=storey)
+        found = WalkableGrid.of_scene(house, radius_m=0.2, height_m=1.5, storey=storey)
         points = found.random_points(40, np.random.default_rng(2))
         assert set(np.rint(points[:, 2] / STOREY_M).astype(int)) == expected
         assert off_m(points, 0.0).max() < 0.01
@@ -95,10 +95,10 @@ def test_goals_lie_on_both_floors_or_on_the_one_of_storey(house: Scene) -> None:
         assert (path.heights_m is None) == (storey is not None)
     assert found.floor_height_m == pytest.approx(STOREY_M, abs=0.01)
     with pytest.raises(SimulationError, match=r'no storey 2; it has 0 at 0\.00 m, 1 at 2\.80 m'):
-        NavigationMap.of_scene(house, radius_m=0.2, height_m=1.5, storey=2)
+        WalkableGrid.of_scene(house, radius_m=0.2, height_m=1.5, storey=2)
 
 
-def test_a_point_above_another_is_told_by_its_height(navigation: NavigationMap) -> None:
+def test_a_point_above_another_is_told_by_its_height(navigation: WalkableGrid) -> None:
     assert navigation.is_free(UPSTAIRS)
     assert navigation.is_free((*UPSTAIRS, 0.1))
     assert navigation.is_free((*UPSTAIRS, STOREY_M))
@@ -111,12 +111,12 @@ def test_a_floor_without_a_ramp_is_a_storey_of_its_own_and_a_roof_is_none(house:
     cut = Scene(
         'test', 'cut', house.label_set, tuple(o for o in house.objects if o.name != 'ramp')
     )
-    found = NavigationMap.of_scene(cut, radius_m=0.2, height_m=1.5)
+    found = WalkableGrid.of_scene(cut, radius_m=0.2, height_m=1.5)
     assert found.storeys_m == pytest.approx((0.0, STOREY_M), abs=0.01)
     assert set(found.random_points(20, np.random.default_rng(0))[:, 2]) == {found.floor_height_m}
-    upstairs = NavigationMap.of_scene(cut, radius_m=0.2, height_m=1.5, storey=1)
+    upstairs = WalkableGrid.of_scene(cut, radius_m=0.2, height_m=1.5, storey=1)
     assert upstairs.is_free((*UPSTAIRS, STOREY_M))
-    room = NavigationMap.of_scene(room_scene(), radius_m=0.2, height_m=1.5)
+    room = WalkableGrid.of_scene(room_scene(), radius_m=0.2, height_m=1.5)
     assert len(room.storeys_m) == 1
 
 
@@ -136,7 +136,7 @@ def stair_house(count: int) -> Scene:
 
 def test_stairs_are_climbed_step_by_step_if_their_steps_are_low_enough() -> None:
     house = stair_house(16)
-    found = NavigationMap.of_scene(house, radius_m=0.2, height_m=1.5)
+    found = WalkableGrid.of_scene(house, radius_m=0.2, height_m=1.5)
     goals = [(*DOWNSTAIRS, 0.0), (*UPSTAIRS, STOREY_M)]
     seen = eyes(plan_path(found, goals=1, seed=0, goal_points=goals))
     treads = np.rint((seen[:, 2] - EYE_M) / (STOREY_M / 16))
@@ -148,11 +148,11 @@ def test_stairs_are_climbed_step_by_step_if_their_steps_are_low_enough() -> None
     under = np.ceil((seen[on_stairs, 0] - 1) / 0.28)
     assert on_stairs.sum() > 40
     assert (under == treads[on_stairs]).mean() > 0.9
-    steep = NavigationMap.of_scene(stair_house(11), radius_m=0.2, height_m=1.5)
+    steep = WalkableGrid.of_scene(stair_house(11), radius_m=0.2, height_m=1.5)
     assert set(steep.random_points(20, np.random.default_rng(0))[:, 2]) == {steep.floor_height_m}
 
 
-def test_a_climbing_path_is_cut_and_read_again(navigation: NavigationMap, tmp_path: Path) -> None:
+def test_a_climbing_path_is_cut_and_read_again(navigation: WalkableGrid, tmp_path: Path) -> None:
     path = plan_path(
         navigation, goals=1, seed=0, goal_points=[(*DOWNSTAIRS, 0.0), (*UPSTAIRS, STOREY_M)]
     )
@@ -171,7 +171,7 @@ def test_a_climbing_path_is_cut_and_read_again(navigation: NavigationMap, tmp_pa
 
 
 def test_surface_of_both_floors_is_visible_from_where_the_robot_gets_to(
-    house: Scene, navigation: NavigationMap
+    house: Scene, navigation: WalkableGrid
 ) -> None:
     found = Lookouts(house, navigation, EYE_M)
     # The last cells of a floor reach a step up its ramp.

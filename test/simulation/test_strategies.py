@@ -8,10 +8,10 @@ from osmabench_ros.runs.config import load_config
 from osmabench_ros.runs.prepare.shared_path import navigation_of, shared_path
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.scene import Scene
-from osmabench_ros.simulation.navigation import NavigationMap
 from osmabench_ros.simulation.robot_path import Motion, plan_path
 from osmabench_ros.simulation.strategies import Lookouts, Strategy, plan_with_strategy, short_tour
 from osmabench_ros.simulation.trajectory import CameraMount, sample_trajectory
+from osmabench_ros.simulation.walkable_grid import WalkableGrid
 
 pytestmark = needs('open3d')
 
@@ -30,12 +30,12 @@ def scene() -> Scene:
 
 
 @pytest.fixture(scope='module')
-def navigation(scene: Scene) -> NavigationMap:
-    return NavigationMap.of_scene(scene, radius_m=0.2, height_m=1.3)
+def navigation(scene: Scene) -> WalkableGrid:
+    return WalkableGrid.of_scene(scene, radius_m=0.2, height_m=1.3)
 
 
 @pytest.fixture(scope='module')
-def lookouts(scene: Scene, navigation: NavigationMap) -> Lookouts:
+def lookouts(scene: Scene, navigation: WalkableGrid) -> Lookouts:
     return Lookouts(scene, navigation, HEIGHT_M)
 
 
@@ -64,7 +64,7 @@ def test_places_stop_when_nothing_new_is_seen(lookouts: Lookouts) -> None:
 
 
 def test_coverage_sees_more_than_following_with_as_many_goals(
-    scene: Scene, navigation: NavigationMap, lookouts: Lookouts
+    scene: Scene, navigation: WalkableGrid, lookouts: Lookouts
 ) -> None:
     def share(strategy: Strategy) -> float:
         path = plan_with_strategy(
@@ -78,7 +78,7 @@ def test_coverage_sees_more_than_following_with_as_many_goals(
     assert share(Strategy.LOOK_AROUND) > share(Strategy.FOLLOW)
 
 
-def test_strategies_are_seeded(scene: Scene, navigation: NavigationMap) -> None:
+def test_strategies_are_seeded(scene: Scene, navigation: WalkableGrid) -> None:
     for strategy in Strategy:
         one, two = (
             plan_with_strategy(
@@ -89,7 +89,7 @@ def test_strategies_are_seeded(scene: Scene, navigation: NavigationMap) -> None:
         assert one.to_json() == two.to_json()
 
 
-def test_looking_around_turns_once_at_every_goal(navigation: NavigationMap) -> None:
+def test_looking_around_turns_once_at_every_goal(navigation: WalkableGrid) -> None:
     plain = plan_path(navigation, goals=3, seed=1)
     around = plan_path(navigation, goals=3, seed=1, look_around=True)
     assert around.length_m == pytest.approx(plain.length_m)
@@ -98,7 +98,7 @@ def test_looking_around_turns_once_at_every_goal(navigation: NavigationMap) -> N
 
 
 def test_a_tour_visits_every_place_once_and_is_no_longer_than_as_given(
-    navigation: NavigationMap,
+    navigation: WalkableGrid,
 ) -> None:
     rng = np.random.default_rng(0)
     start, *places = navigation.random_points(6, rng)

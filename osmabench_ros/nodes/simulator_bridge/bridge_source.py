@@ -14,10 +14,10 @@ from osmabench_ros.sequences.reading import SequenceReading
 from osmabench_ros.sequences.recorded import RECORDED, RecordedFrames, names_of, open_sequence
 from osmabench_ros.simulation.conditions import condition_of_text
 from osmabench_ros.simulation.frame_source import FrameSource, SimulatedFrames
-from osmabench_ros.simulation.navigation import NavigationMap
 from osmabench_ros.simulation.robot_path import RobotPath
 from osmabench_ros.simulation.strategies import Strategy, plan_with_strategy
 from osmabench_ros.simulation.trajectory import sample_trajectory
+from osmabench_ros.simulation.walkable_grid import WalkableGrid
 
 OF_SIMULATIONS = ('scene', 'simulator', 'camera', 'robot', 'trajectory', 'path_file')
 
@@ -93,7 +93,7 @@ def _path(settings: BridgeSettings, scene: Scene) -> RobotPath:
     if settings.path_file is not None:
         return RobotPath.read(settings.path_file)
     robot = settings.robot
-    navigation = NavigationMap.of_scene(scene, radius_m=robot.radius_m, height_m=robot.height_m)
+    navigation = WalkableGrid.of_scene(scene, radius_m=robot.radius_m, height_m=robot.height_m)
     return plan_with_strategy(
         Strategy.FOLLOW,
         scene,

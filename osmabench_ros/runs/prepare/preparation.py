@@ -44,12 +44,12 @@ from osmabench_ros.sequences.recorded import names_of, open_sequence
 from osmabench_ros.simulation.conditions import name_of_condition
 from osmabench_ros.simulation.frame_source import stamp_of
 from osmabench_ros.simulation.lighting import require_light
-from osmabench_ros.simulation.navigation import NavigationMap
 from osmabench_ros.simulation.robot_path import RobotPath
 from osmabench_ros.simulation.schedule import Moment, Span
 from osmabench_ros.simulation.simulator import Simulator
 from osmabench_ros.simulation.strategies import Lookouts
 from osmabench_ros.simulation.trajectory import Trajectory
+from osmabench_ros.simulation.walkable_grid import WalkableGrid
 from osmabench_ros.suites.preparing import PreparedScene, PreparesQuestions, SimulatedScene
 from osmabench_ros.suites.suite import make_suite, models_asked_by
 from osmabench_ros.vqa.exact.generation import questions_about
@@ -298,7 +298,7 @@ def _start_wide(plan: RunPlan, scene: Scene, hfov_rad: float) -> Simulator:
 
 
 def _measure_coverage(
-    plan: RunPlan, scene: Scene, navigation: NavigationMap, path: RobotPath
+    plan: RunPlan, scene: Scene, navigation: WalkableGrid, path: RobotPath
 ) -> dict[str, Any]:
     camera, storeys_m = plan.config.camera, navigation.storeys_m
     lookouts = Lookouts(

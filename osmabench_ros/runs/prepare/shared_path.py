@@ -22,10 +22,10 @@ from osmabench_ros.sequences.recorded import open_sequence
 from osmabench_ros.simulation.conditions import Condition
 from osmabench_ros.simulation.habitat.navigation import HabitatNavigation
 from osmabench_ros.simulation.habitat.simulator import HabitatSimulator
-from osmabench_ros.simulation.navigation import NavigationMap
 from osmabench_ros.simulation.robot_path import Motion, RobotPath, path_along, plan_path
 from osmabench_ros.simulation.strategies import Strategy, plan_with_strategy
 from osmabench_ros.simulation.trajectory import Trajectory, sample_trajectory
+from osmabench_ros.simulation.walkable_grid import WalkableGrid
 
 HABITAT = 'habitat'
 PATH_FILE = 'path.json'
@@ -104,7 +104,7 @@ FREE_SHARE = 0.9
 
 
 def replayed_path(
-    config: TrajectoryConfig, scene: Scene, navigation: NavigationMap, camera_height_m: float
+    config: TrajectoryConfig, scene: Scene, navigation: WalkableGrid, camera_height_m: float
 ) -> RobotPath:
     """Return the path along poses in the scene's world; warns of obstacles on it.
 
@@ -155,10 +155,10 @@ def _poses(
     return bases, np.arctan2(ahead[:, 1], ahead[:, 0])
 
 
-def navigation_of(config: MatrixConfig, scene: Scene) -> NavigationMap:
+def navigation_of(config: MatrixConfig, scene: Scene) -> WalkableGrid:
     """Return the navigation map for the robot and the storey of a configuration."""
     robot, storey = config.robot, config.trajectory.storey
-    return NavigationMap.of_scene(
+    return WalkableGrid.of_scene(
         scene,
         radius_m=robot.radius_m,
         height_m=robot.height_m,
@@ -167,7 +167,7 @@ def navigation_of(config: MatrixConfig, scene: Scene) -> NavigationMap:
 
 
 def shared_path(
-    config: MatrixConfig, seed: int, scene: Scene, navigation: NavigationMap
+    config: MatrixConfig, seed: int, scene: Scene, navigation: WalkableGrid
 ) -> RobotPath:
     """Plan the path that all conditions of a configuration share."""
     if Path(config.trajectory.recorded).name == PATH_FILE:

@@ -13,8 +13,15 @@ from osmabench_ros.geometry.axes import points_from_habitat, points_to_habitat
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.scenes.visibility import RayCaster
 from osmabench_ros.simulation.habitat.process import WorkerProcess
-from osmabench_ros.simulation.navigation import CELL_M, SAME_FLOOR_M, point_text, unreachable
-from osmabench_ros.simulation.surfaces import CLIMB_M, ground_below, on_the_ground
+from osmabench_ros.simulation.navigation import (
+    CELL_M,
+    CLIMB_M,
+    SAME_FLOOR_M,
+    ground_below,
+    lay_on_ground,
+    point_text,
+    unreachable,
+)
 
 STEP_M = 0.06
 TURN_DEG = 4.0
@@ -23,7 +30,7 @@ DRAWS = 50
 
 
 class HabitatNavigation:
-    """A navigation mesh (Recast), which `plan_path` takes like a NavigationMap.
+    """A navigation mesh (Recast), which `plan_path` takes like a WalkableGrid.
 
     Computed with voxels of CELL_M, or read from `mesh_file`, a `.navmesh`, or with `as_loaded`
     the one that Habitat-Sim loads with the scene, else that of the stage alone. `floor_height_m`
@@ -115,7 +122,7 @@ class HabitatNavigation:
         points = self._floor_points(reply['points'])
         points[0, :2], points[-1, :2] = np.asarray(start_m)[:2], np.asarray(goal_m)[:2]
         if not self._keeps_to_floor(points):
-            return on_the_ground(self._caster, points)
+            return lay_on_ground(self._caster, points)
         points[:, 2] = self.floor_height_m
         return points
 

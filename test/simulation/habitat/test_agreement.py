@@ -13,8 +13,8 @@ from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.lights import Light, Lighting, LightKind
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.simulation.habitat.simulator import HabitatSimulator
-from osmabench_ros.simulation.navigation import NavigationMap
 from osmabench_ros.simulation.opengl.simulator import OpenGLSimulator
+from osmabench_ros.simulation.walkable_grid import WalkableGrid
 
 pytestmark = [pytest.mark.gl, pytest.mark.slow]
 
@@ -93,7 +93,7 @@ def test_light_agrees(
 
 def test_navigable_distances_agree(in_house: HabitatSimulator, house: Scene) -> None:
     mesh = in_house.navigation(radius_m=RADIUS_M, height_m=HEIGHT_M)
-    grid = NavigationMap.of_scene(house, radius_m=RADIUS_M, height_m=HEIGHT_M)
+    grid = WalkableGrid.of_scene(house, radius_m=RADIUS_M, height_m=HEIGHT_M)
     assert abs(mesh.floor_height_m - grid.floor_height_m) < 0.05
     points = [p for p in grid.random_points(60, np.random.default_rng(1)) if mesh.is_free(p)]
     assert len(points) > 50
