@@ -116,7 +116,7 @@ def export(
     """Export a scene as a Habitat scene data set."""
     from osmabench_ros.base.files import Existing, check_folder
     from osmabench_ros.base.strict import validated
-    from osmabench_ros.scenes.change_kinds import Changes
+    from osmabench_ros.scenes.changes import Changes
     from osmabench_ros.scenes.loading import load_scene
     from osmabench_ros.scenes.writing import write_habitat_dataset
 

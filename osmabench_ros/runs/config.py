@@ -23,7 +23,7 @@ from osmabench_ros.mappers.transform_edges import Edges, MapOrigin, TfMode
 from osmabench_ros.maps.topics.kinds import MapType
 from osmabench_ros.runs.requirement import Requirement as Requirement
 from osmabench_ros.runs.requirement import known_suites
-from osmabench_ros.scenes.change_kinds import Changes
+from osmabench_ros.scenes.changes import Changes
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.sequences.bags.recording_report import RecordedTopics

@@ -1,30 +1,23 @@
-"""Changes of a scene: things that move, go, come, look otherwise, open, or shine."""
+"""Changes of a scene: move, remove, add, replace, recolor, open or close, switch."""
 
 from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import TypeAdapter
+from numpy.typing import ArrayLike
+from pydantic import BeforeValidator, Field, TypeAdapter, model_validator
 
-from osmabench_ros.errors import SceneError, choose, suggestion
+from osmabench_ros.base.documents import read_yaml
+from osmabench_ros.base.strict import FilePath, Strict
+from osmabench_ros.errors import ConfigError, SceneError, choose, suggestion
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.assets import axes_of, centred, linearly_mapped, load_meshes
-from osmabench_ros.scenes.change_kinds import (
-    Add,
-    Change,
-    Move,
-    New,
-    Recolor,
-    Remove,
-    Replace,
-    Swing,
-    Switch,
-)
 from osmabench_ros.scenes.contact import carried_by, collision, holders
 from osmabench_ros.scenes.ground_truth import is_structure, room_of, sizes_of
 from osmabench_ros.scenes.lights import Light
@@ -36,6 +29,381 @@ LAMP_REACH_M = 0.1
 
 DOOR_CLASS = 'door'
 THICKEST_LEAF_M = 0.15
+
+
+@dataclass(frozen=True)
+class _Context:
+    """The scene that a change meets, and the name of both in errors."""
+
+    scene: Scene
+    where: str
+
+    def find(self, name: str) -> SceneObject:
+        """Return the only object of a name."""
+        found = [item for item in self.scene.objects if item.name == name]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise SceneError(f'{self.where}: {len(found)} objects are named "{name}"')
+        names = [item.name for item in self.scene.objects]
+        raise SceneError(f'{self.where}: there is no object "{name}". {suggestion(name, names)}')
+
+    def find_movable(self, name: str) -> SceneObject:
+        """Return the only object of a name, which is no part of the building."""
+        item = self.find(name)
+        if is_structure(self.scene, item):
+            raise SceneError(f'{self.where}: "{name}" is a part of the building and stays')
+        return item
+
+    def replace_objects(
+        self, new: Iterable[SceneObject], gone: Collection[int], lights: Iterable[Light]
+    ) -> Scene:
+        """Return the scene with objects that are new or changed, if nothing collides or floats."""
+        fresh = {item.instance_id: item for item in new}
+        kept = [item for item in self.scene.objects if item.instance_id not in gone]
+        objects = [fresh.pop(item.instance_id, item) for item in kept]
+        scene = replace(self.scene, objects=(*objects, *fresh.values()), lights=tuple(lights))
+        self._check(scene, [item.instance_id for item in scene.objects if item not in kept], gone)
+        return scene
+
+    def _check(self, scene: Scene, touched: Collection[int], gone: Collection[int]) -> None:
+        before = self.scene
+        for key in touched:
+            item = scene.by_instance[key]
+            met = collision(scene, item, touched)
+            if met is not None and not self._met_before(item, met):
+                raise SceneError(f'{self.where}: "{item.name}" would collide with "{met.name}"')
+        left = [before.by_instance[key] for key in {*touched, *gone} & before.by_instance.keys()]
+        resting = {part.instance_id for item in left for part in (item, *carried_by(before, item))}
+        places = [*(item.box for item in left), *(scene.by_instance[k].box for k in touched)]
+        was, now = holders(before, places), holders(scene, places)
+        for key in sorted((resting | set(touched)) - set(gone)):
+            needed = was.get(key, (0, 0))[0] if key in before.by_instance else 1
+            if now.get(key, (0, 0))[0] < needed:
+                name = scene.by_instance[key].name
+                raise SceneError(
+                    f'{self.where}: "{name}" would float: nothing would hold it; choose another '
+                    'place, or move or remove it first'
+                )
+
+    def _met_before(self, item: SceneObject, met: SceneObject) -> bool:
+        """Return whether two things ran into each other before."""
+        old = self.scene.by_instance.get(item.instance_id)
+        if old is None or met.instance_id not in self.scene.by_instance:
+            return False
+        pair = replace(self.scene, objects=(old, self.scene.by_instance[met.instance_id]))
+        return collision(pair, old, ()) is not None
+
+    def fresh_id(self) -> int:
+        """Return an instance id that no object or room has."""
+        rooms = [room.id for room in self.scene.rooms]
+        return 1 + max([item.instance_id for item in self.scene.objects] + rooms)
+
+    def make(self, change: New, name: str) -> SceneObject:
+        """Return what comes, upright about the origin, with a new id and no room."""
+        if name in {item.name for item in self.scene.objects}:
+            raise SceneError(f'{self.where}: there is an object "{name}" already; choose "name"')
+        if change.file is None:
+            like = self.find_movable(change.like)
+            return replace(like, instance_id=self.fresh_id(), name=name, room_id=None)
+        known = self.scene.label_set.by_name
+        problem = f'{self.where}: the scene has no class "{change.label}"'
+        choose(change.label, known, SceneError, problem)
+        loaded = load_meshes(change.file.expanduser())
+        axes = axes_of(change.file)
+        meshes, _ = centred([linearly_mapped(mesh, axes) for mesh in loaded])
+        class_id = self.scene.label_set.id_of(change.label)
+        item = SceneObject(self.fresh_id(), name, class_id, meshes)
+        return replace(item, attributes=sizes_of(item))
+
+    def place(self, item: SceneObject, at: Iterable[float], turn_deg: float) -> SceneObject:
+        """Return a thing turned, with the middle of its lower side at a point of the world."""
+        turned = replace(item, pose=displace(item, turn_deg) @ item.pose)
+        box = turned.box
+        foot = np.array([*box.center[:2], box.minimum[2]])
+        pose = Pose(np.eye(3), np.array(list(at)) - foot) @ turned.pose
+        return _assign_room(replace(turned, pose=pose), self.scene)
+
+
+def _assign_room(item: SceneObject, scene: Scene) -> SceneObject:
+    """Return a thing with the room that it stands in."""
+    return replace(item, room_id=room_of(item, scene.rooms)) if scene.rooms else item
+
+
+def lights_of(scene: Scene, item: SceneObject) -> tuple[Light, ...]:
+    """Return the lamps' lights that belong to a thing."""
+    return tuple(
+        light
+        for light in scene.lights
+        if light.lamp
+        and not light.attached_to_camera
+        and item.box.contains(np.array(light.position), LAMP_REACH_M)
+    )
+
+
+def _shift_light(light: Light, shift: Pose) -> Light:
+    x, y, z = shift.transform(np.array(light.position)).tolist()
+    dx, dy, dz = (shift.rotation @ np.array(light.direction)).tolist()
+    return replace(light, position=(x, y, z), direction=(dx, dy, dz))
+
+
+def _replace_object(scene: Scene, item: SceneObject) -> Scene:
+    """Return a scene with an object that stands where one of its id stood."""
+    key = item.instance_id
+    return replace(
+        scene, objects=tuple(item if old.instance_id == key else old for old in scene.objects)
+    )
+
+
+def displace(item: SceneObject, turn_deg: float, offset_m: ArrayLike = (0, 0, 0)) -> Pose:
+    """Return a displacement in the world: a turn left about an object's middle, and an offset."""
+    turn = Pose.from_yaw(math.radians(turn_deg)).rotation
+    middle = item.box.center
+    return Pose(turn, middle - turn @ middle + np.asarray(offset_m))
+
+
+class Move(Strict):
+    """An object moves, with all that it carries: metres along the world's axes, a turn left."""
+
+    kind: Literal['move']
+    object: str
+    offset_m: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    turn_deg: float = 0.0
+
+    @model_validator(mode='after')
+    def _moves(self) -> Move:
+        if not any(self.offset_m) and not self.turn_deg:
+            raise ValueError('say how it moves: give "offset_m" or "turn_deg"')
+        return self
+
+    def apply(self, at: _Context) -> Scene:
+        """Return the scene after this change."""
+        item = at.find_movable(self.object)
+        shift = displace(item, self.turn_deg, self.offset_m)
+        group = (item, *carried_by(at.scene, item))
+        shining = {light.name for part in group for light in lights_of(at.scene, part)}
+        lights = [
+            _shift_light(light, shift) if light.name in shining else light
+            for light in at.scene.lights
+        ]
+        moved = [_assign_room(replace(part, pose=shift @ part.pose), at.scene) for part in group]
+        return at.replace_objects(moved, (), lights)
+
+
+class Remove(Strict):
+    """A thing goes, and if `carried` is true all that it carries."""
+
+    kind: Literal['remove']
+    object: str
+    carried: bool = False
+
+    def apply(self, at: _Context) -> Scene:
+        """Return the scene after this change."""
+        item = at.find_movable(self.object)
+        group = (item, *(carried_by(at.scene, item) if self.carried else ()))
+        shining = {light.name for part in group for light in lights_of(at.scene, part)}
+        lights = [light for light in at.scene.lights if light.name not in shining]
+        return at.replace_objects((), {part.instance_id for part in group}, lights)
+
+
+class New(Strict):
+    """What comes: `like` another thing of the scene, or a mesh `file` of a class `label`.
+
+    Files are in metres; glTF is y-up, other formats z-up.
+    """
+
+    like: str = ''
+    file: FilePath | None = None
+    label: str = ''
+
+    @model_validator(mode='after')
+    def _one_source(self) -> New:
+        if bool(self.like) == (self.file is not None):
+            raise ValueError('say what comes: give "like" or "file"')
+        if self.file is not None and not self.label:
+            raise ValueError('a file does not say its class; give "label"')
+        return self
+
+
+class Add(New):
+    """A thing comes; the middle of its lower side is at `position_m`, in the world."""
+
+    kind: Literal['add']
+    name: str = Field(min_length=1)
+    position_m: tuple[float, float, float]
+    turn_deg: float = 0.0
+
+    def apply(self, at: _Context) -> Scene:
+        """Return the scene after this change."""
+        new = at.place(at.make(self, self.name), self.position_m, self.turn_deg)
+        return at.replace_objects([new], (), at.scene.lights)
+
+
+class Replace(New):
+    """Another thing comes in the place of one, as `name`; what this one carried must stay up."""
+
+    kind: Literal['replace']
+    object: str
+    name: str = ''
+    turn_deg: float = 0.0
+
+    def apply(self, at: _Context) -> Scene:
+        """Return the scene after this change."""
+        old = at.find_movable(self.object)
+        new = at.make(self, self.name or f'{old.name}_replaced')
+        foot = [*old.box.center[:2], old.box.minimum[2]]
+        shining = {light.name for light in lights_of(at.scene, old)}
+        lights = [light for light in at.scene.lights if light.name not in shining]
+        return at.replace_objects([at.place(new, foot, self.turn_deg)], {old.instance_id}, lights)
+
+
+class Recolor(Strict):
+    """A thing has another colour, without its texture, or looks `like` another thing."""
+
+    kind: Literal['recolor']
+    object: str
+    color: str = ''
+    material: str = ''
+    like: str = ''
+
+    @model_validator(mode='after')
+    def _one_look(self) -> Recolor:
+        if bool(self.like) == bool(self.color):
+            raise ValueError('say how it looks: give "color" or "like"')
+        if self.color:
+            problem = f'"{self.color}" is not a known colour'
+            choose(self.color, COLOR_EXAMPLES, ValueError, problem)
+        return self
+
+    def apply(self, at: _Context) -> Scene:
+        """Return the scene after this change."""
+        item = at.find(self.object)
+        known = {key: str(value) for key, value in item.attributes.items() if key == 'material'}
+        if self.like:
+            like = at.find(self.like)
+            look = like.meshes[0].material
+            known = {k: str(v) for k, v in like.attributes.items() if k in ('color', 'material')}
+        else:
+            r, g, b = (value / 255 for value in COLOR_EXAMPLES[self.color])
+            look = Material((r, g, b))
+            known['color'] = self.color
+        if self.material:
+            known['material'] = self.material
+        meshes = tuple(replace(mesh, material=look) for mesh in item.meshes)
+        new = replace(item, meshes=meshes, attributes={**item.attributes, **known})
+        return _replace_object(at.scene, new)
+
+
+class Swing(Strict):
+    """A door opens or closes: the leaf turns about one of its upright edges.
+
+    Of the two edges and two senses the first that leaves the leaf free is taken, so an open leaf
+    closes by the angle that it stands open.
+    """
+
+    kind: Literal['open', 'close']
+    object: str
+    angle_deg: float = Field(80.0, gt=0, le=180)
+
+    def apply(self, at: _Context) -> Scene:
+        """Return the scene after this change."""
+        item = at.find(self.object)
+        size = item.box.size
+        local = np.ptp(np.concatenate([mesh.vertices for mesh in item.meshes]), axis=0)
+        name = at.scene.class_name(item).split()
+        if (
+            not name
+            or name[-1] != DOOR_CLASS
+            or np.sort(local)[0] > THICKEST_LEAF_M
+            or size[2] < 0.5
+        ):
+            raise SceneError(
+                f'{at.where}: "{item.name}" is no leaf of a door, and scenes keep no other '
+                'joints; choose a thing of a class "... door" that is a thin upright slab, or for '
+                'joints of Habitat change initial_joint_pose in the data set'
+            )
+        wanted = 'open' if self.kind == 'open' else 'closed'
+        if item.attributes.get('state') == wanted:
+            raise SceneError(f'{at.where}: "{item.name}" is {wanted} already')
+        # The axes of the leaf in the world: the longer level one leads from edge to edge.
+        level = sorted((0, 1), key=lambda axis: -local[axis])[0]
+        along = item.pose.rotation[:, level] * local[level] / 2
+        for edge in (-1.0, 1.0):
+            for sense in (-1.0, 1.0):
+                hinge = item.box.center + edge * along
+                turn = Pose.from_yaw(sense * math.radians(self.angle_deg)).rotation
+                pose = Pose(turn, hinge - turn @ hinge) @ item.pose
+                attributes = {**item.attributes, 'state': wanted}
+                new = replace(item, pose=pose, attributes=attributes)
+                scene = _replace_object(at.scene, new)
+                if collision(scene, new, ()) is None:
+                    return scene
+        raise SceneError(
+            f'{at.where}: "{item.name}" cannot turn by {self.angle_deg:g} degrees about either of '
+            'its edges without a collision; choose another "angle_deg"'
+        )
+
+
+class Switch(Strict):
+    """A lamp, named by its thing or by its light, goes on, with an intensity, or off."""
+
+    kind: Literal['switch']
+    lamp: str
+    on: bool
+    intensity: float = Field(1.0, gt=0)
+
+    def apply(self, at: _Context) -> Scene:
+        """Return the scene after this change."""
+        named = [light for light in at.scene.lights if light.name == self.lamp]
+        things = [item for item in at.scene.objects if item.name == self.lamp]
+        if not named and not things:
+            known = [light.name for light in at.scene.lights if light.lamp]
+            problem = f'{at.where}: there is no lamp or light "{self.lamp}"'
+            choose(self.lamp, known, SceneError, problem)
+        lights = named or [light for item in things for light in lights_of(at.scene, item)]
+        if not lights:
+            raise SceneError(f'{at.where}: no light of the scene belongs to "{self.lamp}"')
+        shining = [light.name for light in lights if light.intensity]
+        if bool(shining) is self.on:
+            raise SceneError(f'{at.where}: "{self.lamp}" is {"on" if self.on else "off"} already')
+        intensity = self.intensity if self.on else 0.0
+        state = {'state': 'on' if self.on else 'off'}
+        chosen = {light.name for light in lights}
+        scene = replace(
+            at.scene,
+            lights=tuple(
+                replace(light, intensity=intensity) if light.name in chosen else light
+                for light in at.scene.lights
+            ),
+        )
+        for item in scene.objects:
+            if chosen & {light.name for light in lights_of(scene, item)} and _is_lamp(scene, item):
+                scene = _replace_object(
+                    scene, replace(item, attributes={**item.attributes, **state})
+                )
+        return scene
+
+
+def _is_lamp(scene: Scene, item: SceneObject) -> bool:
+    return scene.class_name(item).split()[-1:] in (['lamp'], ['light'])
+
+
+Change = Annotated[
+    Move | Remove | Add | Replace | Recolor | Swing | Switch, Field(discriminator='kind')
+]
+
+
+def _of_file(given: Any) -> Any:
+    if not isinstance(given, str):
+        return given
+    try:
+        return read_yaml(Path(given).expanduser(), ConfigError)
+    except (ConfigError, RuntimeError) as error:  # the latter for the home of an unknown user
+        raise ValueError(str(error)) from error
+
+
+Changes = Annotated[tuple[Change, ...], BeforeValidator(_of_file)]
+"""Changes one after another, or the path of a YAML file that lists them."""
 
 
 def changed_scene(scene: Scene, changes: Sequence[Change]) -> Scene:
@@ -63,277 +431,10 @@ def changed_scene(scene: Scene, changes: Sequence[Change]) -> Scene:
     """
     for number, change in enumerate(changes):
         where = f'scene {scene.dataset}/{scene.name}, change {number + 1} ({change.kind})'
-        scene = _APPLIED[change.kind](_Place(scene, where), change)
+        scene = change.apply(_Context(scene, where))
     if not changes:
         return scene
     listed = TypeAdapter(tuple[Change, ...]).dump_json(tuple(changes))
     digest = hashlib.sha256(scene.source_sha256.encode() + listed).hexdigest()
     name = f'{scene.name}-changed-{digest[:8]}'
     return replace(scene, name=name, source_sha256=digest, source='')
-
-
-def displacement(item: SceneObject, offset_m: Iterable[float], turn_rad: float) -> Pose:
-    """Return a displacement in the world: a turn about a thing's middle, and an offset."""
-    turn = Pose.from_yaw(turn_rad).rotation
-    middle = item.box.center
-    return Pose(turn, middle - turn @ middle + np.array(list(offset_m)))
-
-
-@dataclass(frozen=True)
-class _Place:
-    """The scene that a change meets, and how errors call both."""
-
-    scene: Scene
-    where: str
-
-    def thing(self, name: str) -> SceneObject:
-        """Return the only object of a name."""
-        found = [item for item in self.scene.objects if item.name == name]
-        if len(found) == 1:
-            return found[0]
-        if found:
-            raise SceneError(f'{self.where}: {len(found)} objects are named "{name}"')
-        names = [item.name for item in self.scene.objects]
-        raise SceneError(f'{self.where}: there is no object "{name}". {suggestion(name, names)}')
-
-    def movable(self, name: str) -> SceneObject:
-        """Return the only object of a name, which is no part of the building."""
-        item = self.thing(name)
-        if is_structure(self.scene, item):
-            raise SceneError(f'{self.where}: "{name}" is a part of the building and stays')
-        return item
-
-    def with_objects(
-        self, new: Iterable[SceneObject], gone: Collection[int], lights: Iterable[Light]
-    ) -> Scene:
-        """Return the scene with objects that are new or changed, if nothing collides or floats."""
-        fresh = {item.instance_id: item for item in new}
-        kept = [item for item in self.scene.objects if item.instance_id not in gone]
-        objects = [fresh.pop(item.instance_id, item) for item in kept]
-        scene = replace(self.scene, objects=(*objects, *fresh.values()), lights=tuple(lights))
-        self._check(scene, [item.instance_id for item in scene.objects if item not in kept], gone)
-        return scene
-
-    def _check(self, scene: Scene, touched: Collection[int], gone: Collection[int]) -> None:
-        before = self.scene
-        for key in touched:
-            item = scene.by_instance[key]
-            met = collision(scene, item, touched)
-            if met is not None and not self._met_before(item, met):
-                raise SceneError(f'{self.where}: "{item.name}" would collide with "{met.name}"')
-        left = [before.by_instance[key] for key in {*touched, *gone} & before.by_instance.keys()]
-        resting = {key for item in left for key in (item.instance_id, *_ids(before, item))}
-        places = [*(item.box for item in left), *(scene.by_instance[k].box for k in touched)]
-        was, now = holders(before, places), holders(scene, places)
-        for key in sorted((resting | set(touched)) - set(gone)):
-            needed = was.get(key, (0, 0))[0] if key in before.by_instance else 1
-            if now.get(key, (0, 0))[0] < needed:
-                name = scene.by_instance[key].name
-                raise SceneError(
-                    f'{self.where}: "{name}" would float: nothing would hold it; choose another '
-                    'place, or move or remove it first'
-                )
-
-    def _met_before(self, item: SceneObject, met: SceneObject) -> bool:
-        """Return whether two things ran into each other before."""
-        old = self.scene.by_instance.get(item.instance_id)
-        if old is None or met.instance_id not in self.scene.by_instance:
-            return False
-        pair = replace(self.scene, objects=(old, self.scene.by_instance[met.instance_id]))
-        return collision(pair, old, ()) is not None
-
-    def fresh_id(self) -> int:
-        """Return an instance id that no object or room has."""
-        rooms = [room.id for room in self.scene.rooms]
-        return 1 + max([item.instance_id for item in self.scene.objects] + rooms)
-
-    def made(self, change: New, name: str) -> SceneObject:
-        """Return what comes, upright about the origin, with a new id and no room."""
-        if name in {item.name for item in self.scene.objects}:
-            raise SceneError(f'{self.where}: there is an object "{name}" already; choose "name"')
-        if change.file is None:
-            like = self.movable(change.like)
-            return replace(like, instance_id=self.fresh_id(), name=name, room_id=None)
-        known = self.scene.label_set.by_name
-        problem = f'{self.where}: the scene has no class "{change.label}"'
-        choose(change.label, known, SceneError, problem)
-        loaded = load_meshes(change.file.expanduser())
-        axes = axes_of(change.file)
-        meshes, _ = centred([linearly_mapped(mesh, axes) for mesh in loaded])
-        class_id = self.scene.label_set.id_of(change.label)
-        item = SceneObject(self.fresh_id(), name, class_id, meshes)
-        return replace(item, attributes=sizes_of(item))
-
-    def stood(self, item: SceneObject, at: Iterable[float], turn_deg: float) -> SceneObject:
-        """Return a thing turned, with the middle of its lower side at a point of the world."""
-        turned = replace(
-            item, pose=displacement(item, (0, 0, 0), math.radians(turn_deg)) @ item.pose
-        )
-        box = turned.box
-        foot = np.array([*box.center[:2], box.minimum[2]])
-        pose = Pose(np.eye(3), np.array(list(at)) - foot) @ turned.pose
-        return _housed(replace(turned, pose=pose), self.scene)
-
-
-def _ids(scene: Scene, item: SceneObject) -> list[int]:
-    return [other.instance_id for other in carried_by(scene, item)]
-
-
-def _housed(item: SceneObject, scene: Scene) -> SceneObject:
-    """Return a thing with the room that it stands in."""
-    return replace(item, room_id=room_of(item, scene.rooms)) if scene.rooms else item
-
-
-def lights_of(scene: Scene, item: SceneObject) -> tuple[Light, ...]:
-    """Return the lamps' lights that belong to a thing."""
-    return tuple(
-        light
-        for light in scene.lights
-        if light.lamp
-        and not light.attached_to_camera
-        and item.box.contains(np.array(light.position), LAMP_REACH_M)
-    )
-
-
-def _move(at: _Place, change: Move) -> Scene:
-    item = at.movable(change.object)
-    shift = displacement(item, change.offset_m, math.radians(change.turn_deg))
-    group = (item, *carried_by(at.scene, item))
-    shining = {light.name for part in group for light in lights_of(at.scene, part)}
-    lights = [
-        _shifted(light, shift) if light.name in shining else light for light in at.scene.lights
-    ]
-    moved = [_housed(replace(part, pose=shift @ part.pose), at.scene) for part in group]
-    return at.with_objects(moved, (), lights)
-
-
-def _shifted(light: Light, shift: Pose) -> Light:
-    x, y, z = shift.transform(np.array(light.position)).tolist()
-    dx, dy, dz = (shift.rotation @ np.array(light.direction)).tolist()
-    return replace(light, position=(x, y, z), direction=(dx, dy, dz))
-
-
-def _remove(at: _Place, change: Remove) -> Scene:
-    item = at.movable(change.object)
-    group = (item, *(carried_by(at.scene, item) if change.carried else ()))
-    shining = {light.name for part in group for light in lights_of(at.scene, part)}
-    lights = [light for light in at.scene.lights if light.name not in shining]
-    return at.with_objects((), {part.instance_id for part in group}, lights)
-
-
-def _add(at: _Place, change: Add) -> Scene:
-    new = at.stood(at.made(change, change.name), change.position_m, change.turn_deg)
-    return at.with_objects([new], (), at.scene.lights)
-
-
-def _replace(at: _Place, change: Replace) -> Scene:
-    old = at.movable(change.object)
-    new = at.made(change, change.name or f'{old.name}_replaced')
-    foot = [*old.box.center[:2], old.box.minimum[2]]
-    shining = {light.name for light in lights_of(at.scene, old)}
-    lights = [light for light in at.scene.lights if light.name not in shining]
-    return at.with_objects([at.stood(new, foot, change.turn_deg)], {old.instance_id}, lights)
-
-
-def _recolor(at: _Place, change: Recolor) -> Scene:
-    item = at.thing(change.object)
-    known = {key: str(value) for key, value in item.attributes.items() if key == 'material'}
-    if change.like:
-        like = at.thing(change.like)
-        look = like.meshes[0].material
-        known = {k: str(v) for k, v in like.attributes.items() if k in ('color', 'material')}
-    else:
-        r, g, b = (value / 255 for value in COLOR_EXAMPLES[change.color])
-        look = Material((r, g, b))
-        known['color'] = change.color
-    if change.material:
-        known['material'] = change.material
-    meshes = tuple(replace(mesh, material=look) for mesh in item.meshes)
-    new = replace(item, meshes=meshes, attributes={**item.attributes, **known})
-    return _with(at.scene, new)
-
-
-def _with(scene: Scene, item: SceneObject) -> Scene:
-    """Return a scene with an object that stands where one of its id stood."""
-    key = item.instance_id
-    return replace(
-        scene, objects=tuple(item if old.instance_id == key else old for old in scene.objects)
-    )
-
-
-def _swing(at: _Place, change: Swing) -> Scene:
-    item = at.thing(change.object)
-    size = item.box.size
-    local = np.ptp(np.concatenate([mesh.vertices for mesh in item.meshes]), axis=0)
-    name = at.scene.class_name(item).split()
-    if not name or name[-1] != DOOR_CLASS or np.sort(local)[0] > THICKEST_LEAF_M or size[2] < 0.5:
-        raise SceneError(
-            f'{at.where}: "{item.name}" is no leaf of a door, and scenes keep no other joints; '
-            'choose a thing of a class "... door" that is a thin upright slab, or for joints of '
-            'Habitat change initial_joint_pose in the data set'
-        )
-    wanted = 'open' if change.kind == 'open' else 'closed'
-    if item.attributes.get('state') == wanted:
-        raise SceneError(f'{at.where}: "{item.name}" is {wanted} already')
-    # The axes of the leaf in the world: the longer level one leads from edge to edge.
-    level = sorted((0, 1), key=lambda axis: -local[axis])[0]
-    along = item.pose.rotation[:, level] * local[level] / 2
-    for edge in (-1.0, 1.0):
-        for sense in (-1.0, 1.0):
-            hinge = item.box.center + edge * along
-            turn = Pose.from_yaw(sense * math.radians(change.angle_deg)).rotation
-            pose = Pose(turn, hinge - turn @ hinge) @ item.pose
-            attributes = {**item.attributes, 'state': wanted}
-            new = replace(item, pose=pose, attributes=attributes)
-            scene = _with(at.scene, new)
-            if collision(scene, new, ()) is None:
-                return scene
-    raise SceneError(
-        f'{at.where}: "{item.name}" cannot turn by {change.angle_deg:g} degrees about either of '
-        'its edges without a collision; choose another "angle_deg"'
-    )
-
-
-def _switch(at: _Place, change: Switch) -> Scene:
-    named = [light for light in at.scene.lights if light.name == change.lamp]
-    things = [item for item in at.scene.objects if item.name == change.lamp]
-    if not named and not things:
-        known = [light.name for light in at.scene.lights if light.lamp]
-        problem = f'{at.where}: there is no lamp or light "{change.lamp}"'
-        choose(change.lamp, known, SceneError, problem)
-    lights = named or [light for item in things for light in lights_of(at.scene, item)]
-    if not lights:
-        raise SceneError(f'{at.where}: no light of the scene belongs to "{change.lamp}"')
-    shining = [light.name for light in lights if light.intensity]
-    if bool(shining) is change.on:
-        raise SceneError(f'{at.where}: "{change.lamp}" is {"on" if change.on else "off"} already')
-    intensity = change.intensity if change.on else 0.0
-    state = {'state': 'on' if change.on else 'off'}
-    chosen = {light.name for light in lights}
-    scene = replace(
-        at.scene,
-        lights=tuple(
-            replace(light, intensity=intensity) if light.name in chosen else light
-            for light in at.scene.lights
-        ),
-    )
-    for item in scene.objects:
-        if chosen & {light.name for light in lights_of(scene, item)} and _is_lamp(scene, item):
-            scene = _with(scene, replace(item, attributes={**item.attributes, **state}))
-    return scene
-
-
-def _is_lamp(scene: Scene, item: SceneObject) -> bool:
-    return scene.class_name(item).split()[-1:] in (['lamp'], ['light'])
-
-
-_APPLIED: Mapping[str, Callable[[_Place, Any], Scene]] = {
-    'move': _move,
-    'remove': _remove,
-    'add': _add,
-    'replace': _replace,
-    'recolor': _recolor,
-    'open': _swing,
-    'close': _swing,
-    'switch': _switch,
-}

@@ -9,8 +9,7 @@ from pathlib import Path
 from osmabench_ros.base.configuration import config_path, described_names
 from osmabench_ros.base.reading import naming_errors
 from osmabench_ros.errors import SceneError, suggestion
-from osmabench_ros.scenes.change_kinds import Change
-from osmabench_ros.scenes.changes import changed_scene
+from osmabench_ros.scenes.changes import Change, changed_scene
 from osmabench_ros.scenes.plausibility import warn_of_implausible_parts
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.scenes.specification import read_specification

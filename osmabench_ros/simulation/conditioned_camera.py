@@ -17,7 +17,7 @@ from osmabench_ros.simulation.conditions import Condition
 from osmabench_ros.simulation.effects.color import MotionBlur
 from osmabench_ros.simulation.effects.effect import Shot
 from osmabench_ros.simulation.lighting import lighting_at
-from osmabench_ros.simulation.moving_objects import object_poses
+from osmabench_ros.simulation.moving_objects import MovingGroup, moving_groups, object_poses
 from osmabench_ros.simulation.schedule import Moment
 from osmabench_ros.simulation.simulator import Observation, Simulator
 from osmabench_ros.simulation.trajectory import Trajectory, TrajectoryFrame
@@ -51,6 +51,12 @@ class ConditionedCamera:
         self._condition = condition
         self._trajectory = trajectory
         self._seed = seed
+        self._groups: dict[Scene, list[MovingGroup]] = {}
+
+    def _groups_of(self, scene: Scene) -> list[MovingGroup]:
+        if scene not in self._groups:
+            self._groups[scene] = moving_groups(self._condition.moving_objects, scene)
+        return self._groups[scene]
 
     def kept(self) -> NDArray[np.int64]:
         """Return the numbers of the trajectory's frames that are not dropped."""
@@ -83,8 +89,7 @@ class ConditionedCamera:
             lighting = effect.lighting(lighting, shot)
         simulator.set_lighting(lighting)
         if self._condition.moving_objects:
-            poses = object_poses(self._condition.moving_objects, scene, moment)
-            simulator.move_objects(poses)
+            simulator.move_objects(object_poses(self._groups_of(scene), moment))
         seen = simulator.render(instant.camera_pose)
         color, depth_m = seen.color, seen.depth_m
         for effect in self._condition.effects:
@@ -97,8 +102,8 @@ class ConditionedCamera:
     def restore(self) -> None:
         """Put moved objects back to where the scene has them, and close as `close` does."""
         if self._condition.moving_objects:
-            start = object_poses(self._condition.moving_objects, self._scene, Moment(0, 0.0, 0.0))
-            still = {key: self._scene.by_instance[key].pose for key in start}
+            groups = self._groups_of(self._scene)
+            still = {part.instance_id: part.pose for _, _, parts in groups for part in parts}
             self._simulator.move_objects(still)
         self.close()
 

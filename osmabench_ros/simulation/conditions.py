@@ -14,7 +14,7 @@ from osmabench_ros.base.configuration import config_path, described_names
 from osmabench_ros.base.documents import parse_json, read_yaml
 from osmabench_ros.base.strict import FolderName, Strict, validated
 from osmabench_ros.errors import ConfigError, choose
-from osmabench_ros.scenes.change_kinds import Changes
+from osmabench_ros.scenes.changes import Changes
 from osmabench_ros.simulation.effects.color import MotionBlur
 from osmabench_ros.simulation.effects.effect import AnyEffect, Effect
 from osmabench_ros.simulation.light_sections import LightingSection, read_light_setup

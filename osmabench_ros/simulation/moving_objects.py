@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
 import numpy as np
@@ -12,12 +11,10 @@ from pydantic import Field, model_validator
 from osmabench_ros.base.strict import Strict
 from osmabench_ros.errors import SimulationError
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.scenes.changes import displacement
+from osmabench_ros.scenes.changes import displace
+from osmabench_ros.scenes.contact import carried_by
 from osmabench_ros.scenes.scene import Scene, SceneObject
 from osmabench_ros.simulation.schedule import Moment, Span
-
-CONTACT_M = 0.03
-"""A thing whose lower side is this close to the upper side of another stands on it."""
 
 
 class MovingObjects(Strict):
@@ -63,7 +60,7 @@ class MovingObjects(Strict):
         return 1.0 - abs(2.0 * done - 1.0) if self.returns else done
 
     def selected(self, scene: Scene) -> list[SceneObject]:
-        """Return the objects that move, without what stands on them; SimulationError if none."""
+        """Return the objects that move, without what they carry; SimulationError if none."""
         found = [
             item
             for item in scene.objects
@@ -82,38 +79,25 @@ class MovingObjects(Strict):
         return [found[i] for i in sorted(chosen.tolist())]
 
 
-def object_poses(
-    movements: Sequence[MovingObjects], scene: Scene, moment: Moment
-) -> dict[int, Pose]:
-    """Return the world poses of the moving objects, and what stands on them, by instance id."""
+MovingGroup = tuple[MovingObjects, SceneObject, tuple[SceneObject, ...]]
+"""How an object moves, the object, and all that moves: itself and what it carries."""
+
+
+def moving_groups(movements: Sequence[MovingObjects], scene: Scene) -> list[MovingGroup]:
+    """Return the groups of a scene that move; their objects are found once for all frames."""
+    return [
+        (movement, item, (item, *carried_by(scene, item)))
+        for movement in movements
+        for item in movement.selected(scene)
+    ]
+
+
+def object_poses(groups: Iterable[MovingGroup], moment: Moment) -> dict[int, Pose]:
+    """Return the world poses of all objects in moving groups, by instance id."""
     poses: dict[int, Pose] = {}
-    for movement in movements:
+    for movement, item, parts in groups:
         done = movement.progress(moment)
-        for item in movement.selected(scene):
-            offset_m = done * np.array(movement.offset_m)
-            change = displacement(item, offset_m, done * math.radians(movement.turn_deg))
-            for part in (item, *_carried(item, scene)):
-                poses[part.instance_id] = change @ poses.get(part.instance_id, part.pose)
+        shift = displace(item, done * movement.turn_deg, done * np.array(movement.offset_m))
+        for part in parts:
+            poses[part.instance_id] = shift @ poses.get(part.instance_id, part.pose)
     return poses
-
-
-def _carried(item: SceneObject, scene: Scene) -> list[SceneObject]:
-    """Return all objects on an object, directly or indirectly."""
-    carried: list[SceneObject] = []
-    bearers = [item]
-    while bearers:
-        bearer = bearers.pop()
-        for other in scene.objects:
-            if other is not item and other not in carried and _stands_on(other, bearer):
-                carried.append(other)
-                bearers.append(other)
-    return carried
-
-
-def _stands_on(upper: SceneObject, lower: SceneObject) -> bool:
-    center = upper.box.center
-    touches = abs(upper.box.minimum[2] - lower.box.maximum[2]) < CONTACT_M
-    above = (center[:2] > lower.box.minimum[:2]).all() and (
-        center[:2] < lower.box.maximum[:2]
-    ).all()
-    return bool(touches and above)

@@ -25,8 +25,7 @@ from osmabench_ros.base.extensions import SIMULATORS, extension_names
 from osmabench_ros.errors import MissingDependencyError, SimulationError
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.scenes.change_kinds import Changes
-from osmabench_ros.scenes.changes import changed_scene
+from osmabench_ros.scenes.changes import Changes, changed_scene
 from osmabench_ros.scenes.lights import Light, Lighting, LightKind
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.scene import Material, Scene

@@ -3,8 +3,14 @@ import pytest
 from support.world.scenes import box_object, room_scene
 
 from osmabench_ros.errors import ConfigError, SimulationError
+from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.simulation.conditions import parse_condition
-from osmabench_ros.simulation.moving_objects import MovingObjects, object_poses
+from osmabench_ros.simulation.moving_objects import (
+    MovingObjects,
+    moving_groups,
+    object_poses,
+)
 from osmabench_ros.simulation.schedule import Moment
 
 
@@ -13,13 +19,17 @@ def moving(**section: object) -> MovingObjects:
     return parse_condition('m', {'moving_objects': [data]}, 'm.yaml').moving_objects[0]
 
 
+def poses_at(movements: list[MovingObjects], scene: Scene, moment: Moment) -> dict[int, Pose]:
+    return object_poses(moving_groups(movements, scene), moment)
+
+
 def at(position: float) -> Moment:
     return Moment(int(position), position % 1.0, 0.0)
 
 
 def test_what_stands_on_a_moving_object_moves_along() -> None:
     scene = room_scene()
-    poses = object_poses([moving(names=['box_6'])], scene, at(1.5))
+    poses = poses_at([moving(names=['box_6'])], scene, at(1.5))
     assert set(poses) == {6, 7}
     for instance, pose in poses.items():
         shift = pose.translation - scene.by_instance[instance].pose.translation
@@ -31,7 +41,7 @@ def test_objects_rest_before_and_after() -> None:
     movement = [moving(names=['box_7'])]
     start = scene.by_instance[7].pose.translation
     for position, expected in ((0.3, 0.0), (1.0, 0.0), (1.25, 0.1), (2.0, 0.4), (4.0, 0.4)):
-        pose = object_poses(movement, scene, at(position))[7]
+        pose = poses_at(movement, scene, at(position))[7]
         np.testing.assert_allclose(pose.translation - start, [expected, 0, 0], atol=1e-9)
 
 
@@ -40,14 +50,14 @@ def test_a_returning_object_is_back_at_the_end() -> None:
     movement = [moving(names=['box_7'], returns=True)]
     start = scene.by_instance[7].pose.translation
     for position, expected in ((1.25, 0.2), (1.5, 0.4), (1.75, 0.2), (2.0, 0.0)):
-        pose = object_poses(movement, scene, at(position))[7]
+        pose = poses_at(movement, scene, at(position))[7]
         np.testing.assert_allclose(pose.translation - start, [expected, 0, 0], atol=1e-9)
 
 
 def test_a_turn_is_about_the_objects_own_middle() -> None:
     scene = room_scene()
     movement = [moving(names=['box_6'], offset_m=[0, 0, 0], turn_deg=90.0)]
-    poses = object_poses(movement, scene, at(2.0))
+    poses = poses_at(movement, scene, at(2.0))
     table = scene.by_instance[6]
     corners = poses[6].transform(table.meshes[0].vertices)
     np.testing.assert_allclose((corners.max(0) + corners.min(0)) / 2, table.box.center, atol=1e-6)

@@ -5,19 +5,29 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox
-from osmabench_ros.scenes.change_kinds import ChangeType
 from osmabench_ros.semantics.relations import derive_relations
 from osmabench_ros.semantics.scene_graph import RelationType, SceneGraph, SceneNode
 from osmabench_ros.suites.hypo3d.frame import Named, Side, frame_of, orientation, sides_of
 from osmabench_ros.vqa.english import definite, indefinite, without_article
 
 _HELD = frozenset({RelationType.ON.value, RelationType.IN.value, RelationType.ATTACHED_TO.value})
+
+
+class ChangeType(str, Enum):
+    """The kinds of changes of Hypo3D."""
+
+    MOVEMENT = 'movement'
+    REMOVAL = 'removal'
+    ATTRIBUTE = 'attribute'
+    ADDITION = 'addition'
+    REPLACEMENT = 'replacement'
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,13 @@ from itertools import pairwise
 
 import numpy as np
 
-from osmabench_ros.scenes.change_kinds import Change, ChangeType
+from osmabench_ros.scenes.changes import Change
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.semantics.relations import DEFAULT_THRESHOLDS
 from osmabench_ros.semantics.scene_graph import RelationType, SceneGraph, SceneNode
 from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.suites.hypo3d.answering import direction_in, direction_question
-from osmabench_ros.suites.hypo3d.described_change import DescribedChange, changed_graph
+from osmabench_ros.suites.hypo3d.described_change import ChangeType, DescribedChange, changed_graph
 from osmabench_ros.suites.hypo3d.hypotheses import (
     DEFAULT_CHANGES,
     Hypothesis,

@@ -8,20 +8,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from osmabench_ros.errors import SceneError
-from osmabench_ros.scenes.change_kinds import (
+from osmabench_ros.scenes.changes import (
     Add,
     Change,
-    ChangeType,
     Move,
     Recolor,
     Remove,
     Replace,
+    changed_scene,
 )
-from osmabench_ros.scenes.changes import changed_scene
 from osmabench_ros.scenes.ground_truth import ground_truth_graph
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.semantics.scene_graph import NodeKind, RelationType, SceneGraph, SceneNode
 from osmabench_ros.suites.hypo3d.described_change import (
+    ChangeType,
     DescribedChange,
     changed_graph,
     touched_nodes,

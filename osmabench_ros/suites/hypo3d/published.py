@@ -16,7 +16,7 @@ from osmabench_ros.base.strict import validated
 from osmabench_ros.errors import QuestionError
 from osmabench_ros.language.embedding import TextEmbedder
 from osmabench_ros.metrics.record import Mode
-from osmabench_ros.scenes.change_kinds import ChangeType
+from osmabench_ros.suites.hypo3d.described_change import ChangeType
 from osmabench_ros.vqa.judging.reading import NUMBER_WORDS
 from osmabench_ros.vqa.published import PublishedRow
 

@@ -5,10 +5,10 @@ import pytest
 from pydantic import TypeAdapter
 from support.world.scenes import furnished_room
 
-from osmabench_ros.scenes.change_kinds import Changes, ChangeType
-from osmabench_ros.scenes.changes import changed_scene
+from osmabench_ros.scenes.changes import Changes, changed_scene
 from osmabench_ros.scenes.ground_truth import ground_truth_graph
 from osmabench_ros.suites.hypo3d.described_change import (
+    ChangeType,
     DescribedChange,
     changed_graph,
     read_change,

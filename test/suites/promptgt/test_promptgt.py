@@ -15,8 +15,7 @@ from osmabench_ros.base.configuration import config_path, described_names
 from osmabench_ros.cli.main import app
 from osmabench_ros.errors import SceneError
 from osmabench_ros.geometry.intrinsics import Intrinsics
-from osmabench_ros.scenes.change_kinds import Remove
-from osmabench_ros.scenes.changes import changed_scene
+from osmabench_ros.scenes.changes import Remove, changed_scene
 from osmabench_ros.scenes.ground_truth import ground_truth_graph
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.specification import FactKind, facts, read_specification
