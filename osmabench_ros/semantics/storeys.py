@@ -22,11 +22,11 @@ _CELL_M, _BIN_M = 0.1, 0.05
 _FREE_M, _FREE_SHARE = 1.0, 0.5
 
 
-def storey_heights(points: NDArray[np.floating]) -> tuple[float, ...]:
+def storey_heights(points: NDArray[np.floating], *, with_roofs: bool = False) -> tuple[float, ...]:
     """Return the heights of the floors under surface points, from below.
 
     A floor is a level of some size most of which is free up to a metre above it, and which the
-    building goes on above, unlike a ceiling or a roof.
+    building goes on above, unlike a ceiling or a roof; `with_roofs` takes roofs as well.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def storey_heights(points: NDArray[np.floating]) -> tuple[float, ...]:
         floor = cells(number, number + 2)
         height_m = float(low[2]) + (number + 1) * _BIN_M
         is_new = not found or height_m - found[-1] > STOREY_M
-        is_under = height_m + _FREE_M < float(points[:, 2].max())
+        is_under = with_roofs or height_m + _FREE_M < float(points[:, 2].max())
         if len(floor) * _CELL_M**2 < enough or not is_new or not is_under:
             continue
         above = cells(number + 2, number + 2 + round(_FREE_M / _BIN_M))

@@ -132,29 +132,42 @@ class WalkableGrid:
         lead to from there.
         """
         cloud = sample_surface(scene, POINTS_PER_CELL / CELL_M**2, seed)
-        storeys_m = _find_storeys(cloud)
+
+        def lay(floors_m: tuple[float, ...]) -> WalkableGrid:
+            return cls.of_points(
+                cloud.points, floors_m, height_m=height_m, radius_m=radius_m, normals=cloud.normals
+            )
+
+        levels_m = _find_levels(cloud)
+        house = lay(levels_m)
+        reached = house.free[: house.floors].any(axis=(1, 2))
+        storeys_m = tuple(
+            z
+            for number, z in enumerate(levels_m)
+            if number == 0 or reached[number] or house.is_covered(number, cloud.points, height_m)
+        )
         name = f'scene {scene.dataset}/{scene.name}'
         if storey is not None and storey >= len(storeys_m):
             known = ', '.join(f'{number} at {z:.2f} m' for number, z in enumerate(storeys_m))
             raise SimulationError(f'{name} has no storey {storey}; it has {known}')
-
-        def lay(floors_m: tuple[float, ...], caster: RayCaster | None = None) -> WalkableGrid:
-            grid = cls.of_points(
-                cloud.points, floors_m, height_m=height_m, radius_m=radius_m, normals=cloud.normals
-            )
-            return replace(grid, storeys_m=storeys_m, caster=caster)
-
-        if storey is None and len(storeys_m) > 1:
-            house = lay(storeys_m, RayCaster(scene))
-            if house.free[1 : house.floors].any():
-                return house
-        floor = lay((storeys_m[storey or 0],))
+        if storey is None and reached.sum() > 1:
+            return replace(house, storeys_m=storeys_m, caster=RayCaster(scene))
+        floor_m = storeys_m[storey or 0]
+        floor = house if levels_m == (floor_m,) else lay((floor_m,))
         if not floor.free.any():
             raise SimulationError(
                 f'{name}: no floor fits a robot of radius {radius_m} m and height {height_m} m; '
                 'check robot.radius_m, robot.height_m'
             )
-        return floor
+        return replace(floor, storeys_m=storeys_m)
+
+    def is_covered(self, floor: int, points_m: NDArray[np.floating], height_m: float) -> bool:
+        """Return whether most of a floor is under points, unlike a roof."""
+        above = points_m[points_m[:, 2] > self.storeys_m[floor] + height_m, :2]
+        covered = np.zeros(self.free.shape[1:], bool)
+        covered[tuple(((above - self.origin_m) / self.cell_m).astype(int).T)] = True
+        is_floor = self.clearance_m[floor] > 0
+        return bool(is_floor.any() and covered[is_floor].mean() > 0.5)
 
     @cached_property
     def free(self) -> NDArray[np.bool_]:
@@ -421,14 +434,14 @@ def _fill_gaps(heights_m: NDArray[np.float64], empty: NDArray[np.bool_]) -> NDAr
     return filled
 
 
-def _find_storeys(cloud: LabelledCloud) -> tuple[float, ...]:
-    """Return the heights of the floors of a scene, from below."""
+def _find_levels(cloud: LabelledCloud) -> tuple[float, ...]:
+    """Return the heights of the floors and roofs of a scene, from below."""
     assert cloud.normals is not None
     upward = cloud.normals[:, 2]
-    # Undersides of floors would pass for floors.
-    storeys_m = storey_heights(cloud.points[upward > -0.5])
     lowest_m = _find_lowest_floor(cloud.points[upward > LEVEL, 2])
-    return (lowest_m, *(z for z in storeys_m if z > lowest_m + STOREY_M))
+    # Undersides of floors would pass for floors.
+    levels_m = storey_heights(cloud.points[upward > -0.5], with_roofs=True)
+    return (lowest_m, *(z for z in levels_m if z > lowest_m + STOREY_M))
 
 
 def _find_lowest_floor(heights: NDArray[np.floating]) -> float:
