@@ -33,7 +33,7 @@ from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.simulation.conditions import load_condition
 from osmabench_ros.simulation.habitat.simulator import PYTHON_VARIABLE
 from osmabench_ros.simulation.lighting import lighting_at
-from osmabench_ros.simulation.opengl.rendering import Rendering
+from osmabench_ros.simulation.opengl.color_image import Rendering
 from osmabench_ros.simulation.opengl.simulator import OpenGLSimulator
 from osmabench_ros.simulation.robot_path import Motion, plan_path
 from osmabench_ros.simulation.schedule import Moment

@@ -13,10 +13,9 @@ from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.lights import Lighting
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.semantics.labels import LabelSet
-from osmabench_ros.simulation.agreement import LoadingSimulator, check_agreement
 from osmabench_ros.simulation.conditioned_camera import ConditionedCamera, OpenSimulator
 from osmabench_ros.simulation.conditions import Condition
-from osmabench_ros.simulation.simulator import Simulator
+from osmabench_ros.simulation.simulator import LoadingSimulator, Simulator, check_agreement
 from osmabench_ros.simulation.trajectory import Trajectory
 
 FIRST_STAMP_NS = 1_000_000_000

@@ -1,4 +1,4 @@
-"""What every simulator offers to the bridge."""
+"""The protocol of simulators, and a check that one shows the scene that ground truth is from."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import inspect
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,8 @@ from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.lights import Light, Lighting, LightKind
 from osmabench_ros.scenes.scene import Scene
+from osmabench_ros.scenes.visibility import RayCaster
+from osmabench_ros.semantics.labels import NO_INSTANCE
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,3 +121,105 @@ def make_simulator(
         raise ConfigError(f'simulator "{name}": {error}; check simulator.options') from error
     simulator: Simulator = factory(scene, intrinsics, **options)
     return simulator
+
+
+PROBES = 24
+"""Pixels along the longer edge of an image."""
+
+NEIGHBOURS = ((0, 0), (-1, 0), (1, 0), (0, -1), (0, 1))
+"""A probe counts only if these pixels show the same object, so that edges do not matter."""
+
+TOLERANCE_M, TOLERANCE_SHARE = 0.02, 0.01
+"""Depths agree within the larger of a length and a share."""
+
+WRONG_SHARE = 0.05
+"""More disagreeing probes, of all or of those on one object, are a fault; painted semantic meshes
+of scans have seams."""
+
+FEWEST_PROBES = 4
+"""An object that fewer probes meet is not judged on its own."""
+
+
+@runtime_checkable
+class LoadingSimulator(Simulator, Protocol):
+    """A simulator that reads the scene's files itself, and sees what lies within a range of z."""
+
+    loads_scene_itself: Literal[True]
+
+    @property
+    def range_m(self) -> tuple[float, float]:
+        """Nearest and farthest z that is seen."""
+        ...
+
+
+def check_agreement(
+    scene: Scene, simulator: LoadingSimulator, camera_poses: Sequence[Pose]
+) -> None:
+    """Compare depth and instance at some pixels with rays cast into the scene.
+
+    Objects must be where the scene has them. Raises SimulationError that names the object with
+    most disagreeing pixels, with depths and ids, and MissingDependencyError without Open3D.
+    """
+    rays = RayCaster(scene)
+    seen = [_probed(simulator, rays, pose) for pose in camera_poses]
+    ours, theirs, depth_m, rendered_m = (np.concatenate(part) for part in zip(*seen, strict=True))
+    limit_m = np.maximum(TOLERANCE_M, TOLERANCE_SHARE * depth_m)
+    with np.errstate(invalid='ignore'):  # nothing is in range for both
+        same_depth = (depth_m == rendered_m) | (np.abs(rendered_m - depth_m) <= limit_m)
+    wrong = (ours != theirs) | ~same_depth
+    worst = max(
+        (item for item in np.unique(ours) if (ours == item).sum() >= FEWEST_PROBES),
+        key=lambda item: float(wrong[ours == item].sum()),
+        default=None,
+    )
+    if worst is None:
+        return
+    at = ours == worst
+    of_one = wrong[at].mean() > 0.5
+    if not of_one and wrong.mean() <= WRONG_SHARE:
+        return
+    first = int(np.flatnonzero(at & wrong)[0])
+    raise SimulationError(
+        f'{simulator.description} does not show scene {scene.dataset}/{scene.name} as it was '
+        f'loaded: {int(wrong[at].sum())} of {int(at.sum())} pixels of {_named(scene, int(worst))} '
+        f'differ ({int(wrong.sum())} of {len(wrong)} in all), the first shows '
+        f'{_named(scene, int(theirs[first]))} at {rendered_m[first]:.2f} m instead of '
+        f'{depth_m[first]:.2f} m; ground truth would be wrong. Check "up", "front", scale and '
+        'place of it in the data set, and that no file was changed'
+    )
+
+
+def _probed(
+    simulator: LoadingSimulator, rays: RayCaster, pose: Pose
+) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float32], NDArray[np.float32]]:
+    """Return instances and depths at the probes of one view, those of the scene first."""
+    observation = simulator.render(pose)
+    directions = simulator.intrinsics.rays() @ pose.rotation.T.astype(np.float32)
+    height, width = observation.depth_m.shape
+    step = max(2, max(height, width) // PROBES)
+    rows, columns = np.meshgrid(
+        np.arange(1, height - 1, step), np.arange(1, width - 1, step), indexing='ij'
+    )
+    near_m, far_m = simulator.range_m
+
+    def cast(row: int, column: int) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
+        ahead = directions[rows.ravel() + row, columns.ravel() + column]
+        start = (pose.translation + near_m * ahead).astype(np.float32)
+        beyond_m, instances = rays.first_hits(start, ahead)
+        depth_m = beyond_m + np.float32(near_m)
+        seen = depth_m <= far_m
+        return (
+            np.where(seen, depth_m, np.float32(np.inf)),
+            np.where(seen, instances, np.int32(NO_INSTANCE)),
+        )
+
+    hits = [cast(row, column) for row, column in NEIGHBOURS]
+    depth_m, ours = hits[0]
+    inside = np.all([found == ours for _, found in hits], axis=0)
+    rendered_m = observation.depth_m[rows, columns].ravel()
+    theirs = observation.instance[rows, columns].ravel()
+    return ours[inside], theirs[inside], depth_m[inside], rendered_m[inside]
+
+
+def _named(scene: Scene, instance: int) -> str:
+    return 'nothing' if instance == NO_INSTANCE else f'object "{scene.by_instance[instance].name}"'

@@ -18,12 +18,12 @@ from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.scene import Scene, SceneObject
 from osmabench_ros.scenes.writing import write_habitat_dataset
-from osmabench_ros.simulation.agreement import LoadingSimulator, check_agreement
 from osmabench_ros.simulation.conditions import parse_condition
 from osmabench_ros.simulation.frame_source import SimulatedFrames
 from osmabench_ros.simulation.habitat.simulator import HabitatSimulator
 from osmabench_ros.simulation.opengl.simulator import OpenGLSimulator
 from osmabench_ros.simulation.robot_path import Motion, RobotPath
+from osmabench_ros.simulation.simulator import LoadingSimulator, check_agreement
 from osmabench_ros.simulation.trajectory import sample_trajectory
 
 pytestmark = [pytest.mark.gl, needs('open3d')]

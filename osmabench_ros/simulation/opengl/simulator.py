@@ -14,11 +14,15 @@ from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.lights import Lighting
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.semantics.labels import NO_INSTANCE, UNLABELLED
-from osmabench_ros.simulation.opengl.color_image import make_color_image
+from osmabench_ros.simulation.opengl.color_image import (
+    ExposureMode,
+    Rendering,
+    RenderingOptions,
+    make_color_image,
+)
 from osmabench_ros.simulation.opengl.context import Ownership, create_context, renderer_name
 from osmabench_ros.simulation.opengl.geometry import SceneGeometry
 from osmabench_ros.simulation.opengl.passes import GeometryPass, LightingPass
-from osmabench_ros.simulation.opengl.rendering import ExposureMode, Rendering, RenderingOptions
 from osmabench_ros.simulation.opengl.shadows import ShadowAtlas
 from osmabench_ros.simulation.opengl.textures import SurfaceImages, read_color
 from osmabench_ros.simulation.simulator import Observation, check_lights

@@ -20,7 +20,7 @@ from osmabench_ros.scenes.lights import Light, Lighting
 from osmabench_ros.scenes.scene import Material, Scene, SceneObject
 from osmabench_ros.simulation.conditions import list_conditions, load_condition
 from osmabench_ros.simulation.lighting import lighting_at
-from osmabench_ros.simulation.opengl.rendering import automatic_gain
+from osmabench_ros.simulation.opengl.color_image import automatic_gain
 from osmabench_ros.simulation.opengl.simulator import OpenGLSimulator
 from osmabench_ros.simulation.schedule import Moment
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 from typing import Any
 
 import habitat_sim
@@ -10,8 +12,123 @@ from habitat_sim.gfx import NO_LIGHT_KEY, LightInfo, LightPositionModel
 
 from .channel import map_images
 from .encoded_colors import use_encoded_colors, use_meant_colors
-from .exact_scene import ExactScene
-from .shading import set_shader, use_linear_pbr
+
+SCENE_SUFFIX = '.scene_instance.json'
+FOLDER = 'scene'
+
+
+class ExactScene:
+    """A scene as Habitat-Sim is to load it, `name`, and the handles of its templates."""
+
+    def __init__(self, mediator: Any, scene: str) -> None:
+        self.name = scene
+        self.objects: list[str] = []
+        self.stages: list[str] = []
+        self.articulated: list[str] = []
+        paths = [
+            path
+            for path in mediator.get_scene_handles()
+            if os.path.basename(path) == scene + SCENE_SUFFIX and os.path.isfile(path)
+        ]
+        if len(paths) == 1:
+            self._read(mediator, paths[0])
+
+    def _read(self, mediator: Any, path: str) -> None:
+        with open(path, encoding='utf-8') as file:
+            instance = json.load(file)
+        stage = instance.get('stage_instance', {})
+        objects = instance.get('object_instances', [])
+        articulated = instance.get('articulated_object_instances', [])
+        self.stages = _exact(mediator.stage_template_manager, [stage])
+        self.objects = _exact(mediator.object_template_manager, objects)
+        self.articulated = _exact(mediator.ao_template_manager, articulated)
+        for entry in articulated:
+            if 'initial_joint_pose' in entry:
+                entry['initial_joint_pose'] = _as_floats(entry['initial_joint_pose'])
+        os.makedirs(FOLDER, exist_ok=True)
+        self.name = os.path.abspath(os.path.join(FOLDER, os.path.basename(path)))
+        with open(self.name, 'w', encoding='utf-8') as file:
+            json.dump(instance, file)
+
+
+def _exact(manager: Any, entries: list[dict[str, Any]]) -> list[str]:
+    """Replace the template names of entries by whole paths, and return those without repeats."""
+    found: list[str] = []
+    for entry in entries:
+        name = entry.get('template_name', '')
+        similar = manager.get_template_handles(name) if name else []
+        wanted = os.path.basename(name).split('.')[0]
+        exact = [handle for handle in similar if os.path.basename(handle).split('.')[0] == wanted]
+        exact = exact or similar  # a part of a name will do if only one template has it
+        if len(exact) == 1:
+            entry['template_name'] = exact[0]
+            found += exact
+    return sorted(set(found))
+
+
+def _as_floats(positions: Any) -> Any:
+    if isinstance(positions, dict):
+        return {key: float(value) for key, value in positions.items()}
+    return [float(value) for value in positions]
+
+
+DEFAULT_PBR_CONFIG = os.path.join('data', 'default.pbr_config.json')
+"""Habitat-Sim reads this from its working directory, which is the worker's own."""
+
+LINEAR_PBR = {
+    'enable_direct_lights': True,
+    'direct_light_intensity': 3.141592653589793,
+    'enable_ibl': False,
+    # Any image found under these names would be prefiltered for half a minute.
+    'ibl_envmap_filename': 'environment_map_is_switched_off',
+    'ibl_blut_filename': 'environment_map_is_switched_off',
+    'map_mat_txtr_to_linear': True,
+    'map_output_to_srgb': True,
+    'use_direct_tonemap': False,
+    'use_burley_diffuse': False,
+    'gamma': 2.2,
+}
+"""Physically based shading by the lights alone, in linear colours: radiance is albedo times
+irradiance, as the intensities of the lights mean it."""
+
+
+def use_linear_pbr(enabled: bool) -> None:
+    """Make scenes that are loaded from now on use `LINEAR_PBR`, or Habitat-Sim's own default."""
+    if not enabled:
+        if os.path.exists(DEFAULT_PBR_CONFIG):
+            os.remove(DEFAULT_PBR_CONFIG)
+        return
+    os.makedirs(os.path.dirname(DEFAULT_PBR_CONFIG), exist_ok=True)
+    with open(DEFAULT_PBR_CONFIG, 'w', encoding='utf-8') as file:
+        json.dump(LINEAR_PBR, file)
+
+
+def set_shader(mediator: Any, shader: str) -> None:
+    """Make the templates of an unused data set use a shader: flat, phong or pbr.
+
+    'native' leaves each with what the data set asks for; 'osma_bench' too, but for those that ask
+    for flat shading, on which lights do not act: they get phong.
+    """
+    if shader == 'native':
+        return
+    asked_flat = shader == 'osma_bench'
+    wanted = 'phong' if asked_flat else shader
+    for manager in (mediator.object_template_manager, mediator.stage_template_manager):
+        for handle in manager.get_template_handles():
+            template = manager.get_template_by_handle(handle)
+            if asked_flat and template.shader_type.name != 'FLAT':
+                continue
+            template.force_flat_shading = wanted == 'flat'
+            template.shader_type = wanted
+            manager.register_template(template, handle)
+    articulated = mediator.ao_template_manager
+    for handle in articulated.get_template_handles():
+        template = articulated.get_template_by_handle(handle)
+        if asked_flat and template.shader_type.name != 'FLAT':
+            continue
+        template.shader_type = wanted
+        articulated.register_template(template, handle)
+
 
 LIGHTS = 'osmabench'
 """Key of the setup of the lit image; setting lights under NO_LIGHT_KEY ends the process."""
