@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from support.world.scenes import box_object, room_scene
@@ -34,6 +36,29 @@ def test_what_stands_on_a_moving_object_moves_along() -> None:
     for instance, pose in poses.items():
         shift = pose.translation - scene.by_instance[instance].pose.translation
         np.testing.assert_allclose(shift, [0.2, 0, 0], atol=1e-9)
+
+
+def test_a_lamp_leaves_the_ceiling_and_a_crate_takes_what_is_in_it() -> None:
+    ceiling = box_object(30, 'floor', (-3, -2, 2.5), (3, 2, 2.6))
+    lamp = box_object(31, 'box', (-1.1, -1.1, 2.3), (-0.9, -0.9, 2.5))
+    sides = (
+        ((-2.0, 1.0, 0.0), (-1.4, 1.6, 0.02)),
+        ((-2.0, 1.0, 0.0), (-1.98, 1.6, 0.4)),
+        ((-1.42, 1.0, 0.0), (-1.4, 1.6, 0.4)),
+        ((-2.0, 1.0, 0.0), (-1.4, 1.02, 0.4)),
+        ((-2.0, 1.58, 0.0), (-1.4, 1.6, 0.4)),
+    )
+    parts = [box_object(32, 'box', *side) for side in sides]
+    whole = tuple(
+        replace(mesh, vertices=part.pose.transform(mesh.vertices).astype(np.float32))
+        for part in parts
+        for mesh in part.meshes
+    )
+    crate = replace(parts[0], meshes=whole, pose=Pose.identity())
+    ball = box_object(33, 'ball', (-1.8, 1.2, 0.02), (-1.6, 1.4, 0.2))
+    scene = room_scene(extra=(ceiling, lamp, crate, ball))
+    assert set(poses_at([moving(names=[lamp.name])], scene, at(1.5))) == {31}
+    assert set(poses_at([moving(names=[crate.name])], scene, at(1.5))) == {32, 33}
 
 
 def test_objects_rest_before_and_after() -> None:

@@ -91,3 +91,9 @@ def test_paths_in_the_apartment_keep_the_radius_clear_of_every_mesh() -> None:
             ]
             distance = np.linalg.norm(line[:, None] - near[None], axis=2)
             assert not distance.size or distance.min() > RADIUS_M
+
+
+def test_points_that_are_too_far_apart_for_a_grid_are_refused() -> None:
+    points = np.array([(0.0, 0.0, 0.0), (1e6, 1e6, 0.0)])
+    with pytest.raises(SimulationError, match=r'points span 1000000 x 1000000 m'):
+        WalkableGrid.of_points(points, (0.0,), height_m=HEIGHT_M)

@@ -120,6 +120,18 @@ def test_a_floor_without_a_ramp_is_a_storey_of_its_own_and_a_roof_is_none(house:
     assert len(room.storeys_m) == 1
 
 
+@pytest.mark.parametrize(('ramp', 'storeys'), [(True, 2), (False, 1)])
+def test_a_terrace_is_a_storey_if_a_ramp_leads_there(
+    house: Scene, ramp: bool, storeys: int
+) -> None:
+    roofed = ('floor_7', 'wall_6') if ramp else ('floor_7', 'wall_6', 'ramp')
+    kept = tuple(item for item in house.objects if item.name not in roofed)
+    found = WalkableGrid.of_scene(
+        Scene('test', 'open', house.label_set, kept), radius_m=0.2, height_m=1.5
+    )
+    assert len(found.storeys_m) == storeys
+
+
 def stair_house(count: int) -> Scene:
     """Return the house with stairs of so many steps, 0.28 m deep, instead of the ramp."""
     rise_m, end = STOREY_M / count, 1 + 0.28 * count
