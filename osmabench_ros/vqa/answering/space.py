@@ -15,7 +15,7 @@ from osmabench_ros.semantics.scene_graph import NodeKind, RelationType, SceneNod
 from osmabench_ros.semantics.storeys import storey_heights, storey_of
 from osmabench_ros.vqa.answering.execution import GraphAnswer, QueryExecutor, SilentError, yes_no
 from osmabench_ros.vqa.answering.references import ReferenceResolver
-from osmabench_ros.vqa.answering.ways import Ways
+from osmabench_ros.vqa.answering.ways import FloorWays
 from osmabench_ros.vqa.graph_index import GraphIndex
 from osmabench_ros.vqa.questions import Query, QueryKind
 
@@ -48,7 +48,7 @@ class SpaceExecutor(QueryExecutor):
         self,
         index: GraphIndex,
         resolver: ReferenceResolver,
-        ways: Ways | None = None,
+        ways: FloorWays | None = None,
         storeys_m: Callable[[], tuple[float, ...]] = tuple,
     ) -> None:
         super().__init__(index, resolver)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,21 +20,6 @@ RADIUS_M, HEIGHT_M = 0.2, 1.5
 
 STAIR_CELL_M = 0.1
 """Coarser than on a floor: a map has few points of a stair."""
-
-
-class Ways(Protocol):
-    """Where a robot can go."""
-
-    def between_m(self, first: AxisAlignedBox, second: AxisAlignedBox) -> float | None:
-        """Return the length of the shortest way between two things, None if there is none.
-
-        It joins the navigable points that are nearest to their centres.
-        """
-        ...
-
-    def path(self, first: AxisAlignedBox, second: AxisAlignedBox) -> NDArray[np.float64] | None:
-        """Return that way as a polyline (N, 3), None if there is none."""
-        ...
 
 
 class FloorPlans:
@@ -114,12 +98,15 @@ class FloorWays:
             return None
 
     def between_m(self, first: AxisAlignedBox, second: AxisAlignedBox) -> float | None:
-        """Return the length of the way between two things, as `Ways`."""
+        """Return the length of the shortest way between two objects, None if there is none.
+
+        It joins the navigable points that are nearest to their centres.
+        """
         line = self.path(first, second)
         return None if line is None else float(np.linalg.norm(np.diff(line, axis=0), axis=1).sum())
 
     def path(self, first: AxisAlignedBox, second: AxisAlignedBox) -> NDArray[np.float64] | None:
-        """Return the way between two things, as `Ways`."""
+        """Return that way as a polyline (N, 3), None if there is none."""
         return self.line_m(first.center, second.center)
 
 

@@ -19,7 +19,7 @@ from osmabench_ros.semantics.storeys import storey_heights
 from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.vqa.answering.references import ReferenceResolver
 from osmabench_ros.vqa.answering.space import SpaceExecutor
-from osmabench_ros.vqa.answering.ways import RADIUS_M, FloorPlans, FloorWays, Ways
+from osmabench_ros.vqa.answering.ways import RADIUS_M, FloorPlans, FloorWays
 from osmabench_ros.vqa.exact import existence, measurement, relations, robot_tasks
 from osmabench_ros.vqa.exact.selection import select
 from osmabench_ros.vqa.exact.space import floors
@@ -134,7 +134,7 @@ def generate_questions(
     count: int = DEFAULT_COUNT,
     categories: Sequence[str] = (),
     asked: QuestionSet = EXACT,
-    ways: Sequence[Ways] = (),
+    ways: Sequence[FloorWays] = (),
     storeys_m: Sequence[tuple[float, ...]] = (),
 ) -> list[Question]:
     """Generate exact questions about what a trajectory saw.
@@ -163,7 +163,7 @@ def generate_questions(
         Some of those of `asked`, each of which gets an equal share; else all.
     asked : QuestionSet
         What is asked.
-    ways : sequence of Ways
+    ways : sequence of FloorWays
         Where a robot can go; the first is right, and the others must agree within half of the
         tolerance. Without any nothing is asked about ways.
     storeys_m : sequence of tuple of float
@@ -319,7 +319,7 @@ def _agrees(value: AnswerValue | None, draft: Draft) -> bool:
 def _executor(
     view: SceneView,
     index: GraphIndex,
-    ways: Ways | None,
+    ways: FloorWays | None,
     storeys_m: tuple[float, ...] | None = None,
 ) -> SpaceExecutor:
     matcher = LabelMatcher(index.by_label, view.vocabulary | set(index.by_label))

@@ -20,7 +20,7 @@ from osmabench_ros.vqa.answering.space import (
     off_line_m,
     slack_m,
 )
-from osmabench_ros.vqa.answering.ways import Ways
+from osmabench_ros.vqa.answering.ways import FloorWays
 from osmabench_ros.vqa.exact.measurement import LARGEST_COUNT
 from osmabench_ros.vqa.exact.view import Draft, SceneView, sampled_pairs, shuffled, yes_no
 from osmabench_ros.vqa.questions import AnswerType, Category, Query, QueryKind, SpatialCategory
@@ -139,7 +139,7 @@ def ways(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draf
 
 
 def _shorter(
-    ways: Ways,
+    ways: FloorWays,
     start: AxisAlignedBox,
     one: AxisAlignedBox,
     other: AxisAlignedBox,

@@ -14,7 +14,7 @@ from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.semantics.labels import NO_INSTANCE, normalised_name
 from osmabench_ros.semantics.scene_graph import NodeKind, RelationType, SceneGraph, SceneNode
 from osmabench_ros.sequences.ground_truth import GroundTruth
-from osmabench_ros.vqa.answering.ways import Ways
+from osmabench_ros.vqa.answering.ways import FloorWays
 from osmabench_ros.vqa.english import (
     BASIC_COLORS,
     MATERIALS,
@@ -134,7 +134,7 @@ class SceneView:
         structure: Collection[str] = (),
         vocabulary: Collection[str] = (),
         also: Collection[SceneGraph] = (),
-        ways: Sequence[Ways] = (),
+        ways: Sequence[FloorWays] = (),
         storeys_m: Sequence[tuple[float, ...]] = (),
     ) -> None:
         self.graph = graph
