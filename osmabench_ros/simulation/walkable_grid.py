@@ -140,7 +140,7 @@ class WalkableGrid:
 
         levels_m = _find_levels(cloud)
         house = lay(levels_m)
-        reached = house.free[: house.floors].any(axis=(1, 2))
+        reached = np.any(house.free[: house.floors], axis=(1, 2)).tolist()
         storeys_m = tuple(
             z
             for number, z in enumerate(levels_m)
@@ -150,7 +150,7 @@ class WalkableGrid:
         if storey is not None and storey >= len(storeys_m):
             known = ', '.join(f'{number} at {z:.2f} m' for number, z in enumerate(storeys_m))
             raise SimulationError(f'{name} has no storey {storey}; it has {known}')
-        if storey is None and reached.sum() > 1:
+        if storey is None and sum(reached) > 1:
             return replace(house, storeys_m=storeys_m, caster=RayCaster(scene))
         floor_m = storeys_m[storey or 0]
         floor = house if levels_m == (floor_m,) else lay((floor_m,))
@@ -341,7 +341,8 @@ class _Surfaces:
         border = gap + 1
         closed = ndimage.binary_closing(np.pad(floor, border), iterations=gap)
         closed = closed[border:-border, border:-border]
-        return closed & ~self._occupy((height > self._step_m) & (height < self._height_m))
+        blocked = self._occupy((height > self._step_m) & (height < self._height_m))
+        return np.asarray(closed & ~blocked)
 
     def stairs(self, lower: _Level, upper: _Level) -> NDArray[np.float64]:
         """Return the heights of stairs and ramps that join two floors, NaN elsewhere."""
