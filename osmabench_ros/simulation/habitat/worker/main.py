@@ -30,7 +30,7 @@ def main(request_descriptor: int, reply_descriptor: int, frame_descriptor: int) 
     while True:
         request = requests.get()
         try:
-            reply = {'result': getattr(handlers, request['command'])(**request['arguments'])}
+            reply = {'result': handlers.answer(request['command'], request['arguments'])}
         except Exception as error:
             traceback.print_exc()
             reply = {'error': str(error) or type(error).__name__, 'kind': type(error).__name__}
@@ -59,15 +59,22 @@ def _read_requests(descriptor: int, requests: queue.Queue[dict[str, Any]]) -> No
 
 
 class _Handlers:
-    """One method a command; arguments and results are JSON."""
+    """Answers requests, those after `open` by the scene and those after `walk` by its mesh too."""
 
     def __init__(self, frame_descriptor: int) -> None:
         self._frame_descriptor = frame_descriptor
         self._session: Any = None
         self._walking: Any = None
 
+    def answer(self, command: str, arguments: dict[str, Any]) -> Any:
+        """Return the JSON result of the method of a name."""
+        for owner in (self, self._session, self._walking):
+            if hasattr(owner, command):
+                return getattr(owner, command)(**arguments)
+        raise ValueError(f'no scene or navigation mesh is open for "{command}"')
+
     def hello(self) -> dict[str, Any]:
-        """Import Habitat-Sim and say what there is."""
+        """Import Habitat-Sim and return the versions."""
         import habitat_sim
 
         return {'habitat_sim': habitat_sim.__version__, 'python': platform.python_version()}
@@ -80,53 +87,12 @@ class _Handlers:
         inventory: dict[str, Any] = self._session.inventory()
         return inventory
 
-    def set_lights(self, **request: Any) -> None:
-        """Change the lights, and how they are shaded."""
-        self._session.set_lights(**request)
-
-    def render(self, **request: Any) -> None:
-        """Draw one pose."""
-        self._session.render(**request)
-
-    def render_light(self, **request: Any) -> None:
-        """Draw one pose under one light alone."""
-        self._session.render_light(**request)
-
-    def move(self, object_id: int, motion: list[list[float]]) -> None:
-        """Move an object."""
-        self._session.move(object_id, motion)
-
     def walk(self, **settings: Any) -> dict[str, Any]:
         """Make a navigation mesh."""
         from .walking import Walking
 
         self._walking = Walking(self._session.geometry, settings)
         return {'height_m': self._walking.height_m, 'area_m2': self._walking.area_m2}
-
-    def random_points(self, count: int, seed: int) -> list[list[float]]:
-        """Draw navigable positions."""
-        points: list[list[float]] = self._walking.random_points(count, seed)
-        return points
-
-    def snapped(self, point: list[float]) -> list[float] | None:
-        """Return the navigable position at a point."""
-        found: list[float] | None = self._walking.snapped(point)
-        return found
-
-    def shortest_path(self, start: list[float], goal: list[float]) -> dict[str, Any]:
-        """Return distance and corners of a path."""
-        distance_m, points = self._walking.shortest_path(start, goal)
-        return {'distance_m': distance_m, 'points': points}
-
-    def follow(self, **request: Any) -> list[list[float]]:
-        """Return the states of the greedy follower."""
-        states: list[list[float]] = self._walking.follow(request)
-        return states
-
-    def scenario(self, goals: int, seed: int) -> dict[str, Any]:
-        """Return the states of a drive of OSMa-Bench, and the goal of each part of it."""
-        states, numbers = self._walking.scenario(goals, seed)
-        return {'states': states, 'goals': numbers}
 
     def close(self) -> None:
         """Free the scene; the loop ends after this."""

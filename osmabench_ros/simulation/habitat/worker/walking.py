@@ -120,27 +120,32 @@ class Walking:
             return None
         return values
 
-    def shortest_path(
-        self, start: list[float], goal: list[float]
-    ) -> tuple[float | None, list[list[float]]]:
-        """Return the geodesic distance and the corners of the way; None if there is no way."""
+    def shortest_path(self, start: list[float], goal: list[float]) -> dict[str, Any]:
+        """Return geodesic distance and corners of the shortest way; None and [] without one."""
         path = habitat_sim.ShortestPath()
         path.requested_start, path.requested_end = start, goal
         if not self.finder.find_path(path):
-            return None, []
-        return float(path.geodesic_distance), [[float(v) for v in p] for p in path.points]
+            return {'distance_m': None, 'points': []}
+        points = [[float(v) for v in point] for point in path.points]
+        return {'distance_m': float(path.geodesic_distance), 'points': points}
 
-    def follow(self, request: dict[str, Any]) -> list[list[float]]:
+    def follow(
+        self,
+        start: list[float],
+        goal: list[float],
+        yaw_rad: float,
+        step_m: float,
+        turn_deg: float,
+        goal_radius_m: float,
+    ) -> list[list[float]]:
         """Drive a robot that can only step ahead and turn in place to a goal.
 
-        `request` holds 'start', 'goal', 'yaw_rad' (0 looks along -z, positive turns left),
-        'step_m', 'turn_deg' and 'goal_radius_m'. Returns [x, y, z, yaw_rad] at the start and after
-        every action.
+        A `yaw_rad` of 0 looks along -z, a positive one turns left. Returns [x, y, z, yaw_rad] at
+        the start and after every action.
         """
-        agent = self._agent(request['step_m'], request['turn_deg'])
-        self._stand(agent, request['start'], request['yaw_rad'])
-        follower = self._follower(request['goal_radius_m'])
-        actions = follower.find_path(magnum.Vector3(*request['goal']))
+        agent = self._agent(step_m, turn_deg)
+        self._stand(agent, start, yaw_rad)
+        actions = self._follower(goal_radius_m).find_path(magnum.Vector3(*goal))
         states = [_state(agent)]
         for action in actions:
             if action is not None:
@@ -148,11 +153,12 @@ class Walking:
                 states.append(_state(agent))
         return states
 
-    def scenario(self, goals: int, seed: int) -> tuple[list[list[float]], list[int]]:
+    def scenario(self, goals: int, seed: int) -> dict[str, Any]:
         """Draw goals and drive to them as OSMa-Bench's code does.
 
-        Returns [x, y, z, yaw_rad] at the start and after every frame's part of an action, and the
-        goal that each part led to. Goals lie on all islands; those without a way are left out.
+        Returns 'states', [x, y, z, yaw_rad] at the start and after every frame's part of an
+        action, and 'goals', the number of the goal that each part led to. Goals are on all
+        islands; those without a way are left out.
         """
         agent = self._agent(OSMA_STEP_M, OSMA_TURN_DEG)
         self.finder.seed(seed)
@@ -172,7 +178,7 @@ class Walking:
                         numbers.append(number)
             except habitat_sim.errors.GreedyFollowerError:
                 continue  # there is no way, or the follower is stuck: on to the next goal
-        return states, numbers
+        return {'states': states, 'goals': numbers}
 
     def _anywhere(self) -> Any:
         while True:
