@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 from osmabench_ros.errors import SimulationError
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.scenes.visibility import RayCaster, sample_surface
-from osmabench_ros.semantics.cloud import LabelledCloud
 from osmabench_ros.semantics.storeys import STOREY_M, storey_heights
 from osmabench_ros.simulation.navigation import (
     CELL_M,
@@ -91,21 +90,18 @@ class WalkableGrid:
 
         A place is free where there is floor and no point higher than a step up to `height_m`
         above it. Between two floors the highest surfaces with headroom are places if they join
-        both.
-        Raises SimulationError if the points are so far apart that no grid fits into memory.
+        both. Raises SimulationError if the points are so far apart that no grid fits into memory.
         """
+        return cls._lay(_Surfaces(points_m, normals, cell_m, height_m), floors_m, radius_m)
+
+    @classmethod
+    def _lay(
+        cls, surfaces: _Surfaces, floors_m: tuple[float, ...], radius_m: float
+    ) -> WalkableGrid:
         from scipy import ndimage
 
-        origin_m = points_m[:, :2].min(axis=0).astype(np.float64) - cell_m
-        spans = (points_m[:, :2].max(axis=0) - origin_m) / cell_m
-        if not np.prod(spans + 2) < MAX_CELLS:
-            raise SimulationError(
-                f'points span {spans[0] * cell_m:.0f} x {spans[1] * cell_m:.0f} m, more than '
-                f'{MAX_CELLS} cells of {cell_m} m; remove outliers'
-            )
-        cells = ((points_m[:, :2] - origin_m) / cell_m).astype(np.int64)
-        surfaces = _Surfaces(points_m[:, 2], normals, cells, height_m)
-        floors = np.stack([surfaces.floor(z, round(GAP_M / cell_m)) for z in floors_m])
+        cell_m = surfaces.cell_m
+        floors = np.stack([surfaces.floor(z) for z in floors_m])
         if len(floors_m) == 1:
             clearance = ndimage.distance_transform_edt(floors[0])[None] * cell_m
             heights = np.full(clearance.shape, floors_m[0])
@@ -114,7 +110,8 @@ class WalkableGrid:
             stairs = [surfaces.stairs(lower, upper) for lower, upper in pairwise(levels)]
             heights = np.stack([*(np.where(floor, z, np.nan) for floor, z in levels), *stairs])
             clearance = measure_clearance(heights, cell_m)
-        return cls(origin_m, cell_m, clearance, heights, len(floors_m), radius_m, floors_m)
+        count = len(floors_m)
+        return cls(surfaces.origin_m, cell_m, clearance, heights, count, radius_m, floors_m)
 
     @classmethod
     def of_scene(
@@ -132,19 +129,14 @@ class WalkableGrid:
         lead to from there.
         """
         cloud = sample_surface(scene, POINTS_PER_CELL / CELL_M**2, seed)
-
-        def lay(floors_m: tuple[float, ...]) -> WalkableGrid:
-            return cls.of_points(
-                cloud.points, floors_m, height_m=height_m, radius_m=radius_m, normals=cloud.normals
-            )
-
-        levels_m = _find_levels(cloud)
-        house = lay(levels_m)
+        surfaces = _Surfaces(cloud.points, cloud.normals, CELL_M, height_m)
+        levels_m = surfaces.levels_m()
+        house = cls._lay(surfaces, levels_m, radius_m)
         reached = np.any(house.free[: house.floors], axis=(1, 2)).tolist()
         storeys_m = tuple(
             z
             for number, z in enumerate(levels_m)
-            if number == 0 or reached[number] or house.is_covered(number, cloud.points, height_m)
+            if number == 0 or reached[number] or surfaces.is_covered(z)
         )
         name = f'scene {scene.dataset}/{scene.name}'
         if storey is not None and storey >= len(storeys_m):
@@ -153,21 +145,13 @@ class WalkableGrid:
         if storey is None and sum(reached) > 1:
             return replace(house, storeys_m=storeys_m, caster=RayCaster(scene))
         floor_m = storeys_m[storey or 0]
-        floor = house if levels_m == (floor_m,) else lay((floor_m,))
+        floor = house if levels_m == (floor_m,) else cls._lay(surfaces, (floor_m,), radius_m)
         if not floor.free.any():
             raise SimulationError(
                 f'{name}: no floor fits a robot of radius {radius_m} m and height {height_m} m; '
                 'check robot.radius_m, robot.height_m'
             )
         return replace(floor, storeys_m=storeys_m)
-
-    def is_covered(self, floor: int, points_m: NDArray[np.floating], height_m: float) -> bool:
-        """Return whether most of a floor is under points, unlike a roof."""
-        above = points_m[points_m[:, 2] > self.storeys_m[floor] + height_m, :2]
-        covered = np.zeros(self.free.shape[1:], bool)
-        covered[tuple(((above - self.origin_m) / self.cell_m).astype(int).T)] = True
-        is_floor = self.clearance_m[floor] > 0
-        return bool(is_floor.any() and covered[is_floor].mean() > 0.5)
 
     @cached_property
     def free(self) -> NDArray[np.bool_]:
@@ -322,22 +306,43 @@ class _Surfaces:
 
     def __init__(
         self,
-        z: NDArray[np.floating],
+        points_m: NDArray[np.floating],
         normals: NDArray[np.floating] | None,
-        cells: NDArray[np.int64],
+        cell_m: float,
         height_m: float,
     ) -> None:
-        self._z, self._cells, self._height_m = z, cells, height_m
-        self._shape = tuple((cells.max(axis=0) + 2).tolist())
+        self._points_m, self._z = points_m, points_m[:, 2]
+        self.cell_m, self._height_m = cell_m, height_m
+        self.origin_m = points_m[:, :2].min(axis=0).astype(np.float64) - cell_m
+        spans = (points_m[:, :2].max(axis=0) - self.origin_m) / cell_m
+        if not np.prod(spans + 2) < MAX_CELLS:
+            raise SimulationError(
+                f'points span {spans[0] * cell_m:.0f} x {spans[1] * cell_m:.0f} m, more than '
+                f'{MAX_CELLS} cells of {cell_m} m; remove outliers'
+            )
+        self._cells = ((points_m[:, :2] - self.origin_m) / cell_m).astype(np.int64)
+        self._shape = tuple((self._cells.max(axis=0) + 2).tolist())
         self._step_m = NOISE_STEP_M if normals is None else STEP_M
-        self._upward = np.ones(len(z)) if normals is None else normals[:, 2]
+        self._upward = np.ones(len(points_m)) if normals is None else normals[:, 2]
 
-    def floor(self, floor_m: float, gap: int) -> NDArray[np.bool_]:
-        """Return the free cells of a floor, with gaps of so many cells closed."""
+    def levels_m(self) -> tuple[float, ...]:
+        """Return the heights of floors and roofs with headroom, from below."""
+        lowest_m = _find_lowest_floor(self._z[self._upward > LEVEL])
+        found = storey_heights(self._points_m[self._standing], with_roofs=True)
+        return (lowest_m, *(z for z in found if z > lowest_m + STOREY_M))
+
+    def is_covered(self, floor_m: float) -> bool:
+        """Return whether most of a floor is under other surfaces, unlike a roof."""
+        covered, floor = self._occupy(self._z > floor_m + self._height_m), self.floor(floor_m)
+        return bool(floor.any() and covered[floor].mean() > 0.5)
+
+    def floor(self, floor_m: float) -> NDArray[np.bool_]:
+        """Return the free cells of a floor, with gaps closed."""
         from scipy import ndimage
 
         height = self._z - floor_m
         floor = self._occupy((np.abs(height) < self._step_m) & (self._upward > LEVEL))
+        gap = round(GAP_M / self.cell_m)
         border = gap + 1
         closed = ndimage.binary_closing(np.pad(floor, border), iterations=gap)
         closed = closed[border:-border, border:-border]
@@ -350,7 +355,8 @@ class _Surfaces:
 
         low_m, high_m = lower[1] + self._step_m, upper[1] - self._step_m
         heights = np.full(self._shape, np.nan)
-        flat, z = self._places
+        flat = np.ravel_multi_index(tuple(self._cells[self._standing].T), self._shape)
+        z = self._z[self._standing]
         between = (z > lower[1] - self._step_m) & (z < upper[1] + self._step_m)
         for floor, floor_m in (lower, upper):
             between &= ~floor.ravel()[flat] | (np.abs(z - floor_m) > self._step_m)
@@ -366,19 +372,17 @@ class _Surfaces:
         return np.where(np.isin(parts, np.intersect1d(*ends)), heights, np.nan)
 
     @cached_property
-    def _places(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Flat cells and heights of points with headroom, ascending."""
+    def _standing(self) -> NDArray[np.int64]:
+        """Indices of the points that a robot can be on, in each cell from below."""
         flat = np.ravel_multi_index(tuple(self._cells.T), self._shape)
         # The points of a cell in order of height, all cells as one sorted list.
         tall = np.ptp(self._z) + 2 * self._height_m + 1.0
         keys = flat * tall + self._z.astype(np.float64) - self._z.min()
         order = np.argsort(keys)
-        keys, upward = keys[order], self._upward[order] > STEEPEST
-        hidden = np.searchsorted(keys, keys + CLIMB_M) != np.searchsorted(
-            keys, keys + self._height_m
-        )
-        order = order[upward & ~hidden]
-        return flat[order], self._z[order].astype(np.float64)
+        keys = keys[order]
+        above = np.searchsorted(keys, np.add(keys, [[CLIMB_M], [self._height_m]]))
+        free = (above[0] == above[1]) & (self._upward[order] > STEEPEST)
+        return np.asarray(order[free])
 
     def _occupy(self, chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
         grid = np.zeros(self._shape, bool)
@@ -433,16 +437,6 @@ def _fill_gaps(heights_m: NDArray[np.float64], empty: NDArray[np.bool_]) -> NDAr
     filled = heights_m.copy()
     filled[gaps] = np.nanmedian(around[gaps], axis=1)
     return filled
-
-
-def _find_levels(cloud: LabelledCloud) -> tuple[float, ...]:
-    """Return the heights of the floors and roofs of a scene, from below."""
-    assert cloud.normals is not None
-    upward = cloud.normals[:, 2]
-    lowest_m = _find_lowest_floor(cloud.points[upward > LEVEL, 2])
-    # Undersides of floors would pass for floors.
-    levels_m = storey_heights(cloud.points[upward > -0.5], with_roofs=True)
-    return (lowest_m, *(z for z in levels_m if z > lowest_m + STOREY_M))
 
 
 def _find_lowest_floor(heights: NDArray[np.floating]) -> float:
