@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from osmabench_ros.base.extensions import SIMULATORS, load_extension
+from osmabench_ros.base.extensions import SIMULATORS, extension_names, load_extension
 from osmabench_ros.errors import ConfigError, SimulationError
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
@@ -82,6 +82,11 @@ class Simulator(Protocol):
 
 MAX_LIGHTS = 64
 """Of both renderers; more do not fit into the uniforms that every OpenGL driver grants."""
+
+
+def simulator_names() -> list[str]:
+    """Return the names of all registered simulators."""
+    return extension_names(SIMULATORS)
 
 
 def check_lights(lighting: Lighting, lights: Sequence[Light], renderer: str) -> None:
