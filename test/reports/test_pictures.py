@@ -6,7 +6,7 @@ import pytest
 from PIL import Image
 
 from osmabench_ros.errors import RunError
-from osmabench_ros.reports.pictures.sample_frames import photo_uri, png_uri
+from osmabench_ros.reports.pictures.sample_frames import drawing_uri, photo_uri
 
 
 def decoded(uri: str) -> Image.Image:
@@ -17,7 +17,7 @@ def test_a_png_keeps_colours_and_transparency():
     image = np.zeros((4, 6, 4), np.uint8)
     image[:2, :, :] = (200, 30, 10, 255)
     image[2:, :3, :] = (10, 90, 250, 255)
-    found = np.asarray(decoded(png_uri(image)).convert('RGBA'))
+    found = np.asarray(decoded(drawing_uri(image)).convert('RGBA'))
     assert (found[..., 3] == image[..., 3]).all()
     assert np.abs(found[:2].astype(int) - image[:2]).max() <= 8
     assert np.abs(found[2:, :3].astype(int) - image[2:, :3]).max() <= 8

@@ -34,7 +34,7 @@ def test_frames_come_with_their_times_and_contents(matrix: Matrix, truth: Ground
     frames = sample_frames(matrix.plans[0], truth)
     assert [frame.index for frame in frames] == [0, 3, 6]
     assert [frame.time_s for frame in frames] == [0.0, 0.6, 1.2]
-    assert all(frame.uri.startswith('data:image/jpeg;base64,') for frame in frames)
+    assert all(frame.uri.startswith('data:image/webp;base64,') for frame in frames)
     assert frames[0].shows
 
 

@@ -29,7 +29,7 @@ from osmabench_ros.reports.palette import (
 from osmabench_ros.reports.pictures.sample_frames import (
     SampleFrame,
     camera_poses,
-    png_uri,
+    drawing_uri,
     sample_frames,
 )
 from osmabench_ros.reports.pictures.topview import TopGrid, top_view
@@ -98,7 +98,7 @@ def scene_pictures(plan: RunPlan, key: str, most_points: int) -> ScenePictures:
         key,
         truth,
         grid,
-        png_uri(_truth_view(truth, colors, grid)),
+        drawing_uri(_truth_view(truth, colors, grid)),
         tuple(
             tuple((round(float(x), 1), round(float(y), 1)) for x, y in _without_turns(corners))
             for corners in parts
@@ -152,7 +152,7 @@ def run_pictures(plan: RunPlan, scene: ScenePictures) -> RunPictures:
     if outcomes is not None:
         palette = np.array([item.color for item in OUTCOMES], np.uint8)
         drawn = _truth_view(scene.truth, palette[outcomes], scene.grid)
-        views.append(('Right and wrong on the visible surface', png_uri(drawn)))
+        views.append(('Right and wrong on the visible surface', drawing_uri(drawn)))
     frames = tuple(sample_frames(plan, scene.truth))
     poses = scene.truth.camera_poses if plan.scene.sequence else camera_poses(plan)
     pictured = [frame.index for frame in frames]
@@ -175,11 +175,11 @@ def _map_views(
     views = []
     if dense.colors is not None:
         seen = top_view(dense.points, dense.colors, grid, splat_m=MAP_SPLAT_M)
-        views.append(('Recorded map, colour', png_uri(seen)))
+        views.append(('Recorded map, colour', drawing_uri(seen)))
     labels = predicted_labels(semantic_map, label_set)
     if labels is not None:
         palette: Mapping[int, Rgb] = class_colors(label_set)
         colors = colors_of_labels(labels, palette)
         drawn = top_view(dense.points, colors, grid, splat_m=MAP_SPLAT_M)
-        views.append(('Recorded map, class', png_uri(drawn)))
+        views.append(('Recorded map, class', drawing_uri(drawn)))
     return views

@@ -21,36 +21,33 @@ from osmabench_ros.runs.prepare.shared_path import PATH_FILE, driven_trajectory
 from osmabench_ros.sequences.ground_truth import GroundTruth
 
 _COLORS = 255
-_JPEG_QUALITY = 82
+_PHOTO_QUALITY = 75
 
 
-def png_uri(image: NDArray[np.uint8]) -> str:
-    """Return RGBA (height, width, 4) as a PNG with a palette; alpha is all or nothing."""
+def drawing_uri(image: NDArray[np.uint8]) -> str:
+    """Return RGBA (height, width, 4) as WebP of 255 colours; alpha is all or nothing."""
     indexed = Image.fromarray(np.ascontiguousarray(image[..., :3])).quantize(
         _COLORS, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE
     )
-    indices = np.where(image[..., 3] > 0, np.asarray(indexed), _COLORS).astype(np.uint8)
-    paletted = Image.fromarray(indices, mode='P')
-    palette = indexed.getpalette() or []
-    paletted.putpalette(palette + [0] * (3 * (_COLORS + 1) - len(palette)))
-    buffer = io.BytesIO()
-    paletted.save(buffer, 'PNG', transparency=_COLORS, optimize=True)
-    return _uri('png', buffer)
+    alpha = Image.fromarray(np.where(image[..., 3] > 0, 255, 0).astype(np.uint8))
+    flat = indexed.convert('RGBA')
+    flat.putalpha(alpha)
+    return _uri(flat, lossless=True)
 
 
 def photo_uri(path: Path, width: int) -> str:
-    """Return an image file as a JPEG at most `width` pixels wide."""
+    """Return an image file as WebP at most `width` pixels wide."""
     photo = read_image(path, RunError).convert('RGB')
     if photo.width > width:
         height = max(1, round(photo.height * width / photo.width))
         photo = photo.resize((width, height), Image.Resampling.LANCZOS)
+    return _uri(photo, quality=_PHOTO_QUALITY)
+
+
+def _uri(image: Image.Image, **options: int) -> str:
     buffer = io.BytesIO()
-    photo.save(buffer, 'JPEG', quality=_JPEG_QUALITY, optimize=True)
-    return _uri('jpeg', buffer)
-
-
-def _uri(kind: str, buffer: io.BytesIO) -> str:
-    return f'data:image/{kind};base64,{base64.b64encode(buffer.getvalue()).decode()}'
+    image.save(buffer, 'WEBP', **options)
+    return f'data:image/webp;base64,{base64.b64encode(buffer.getvalue()).decode()}'
 
 
 MOST_FRAMES = 8
