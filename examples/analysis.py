@@ -8,8 +8,8 @@ import os
 from collections import defaultdict
 from pathlib import Path
 
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
+import altair as alt
+import pandas as pd
 
 from osmabench_ros.base.strict import read_model
 from osmabench_ros.runs.results.report_model import MatrixReport
@@ -54,14 +54,16 @@ for change, mapper, condition, name in losses[:10]:
 # ## A figure for the paper
 
 # %%
-figure = Figure(figsize=(6, 3), layout='constrained')
-FigureCanvasAgg(figure)
-axes = figure.subplots()
-for mapper in mappers:
-    own = [100 * change for change, name, _, _ in losses if name == mapper]
-    axes.plot(own, range(len(own)), '.', label=mapper)
-axes.set_xlabel(f'change of IoU from {first}, points')
-axes.set_ylabel('classes')
-axes.legend()
-figure.savefig(folder / 'changes_by_class.png', dpi=150)
+table = pd.DataFrame(losses, columns=['change', 'mapper', 'condition', 'class'])
+chart = (
+    alt.Chart(table.assign(points=100 * table['change']))
+    .mark_point(filled=True)
+    .encode(
+        alt.X('points:Q').title(f'change of IoU from {first}, points'),
+        alt.Y('class:N').sort('x').title(None),
+        alt.Color('mapper:N'),
+        alt.Shape('condition:N'),
+    )
+)
+chart.save(folder / 'changes_by_class.png', scale_factor=2)
 print(f'{folder / "changes_by_class.png"} written')

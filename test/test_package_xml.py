@@ -46,9 +46,9 @@ ROS = frozenset(
 SYSTEM = {
     'python3-hypothesis': 'python3-hypothesis',
     'python3-jinja2': 'python3-jinja2',
-    'python3-matplotlib': 'python3-matplotlib',
     'python3-numpy': 'python3-numpy',
     'python3-packaging': 'python3-packaging',
+    'python3-pandas': 'python3-pandas',
     'python3-pil': 'python3-pil',
     'python3-psutil': 'python3-psutil',
     'python3-pytest': 'python3-pytest',

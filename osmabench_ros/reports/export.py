@@ -8,17 +8,14 @@ from pathlib import Path
 
 from osmabench_ros.base.files import MARKER, Existing, atomic_directory
 from osmabench_ros.errors import ConfigError, choose
+from osmabench_ros.reports.charts.chart import Specification, write_images
 from osmabench_ros.reports.comparison import comparison_view
 from osmabench_ros.reports.content import without_pictures
 from osmabench_ros.reports.headline import NOT_APPLICABLE, Headline, table_headlines
 from osmabench_ros.reports.matrix import with_common_accuracies
 from osmabench_ros.reports.page.headline_table import higher_is_better
-from osmabench_ros.reports.plots.change_plot import change_plot, robustness_plot
-from osmabench_ros.reports.plots.class_plot import class_plot
-from osmabench_ros.reports.plots.condition_plots import condition_plot
-from osmabench_ros.reports.plots.question_plot import EXACT, PROTOCOLS, question_plot
-from osmabench_ros.reports.plots.svg import figures_in
-from osmabench_ros.reports.question_data import paired_interval, read_dialogue
+from osmabench_ros.reports.page.page import matrix_charts
+from osmabench_ros.reports.question_data import read_dialogue
 from osmabench_ros.reports.report_run import Run, distinct, estimate
 from osmabench_ros.runs.matrix_on_disk import MatrixOnDisk
 
@@ -130,8 +127,7 @@ def export_matrix(matrix: MatrixOnDisk, out: Path, suites: Sequence[str] = ()) -
             (folder / f'{name}.tex').write_text(table.latex(), encoding='utf-8')
         (folder / REFERENCES).write_text(bibliography(runs), encoding='utf-8')
         (folder / FIGURES).mkdir()
-        with figures_in(folder / FIGURES):
-            _draw(runs)
+        write_images(_charts(runs), folder / FIGURES)
         files = (item for item in folder.rglob('*') if item.is_file() and item.name != MARKER)
         written = [item.relative_to(folder) for item in files]
     return [out / item for item in sorted(written)]
@@ -209,20 +205,11 @@ def suite_paper_table(runs: Sequence[Run], suite: str) -> PaperTable:
     return PaperTable(caption, ('figure', 'mode', *titles), tuple(rows), 2)
 
 
-def _draw(runs: Sequence[Run]) -> None:
+def _charts(runs: Sequence[Run]) -> dict[str, Specification]:
     dialogues = {run.report.run_id: read_dialogue(run.plan.directory) for run in runs}
     comparison = comparison_view(runs, without_pictures(runs, dialogues))
-    condition_plot(runs)
-    class_plot(runs)
-    for figure in (EXACT, *PROTOCOLS):
-        question_plot(runs, figure)
-    robustness_plot(comparison.conditions, runs)
-    change_plot(
-        runs,
-        lambda before, after: paired_interval(
-            *(dialogues[run.report.run_id] for run in (before, after))
-        ),
-    )
+    found = matrix_charts(runs, dialogues, comparison)
+    return {name: chart for name, chart in found.items() if chart is not None}
 
 
 def bibliography(runs: Sequence[Run]) -> str:

@@ -83,9 +83,9 @@ def _no_verdict(question: Question) -> Verdict:
 
 
 def paired_interval(before: Dialogue, after: Dialogue) -> tuple[float, float] | None:
-    """Return the interval of the change of accuracy in points, None without one."""
+    """Return the interval of the change of accuracy, None without one."""
     change = paired_change(before.correct, after.correct, before.about)
-    return (100.0 * change.low, 100.0 * change.high) if math.isfinite(change.low) else None
+    return (change.low, change.high) if math.isfinite(change.low) else None
 
 
 def question_rows(dialogue: Dialogue) -> list[dict[str, Any]]:

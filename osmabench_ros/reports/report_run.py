@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+import pandas as pd
+
 from osmabench_ros.mappers.mapper import knows_ground_truth
 from osmabench_ros.metrics.comparison import nested_level, nested_means
 from osmabench_ros.reports.headline import HEADLINES, Headline
@@ -89,6 +91,16 @@ def joined(plans: Sequence[RunPlan], reports: Sequence[RunReport]) -> list[Run]:
     return [
         Run(plan, by_id[plan.identity.run_id]) for plan in plans if plan.identity.run_id in by_id
     ]
+
+
+def score_table(runs: Iterable[Run]) -> pd.DataFrame:
+    """Return a row a record: the title of its run, and the columns of report.csv."""
+    rows = [
+        {'run': run.title, **vars(record), 'mode': record.mode or ''}
+        for run in runs
+        for record in run.report.metrics
+    ]
+    return pd.DataFrame(rows, columns=['run', *Record.model_fields])
 
 
 def reference_mappers(runs: Iterable[Run]) -> set[str]:

@@ -2,108 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
+import altair as alt
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from osmabench_ros.base.files import write_json, write_text
 from osmabench_ros.reports.cells import Cell, csv_text, record_cell, scaled_cell
+from osmabench_ros.reports.charts.chart import Specification, specification
+from osmabench_ros.reports.charts.line_chart import line_layers
 from osmabench_ros.reports.headline import HEADLINES, Headline
-from osmabench_ros.reports.page.page import PAGE, trusted, write_rendered
-from osmabench_ros.reports.plots.svg import MUTED, inline_svg, new_figure, page_style, series_style
+from osmabench_ros.reports.page.page import PAGE, write_rendered
+from osmabench_ros.reports.report_run import distinct
 from osmabench_ros.reports.terminal import report_console
 from osmabench_ros.runs.sweep import SweepPoint, SweepReport, SweepSeries
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-_COLUMNS = 3
-Bounded = tuple[float, 'float | None', 'float | None']
-Value = Callable[[SweepPoint], 'Bounded | None']
-"""A figure of a run with the bounds of its interval; None without one."""
+_PANELS_IN_A_ROW = 3
 
 
-def sweep_plot(report: SweepReport, headlines: Sequence[Headline]) -> str:
-    """Return loss and the headline figures by speed, one line a series; '' without any run."""
-    if not any(not point.error for series in report.series for point in series.points):
-        return ''
-    panels: list[tuple[str, Value]] = [('Loss', _loss)]
-    panels += [(item.title, partial(_quality, item)) for item in headlines]
-    columns = min(_COLUMNS, len(panels))
-    rows = -(-len(panels) // columns)
-    with page_style('sweep'):
-        figure = new_figure(9.3, 2.5 * rows + 0.45)
-        grid = figure.subplots(rows, columns, squeeze=False)
-        for axes, (title, value) in zip(grid.flat, panels, strict=False):
-            _lines(axes, report, value)
-            axes.set_title(f'{title}, %')
-        for unused in list(grid.flat)[len(panels) :]:
-            unused.remove()
-        grid.flat[0].axhline(
-            100 * report.max_loss, color=MUTED, linewidth=1.4, linestyle=(0, (3, 2))
-        )
-        handles, labels = grid.flat[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc='outside upper left', ncols=min(len(labels), 3))
-        figure.supxlabel('speed factor: stamp seconds per wall second', fontsize=9)
-        return inline_svg(figure, 'sweep', 'Loss of frames and map quality against speed')
-
-
-def _lines(axes: Axes, report: SweepReport, value: Value) -> None:
-    speeds = sorted({point.speed_factor for series in report.series for point in series.points})
-    for number, series in enumerate(report.series):
-        style = series_style(number)
-        color = style['color']
-        found = [
-            (point, shown)
-            for point in series.points
-            if not point.error and (shown := value(point)) is not None
-        ]
-        xs = [point.speed_factor for point, _ in found]
-        axes.plot(
-            xs,
-            [shown[0] for _, shown in found],
-            marker='o',
-            **style,
-            markersize=4,
-            linewidth=1.6,
-            label=series.title,
-        )
-        for x, (_, (_, low, high)) in zip(xs, found, strict=True):
-            if low is not None and high is not None:
-                axes.vlines(x, low, high, color=color, linewidth=1.1)
-        # A speed that was not reached stands hollow.
-        slow = [(p.speed_factor, shown[0]) for p, shown in found if not p.reached]
-        axes.plot(
-            [x for x, _ in slow],
-            [y for _, y in slow],
-            'o',
-            color=color,
-            markersize=7,
-            markerfacecolor='none',
-        )
-    axes.set_xscale('log', base=2)
-    axes.set_xticks(speeds, [f'{speed:g}' for speed in speeds], rotation=45 * (len(speeds) > 6))
-    axes.minorticks_off()
-    axes.set_ylim(-4, 104)
-    axes.grid(axis='y')
-
-
-def _loss(point: SweepPoint) -> Bounded | None:
-    return None if point.loss is None else (100 * point.loss, None, None)
-
-
-def _quality(headline: Headline, point: SweepPoint) -> Bounded | None:
-    record = headline.record_in(point.metrics)
-    if record is None or record.value is None:
+def sweep_chart(report: SweepReport, headlines: Sequence[Headline]) -> Specification | None:
+    """Return loss and the headline figures by speed, one line a series; None without any run."""
+    rows: list[dict[str, Any]] = [
+        {'panel': panel, 'x': point.speed_factor, 'missed': not point.reached, **bounds,
+         'run': series.title, 'mapper': series.mapper, 'condition': series.condition,
+         'setting': series.title.removeprefix(f'{series.mapper} · ')}
+        for series in report.series
+        for point in series.points
+        if not point.error
+        for panel, bounds in _figures(point, headlines)
+    ]  # fmt: skip
+    if not rows:
         return None
-    low, high = (None if bound is None else 100 * bound for bound in (record.low, record.high))
-    return 100 * record.value, low, high
+    panels = distinct(row['panel'] for row in rows)
+    speeds = sorted({row['x'] for row in rows})
+    x = (
+        alt.X('x:Q')
+        .title('speed factor: stamp seconds per wall second')
+        .scale(type='log', base=2, domain=[speeds[0] / 1.2, speeds[-1] * 1.2], nice=False)
+        .axis(values=speeds, format='~g')
+    )
+    limit = {'panel': panels[0], 'limit': 100 * report.max_loss}
+    layers = line_layers([*rows, limit], x)
+    chart = layers.facet(alt.Facet('panel:N').sort(panels).title(None), columns=_PANELS_IN_A_ROW)
+    return specification(chart, 'Loss of frames and map quality against speed')
+
+
+def _figures(
+    point: SweepPoint, headlines: Sequence[Headline]
+) -> Iterator[tuple[str, dict[str, float | None]]]:
+    """Yield title, value and interval of the loss and the headline figures, in percent."""
+    loss = None if point.loss is None else 100 * point.loss
+    yield 'Loss, %', {'value': loss, 'low': None, 'high': None}
+    for headline in headlines:
+        record = headline.record_in(point.metrics)
+        if record is not None and record.value is not None:
+            found = {'value': record.value, 'low': record.low, 'high': record.high}
+            in_percent = {name: x if x is None else 100 * x for name, x in found.items()}
+            yield f'{headline.title}, %', in_percent
 
 
 @dataclass(frozen=True)
@@ -142,7 +102,7 @@ def write_sweep_report(report: SweepReport, root: Path) -> None:
         columns=COLUMNS,
         headlines=headlines,
         tables=[(series, sweep_rows(series, headlines)) for series in report.series],
-        plot=trusted(sweep_plot(report, headlines)),
+        charts={'sweep': sweep_chart(report, headlines)},
     )
 
 

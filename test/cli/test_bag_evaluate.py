@@ -363,7 +363,7 @@ def test_a_trajectory_is_scored_between_files_and_bags(tmp_path: Path) -> None:
     )
     row = next(line for line in table.output.splitlines() if 'ape_translation_rmse' in line)
     assert float(row.split()[2]) == pytest.approx(rmse, rel=0.1)
-    assert '<svg' in (tmp_path / 'out' / 'trajectory.html').read_text()
+    assert 'data-chart="trajectory"' in (tmp_path / 'out' / 'trajectory.html').read_text()
     with pytest.raises(ConfigError, match='is a bag; name a topic of it'):
         CliRunner().invoke(
             app, ['score', 'trajectory', str(bag), words[3]], catch_exceptions=False

@@ -11,7 +11,7 @@ from osmabench_ros.cli.main import app
 
 GROUPS = ['demo', 'run', 'status', 'report', 'compare', 'export', 'scene', 'map', 'bag', 'score',
           'vqa', 'conditions', 'doctor']  # fmt: skip
-NOT_FOR_HELP = {'torch', 'open3d', 'scipy', 'pandas', 'rclpy', 'matplotlib', 'trimesh', 'skimage',
+NOT_FOR_HELP = {'torch', 'open3d', 'scipy', 'pandas', 'rclpy', 'altair', 'trimesh', 'skimage',
                 'numpy', 'yaml', 'PIL', 'jinja2', 'osmabench_ros.runs'}  # fmt: skip
 START = """
 import json, sys

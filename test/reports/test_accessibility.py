@@ -26,6 +26,7 @@ def test_the_report_is_accessible(page: Path) -> None:
         browser = started.chromium.launch(executable_path=which('chromium'), args=['--no-sandbox'])
         tab = browser.new_page()
         tab.goto(page.as_uri())
+        tab.wait_for_selector('html[data-drawn]')
         tab.evaluate(axe)
         for width, scheme in [(390, 'light'), (768, 'dark'), (1440, 'light')]:
             tab.set_viewport_size({'width': width, 'height': 900})

@@ -8,11 +8,11 @@ import pytest
 
 from osmabench_ros.metrics.power import smallest_difference
 from osmabench_ros.metrics.statistics import jackknife_interval
+from osmabench_ros.reports.charts.headline_charts import robustness_chart
 from osmabench_ros.reports.comparison import OBJECTS, ComparisonView, comparison_view, power_view
 from osmabench_ros.reports.content import PageContent, gather
 from osmabench_ros.reports.outcomes import OUTCOMES, object_shares
 from osmabench_ros.reports.palette import PointOutcome
-from osmabench_ros.reports.plots.change_plot import robustness_plot
 from osmabench_ros.reports.report_run import Run
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.results.report_model import RunReport
@@ -140,4 +140,4 @@ def test_the_page_says_what_was_resampled(html: str) -> None:
 def test_nothing_is_compared_where_there_is_one_run(runs: list[Run], content: PageContent) -> None:
     view = comparison_view(runs[:1], content)
     assert view.conditions == view.mappers == ()
-    assert robustness_plot(view.conditions, runs[:1]) == ''
+    assert robustness_chart(view.conditions, runs[:1]) is None

@@ -110,6 +110,7 @@ def test_the_page_shows_it(plan: RunPlan, growth: ReportOverTime, matrix: Matrix
     text = re.sub(r'\s+', ' ', re.sub(r'<[^>]+>', ' ', section))
     assert f'oracle · baseline {len(growth.moments)} ' in text
     assert 'aria-label="Figures of the maps on the way"' in section
+    assert 'data-chart="growth"' in section
     assert '<a href="#growth">' in html
 
 

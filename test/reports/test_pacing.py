@@ -26,8 +26,7 @@ def test_realtime_runs_tell_every_node_and_lockstep_runs_that_nothing_is_lost(ht
     assert 'map_recorder 12 12 12 0 0.0 1.0 2.0 3.0 4.0 \N{EN DASH}' in text
     text = re.sub(r'\s+', ' ', re.sub(r'<[^>]+>', ' ', section(html)))
     assert '1.99 3 4.25 11.00 0.50' in text
-    assert 'id="latency-' in section(html)
-    assert 'mathdefault' not in section(html)
+    assert 'data-chart="latency"' in section(html)
     assert '<a href="#time">' in html
 
 

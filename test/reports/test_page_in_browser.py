@@ -1,6 +1,7 @@
 """The page in a real browser, opened as a file."""
 
 import io
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from shutil import which
@@ -35,6 +36,7 @@ def tab(browser: 'playwright.Browser', page: Path) -> Iterator['playwright.Page'
     tab.on('pageerror', lambda error: complaints.append(str(error)))
     tab.on('request', lambda request: requests.append(request.url))
     tab.goto(page.as_uri())
+    tab.wait_for_selector('html[data-drawn]')
     yield tab
     tab.close()
     assert complaints == []
@@ -52,6 +54,54 @@ def visible_questions(tab: 'playwright.Page') -> list[str]:
     return tab.eval_on_selector_all(
         '.question-toggle', 'items => items.map(item => item.textContent)'
     )
+
+
+def marks(tab: 'playwright.Page', chart: str, kind: str) -> int:
+    return tab.locator(f'[data-chart={chart}] .mark-{kind}.role-mark > path').count()
+
+
+def test_every_chart_is_drawn_with_a_mark_for_each_figure(tab):
+    charts = tab.locator('[data-chart]')
+    assert tab.get_attribute('html', 'data-drawn') == str(charts.count())
+    assert charts.count() == tab.locator('[data-chart] > svg').count() >= 5
+    headlines = tab.locator('#headline-table tbody td.number').count()
+    # A bar for each figure of each run, and not of what the most frequent answer scores.
+    constant = tab.locator('#headline-table thead th', has_text='constant').count()
+    runs = tab.locator('#headline-table tbody tr:not(:has(.error))').count()
+    assert marks(tab, 'conditions', 'rect') == headlines - constant * runs
+    classes = len(column(tab, 'class-table', 1))
+    assert marks(tab, 'classes', 'symbol') >= classes
+
+
+def test_the_mouse_is_answered_with_run_value_and_interval(tab):
+    bar = tab.locator('[data-chart=questions] .mark-symbol.role-mark > path').first
+    bar.hover(force=True)
+    shown = tab.locator('#vg-tooltip-element').inner_text()
+    assert re.search(r'(noisy_)?oracle · (baseline|camera)', shown)
+    assert all(name in shown for name in ('value', 'low', 'high', 'category'))
+
+
+def test_a_chosen_method_is_alone_in_charts_and_tables_until_it_is_chosen_again(tab):
+    before = marks(tab, 'conditions', 'rect')
+    tab.locator('[data-chart=conditions] .mark-rect.role-mark > path').first.click(force=True)
+    chosen = tab.locator('[data-choose][aria-pressed=true]')
+    chosen.wait_for()
+    assert chosen.inner_text() == 'oracle'
+    tab.wait_for_function(
+        "count => document.querySelectorAll('[data-chart=conditions] .mark-rect.role-mark > path')"
+        '.length === count',
+        arg=before // 2,
+    )
+    names = tab.locator('#headline-table tbody tr:visible > th').all_inner_texts()
+    assert {text.split()[0] for text in names} == {'oracle'}
+    heads = tab.locator('#figure-table thead th.number:visible').all_inner_texts()
+    assert heads
+    assert all(text.startswith('oracle · ') for text in heads)
+    tab.locator('[data-choose=condition]', has_text='camera').click()
+    assert tab.locator('#headline-table tbody tr:visible').count() == 1
+    for name in ('camera', 'oracle'):
+        tab.locator(f'[data-choose][value={name}]').click()
+    assert tab.locator('#headline-table tbody tr:visible').count() == 6
 
 
 def test_hostile_texts_stay_texts(tab):
@@ -196,6 +246,7 @@ def test_narrow_windows_scroll_tables_not_the_page(tab):
 def test_text_is_legible_in_both_schemes(browser, page: Path, scheme: str):
     tab = browser.new_page(color_scheme=scheme)
     tab.goto(page.as_uri())
+    tab.wait_for_selector('html[data-drawn]')
     colors = tab.evaluate(
         """() => ['body', '.muted', '.verdict.failed', 'a', '.notice.failed', '#plots svg text']
         .map(name => {

@@ -4,9 +4,9 @@ import pytest
 from support.world.matrix import Matrix
 
 from osmabench_ros.metrics.record import MetricRecord
+from osmabench_ros.reports.charts.question_chart import PROTOCOLS, question_chart
 from osmabench_ros.reports.page.page import page_environment
 from osmabench_ros.reports.page.protocol_tables import protocol_tables
-from osmabench_ros.reports.plots.question_plot import PROTOCOLS, question_plot
 from osmabench_ros.reports.report_run import Run, joined
 from osmabench_ros.runs.results.report_model import Record, RunReport
 
@@ -55,10 +55,10 @@ def test_kinds_of_questions_and_types_of_changes_are_columns(runs: list[Run]):
 
 def test_the_page_shows_them_and_leaves_out_the_section_without_any(runs: list[Run]):
     section = page_environment().get_template('protocols.html')
-    html = section.render(protocols=protocol_tables(runs), plots={})
+    html = section.render(protocols=protocol_tables(runs), charts={})
     assert html.count('<table') == 3
     assert '>-50.0<' in html.replace('<span', '<').replace('</td', '<')
-    assert not section.render(protocols=protocol_tables(runs[2:]), plots={}).strip()
+    assert not section.render(protocols=protocol_tables(runs[2:]), charts={}).strip()
 
 
 def test_each_protocol_has_the_figures_of_its_field(matrix: Matrix):
@@ -102,10 +102,12 @@ def test_each_protocol_has_the_figures_of_its_field(matrix: Matrix):
         ('promptgt', blocks, [['12.5', dash, '50.0', '87.5', '100.0']]),
         ('promptgt', ('all', 'count'), [['50.0', '37.5']]),
     ]
-    assert [table.plots for table in tables[:2]] == [
+    assert [table.charts for table in tables[:2]] == [
         ('cospace',), ('grounding_acc_025', 'grounding_acc_05'),
     ]  # fmt: skip
-    cospace = question_plot([run], PROTOCOLS[0])
-    assert '>DIR-Rec<' in cospace
-    assert '>random<' in cospace
-    assert '>always A<' not in cospace  # the run has no such figure
+    cospace = question_chart([run], PROTOCOLS[0])
+    assert cospace is not None
+    [rows] = cospace['datasets'].values()
+    assert {row['category'] for row in rows} == {'all questions', 'DIR-Rec'}
+    # It has no figure of another baseline.
+    assert {row['run'] for row in rows if row['mapper'] is None} == {'random'}

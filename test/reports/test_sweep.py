@@ -1,4 +1,4 @@
-"""The report of a sweep: page, plot, table, file of comma-separated values."""
+"""The report of a sweep: page, chart, table, file of comma-separated values."""
 
 import csv
 import io
@@ -6,11 +6,18 @@ import re
 from pathlib import Path
 
 import pytest
+import vl_convert
 from rich.console import Console
 
 from osmabench_ros.base.files import read_json
 from osmabench_ros.metrics.record import MetricRecord
-from osmabench_ros.reports.sweep import print_sweep, write_sweep_report
+from osmabench_ros.reports.charts.chart import in_light_colors
+from osmabench_ros.reports.sweep import (
+    print_sweep,
+    shown_headlines,
+    sweep_chart,
+    write_sweep_report,
+)
 from osmabench_ros.runs.identity import RunIdentity, SceneKey
 from osmabench_ros.runs.results.report_model import Record
 from osmabench_ros.runs.sweep import SweepPoint, SweepReport, SweepSeries
@@ -57,7 +64,7 @@ def root(report: SweepReport, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_the_page_has_verdict_plot_and_every_run(root: Path) -> None:
+def test_the_page_has_verdict_chart_and_every_run(root: Path) -> None:
     html = (root / 'report.html').read_text()
     text = re.sub(r'\s+', ' ', re.sub(r'<[^>]+>', ' ', html))
     assert 'fastest speed with at most 5 % loss: 1 (2: 25.0 % loss)' in text
@@ -66,8 +73,20 @@ def test_the_page_has_verdict_plot_and_every_run(root: Path) -> None:
     assert '62.5 [30.0, 75.0]' in text
     assert 'not reached' in text
     assert 'id="injected"' not in html
-    assert html.count('<svg class="plot"') == 1
-    assert '"http' not in re.sub(r'xmlns(:\w+)?="[^"]*"', '', html)
+    assert html.count('data-chart=') == 1
+    assert not re.search(r'(?:src|href)="http', html)
+
+
+def test_each_run_has_a_point_in_the_colour_of_its_method(report: SweepReport) -> None:
+    chart = in_light_colors(sweep_chart(report, shown_headlines(report)) or {})
+    points = re.findall(
+        r'<g class="mark-symbol role-mark child_layer_3_marks".*?</g>',
+        vl_convert.vegalite_to_svg(chart),
+        re.DOTALL,
+    )
+    assert len(points) == 2
+    for panel in points:
+        assert len(re.findall(r'<path [^>]*fill="#[0-9a-f]{6}"', panel)) == 4
 
 
 def test_the_same_is_in_the_files(root: Path, report: SweepReport) -> None:
@@ -112,7 +131,7 @@ def test_brackets_in_names_and_errors_are_printed_as_they_are(tmp_path: Path) ->
         assert words in text
 
 
-def test_nothing_is_plotted_where_every_run_failed(tmp_path: Path) -> None:
+def test_nothing_is_drawn_where_every_run_failed(tmp_path: Path) -> None:
     series = SweepSeries(
         dataset='d',
         scene='s',
@@ -124,5 +143,6 @@ def test_nothing_is_plotted_where_every_run_failed(tmp_path: Path) -> None:
     )
     write_sweep_report(SweepReport(name='n', max_loss=0.05, series=(series,)), tmp_path)
     html = (tmp_path / 'report.html').read_text()
-    assert '<svg' not in html
+    assert '<script' not in html
+    assert 'data-chart' not in html
     assert 'failed: why' in html

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from osmabench_ros.metrics.trajectory_records import ALIGNED, TrajectoryScore
 from osmabench_ros.reports.cells import Cell, plain, record_cell
-from osmabench_ros.reports.page.page import PAGE, trusted, write_rendered
-from osmabench_ros.reports.plots.trajectory_plot import trajectory_plot
+from osmabench_ros.reports.charts.trajectory_chart import trajectory_chart
+from osmabench_ros.reports.page.page import PAGE, write_rendered
 from osmabench_ros.runs.bag.bag_settings import REFERENCE_FREE, BagReport
 from osmabench_ros.runs.bag_content import TIMING_SUITE
 from osmabench_ros.runs.results.report_model import Record, RunReport
@@ -35,7 +35,7 @@ def write_trajectory_page(
         poses=len(score.reference),
         remarks=score.remarks,
         rows=rows,
-        plot=trusted(trajectory_plot(score)),
+        charts={'trajectory': trajectory_chart(score)},
     )
 
 
@@ -79,7 +79,7 @@ def write_bag_page(report: BagReport, trajectory: TrajectoryScore | None, direct
         timing=_timing(report.metrics),
         map_timing=[item for item in overall if item.suite == TIMING_SUITE],
         classes=[item for item in tables if _has_classes(item)],
-        plot=trusted(trajectory_plot(trajectory)) if trajectory else '',
+        charts={'trajectory': trajectory_chart(trajectory) if trajectory else None},
     )
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from osmabench_ros.reports.cells import plain
 from osmabench_ros.reports.changes import Change, ChangeVerdict, ResultChanges
-from osmabench_ros.reports.page.page import scripts, write_rendered
+from osmabench_ros.reports.page.page import read_scripts, write_rendered
 
 COMPARISON_PAGE = 'comparison.html'
 _KINDS = {ChangeVerdict.BETTER: 'passed', ChangeVerdict.WORSE: 'failed'}
@@ -53,7 +53,7 @@ def write_changes_page(
         overall=[_row(item) for item in overall],
         classes=[_row(item) for item in classes],
         missing=[(title.capitalize(), names) for title, names in found.missing],
-        **scripts('tables.js'),
+        scripts=[read_scripts('tables.js')],
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from osmabench_ros.metrics.confusion import NOTHING, OUTSIDE, read_confusions
 from osmabench_ros.reports.cells import Cell, plain, record_cell, scaled_cell
-from osmabench_ros.reports.plots.class_plot import SEGMENTATION, class_shares
+from osmabench_ros.reports.charts.class_chart import SEGMENTATION, class_shares
 from osmabench_ros.reports.report_run import (
     Run,
     baseline_condition,

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
+
+import altair as alt
 
 from osmabench_ros.base.strict import read_model
 from osmabench_ros.reports.cells import Cell, scaled_cell
+from osmabench_ros.reports.charts.chart import Specification, specification
+from osmabench_ros.reports.charts.line_chart import line_layers
 from osmabench_ros.reports.headline import HEADLINES, Headline
-from osmabench_ros.reports.plots.svg import inline_svg, new_figure, page_style, series_style
 from osmabench_ros.reports.report_run import Run, distinct, full_titles
 from osmabench_ros.runs.evaluate.over_time import GROWTH, ReportOverTime
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 _MOST_FIGURES = 4
 SUMMARIES = (
@@ -29,6 +29,8 @@ class RunOverTime:
     """A run whose intermediate maps were scored."""
 
     title: str
+    mapper: str
+    condition: str
     growth: ReportOverTime
 
 
@@ -46,7 +48,12 @@ def view_over_time(runs: Sequence[Run]) -> ViewOverTime:
     """Return the scores over time of the runs that have any."""
     titles = full_titles(runs)
     grown = tuple(
-        RunOverTime(titles[run], read_model(ReportOverTime, run.plan.directory / GROWTH))
+        RunOverTime(
+            titles[run],
+            run.mapper,
+            run.condition,
+            read_model(ReportOverTime, run.plan.directory / GROWTH),
+        )
         for run in runs
         if (run.plan.directory / GROWTH).exists()
     )
@@ -80,40 +87,33 @@ def _summary(
     return scaled_cell(None if record is None else record.value, factor, digits)
 
 
-def plot_over_time(view: ViewOverTime) -> str:
-    """Return the headline figures against frames and seconds, a line a run; '' without any."""
-    if not view.runs or not view.headlines:
-        return ''
-    with page_style('growth'):
-        figure = new_figure(9.3, 4.6)
-        grid = figure.subplots(2, len(view.headlines), squeeze=False, sharey=True)
-        for column, headline in enumerate(view.headlines):
-            for row, unit in enumerate(('frames', 'seconds')):
-                axes = grid[row, column]
-                _lines(axes, view.runs, headline, seconds=bool(row))
-                axes.set_xlabel(unit)
-                axes.set_ylim(-4, 104)
-                axes.grid(axis='y')
-            grid[0, column].set_title(f'{headline.title}, %')
-        handles, labels = grid[0, 0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc='outside upper left', ncols=min(len(labels), 3))
-        return inline_svg(figure, 'growth', 'Figures of the maps on the way')
-
-
-def _lines(axes: Axes, runs: Sequence[RunOverTime], headline: Headline, *, seconds: bool) -> None:
-    for number, run in enumerate(runs):
-        points = [
-            (moment.time_s if seconds else moment.frames, 100 * record.value)
-            for moment in run.growth.moments
-            if (record := headline.record_in(moment.metrics)) is not None
-            and record.value is not None
-        ]
-        axes.plot(
-            [x for x, _ in points],
-            [y for _, y in points],
-            marker='o',
-            **series_style(number),
-            markersize=3,
-            linewidth=1.5,
-            label=run.title,
-        )
+def chart_over_time(view: ViewOverTime) -> Specification | None:
+    """Return the headline figures against frames and seconds, a line a run; None without any."""
+    rows: list[dict[str, Any]] = [
+        {
+            'panel': f'{headline.title}, %',
+            'unit': unit,
+            'x': x,
+            'value': 100 * record.value,
+            'low': None,
+            'high': None,
+            'run': run.title,
+            'mapper': run.mapper,
+            'condition': run.condition,
+            'setting': run.title.removeprefix(f'{run.mapper} · '),
+        }
+        for headline in view.headlines
+        for run in view.runs
+        for moment in run.growth.moments
+        for unit, x in (('frames', moment.frames), ('seconds', moment.time_s))
+        if (record := headline.record_in(moment.metrics)) is not None and record.value is not None
+    ]
+    if not rows:
+        return None
+    layers = line_layers(rows, alt.X('x:Q').title(None))
+    titles = distinct(row['panel'] for row in rows)
+    chart = layers.facet(
+        column=alt.Column('panel:N').sort(titles).title(None),
+        row=alt.Row('unit:N').title(None),
+    ).resolve_scale(x='independent')
+    return specification(chart, 'Figures of the maps on the way')

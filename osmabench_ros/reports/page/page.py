@@ -14,10 +14,18 @@ from markupsafe import Markup
 
 from osmabench_ros.base.files import write_text
 from osmabench_ros.mappers.mapper import home_advantage
+from osmabench_ros.reports.charts.chart import Specification, vega_script
+from osmabench_ros.reports.charts.class_chart import class_chart
+from osmabench_ros.reports.charts.headline_charts import (
+    change_chart,
+    condition_chart,
+    robustness_chart,
+)
+from osmabench_ros.reports.charts.question_chart import EXACT, PROTOCOLS, question_chart
 from osmabench_ros.reports.comparison import ComparisonView, comparison_view, power_view
 from osmabench_ros.reports.content import gather, mix_remarks
 from osmabench_ros.reports.outcomes import OUTCOMES
-from osmabench_ros.reports.pacing import PacingView, pacing_view
+from osmabench_ros.reports.pacing import latency_chart, pacing_view
 from osmabench_ros.reports.page.figure_tables import (
     CLASS_FIGURES,
     RequirementRow,
@@ -35,22 +43,19 @@ from osmabench_ros.reports.page.headline_table import (
 )
 from osmabench_ros.reports.page.over_time import (
     SUMMARIES,
-    ViewOverTime,
-    plot_over_time,
+    chart_over_time,
     view_over_time,
 )
 from osmabench_ros.reports.page.protocol_tables import protocol_tables
 from osmabench_ros.reports.palette import hex_color
 from osmabench_ros.reports.pictures.view_3d import three_js
-from osmabench_ros.reports.plots.change_plot import change_plot, robustness_plot
-from osmabench_ros.reports.plots.class_plot import class_plot
-from osmabench_ros.reports.plots.condition_plots import condition_plot, latency_plot
-from osmabench_ros.reports.plots.question_plot import PROTOCOLS, question_plot
 from osmabench_ros.reports.question_data import Dialogue, paired_interval
 from osmabench_ros.reports.report_run import Run, baseline_condition, joined
 from osmabench_ros.runs.evaluate.over_time import judged_records
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.results.report_model import MatrixReport
+
+Charts = Mapping[str, 'Specification | None']
 
 PAGE = 'report.html'
 TEMPLATES = Path(__file__).parent / 'templates'
@@ -67,6 +72,7 @@ def write_page(report: MatrixReport, plans: Sequence[RunPlan], root: Path) -> Pa
         item.run.scene: item.scene.truth.label_set for item in content.sections if item.scene
     }
     three = three_js() if content.space['runs'] else ''
+    script = read_scripts(*_SCRIPTS)
     return write_rendered(
         root / PAGE,
         'report.html',
@@ -81,7 +87,12 @@ def write_page(report: MatrixReport, plans: Sequence[RunPlan], root: Path) -> Pa
         headline=headline_table(runs),
         summary=summary_table(runs),
         at_home=home_advantages(runs),
-        plots=_plots(runs, content.dialogues, pacing, comparison, growth),
+        charts={
+            **matrix_charts(runs, content.dialogues, comparison),
+            'growth': chart_over_time(growth),
+            'latency': latency_chart(pacing.realtime),
+        },
+        scripts=(three, script) if three else (script,),
         pacing=pacing,
         growth=growth,
         growth_summaries=SUMMARIES,
@@ -98,9 +109,6 @@ def write_page(report: MatrixReport, plans: Sequence[RunPlan], root: Path) -> Pa
         mix_remarks=mix_remarks(content),
         outcomes=OUTCOMES,
         hex_color=hex_color,
-        **scripts(*_SCRIPTS),
-        three=trusted(three),
-        three_hash=csp_hash(three),
     )
 
 
@@ -116,10 +124,36 @@ def home_advantages(runs: Sequence[Run]) -> dict[str, str]:
     return {mapper: text for mapper, text in found.items() if text}
 
 
-def write_rendered(path: Path, template: str, **values: Any) -> Path:
+def write_rendered(
+    path: Path,
+    template: str,
+    *,
+    charts: Charts | None = None,
+    scripts: Sequence[str] = (),
+    **values: Any,
+) -> Path:
     """Write a page, byte-identical for equal values; return its path."""
-    write_text(path, page_environment().get_template(template).render(values))
+    write_text(path, render(page_environment(), template, charts or {}, scripts, **values))
     return path
+
+
+def render(
+    environment: Environment,
+    template: str,
+    charts: Charts,
+    scripts: Sequence[str] = (),
+    **values: Any,
+) -> str:
+    """Return a page with the charts that there are, and the only scripts that may run on it."""
+    drawn = {name: chart for name, chart in charts.items() if chart is not None}
+    if drawn:
+        scripts = (vega_script(), *scripts, read_scripts('charts.js'))
+    return environment.get_template(template).render(
+        charts=drawn,
+        scripts=[trusted(text) for text in scripts],
+        script_hashes=' '.join(csp_hash(text) for text in scripts),
+        **values,
+    )
 
 
 def page_environment() -> Environment:
@@ -135,40 +169,32 @@ def page_environment() -> Environment:
     return environment
 
 
-def _plots(
-    runs: Sequence[Run],
-    dialogues: Mapping[str, Dialogue],
-    pacing: PacingView,
-    comparison: ComparisonView,
-    growth: ViewOverTime,
-) -> dict[str, Markup]:
-    """Return the plots by name as SVG; '' without data."""
+def matrix_charts(
+    runs: Sequence[Run], dialogues: Mapping[str, Dialogue], comparison: ComparisonView
+) -> Charts:
+    """Return the charts of a matrix by name; None without data."""
 
     def interval(before: Run, after: Run) -> tuple[float, float] | None:
         return paired_interval(*(dialogues[run.report.run_id] for run in (before, after)))
 
     scored = [run for run in runs if not run.failed]
     return {
-        'conditions': trusted(condition_plot(scored)),
-        'changes': trusted(change_plot(scored, interval)),
-        'classes': trusted(class_plot(scored)),
-        'questions': trusted(question_plot(scored)),
-        **{item.name: trusted(question_plot(scored, item)) for item in PROTOCOLS},
-        'robustness': trusted(robustness_plot(comparison.conditions, runs)),
-        'growth': trusted(plot_over_time(growth)),
-        'latency': trusted(latency_plot(pacing.realtime)),
+        'conditions': condition_chart(scored),
+        'changes': change_chart(scored, interval),
+        'classes': class_chart(scored),
+        **{figure.name: question_chart(scored, figure) for figure in (EXACT, *PROTOCOLS)},
+        'robustness': robustness_chart(comparison.conditions, runs),
     }
 
 
 def trusted(text: str) -> Markup:
-    """Mark HTML of this package as safe; texts inside plots are escaped already."""
+    """Mark a text of this package as safe."""
     return Markup(text)  # noqa: S704
 
 
-def scripts(*names: str) -> dict[str, str]:
-    """Return scripts that come with the package as one, and the hash that allows it."""
-    text = '\n'.join((TEMPLATES / name).read_text(encoding='utf-8') for name in names)
-    return {'script': trusted(text), 'script_hash': csp_hash(text)}
+def read_scripts(*names: str) -> str:
+    """Return scripts that come with the package as one."""
+    return '\n'.join((TEMPLATES / name).read_text(encoding='utf-8') for name in names)
 
 
 def csp_hash(script: str) -> str:

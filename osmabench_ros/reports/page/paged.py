@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from osmabench_ros.reports.charts.headline_charts import robustness_chart
 from osmabench_ros.reports.comparison import comparison_view, power_view
 from osmabench_ros.reports.content import without_pictures
 from osmabench_ros.reports.headline import table_headlines
@@ -20,11 +21,10 @@ from osmabench_ros.reports.page.page import (
     PAGE,
     configuration_text,
     page_environment,
-    scripts,
-    trusted,
+    read_scripts,
+    render,
     write_rendered,
 )
-from osmabench_ros.reports.plots.change_plot import robustness_plot
 from osmabench_ros.reports.report_run import Run
 from osmabench_ros.runs.results.report_model import MatrixReport, Status
 from osmabench_ros.runs.results.results_folder import PAGES
@@ -55,7 +55,7 @@ class PagedReport:
         self._name, self._total, self._folder = name, total, folder
         self._environment = page_environment()
         self._pages: list[PageOfRuns] = []
-        self._script = scripts('tables.js')
+        self._scripts = [read_scripts('tables.js')]
 
     def write_runs(self, runs: Sequence[Run]) -> None:
         """Write a page of runs with all their figures."""
@@ -71,7 +71,11 @@ class PagedReport:
             _file(number - 1) if number else '',
             _file(number + 1) if last < self._total else '',
         )
-        text = self._environment.get_template('runs_page.html').render(
+        text = render(
+            self._environment,
+            'runs_page.html',
+            {},
+            self._scripts,
             name=self._name,
             page=page,
             headline=headline_table(runs, whole=False),
@@ -79,7 +83,6 @@ class PagedReport:
             content=without_pictures(runs, {}),
             whole=False,
             figures=figure_table(runs),
-            **self._script,
         )
         (self._folder / page.file).write_text(text, encoding='utf-8')
         self._pages.append(page)
@@ -109,13 +112,13 @@ class PagedReport:
             summary=summary_table(runs),
             comparison=comparison,
             power=power_view(runs, comparison),
-            plots={'robustness': trusted(robustness_plot(comparison.conditions, runs))},
+            charts={'robustness': robustness_chart(comparison.conditions, runs)},
+            scripts=self._scripts,
             machines=machine_rows(runs),
             pages=self._pages,
             folder=PAGES,
             runs_a_page=RUNS_A_PAGE,
             configuration=configuration_text([run.plan for run in runs[:1]]),
-            **self._script,
         )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from osmabench_ros.reports.cells import Cell, plain, record_cell, scaled_cell
-from osmabench_ros.reports.plots.question_plot import PROTOCOLS, QUESTIONS
+from osmabench_ros.reports.charts.question_chart import PROTOCOLS, QUESTIONS
 from osmabench_ros.reports.report_run import Run, distinct, full_titles
 from osmabench_ros.suites.grounding.generation import SUITE as GROUNDING
 from osmabench_ros.suites.hypo3d.generation import SUITE as HYPO3D
@@ -39,13 +39,13 @@ _STANDARD = {
 
 @dataclass(frozen=True)
 class ProtocolTable:
-    """A table of one suite: rows are runs, or figures of runs; `plots` are shown below it."""
+    """A table of one suite: rows are runs, or figures of runs; `charts` are shown below it."""
 
     suite: str
     caption: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, tuple[Cell, ...]], ...]
-    plots: tuple[str, ...] = ()
+    charts: tuple[str, ...] = ()
 
 
 def protocol_tables(runs: Sequence[Run]) -> list[ProtocolTable]:

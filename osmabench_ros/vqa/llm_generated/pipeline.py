@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from osmabench_ros.base.files import atomic_write
+from osmabench_ros.base.files import write_text
 from osmabench_ros.base.progress import Progress, share, silent
 from osmabench_ros.base.strict import Strict, validated
 from osmabench_ros.geometry.pose import Pose
@@ -68,31 +68,32 @@ def category_requests(prompt: Prompt) -> tuple[CategoryRequest, ...]:
 
 
 _MOST_OBJECTS = 60
-_COLORS = ('#9aa5b1', '#1f6feb')
+_COLORS = ['#9aa5b1', '#1f6feb']
 
 
 def write_histogram(path: Path, before: Mapping[str, int], after: Mapping[str, int]) -> None:
     """Draw bars of the questions a frequent object is in to an SVG; equal data, equal bytes."""
-    import matplotlib as mpl
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-    from matplotlib.figure import Figure
+    import altair as alt
+    import pandas as pd
+    import vl_convert
 
     names = sorted(before, key=lambda name: (-before[name], name))[:_MOST_OBJECTS]
-    places = np.arange(len(names))
-    with mpl.rc_context({'svg.hashsalt': 'osmabench', 'svg.fonttype': 'none'}):
-        figure = Figure(figsize=(max(4.0, 0.22 * len(names) + 1.5), 3.6), layout='constrained')
-        FigureCanvasSVG(figure)
-        axes = figure.add_subplot()
-        axes.bar(places, [before[n] for n in names], color=_COLORS[0], label='as written')
-        axes.bar(
-            places, [after.get(n, 0) for n in names], width=0.5, color=_COLORS[1], label='as kept'
+    rows = [
+        {'object': name, 'questions': counts.get(name, 0), 'as': kind}
+        for kind, counts in (('as written', before), ('as kept', after))
+        for name in names
+    ]
+    chart = (
+        alt.Chart(pd.DataFrame(rows))
+        .mark_bar()
+        .encode(
+            alt.X('object:N').sort(names).title(None),
+            alt.XOffset('as:N').sort('descending'),
+            alt.Y('questions:Q').title('questions that mention the object'),
+            alt.Color('as:N').scale(range=_COLORS).sort('descending').title(None),
         )
-        axes.set_xticks(places, names, rotation=90, fontsize=7)
-        axes.set_ylabel('questions that mention the object')
-        axes.spines[['top', 'right']].set_visible(False)
-        axes.legend(frameon=False)
-        with atomic_write(path) as draft:
-            figure.savefig(draft, format='svg', metadata={'Date': None})
+    )
+    write_text(path, vl_convert.vegalite_to_svg(chart.to_dict()))
 
 
 SUITE = 'written_questions'

@@ -92,6 +92,27 @@
     apply();
   }
 
+  // The cells of the columns that stand below a head.
+  const below = (head, table) => {
+    const first = columnOf(head, table);
+    const heads = [...table.tHead.rows].flatMap((row) => [...row.cells]);
+    const isBelow = (column) => column >= first && column < first + head.colSpan;
+    return [
+      ...heads.filter((other) => isBelow(columnOf(other, table))),
+      ...[...table.tBodies[0].rows].flatMap((row) => [...row.cells].filter((_, i) => isBelow(i))),
+    ];
+  };
+
+  // charts.js says which runs are chosen.
+  document.addEventListener('choose', ({ detail: isShown }) => {
+    for (const item of document.querySelectorAll('[data-run]')) {
+      const table = item.closest('thead')?.parentNode;
+      for (const part of table ? below(item, table) : [item]) {
+        part.toggleAttribute('data-out', !isShown(item.dataset.run));
+      }
+    }
+  });
+
   // What goes on at an edge fades out there.
   for (const box of document.querySelectorAll('.scroll')) {
     const mark = () => {

@@ -1,0 +1,1 @@
+"""Charts of the report as Vega-Lite specifications."""

@@ -1,0 +1,145 @@
+"""One grammar of charts: Vega-Lite specifications that take their colours from the page."""
+
+from __future__ import annotations
+
+import json
+import re
+import zlib
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import altair as alt
+import vl_convert
+
+Specification = dict[str, Any]
+
+STYLE = Path(__file__).parents[1] / 'page' / 'templates' / 'page.css'
+INK, MUTED, LINE = 'var(--ink)', 'var(--muted)', 'var(--line)'
+SERIES = tuple(f'var(--series-{number})' for number in range(1, 7))
+"""Colours of the page, light or dark; a browser looks them up when it draws."""
+
+_FONT = 'system-ui, -apple-system, Segoe UI, Roboto, DejaVu Sans, sans-serif'
+_CONFIG: Specification = {
+    'aria': False,  # the element that holds the chart says what it shows
+    'background': 'transparent',
+    'font': _FONT,
+    'view': {'stroke': None},
+    'axis': {
+        'domainColor': MUTED,
+        'gridColor': LINE,
+        'labelColor': INK,
+        'labelLimit': 0,
+        'tickColor': MUTED,
+        'titleColor': INK,
+        'titleFontWeight': 'normal',
+    },
+    'axisY': {'domain': False, 'ticks': False},
+    'header': {'labelColor': INK, 'labelFontSize': 12, 'titleColor': INK, 'titleFontSize': 12},
+    'legend': {
+        'columns': 5,
+        'labelColor': INK,
+        'labelLimit': 0,
+        'orient': 'top',
+        'symbolBaseFillColor': INK,
+        'symbolBaseStrokeColor': INK,
+        'symbolStrokeWidth': 2,
+        'title': None,
+    },
+    'title': {'anchor': 'start', 'color': INK, 'fontSize': 12},
+    'text': {'color': INK},
+}
+_VEGA_LITE = '.'.join(alt.SCHEMA_VERSION.removeprefix('v').split('.')[:2])
+_START = 18337
+"""Of the checksum of a name; from it each method of this package has a colour of its own, and
+those of the demonstration have colours that are far apart."""
+_REFERENCE = ' (reference)'
+IS_REFERENCE = "(indexof(datum.method, '(reference)') > 0)"
+"""Tests in a chart whether a row is of a method that is given the truth."""
+
+alt.data_transformers.disable_max_rows()
+
+
+def specification(chart: alt.TopLevelMixin, description: str) -> Specification:
+    """Return a chart as JSON-serialisable Vega-Lite in the style of the page."""
+    return {**_rounded(chart.to_dict()), 'description': description, 'config': _CONFIG}
+
+
+def _rounded(found: Any) -> Any:
+    """Return numbers with the digits that are seen, which halves the data on the page."""
+    if isinstance(found, dict):
+        return {name: _rounded(value) for name, value in found.items()}
+    if isinstance(found, list):
+        return [_rounded(item) for item in found]
+    return float(f'{found:.6g}') if isinstance(found, float) else found
+
+
+def method_colors(names: Iterable[str]) -> dict[str, str]:
+    """Return the colours of the methods of a report, those that they have in every report.
+
+    Of two names with the same colour the later in the alphabet gets the next one that is free.
+    """
+    colors: dict[str, str] = {}
+    for name in sorted(set(names)):
+        first = zlib.crc32(name.encode(), _START) % len(SERIES)
+        own = SERIES[first:] + SERIES[:first]
+        colors[name] = next((item for item in own if item not in colors.values()), own[0])
+    return colors
+
+
+def method_color(names: Sequence[str], references: Collection[str] = ()) -> alt.Color:
+    """Return the colour of marks by their field `method`; the legend marks references."""
+    colors = method_colors(names)
+    domain = [method_name(name, references) for name in names]
+    return alt.Color('method:N').scale(domain=domain, range=[colors[name] for name in names])
+
+
+def method_name(name: str, references: Collection[str]) -> str:
+    """Return the name of a method as legends give it."""
+    return f'{name}{_REFERENCE}' if name in references else name
+
+
+def tooltip(**titles: str) -> list[alt.Tooltip]:
+    """Return what the mouse shows: run, the fields of `titles`, value and interval."""
+    named = {'run': 'run', **titles}
+    numbers = {'value': 'value', 'low': 'low', 'high': 'high'}
+    return [
+        *(alt.Tooltip(f'{field}:N', title=title) for field, title in named.items()),
+        *(alt.Tooltip(f'{name}:Q', title=name, format='.4~g') for name in numbers),
+    ]
+
+
+def step_of_rows(pixels: int) -> alt.Step:
+    """Return the height of a row of marks side by side."""
+    return alt.Step(pixels, **{'for': 'position'})
+
+
+@cache
+def vega_script() -> str:
+    """Return Vega, Vega-Lite and vega-embed as one script, unmodified."""
+    # Its stub lacks that a script of the caller may be left out.
+    return str(vl_convert.javascript_bundle(vl_version=_VEGA_LITE))  # type: ignore[call-arg]
+
+
+def write_images(charts: Mapping[str, Specification], folder: Path) -> None:
+    """Write charts as SVG, PDF and PNG in the light colours of the page."""
+    for name, chart in charts.items():
+        light = in_light_colors(chart)
+        svg = vl_convert.vegalite_to_svg(light, _VEGA_LITE)
+        (folder / f'{name}.svg').write_text(svg, encoding='utf-8')
+        pdf = vl_convert.vegalite_to_pdf(light, _VEGA_LITE)
+        (folder / f'{name}.pdf').write_bytes(pdf)
+        png = vl_convert.vegalite_to_png(light, _VEGA_LITE, scale=2)
+        (folder / f'{name}.png').write_bytes(png)
+
+
+def in_light_colors(chart: Specification) -> Specification:
+    """Return a chart with the colours that the page has on a light ground."""
+    colors: dict[str, str] = {}
+    for name, color in re.findall(r'--([\w-]+): (#[0-9a-f]{3,6})', STYLE.read_text('utf-8')):
+        colors.setdefault(f'var(--{name})', color)
+    text = re.sub(
+        r'var\(--[\w-]+\)', lambda found: colors.get(found[0], found[0]), json.dumps(chart)
+    )
+    return dict(json.loads(text))

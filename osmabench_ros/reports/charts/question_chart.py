@@ -1,0 +1,154 @@
+"""Answers by category, of several protocols, with baselines without a map and the ceiling."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import altair as alt
+import pandas as pd
+
+from osmabench_ros.reports.charts.chart import (
+    IS_REFERENCE,
+    MUTED,
+    Specification,
+    method_color,
+    method_name,
+    specification,
+    step_of_rows,
+    tooltip,
+)
+from osmabench_ros.reports.report_run import Run, distinct, reference_mappers, score_table
+
+QUESTIONS = 'exact_questions'
+OVERALL = 'all questions'
+_RUN_PX = 8
+_SHAPES = ('circle', 'square', 'triangle-up', 'diamond', 'triangle-right', 'triangle-left')
+CEILINGS = (
+    ('baseline_random_labels', 'random names', 'cross'),
+    ('ceiling_camera', 'what cameras show', 'diamond'),
+    ('ceiling_ground_truth', 'ceiling', 'stroke'),
+)
+
+
+@dataclass(frozen=True)
+class QuestionFigure:
+    """A figure of answers that is drawn by category, and what it is compared with.
+
+    `references` are metric, title and shape; `categories` are those that are shown, by default
+    all that were asked.
+    """
+
+    name: str
+    description: str
+    suite: str
+    metric: str = 'accuracy'
+    mode: str = ''
+    axis: str = 'accuracy'
+    categories: tuple[str, ...] = ()
+    references: tuple[tuple[str, str, str], ...] = ()
+
+
+EXACT = QuestionFigure(
+    'questions',
+    'Accuracy of the answers by category and run',
+    QUESTIONS,
+    references=(
+        ('baseline_always_yes', 'always "yes"', 'triangle-up'),
+        ('baseline_always_no', 'always "no"', 'triangle-down'),
+        ('baseline_most_frequent', 'most frequent', 'square'),
+        ('baseline_question_only', 'question only', 'circle'),
+        *CEILINGS,
+    ),
+)
+PROTOCOLS = (
+    QuestionFigure(
+        'cospace',
+        'Accuracy on CoSpace by task and run',
+        'cospace',
+        mode='strict',
+        references=(
+            ('baseline_random', 'random', 'square'),
+            ('baseline_first_option', 'always A', 'triangle-up'),
+            *CEILINGS,
+        ),
+    ),
+    *(
+        QuestionFigure(
+            f'grounding_{metric}',
+            f'{axis} by difficulty and length of the expression, and by run',
+            'grounding',
+            metric,
+            'strict',
+            axis,
+            ('', 'unique', 'multiple', 'easy', 'hard', 'short', 'medium', 'long'),
+            (('baseline_random_of_class', 'random one of the kind', 'square'),),
+        )
+        for metric, axis in (('acc_025', 'Acc@0.25'), ('acc_05', 'Acc@0.5'))
+    ),
+)
+"""Of suites that the page shows under question protocols."""
+
+
+def question_chart(runs: Sequence[Run], figure: QuestionFigure = EXACT) -> Specification | None:
+    """Return a figure by category with intervals, None if nothing was asked."""
+    table = score_table(runs)
+    table = table[(table['suite'] == figure.suite) & (table['mode'] == figure.mode)]
+    answers = _means(table[table['metric'] == figure.metric], ['run', 'mapper', 'condition'])
+    if answers.empty:
+        return None
+    asked = distinct(table.loc[table['metric'] == figure.metric, 'class_name'])
+    categories = [name for name in figure.categories if name in asked] or asked
+    titles = {metric: title for metric, title, _ in figure.references}
+    without_map = _means(table[table['metric'].isin(titles)], ['metric'])
+    without_map['run'] = without_map['metric'].map(titles)
+    references = reference_mappers(runs)
+    answers['method'] = [method_name(name, references) for name in answers['mapper']]
+    groups = distinct(answers['run'])
+    shown = pd.concat([answers, without_map])
+    shown = shown[shown['class_name'].isin(categories)]
+    shown['category'] = shown['class_name'].replace('', OVERALL)
+    shown['offset'] = shown['run'].where(shown['mapper'].notna(), 'without a map')
+    conditions = distinct(answers['condition'])
+    marks = [item for item in figure.references if item[1] in set(without_map['run'])]
+    shape = alt.Shape('mark:N').scale(
+        domain=[*conditions, *(title for _, title, _ in marks)],
+        range=[
+            *(_SHAPES[i % len(_SHAPES)] for i in range(len(conditions))),
+            *(drawn for *_, drawn in marks),
+        ],
+    )
+    shown['mark'] = shown['condition'].fillna(shown['run'])
+    shown = shown.drop(columns=['class_name', 'metric'])
+    base = alt.Chart().encode(
+        alt.Y('category:N').title(None).sort([name or OVERALL for name in categories]),
+        alt.YOffset('offset:N').sort([*groups, 'without a map']),
+        tooltip=tooltip(category='category'),
+    )
+    x = alt.X('value:Q').title(f'{figure.axis}, %, with 95 % interval').scale(domain=[0, 100])
+    color = method_color(distinct(run.mapper for run in runs), references)
+    of_maps = base.transform_filter('isValid(datum.mapper)')
+    layers = alt.layer(
+        of_maps.transform_filter('isValid(datum.low)')
+        .mark_rule()
+        .encode(alt.X('low:Q'), alt.X2('high:Q'), color),
+        of_maps.transform_filter(IS_REFERENCE)
+        .mark_tick(thickness=2, size=_RUN_PX)
+        .encode(x, color),
+        of_maps.transform_filter(f'!{IS_REFERENCE}')
+        .mark_point(filled=True, size=30, opacity=1)
+        .encode(x, color, shape),
+        base.transform_filter('!isValid(datum.mapper)')
+        .mark_point(size=30, color=MUTED)
+        .encode(x, shape),
+        data=shown,
+    ).properties(width=760, height=step_of_rows(_RUN_PX * (len(groups) + 2)))
+    return specification(layers, figure.description)
+
+
+def _means(table: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    """Return means by `keys` and category in percent, with the interval of a single run."""
+    groups = table.groupby([*keys, 'class_name'], sort=False)[['value', 'low', 'high']]
+    means, counts = 100 * groups.mean(), groups.size()
+    means.loc[counts > 1, ['low', 'high']] = None
+    return means.dropna(subset=['value']).reset_index()

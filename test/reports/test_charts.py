@@ -1,0 +1,168 @@
+import itertools
+import json
+import re
+import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
+from importlib.metadata import entry_points
+
+import pytest
+import vl_convert
+from support.world.matrix import HOSTILE, Matrix
+
+from osmabench_ros.reports.charts.chart import (
+    Specification,
+    in_light_colors,
+    method_colors,
+    write_images,
+)
+from osmabench_ros.reports.charts.class_chart import class_chart
+from osmabench_ros.reports.charts.headline_charts import (
+    change_chart,
+    change_of,
+    condition_chart,
+)
+from osmabench_ros.reports.charts.question_chart import question_chart
+from osmabench_ros.reports.headline import HEADLINES
+from osmabench_ros.reports.report_run import Run, joined
+
+VQA = next(item for item in HEADLINES if item.title == 'VQA')
+
+
+def no_interval(before: Run, after: Run) -> None:
+    return None
+
+
+def all_charts(runs: list[Run]) -> list[Specification | None]:
+    return [
+        condition_chart(runs),
+        change_chart(runs, no_interval),
+        class_chart(runs),
+        question_chart(runs),
+    ]
+
+
+def rows_of(chart: Specification | None) -> list[dict]:
+    assert chart is not None
+    return [row for rows in chart['datasets'].values() for row in rows]
+
+
+def drawn(chart: Specification | None) -> str:
+    assert chart is not None
+    return vl_convert.vegalite_to_svg(in_light_colors(chart))
+
+
+@pytest.fixture(scope='module')
+def runs(matrix: Matrix) -> list[Run]:
+    return [run for run in joined(matrix.plans, matrix.report.runs) if not run.failed]
+
+
+@pytest.fixture(scope='module')
+def charts(runs: list[Run]) -> list[Specification | None]:
+    return all_charts(runs)
+
+
+def test_charts_say_what_they_show(charts: list[Specification | None]):
+    for chart in charts:
+        assert chart is not None
+        assert chart['description']
+
+
+def test_colours_come_from_the_page(charts: list[Specification | None]):
+    for chart in charts:
+        text = json.dumps(chart)
+        assert 'var(--ink)' in text
+        assert re.search(r'var\(--series-[1-6]\)', text)
+        assert not re.search(r'#[0-9a-f]{6}', text)
+        assert 'var(' not in json.dumps(in_light_colors(chart or {}))
+
+
+def test_names_are_text_even_if_they_look_like_markup_or_expressions(runs: list[Run]):
+    name = f'{HOSTILE} ${{1+1}} datum.value'
+    identity = replace(runs[0].plan.identity, mapper=name)
+    run = Run(replace(runs[0].plan, identity=identity), runs[0].report)
+    svg = drawn(condition_chart([run]))
+    ElementTree.fromstring(svg)
+    assert '<img' not in svg
+    assert '${1+1} datum.value' in svg
+
+
+def test_nothing_gives_nothing():
+    assert all_charts([]) == [None, None, None, None]
+
+
+def test_there_is_no_change_without_a_second_condition(runs: list[Run]):
+    assert change_chart(runs[:2], no_interval) is None
+
+
+def test_a_bar_holds_run_value_and_interval(runs: list[Run]):
+    for run in runs:
+        record = run.headline(VQA)
+        [bar] = [
+            row
+            for row in rows_of(condition_chart(runs))
+            if row.get('run') == f'{run.mapper} · {run.condition}' and row['panel'] == 'VQA'
+        ]
+        shown = [bar['value'], bar['low'], bar['high']]
+        expected = [100 * record.value, 100 * record.low, 100 * record.high]
+        assert shown == pytest.approx(expected, abs=1e-3)
+
+
+def test_a_change_is_the_difference_to_the_baseline_of_the_same_mapper(runs: list[Run]):
+    before, after = runs[1], runs[3]
+    found = change_of(runs, 'noisy_oracle', 'camera', VQA, lambda a, b: (-0.05, 0.05))
+    expected = after.headline(VQA).value - before.headline(VQA).value
+    assert found.value == pytest.approx(expected)
+    assert (found.low, found.high, found.scenes) == (-0.05, 0.05, 1)
+    assert change_of(runs, 'oracle', 'velocity', VQA, no_interval) is None
+
+
+def test_references_are_named_and_have_no_bars(runs: list[Run]):
+    command = runs[1].plan.mapper.model_copy(update={'command': ('mine',)})
+    method = [Run(replace(run.plan, mapper=command), run.report) for run in runs[1::2]]
+    mixed = [run for pair in zip(runs[::2], method, strict=True) for run in pair]
+    assert {run.mapper for run in mixed if run.is_reference} == {'oracle'}
+    for chart in all_charts(mixed):
+        names = {row.get('method') for row in rows_of(chart)} - {None, ''}
+        assert names == {'oracle (reference)', 'noisy_oracle'}
+    for chart in all_charts(runs):
+        # Where every method is a reference, none is left to compare them with.
+        names = {row.get('method') for row in rows_of(chart)} - {None, ''}
+        assert names == {'oracle', 'noisy_oracle'}
+
+
+def test_a_method_keeps_its_colour_in_every_report():
+    bundled = [item.name for item in entry_points(group='osmabench.mappers')]
+    alone = {name: method_colors([name])[name] for name in bundled}
+    others = ['mine', 'ours', 'theirs']
+    assert alone == {name: method_colors([name])[name] for name in reversed(bundled)}
+    mapping = [name for name in bundled if not name.startswith('offline')]
+    assert len({alone[name] for name in mapping}) == len(mapping) == 6
+    assert {name: method_colors(mapping)[name] for name in mapping} == {
+        name: alone[name] for name in mapping
+    }
+    for names in itertools.permutations(others):
+        assert method_colors(names) == method_colors(others)
+        assert len(set(method_colors(names).values())) == 3
+    assert set(method_colors([*others, *bundled])) == {*others, *bundled}
+
+
+def test_a_chart_is_as_high_as_its_runs_need(runs: list[Run]):
+    heights = []
+    for count in (3, 10):
+        many = [
+            Run(
+                replace(run.plan, identity=replace(run.plan.identity, condition=f'condition {i}')),
+                run.report,
+            )
+            for run in runs[:2]
+            for i in range(count)
+        ]
+        svg = ElementTree.fromstring(drawn(condition_chart(many)))
+        heights.append(float(svg.get('height')))
+    assert heights[1] - heights[0] == pytest.approx(14 * 19, abs=2)
+
+
+def test_images_are_written_in_every_format(charts: list[Specification | None], tmp_path):
+    write_images({'conditions': charts[0]}, tmp_path)
+    starts = {file.suffix: file.read_bytes()[:5] for file in tmp_path.iterdir()}
+    assert starts == {'.svg': b'<svg ', '.pdf': b'%PDF-', '.png': b'\x89PNG\r'}
