@@ -198,7 +198,16 @@ def test_references_alone_are_told_without_a_rank(runs: list[Run]):
 def test_references_do_not_take_part_in_the_sentence(runs: list[Run]):
     told = with_values(runs[0], macc=0.9)
     assert headline_sentence([told, as_method(with_values(runs[1], macc=0.4))]) == (
-        'noisy_oracle is the only method under “baseline”, with mAcc 40.0 %.'
+        'noisy_oracle is the only method that is not told the truth under “baseline”, with mAcc '
+        '40.0 %.'
+    )
+
+
+def test_a_method_without_the_figure_is_not_compared(runs: list[Run]):
+    without = as_method(with_values(runs[0], macc=None, fmiou=None))
+    sentence = headline_sentence([without, as_method(with_values(runs[1], macc=0.4))])
+    assert sentence == (
+        'noisy_oracle is the only method with labels under “baseline”, with mAcc 40.0 %.'
     )
 
 

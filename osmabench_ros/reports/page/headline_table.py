@@ -11,6 +11,7 @@ from pathlib import Path
 from osmabench_ros.metrics.comparison import Comparison, compare_with_reference
 from osmabench_ros.metrics.statistics import LEAST_UNITS
 from osmabench_ros.reports.cells import ABSENT, Cell, record_cell
+from osmabench_ros.reports.charts.class_chart import SEGMENTATION
 from osmabench_ros.reports.headline import NOT_APPLICABLE, Headline, table_headlines
 from osmabench_ros.reports.report_run import (
     MeanFigure,
@@ -250,7 +251,7 @@ def headline_sentence(runs: Sequence[Run]) -> str:
     ordered = sorted(means, key=lambda mapper: -means[mapper])
     best, others = ordered[0], ordered[1:]
     value = _with_unit(headline, sign * means[best])
-    rank = 'is best' if others else 'is the only method'
+    rank = 'is best' if others else _only(competing, headline)
     parts = [f'{best} {rank} under “{condition}”, with {headline.title} {value}']
     if others:
         figures = {name: by_place(competing, name, condition, headline) for name in ordered[:2]}
@@ -272,6 +273,14 @@ def headline_sentence(runs: Sequence[Run]) -> str:
         else:
             parts.append('it loses under no other condition')
     return '; '.join(parts) + '.'
+
+
+def _only(competing: Sequence[Run], headline: Headline) -> str:
+    """Return in what a method is alone among those that were not told the truth."""
+    if len({run.mapper for run in competing}) == 1:
+        return 'is the only method that is not told the truth'
+    figure = 'labels' if headline.suite == SEGMENTATION else headline.title
+    return f'is the only method with {figure}'
 
 
 def _of_references(runs: Sequence[Run]) -> str:
