@@ -77,10 +77,8 @@ class LabelSet:
 
     def __post_init__(self) -> None:
         ids = [item.id for item in self.classes]
-        for what, values in (
-            ('id', [str(value) for value in ids]),
-            ('name', [item.name for item in self.classes]),
-        ):
+        names = [item.name for item in self.classes]
+        for what, values in (('id', map(str, ids)), ('name', names)):
             twice = sorted(value for value, count in Counter(values).items() if count > 1)
             if twice:
                 raise ConfigError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, NamedTuple, get_args, get_type_hints
 
@@ -209,30 +209,24 @@ def make_columns(dense: DenseMap) -> dict[Column, NDArray[Any]]:
     made: dict[Column, NDArray[Any]] = {}
     for part, columns in COLUMNS.items():
         values = getattr(dense, part)
-        if values is None:
-            continue
-        for (column, dtype), array in zip(
-            columns.items(), _split(part, values, len(dense.points)), strict=True
-        ):
-            made[column] = np.asarray(array, dtype)
+        if values is not None:
+            arrays = _split(part, values, len(dense.points))
+            for (column, dtype), array in zip(columns.items(), arrays, strict=True):
+                made[column] = np.asarray(array, dtype)
     return made
 
 
-def _split(part: str, values: Any, count: int) -> Iterator[NDArray[Any]]:
-    """Yield the columns of a part of the points."""
+def _split(part: str, values: Any, count: int) -> list[NDArray[Any]]:
+    """Return the columns of a part of the points."""
     if part == 'membership':
-        yield from (getattr(values, name) for name in _MEMBERSHIP)
-        return
+        return [getattr(values, name) for name in _MEMBERSHIP]
     width = len(COLUMNS[part])
-    if next(iter(COLUMNS[part])).file != CLOUD:
-        yield values
-    elif values.shape != ((count, width) if width > 1 else (count,)):
+    if values.shape != ((count, width) if width > 1 else (count,)):
         raise MapError(
             f'dense.{part} has shape {values.shape}; it must have {width} value(s) for each of '
             f'{count} points'
         )
-    else:
-        yield from values.T if width > 1 else [values]
+    return list(values.T) if width > 1 else [values]
 
 
 def make_semantic_map(raw: RawMap) -> SemanticMap:

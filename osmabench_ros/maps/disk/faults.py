@@ -101,25 +101,22 @@ def _check_document(document: MapDocument, known: _Known) -> Iterator[Fault]:
         'nodes': nodes,
         'edges': edges,
     }
-    for name, key in (
-        ('label_set.classes', 'id'),
-        ('label_set.classes', 'name'),
-        ('feature_spaces', 'name'),
-        ('feature_spaces', 'file'),
-        ('nodes', 'id'),
+    is_no_node = partial(_find_unknown, known=known.nodes)
+    is_no_parent = partial(_find_unknown, known=known.nodes | {None})
+    is_no_space = partial(_find_unknown, known={*known.rows, ''})
+    for name, key, find_wrong, why in (
+        ('label_set.classes', 'id', _find_repeated, 'is taken already'),
+        ('label_set.classes', 'name', _find_repeated, 'is taken already'),
+        ('feature_spaces', 'name', _find_repeated, 'is taken already'),
+        ('feature_spaces', 'file', _find_repeated, 'is taken already'),
+        ('nodes', 'id', _find_repeated, 'is taken already'),
+        ('nodes', 'parent', is_no_parent, 'not among the nodes'),
+        ('nodes', 'feature_space', is_no_space, 'not among the feature spaces'),
+        ('edges', 'source', is_no_node, 'not among the nodes'),
+        ('edges', 'target', is_no_node, 'not among the nodes'),
     ):
         values = [getattr(item, key) for item in lists[name]]
-        wrong = _find_repeated(values)
-        yield from _report(_JSON, f'{name}[].{key}', values, wrong, 'is taken already')
-    for name, key, there, among in (
-        ('nodes', 'parent', known.nodes | {None}, 'nodes'),
-        ('nodes', 'feature_space', {*known.rows, ''}, 'feature spaces'),
-        ('edges', 'source', known.nodes, 'nodes'),
-        ('edges', 'target', known.nodes, 'nodes'),
-    ):
-        values = [getattr(item, key) for item in lists[name]]
-        wrong = _find_unknown(values, there)
-        yield from _report(_JSON, f'{name}[].{key}', values, wrong, f'not among the {among}')
+        yield from _report(_JSON, f'{name}[].{key}', values, find_wrong(values), why)
     cycles = _find_cycles({node.id: node.parent for node in nodes})
     named = known.classes | {UNLABELLED}
     strange = [{label.class_id for label in node.labels} - named for node in nodes]
