@@ -14,7 +14,8 @@ from typing import Any
 from osmabench_ros.base.files import read_json
 from osmabench_ros.base.strict import read_model
 from osmabench_ros.errors import ConfigError, RunError, suggestion
-from osmabench_ros.metrics.statistics import PairedDifference, paired_difference
+from osmabench_ros.metrics.statistics import LEAST_UNITS, PairedDifference, paired_difference
+from osmabench_ros.reports.headline import headline_titles
 from osmabench_ros.runs.evaluate.evaluation import REPORT
 from osmabench_ros.runs.identity import Seeds, is_run_name
 from osmabench_ros.runs.matrix_on_disk import RunState, matrices_at
@@ -45,6 +46,11 @@ class Figure:
     mode: str
     metric: str
     class_name: str
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """Suite, mode and metric."""
+        return self.suite, self.mode, self.metric
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -124,6 +130,31 @@ class ResultChanges:
         return [item for item in moved if not item.figure.class_name], classes
 
     @property
+    def sentence(self) -> str:
+        """What changed in the headline figures, and whether that is more than chance."""
+        overall, _ = self.shown
+        if not overall:
+            return 'No figure over all classes changed.'
+        titles = headline_titles()
+        headlines = [item for item in overall if item.figure.key in titles]
+        changed = headlines or overall
+        parts = []
+        for condition in dict.fromkeys(item.figure.condition for item in changed):
+            own = Counter(item.verdict for item in changed if item.figure.condition == condition)
+            counts = [
+                f'{own[verdict]} {verdict.value}' for verdict in ChangeVerdict if own[verdict]
+            ]
+            parts.append(f'{", ".join(counts)} under “{condition}”')
+        most = max(changed, key=lambda item: abs(item.gain))
+        title = titles.get(most.figure.key, most.figure.names[0])
+        return (
+            f'{"Headline figures" if headlines else "Figures over all classes"}: '
+            f'{"; ".join(parts)} ({_test_of(changed)}); most changed {title} of '
+            f'{most.figure.mapper} under “{most.figure.condition}”, from {most.before:.4g} to '
+            f'{most.after:.4g}.'
+        )
+
+    @property
     def missing(self) -> list[tuple[str, Sequence[str]]]:
         """Names of what one of the results lacks, after a title; no empty lists."""
         found = (
@@ -141,6 +172,12 @@ class ResultChanges:
             'only_after': self.only_after,
             'lost': [vars(figure) for figure in self.lost],
         }
+
+
+def _test_of(changes: Sequence[Change]) -> str:
+    if min(item.paired.difference.n for item in changes) >= LEAST_UNITS:
+        return 'by 95 % t intervals of the paired differences'
+    return 'by sign alone: fewer than three scenes cannot tell a change from chance'
 
 
 @dataclass(frozen=True)

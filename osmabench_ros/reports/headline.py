@@ -173,6 +173,15 @@ OTHER_SUITES = (
 """Figures of tables alone, where their suites were run."""
 
 
+def headline_titles() -> dict[tuple[str, str, str], str]:
+    """Return the titles of the headline figures of maps by suite, mode and metric."""
+    return {
+        (item.suite, item.mode or '', item.metric): item.title
+        for item in (*HEADLINES, *OTHER_SUITES)
+        if not item.is_baseline
+    }
+
+
 def table_headlines(reports: Iterable[Collection[Record]]) -> list[Headline]:
     """Return the figures that a table of runs shows: those that have a value in some run.
 

@@ -190,11 +190,14 @@ def print_trajectory(score: TrajectoryScore) -> None:
 
 VERDICT_STYLES = {'better': 'green', 'worse': 'red', 'unclear': 'yellow', 'equal': 'dim'}
 MAX_CLASSES = 20
+_WIDEST = 1000
 
 
 def print_changes(found: ResultChanges) -> None:
     """Print what got better and worse, and what only one of two results has."""
-    console = report_console()
+    # Names are whole in a pipe, where lines may be as long as they need.
+    console = Console(width=None if sys.stdout.isatty() else _WIDEST)
+    console.print(escape(found.sentence), highlight=False, soft_wrap=True)
     overall, classes = found.shown
     if overall:
         console.print(_changes_table(overall, 'figure'))
@@ -209,7 +212,7 @@ def print_changes(found: ResultChanges) -> None:
 
 def _changes_table(changes: list[Change], title: str) -> Table:
     table = Table(box=None, pad_edge=False, header_style='bold')
-    table.add_column(title, overflow='fold')
+    table.add_column(title, no_wrap=True)
     for name in ('condition', 'mapper'):
         table.add_column(name, overflow='fold')
     for name in ('before', 'after', 'difference', 'interval', 'scenes'):

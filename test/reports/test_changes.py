@@ -102,6 +102,26 @@ def test_versions_of_a_mapper_are_paired_by_their_names() -> None:
     assert (found.only_before, found.only_after) == ((), ())
 
 
+def test_the_sentence_is_about_headline_figures_where_some_changed() -> None:
+    def told(count: int) -> str:
+        before = [replaced(item) for item in scenes(AFTER)[:count]]
+        others = [record(0.9, metric='other', scene='s0')]
+        after = [replaced(item) for item in scenes(BEFORE)[:count]]
+        return changes_between(
+            [*before, *others], [*after, record(0.1, metric='other', scene='s0')]
+        ).sentence
+
+    def replaced(item: Record) -> Record:
+        return item.model_copy(update={'suite': 'osma_segmentation'})
+
+    assert told(8).startswith('Headline figures: 1 worse under “baseline” (by 95 % t intervals')
+    assert '; most changed mAcc of mine under “baseline”, from ' in told(8)
+    assert 'fewer than three scenes cannot tell a change from chance' in told(2)
+    assert changes_between(scenes(AFTER), scenes(AFTER)).sentence == (
+        'No figure over all classes changed.'
+    )
+
+
 def test_what_only_one_side_has_is_named() -> None:
     before = [*scenes(BEFORE), record(0.5, metric='miou', scene='s0')]
     after = [*scenes(AFTER[:-1]), record(None, metric='miou', scene='s0')]
@@ -156,6 +176,7 @@ def test_the_command_is_a_gate(tmp_path: Path) -> None:
     error, text = compare(before, after / 'report.json')
     assert error is None
     assert '0 better, 1 worse, 0 unclear, 0 equal' in text
+    assert text.startswith('Figures over all classes: 1 worse under “baseline” (by 95 % t ')
     assert 'segmentation/strict/macc' in text
     error, _ = compare(before, after, '--worse', 'macc=0.01')
     assert isinstance(error, RequirementError)

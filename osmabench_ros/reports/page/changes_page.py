@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,34 +48,12 @@ def write_changes_page(
         paths=[str(path) for path in results],
         counts=found.counts,
         broken=broken,
-        sentence=_sentence(overall),
+        sentence=found.sentence,
         overall=[_row(item) for item in overall],
         classes=[_row(item) for item in classes],
         missing=[(title.capitalize(), names) for title, names in found.missing],
         scripts=[read_scripts('tables.js')],
     )
-
-
-def _sentence(overall: Sequence[Change]) -> str:
-    """Return under which conditions figures over all classes got better and worse."""
-    if not overall:
-        return 'No figure over all classes changed.'
-    parts = []
-    for condition in dict.fromkeys(item.figure.condition for item in overall):
-        own = Counter(item.verdict for item in overall if item.figure.condition == condition)
-        counts = [
-            f'{own[verdict]} {verdict.value}'
-            for verdict in (ChangeVerdict.BETTER, ChangeVerdict.WORSE, ChangeVerdict.UNCLEAR)
-            if own[verdict]
-        ]
-        parts.append(f'{", ".join(counts)} under “{condition}”')
-    scenes = min(item.paired.difference.n for item in overall)
-    test = (
-        'by 95 % t intervals of the paired differences'
-        if scenes >= 3
-        else 'by sign alone: fewer than three scenes cannot tell a change from chance'
-    )
-    return f'Figures over all classes: {"; ".join(parts)} ({test}).'
 
 
 def _row(change: Change) -> ChangeRow:
