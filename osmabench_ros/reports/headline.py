@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from osmabench_ros.runs.results.report_model import Record
@@ -171,6 +171,15 @@ OTHER_SUITES = (
     ),
 )
 """Figures of tables alone, where their suites were run."""
+
+
+def map_headlines(reports: Sequence[Collection[Record]]) -> list[Headline]:
+    """Return the headline figures of maps that some of the reports have a record of."""
+    return [
+        item
+        for item in HEADLINES
+        if not item.is_baseline and any(item.record_in(records) for records in reports)
+    ]
 
 
 def headline_titles() -> dict[tuple[str, str, str], str]:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import altair as alt
 from rich.console import Console
@@ -15,8 +13,8 @@ from rich.table import Table
 from osmabench_ros.base.files import write_json, write_text
 from osmabench_ros.reports.cells import Cell, csv_text, record_cell, scaled_cell
 from osmabench_ros.reports.charts.chart import Specification, specification
-from osmabench_ros.reports.charts.line_chart import line_layers
-from osmabench_ros.reports.headline import HEADLINES, Headline
+from osmabench_ros.reports.charts.line_chart import line_layers, line_row
+from osmabench_ros.reports.headline import Headline, map_headlines
 from osmabench_ros.reports.page.page import PAGE, write_rendered
 from osmabench_ros.reports.report_run import distinct
 from osmabench_ros.reports.terminal import report_console
@@ -27,10 +25,9 @@ _PANELS_IN_A_ROW = 3
 
 def sweep_chart(report: SweepReport, headlines: Sequence[Headline]) -> Specification | None:
     """Return loss and the headline figures by speed, one line a series; None without any run."""
-    rows: list[dict[str, Any]] = [
-        {'panel': panel, 'x': point.speed_factor, 'missed': not point.reached, **bounds,
-         'run': series.title, 'mapper': series.mapper, 'condition': series.condition,
-         'setting': series.title.removeprefix(f'{series.mapper} · ')}
+    rows = [
+        line_row(panel, point.speed_factor, bounds, run=series.title, mapper=series.mapper,
+                 condition=series.condition, missed=not point.reached)
         for series in report.series
         for point in series.points
         if not point.error
@@ -54,40 +51,37 @@ def sweep_chart(report: SweepReport, headlines: Sequence[Headline]) -> Specifica
 
 def _figures(
     point: SweepPoint, headlines: Sequence[Headline]
-) -> Iterator[tuple[str, dict[str, float | None]]]:
+) -> Iterator[tuple[str, tuple[float | None, float | None, float | None]]]:
     """Yield title, value and interval of the loss and the headline figures, in percent."""
-    loss = None if point.loss is None else 100 * point.loss
-    yield 'Loss, %', {'value': loss, 'low': None, 'high': None}
+    yield 'Loss, %', (None if point.loss is None else 100 * point.loss, None, None)
     for headline in headlines:
         record = headline.record_in(point.metrics)
         if record is not None and record.value is not None:
-            found = {'value': record.value, 'low': record.low, 'high': record.high}
-            in_percent = {name: x if x is None else 100 * x for name, x in found.items()}
-            yield f'{headline.title}, %', in_percent
-
-
-@dataclass(frozen=True)
-class SweepRow:
-    """A run of a sweep; texts and figures of the table."""
-
-    point: SweepPoint
-    follows: bool
-    fastest: bool
-    cells: tuple[Cell, ...]
-    figures: tuple[Cell, ...]
+            low, high = (x if x is None else 100 * x for x in (record.low, record.high))
+            yield f'{headline.title}, %', (100 * record.value, low, high)
 
 
 COLUMNS = (
-    ('Speed reached', 'Stamp seconds per wall second as they really were.'),
-    ('Published', 'Frames the simulator published.'),
-    ('Received', 'Frames the mapper acknowledged, or says its map was made of.'),
-    ('Mapped', 'Frames that went into the map.'),
-    ('Dropped', 'Published frames the mapper never got.'),
-    ('Loss, %', 'Dropped over published.'),
-    ('p50, ms', 'Median time from the publication of a frame to its acknowledgement.'),
-    ('p95, ms', '95th percentile of that time.'),
-    ('Staleness, s', 'Mean age of the newest frame in the newest map, in stamp time.'),
-)
+    ('Speed reached', 'reached_speed_factor', 1.0, 2,
+     'Stamp seconds per wall second as they really were.'),
+    ('Published', 'frames', 1.0, 0, 'Frames the simulator published.'),
+    ('Received', 'received', 1.0, 0,
+     'Frames the mapper acknowledged, or says its map was made of.'),
+    ('Mapped', 'mapped', 1.0, 0, 'Frames that went into the map.'),
+    ('Dropped', 'dropped', 1.0, 0, 'Published frames the mapper never got.'),
+    ('Loss, %', 'loss', 100.0, 1, 'Dropped over published.'),
+    ('p50, ms', 'latency_p50_s', 1000.0, 0,
+     'Median time from the publication of a frame to its acknowledgement.'),
+    ('p95, ms', 'latency_p95_s', 1000.0, 0, '95th percentile of that time.'),
+    ('Staleness, s', 'staleness_mean_s', 1.0, 1,
+     'Mean age of the newest frame in the newest map, in stamp time.'),
+)  # fmt: skip
+"""Title, field of a point, factor, digits and explanation."""
+_ON_TERMINAL = ('Published', 'Dropped', 'Loss, %', 'p95, ms')
+_STYLES = {'failed': 'red', 'fastest': 'green', 'loses too many': 'red', 'not reached': 'yellow'}
+
+SweepRow = tuple[SweepPoint, str, dict[str, Cell]]
+"""A run of a sweep, the verdict on its speed, and its cells by title of the column."""
 
 
 def write_sweep_report(report: SweepReport, root: Path) -> None:
@@ -108,27 +102,38 @@ def write_sweep_report(report: SweepReport, root: Path) -> None:
 
 def shown_headlines(report: SweepReport) -> list[Headline]:
     """Return the headline figures of maps that at least one run has."""
-    points = [point for series in report.series for point in series.points]
-    return [
-        item
-        for item in HEADLINES
-        if not item.is_baseline and any(item.record_in(point.metrics) for point in points)
-    ]
+    return map_headlines([point.metrics for series in report.series for point in series.points])
 
 
 def sweep_rows(series: SweepSeries, headlines: Sequence[Headline]) -> list[SweepRow]:
     """Return a row for every speed that was tried."""
-    fastest = series.fastest
     return [
-        SweepRow(
+        (
             point,
-            point.follows(series.max_loss),
-            point is fastest,
-            _cells(point),
-            tuple(record_cell(item.record_in(point.metrics), item.number) for item in headlines),
+            _verdict(series, point),
+            {
+                title: scaled_cell(None if point.error else getattr(point, field), factor, digits)
+                for title, field, factor, digits, _ in COLUMNS
+            }
+            | {
+                item.title: record_cell(item.record_in(point.metrics), item.number)
+                for item in headlines
+            },
         )
         for point in series.points
     ]
+
+
+def _verdict(series: SweepSeries, point: SweepPoint) -> str:
+    if point.error:
+        return 'failed'
+    if point is series.fastest:
+        return 'fastest'
+    if point.follows(series.max_loss):
+        return 'follows'
+    if point.loses(series.max_loss):
+        return 'loses too many'
+    return 'unknown' if point.reached else 'not reached'
 
 
 def print_sweep(report: SweepReport, directory: Path, console: Console | None = None) -> None:
@@ -152,41 +157,24 @@ def _table(series: SweepSeries, headlines: Sequence[Headline]) -> Table:
     for headline in headlines:
         table.add_column(headline.title, justify='right')
     table.add_column('', no_wrap=True)
-    for row in sweep_rows(series, headlines):
-        _, frames, _, _, dropped, loss, _, p95, _ = (cell.text for cell in row.cells)
-        verdict = '[red]failed[/]' if row.point.error else ''
-        verdict = verdict or ('[green]fastest[/]' if row.fastest else '')
-        verdict = verdict or ('[red]loses too many[/]' if row.point.loses(series.max_loss) else '')
-        verdict = verdict or ('' if row.point.reached else '[yellow]not reached[/]')
-        figures = [cell.text for cell in row.figures]
-        table.add_row(f'{row.point.speed_factor:g}', frames, dropped, loss, p95, *figures, verdict)
+    titles = (*_ON_TERMINAL, *(item.title for item in headlines))
+    for point, verdict, cells in sweep_rows(series, headlines):
+        shown = f'[{_STYLES[verdict]}]{verdict}[/]' if verdict in _STYLES else ''
+        texts = (cells[title].text for title in titles)
+        table.add_row(f'{point.speed_factor:g}', *texts, shown)
     return table
-
-
-def _cells(point: SweepPoint) -> tuple[Cell, ...]:
-    return (
-        scaled_cell(point.reached_speed_factor, 1.0, 2),
-        scaled_cell(point.frames if not point.error else None, 1.0, 0),
-        scaled_cell(point.received, 1.0, 0),
-        scaled_cell(point.mapped, 1.0, 0),
-        scaled_cell(point.dropped, 1.0, 0),
-        scaled_cell(point.loss, 100.0, 1),
-        scaled_cell(point.latency_p50_s, 1000.0, 0),
-        scaled_cell(point.latency_p95_s, 1000.0, 0),
-        scaled_cell(point.staleness_mean_s, 1.0, 1),
-    )
 
 
 def _csv(report: SweepReport) -> str:
     """Return one line a run: its speed, loss and latency, then every overall figure."""
-    rows = []
-    for series in report.series:
-        for point in series.points:
-            row = series.model_dump(exclude={'points', 'max_loss'})
-            row |= point.model_dump(exclude={'metrics'})
-            for record in point.metrics:
-                row['.'.join(filter(None, (record.suite, record.mode, record.metric)))] = (
-                    record.value
-                )
-            rows.append(row)
+    rows = [
+        {
+            **series.model_dump(exclude={'points', 'max_loss'}),
+            **point.model_dump(exclude={'metrics'}),
+            **{'.'.join(filter(None, (item.suite, item.mode, item.metric))): item.value
+               for item in point.metrics},
+        }
+        for series in report.series
+        for point in series.points
+    ]  # fmt: skip
     return csv_text(list(dict.fromkeys(key for row in rows for key in row)), rows)

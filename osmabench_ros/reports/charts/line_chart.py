@@ -13,12 +13,36 @@ from osmabench_ros.reports.report_run import distinct
 
 PANEL_WIDTH_PX, PANEL_HEIGHT_PX = 240, 150
 
+Row = dict[str, Any]
 
-def line_layers(rows: Sequence[dict[str, Any]], x: alt.X) -> alt.LayerChart:
+
+def line_row(
+    panel: str,
+    x: float,
+    bounds: tuple[float | None, float | None, float | None],
+    *,
+    run: str,
+    mapper: str,
+    **more: Any,
+) -> Row:
+    """Return a point of a line: value, low and high of a run, in percent, in a panel."""
+    setting = run.removeprefix(f'{mapper} · ')
+    named = dict(zip(('value', 'low', 'high'), bounds, strict=True))
+    return {
+        'panel': panel,
+        'x': x,
+        **named,
+        'run': run,
+        'mapper': mapper,
+        'setting': setting,
+        **more,
+    }
+
+
+def line_layers(rows: Sequence[Row], x: alt.X) -> alt.LayerChart:
     """Return a line a run with the intervals of its values, to be divided into panels.
 
-    Rows have `panel`, `x`, `value`, `low`, `high`, `run`, `mapper` and `setting`, which is the
-    rest of the run's title; `missed` ones get a ring, and those with a `limit` are a dashed line.
+    Rows that are `missed` get a ring, and one with a `limit` is a dashed line.
     """
     columns = {key: None for row in rows for key in row} | {'limit': None, 'missed': None}
     table = pd.DataFrame(rows, columns=list(columns))

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import altair as alt
 
 from osmabench_ros.base.strict import read_model
 from osmabench_ros.reports.cells import Cell, scaled_cell
 from osmabench_ros.reports.charts.chart import Specification, specification
-from osmabench_ros.reports.charts.line_chart import line_layers
-from osmabench_ros.reports.headline import HEADLINES, Headline
+from osmabench_ros.reports.charts.line_chart import line_layers, line_row
+from osmabench_ros.reports.headline import Headline, map_headlines
 from osmabench_ros.reports.report_run import Run, distinct, full_titles
 from osmabench_ros.runs.evaluate.over_time import GROWTH, ReportOverTime
 
@@ -28,9 +27,8 @@ SUMMARIES = (
 class RunOverTime:
     """A run whose intermediate maps were scored."""
 
+    run: Run
     title: str
-    mapper: str
-    condition: str
     growth: ReportOverTime
 
 
@@ -48,30 +46,21 @@ def view_over_time(runs: Sequence[Run]) -> ViewOverTime:
     """Return the scores over time of the runs that have any."""
     titles = full_titles(runs)
     grown = tuple(
-        RunOverTime(
-            titles[run],
-            run.mapper,
-            run.condition,
-            read_model(ReportOverTime, run.plan.directory / GROWTH),
-        )
+        RunOverTime(run, titles[run], read_model(ReportOverTime, run.plan.directory / GROWTH))
         for run in runs
         if (run.plan.directory / GROWTH).exists()
     )
-    headlines = tuple(
-        item
-        for item in HEADLINES
-        if not item.is_baseline
-        and item.mode != 'compat'
-        and any(item.record_in(moment.metrics) for run in grown for moment in run.growth.moments)
-    )[:_MOST_FIGURES]
+    known = map_headlines([moment.metrics for run in grown for moment in run.growth.moments])
+    headlines = tuple(item for item in known if item.mode != 'compat')[:_MOST_FIGURES]
     rows = tuple(
         (
             run.title,
             len(run.growth.moments),
             tuple(
-                _summary(run.growth, headline, suffix, factor, digits)
+                scaled_cell(record.value if record else None, factor, digits)
                 for headline in headlines
                 for suffix, _, factor, digits in SUMMARIES
+                for record in [headline.record_in(run.growth.metrics, f'_{suffix}')]
             ),
         )
         for run in grown
@@ -80,34 +69,19 @@ def view_over_time(runs: Sequence[Run]) -> ViewOverTime:
     return ViewOverTime(grown, headlines, rows, tuple(final_only))
 
 
-def _summary(
-    growth: ReportOverTime, headline: Headline, suffix: str, factor: float, digits: int
-) -> Cell:
-    record = headline.record_in(growth.metrics, f'_{suffix}')
-    return scaled_cell(None if record is None else record.value, factor, digits)
-
-
 def chart_over_time(view: ViewOverTime) -> Specification | None:
     """Return the headline figures against frames and seconds, a line a run; None without any."""
-    rows: list[dict[str, Any]] = [
-        {
-            'panel': f'{headline.title}, %',
-            'unit': unit,
-            'x': x,
-            'value': 100 * record.value,
-            'low': None,
-            'high': None,
-            'run': run.title,
-            'mapper': run.mapper,
-            'condition': run.condition,
-            'setting': run.title.removeprefix(f'{run.mapper} · '),
-        }
+    rows = [
+        line_row(
+            f'{headline.title}, %', x, (100 * record.value, None, None),
+            run=shown.title, mapper=shown.run.mapper, condition=shown.run.condition, unit=unit,
+        )
         for headline in view.headlines
-        for run in view.runs
-        for moment in run.growth.moments
+        for shown in view.runs
+        for moment in shown.growth.moments
         for unit, x in (('frames', moment.frames), ('seconds', moment.time_s))
         if (record := headline.record_in(moment.metrics)) is not None and record.value is not None
-    ]
+    ]  # fmt: skip
     if not rows:
         return None
     layers = line_layers(rows, alt.X('x:Q').title(None))
