@@ -36,8 +36,8 @@ from osmabench_ros.bringup.spec.isolation import isolated_environment, private_d
 from osmabench_ros.bringup.spec.node_spec import NodeSpec
 from osmabench_ros.errors import ParticipantError
 from osmabench_ros.geometry.frame import Frame
-from osmabench_ros.nodes.simulator_bridge.bridge_source import open_frames
-from osmabench_ros.nodes.simulator_bridge.frame_publisher import FramePublisher
+from osmabench_ros.nodes.frame_player import open_frames
+from osmabench_ros.nodes.frame_publisher import FramePublisher
 from osmabench_ros.ros.messages.images import image_to_message
 from osmabench_ros.ros.messages.poses import stamp_from_message, stamp_to_message
 from osmabench_ros.ros.node.participants import DeclaredParticipant, missing_participants

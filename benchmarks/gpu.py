@@ -189,16 +189,14 @@ def networks(quick: bool, gpu: bool, _options: argparse.Namespace) -> Iterator[R
     import full_size_networks as full
 
     from osmabench_ros.mappers.open_vocabulary.features import (
+        DeviceOptions,
         FeatureOptions,
+        NetworkSource,
+        Runtime,
         make_encoder,
         mask_features,
     )
     from osmabench_ros.mappers.open_vocabulary.masks import mask_finder
-    from osmabench_ros.mappers.open_vocabulary.networks import (
-        DeviceOptions,
-        NetworkSource,
-        Runtime,
-    )
 
     frame, masks = a_frame(40)
     labels = [item.name for item in load_scene('apartment', seed=0).label_set.classes]

@@ -32,8 +32,7 @@ from osmabench_ros.mappers.appearance.descriptors import (
     grow_regions,
     neighbour_pairs,
 )
-from osmabench_ros.mappers.appearance.mapper import FORMAT, Prototypes
-from osmabench_ros.mappers.appearance.survey import VOXEL_M, Survey
+from osmabench_ros.mappers.appearance.mapper import FORMAT, VOXEL_M, Prototypes, Survey
 from osmabench_ros.mappers.fusion import VoxelFusion
 from osmabench_ros.mappers.oracle import require_ground_truth
 from osmabench_ros.scenes.loading import load_scene

@@ -36,11 +36,11 @@ from osmabench_ros.base.progress import silent
 from osmabench_ros.bringup.runner.matrix_runner import run_matrix
 from osmabench_ros.bringup.spec.definition import bridge_settings
 from osmabench_ros.mappers.mapper import make_mapper
-from osmabench_ros.nodes.simulator_bridge.bridge_source import open_source
+from osmabench_ros.nodes.frame_player import open_source
 from osmabench_ros.runs.config import MatrixConfig, parse_config
 from osmabench_ros.runs.evaluate.evaluation import EvaluationInputs, evaluate_run
 from osmabench_ros.runs.plan import GROUND_TRUTH_FOLDER, QUESTIONS_FILE, RunPlan
-from osmabench_ros.runs.prepare.preparation import Preparation
+from osmabench_ros.runs.preparation import Preparation
 from osmabench_ros.runs.results.report_model import Status
 
 CONDITIONS = ('baseline', 'nominal', 'camera', 'daytime', 'flicker', 'camera_headlight')

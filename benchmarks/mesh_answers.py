@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from osmabench_ros.scenes.scene import Scene, SceneObject
 from osmabench_ros.scenes.visibility import RayCaster, sample_object
 from osmabench_ros.simulation.walkable_grid import WalkableGrid
-from osmabench_ros.suites.space3d.navmesh import TriangleNavigation
+from osmabench_ros.suites.space3d.folder import TriangleNavigation
 from osmabench_ros.vqa.knowledge import knowledge
 from osmabench_ros.vqa.questions import AnswerValue, Query, QueryKind
 

@@ -20,8 +20,12 @@ from rich.console import Console
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.mappers.open_vocabulary.association import AssociationOptions, ObjectMap
-from osmabench_ros.mappers.open_vocabulary.lifting import Detections, lift
+from osmabench_ros.mappers.open_vocabulary.association import (
+    AssociationOptions,
+    Detections,
+    ObjectMap,
+    lift,
+)
 
 CAMERA = Intrinsics.from_hfov(640, 480, 1.4)
 DEPTH_M = 2.5

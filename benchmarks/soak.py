@@ -56,7 +56,7 @@ from osmabench_ros.ros.wire.matched_client import LifecycleClient
 from osmabench_ros.ros.wire.qos import latched_profile
 from osmabench_ros.runs.config import parse_config
 from osmabench_ros.runs.plan import RunPlan
-from osmabench_ros.runs.prepare.preparation import Preparation
+from osmabench_ros.runs.preparation import Preparation
 from osmabench_ros.sequences.bags.recording_report import read_report
 
 MIB = 2**20

@@ -20,9 +20,9 @@ from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.scenes.scene import SceneObject
 from osmabench_ros.scenes.visibility import RayCaster
 from osmabench_ros.simulation.walkable_grid import WalkableGrid
+from osmabench_ros.suites.cospace.answering import Asked, read
 from osmabench_ros.suites.cospace.place import HFOV_RAD
 from osmabench_ros.suites.cospace.published import Task
-from osmabench_ros.suites.cospace.wording import Asked, read
 from osmabench_ros.suites.grounding.expressions import Clause, read_expression
 from osmabench_ros.vqa.questions import AnswerValue, Question
 

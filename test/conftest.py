@@ -58,7 +58,7 @@ def _lacks_ros() -> str:
 
 def _lacks_gl() -> str:
     from osmabench_ros.errors import OsmabenchError
-    from osmabench_ros.simulation.opengl.context import create_context
+    from osmabench_ros.simulation.opengl.textures import create_context
 
     try:
         create_context().release()

@@ -17,7 +17,7 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 
 from osmabench_ros.base import contract as topics
-from osmabench_ros.nodes.simulator_bridge.frame_publisher import FramePublisher
+from osmabench_ros.nodes.frame_publisher import FramePublisher
 from osmabench_ros.participant import (
     DenseMap,
     Frame,

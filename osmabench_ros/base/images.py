@@ -1,10 +1,14 @@
-"""The one reader of untrusted images: known formats only, and sizes that fit in memory."""
+"""Images from outside, of known formats and limited size, and pixels of sensor_msgs/Image."""
 
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from osmabench_ros.base.fence import limit_error, limit_factor
 from osmabench_ros.base.reading import read_bytes
@@ -13,6 +17,23 @@ from osmabench_ros.errors import OsmabenchError
 if TYPE_CHECKING:
     from PIL import Image
 
+PIXEL_TYPES: dict[str, tuple[np.dtype[Any], int]] = {
+    'rgb8': (np.dtype(np.uint8), 3),
+    'bgr8': (np.dtype(np.uint8), 3),
+    'rgba8': (np.dtype(np.uint8), 4),
+    'bgra8': (np.dtype(np.uint8), 4),
+    'mono8': (np.dtype(np.uint8), 1),
+    '32FC1': (np.dtype(np.float32), 1),
+    '16UC1': (np.dtype(np.uint16), 1),
+    'mono16': (np.dtype(np.uint16), 1),
+    '32SC1': (np.dtype(np.int32), 1),
+}
+"""Element type and channels of the encodings that are read."""
+
+COLOR_ENCODINGS = ('rgb8', 'bgr8', 'rgba8', 'bgra8', 'mono8')
+DEPTH_ENCODINGS = ('32FC1', '16UC1', 'mono16')
+SEMANTIC_ENCODINGS = ('16UC1', 'mono16')
+INSTANCE_ENCODINGS = ('32SC1', *SEMANTIC_ENCODINGS)
 FORMATS = ('PNG', 'JPEG', 'BMP', 'GIF', 'PPM', 'TGA', 'TIFF', 'WEBP')
 """Formats that are decoded; Pillow itself would also run Ghostscript on PostScript."""
 
@@ -67,3 +88,71 @@ def undecoded_image(
 
 def _text(fault: Exception) -> str:
     return ' '.join(str(fault).split())[:200]
+
+
+def pixels_of(message: Any, encodings: Sequence[str] = tuple(PIXEL_TYPES)) -> NDArray[Any]:
+    """Return the pixels of an image as they are encoded: (height, width), maybe with channels.
+
+    `message` has the fields of sensor_msgs/Image. Raises ValueError if its encoding is none of
+    `encodings`, or the size of its data contradicts its header.
+    """
+    if message.encoding not in encodings:
+        raise ValueError(
+            f'encoding "{message.encoding[:40]}" is not supported; '
+            f'publish one of {", ".join(encodings)}'
+        )
+    dtype, channels = PIXEL_TYPES[message.encoding]
+    row = message.width * channels * dtype.itemsize
+    filled = message.height > 0 and 0 < row <= message.step
+    if not filled or len(message.data) != message.step * message.height:
+        raise ValueError(
+            f'{len(message.data)} bytes with a step of {message.step} do not '
+            f'make {message.width} x {message.height} pixels of {message.encoding}'
+        )
+    rows = np.frombuffer(message.data, np.uint8).reshape(message.height, message.step)
+    stored = dtype.newbyteorder('>' if message.is_bigendian else '<')
+    # Those of a bag can be read-only and out of line; then, and only then, they are copied.
+    pixels = np.require(np.ascontiguousarray(rows[:, :row]).view(stored), dtype, ['C', 'A', 'W'])
+    return pixels if channels == 1 else pixels.reshape(message.height, message.width, channels)
+
+
+def image_fields(pixels: NDArray[Any], encoding: str) -> dict[str, Any]:
+    """Return the fields of an image, save the header, by name; the data are bytes, shape (N,)."""
+    dtype, channels = PIXEL_TYPES[encoding]
+    if pixels.dtype != dtype:
+        raise ValueError(f'{encoding} needs {dtype}, not {pixels.dtype}')
+    height, width = pixels.shape[:2]
+    return {
+        'height': height,
+        'width': width,
+        'encoding': encoding,
+        'is_bigendian': 0,
+        'step': width * channels * dtype.itemsize,
+        'data': np.ascontiguousarray(pixels, dtype.newbyteorder('<')).reshape(-1).view(np.uint8),
+    }
+
+
+def color_of(message: Any) -> NDArray[np.uint8]:
+    """Return a colour or grey image as RGB, shape (height, width, 3); raises as `pixels_of`."""
+    pixels = pixels_of(message, COLOR_ENCODINGS)
+    if message.encoding == 'mono8':
+        return np.repeat(pixels[..., None], 3, axis=2)
+    return pixels[..., 2::-1] if message.encoding.startswith('bgr') else pixels[..., :3]
+
+
+def depth_of(message: Any) -> NDArray[np.float32]:
+    """Return depth in metres (NaN, inf as in REP-118); 16-bit images are mm, 0 invalid."""
+    depth = pixels_of(message, DEPTH_ENCODINGS)
+    if depth.dtype == np.uint16:
+        return np.where(depth == 0, np.float32(np.nan), depth.astype(np.float32) / 1000)
+    return depth
+
+
+def classes_of(message: Any) -> NDArray[np.uint16]:
+    """Return the class ids of a semantic image; raises as `pixels_of`."""
+    return pixels_of(message, SEMANTIC_ENCODINGS)
+
+
+def instances_of(message: Any) -> NDArray[np.int32]:
+    """Return the ids of an instance image; raises as `pixels_of`."""
+    return pixels_of(message, INSTANCE_ENCODINGS).astype(np.int32, copy=False)

@@ -197,8 +197,7 @@ def evaluate(
     It is compared with a scene, a run, ground truth or a cloud; with none of them it is described,
     and the report says so. Exits with 4 if a requirement of the configuration does not hold.
     """
-    from osmabench_ros.geometry.pose import Pose
-    from osmabench_ros.geometry.similarity import Similarity
+    from osmabench_ros.geometry.pose import Pose, Similarity
     from osmabench_ros.maps.labelling import read_label_file
     from osmabench_ros.reports.page.bag_page import write_bag_page
     from osmabench_ros.runs.bag import bag_settings

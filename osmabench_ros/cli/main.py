@@ -14,7 +14,7 @@ from rich.markup import escape
 from typer import Option
 
 from osmabench_ros.base.progress import noticed
-from osmabench_ros.cli import bag, compare, conditions, doctor, report, run, scene, score, vqa
+from osmabench_ros.cli import bag, conditions, doctor, report, run, scene, score, vqa
 from osmabench_ros.cli import map as semantic_map
 from osmabench_ros.errors import (
     OsmabenchError,
@@ -26,7 +26,7 @@ from osmabench_ros.errors import (
 app = typer.Typer(
     no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode='markdown'
 )
-for command in (run.demo, run.run, report.status, report.report, compare.compare, report.export):
+for command in (run.demo, run.run, report.status, report.report, report.compare, report.export):
     app.command()(command)
 for module in (scene, semantic_map, bag, score, vqa, conditions):
     app.add_typer(module.app)

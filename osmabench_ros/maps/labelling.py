@@ -9,8 +9,8 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from osmabench_ros.base.arrays import read_npy
 from osmabench_ros.base.documents import read_yaml
+from osmabench_ros.base.reading import read_npy
 from osmabench_ros.errors import ConfigError, MapError
 from osmabench_ros.maps.semantic_map import DenseMap, FeatureSpace, SemanticMap
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet

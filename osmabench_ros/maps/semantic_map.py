@@ -20,8 +20,7 @@ from osmabench_ros.base.contract import WORLD_FRAME
 from osmabench_ros.base.strict import JsonForm
 from osmabench_ros.errors import MapError
 from osmabench_ros.geometry.boxes import AxisAlignedBox, OrientedBox
-from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.geometry.similarity import Similarity
+from osmabench_ros.geometry.pose import Pose, Similarity
 from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
 from osmabench_ros.semantics.labels import LabelSet, Name, rows_by_id
 from osmabench_ros.semantics.scene_graph import Count, Few, SceneGraph, SceneNode

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from osmabench_ros.base.arrays import read_npz
 from osmabench_ros.base.device import resolve_device, to_tensor
 from osmabench_ros.base.files import atomic_write
-from osmabench_ros.base.reading import naming_errors
+from osmabench_ros.base.reading import naming_errors, read_npz
 from osmabench_ros.errors import MetricError, errors_as
 from osmabench_ros.maps.pickles import load_pickle
 

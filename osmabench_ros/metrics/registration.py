@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from osmabench_ros.base.configuration import extra
 from osmabench_ros.errors import MetricError, needing
-from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.geometry.similarity import Similarity
+from osmabench_ros.geometry.pose import Pose, Similarity
 
 DISTANCES_M = (1.0, 0.5, 0.2, 0.1, 0.05)
 """Inlier distances, coarse to fine; the first bounds how far off the initial guess may be."""

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from osmabench_ros.errors import AlignmentError, MetricError
-from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.geometry.similarity import Similarity
+from osmabench_ros.geometry.pose import Pose, Similarity
 from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
 
 DEFAULT_MAX_DIFFERENCE_S = 0.01

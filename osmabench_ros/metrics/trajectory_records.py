@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from osmabench_ros.geometry.similarity import Similarity
+from osmabench_ros.geometry.pose import Similarity
 from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.metrics.trajectory import (

@@ -15,7 +15,7 @@ from sensor_msgs.msg import Image
 
 from osmabench_ros.base import contract as topics
 from osmabench_ros.base.files import Existing, atomic_write, check_folder, claim_folder
-from osmabench_ros.base.image_codec import color_of
+from osmabench_ros.base.images import color_of
 from osmabench_ros.errors import ContractError
 from osmabench_ros.maps.disk.storage import SnapshotFolder, write_map
 from osmabench_ros.maps.importer import TopicOptions

@@ -16,7 +16,7 @@ from std_msgs.msg import Header
 from visualization_msgs.msg import MarkerArray
 
 from osmabench_ros.base import contract as topics
-from osmabench_ros.base.image_codec import classes_of
+from osmabench_ros.base.images import classes_of
 from osmabench_ros.errors import ContractError, MapError
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.maps.disk.storage import read_map

@@ -13,9 +13,9 @@ from osmabench_ros.base import contract as topics
 from osmabench_ros.base.processes import AttentiveClock
 from osmabench_ros.errors import ParticipantError
 from osmabench_ros.msg import LabelInfo, RecordedMap, RunInfo, RunState
-from osmabench_ros.nodes.simulator_bridge import ack_listener, frame_player
-from osmabench_ros.nodes.simulator_bridge.bridge_source import BridgeSource, open_source
-from osmabench_ros.nodes.simulator_bridge.frame_publisher import (
+from osmabench_ros.nodes import ack_listener, frame_player
+from osmabench_ros.nodes.frame_player import BridgeSource, open_source
+from osmabench_ros.nodes.frame_publisher import (
     FramePublisher,
     lighting_to_message,
 )

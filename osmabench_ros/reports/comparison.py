@@ -11,8 +11,6 @@ from osmabench_ros.metrics.comparison import (
     Comparison,
     compare_with_reference,
     expected_power,
-)
-from osmabench_ros.metrics.power import (
     root_mean_square,
     smallest_difference,
     units_needed,

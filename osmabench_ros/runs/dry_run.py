@@ -10,7 +10,7 @@ from osmabench_ros.metrics.comparison import expected_power
 from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.runs.evaluate.evaluation import made_suites
 from osmabench_ros.runs.matrix_on_disk import Stage, next_stage
-from osmabench_ros.runs.prepare.preparation import Preparation
+from osmabench_ros.runs.preparation import Preparation
 from osmabench_ros.runs.run_manifest import find_growth
 from osmabench_ros.suites.hypo3d.suite import hypo3d_options
 from osmabench_ros.suites.suite import models_asked_by

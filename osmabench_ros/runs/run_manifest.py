@@ -36,7 +36,7 @@ from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.results.host import describe_surroundings
 from osmabench_ros.runs.results.report_model import RunReport, for_run, without_classes
 from osmabench_ros.runs.results.results_folder import MANIFEST
-from osmabench_ros.suites.preparing import PreparesQuestions
+from osmabench_ros.suites.suite import PreparesQuestions
 
 SCHEMA = 'osmabench.run_manifest/1'
 SHARED_SCHEMA = 'osmabench.shared_manifest/1'

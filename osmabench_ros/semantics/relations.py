@@ -35,6 +35,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox
+from osmabench_ros.semantics.cloud import SurfacePoints, close_pairs
 from osmabench_ros.semantics.labels import is_structure
 from osmabench_ros.semantics.scene_graph import (
     THINGS,
@@ -44,7 +45,6 @@ from osmabench_ros.semantics.scene_graph import (
     SceneGraph,
     SceneNode,
 )
-from osmabench_ros.semantics.surface_points import SurfacePoints, close_pairs
 
 AROUND_M = 0.1
 """Around a thing that hides what it stands on, the surface is looked for this far."""

@@ -12,7 +12,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from osmabench_ros.base import contract, image_codec
+from osmabench_ros.base import contract, images
 from osmabench_ros.base.configuration import extra
 from osmabench_ros.base.contract import TYPES
 from osmabench_ros.base.images import decoded_image
@@ -76,14 +76,14 @@ def _decode(data: bytes, form: str) -> NDArray[Any]:
 
 
 def _image(header: Any, pixels: NDArray[Any], encoding: str) -> SimpleNamespace:
-    return SimpleNamespace(header=header, **image_codec.image_fields(pixels, encoding))
+    return SimpleNamespace(header=header, **images.image_fields(pixels, encoding))
 
 
 _CONVERSIONS: Mapping[str, Callable[[Any], Any]] = {
-    contract.COLOR: image_codec.color_of,
-    contract.DEPTH: image_codec.depth_of,
-    contract.SEMANTIC: image_codec.classes_of,
-    contract.INSTANCE: image_codec.instances_of,
+    contract.COLOR: images.color_of,
+    contract.DEPTH: images.depth_of,
+    contract.SEMANTIC: images.classes_of,
+    contract.INSTANCE: images.instances_of,
 }
 
 
@@ -108,7 +108,7 @@ class Codec:
             (contract.INSTANCE, frame.instance, '32SC1'),
         ):
             if pixels is not None:
-                fields = image_codec.image_fields(pixels, encoding)
+                fields = images.image_fields(pixels, encoding)
                 messages[topic] = self._make(TYPES[topic], header=header, **fields)
         return {
             topic: self.typestore.serialize_cdr(message, TYPES[topic])

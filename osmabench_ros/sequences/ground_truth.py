@@ -14,11 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel
 
-from osmabench_ros.base.arrays import read_npy
 from osmabench_ros.base.documents import read_json
 from osmabench_ros.base.files import atomic_directory, write_json
 from osmabench_ros.base.progress import Progress, silent
-from osmabench_ros.base.reading import naming_errors
+from osmabench_ros.base.reading import naming_errors, read_npy
 from osmabench_ros.base.strict import validated
 from osmabench_ros.errors import SequenceError
 from osmabench_ros.geometry.frame import Frame

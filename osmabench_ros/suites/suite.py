@@ -1,10 +1,10 @@
-"""The interface of suites, and the context that they get."""
+"""The interface of suites, their context, and data made once for all runs in a scene."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar, cast, runtime_checkable
@@ -18,13 +18,62 @@ from osmabench_ros.base.progress import Progress, silent
 from osmabench_ros.base.strict import Strict, validated
 from osmabench_ros.errors import MetricError
 from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
-from osmabench_ros.maps.semantic_map import FeatureSpace, SemanticMap
+from osmabench_ros.maps.semantic_map import IN_SCENE_GRAPH, FeatureSpace, SemanticMap
 from osmabench_ros.metrics.geometry import surfel_distances
 from osmabench_ros.metrics.nearest_neighbours import NeighbourIndex, Neighbours
 from osmabench_ros.metrics.record import MetricRecord, Mode
+from osmabench_ros.scenes.scene import Scene
+from osmabench_ros.semantics.scene_graph import THINGS, NodeKind, SceneGraph, ScoredLabel
 from osmabench_ros.sequences.ground_truth import GroundTruth
-from osmabench_ros.suites.named_map import NodeLabeller, graph_as_stated, named_map
+from osmabench_ros.simulation.robot_path import RobotPath
+from osmabench_ros.simulation.simulator import Simulator
 from osmabench_ros.vqa.questions import Question
+
+NodeLabeller = Callable[[SemanticMap, Sequence[str]], Mapping[int, Sequence[tuple[int, float]]]]
+"""Ranks names for the nodes of a map: by node id, indices into the names with their scores, best
+first. Nodes of which nothing is known are left out."""
+
+
+def named_map(
+    semantic_map: SemanticMap, truth: GroundTruth, labeller: NodeLabeller | None
+) -> SemanticMap:
+    """Return a map whose objects have names, its own or those that they are most like.
+
+    All classes of the data set are offered: those of the scene alone would show what is in it.
+    """
+    graph = semantic_map.graph
+    objects = [node for node in graph.nodes if node.kind is NodeKind.OBJECT]
+    names = [item.name for item in truth.label_set.classes]
+    if labeller is None or not objects or not names or any(node.label for node in objects):
+        return semantic_map
+    ranked = labeller(semantic_map, names)
+    ids = truth.label_set.id_of
+    made = {
+        key: tuple(ScoredLabel(names[index], score, ids(names[index])) for index, score in ranking)
+        for key, ranking in ranked.items()
+    }
+    nodes = tuple(
+        replace(node, labels=made[node.id])
+        if node.kind in THINGS and not node.label and node.id in made
+        else node
+        for node in graph.nodes
+    )
+    return replace(semantic_map, graph=replace(graph, nodes=nodes))
+
+
+def graph_as_stated(semantic_map: SemanticMap) -> SemanticMap:
+    """Return a map with the scene graph its method stands by; objects left out stay masks."""
+    graph = semantic_map.graph
+    kept = [node for node in graph.nodes if node.attributes.get(IN_SCENE_GRAPH) is not False]
+    if len(kept) == len(graph.nodes):
+        return semantic_map
+    ids = {node.id for node in kept}
+    edges = tuple(edge for edge in graph.edges if {edge.source, edge.target} <= ids)
+    nodes = tuple(
+        node if node.parent is None or node.parent in ids else replace(node, parent=None)
+        for node in kept
+    )
+    return replace(semantic_map, graph=SceneGraph(nodes, edges, graph.frame_id))
 
 
 @dataclass(frozen=True, eq=False)
@@ -294,3 +343,53 @@ def repeated_suite(names: Iterable[str]) -> str | None:
 def repetition_fault(name: str) -> str:
     """Return the start of an error about a repeated suite."""
     return f'suite "{name}" is there twice, and its figures would have equal names in the report'
+
+
+@dataclass(frozen=True, eq=False)
+class SimulatedScene:
+    """A scene that is simulated, and the path through it.
+
+    `simulator` starts the backend of the runs with a horizontal field of view in radians; who
+    calls it closes it.
+    """
+
+    scene: Scene
+    path: RobotPath
+    simulator: Callable[[float], Simulator]
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedScene:
+    """A scene before its runs.
+
+    Parameters
+    ----------
+    ground_truth : GroundTruth
+        Of the scene and the path through it.
+    key : str
+        Name of the scene in tables and questions.
+    seed : int
+        The same seed gives the same questions.
+    directory : Path
+        New folder that all runs in the scene share. Images of questions are relative to it.
+    simulated : SimulatedScene, optional
+        None where the scene was recorded.
+    progress : Progress
+        Told what is done.
+    """
+
+    ground_truth: GroundTruth
+    key: str
+    seed: int
+    directory: Path
+    simulated: SimulatedScene | None = None
+    progress: Progress = silent
+
+
+@runtime_checkable
+class PreparesQuestions(Protocol):
+    """A suite whose questions are made with the scene, not when a map is scored."""
+
+    def prepare(self, prepared: PreparedScene) -> list[Question]:
+        """Return the questions about a scene; the context of each evaluation brings them."""
+        ...

@@ -15,7 +15,6 @@ from osmabench_ros.maps.disk.storage import read_map
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.sequences.ground_truth import GroundTruth, read_ground_truth
 from osmabench_ros.vqa.answering.pictures import kept_frames
-from osmabench_ros.vqa.llm_generated.pipeline import FrameImage
 from osmabench_ros.vqa.question_files import (
     ANSWERS,
     QUESTIONS,
@@ -23,6 +22,7 @@ from osmabench_ros.vqa.question_files import (
     read_complete,
     read_records,
 )
+from osmabench_ros.vqa.question_pipeline import FrameImage
 from osmabench_ros.vqa.questions import Answer, Question, Verdict
 
 _MEDIA_TYPES = {'.png': 'image/png', '.jpg': 'image/jpeg', '.jpeg': 'image/jpeg'}

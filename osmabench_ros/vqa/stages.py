@@ -36,7 +36,8 @@ from osmabench_ros.vqa.evaluation import (
 from osmabench_ros.vqa.exact.generation import questions_about
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge, Judge
 from osmabench_ros.vqa.judging.language_model import LanguageModelJudge
-from osmabench_ros.vqa.llm_generated.pipeline import (
+from osmabench_ros.vqa.question_files import ANSWERS, QUESTIONS, VERDICTS, saved, write_records
+from osmabench_ros.vqa.question_pipeline import (
     FrameImage,
     QuestionWriter,
     expected_requests,
@@ -44,7 +45,6 @@ from osmabench_ros.vqa.llm_generated.pipeline import (
     novel_frames,
     write_histogram,
 )
-from osmabench_ros.vqa.question_files import ANSWERS, QUESTIONS, VERDICTS, saved, write_records
 from osmabench_ros.vqa.questions import Answer, Category, Question, Verdict
 from osmabench_ros.vqa.run_folder import RunFolder
 

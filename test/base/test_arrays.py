@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from osmabench_ros.base.arrays import read_npy, read_npz
+from osmabench_ros.base.reading import read_npy, read_npz
 from osmabench_ros.errors import LimitError, MapError
 
 ARRAYS = [

@@ -30,7 +30,7 @@ from osmabench_ros.language.gemini import KEY_VARIABLES
 from osmabench_ros.language.openai import KEY_VARIABLE
 from osmabench_ros.runs.config import parse_config
 from osmabench_ros.runs.plan import RunPlan
-from osmabench_ros.runs.prepare.preparation import Preparation
+from osmabench_ros.runs.preparation import Preparation
 
 pytest.importorskip('rclpy')
 

@@ -14,8 +14,8 @@ from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.stamped_trajectory import read_tum
 from osmabench_ros.runs.config import MatrixConfig, parse_config
 from osmabench_ros.runs.evaluate.evaluation import TRUE_TRAJECTORY
-from osmabench_ros.runs.prepare.generation import OutputFormat, generate_sequences
-from osmabench_ros.runs.prepare.preparation import Preparation
+from osmabench_ros.runs.generation import OutputFormat, generate_sequences
+from osmabench_ros.runs.preparation import Preparation
 from osmabench_ros.simulation.conditions import Condition
 
 pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow, needs('open3d')]

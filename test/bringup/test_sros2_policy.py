@@ -33,7 +33,7 @@ from osmabench_ros.base.contract import (
 )
 from osmabench_ros.bringup.runner.observer import RunObserver
 from osmabench_ros.bringup.spec.isolation import isolated_environment, private_domain
-from osmabench_ros.nodes.simulator_bridge import frame_publisher
+from osmabench_ros.nodes import frame_publisher
 from osmabench_ros.ros.messages import map_messages
 
 RUNNER = 'osmabench_runner'

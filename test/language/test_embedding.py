@@ -89,7 +89,7 @@ def test_a_missing_text_tower_names_the_remedy():
 def test_it_loads_where_opengl_renders_and_triton_is_installed(embedder, tmp_path):
     (tmp_path / 'triton.py').write_text('raise SystemExit("triton was imported")')
     code = (
-        'from osmabench_ros.simulation.opengl.context import create_context; '
+        'from osmabench_ros.simulation.opengl.textures import create_context; '
         'from osmabench_ros.language.embedding import SentenceEmbedder; '
         'context = create_context(); print(SentenceEmbedder().embed(["sofa"]).shape)'
     )

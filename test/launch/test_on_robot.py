@@ -24,7 +24,7 @@ def ground_truth(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from osmabench_ros.base.progress import silent
     from osmabench_ros.runs.config import parse_config
     from osmabench_ros.runs.plan import GROUND_TRUTH_FOLDER
-    from osmabench_ros.runs.prepare.preparation import Preparation
+    from osmabench_ros.runs.preparation import Preparation
 
     config = {
         'name': 'truth',

@@ -22,7 +22,7 @@ from maps.importers.method_files import (
 )
 
 from osmabench_ros.geometry.axes import optical_pose_in_link
-from osmabench_ros.geometry.similarity import Similarity
+from osmabench_ros.geometry.pose import Similarity
 from osmabench_ros.geometry.stamped_trajectory import read_tum, tum_text
 
 

@@ -4,7 +4,7 @@ import numpy as np
 from support.libraries import needs
 from support.world import box_room
 
-from osmabench_ros.mappers.open_vocabulary.lifting import Detections, lift
+from osmabench_ros.mappers.open_vocabulary.association import Detections, lift
 
 pytestmark = needs('sklearn')
 

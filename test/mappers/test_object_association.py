@@ -9,13 +9,11 @@ from support.world.box_room import Box
 from osmabench_ros.mappers.fusion import FusedCells, VoxelFusion
 from osmabench_ros.mappers.open_vocabulary.association import (
     AssociationOptions,
-    ObjectMap,
-    share_near,
-)
-from osmabench_ros.mappers.open_vocabulary.lifting import (
     Detections,
     Fragment,
+    ObjectMap,
     lift,
+    share_near,
 )
 from osmabench_ros.mappers.open_vocabulary.mapper import map_of_objects
 from osmabench_ros.mappers.oracle import OracleMapper

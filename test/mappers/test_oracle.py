@@ -6,8 +6,8 @@ from scipy.spatial import cKDTree
 from support.world import box_room
 
 from osmabench_ros.errors import ConfigError
+from osmabench_ros.mappers.bundled import FIRST_ROOM_ID
 from osmabench_ros.mappers.oracle import OracleMapper
-from osmabench_ros.mappers.rooms import FIRST_ROOM_ID
 from osmabench_ros.maps.disk.storage import pack_map
 from osmabench_ros.semantics.labels import UNLABELLED
 from osmabench_ros.semantics.scene_graph import NodeKind

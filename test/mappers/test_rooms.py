@@ -3,8 +3,14 @@ import pytest
 from support.world import box_room
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox
+from osmabench_ros.mappers.bundled import (
+    FIRST_ROOM_ID,
+    NO_ROOM,
+    find_rooms,
+    room_label,
+    with_rooms,
+)
 from osmabench_ros.mappers.oracle import OracleMapper
-from osmabench_ros.mappers.rooms import FIRST_ROOM_ID, NO_ROOM, find_rooms, room_label, with_rooms
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.visibility import sample_surface
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneNode

@@ -12,12 +12,14 @@ from support.world import box_room
 from osmabench_ros.errors import ConfigError, MissingDependencyError
 from osmabench_ros.mappers.mapper import make_mapper
 from osmabench_ros.mappers.open_vocabulary.features import (
+    DeviceOptions,
     FeatureOptions,
+    NetworkSource,
+    Runtime,
     make_encoder,
     mask_features,
 )
 from osmabench_ros.mappers.open_vocabulary.masks import SemanticNetwork, class_ids, mask_finder
-from osmabench_ros.mappers.open_vocabulary.networks import DeviceOptions, NetworkSource, Runtime
 from osmabench_ros.maps.disk.storage import pack_map
 from osmabench_ros.semantics.labels import UNLABELLED
 

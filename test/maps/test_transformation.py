@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox, OrientedBox
-from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.geometry.similarity import Similarity
+from osmabench_ros.geometry.pose import Pose, Similarity
 from osmabench_ros.maps.semantic_map import (
     DenseMap,
     MapHeader,

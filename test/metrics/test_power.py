@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from osmabench_ros.metrics.power import (
+from osmabench_ros.metrics.comparison import (
     Spread,
     power_of,
     smallest_difference,

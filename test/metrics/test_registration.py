@@ -6,8 +6,7 @@ from scipy.spatial.transform import Rotation
 from support.libraries import needs
 
 from osmabench_ros.errors import MetricError
-from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.geometry.similarity import Similarity
+from osmabench_ros.geometry.pose import Pose, Similarity
 from osmabench_ros.metrics.registration import Registration, registered
 
 

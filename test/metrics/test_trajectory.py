@@ -8,8 +8,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from osmabench_ros.errors import AlignmentError, MetricError
-from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.geometry.similarity import Similarity
+from osmabench_ros.geometry.pose import Pose, Similarity
 from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
 from osmabench_ros.metrics.trajectory import (
     DeltaInterval,

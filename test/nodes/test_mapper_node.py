@@ -26,8 +26,8 @@ from osmabench_ros.maps.disk.storage import unpack_map
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.maps.topics.announced_map import MapAssembler
 from osmabench_ros.nodes import mapper_node
+from osmabench_ros.nodes.frame_publisher import FramePublisher
 from osmabench_ros.nodes.mapper_node import MapperNode
-from osmabench_ros.nodes.simulator_bridge.frame_publisher import FramePublisher
 from osmabench_ros.ros.messages.images import image_to_message, label_set_to_message
 from osmabench_ros.ros.messages.poses import stamp_to_message
 from osmabench_ros.ros.node.diagnostics import Level

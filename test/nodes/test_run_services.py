@@ -17,7 +17,7 @@ from support.bridge_process import Audience, bridge_process, write_sequence
 from support.world.frames import FRAMES, LABELS
 
 from osmabench_ros.base import contract
-from osmabench_ros.nodes.simulator_bridge.frame_player import RUNS_FREE
+from osmabench_ros.nodes.frame_player import RUNS_FREE
 
 STAMPS_NS = [frame.stamp_ns for frame in FRAMES]
 UP = (Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE)

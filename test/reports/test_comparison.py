@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from osmabench_ros.metrics.power import smallest_difference
+from osmabench_ros.metrics.comparison import smallest_difference
 from osmabench_ros.metrics.statistics import jackknife_interval
 from osmabench_ros.reports.charts.headline_charts import robustness_chart
 from osmabench_ros.reports.comparison import OBJECTS, ComparisonView, comparison_view, power_view

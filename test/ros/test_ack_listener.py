@@ -2,7 +2,7 @@ import pytest
 
 pytest.importorskip('rclpy')
 
-from osmabench_ros.nodes.simulator_bridge.ack_listener import age_s
+from osmabench_ros.nodes.ack_listener import age_s
 
 NOW_NS = 1_763_000_000_000_000_000
 

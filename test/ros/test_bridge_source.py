@@ -9,7 +9,7 @@ pytest.importorskip('rclpy')
 
 from osmabench_ros.base.settings import with_settings
 from osmabench_ros.errors import ConfigError, OsmabenchError
-from osmabench_ros.nodes.simulator_bridge.bridge_source import open_source
+from osmabench_ros.nodes.frame_player import open_source
 from osmabench_ros.ros.node.settings import BridgeSettings
 from osmabench_ros.sequences.layout import OSMA, SequenceInfo
 from osmabench_ros.sequences.writer import BagWriter, FolderWriter

@@ -6,8 +6,8 @@ import pytest
 from support.world.frames import FRAMES
 
 from osmabench_ros.errors import ParticipantError
-from osmabench_ros.nodes.simulator_bridge.ack_listener import Acknowledgement
-from osmabench_ros.nodes.simulator_bridge.frame_player import FramePlayer
+from osmabench_ros.nodes.ack_listener import Acknowledgement
+from osmabench_ros.nodes.frame_player import FramePlayer
 from osmabench_ros.ros.node.run_control import RunControl, RunPhase
 from osmabench_ros.runs.config import PacingConfig, PacingMode
 from osmabench_ros.scenes.lights import Lighting

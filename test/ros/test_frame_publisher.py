@@ -15,7 +15,7 @@ from rclpy.publisher import Publisher
 from sensor_msgs.msg import Image
 
 from osmabench_ros.base import contract as topics
-from osmabench_ros.nodes.simulator_bridge.frame_publisher import FramePublisher
+from osmabench_ros.nodes.frame_publisher import FramePublisher
 from osmabench_ros.ros.messages.poses import stamp_from_message
 from osmabench_ros.ros.wire.qos import frame_profile
 
@@ -24,7 +24,7 @@ from osmabench_ros.ros.wire.qos import frame_profile
 def test_images_are_made_for_subscribers_alone_and_for_late_ones_too(
     ros_context: Any, lockstep: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from osmabench_ros.nodes.simulator_bridge import frame_publisher
+    from osmabench_ros.nodes import frame_publisher
 
     made: list[str] = []
     convert = frame_publisher.image_to_message

@@ -10,7 +10,7 @@ pytest.importorskip('sensor_msgs')
 from builtin_interfaces.msg import Time
 from sensor_msgs.msg import Image
 
-from osmabench_ros.base.image_codec import PIXEL_TYPES, color_of, instances_of
+from osmabench_ros.base.images import PIXEL_TYPES, color_of, instances_of
 from osmabench_ros.errors import ContractError
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.ros.messages.images import (

@@ -4,7 +4,7 @@ from osmabench_ros.errors import ParticipantError
 
 pytest.importorskip('rclpy')
 
-from osmabench_ros.nodes.simulator_bridge.frame_player import Acknowledgements, RealtimeClock
+from osmabench_ros.nodes.frame_player import Acknowledgements, RealtimeClock
 
 
 def test_a_frame_is_complete_once_everybody_acknowledged_it() -> None:

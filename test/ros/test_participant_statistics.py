@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from osmabench_ros.nodes.simulator_bridge.ack_listener import (
+from osmabench_ros.nodes.ack_listener import (
     Acknowledgement,
     ParticipantStatistics,
 )

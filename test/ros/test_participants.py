@@ -15,7 +15,7 @@ from support.waiting import wait_until
 from osmabench_ros.base import contract as topics
 from osmabench_ros.base.contract import BRIDGE, CONTRACT
 from osmabench_ros.errors import ParticipantError
-from osmabench_ros.nodes.simulator_bridge.ack_listener import RestartWatch
+from osmabench_ros.nodes.ack_listener import RestartWatch
 from osmabench_ros.ros.messages.message_definitions import message_class
 from osmabench_ros.ros.node.participants import (
     DeclaredParticipant,

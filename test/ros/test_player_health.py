@@ -7,7 +7,7 @@ pytestmark = pytest.mark.ros
 
 from osmabench_ros.msg import ParticipantState
 
-from osmabench_ros.nodes.simulator_bridge.frame_player import player_health
+from osmabench_ros.nodes.frame_player import player_health
 from osmabench_ros.ros.node.diagnostics import Level
 from osmabench_ros.ros.node.run_control import RunPhase
 

@@ -5,7 +5,7 @@ pytest.importorskip('rclpy')
 
 from geometry_msgs.msg import TransformStamped
 
-from osmabench_ros.nodes.simulator_bridge.frame_publisher import REMEMBERED, TransformAuthority
+from osmabench_ros.nodes.frame_publisher import REMEMBERED, TransformAuthority
 
 
 def edge(parent: str, child: str, stamp_s: int = 1, x: float = 0.5) -> TransformStamped:

@@ -9,8 +9,8 @@ pytest.importorskip('rclpy')
 pytestmark = pytest.mark.ros
 
 from osmabench_ros.errors import ContractError
-from osmabench_ros.nodes.map_adapter import stack_connection
-from osmabench_ros.nodes.map_adapter.stack_connection import TransformHistory
+from osmabench_ros.nodes import stack_connection
+from osmabench_ros.nodes.stack_connection import TransformHistory
 
 
 def message(count: int, child: str = 'a', parent: str = 'world') -> Any:

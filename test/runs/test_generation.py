@@ -14,10 +14,10 @@ from osmabench_ros.base.files import MARKER, sha256_of
 from osmabench_ros.base.progress import silent
 from osmabench_ros.cli.main import app
 from osmabench_ros.errors import RunError
+from osmabench_ros.runs import generation
 from osmabench_ros.runs.config import MatrixConfig, parse_config
-from osmabench_ros.runs.prepare import generation
-from osmabench_ros.runs.prepare.generation import OutputFormat, generate_sequences
-from osmabench_ros.runs.prepare.preparation import Preparation
+from osmabench_ros.runs.generation import OutputFormat, generate_sequences
+from osmabench_ros.runs.preparation import Preparation
 from osmabench_ros.runs.results.results_folder import MANIFEST
 from osmabench_ros.sequences.bag_reader import BagSequence
 from osmabench_ros.sequences.ground_truth import read_ground_truth

@@ -18,7 +18,7 @@ from support.world.scenes import room_scene
 from osmabench_ros.errors import ConfigError, MissingDependencyError, SimulationError
 from osmabench_ros.geometry.axes import points_from_habitat
 from osmabench_ros.runs.config import MatrixConfig
-from osmabench_ros.runs.prepare.shared_path import navigation_of, shared_path
+from osmabench_ros.runs.shared_path import navigation_of, shared_path
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.scenes.writing import write_habitat_dataset

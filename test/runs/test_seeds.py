@@ -17,9 +17,9 @@ from osmabench_ros.errors import ConfigError
 from osmabench_ros.runs.config import MatrixConfig, SceneConfig, SeedsConfig, with_scene
 from osmabench_ros.runs.identity import RunIdentity, SceneKey, Seeds
 from osmabench_ros.runs.plan import QUESTIONS_FILE, RunPlan, config_digest, plan_runs
-from osmabench_ros.runs.prepare.preparation import Preparation
-from osmabench_ros.runs.prepare.shared_path import PATH_FILE
+from osmabench_ros.runs.preparation import Preparation
 from osmabench_ros.runs.run_manifest import describe_run
+from osmabench_ros.runs.shared_path import PATH_FILE
 from osmabench_ros.scenes.scene import Scene
 
 ALL = {'scene': [1, 2], 'path': [3, 4, 5], 'method': [6, 7]}

@@ -3,7 +3,7 @@ import pytest
 import trimesh
 
 from osmabench_ros.scenes import solids
-from osmabench_ros.scenes.apartment.textures import texture
+from osmabench_ros.scenes.apartment.finishes import texture
 
 WAVE = np.column_stack([np.linspace(0, 1, 21), 0.05 * np.sin(np.linspace(0, 12, 21))])
 

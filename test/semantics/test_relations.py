@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox
+from osmabench_ros.semantics.cloud import close_pairs
 from osmabench_ros.semantics.relations import (
     SYMMETRIC,
     RelationThresholds,
@@ -11,7 +12,6 @@ from osmabench_ros.semantics.relations import (
     with_neighbours_within,
 )
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph, SceneNode, ScoredLabel
-from osmabench_ros.semantics.surface_points import close_pairs
 
 
 def node(node_id, low, high, label='thing', kind=NodeKind.OBJECT, parent=None):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from support.images import encoded_image
 
-from osmabench_ros.base.image_codec import color_of
+from osmabench_ros.base.images import color_of
 from osmabench_ros.errors import LimitError, SequenceError
 from osmabench_ros.sequences.bag_messages import unpack_image
 

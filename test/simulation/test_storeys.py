@@ -14,7 +14,7 @@ from support.world.scenes import LABELS, RAMP_RUN_M, STOREY_M, box_object, ramp_
 
 from osmabench_ros.errors import ConfigError, SimulationError
 from osmabench_ros.runs.config import MatrixConfig, parse_config
-from osmabench_ros.runs.prepare.shared_path import navigation_of, shared_path
+from osmabench_ros.runs.shared_path import navigation_of, shared_path
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.simulation.habitat.navigation import HabitatNavigation
 from osmabench_ros.simulation.robot_path import Motion, RobotPath, plan_path

@@ -5,7 +5,7 @@ from support.world.scenes import CAMERA, box_object, camera_at, room_scene
 
 from osmabench_ros.base.configuration import config_path
 from osmabench_ros.runs.config import load_config
-from osmabench_ros.runs.prepare.shared_path import navigation_of, shared_path
+from osmabench_ros.runs.shared_path import navigation_of, shared_path
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.simulation.robot_path import Motion, plan_path

@@ -15,9 +15,9 @@ from osmabench_ros.suites.space3d.folder import (
     ReferenceAnswer,
     SceneFolder,
     ShownAnswer,
+    TriangleNavigation,
     parse_navmesh,
 )
-from osmabench_ros.suites.space3d.navmesh import TriangleNavigation
 
 DOOR_POSTS = ((4.0, 1.0), (4.2, 1.0))
 """Corners that a path between the upper parts of both rooms bends around."""

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 from osmabench_ros.cli.main import app
 from osmabench_ros.errors import ConfigError, LanguageModelError, QuestionError
 from osmabench_ros.suites.space3d.folder import DetectedObject, DetectedScene
-from osmabench_ros.suites.space3d.grading import SentenceGrader
 from osmabench_ros.suites.space3d.scoring import read_as_published
+from osmabench_ros.suites.space3d.suite import SentenceGrader
 
 KNOWN = DetectedScene(
     {},

@@ -21,7 +21,7 @@ from osmabench_ros.base import contract as topics
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.nodes.simulator_bridge.frame_publisher import FramePublisher
+from osmabench_ros.nodes.frame_publisher import FramePublisher
 from osmabench_ros.ros.messages.poses import stamp_to_message
 from osmabench_ros.ros.wire.qos import latched_profile
 from support.waiting import wait_until

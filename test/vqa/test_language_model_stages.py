@@ -26,7 +26,7 @@ from osmabench_ros.vqa.answering.language_model import (
 from osmabench_ros.vqa.evaluation import answer_all, judge_all
 from osmabench_ros.vqa.exact.generation import generate_questions
 from osmabench_ros.vqa.judging.language_model import LanguageModelJudge
-from osmabench_ros.vqa.llm_generated.pipeline import (
+from osmabench_ros.vqa.question_pipeline import (
     FrameImage,
     QuestionWriter,
     category_requests,

@@ -34,8 +34,8 @@ from osmabench_ros.semantics.cloud import LabelledCloud
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph
 from osmabench_ros.sequences.ground_truth import read_ground_truth, write_ground_truth
 from osmabench_ros.vqa import stages
-from osmabench_ros.vqa.llm_generated.pipeline import category_requests
 from osmabench_ros.vqa.question_files import read_records, write_records
+from osmabench_ros.vqa.question_pipeline import category_requests
 from osmabench_ros.vqa.questions import AnswerType, Question, Verdict
 from osmabench_ros.vqa.run_folder import RunFolder
 

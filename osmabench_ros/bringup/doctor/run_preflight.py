@@ -25,7 +25,7 @@ from osmabench_ros.language.openai import KEY_VARIABLE as OPENAI_KEY
 from osmabench_ros.language.settings import OPENAI_SERVER, server_address
 from osmabench_ros.mappers.live_method import LiveMethod, load_live_method
 from osmabench_ros.runs.config import MapperConfig, MatrixConfig
-from osmabench_ros.runs.prepare.preparation import Preparation
+from osmabench_ros.runs.preparation import Preparation
 from osmabench_ros.scenes.loading import APARTMENT, scene_path
 
 MIB = 2**20

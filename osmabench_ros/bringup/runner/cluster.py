@@ -28,7 +28,7 @@ from osmabench_ros.bringup.runner.dispatch import Message, Result, Task
 from osmabench_ros.errors import ConfigError, OsmabenchError, RunError, errors_as, needing
 from osmabench_ros.runs.inputs import mapper_files, scene_name
 from osmabench_ros.runs.plan import RunPlan
-from osmabench_ros.runs.prepare.preparation import Preparation
+from osmabench_ros.runs.preparation import Preparation
 from osmabench_ros.runs.results.report_model import Status
 
 CONNECT_S = 10.0

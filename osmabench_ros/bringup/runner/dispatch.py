@@ -21,7 +21,7 @@ from osmabench_ros.bringup.runner.one_run import failed, run_one, without_figure
 from osmabench_ros.bringup.spec.isolation import environment
 from osmabench_ros.errors import OsmabenchError, OsmabenchWarning
 from osmabench_ros.runs.plan import RunPlan
-from osmabench_ros.runs.prepare.preparation import Preparation
+from osmabench_ros.runs.preparation import Preparation
 from osmabench_ros.runs.results.report_model import RunReport
 
 LOOK_EVERY_S = 0.5

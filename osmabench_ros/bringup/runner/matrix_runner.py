@@ -34,7 +34,7 @@ from osmabench_ros.runs.matrix_on_disk import (
     claim,
 )
 from osmabench_ros.runs.plan import RunPlan, config_digest
-from osmabench_ros.runs.prepare.preparation import Preparation
+from osmabench_ros.runs.preparation import Preparation
 from osmabench_ros.runs.results.report_model import MatrixReport, RunReport, Status
 from osmabench_ros.runs.results.results_folder import held
 from osmabench_ros.runs.results.timings import TIMINGS, read_measurements

@@ -23,7 +23,7 @@ from osmabench_ros.runs.evaluate import evaluation
 from osmabench_ros.runs.evaluate.over_time import score_over_time
 from osmabench_ros.runs.matrix_on_disk import FAILURE, Stage
 from osmabench_ros.runs.plan import RunPlan
-from osmabench_ros.runs.prepare.preparation import Preparation, run_warnings
+from osmabench_ros.runs.preparation import Preparation, run_warnings
 from osmabench_ros.runs.results.report_model import RunReport, Status
 from osmabench_ros.runs.results.timings import TIMINGS, Measurements, Participation, timings_of
 from osmabench_ros.runs.run_manifest import finish_run, read_finished, write_run_manifest

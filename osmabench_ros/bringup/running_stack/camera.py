@@ -11,8 +11,13 @@ import numpy as np
 from sensor_msgs.msg import CameraInfo, Image
 
 from osmabench_ros.base import contract as topics
-from osmabench_ros.base import image_codec
 from osmabench_ros.base.contract import TF, TF_STATIC, TF_TYPE
+from osmabench_ros.base.images import (
+    COLOR_ENCODINGS,
+    DEPTH_ENCODINGS,
+    INSTANCE_ENCODINGS,
+    SEMANTIC_ENCODINGS,
+)
 from osmabench_ros.bringup.doctor.finding import CheckTables, Finding, Severity, attempt
 from osmabench_ros.bringup.running_stack.stack_observation import StackObservation
 from osmabench_ros.geometry.intrinsics import Intrinsics
@@ -24,10 +29,10 @@ from osmabench_ros.sequences.pose_topics import read_transforms
 CHECKS = CheckTables(Path(__file__).with_name('checks.yaml'))
 
 ENCODINGS = {
-    topics.COLOR: image_codec.COLOR_ENCODINGS,
-    topics.DEPTH: image_codec.DEPTH_ENCODINGS,
-    topics.SEMANTIC: image_codec.SEMANTIC_ENCODINGS,
-    topics.INSTANCE: image_codec.INSTANCE_ENCODINGS,
+    topics.COLOR: COLOR_ENCODINGS,
+    topics.DEPTH: DEPTH_ENCODINGS,
+    topics.SEMANTIC: SEMANTIC_ENCODINGS,
+    topics.INSTANCE: INSTANCE_ENCODINGS,
 }
 """Encodings that images may have, the contract's own first."""
 
@@ -41,7 +46,7 @@ def check_encoding(topic: str, image: Image) -> list[Finding]:
         topic=topic,
         image=image,
         is_depth=topic == topics.DEPTH,
-        colors=(*image_codec.COLOR_ENCODINGS, '8UC1'),
+        colors=(*COLOR_ENCODINGS, '8UC1'),
         encodings=encodings,
         encoding=image.encoding or 'empty',
         allowed=' or '.join(encodings),

@@ -20,8 +20,8 @@ from osmabench_ros.ros.node.settings import (
 )
 from osmabench_ros.runs.config import PacingMode, SceneConfig, Settling, TrajectoryConfig
 from osmabench_ros.runs.plan import RunPlan
-from osmabench_ros.runs.prepare.shared_path import PATH_FILE
 from osmabench_ros.runs.run_manifest import config_of_run
+from osmabench_ros.runs.shared_path import PATH_FILE
 from osmabench_ros.sequences.bags.recording_report import (
     RecordedTopics,
     RecordingSettings,

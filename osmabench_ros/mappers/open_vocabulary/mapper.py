@@ -23,24 +23,24 @@ from osmabench_ros.mappers.bundled import BundledMapper, map_of_instances
 from osmabench_ros.mappers.fusion import VoxelFusion
 from osmabench_ros.mappers.nodes import NodeBuilder, rows_by
 from osmabench_ros.mappers.open_vocabulary.association import (
+    MAX_DEPTH_M,
+    VOXEL_M,
     AssociationOptions,
+    Detections,
     MappedObject,
     ObjectMap,
     joined_cells,
+    lift,
 )
 from osmabench_ros.mappers.open_vocabulary.features import (
+    DeviceOptions,
     FeatureOptions,
+    NetworkSource,
+    Runtime,
     make_encoder,
     mask_features,
 )
-from osmabench_ros.mappers.open_vocabulary.lifting import (
-    MAX_DEPTH_M,
-    VOXEL_M,
-    Detections,
-    lift,
-)
 from osmabench_ros.mappers.open_vocabulary.masks import SemanticNetwork, mask_finder
-from osmabench_ros.mappers.open_vocabulary.networks import DeviceOptions, NetworkSource, Runtime
 from osmabench_ros.maps.labelling import averaged_text_features
 from osmabench_ros.maps.semantic_map import (
     DenseMap,

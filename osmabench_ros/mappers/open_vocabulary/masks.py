@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from osmabench_ros.errors import ConfigError, MissingDependencyError
-from osmabench_ros.mappers.open_vocabulary.networks import (
+from osmabench_ros.mappers.open_vocabulary.features import (
     NetworkSource,
     Runtime,
     load,

@@ -22,7 +22,6 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from osmabench_ros.base.arrays import read_npy
 from osmabench_ros.base.documents import document_limit, read_json
 from osmabench_ros.base.fence import limit_error, memory_limit
 from osmabench_ros.base.files import (
@@ -31,7 +30,7 @@ from osmabench_ros.base.files import (
     discard,
     wrap_os_errors,
 )
-from osmabench_ros.base.reading import naming_errors, read_bytes
+from osmabench_ros.base.reading import naming_errors, read_bytes, read_npy
 from osmabench_ros.base.strict import fault_text
 from osmabench_ros.errors import MapError, OsmabenchError, errors_as
 from osmabench_ros.geometry.point_files import read_ply, write_ply

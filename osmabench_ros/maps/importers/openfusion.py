@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from osmabench_ros.base.arrays import read_npz
+from osmabench_ros.base.reading import read_npz
 from osmabench_ros.errors import MapError
 from osmabench_ros.maps.importer import ImportOptions, World
 from osmabench_ros.maps.importers.assembly import Encoder, Method

@@ -35,7 +35,7 @@ from osmabench_ros.reports.pictures.sample_frames import (
 from osmabench_ros.reports.pictures.topview import TopGrid, top_view
 from osmabench_ros.reports.pictures.view_3d import SpaceOfScene
 from osmabench_ros.runs.plan import RunPlan
-from osmabench_ros.runs.prepare.shared_path import PATH_FILE
+from osmabench_ros.runs.shared_path import PATH_FILE
 from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.semantics.scene_graph import SceneGraph
 from osmabench_ros.semantics.storeys import storey_heights, storey_of

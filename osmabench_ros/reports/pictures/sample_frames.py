@@ -17,7 +17,7 @@ from osmabench_ros.errors import RunError
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.runs.plan import RunPlan
-from osmabench_ros.runs.prepare.shared_path import PATH_FILE, driven_trajectory
+from osmabench_ros.runs.shared_path import PATH_FILE, driven_trajectory
 from osmabench_ros.sequences.ground_truth import GroundTruth
 
 _COLORS = 255

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sensor_msgs.msg import CameraInfo, Image
 from std_msgs.msg import ColorRGBA
 
-from osmabench_ros.base.image_codec import depth_of, image_fields, pixels_of
+from osmabench_ros.base.images import depth_of, image_fields, pixels_of
 from osmabench_ros.errors import ConfigError, ContractError, errors_as
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.msg import LabelClass as LabelClassMessage

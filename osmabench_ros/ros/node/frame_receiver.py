@@ -12,7 +12,7 @@ from rclpy.node import Node
 from sensor_msgs.msg import CameraInfo, Image
 
 from osmabench_ros.base import contract as topics
-from osmabench_ros.base.image_codec import classes_of, color_of, instances_of
+from osmabench_ros.base.images import classes_of, color_of, instances_of
 from osmabench_ros.errors import ContractError, errors_as
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.geometry.pose import Pose

@@ -7,7 +7,7 @@ from enum import Enum
 from pathlib import Path
 
 from osmabench_ros.errors import ConfigError
-from osmabench_ros.geometry.similarity import Similarity
+from osmabench_ros.geometry.pose import Similarity
 from osmabench_ros.metrics.trajectory_records import TrajectorySettings
 from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.runs.results.report_model import RunReport

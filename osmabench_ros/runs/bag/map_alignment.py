@@ -9,7 +9,7 @@ import numpy as np
 
 from osmabench_ros.base.progress import Progress
 from osmabench_ros.errors import ConfigError
-from osmabench_ros.geometry.similarity import Similarity
+from osmabench_ros.geometry.pose import Similarity
 from osmabench_ros.geometry.transform_tree import TransformTree
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.metrics.record import MetricRecord

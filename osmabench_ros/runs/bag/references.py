@@ -24,7 +24,7 @@ from osmabench_ros.runs.bag.bag_settings import BagSource
 from osmabench_ros.runs.bag_content import REFERENCE_TOPICS, BagContent, bag_trajectory
 from osmabench_ros.runs.config import MatrixConfig, with_scene
 from osmabench_ros.runs.plan import GROUND_TRUTH_FOLDER, QUESTIONS_FILE
-from osmabench_ros.runs.prepare.preparation import Preparation
+from osmabench_ros.runs.preparation import Preparation
 from osmabench_ros.runs.run_manifest import SHARED, read_manifest
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.semantics.cloud import LabelledCloud

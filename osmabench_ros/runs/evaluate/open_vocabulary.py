@@ -22,8 +22,7 @@ from osmabench_ros.language.embedding import (
 from osmabench_ros.maps import labelling
 from osmabench_ros.maps.semantic_map import FeatureSpace, SemanticMap
 from osmabench_ros.semantics.labels import UNLABELLED, LabelClass, LabelSet
-from osmabench_ros.suites.named_map import NodeLabeller
-from osmabench_ros.suites.suite import Labeller, Similarity, TextEncoder
+from osmabench_ros.suites.suite import Labeller, NodeLabeller, Similarity, TextEncoder
 
 CAPTIONS = 'captions'
 """Feature space that is made of the captions of nodes."""

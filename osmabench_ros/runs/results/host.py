@@ -120,7 +120,7 @@ def renderer(simulator: str) -> str:
 
 def opengl_renderer() -> str:
     """Return the renderer of OpenGL here; raises as `create_context`."""
-    from osmabench_ros.simulation.opengl.context import create_context, renderer_name
+    from osmabench_ros.simulation.opengl.textures import create_context, renderer_name
 
     context = create_context()
     try:

@@ -1,4 +1,13 @@
-"""From a seed to a furnished apartment."""
+"""From a seed to a furnished apartment, whose rooms are furnished by the steps of their table.
+
+A step names a `piece` and its place: with its back at a `wall` and so many metres of free floor in
+front of it, in the room (`free`, with margins along x and y), on a wall at a height (`hang`),
+`before` or `beside` a piece that the room has, or in the middle of its support (`center_of`, if
+the room has that piece). A step that hangs a piece `above` another is left out if that found no
+place, and one `unless` another if that found one. If a piece found no place that the room `must`
+have, all is drawn again. Other steps `put` pieces onto the supports (`places`) of a piece in turn,
+stand some `around` it, or stand a `row` of pieces.
+"""
 
 from __future__ import annotations
 
@@ -6,22 +15,31 @@ import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from osmabench_ros.errors import SceneError
 from osmabench_ros.geometry.boxes import AxisAlignedBox
+from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.apartment.finishes import Style
 from osmabench_ros.scenes.apartment.layout import FloorPlan, RoomPlan, draw_plan
-from osmabench_ros.scenes.apartment.pieces import piece_classes
-from osmabench_ros.scenes.apartment.placement import Furnisher, NoSpaceError, Placed, RoomSpace
-from osmabench_ros.scenes.apartment.rooms import furnish
+from osmabench_ros.scenes.apartment.pieces import Piece, build, piece_classes
+from osmabench_ros.scenes.apartment.placement import (
+    Furnisher,
+    NoSpaceError,
+    Placed,
+    RoomSpace,
+    footprint_box,
+)
 from osmabench_ros.scenes.apartment.structure import build_passages, build_room_shell
+from osmabench_ros.scenes.apartment.tables import evaluate, naming_keys, read_room
 from osmabench_ros.scenes.lights import Light
 from osmabench_ros.scenes.scene import Room, Scene, SceneObject
 from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.semantics.scene_graph import AttributeValue, RelationType
 
+Step = Mapping[str, Any]
 STRUCTURE = ('wall', 'floor', 'ceiling', 'door', 'door frame', 'window')
 
 APARTMENT_LABELS = LabelSet.from_names('apartment', piece_classes().values(), STRUCTURE)
@@ -175,3 +193,123 @@ def _rooms(plan: FloorPlan) -> tuple[Room, ...]:
         high = np.array([*room.inner_high, plan.height_m])
         rooms.append(Room(room.id, name, room.label, AxisAlignedBox(low, high)))
     return tuple(rooms)
+
+
+def furnish(label: str, furnisher: Furnisher) -> None:
+    """Furnish a room by its kind; NoSpaceError if a piece that it must have finds no place."""
+    style, plan, row = furnisher.style, furnisher.space.plan, read_room(label)
+    x, y = (plan.low + plan.high) / 2
+    furnisher.ceiling(build('ceiling lamp', style), float(x), float(y))
+    with naming_keys('rooms', f'room "{label}"'):
+        if row['curtains']:
+            furnisher.hang_curtains(style.draw(row['curtains'], {}))
+        room = _Room(furnisher)
+        for step in row['steps']:
+            room.take(step)
+
+
+class _Room:
+    """A room and its pieces by name; one that found no place is None."""
+
+    def __init__(self, furnisher: Furnisher) -> None:
+        self._furnisher, self._style = furnisher, furnisher.style
+        self._placed: dict[str, Placed | None] = {}
+
+    def take(self, step: Step) -> None:
+        """Take one step."""
+        if 'row' in step:
+            self._stand_row(step)
+        elif 'around' in step:
+            self._stand_around(step)
+        elif 'put' in step:
+            self._put(step)
+        elif not self._placed.get(step.get('unless', '')):
+            self._place(step)
+
+    def _place(self, step: Step) -> None:
+        if 'above' in step and self._placed[step['above']] is None:
+            return
+        other = self._placed.get(step.get('before', ''))
+        names = dict(zip(('width', 'depth'), other.piece.size, strict=False)) if other else {}
+        given = {key: self._style.draw(item, names) for key, item in step.get('given', {}).items()}
+        item = self._find_place(step, build(step['piece'], self._style, **given))
+        self._placed[step['piece']] = self._furnisher.must(item) if 'must' in step else item
+
+    def _find_place(self, step: Step, piece: Piece) -> Placed | None:
+        furnisher = self._furnisher
+        other = {key: self._placed.get(name) for key, name in step.items() if key in _OTHERS}
+        match {**step, **other}:
+            case {'center_of': Placed() as carrier}:
+                item = furnisher.centered(carrier, piece)
+                if 'blocks' in step:
+                    furnisher.space.take(footprint_box(item.piece, item.pose))
+                return item
+            case {'before': Placed() as carrier, 'gap': gap}:
+                return furnisher.before(carrier, piece, gap, evaluate(step.get('turn', 0.0), {}))
+            case {'beside': Placed() as carrier, 'side': side}:
+                return furnisher.beside(carrier, piece, side)
+            case {'hang': bottom_m}:
+                return furnisher.hang(piece, bottom_m, other.get('above'))
+            case {'free': [along, across]}:
+                return furnisher.free(piece, (along, across))
+        corner, reserve = step.get('corner', False), step.get('reserve', True)
+        return furnisher.wall(piece, step['wall'], corner, reserve)
+
+    def _put(self, step: Step) -> None:
+        carriers = [step['to']] if isinstance(step['to'], str) else step['to']
+        carrier = next((self._placed[name] for name in carriers if self._placed[name]), None)
+        levels = [[level] for level in range(step.get('levels', 0))]
+        for places in levels or [step.get('places', [0])]:
+            for i, name in enumerate(self._chosen(step['put'])):
+                piece, place = build(name, self._style), places[i % len(places)]
+                facing = step.get('facing', True)
+                self._placed[name] = self._furnisher.put(carrier, piece, place, facing)
+
+    def _chosen(self, items: Sequence[Any]) -> list[str]:
+        """Return names of pieces, where some are left to chance."""
+        chosen = []
+        for item in items:
+            match item:
+                case {'one_of': names}:
+                    chosen.append(self._style.pick(names))
+                case {'chance': chance, 'then': name}:
+                    other = item.get('else')
+                    chosen.append(name if self._style.rng.random() < chance else other)
+                case _:
+                    chosen.append(item)
+        return [name for name in chosen if name]
+
+    def _stand_around(self, step: Step) -> None:
+        """Stand four equal pieces at the long sides of one, looking at it."""
+        table, style = self._placed[step['around']], self._style
+        if table is None:
+            return
+        width, depth, _ = table.piece.size
+        seed = int(style.rng.integers(2**31))
+        for sign in (-1, 1):
+            for x in (-width / 4, width / 4):
+                piece = build(step['piece'], Style(np.random.default_rng(seed)))
+                offset = sign * (depth / 2 + 0.06 + piece.size[1] / 2)
+                turn = np.pi if sign < 0 else 0.0
+                self._furnisher.at(piece, table.pose @ Pose.from_yaw(turn, (x, offset, 0.0)))
+
+    def _stand_row(self, step: Step) -> None:
+        """Stand pieces side by side at one wall or, where that fails, some at other walls."""
+        furnisher, names = self._furnisher, list(step['row'])
+        given = {key: self._style.draw(item, {}) for key, item in step['given'].items()}
+        pieces = {name: build(name, self._style, **given) for name in names}
+        if self._style.rng.random() < 0.5:
+            names.reverse()
+        for split in (4, 1, 3, 2):
+            first = furnisher.row([pieces[name] for name in names[:split]])
+            if first is None:
+                continue
+            self._placed |= dict(zip(names[:split], first, strict=True))
+            for name in names[split:]:
+                item = furnisher.wall(pieces[name], 0.8, corner=True)
+                self._placed[name] = furnisher.must(item)
+            return
+        furnisher.must(None)
+
+
+_OTHERS = ('center_of', 'before', 'beside', 'above')

@@ -14,7 +14,6 @@ from osmabench_ros.errors import SimulationError
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.lights import SPOT_INNER_SHARE, Light, Lighting, LightKind
-from osmabench_ros.simulation.opengl.context import shader_source
 from osmabench_ros.simulation.opengl.geometry import SceneGeometry
 from osmabench_ros.simulation.opengl.projection import (
     boxes_in_frustum,
@@ -23,7 +22,7 @@ from osmabench_ros.simulation.opengl.projection import (
     frustum_planes,
 )
 from osmabench_ros.simulation.opengl.shadows import ShadowAtlas
-from osmabench_ros.simulation.opengl.textures import SurfaceImages
+from osmabench_ros.simulation.opengl.textures import SurfaceImages, shader_source
 from osmabench_ros.simulation.simulator import MAX_LIGHTS
 
 MAX_SHADOWED_DIRECTIONAL = 4

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.scenes.lights import Light, LightKind
-from osmabench_ros.simulation.opengl.context import shader_source
 from osmabench_ros.simulation.opengl.geometry import SceneGeometry
 from osmabench_ros.simulation.opengl.projection import (
     CUBE_FACES,
@@ -21,6 +20,7 @@ from osmabench_ros.simulation.opengl.projection import (
     frustum_planes,
     parallel_projection,
 )
+from osmabench_ros.simulation.opengl.textures import shader_source
 
 LARGEST_TILE_TEXELS = 512
 """Edge of a face: under 1 cm a texel in a room."""

@@ -20,11 +20,16 @@ from osmabench_ros.simulation.opengl.color_image import (
     RenderingOptions,
     make_color_image,
 )
-from osmabench_ros.simulation.opengl.context import Ownership, create_context, renderer_name
 from osmabench_ros.simulation.opengl.geometry import SceneGeometry
 from osmabench_ros.simulation.opengl.passes import GeometryPass, LightingPass
 from osmabench_ros.simulation.opengl.shadows import ShadowAtlas
-from osmabench_ros.simulation.opengl.textures import SurfaceImages, read_color
+from osmabench_ros.simulation.opengl.textures import (
+    Ownership,
+    SurfaceImages,
+    create_context,
+    read_color,
+    renderer_name,
+)
 from osmabench_ros.simulation.simulator import Observation, check_lights
 
 RENDERER = 'the embedded simulator'

@@ -18,18 +18,18 @@ from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.semantics.scene_graph import SceneNode
 from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.simulation.simulator import Observation
-from osmabench_ros.suites.cospace.answering import ViewReader
-from osmabench_ros.suites.cospace.place import DECISIONS, SECTORS, Place, decision
-from osmabench_ros.suites.cospace.published import NUMBERED, Order, Task
-from osmabench_ros.suites.cospace.wording import (
+from osmabench_ros.suites.cospace.answering import (
     ANGLES,
     COMPASS,
     SIDES,
     STEPS_DEG,
     Asked,
+    ViewReader,
     views_in_words,
     worded,
 )
+from osmabench_ros.suites.cospace.place import DECISIONS, SECTORS, Place, decision
+from osmabench_ros.suites.cospace.published import NUMBERED, Order, Task
 from osmabench_ros.vqa.answering.rule import GraphReader
 from osmabench_ros.vqa.answering.ways import RADIUS_M, FloorPlans, FloorWays
 from osmabench_ros.vqa.evaluation import UNSEEABLE

@@ -14,9 +14,8 @@ from osmabench_ros.suites.cospace.answering import RuleOfViews
 from osmabench_ros.suites.cospace.generation import SUITE, panorama_questions, whole_surface
 from osmabench_ros.suites.cospace.place import HFOV_RAD
 from osmabench_ros.suites.cospace.published import NUMBERED, Task, as_published, chance
-from osmabench_ros.suites.preparing import PreparedScene
 from osmabench_ros.suites.question_suite import RULE, AnswererOptions, QuestionSuite
-from osmabench_ros.suites.suite import SuiteContext
+from osmabench_ros.suites.suite import PreparedScene, SuiteContext
 from osmabench_ros.vqa.answering.answerer import Answerer, AnsweringMaterial, parsed_reference
 from osmabench_ros.vqa.answering.baselines import constant, most_frequent
 from osmabench_ros.vqa.answering.pictures import encoded

@@ -15,8 +15,13 @@ from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.semantics.relations import DEFAULT_THRESHOLDS
 from osmabench_ros.semantics.scene_graph import RelationType, SceneGraph, SceneNode
 from osmabench_ros.sequences.ground_truth import GroundTruth
-from osmabench_ros.suites.hypo3d.answering import direction_in, direction_question
-from osmabench_ros.suites.hypo3d.described_change import ChangeType, DescribedChange, changed_graph
+from osmabench_ros.suites.hypo3d.described_change import (
+    ChangeType,
+    DescribedChange,
+    changed_graph,
+    direction_in,
+    direction_question,
+)
 from osmabench_ros.suites.hypo3d.hypotheses import (
     DEFAULT_CHANGES,
     Hypothesis,

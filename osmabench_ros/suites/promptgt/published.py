@@ -16,9 +16,9 @@ from osmabench_ros.errors import ConfigError, QuestionError
 from osmabench_ros.language.client import ModelClient
 from osmabench_ros.scenes.specification import read_specification
 from osmabench_ros.vqa.exact.prompt_ground_truth import SUITE, promptgt_questions
-from osmabench_ros.vqa.llm_generated.scene_prompts import promptgt_by_model
 from osmabench_ros.vqa.published import RIGHT, VERDICT_KEYS, PublishedRow, answer_type_of
 from osmabench_ros.vqa.questions import PromptCategory, Question, question_id
+from osmabench_ros.vqa.scene_prompts import promptgt_by_model
 
 FRAME = 'prompt_ground_truth'
 MEASUREMENTS, RELATIONS = 'Measurements', 'Relations'

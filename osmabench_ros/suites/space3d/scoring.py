@@ -21,7 +21,7 @@ from osmabench_ros.language.prompts import load_prompt
 from osmabench_ros.metrics.record import Mode
 from osmabench_ros.metrics.statistics import wilson_interval
 from osmabench_ros.suites.space3d.folder import DETECTIONS, SceneFolder
-from osmabench_ros.suites.space3d.grading import SentenceGrader
+from osmabench_ros.suites.space3d.suite import SentenceGrader
 from osmabench_ros.vqa.schemas import parse, schema
 
 RESULTS = {Mode.COMPAT: 'result.json', Mode.STRICT: 'strict.json'}

@@ -12,8 +12,7 @@ from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode
 from osmabench_ros.vqa.answering.answerer import AnsweringMaterial, OneByOne
-from osmabench_ros.vqa.answering.execution import QueryExecutor
-from osmabench_ros.vqa.answering.references import ReferenceResolver
+from osmabench_ros.vqa.answering.execution import QueryExecutor, ReferenceResolver
 from osmabench_ros.vqa.answering.space import SpaceExecutor, storeys_of_map
 from osmabench_ros.vqa.answering.ways import ways_of_map
 from osmabench_ros.vqa.graph_index import Embedder, GraphIndex, LabelMatcher

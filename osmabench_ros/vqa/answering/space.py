@@ -13,8 +13,13 @@ from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.semantics.labels import normalised_name
 from osmabench_ros.semantics.scene_graph import NodeKind, RelationType, SceneNode
 from osmabench_ros.semantics.storeys import storey_heights, storey_of
-from osmabench_ros.vqa.answering.execution import GraphAnswer, QueryExecutor, SilentError, yes_no
-from osmabench_ros.vqa.answering.references import ReferenceResolver
+from osmabench_ros.vqa.answering.execution import (
+    GraphAnswer,
+    QueryExecutor,
+    ReferenceResolver,
+    SilentError,
+    yes_no,
+)
 from osmabench_ros.vqa.answering.ways import FloorWays
 from osmabench_ros.vqa.graph_index import GraphIndex
 from osmabench_ros.vqa.questions import Query, QueryKind

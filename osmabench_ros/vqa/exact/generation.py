@@ -17,10 +17,10 @@ from osmabench_ros.semantics.relations import with_neighbours_within
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph
 from osmabench_ros.semantics.storeys import storey_heights
 from osmabench_ros.sequences.ground_truth import GroundTruth
-from osmabench_ros.vqa.answering.references import ReferenceResolver
+from osmabench_ros.vqa.answering.execution import ReferenceResolver
 from osmabench_ros.vqa.answering.space import SpaceExecutor
 from osmabench_ros.vqa.answering.ways import RADIUS_M, FloorPlans, FloorWays
-from osmabench_ros.vqa.exact import existence, measurement, relations, robot_tasks
+from osmabench_ros.vqa.exact import measurement, relations, robot_tasks
 from osmabench_ros.vqa.exact.selection import select
 from osmabench_ros.vqa.exact.space import floors
 from osmabench_ros.vqa.exact.view import Draft, SceneView, glimpsed_instances, shuffled
@@ -101,9 +101,9 @@ EXACT = QuestionSet(
     GENERATOR,
     ALL_CATEGORIES,
     (
-        existence.present,
-        existence.absent,
-        existence.logical,
+        relations.present,
+        relations.absent,
+        relations.logical,
         measurement.counts,
         measurement.lengths,
         measurement.colors,

@@ -13,8 +13,8 @@ from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.lights import Light, Lighting, LightKind
 from osmabench_ros.scenes.scene import Material, Scene
 from osmabench_ros.semantics.labels import UNLABELLED
-from osmabench_ros.simulation.opengl.context import create_context
 from osmabench_ros.simulation.opengl.simulator import OpenGLSimulator
+from osmabench_ros.simulation.opengl.textures import create_context
 from osmabench_ros.simulation.simulator import MAX_LIGHTS
 
 pytestmark = pytest.mark.gl

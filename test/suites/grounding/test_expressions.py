@@ -9,7 +9,6 @@ from support.world.scenes import CAMERA, colored_box, furnished_room, truth_of_r
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.maps.semantic_map import FeatureSpace
 from osmabench_ros.sequences.ground_truth import build_ground_truth
-from osmabench_ros.suites.grounding.answering import RuleOfExpressions, located
 from osmabench_ros.suites.grounding.expressions import (
     Clause,
     Expression,
@@ -19,6 +18,7 @@ from osmabench_ros.suites.grounding.expressions import (
 )
 from osmabench_ros.suites.grounding.generation import Length, grounding_questions
 from osmabench_ros.suites.grounding.scores import difficulties
+from osmabench_ros.suites.grounding.suite import RuleOfExpressions, located
 from osmabench_ros.suites.suite import SuiteContext, make_suite
 from osmabench_ros.vqa.answering.baselines import ground_truth_map
 from osmabench_ros.vqa.questions import Answer, AnswerType, Inquiry

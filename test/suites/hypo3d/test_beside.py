@@ -23,14 +23,14 @@ from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.runs.evaluate.over_time import GROWTH, RecordsAtTime, ReportOverTime
 from osmabench_ros.runs.matrix_on_disk import write_manifest
 from osmabench_ros.runs.plan import RunPlan
-from osmabench_ros.runs.prepare.preparation import Preparation
-from osmabench_ros.runs.prepare.shared_path import PATH_FILE
+from osmabench_ros.runs.preparation import Preparation
 from osmabench_ros.runs.results.report_model import Record, RunReport, Status
 from osmabench_ros.runs.run_manifest import write_run_manifest
+from osmabench_ros.runs.shared_path import PATH_FILE
 from osmabench_ros.scenes.changes import changed_scene
 from osmabench_ros.simulation.robot_path import RobotPath
-from osmabench_ros.suites.hypo3d.figures import AFFECTED, imagination_gap, judged
 from osmabench_ros.suites.hypo3d.generation import Hypo3DRun, hypothetical_questions
+from osmabench_ros.suites.hypo3d.suite import AFFECTED, imagination_gap, judged
 from osmabench_ros.suites.suite import SuiteContext, make_suite
 from osmabench_ros.vqa.answering.baselines import ground_truth_map
 from osmabench_ros.vqa.question_files import read_records, write_records

@@ -9,7 +9,7 @@ from support.world.scenes import furnished_room, truth_of_room
 from osmabench_ros.base.progress import silent
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.runs.config import MatrixConfig, SceneConfig
-from osmabench_ros.runs.prepare.preparation import Preparation
+from osmabench_ros.runs.preparation import Preparation
 from osmabench_ros.scenes.changes import changed_scene
 from osmabench_ros.scenes.ground_truth import ground_truth_graph
 from osmabench_ros.semantics.scene_graph import NodeKind, ScoredLabel

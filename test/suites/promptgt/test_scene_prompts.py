@@ -15,7 +15,7 @@ from osmabench_ros.errors import LanguageModelError
 from osmabench_ros.language.client import ModelClient, ResponseCache, RetryPolicy
 from osmabench_ros.language.settings import make_language_model
 from osmabench_ros.scenes.loading import load_scene
-from osmabench_ros.vqa.llm_generated.scene_prompts import (
+from osmabench_ros.vqa.scene_prompts import (
     farthest_first,
     faults_of_prompt,
     promptgt_by_model,

@@ -27,10 +27,10 @@ from osmabench_ros.runs.plan import (
     config_digest,
     plan_runs,
 )
-from osmabench_ros.runs.prepare.shared_path import PATH_FILE
 from osmabench_ros.runs.results.report_model import MatrixReport, RunReport, Status, unmet
 from osmabench_ros.runs.results.timings import TIMINGS, Measurements, Participation, timings_of
 from osmabench_ros.runs.run_manifest import config_of_run
+from osmabench_ros.runs.shared_path import PATH_FILE
 from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode
 from osmabench_ros.sequences.ground_truth import GroundTruth, seen_instances, write_ground_truth
 from osmabench_ros.simulation.robot_path import RobotPath

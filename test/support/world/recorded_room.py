@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.geometry.similarity import Similarity
+from osmabench_ros.geometry.pose import Pose, Similarity
 from osmabench_ros.maps.semantic_map import SemanticMap, transformed_map
 from support.world.bags import (
     S,

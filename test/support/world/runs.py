@@ -76,7 +76,7 @@ class PreparedScenes:
         """Make the folder of a matrix below `out`, prepared for a configuration; return it."""
         from osmabench_ros.base.progress import silent
         from osmabench_ros.runs.config import parse_config
-        from osmabench_ros.runs.prepare.preparation import Preparation
+        from osmabench_ros.runs.preparation import Preparation
 
         config = parse_config(data, 'test')
         rest = config.model_dump(mode='json', exclude=PARTS_OF_RUNS)

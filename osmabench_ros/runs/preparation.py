@@ -25,12 +25,12 @@ from osmabench_ros.language.embedding import PrecomputedEmbedder
 from osmabench_ros.mappers.live_method import load_live_method
 from osmabench_ros.mappers.mapper import make_mapper, mapper_class, reads_albedo
 from osmabench_ros.mappers.offline.method import filled
+from osmabench_ros.runs import shared_path
 from osmabench_ros.runs.config import MapperConfig, MatrixConfig, SceneConfig
 from osmabench_ros.runs.evaluate.evaluation import TRUE_TRAJECTORY, made_suites
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.inputs import scene_digest
 from osmabench_ros.runs.plan import GROUND_TRUTH_FOLDER, QUESTIONS_FILE, RunPlan, plan_runs
-from osmabench_ros.runs.prepare import shared_path
 from osmabench_ros.runs.requirement import check_for_runs
 from osmabench_ros.runs.results.results_folder import MANIFEST, held
 from osmabench_ros.runs.run_manifest import Growth, describe_shared, find_growth, forget_scores
@@ -50,8 +50,13 @@ from osmabench_ros.simulation.simulator import Simulator
 from osmabench_ros.simulation.strategies import Lookouts
 from osmabench_ros.simulation.trajectory import Trajectory
 from osmabench_ros.simulation.walkable_grid import WalkableGrid
-from osmabench_ros.suites.preparing import PreparedScene, PreparesQuestions, SimulatedScene
-from osmabench_ros.suites.suite import make_suite, models_asked_by
+from osmabench_ros.suites.suite import (
+    PreparedScene,
+    PreparesQuestions,
+    SimulatedScene,
+    make_suite,
+    models_asked_by,
+)
 from osmabench_ros.vqa.exact.generation import questions_about
 from osmabench_ros.vqa.question_files import write_records
 

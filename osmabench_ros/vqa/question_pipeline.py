@@ -20,7 +20,7 @@ from osmabench_ros.language.client import ModelClient, raise_if_incomplete
 from osmabench_ros.language.model import ImagePart, ModelRequest
 from osmabench_ros.language.prompts import Prompt, load_prompt
 from osmabench_ros.vqa.judging.reading import as_number, as_yes_no
-from osmabench_ros.vqa.llm_generated.validation import (
+from osmabench_ros.vqa.question_validation import (
     Candidate,
     Removal,
     balanced,

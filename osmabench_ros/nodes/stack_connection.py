@@ -19,8 +19,7 @@ from osmabench_ros.errors import (
     MissingDependencyError,
     ParticipantError,
 )
-from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.geometry.similarity import Similarity
+from osmabench_ros.geometry.pose import Pose, Similarity
 from osmabench_ros.mappers.transform_edges import way_up
 from osmabench_ros.maps.semantic_map import SemanticMap, transformed_map
 from osmabench_ros.maps.topics.announced_map import MAX_PAYLOAD_BYTES

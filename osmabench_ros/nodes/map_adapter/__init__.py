@@ -1,1 +1,0 @@
-"""Publishes the map of a stack that was not written for this package."""

@@ -1,1 +1,0 @@
-"""Data shared by the runs of one scene: path, ground truth, questions."""

@@ -1,1 +1,0 @@
-"""Questions that a language model writes about frames, checked and balanced."""
