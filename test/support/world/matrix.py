@@ -29,7 +29,7 @@ from osmabench_ros.runs.plan import (
 )
 from osmabench_ros.runs.results.report_model import MatrixReport, RunReport, Status, unmet
 from osmabench_ros.runs.results.timings import TIMINGS, Measurements, Participation, timings_of
-from osmabench_ros.runs.run_manifest import config_of_run
+from osmabench_ros.runs.run_manifest import SHARED, config_of_run
 from osmabench_ros.runs.shared_path import PATH_FILE
 from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode
 from osmabench_ros.sequences.ground_truth import GroundTruth, seen_instances, write_ground_truth
@@ -211,6 +211,7 @@ def left_by_a_command(
             write_json(plan.directory / FAILURE, report.model_dump(mode='json'))
         data = {'dataset': 'boxes', 'scene': 'room', 'config': config_of_run(plan)}
         data |= {'seeds': {'scene': SCENE_KEY.seed}, 'versions': {'numpy': '2.0'}}
+        data |= {SHARED: plan.shared_directory.name}
         write_json(plan.directory / 'manifest.json', data)
     write_matrix_report(found.config, plans, matrix.report.runs, root)
     return found
