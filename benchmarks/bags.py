@@ -39,12 +39,12 @@ from osmabench_ros.base import contract as topics
 from osmabench_ros.bringup.runner.node_processes import ManagedProcess
 from osmabench_ros.bringup.spec.definition import recorder_node
 from osmabench_ros.bringup.spec.isolation import isolated_environment, private_domain
-from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.ros.messages.images import camera_info_message, image_to_message
 from osmabench_ros.ros.messages.message_definitions import definition_of, hash_of
 from osmabench_ros.ros.messages.poses import pose_message, stamp_to_message
-from osmabench_ros.ros.wire.qos import frame_profile, latched_profile
+from osmabench_ros.ros.qos import frame_profile, latched_profile
 from osmabench_ros.sequences.bags.bag import open_bag
 from osmabench_ros.sequences.bags.mcap_recording import McapRecording
 from osmabench_ros.sequences.bags.recording_report import (

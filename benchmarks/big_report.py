@@ -28,9 +28,8 @@ import typer
 from osmabench_ros.base.files import claim_folder
 from osmabench_ros.runs.evaluate.evaluation import REPORT
 from osmabench_ros.runs.matrix_on_disk import MatrixOnDisk
-from osmabench_ros.runs.results.report_model import RunReport, without_classes
-from osmabench_ros.runs.results.results_folder import MANIFEST
-from osmabench_ros.runs.run_manifest import FIGURES
+from osmabench_ros.runs.report_model import RunReport, without_classes
+from osmabench_ros.runs.run_manifest import FIGURES, MANIFEST
 
 MOST_S, MOST_GIB, MOST_OPENING_S = 60.0, 2.0, 2.0
 

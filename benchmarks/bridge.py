@@ -42,7 +42,7 @@ from osmabench_ros.ros.messages.images import image_to_message
 from osmabench_ros.ros.messages.poses import stamp_from_message, stamp_to_message
 from osmabench_ros.ros.node.participants import DeclaredParticipant, missing_participants
 from osmabench_ros.ros.node.settings import BridgeSettings
-from osmabench_ros.ros.wire.qos import lossless_profile
+from osmabench_ros.ros.qos import lossless_profile
 from osmabench_ros.runs.config import CameraConfig, SceneConfig, TrajectoryConfig
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.simulation.frame_source import SimulatedFrames

@@ -42,7 +42,7 @@ from osmabench_ros.errors import OsmabenchWarning
 from osmabench_ros.runs.config import parse_config
 from osmabench_ros.runs.evaluate.evaluation import TRUE_TRAJECTORY
 from osmabench_ros.runs.preparation import Preparation
-from osmabench_ros.runs.results.report_model import RunReport, Status
+from osmabench_ros.runs.report_model import RunReport, Status
 
 MATRICES = {'OSMa-Bench, 30 scenes x 5 conditions x 10 methods x 5 seeds': 7_500, 'large': 100_000}
 NODES = (1, 10, 100, 1_000)

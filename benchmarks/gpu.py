@@ -36,8 +36,8 @@ from osmabench_ros.base.documents import read_json
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.scenes.lights import Lighting
 from osmabench_ros.scenes.loading import load_scene
+from osmabench_ros.scenes.scene import Lighting
 
 SIZES = ((640, 480), (1200, 680))
 MESA = Path('/usr/share/glvnd/egl_vendor.d/50_mesa.json')
@@ -332,7 +332,7 @@ def host() -> dict[str, Any]:
     """Return the machine and what computed on it."""
     import torch
 
-    from osmabench_ros.runs.results.host import host_facts
+    from osmabench_ros.runs.host import host_facts
 
     return {**host_facts(), 'torch': torch.__version__, 'threads': torch.get_num_threads()}
 

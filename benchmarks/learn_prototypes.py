@@ -23,8 +23,7 @@ from osmabench_ros.base.progress import shown_progress
 from osmabench_ros.cli.main import main
 from osmabench_ros.cli.options import Overwrite
 from osmabench_ros.errors import ConfigError
-from osmabench_ros.geometry.frame import Frame
-from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.frame import Frame, Intrinsics
 from osmabench_ros.mappers.appearance.descriptors import (
     FEATURES,
     cut_patches,
@@ -41,8 +40,14 @@ from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 from osmabench_ros.simulation.conditions import load_condition
 from osmabench_ros.simulation.frame_source import SimulatedFrames
 from osmabench_ros.simulation.opengl.simulator import OpenGLSimulator
-from osmabench_ros.simulation.robot_path import Motion, RobotPath, plan_path
-from osmabench_ros.simulation.trajectory import CameraMount, Trajectory, sample_trajectory
+from osmabench_ros.simulation.robot_path import (
+    CameraMount,
+    Motion,
+    RobotPath,
+    Trajectory,
+    plan_path,
+    sample_trajectory,
+)
 from osmabench_ros.simulation.walkable_grid import WalkableGrid
 
 FIRST_SEED = 1000

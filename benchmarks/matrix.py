@@ -41,7 +41,7 @@ from osmabench_ros.runs.config import MatrixConfig, parse_config
 from osmabench_ros.runs.evaluate.evaluation import EvaluationInputs, evaluate_run
 from osmabench_ros.runs.plan import GROUND_TRUTH_FOLDER, QUESTIONS_FILE, RunPlan
 from osmabench_ros.runs.preparation import Preparation
-from osmabench_ros.runs.results.report_model import Status
+from osmabench_ros.runs.report_model import Status
 
 CONDITIONS = ('baseline', 'nominal', 'camera', 'daytime', 'flicker', 'camera_headlight')
 MAPPERS = ('oracle', 'appearance')

@@ -17,8 +17,7 @@ import time
 import numpy as np
 from rich.console import Console
 
-from osmabench_ros.geometry.frame import Frame
-from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.frame import Frame, Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.mappers.open_vocabulary.association import (
     AssociationOptions,

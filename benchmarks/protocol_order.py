@@ -23,7 +23,7 @@ from osmabench_ros.base.progress import shown_progress
 from osmabench_ros.bringup.runner.matrix_runner import run_matrix
 from osmabench_ros.metrics.statistics import paired_difference
 from osmabench_ros.runs.config import load_config, parse_config
-from osmabench_ros.runs.results.report_model import Record
+from osmabench_ros.runs.report_model import Record
 
 PROMPTED = ('office', 'bedroom', 'kitchen', 'living_room')
 ORDER = ('oracle', 'noisy_oracle', 'appearance')

@@ -23,12 +23,11 @@ from mesh_answers import HEIGHT_M, PROOFS, RADIUS_M, Meshes, direction
 from specified_scenes import specified_scenes
 
 from osmabench_ros.geometry.axes import optical_pose_in_link
-from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.changes import changed_scene
-from osmabench_ros.scenes.lights import Lighting
 from osmabench_ros.scenes.loading import load_scene
-from osmabench_ros.scenes.scene import Scene
+from osmabench_ros.scenes.scene import Lighting, Scene
 from osmabench_ros.sequences.ground_truth import GroundTruth, build_ground_truth
 from osmabench_ros.simulation.simulator import make_simulator
 from osmabench_ros.simulation.walkable_grid import WalkableGrid

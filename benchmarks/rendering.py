@@ -25,20 +25,18 @@ from rich.table import Table
 from scipy import ndimage
 
 from osmabench_ros.base.color import decoded, encoded
-from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.scenes.lights import Lighting
 from osmabench_ros.scenes.loading import load_scene
-from osmabench_ros.scenes.scene import Scene
+from osmabench_ros.scenes.scene import Lighting, Scene
 from osmabench_ros.simulation.conditions import load_condition
 from osmabench_ros.simulation.habitat.simulator import PYTHON_VARIABLE
 from osmabench_ros.simulation.lighting import lighting_at
 from osmabench_ros.simulation.opengl.color_image import Rendering
 from osmabench_ros.simulation.opengl.simulator import OpenGLSimulator
-from osmabench_ros.simulation.robot_path import Motion, plan_path
+from osmabench_ros.simulation.robot_path import CameraMount, Motion, plan_path, sample_trajectory
 from osmabench_ros.simulation.schedule import Moment
 from osmabench_ros.simulation.simulator import Simulator, make_simulator
-from osmabench_ros.simulation.trajectory import CameraMount, sample_trajectory
 from osmabench_ros.simulation.walkable_grid import WalkableGrid
 
 SIZES = ((640, 480), (1200, 680))

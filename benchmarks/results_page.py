@@ -31,9 +31,9 @@ from osmabench_ros.reports.page.headline_table import machine_rows
 from osmabench_ros.reports.report_run import Run, distinct, estimate
 from osmabench_ros.runs.config import MatrixConfig, load_config
 from osmabench_ros.runs.matrix_on_disk import MatrixOnDisk
-from osmabench_ros.runs.results.report_model import Status
-from osmabench_ros.runs.results.results_folder import MANIFEST
-from osmabench_ros.runs.results.timings import TIMINGS, read_measurements
+from osmabench_ros.runs.report_model import Status
+from osmabench_ros.runs.run_manifest import MANIFEST
+from osmabench_ros.runs.timings import TIMINGS, read_measurements
 from osmabench_ros.vqa.question_files import QUESTIONS, read_records
 from osmabench_ros.vqa.questions import Question
 

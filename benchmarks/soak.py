@@ -52,8 +52,8 @@ from osmabench_ros.bringup.runner.node_processes import ManagedProcess
 from osmabench_ros.bringup.spec.definition import nodes_of_run
 from osmabench_ros.bringup.spec.isolation import isolated_environment, private_domain
 from osmabench_ros.bringup.spec.node_spec import NodeSpec
-from osmabench_ros.ros.wire.matched_client import LifecycleClient
-from osmabench_ros.ros.wire.qos import latched_profile
+from osmabench_ros.ros.matched_client import LifecycleClient
+from osmabench_ros.ros.qos import latched_profile
 from osmabench_ros.runs.config import parse_config
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.preparation import Preparation

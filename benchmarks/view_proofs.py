@@ -16,7 +16,7 @@ import numpy as np
 from mesh_answers import HEIGHT_M, RADIUS_M, Meshes
 from numpy.typing import NDArray
 
-from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.scenes.scene import SceneObject
 from osmabench_ros.scenes.visibility import RayCaster
 from osmabench_ros.simulation.walkable_grid import WalkableGrid

@@ -12,7 +12,7 @@ import altair as alt
 import pandas as pd
 
 from osmabench_ros.base.strict import read_model
-from osmabench_ros.runs.results.report_model import MatrixReport
+from osmabench_ros.runs.report_model import MatrixReport
 
 folder = Path(os.environ.get('OSMABENCH_RESULTS', 'runs/demo'))
 report = read_model(MatrixReport, folder / 'report.json')

@@ -30,8 +30,7 @@ from osmabench_ros.msg import LabelInfo, RunState
 from osmabench_ros.ros.messages.images import label_set_from_message
 from osmabench_ros.ros.messages.map_messages import MapPublisher
 from osmabench_ros.ros.node.frame_receiver import Acknowledger, FrameReceiver, RecentWork
-from osmabench_ros.ros.wire.checked_subscription import create_checked_subscription
-from osmabench_ros.ros.wire.qos import latched_profile
+from osmabench_ros.ros.qos import create_checked_subscription, latched_profile
 from osmabench_ros.semantics.labels import LabelSet as LabelSet
 
 MAX_WAITING = 32

@@ -28,7 +28,7 @@ from typer.testing import CliRunner
 from osmabench_ros.base.files import claim_folder
 from osmabench_ros.cli.main import app
 from osmabench_ros.geometry.point_files import write_ply
-from osmabench_ros.maps.disk.storage import write_map
+from osmabench_ros.maps.storage import write_map
 from osmabench_ros.metrics.confusion import ConfusionMatrix, write_confusions
 from osmabench_ros.runs.config import parse_config
 from osmabench_ros.scenes.writing import write_scene_folder

@@ -10,8 +10,7 @@ import pytest
 from scipy.spatial import cKDTree
 from support.world import box_room
 
-from osmabench_ros.geometry.frame import Frame
-from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.frame import Frame, Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.maps.semantic_map import SemanticMap
 

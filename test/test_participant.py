@@ -26,7 +26,7 @@ from osmabench_ros.participant import (
     Provenance,
     SemanticMap,
 )
-from osmabench_ros.ros.wire.qos import latched_profile, lossless_profile
+from osmabench_ros.ros.qos import latched_profile, lossless_profile
 
 
 class Points:

@@ -12,10 +12,16 @@ from rich.console import Console
 from typer import Argument, Option
 
 from osmabench_ros.base.progress import shown_progress, silent
-from osmabench_ros.cli.options import given_of, pair_of, with_option_groups
+from osmabench_ros.cli.options import (
+    GROUND_TRUTH_HELP,
+    Scoring,
+    conclude,
+    given_of,
+    pair_of,
+    with_option_groups,
+)
 from osmabench_ros.cli.run import needs_ros
 from osmabench_ros.cli.score import PairingOptions, TrajectoryAlign, pose_option
-from osmabench_ros.cli.scoring import GROUND_TRUTH_HELP, Scoring, conclude
 from osmabench_ros.errors import ConfigError, errors_as
 
 app = typer.Typer(
@@ -200,8 +206,8 @@ def evaluate(
     from osmabench_ros.geometry.pose import Pose, Similarity
     from osmabench_ros.maps.labelling import read_label_file
     from osmabench_ros.reports.page.bag_page import write_bag_page
-    from osmabench_ros.runs.bag import bag_settings
-    from osmabench_ros.runs.bag.bag_evaluation import MAP_FOLDER, evaluate_bag
+    from osmabench_ros.runs import bag_settings
+    from osmabench_ros.runs.bag_evaluation import MAP_FOLDER, evaluate_bag
 
     numbers, transform = reference.transform, None
     if numbers is not None:

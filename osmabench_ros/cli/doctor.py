@@ -18,7 +18,7 @@ from osmabench_ros.cli.run import needs_ros
 from osmabench_ros.errors import ContractError, MissingDependencyError
 
 if TYPE_CHECKING:
-    from osmabench_ros.bringup.doctor.finding import Finding
+    from osmabench_ros.bringup.finding import Finding
     from osmabench_ros.runs.config import MatrixConfig
 
 STYLES = {'ok': 'green', 'absent': 'yellow', 'warn': 'yellow', 'failed': 'red'}
@@ -46,7 +46,7 @@ def doctor(
     range of this shell: types, quality of service, rates, stamps, images, intrinsics, transforms,
     clock, labels and maps. Exits with 0 unless something failed.
     """
-    from osmabench_ros.bringup.doctor.finding import Severity
+    from osmabench_ros.bringup.finding import Severity
     from osmabench_ros.runs.config import load_config
 
     planned = load_config(config) if config else None
@@ -63,11 +63,11 @@ def doctor(
 
 
 def _machine(out: Path, planned: MatrixConfig | None) -> list[Finding]:
-    from osmabench_ros.bringup.doctor.preflight import examine
+    from osmabench_ros.bringup.preflight import examine
 
     findings = examine(out)
     if planned is not None:
-        from osmabench_ros.bringup.doctor.run_preflight import examine_run
+        from osmabench_ros.bringup.run_preflight import examine_run
 
         findings += examine_run(planned, out)
     return findings

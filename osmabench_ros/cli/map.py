@@ -11,8 +11,15 @@ from typer import Argument, Option
 from osmabench_ros.base.contract import WORLD_FRAME
 from osmabench_ros.base.files import check_file, check_folder
 from osmabench_ros.base.progress import shown_progress
-from osmabench_ros.cli.options import NewFolder, Overwrite, given_of, with_option_groups
-from osmabench_ros.cli.scoring import GROUND_TRUTH_HELP, Scoring, conclude
+from osmabench_ros.cli.options import (
+    GROUND_TRUTH_HELP,
+    NewFolder,
+    Overwrite,
+    Scoring,
+    conclude,
+    given_of,
+    with_option_groups,
+)
 from osmabench_ros.errors import ConfigError, errors_as
 
 if TYPE_CHECKING:
@@ -29,7 +36,7 @@ Directory = Annotated[Path, Argument(help='Folder with map.json.')]
 @app.command()
 def check(directory: Directory) -> None:
     """List the errors of a map with their places; exit code 1 if there is one."""
-    from osmabench_ros.maps.disk.storage import faults_of_directory
+    from osmabench_ros.maps.storage import faults_of_directory
 
     faults = faults_of_directory(directory)
     for fault in faults:
@@ -42,7 +49,7 @@ def check(directory: Directory) -> None:
 @app.command()
 def info(directory: Directory) -> None:
     """Describe a map: origin, nodes, edges, points, features."""
-    from osmabench_ros.maps.disk.storage import read_map
+    from osmabench_ros.maps.storage import read_map
     from osmabench_ros.maps.summary import summary_of
     from osmabench_ros.runs.matrix_on_disk import with_origin_of_run
 
@@ -92,9 +99,9 @@ def import_(
     feature_pretrained: Annotated[str, Option(help='Weights of that encoder.')] = '',
 ) -> None:
     """Read what a mapping method left behind and write it as a semantic map."""
-    from osmabench_ros.maps.disk.storage import write_map
     from osmabench_ros.maps.importer import ImportOptions, World, import_map
     from osmabench_ros.maps.importers.pointcloud import read_label_set
+    from osmabench_ros.maps.storage import write_map
     from osmabench_ros.maps.summary import contents_of
 
     check_folder(out)
@@ -145,9 +152,9 @@ def label(
     The text features come from a file, from open_clip or the bundled sentence embedder if the
     map's features are of their making, or, with --captions, from the sentence embedder.
     """
-    from osmabench_ros.maps.disk.storage import read_map, write_map
     from osmabench_ros.maps.importers.pointcloud import read_label_set
     from osmabench_ros.maps.labelling import label_by_features, read_text_features
+    from osmabench_ros.maps.storage import read_map, write_map
     from osmabench_ros.maps.summary import contents_of
     from osmabench_ros.runs.evaluate.open_vocabulary import label_map
 
@@ -176,8 +183,8 @@ def export(
     out: NewFolder,
 ) -> None:
     """Write a map as a folder that other programs read: OpenLex3D, PLY or PCD."""
-    from osmabench_ros.maps.disk.storage import read_map
     from osmabench_ros.maps.export import export_openlex3d, export_point_cloud
+    from osmabench_ros.maps.storage import read_map
 
     check_folder(out)
     semantic_map = read_map(directory)

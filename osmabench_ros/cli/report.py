@@ -123,7 +123,7 @@ def compare(
     from osmabench_ros.reports.changes import Threshold, broken, changes_between, read_records
     from osmabench_ros.reports.page.changes_page import write_changes_page
     from osmabench_ros.reports.terminal import print_changes
-    from osmabench_ros.runs.results.results_folder import undisturbed
+    from osmabench_ros.runs.run_manifest import undisturbed
 
     if out is not None:
         claim_folder(out)

@@ -117,7 +117,7 @@ def _run(
         from osmabench_ros.bringup.runner.matrix_runner import run_matrix
     from osmabench_ros.reports.rerun.rerun_export import record_runs
     from osmabench_ros.reports.terminal import print_report
-    from osmabench_ros.runs.results.report_model import Status
+    from osmabench_ros.runs.report_model import Status
 
     if rerun is not None:
         check_file(rerun, overwrite=overwrite)

@@ -47,7 +47,7 @@ def generate(
     folder: FolderOption = 'vqa',
 ) -> None:
     """Make the questions of a run's scene."""
-    from osmabench_ros.runs.results.results_folder import undisturbed
+    from osmabench_ros.runs.run_manifest import undisturbed
     from osmabench_ros.vqa import stages
     from osmabench_ros.vqa.run_folder import RunFolder
 
@@ -89,7 +89,7 @@ def answer(
 ) -> None:
     """Answer a run's questions from its recorded scene graph."""
     from osmabench_ros.runs.evaluate.map_evaluation import questioned_map
-    from osmabench_ros.runs.results.results_folder import undisturbed
+    from osmabench_ros.runs.run_manifest import undisturbed
     from osmabench_ros.vqa import stages
     from osmabench_ros.vqa.answering.answerer import parsed_reference
     from osmabench_ros.vqa.run_folder import RunFolder
@@ -131,7 +131,7 @@ def judge(
 ) -> None:
     """Judge a run's answers."""
     from osmabench_ros.runs.evaluate.map_evaluation import questioned_map
-    from osmabench_ros.runs.results.results_folder import undisturbed
+    from osmabench_ros.runs.run_manifest import undisturbed
     from osmabench_ros.vqa import stages
     from osmabench_ros.vqa.run_folder import RunFolder
     from osmabench_ros.vqa.scores import UNSERVED
@@ -163,7 +163,7 @@ def report(
     """
     from osmabench_ros.reports.terminal import print_accuracies
     from osmabench_ros.runs.evaluate.map_evaluation import questioned_map
-    from osmabench_ros.runs.results.results_folder import undisturbed
+    from osmabench_ros.runs.run_manifest import undisturbed
     from osmabench_ros.vqa import stages
     from osmabench_ros.vqa.run_folder import RunFolder
     from osmabench_ros.vqa.scores import common_accuracies

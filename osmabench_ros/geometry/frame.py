@@ -1,14 +1,119 @@
-"""One stamped observation of a sequence."""
+"""A pinhole camera, and one stamped observation of it in a sequence."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
+
+MIN_FOCAL_PX, MAX_PX = 1e-3, 1e6
+"""Of a camera matrix; beyond, directions of pixels are no longer exact."""
+
+
+@dataclass(frozen=True)
+class Intrinsics:
+    """Pinhole intrinsics without distortion; integer pixel coordinates are pixel centres.
+
+    Parameters
+    ----------
+    width, height : int
+        Image size in pixels.
+    fx, fy : float
+        Focal lengths in pixels.
+    cx, cy : float
+        Principal point in pixels; the middle of the image is ((width-1)/2, (height-1)/2).
+    """
+
+    width: int
+    height: int
+    fx: float
+    fy: float
+    cx: float
+    cy: float
+
+    def __post_init__(self) -> None:
+        if self.width < 1 or self.height < 1:
+            raise ValueError(f'an image of {self.width} x {self.height} pixels is empty')
+        if not (self.fx > 0 and self.fy > 0 and math.isfinite(self.cx) and math.isfinite(self.cy)):
+            raise ValueError('focal lengths must be positive, the principal point finite')
+
+    @classmethod
+    def from_hfov(cls, width: int, height: int, hfov_rad: float) -> Intrinsics:
+        """Build a centred camera with square pixels from its horizontal field of view."""
+        if not 0 < hfov_rad < math.pi:
+            raise ValueError(f'a horizontal field of view lies in (0, pi), not {hfov_rad}')
+        focal = width / 2 / math.tan(hfov_rad / 2)
+        return cls(width, height, focal, focal, (width - 1) / 2, (height - 1) / 2)
+
+    @classmethod
+    def from_camera_info(cls, message: Any) -> Intrinsics:
+        """Return the camera of a CameraInfo; ValueError if it is distorted or no pinhole."""
+        if not all(abs(value) <= 1e-9 for value in message.d):
+            distortion = [float(value) for value in message.d[:8]]
+            raise ValueError(f'images must be rectified, D is {distortion}')
+        k = [float(value) for value in message.k]
+        lengths = all(MIN_FOCAL_PX <= k[place] <= MAX_PX for place in (0, 4))
+        if not (lengths and all(abs(value) <= MAX_PX for value in k)):
+            raise ValueError(
+                f'K is {k}; focal lengths must lie in {MIN_FOCAL_PX:g} to {MAX_PX:g} pixels, and '
+                'no entry may be larger. Calibrate the camera'
+            )
+        return cls(message.width, message.height, k[0], k[4], k[2], k[5])
+
+    def camera_info_fields(self) -> dict[str, Any]:
+        """Return the fields of a sensor_msgs/CameraInfo, save the header, by name."""
+        return {
+            'height': self.height,
+            'width': self.width,
+            'distortion_model': 'plumb_bob',
+            'd': np.zeros(5),
+            'k': self.matrix.ravel(),
+            'r': np.eye(3).ravel(),
+            'p': np.hstack([self.matrix, np.zeros((3, 1))]).ravel(),
+        }
+
+    @property
+    def matrix(self) -> NDArray[np.float64]:
+        """Camera matrix K, shape (3, 3)."""
+        return np.array([[self.fx, 0.0, self.cx], [0.0, self.fy, self.cy], [0.0, 0.0, 1.0]])
+
+    @property
+    def hfov_rad(self) -> float:
+        """Horizontal field of view from the left edge of the image to the right edge."""
+        left = (self.cx + 0.5) / self.fx
+        right = (self.width - 0.5 - self.cx) / self.fx
+        return math.atan(left) + math.atan(right)
+
+    def rays(self) -> NDArray[np.float32]:
+        """Return the direction of every pixel at z = 1, optical axes, shape (height, width, 3)."""
+        u = (np.arange(self.width, dtype=np.float64) - self.cx) / self.fx
+        v = (np.arange(self.height, dtype=np.float64) - self.cy) / self.fy
+        rays = np.ones((self.height, self.width, 3), np.float32)
+        rays[..., 0] = u
+        rays[..., 1] = v[:, None]
+        return rays
+
+    def back_project(self, depth_m: NDArray[np.floating]) -> NDArray[np.float32]:
+        """Return points (height, width, 3), optical frame, of z-depth in metres or NaN."""
+        if depth_m.shape != (self.height, self.width):
+            raise ValueError(
+                f'depth is {depth_m.shape}, the intrinsics say {(self.height, self.width)}'
+            )
+        with np.errstate(invalid='ignore'):
+            points = self.rays() * depth_m[..., None].astype(np.float32)
+        return np.asarray(points, np.float32)
+
+    def project(self, points: NDArray[np.floating]) -> NDArray[np.float64]:
+        """Return pixel coordinates (..., 2) of points (..., 3) in the optical frame, z > 0."""
+        z = points[..., 2]
+        u = self.fx * points[..., 0] / z + self.cx
+        v = self.fy * points[..., 1] / z + self.cy
+        return np.stack([u, v], axis=-1)
 
 
 @dataclass(frozen=True, eq=False)

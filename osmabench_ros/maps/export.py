@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from osmabench_ros.base.files import atomic_directory
 from osmabench_ros.errors import MapError
 from osmabench_ros.geometry.point_files import write_pcd, write_ply
-from osmabench_ros.maps.disk.document import make_columns
-from osmabench_ros.maps.disk.storage import write_npy
+from osmabench_ros.maps.map_document import make_columns
 from osmabench_ros.maps.semantic_map import CHANNELS, COORDINATES, DenseMap, SemanticMap
+from osmabench_ros.maps.storage import write_npy
 
 
 def export_openlex3d(semantic_map: SemanticMap, directory: Path) -> int:

@@ -1,7 +1,7 @@
 """The semantic map, the common form of every method's output, and the form of its files.
 
 Header, nodes, edges and classes are validated and written as the dataclasses are; `ArrayForm` says
-how each array of points is kept. `maps.disk.document` makes map.json and all checks from that.
+how each array of points is kept. `maps.map_document` makes map.json and all checks from that.
 """
 
 from __future__ import annotations

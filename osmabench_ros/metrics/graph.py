@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from osmabench_ros.metrics.graph_matching import NodeMatches
+from osmabench_ros.metrics.matching import NodeMatches
 from osmabench_ros.semantics.labels import normalised_name
 from osmabench_ros.semantics.scene_graph import RelationType, SceneEdge, SceneGraph, SceneNode
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from osmabench_ros.errors import MetricError
-from osmabench_ros.metrics.overlaps import Overlaps
+from osmabench_ros.metrics.matching import Overlaps
 
 COCO_THRESHOLDS = tuple(round(0.5 + 0.05 * step, 2) for step in range(10))
 """IoU thresholds of mAP: 0.50, 0.55, … 0.95, as in COCO."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.metrics.geometry import occupied_voxels
-from osmabench_ros.metrics.graph_matching import box_iou_of_nodes
+from osmabench_ros.metrics.matching import box_iou_of_nodes
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.semantics.labels import UNLABELLED, normalised_name
 from osmabench_ros.semantics.scene_graph import NodeKind

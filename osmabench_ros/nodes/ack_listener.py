@@ -17,8 +17,7 @@ from osmabench_ros.msg import FrameAck, ParticipantState
 from osmabench_ros.ros.messages.poses import SECOND_NS, duration_from_message, stamp_from_message
 from osmabench_ros.ros.node.lifecycle import BenchmarkNode
 from osmabench_ros.ros.node.participants import DeclaredParticipant, whereabouts
-from osmabench_ros.ros.wire.checked_subscription import deserialize_checked
-from osmabench_ros.ros.wire.qos import full_name, lossless_profile
+from osmabench_ros.ros.qos import deserialize_checked, full_name, lossless_profile
 
 NAN = float('nan')
 LATENCY_PERCENTILES = {

@@ -20,7 +20,7 @@ from osmabench_ros.ros.node.diagnostics import Health, Level
 from osmabench_ros.ros.node.lifecycle import BenchmarkNode
 from osmabench_ros.ros.node.node_process import run_node
 from osmabench_ros.ros.node.run_control import RunControl, RunPhase, serve_run_control
-from osmabench_ros.ros.wire.qos import clock_profile, latched_profile, profile_for_playing
+from osmabench_ros.ros.qos import clock_profile, latched_profile, profile_for_playing
 from osmabench_ros.sequences.bags.bag import Bag, BagMessage, open_bag
 from osmabench_ros.sequences.bags.bag_storage import BagTopic
 from osmabench_ros.sequences.bags.playback import Playback, PlaybackSettings, timing_topics

@@ -19,6 +19,7 @@ from osmabench_ros.base import contract as topics
 from osmabench_ros.base.contract import CONTRACT, TF_STATIC, Delivery
 from osmabench_ros.errors import ContractError, OsmabenchError, RunError
 from osmabench_ros.msg import RunState
+from osmabench_ros.ros import qos
 from osmabench_ros.ros.messages.message_definitions import (
     definition_of,
     has_header,
@@ -30,8 +31,7 @@ from osmabench_ros.ros.node.diagnostics import Health, Level
 from osmabench_ros.ros.node.frame_receiver import Acknowledger
 from osmabench_ros.ros.node.lifecycle import BenchmarkNode
 from osmabench_ros.ros.node.node_process import run_node
-from osmabench_ros.ros.wire import qos
-from osmabench_ros.ros.wire.checked_subscription import deserialize_checked
+from osmabench_ros.ros.qos import deserialize_checked
 from osmabench_ros.sequences.bags import recording_report
 from osmabench_ros.sequences.bags.bag_types import stamp_at
 from osmabench_ros.sequences.bags.mcap_recording import BackgroundWriter, McapRecording

@@ -28,14 +28,13 @@ from osmabench_ros.ros.node.lifecycle import BenchmarkNode
 from osmabench_ros.ros.node.node_process import run_node
 from osmabench_ros.ros.node.participants import check_publishers
 from osmabench_ros.ros.node.settings import EvaluatorSettings
-from osmabench_ros.ros.wire.checked_subscription import create_checked_subscription
-from osmabench_ros.ros.wire.qos import latched_profile
+from osmabench_ros.ros.qos import create_checked_subscription, latched_profile
 from osmabench_ros.runs.config import SuiteConfig
 from osmabench_ros.runs.evaluate import evaluation
-from osmabench_ros.runs.evaluate.evaluation_job import EvaluationJob, EvaluationQueue
+from osmabench_ros.runs.evaluate.evaluation import EvaluationJob, EvaluationQueue
 from osmabench_ros.runs.evaluate.map_evaluation import evaluate_map, unnamed_run
 from osmabench_ros.runs.identity import RunIdentity
-from osmabench_ros.runs.results.report_model import RunReport
+from osmabench_ros.runs.report_model import RunReport
 
 EVALUATIONS_FOLDER = 'evaluations'
 """Below the output directory; gets a numbered folder for each goal of the action."""

@@ -30,9 +30,8 @@ from osmabench_ros.sequences.reading import SequenceReading
 from osmabench_ros.sequences.recorded import RECORDED, RecordedFrames, names_of, open_sequence
 from osmabench_ros.simulation.conditions import condition_of_text
 from osmabench_ros.simulation.frame_source import FrameSource, SimulatedFrame, SimulatedFrames
-from osmabench_ros.simulation.robot_path import RobotPath
+from osmabench_ros.simulation.robot_path import RobotPath, sample_trajectory
 from osmabench_ros.simulation.strategies import Strategy, plan_with_strategy
-from osmabench_ros.simulation.trajectory import sample_trajectory
 from osmabench_ros.simulation.walkable_grid import WalkableGrid
 
 OF_SIMULATIONS = ('scene', 'simulator', 'camera', 'robot', 'trajectory', 'path_file')

@@ -17,15 +17,20 @@ from osmabench_ros.errors import ContractError
 from osmabench_ros.geometry.axes import optical_pose_in_link
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.mappers.transform_edges import ARROW, MapOrigin, TfMode, way_up
+from osmabench_ros.mappers.live_method import ARROW, MapOrigin, TfMode, way_up
 from osmabench_ros.msg import Light as LightMessage
 from osmabench_ros.msg import LightingState
 from osmabench_ros.ros.messages.images import camera_info_message, image_to_message
 from osmabench_ros.ros.messages.poses import pose_message, stamp_to_message, transform_message
 from osmabench_ros.ros.node.settings import TfSettings
-from osmabench_ros.ros.wire.checked_subscription import create_checked_subscription
-from osmabench_ros.ros.wire.qos import clock_profile, frame_profile, latched_profile, tf_profile
-from osmabench_ros.scenes.lights import Light, Lighting, LightKind
+from osmabench_ros.ros.qos import (
+    clock_profile,
+    create_checked_subscription,
+    frame_profile,
+    latched_profile,
+    tf_profile,
+)
+from osmabench_ros.scenes.scene import Light, Lighting, LightKind
 
 REMEMBERED = 4096
 """Own transforms that are recognised when they come back, and frames of others."""

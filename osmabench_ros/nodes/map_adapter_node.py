@@ -19,8 +19,8 @@ from osmabench_ros.errors import (
     ParticipantError,
 )
 from osmabench_ros.maps.importer import ImportOptions, TopicOptions, import_map
+from osmabench_ros.maps.map_kinds import READERS, frame_id_of, header_of
 from osmabench_ros.maps.semantic_map import SemanticMap
-from osmabench_ros.maps.topics.kinds import READERS, frame_id_of, header_of
 from osmabench_ros.msg import LabelInfo, RunInfo, RunState
 from osmabench_ros.nodes.stack_connection import (
     FinishCall,
@@ -37,8 +37,7 @@ from osmabench_ros.ros.node.diagnostics import Health, Level
 from osmabench_ros.ros.node.lifecycle import BenchmarkNode
 from osmabench_ros.ros.node.node_process import run_node
 from osmabench_ros.ros.node.settings import MapAdapterSettings
-from osmabench_ros.ros.wire.checked_subscription import create_checked_subscription
-from osmabench_ros.ros.wire.qos import latched_profile, observer_profile
+from osmabench_ros.ros.qos import create_checked_subscription, latched_profile, observer_profile
 from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.srv import ControlRun
 

@@ -17,10 +17,10 @@ from osmabench_ros.base import contract as topics
 from osmabench_ros.base.files import Existing, atomic_write, check_folder, claim_folder
 from osmabench_ros.base.images import color_of
 from osmabench_ros.errors import ContractError
-from osmabench_ros.maps.disk.storage import SnapshotFolder, write_map
+from osmabench_ros.maps.announced_map import MapArrival, MapAssembler, announced_map
 from osmabench_ros.maps.importer import TopicOptions
 from osmabench_ros.maps.semantic_map import SemanticMap
-from osmabench_ros.maps.topics.announced_map import MapArrival, MapAssembler, announced_map
+from osmabench_ros.maps.storage import SnapshotFolder, write_map
 from osmabench_ros.msg import LabelInfo, RecordedMap, RunInfo, SemanticMapChunk
 from osmabench_ros.msg import SemanticMap as SemanticMapMessage
 from osmabench_ros.ros.messages.evaluation_messages import check_run_info
@@ -33,8 +33,12 @@ from osmabench_ros.ros.node.node_process import run_node
 from osmabench_ros.ros.node.participants import PERIOD_S as WATCH_PERIOD_S
 from osmabench_ros.ros.node.participants import check_publishers
 from osmabench_ros.ros.node.settings import MapRecorderSettings
-from osmabench_ros.ros.wire.checked_subscription import create_checked_subscription
-from osmabench_ros.ros.wire.qos import frame_profile, latched_profile, lossless_profile
+from osmabench_ros.ros.qos import (
+    create_checked_subscription,
+    frame_profile,
+    latched_profile,
+    lossless_profile,
+)
 from osmabench_ros.semantics.labels import LabelSet
 
 MAX_WAITING, MAX_WAITING_BYTES = 32, 2**28

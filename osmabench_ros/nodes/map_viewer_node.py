@@ -19,10 +19,10 @@ from osmabench_ros.base import contract as topics
 from osmabench_ros.base.images import classes_of
 from osmabench_ros.errors import ContractError, MapError
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.maps.disk.storage import read_map
+from osmabench_ros.maps.announced_map import MapAssembler, announced_map
 from osmabench_ros.maps.importer import TopicOptions
 from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
-from osmabench_ros.maps.topics.announced_map import MapAssembler, announced_map
+from osmabench_ros.maps.storage import read_map
 from osmabench_ros.msg import LabelInfo, RecordedMap, SemanticMapChunk
 from osmabench_ros.msg import SemanticMap as SemanticMapMessage
 from osmabench_ros.reports.palette import Rgb, class_colors, colors_of_labels
@@ -39,8 +39,12 @@ from osmabench_ros.ros.messages.poses import pose_message, stamp_to_message
 from osmabench_ros.ros.node.lifecycle import BenchmarkNode
 from osmabench_ros.ros.node.node_process import run_node
 from osmabench_ros.ros.node.settings import MapViewerSettings
-from osmabench_ros.ros.wire.checked_subscription import create_checked_subscription
-from osmabench_ros.ros.wire.qos import latched_profile, lossless_profile, observer_profile
+from osmabench_ros.ros.qos import (
+    create_checked_subscription,
+    latched_profile,
+    lossless_profile,
+    observer_profile,
+)
 from osmabench_ros.sequences.ground_truth import GroundTruth, read_ground_truth
 from osmabench_ros.suites.suite import SuiteContext
 

@@ -28,8 +28,7 @@ from osmabench_ros.ros.node.participants import PERIOD_S as WATCH_PERIOD_S
 from osmabench_ros.ros.node.participants import check_publishers, missing_participants
 from osmabench_ros.ros.node.run_control import RunControl, RunPhase, serve_run_control
 from osmabench_ros.ros.node.settings import BridgeSettings
-from osmabench_ros.ros.wire.checked_subscription import create_checked_subscription
-from osmabench_ros.ros.wire.qos import latched_profile
+from osmabench_ros.ros.qos import create_checked_subscription, latched_profile
 from osmabench_ros.simulation.frame_source import SimulatedFrame
 
 TICK_S = 0.005

@@ -20,12 +20,11 @@ from osmabench_ros.errors import (
     ParticipantError,
 )
 from osmabench_ros.geometry.pose import Pose, Similarity
-from osmabench_ros.mappers.transform_edges import way_up
+from osmabench_ros.mappers.live_method import way_up
+from osmabench_ros.maps.announced_map import MAX_PAYLOAD_BYTES
 from osmabench_ros.maps.semantic_map import SemanticMap, transformed_map
-from osmabench_ros.maps.topics.announced_map import MAX_PAYLOAD_BYTES
 from osmabench_ros.ros.messages.message_definitions import interface_class
-from osmabench_ros.ros.wire.checked_subscription import create_checked_subscription
-from osmabench_ros.ros.wire.qos import profile_for_recording, tf_profile
+from osmabench_ros.ros.qos import create_checked_subscription, profile_for_recording, tf_profile
 from osmabench_ros.sequences.pose_topics import transform_tree_of
 
 _TIME = 'builtin_interfaces/Time'

@@ -12,7 +12,7 @@ from html import escape
 from typing import Any
 
 from osmabench_ros.reports.headline import NOT_APPLICABLE
-from osmabench_ros.runs.results.report_model import Record
+from osmabench_ros.runs.report_model import Record
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from osmabench_ros.reports.question_data import read_dialogue
 from osmabench_ros.runs.changed_scenes import LIVE, REMAPPED, runs_beside
 from osmabench_ros.runs.evaluate.over_time import GROWTH, ReportOverTime
 from osmabench_ros.runs.plan import RunPlan
-from osmabench_ros.runs.results.report_model import Record, RunReport, Status
+from osmabench_ros.runs.report_model import Record, RunReport, Status
 from osmabench_ros.runs.shared_path import driven_trajectory
 from osmabench_ros.simulation.schedule import Moment
 from osmabench_ros.suites.hypo3d.generation import SUITE, Hypo3DRun

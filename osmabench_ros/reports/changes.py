@@ -19,8 +19,8 @@ from osmabench_ros.reports.headline import headline_titles
 from osmabench_ros.runs.evaluate.evaluation import REPORT
 from osmabench_ros.runs.identity import Seeds, is_run_name
 from osmabench_ros.runs.matrix_on_disk import RunState, matrices_at
-from osmabench_ros.runs.results.report_model import MatrixReport, Record, RunReport, Status
-from osmabench_ros.runs.results.results_folder import MANIFEST
+from osmabench_ros.runs.report_model import MatrixReport, Record, RunReport, Status
+from osmabench_ros.runs.run_manifest import MANIFEST
 
 RunKey = tuple[str, str, str, str, str, str, float | None]
 """Dataset, scene, seeds, condition, mapper, simulator and speed."""

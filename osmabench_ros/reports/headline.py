@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from osmabench_ros.runs.results.report_model import Record
+from osmabench_ros.runs.report_model import Record
 
 NOT_APPLICABLE = '–'  # noqa: RUF001 - the en dash is the sign for it
 

@@ -30,7 +30,7 @@ from osmabench_ros.runs.config import MatrixConfig, Requirement
 from osmabench_ros.runs.evaluate.evaluation import versions
 from osmabench_ros.runs.evaluate.over_time import judged_records
 from osmabench_ros.runs.plan import RunPlan, config_digest
-from osmabench_ros.runs.results.report_model import (
+from osmabench_ros.runs.report_model import (
     ACCURACIES,
     MatrixReport,
     Record,
@@ -39,8 +39,7 @@ from osmabench_ros.runs.results.report_model import (
     partial_fault,
     unmet,
 )
-from osmabench_ros.runs.results.results_folder import PAGES
-from osmabench_ros.runs.run_manifest import read_warnings
+from osmabench_ros.runs.run_manifest import PAGES, read_warnings
 from osmabench_ros.vqa.scores import common_accuracies
 
 _MOST_NAMED = 3

@@ -13,7 +13,7 @@ from osmabench_ros.reports.cells import Cell, scaled_cell
 from osmabench_ros.reports.charts.chart import INK, MUTED, SERIES, Specification, specification
 from osmabench_ros.reports.report_run import Run, distinct
 from osmabench_ros.runs.config import PacingMode
-from osmabench_ros.runs.results.timings import (
+from osmabench_ros.runs.timings import (
     TIMINGS,
     Measurements,
     Participation,

@@ -17,13 +17,13 @@ from osmabench_ros.reports.matrix import (
 )
 from osmabench_ros.runs.matrix_on_disk import MatrixOnDisk, RunOnDisk
 from osmabench_ros.runs.plan import RunPlan
-from osmabench_ros.runs.results.report_model import MATRIX_SCHEMA, MatrixReport, RunReport
-from osmabench_ros.runs.results.results_folder import undisturbed
+from osmabench_ros.runs.report_model import MATRIX_SCHEMA, MatrixReport, RunReport
 from osmabench_ros.runs.run_manifest import (
     REQUIREMENTS,
     compare_configs,
     config_of_run,
     read_manifest,
+    undisturbed,
 )
 
 _READ_AT_ONCE = 100

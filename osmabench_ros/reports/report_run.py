@@ -13,7 +13,7 @@ from osmabench_ros.mappers.mapper import knows_ground_truth
 from osmabench_ros.metrics.comparison import nested_level, nested_means
 from osmabench_ros.reports.headline import HEADLINES, Headline
 from osmabench_ros.runs.plan import RunPlan
-from osmabench_ros.runs.results.report_model import Record, RunReport, Status
+from osmabench_ros.runs.report_model import Record, RunReport, Status
 
 BASELINE = 'baseline'
 

@@ -19,8 +19,8 @@ from osmabench_ros.reports.changes import Change, ResultChanges
 from osmabench_ros.reports.headline import HEADLINES, NOT_APPLICABLE, table_headlines
 from osmabench_ros.runs.config import PacingMode, Requirement
 from osmabench_ros.runs.matrix_on_disk import MatrixOnDisk, RunOnDisk
-from osmabench_ros.runs.results.report_model import MatrixReport, Record, RunReport, Status
-from osmabench_ros.runs.results.timings import (
+from osmabench_ros.runs.report_model import MatrixReport, Record, RunReport, Status
+from osmabench_ros.runs.timings import (
     TIMINGS,
     Measurements,
     Participation,

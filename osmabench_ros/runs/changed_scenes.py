@@ -14,7 +14,7 @@ from osmabench_ros.runs.evaluate.evaluation import TRUE_TRAJECTORY
 from osmabench_ros.runs.identity import slug
 from osmabench_ros.runs.matrix_on_disk import MatrixOnDisk, RunState
 from osmabench_ros.runs.plan import RunPlan
-from osmabench_ros.runs.results.results_folder import MANIFEST
+from osmabench_ros.runs.run_manifest import MANIFEST
 from osmabench_ros.runs.shared_path import PATH_FILE
 from osmabench_ros.simulation.conditions import name_of_condition
 from osmabench_ros.suites.hypo3d.generation import SUITE

@@ -18,9 +18,9 @@ from osmabench_ros.base.documents import read_yaml
 from osmabench_ros.base.settings import setting
 from osmabench_ros.base.strict import FilePath, PathText, PlainName, Strict, validated
 from osmabench_ros.errors import ConfigError, check_all, choose, suggestion
-from osmabench_ros.geometry.intrinsics import Intrinsics
-from osmabench_ros.mappers.transform_edges import Edges, MapOrigin, TfMode
-from osmabench_ros.maps.topics.kinds import MapType
+from osmabench_ros.geometry.frame import Intrinsics
+from osmabench_ros.mappers.live_method import Edges, MapOrigin, TfMode
+from osmabench_ros.maps.map_kinds import MapType
 from osmabench_ros.runs.requirement import Requirement as Requirement
 from osmabench_ros.runs.requirement import known_suites
 from osmabench_ros.scenes.changes import Changes
@@ -29,9 +29,9 @@ from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.sequences.bags.recording_report import RecordedTopics
 from osmabench_ros.sequences.reading import SequenceReading
 from osmabench_ros.simulation.conditions import Condition, load_condition, name_of_condition
+from osmabench_ros.simulation.robot_path import CameraMount
 from osmabench_ros.simulation.simulator import Simulator, make_simulator
 from osmabench_ros.simulation.strategies import Strategy
-from osmabench_ros.simulation.trajectory import CameraMount
 from osmabench_ros.suites.suite import repeated_suite, repetition_fault
 
 Seed = Annotated[int, Field(ge=0, lt=2**31)]

@@ -15,7 +15,7 @@ from osmabench_ros.errors import ConfigError, RunError
 from osmabench_ros.runs.config import MatrixConfig, SceneConfig
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.preparation import Preparation
-from osmabench_ros.runs.results.results_folder import held
+from osmabench_ros.runs.run_manifest import held
 from osmabench_ros.runs.shared_path import drive, navigation_of, shared_path
 from osmabench_ros.sequences.layout import DOCUMENT, OSMA, SCANNET, SequenceInfo, read_info
 from osmabench_ros.sequences.writer import BagWriter, FolderWriter, SequenceWriter

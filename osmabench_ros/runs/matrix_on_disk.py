@@ -18,8 +18,8 @@ from osmabench_ros.runs.evaluate.evaluation import INCOMPLETE
 from osmabench_ros.runs.identity import SceneKey, is_run_name
 from osmabench_ros.runs.inputs import without_home
 from osmabench_ros.runs.plan import RunPlan, config_digest, plan_runs
-from osmabench_ros.runs.results.report_model import RunReport, without_classes
-from osmabench_ros.runs.results.results_folder import MANIFEST, PAGES, is_held
+from osmabench_ros.runs.report_model import RunReport, without_classes
+from osmabench_ros.runs.run_manifest import MANIFEST, PAGES, is_held
 from osmabench_ros.simulation.conditions import Condition
 
 FAILURE = 'failure.json'

@@ -32,11 +32,16 @@ from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.inputs import scene_digest
 from osmabench_ros.runs.plan import GROUND_TRUTH_FOLDER, QUESTIONS_FILE, RunPlan, plan_runs
 from osmabench_ros.runs.requirement import check_for_runs
-from osmabench_ros.runs.results.results_folder import MANIFEST, held
-from osmabench_ros.runs.run_manifest import Growth, describe_shared, find_growth, forget_scores
-from osmabench_ros.scenes.lights import Lighting
+from osmabench_ros.runs.run_manifest import (
+    MANIFEST,
+    Growth,
+    describe_shared,
+    find_growth,
+    forget_scores,
+    held,
+)
 from osmabench_ros.scenes.loading import APARTMENT
-from osmabench_ros.scenes.scene import Scene
+from osmabench_ros.scenes.scene import Lighting, Scene
 from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.sequences import ground_truth
 from osmabench_ros.sequences.layout import RecordedSequence
@@ -44,11 +49,10 @@ from osmabench_ros.sequences.recorded import names_of, open_sequence
 from osmabench_ros.simulation.conditions import name_of_condition
 from osmabench_ros.simulation.frame_source import stamp_of
 from osmabench_ros.simulation.lighting import require_light
-from osmabench_ros.simulation.robot_path import RobotPath
+from osmabench_ros.simulation.robot_path import RobotPath, Trajectory
 from osmabench_ros.simulation.schedule import Moment, Span
 from osmabench_ros.simulation.simulator import Simulator
 from osmabench_ros.simulation.strategies import Lookouts
-from osmabench_ros.simulation.trajectory import Trajectory
 from osmabench_ros.simulation.walkable_grid import WalkableGrid
 from osmabench_ros.suites.suite import (
     PreparedScene,

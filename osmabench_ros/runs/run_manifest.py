@@ -6,12 +6,17 @@ their inputs now.
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import json
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
+from osmabench_ros.base import files
 from osmabench_ros.base.configuration import version
 from osmabench_ros.base.files import (
     MARKER,
@@ -23,9 +28,10 @@ from osmabench_ros.base.files import (
     write_text,
 )
 from osmabench_ros.base.strict import read_model
-from osmabench_ros.errors import RunError
+from osmabench_ros.errors import OsmabenchWarning, RunError
 from osmabench_ros.runs.evaluate.evaluation import made_suites
 from osmabench_ros.runs.evaluate.over_time import GROWTH
+from osmabench_ros.runs.host import describe_surroundings
 from osmabench_ros.runs.inputs import (
     TEXT_FEATURES,
     collect_run_inputs,
@@ -33,11 +39,12 @@ from osmabench_ros.runs.inputs import (
     without_home,
 )
 from osmabench_ros.runs.plan import RunPlan
-from osmabench_ros.runs.results.host import describe_surroundings
-from osmabench_ros.runs.results.report_model import RunReport, for_run, without_classes
-from osmabench_ros.runs.results.results_folder import MANIFEST
+from osmabench_ros.runs.report_model import RunReport, for_run, without_classes
 from osmabench_ros.suites.suite import PreparesQuestions
 
+MANIFEST = 'manifest.json'
+PAGES = 'report_pages'
+"""Folder with the pages of a report of many runs."""
 SCHEMA = 'osmabench.run_manifest/1'
 SHARED_SCHEMA = 'osmabench.shared_manifest/1'
 SHARED = 'shared'
@@ -333,3 +340,55 @@ def read_finished(plan: RunPlan) -> RunReport:
 def _digest(path: Path) -> str:
     """Return the digest of a file or folder, empty if it is gone."""
     return sha256_of(path) if path.exists() else ''
+
+
+@contextmanager
+def held(root: Path) -> Iterator[None]:
+    """Claim a folder and keep it from other processes until the block, or this process, ends."""
+    files.claim_folder(root)
+    with undisturbed(root):
+        yield
+
+
+@contextmanager
+def undisturbed(path: Path) -> Iterator[None]:
+    """Lock the folder of results that contains a path, if there is one."""
+    root = files.find_root(path)
+    if root is None:
+        yield
+        return
+    with ExitStack() as resources:
+        with files.wrap_os_errors(root):
+            marker = resources.enter_context((root / files.MARKER).open('r+'))
+        _lock(marker, root)
+        files.remove_drafts(root, below=True)
+        yield
+
+
+def _lock(marker: TextIO, root: Path) -> None:
+    try:
+        fcntl.flock(marker, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
+            raise RunError(
+                f'{root} is in use by another osmabench; wait for it to end, or choose another '
+                '--out'
+            ) from error
+        warnings.warn(
+            f'{root} cannot be locked ({error.strerror}), as on some network file systems; see to '
+            'it that no other osmabench works there',
+            OsmabenchWarning,
+            stacklevel=2,
+        )
+
+
+def is_held(root: Path) -> bool:
+    """Return whether another process works in a folder of results."""
+    if not files.is_ours(root):
+        return False
+    with files.wrap_os_errors(root, 'cannot read'), (root / files.MARKER).open() as marker:
+        try:
+            fcntl.flock(marker, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError as error:
+            return error.errno in (errno.EWOULDBLOCK, errno.EACCES)
+    return False

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from osmabench_ros.errors import ConfigError, OsmabenchWarning, SimulationError
-from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.runs.bag_content import read_trajectory
 from osmabench_ros.runs.config import MatrixConfig, Planner, PoseFrame, TrajectoryConfig
 from osmabench_ros.runs.plan import RunPlan
@@ -22,9 +22,15 @@ from osmabench_ros.sequences.recorded import open_sequence
 from osmabench_ros.simulation.conditions import Condition
 from osmabench_ros.simulation.habitat.navigation import HabitatNavigation
 from osmabench_ros.simulation.habitat.simulator import HabitatSimulator
-from osmabench_ros.simulation.robot_path import Motion, RobotPath, path_along, plan_path
+from osmabench_ros.simulation.robot_path import (
+    Motion,
+    RobotPath,
+    Trajectory,
+    path_along,
+    plan_path,
+    sample_trajectory,
+)
 from osmabench_ros.simulation.strategies import Strategy, plan_with_strategy
-from osmabench_ros.simulation.trajectory import Trajectory, sample_trajectory
 from osmabench_ros.simulation.walkable_grid import WalkableGrid
 
 HABITAT = 'habitat'

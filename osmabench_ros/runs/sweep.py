@@ -8,8 +8,8 @@ from pydantic import Field
 
 from osmabench_ros.base.strict import Strict
 from osmabench_ros.errors import RequirementError, RunError
-from osmabench_ros.runs.results.report_model import Record, RunReport, Status
-from osmabench_ros.runs.results.timings import Measurements
+from osmabench_ros.runs.report_model import Record, RunReport, Status
+from osmabench_ros.runs.timings import Measurements
 
 SCHEMA = 'osmabench.sweep/1'
 REACHED_SHARE = 0.9

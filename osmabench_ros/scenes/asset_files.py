@@ -1,14 +1,21 @@
-"""Finds the files that the files of a scene name, within the folders that these may read."""
+"""Files that the files of a scene name: found in folders that these may read, and read."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
 
-from osmabench_ros.errors import SceneError
+import numpy as np
+from numpy.typing import NDArray
+
+from osmabench_ros.base.documents import read_json
+from osmabench_ros.errors import SceneError, choose, errors_as
+from osmabench_ros.geometry.pose import Pose
 
 IMAGE_SUFFIXES = ('.png', '.jpg', '.jpeg', '.bmp', '.tga', '.tif', '.tiff', '.gif', '.webp')
 """Of files that are textures."""
@@ -98,3 +105,109 @@ def file_within(root: Path, name: str, base: Path, where: str) -> Path:
             f'{LINKED_FOLDERS}'
         )
     return path
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """Read a JSON file whose top level is an object; SceneError if it is missing or another."""
+    data = read_json(path, SceneError)
+    if not isinstance(data, dict):
+        raise SceneError(f'{path} must hold a JSON object, not {type(data).__name__}')
+    return data
+
+
+def floats(items: Iterable[Any]) -> NDArray[np.float64]:
+    """Return items as numbers, none at all if one of them is not a number."""
+    try:
+        return np.array([float(item) for item in items])
+    except (TypeError, ValueError):
+        return np.empty(0)
+
+
+def vector(
+    data: Mapping[str, Any], key: str, default: Sequence[float], where: str
+) -> NDArray[np.float64]:
+    """Return a list of finite numbers, as many as the default has."""
+    value = data.get(key, default)
+    numbers = floats(value)
+    if numbers.shape != (len(default),) or not np.isfinite(numbers).all():
+        raise SceneError(f'{where}: "{key}" must be {len(default)} finite numbers, not {value!r}')
+    return numbers
+
+
+def number(data: Mapping[str, Any], key: str, default: float, where: str) -> float:
+    """Return a finite number."""
+    return float(vector({key: [data.get(key, default)]}, key, [default], where)[0])
+
+
+def read_rotation(
+    data: Mapping[str, Any], key: str, where: str
+) -> tuple[float, float, float, float]:
+    """Return a unit quaternion (x, y, z, w) from one stored as (w, x, y, z)."""
+    w, x, y, z = vector(data, key, (1.0, 0.0, 0.0, 0.0), where)
+    norm = float(np.sqrt(w * w + x * x + y * y + z * z))
+    if norm < 1e-6:
+        raise SceneError(f'{where}: "{key}" is a quaternion of length 0')
+    return (float(x / norm), float(y / norm), float(z / norm), float(w / norm))
+
+
+def numbers(
+    element: ElementTree.Element | None, count: int, default: tuple[float, ...], where: str
+) -> NDArray[np.float64]:
+    """Return the numbers an element holds, the default if it is absent or empty."""
+    text = '' if element is None else (element.text or '').strip()
+    if element is None or not text:
+        return np.array(default)
+    values = floats(text.split())
+    if len(values) < count or not np.isfinite(values).all():
+        raise SceneError(f'{where}: <{element.tag}> needs {count} finite numbers, not "{text}"')
+    return values[:count]
+
+
+def find_text(element: ElementTree.Element, path: str, default: str = '') -> str:
+    """Return the stripped text of a child, the default if it is absent."""
+    return (element.findtext(path) or default).strip()
+
+
+def read_pose(element: ElementTree.Element, where: str) -> tuple[Pose, str]:
+    """Return the <pose> of an element and the name of the frame that it is relative to."""
+    item = element.find('pose')
+    if item is None:
+        return Pose.identity(), ''
+    frame = item.get('relative_to', item.get('frame', ''))
+    if item.get('rotation_format') == 'quat_xyzw':
+        values = numbers(item, 7, (0.0,) * 6 + (1.0,), where)
+        with errors_as(SceneError, f'{where}: <pose>', ValueError):
+            return Pose.from_quaternion(values[3:].tolist(), values[:3]), frame
+    values = numbers(item, 6, (0.0,) * 6, where)
+    degrees = item.get('degrees', 'false').lower() in ('1', 'true')
+    return pose_from_rpy(values[:3], values[3:], degrees), frame
+
+
+def pose_from_rpy(
+    xyz: NDArray[np.float64], rpy: NDArray[np.float64], degrees: bool = False
+) -> Pose:
+    """Return a pose from a translation and roll, pitch, yaw about fixed axes."""
+    from scipy.spatial.transform import Rotation
+
+    return Pose(Rotation.from_euler('xyz', rpy, degrees=degrees).as_matrix(), xyz)
+
+
+@dataclass(frozen=True, eq=False)
+class FrameScope:
+    """Named frames, whose poses may refer to each other, or to '', which is the scope."""
+
+    entries: Mapping[str, tuple[Pose, str]] = field(default_factory=dict)
+    where: str = ''
+
+    def resolve(self, pose: Pose, relative_to: str) -> Pose:
+        """Return a pose in the scope."""
+        seen: list[str] = []
+        while relative_to not in ('', 'world', '__model__'):
+            if relative_to in seen:
+                raise SceneError(f'{self.where}: frames {", ".join(seen)} refer to each other')
+            problem = f'{self.where}: no frame "{relative_to}"'
+            choose(relative_to, self.entries, SceneError, problem)
+            seen.append(relative_to)
+            parent, relative_to = self.entries[relative_to]
+            pose = parent @ pose
+        return pose

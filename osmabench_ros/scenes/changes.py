@@ -20,8 +20,7 @@ from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.assets import axes_of, centred, linearly_mapped, load_meshes
 from osmabench_ros.scenes.contact import carried_by, collision, holders
 from osmabench_ros.scenes.ground_truth import is_structure, room_of, sizes_of
-from osmabench_ros.scenes.lights import Light
-from osmabench_ros.scenes.scene import Material, Scene, SceneObject
+from osmabench_ros.scenes.scene import Light, Material, Scene, SceneObject
 from osmabench_ros.semantics.labels import COLOR_EXAMPLES
 
 LAMP_REACH_M = 0.1

@@ -25,8 +25,7 @@ from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.scenes.asset_files import file_within
 from osmabench_ros.scenes.assets import AssetNode, centred, linearly_mapped, load_nodes
 from osmabench_ros.scenes.ground_truth import room_of, sizes_of
-from osmabench_ros.scenes.lights import Light, LightKind
-from osmabench_ros.scenes.scene import Mesh, Room, Scene, SceneObject
+from osmabench_ros.scenes.scene import Light, LightKind, Mesh, Room, Scene, SceneObject
 from osmabench_ros.semantics.labels import (
     UNLABELLED,
     LabelClass,

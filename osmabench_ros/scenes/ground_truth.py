@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox, OrientedBox
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.scenes.lights import Light, LightKind
-from osmabench_ros.scenes.scene import Room, Scene, SceneObject
+from osmabench_ros.scenes.scene import Light, LightKind, Room, Scene, SceneObject
 from osmabench_ros.scenes.visibility import sample_object
 from osmabench_ros.semantics.cloud import LabelledCloud, joined
 from osmabench_ros.semantics.labels import UNLABELLED

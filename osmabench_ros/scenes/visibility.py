@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from osmabench_ros.base.configuration import extra
 from osmabench_ros.errors import needing
-from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.scene import Scene, SceneObject
 from osmabench_ros.semantics.cloud import LabelledCloud

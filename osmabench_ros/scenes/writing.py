@@ -25,8 +25,16 @@ from osmabench_ros.scenes.folder import FORMAT, MANIFEST, Manifest, ManifestLigh
 from osmabench_ros.scenes.ground_truth import lights_in_rooms
 from osmabench_ros.scenes.habitat.dataset import SUFFIX
 from osmabench_ros.scenes.habitat.semantics import ADDED
-from osmabench_ros.scenes.lights import SPOT_INNER_SHARE, Light, LightKind
-from osmabench_ros.scenes.scene import Material, Mesh, Room, Scene, SceneObject
+from osmabench_ros.scenes.scene import (
+    SPOT_INNER_SHARE,
+    Light,
+    LightKind,
+    Material,
+    Mesh,
+    Room,
+    Scene,
+    SceneObject,
+)
 from osmabench_ros.semantics.labels import UNLABELLED, is_unnamed, normalised_name
 
 MESH_FILE = 'scene.glb'

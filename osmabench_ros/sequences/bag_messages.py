@@ -17,8 +17,7 @@ from osmabench_ros.base.configuration import extra
 from osmabench_ros.base.contract import TYPES
 from osmabench_ros.base.images import decoded_image
 from osmabench_ros.errors import SequenceError, needing
-from osmabench_ros.geometry.frame import Frame
-from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.frame import Frame, Intrinsics
 from osmabench_ros.geometry.pose import Pose
 
 # Before the image of compressed_depth_image_transport: its format, and two numbers.

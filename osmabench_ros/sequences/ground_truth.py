@@ -20,8 +20,7 @@ from osmabench_ros.base.progress import Progress, silent
 from osmabench_ros.base.reading import naming_errors, read_npy
 from osmabench_ros.base.strict import validated
 from osmabench_ros.errors import SequenceError
-from osmabench_ros.geometry.frame import Frame
-from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.frame import Frame, Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.scenes.specification import SceneSpecification

@@ -19,8 +19,7 @@ from osmabench_ros.base.images import read_image
 from osmabench_ros.base.strict import JsonForm, Strict, validated
 from osmabench_ros.errors import ConfigError, SequenceError, errors_as
 from osmabench_ros.geometry.axes import World
-from osmabench_ros.geometry.frame import Frame
-from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.frame import Frame, Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory, stamp_text, tum_text
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet

@@ -17,7 +17,7 @@ from osmabench_ros.base.reading import naming_errors
 from osmabench_ros.errors import ConfigError, OsmabenchError, SequenceError, errors_as
 from osmabench_ros.geometry.axes import optical_pose_in_link
 from osmabench_ros.geometry.frame import Frame
-from osmabench_ros.scenes.lights import Lighting
+from osmabench_ros.scenes.scene import Lighting
 from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.sequences.bag_reader import BagSequence
 from osmabench_ros.sequences.bags.bag_storage import is_bag

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from osmabench_ros.base.contract import TYPES
 from osmabench_ros.base.files import is_blank
 from osmabench_ros.errors import SequenceError, errors_as
-from osmabench_ros.geometry.frame import Frame
-from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.frame import Frame, Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.sequences.bag_messages import make_codec
 from osmabench_ros.sequences.layout import (

@@ -11,16 +11,15 @@ from numpy.typing import NDArray
 from osmabench_ros.errors import SimulationError
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.changes import changed_scene
-from osmabench_ros.scenes.lights import Lighting
-from osmabench_ros.scenes.scene import Scene
+from osmabench_ros.scenes.scene import Lighting, Scene
 from osmabench_ros.simulation.conditions import Condition
 from osmabench_ros.simulation.effects.color import MotionBlur
 from osmabench_ros.simulation.effects.effect import Shot
 from osmabench_ros.simulation.lighting import lighting_at
 from osmabench_ros.simulation.moving_objects import MovingGroup, moving_groups, object_poses
+from osmabench_ros.simulation.robot_path import Trajectory, TrajectoryFrame
 from osmabench_ros.simulation.schedule import Moment
 from osmabench_ros.simulation.simulator import Observation, Simulator
-from osmabench_ros.simulation.trajectory import Trajectory, TrajectoryFrame
 
 OpenSimulator = Callable[[Scene], Simulator]
 """Starts a simulator with the same camera and options for another scene."""

@@ -7,16 +7,14 @@ from typing import Protocol
 
 import numpy as np
 
-from osmabench_ros.geometry.frame import Frame
-from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.frame import Frame, Intrinsics
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.scenes.lights import Lighting
-from osmabench_ros.scenes.scene import Scene
+from osmabench_ros.scenes.scene import Lighting, Scene
 from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.simulation.conditioned_camera import ConditionedCamera, OpenSimulator
 from osmabench_ros.simulation.conditions import Condition
+from osmabench_ros.simulation.robot_path import Trajectory
 from osmabench_ros.simulation.simulator import LoadingSimulator, Simulator, check_agreement
-from osmabench_ros.simulation.trajectory import Trajectory
 
 FIRST_STAMP_NS = 1_000_000_000
 """Stamp of frame 0; zero would mean "no time" to TF."""

@@ -16,8 +16,7 @@ from osmabench_ros.base.strict import Strict, validated
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.axes import OPENGL_FROM_OPTICAL, points_from_habitat
 from osmabench_ros.scenes.ground_truth import lights_in_rooms
-from osmabench_ros.scenes.lights import Light, LightKind
-from osmabench_ros.scenes.scene import Scene
+from osmabench_ros.scenes.scene import Light, LightKind, Scene
 from osmabench_ros.simulation.schedule import Schedule, Span
 
 Vector = tuple[float, float, float]

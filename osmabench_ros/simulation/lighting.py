@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from osmabench_ros.errors import SimulationError
-from osmabench_ros.scenes.lights import Light, Lighting, LightKind
-from osmabench_ros.scenes.scene import Scene
+from osmabench_ros.scenes.scene import Light, Lighting, LightKind, Scene
 from osmabench_ros.simulation.conditions import Condition
 from osmabench_ros.simulation.light_sections import Daylight, LightingSection, SceneLightRule
 from osmabench_ros.simulation.schedule import Moment, Schedule

@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 
 from osmabench_ros.base.extensions import SIMULATORS, extension_names, load_extension
 from osmabench_ros.errors import ConfigError, SimulationError
-from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.scenes.lights import Light, Lighting, LightKind
-from osmabench_ros.scenes.scene import Scene
+from osmabench_ros.scenes.scene import Light, Lighting, LightKind, Scene
 from osmabench_ros.scenes.visibility import RayCaster
 from osmabench_ros.semantics.labels import NO_INSTANCE
 

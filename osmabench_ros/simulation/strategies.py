@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from osmabench_ros.errors import SimulationError
-from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.scenes.visibility import TOLERANCE_M, RayCaster, sample_surface, visible_mask

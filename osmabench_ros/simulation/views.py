@@ -15,19 +15,17 @@ from PIL import Image, ImageDraw, ImageFont
 from osmabench_ros.base.files import atomic_write, check_file
 from osmabench_ros.base.progress import Progress, silent
 from osmabench_ros.errors import SimulationError
-from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.ground_truth import is_structure
-from osmabench_ros.scenes.lights import Lighting
-from osmabench_ros.scenes.scene import Scene
+from osmabench_ros.scenes.scene import Lighting, Scene
 from osmabench_ros.scenes.visibility import sample_surface
 from osmabench_ros.semantics.storeys import storey_heights, storey_of
 from osmabench_ros.simulation.conditioned_camera import ConditionedCamera
 from osmabench_ros.simulation.conditions import Condition
 from osmabench_ros.simulation.opengl.simulator import OpenGLSimulator
-from osmabench_ros.simulation.robot_path import plan_path
+from osmabench_ros.simulation.robot_path import CameraMount, plan_path, sample_trajectory
 from osmabench_ros.simulation.simulator import make_simulator
-from osmabench_ros.simulation.trajectory import CameraMount, sample_trajectory
 from osmabench_ros.simulation.walkable_grid import WalkableGrid
 
 WIDTH_PX, CAPTION_PX = 1280, 26

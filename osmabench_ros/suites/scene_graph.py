@@ -18,7 +18,7 @@ from osmabench_ros.metrics.graph import (
     label_accuracy,
     relation_scores,
 )
-from osmabench_ros.metrics.graph_matching import NodeMatches, box_iou_of_nodes, box_of
+from osmabench_ros.metrics.matching import NodeMatches, box_iou_of_nodes, box_of
 from osmabench_ros.metrics.record import MetricRecord, Mode
 from osmabench_ros.semantics.labels import normalised_name
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph

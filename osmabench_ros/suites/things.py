@@ -12,15 +12,17 @@ from numpy.typing import NDArray
 from osmabench_ros.maps.semantic_map import DenseMap
 from osmabench_ros.maps.summary import holdings
 from osmabench_ros.metrics.confusion import OUTSIDE
-from osmabench_ros.metrics.graph_matching import (
+from osmabench_ros.metrics.matching import (
     NodeMatches,
+    Overlaps,
     box_iou_of_nodes,
     box_of,
     mask_iou_of_nodes,
     match_nodes,
+    overlaps_of_instances,
+    overlaps_of_masks,
 )
 from osmabench_ros.metrics.nearest_neighbours import NeighbourIndex
-from osmabench_ros.metrics.overlaps import Overlaps, overlaps_of_instances, overlaps_of_masks
 from osmabench_ros.semantics.labels import NO_INSTANCE, UNLABELLED, rows_by_id
 from osmabench_ros.semantics.scene_graph import THINGS, NodeKind, SceneNode
 from osmabench_ros.sequences.ground_truth import GroundTruth

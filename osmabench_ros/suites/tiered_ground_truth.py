@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from osmabench_ros.errors import MetricError, MissingDependencyError
-from osmabench_ros.metrics.graph_matching import box_of
+from osmabench_ros.metrics.matching import box_of
 from osmabench_ros.metrics.tiers import TieredLabels, TieredObject, tiers_by_id
 from osmabench_ros.semantics.scene_graph import THINGS, SceneGraph, SceneNode
 

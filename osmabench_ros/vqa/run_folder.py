@@ -11,8 +11,8 @@ from osmabench_ros.base.documents import read_json
 from osmabench_ros.base.reading import read_bytes
 from osmabench_ros.errors import QuestionError
 from osmabench_ros.language.model import ImagePart
-from osmabench_ros.maps.disk.storage import read_map
 from osmabench_ros.maps.semantic_map import SemanticMap
+from osmabench_ros.maps.storage import read_map
 from osmabench_ros.sequences.ground_truth import GroundTruth, read_ground_truth
 from osmabench_ros.vqa.answering.pictures import kept_frames
 from osmabench_ros.vqa.question_files import (

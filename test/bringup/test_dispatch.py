@@ -13,7 +13,7 @@ from osmabench_ros.errors import OsmabenchWarning
 from osmabench_ros.runs.config import parse_config
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.plan import RunPlan, plan_runs
-from osmabench_ros.runs.results.report_model import RunReport, Status
+from osmabench_ros.runs.report_model import RunReport, Status
 
 pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')

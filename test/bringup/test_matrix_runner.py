@@ -16,7 +16,7 @@ from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.runs.config import parse_config
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.plan import RunPlan, plan_runs
-from osmabench_ros.runs.results.report_model import Record, RunReport, Status
+from osmabench_ros.runs.report_model import Record, RunReport, Status
 
 pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')

@@ -10,11 +10,11 @@ from support.world.runs import small_config
 from osmabench_ros.base.files import claim_folder, write_json
 from osmabench_ros.bringup.runner.on_robot import OnRobot, conclude
 from osmabench_ros.errors import RunError
-from osmabench_ros.maps.disk.storage import write_map
+from osmabench_ros.maps.storage import write_map
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.runs.config import parse_config
 from osmabench_ros.runs.identity import RunIdentity, SceneKey
-from osmabench_ros.runs.results.report_model import Record, RunReport, Status
+from osmabench_ros.runs.report_model import Record, RunReport, Status
 
 pytestmark = pytest.mark.ros
 

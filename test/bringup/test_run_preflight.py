@@ -14,10 +14,10 @@ from support.world.runs import small_config
 pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')
 
-from osmabench_ros.bringup.doctor import run_preflight
-from osmabench_ros.bringup.doctor.finding import Finding, Severity
-from osmabench_ros.bringup.doctor.preflight import examine_scene_files
-from osmabench_ros.bringup.doctor.run_preflight import _disk, check_run, examine_run
+from osmabench_ros.bringup import run_preflight
+from osmabench_ros.bringup.finding import Finding, Severity
+from osmabench_ros.bringup.preflight import examine_scene_files
+from osmabench_ros.bringup.run_preflight import _disk, check_run, examine_run
 from osmabench_ros.bringup.spec import isolation
 from osmabench_ros.errors import ConfigError, MissingDependencyError, OsmabenchWarning
 from osmabench_ros.runs.config import MatrixConfig, parse_config

@@ -97,7 +97,7 @@ def test_a_bag_that_was_not_finished_fails_the_run_again_and_again(
     from osmabench_ros.runs.identity import SceneKey
     from osmabench_ros.runs.plan import RunPlan, plan_runs
     from osmabench_ros.runs.preparation import Preparation
-    from osmabench_ros.runs.results.report_model import RunReport, Status
+    from osmabench_ros.runs.report_model import RunReport, Status
 
     def done(plan: RunPlan) -> RunReport:
         return RunReport(run_id=plan.identity.run_id, status=Status.COMPLETE)

@@ -29,7 +29,7 @@ from sensor_msgs.msg import CameraInfo, Image, PointCloud2
 from support.waiting import wait_until
 
 from osmabench_ros.base import contract as topics
-from osmabench_ros.bringup.doctor.finding import Severity
+from osmabench_ros.bringup.finding import Severity
 from osmabench_ros.bringup.running_stack import stack_observation
 from osmabench_ros.bringup.running_stack.examination import (
     StackNames,
@@ -40,9 +40,9 @@ from osmabench_ros.bringup.running_stack.stack_observation import message_class
 from osmabench_ros.bringup.spec.isolation import isolated_environment
 from osmabench_ros.cli.main import app
 from osmabench_ros.errors import ConfigError
-from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.ros.messages.images import camera_info_message, image_to_message
-from osmabench_ros.ros.wire.qos import frame_profile, latched_profile
+from osmabench_ros.ros.qos import frame_profile, latched_profile
 
 PINHOLE = Intrinsics(64, 48, 32.0, 32.0, 32.0, 24.0)
 PERIOD_S = 0.05

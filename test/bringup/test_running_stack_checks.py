@@ -18,7 +18,7 @@ from sensor_msgs.msg import CameraInfo, Image, PointCloud2, PointField
 
 from osmabench_ros.base import contract as topics
 from osmabench_ros.base.contract import CONTRACT
-from osmabench_ros.bringup.doctor.finding import CONDITION, Finding, Severity
+from osmabench_ros.bringup.finding import CONDITION, Finding, Severity
 from osmabench_ros.bringup.running_stack.camera import (
     CHECKS,
     check_classes,
@@ -43,11 +43,11 @@ from osmabench_ros.bringup.running_stack.run_topics import (
     declared_rate_hz,
 )
 from osmabench_ros.bringup.running_stack.stack_observation import TopicRecord, header_stamp_ns
-from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.geometry.transform_tree import StampedTransform
 from osmabench_ros.ros.messages.images import camera_info_message, image_to_message
-from osmabench_ros.ros.wire.qos import (
+from osmabench_ros.ros.qos import (
     Endpoint,
     TopicGraph,
     frame_profile,

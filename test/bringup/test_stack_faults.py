@@ -11,7 +11,7 @@ from support.ros_processes import process
 pytestmark = [pytest.mark.ros, pytest.mark.slow, pytest.mark.alone, pytest.mark.full]
 pytest.importorskip('rclpy')
 
-from osmabench_ros.bringup.doctor.finding import Finding, Severity
+from osmabench_ros.bringup.finding import Finding, Severity
 from osmabench_ros.bringup.running_stack import stack_observation
 from osmabench_ros.bringup.running_stack.examination import StackNames, examine_stack
 from osmabench_ros.bringup.spec.isolation import private_domain

@@ -36,8 +36,8 @@ from osmabench_ros.errors import (
     RunError,
     SequenceError,
 )
-from osmabench_ros.maps.disk.storage import read_map
-from osmabench_ros.runs.bag.bag_settings import BagReport
+from osmabench_ros.maps.storage import read_map
+from osmabench_ros.runs.bag_settings import BagReport
 from osmabench_ros.sequences.ground_truth import write_ground_truth
 
 POSE = [*WORLD_TO_MAP.translation.tolist(), *WORLD_TO_MAP.quaternion.tolist()]

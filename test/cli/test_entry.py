@@ -10,8 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from osmabench_ros.base.configuration import version
-from osmabench_ros.bringup.doctor import preflight
-from osmabench_ros.bringup.doctor.finding import Finding, Severity
+from osmabench_ros.bringup import preflight
+from osmabench_ros.bringup.finding import Finding, Severity
 from osmabench_ros.cli.main import app
 
 START = """

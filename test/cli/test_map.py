@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from osmabench_ros.base.files import MARKER
 from osmabench_ros.cli.map import app
 from osmabench_ros.errors import ConfigError, MapError
-from osmabench_ros.maps.disk.storage import read_map, write_map
+from osmabench_ros.maps.storage import read_map, write_map
 
 RUNNER = CliRunner()
 

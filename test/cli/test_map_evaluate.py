@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from osmabench_ros.base.files import sha256_of
 from osmabench_ros.cli.main import app
 from osmabench_ros.errors import ConfigError, MapError, RequirementError, RunError, SequenceError
-from osmabench_ros.runs.results.report_model import RunReport
+from osmabench_ros.runs.report_model import RunReport
 
 AXES = {'chair': [1.0, 0, 0], 'floor': [0, 1.0, 0], 'table': [0, 0, 1.0]}
 

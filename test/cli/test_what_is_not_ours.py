@@ -17,7 +17,7 @@ from osmabench_ros.base import files
 from osmabench_ros.base.files import claim_folder
 from osmabench_ros.cli.main import app
 from osmabench_ros.errors import OsmabenchError
-from osmabench_ros.maps.disk.storage import write_map
+from osmabench_ros.maps.storage import write_map
 from osmabench_ros.runs.config import parse_config
 
 WORLD = """<sdf version="1.7"><world name="w"><model name="Box_1"><link name="l">

@@ -26,7 +26,7 @@ def test_images_of_one_frame_reach_a_subscriber(
     from sensor_msgs.msg import Image
 
     from osmabench_ros.base import contract as topics
-    from osmabench_ros.ros.wire.qos import frame_profile
+    from osmabench_ros.ros.qos import frame_profile
 
     node = rclpy.create_node('listener', namespace='robot', context=ros_context)
     executor = SingleThreadedExecutor(context=ros_context)

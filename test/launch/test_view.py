@@ -24,8 +24,8 @@ def test_a_map_on_disk_is_shown_until_ctrl_c(
     from sensor_msgs.msg import PointCloud2
 
     from osmabench_ros.base import contract as topics
-    from osmabench_ros.maps.disk.storage import write_map
-    from osmabench_ros.ros.wire.qos import latched_profile
+    from osmabench_ros.maps.storage import write_map
+    from osmabench_ros.ros.qos import latched_profile
     from osmabench_ros.sequences.ground_truth import write_ground_truth
 
     write_map(semantic_map(), tmp_path / 'map')

@@ -13,7 +13,7 @@ from osmabench_ros.mappers.appearance.mapper import (
     AppearanceMapper,
     read_prototypes,
 )
-from osmabench_ros.maps.disk.storage import pack_map
+from osmabench_ros.maps.storage import pack_map
 from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.semantics.scene_graph import NodeKind
 

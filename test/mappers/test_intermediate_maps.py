@@ -4,7 +4,7 @@ import pytest
 from support.world.frames import FRAMES, LABELS
 
 from osmabench_ros.mappers.mapper import make_mapper
-from osmabench_ros.maps.disk.storage import pack_map
+from osmabench_ros.maps.storage import pack_map
 
 FEW_OBJECTS = [replace(frame, instance=frame.instance % 12) for frame in FRAMES]
 

@@ -13,8 +13,7 @@ import yaml
 from osmabench_ros.base.configuration import described_names
 from osmabench_ros.base.files import claim_folder, make_folder
 from osmabench_ros.errors import ConfigError, MapError, RunError
-from osmabench_ros.geometry.frame import Frame
-from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.frame import Frame, Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.mappers.mapper import MapperFactory
 from osmabench_ros.mappers.offline.mapper import OfflineMapper
@@ -26,7 +25,7 @@ from osmabench_ros.mappers.offline.method import (
     run_limited,
     variables_of,
 )
-from osmabench_ros.maps.disk.storage import read_map, write_map
+from osmabench_ros.maps.storage import read_map, write_map
 from osmabench_ros.semantics.labels import LabelSet
 
 LABELS = LabelSet.from_names('small', ['chair', 'table', 'cup'])

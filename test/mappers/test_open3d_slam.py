@@ -8,8 +8,7 @@ from support.libraries import needs
 from support.world import box_room
 
 from osmabench_ros.errors import ConfigError
-from osmabench_ros.geometry.frame import Frame
-from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.frame import Frame, Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.mappers.open3d_slam import Open3dSlamMapper, hold_of
 from osmabench_ros.maps.semantic_map import SemanticMap

@@ -8,7 +8,7 @@ from support.world import box_room
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.mappers.bundled import FIRST_ROOM_ID
 from osmabench_ros.mappers.oracle import OracleMapper
-from osmabench_ros.maps.disk.storage import pack_map
+from osmabench_ros.maps.storage import pack_map
 from osmabench_ros.semantics.labels import UNLABELLED
 from osmabench_ros.semantics.scene_graph import NodeKind
 

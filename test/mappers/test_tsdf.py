@@ -10,8 +10,8 @@ from support.world import box_room
 
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.mappers.tsdf import TsdfMapper
-from osmabench_ros.maps.disk.storage import pack_map
 from osmabench_ros.maps.semantic_map import SemanticMap
+from osmabench_ros.maps.storage import pack_map
 
 pytestmark = needs('open3d')
 

@@ -20,7 +20,7 @@ from osmabench_ros.mappers.open_vocabulary.features import (
     mask_features,
 )
 from osmabench_ros.mappers.open_vocabulary.masks import SemanticNetwork, class_ids, mask_finder
-from osmabench_ros.maps.disk.storage import pack_map
+from osmabench_ros.maps.storage import pack_map
 from osmabench_ros.semantics.labels import UNLABELLED
 
 pytestmark = needs('transformers')

@@ -7,13 +7,13 @@ from maps.importers.method_files import write_bbq, write_openscene
 from support.world.maps import sample_map
 
 from osmabench_ros.errors import MapError
-from osmabench_ros.maps.disk.storage import read_map, write_map
 from osmabench_ros.maps.importer import import_map
 from osmabench_ros.maps.labelling import (
     averaged_text_features,
     label_by_features,
     read_text_features,
 )
+from osmabench_ros.maps.storage import read_map, write_map
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 
 LABELS = LabelSet.from_names('own', ['cup', 'mug', 'table', 'wall'], first_id=10)

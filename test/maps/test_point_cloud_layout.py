@@ -8,7 +8,7 @@ from support.world.maps import sample_map
 
 from osmabench_ros.errors import ContractError
 from osmabench_ros.maps.semantic_map import DenseMap
-from osmabench_ros.maps.topics.standard_messages import (
+from osmabench_ros.maps.standard_messages import (
     PointFieldLayout,
     dense_of_records,
     fields_of,

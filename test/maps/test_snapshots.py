@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from support.world.maps import labelled_map
 
-from osmabench_ros.maps.disk.storage import SnapshotFolder, snapshots_in
 from osmabench_ros.maps.semantic_map import SemanticMap
+from osmabench_ros.maps.storage import SnapshotFolder, snapshots_in
 
 
 def at(stamp_ns: int) -> SemanticMap:

@@ -18,15 +18,15 @@ from support.world.maps import sample_map
 from osmabench_ros.base.configuration import config_path
 from osmabench_ros.errors import MapError, RunError
 from osmabench_ros.geometry.point_files import read_ply, write_ply
-from osmabench_ros.maps.disk.document import json_schema
-from osmabench_ros.maps.disk.storage import (
+from osmabench_ros.maps.map_document import json_schema
+from osmabench_ros.maps.semantic_map import DenseMap, MapHeader, Provenance, SemanticMap
+from osmabench_ros.maps.storage import (
     faults_of_directory,
     pack_map,
     read_map,
     unpack_map,
     write_map,
 )
-from osmabench_ros.maps.semantic_map import DenseMap, MapHeader, Provenance, SemanticMap
 from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode
 
 open3d = Lazy('open3d')

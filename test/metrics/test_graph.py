@@ -17,13 +17,13 @@ from osmabench_ros.metrics.graph import (
     label_accuracy,
     relation_scores,
 )
-from osmabench_ros.metrics.graph_matching import (
+from osmabench_ros.metrics.matching import (
     NodeMatches,
     box_iou_of_nodes,
     mask_iou_of_nodes,
     match_nodes,
+    overlaps_of_instances,
 )
-from osmabench_ros.metrics.overlaps import overlaps_of_instances
 from osmabench_ros.semantics.scene_graph import SceneEdge, SceneGraph, SceneNode, ScoredLabel
 
 

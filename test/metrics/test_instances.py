@@ -17,7 +17,7 @@ from osmabench_ros.metrics.instances import (
     pieces_of_instances,
     scannet_precision,
 )
-from osmabench_ros.metrics.overlaps import Overlaps, overlaps_of_instances, overlaps_of_masks
+from osmabench_ros.metrics.matching import Overlaps, overlaps_of_instances, overlaps_of_masks
 
 ids = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=60)
 

@@ -5,8 +5,8 @@ import pytest
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.maps.semantic_map import DenseMap, MapHeader, Provenance, SemanticMap
-from osmabench_ros.metrics.graph_matching import box_iou_of_nodes
 from osmabench_ros.metrics.map_statistics import map_statistics
+from osmabench_ros.metrics.matching import box_iou_of_nodes
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 from osmabench_ros.semantics.scene_graph import (
     NodeKind,

@@ -25,7 +25,7 @@ from osmabench_ros.errors import MetricError
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.nodes.evaluator_node import EvaluatorNode
 from osmabench_ros.ros.node.diagnostics import Level
-from osmabench_ros.ros.wire.qos import latched_profile
+from osmabench_ros.ros.qos import latched_profile
 from osmabench_ros.runs.evaluate import evaluation
 from osmabench_ros.suites.suite import SuiteContext, make_suite
 

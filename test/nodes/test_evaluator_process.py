@@ -21,7 +21,7 @@ from support.waiting import wait_until
 from osmabench_ros.base import contract as topics
 from osmabench_ros.base.files import MARKER
 from osmabench_ros.bringup.spec.isolation import isolated_environment
-from osmabench_ros.ros.wire.qos import latched_profile
+from osmabench_ros.ros.qos import latched_profile
 from osmabench_ros.runs.config import SuiteConfig
 from osmabench_ros.runs.evaluate.evaluation import REPORT, EvaluationInputs
 from osmabench_ros.runs.evaluate.map_evaluation import evaluate_map, unnamed_run

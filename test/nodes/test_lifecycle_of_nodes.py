@@ -23,7 +23,7 @@ from support.world.frames import FRAMES
 from osmabench_ros.base import contract as topics
 from osmabench_ros.bringup.spec.isolation import isolated_environment
 from osmabench_ros.geometry.frame import Frame
-from osmabench_ros.ros.wire.qos import latched_profile
+from osmabench_ros.ros.qos import latched_profile
 
 NODES = ('mapper', 'map_recorder', 'simulator_bridge')
 UP = (Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE)

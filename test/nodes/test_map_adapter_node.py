@@ -25,14 +25,14 @@ from osmabench_ros.base import contract as topics
 from osmabench_ros.base.contract import TF_STATIC, TF_TYPE
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.point_files import write_ply
-from osmabench_ros.maps.disk.storage import unpack_map
+from osmabench_ros.maps.announced_map import MapAssembler
 from osmabench_ros.maps.semantic_map import SemanticMap
-from osmabench_ros.maps.topics.announced_map import MapAssembler
+from osmabench_ros.maps.storage import unpack_map
 from osmabench_ros.nodes.map_adapter_node import MapAdapterNode
 from osmabench_ros.ros.messages.images import label_set_to_message
 from osmabench_ros.ros.messages.map_messages import point_cloud_message
 from osmabench_ros.ros.messages.message_definitions import interface_class
-from osmabench_ros.ros.wire.qos import (
+from osmabench_ros.ros.qos import (
     diagnostics_profile,
     latched_profile,
     lossless_profile,

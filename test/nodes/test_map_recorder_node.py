@@ -23,15 +23,15 @@ from support.world.maps import LABELS, labelled_map
 
 from osmabench_ros.base import contract as topics
 from osmabench_ros.base.files import sha256_of
-from osmabench_ros.maps.disk import storage
-from osmabench_ros.maps.disk.storage import read_map, snapshots_in, write_map
+from osmabench_ros.maps import storage
+from osmabench_ros.maps.storage import read_map, snapshots_in, write_map
 from osmabench_ros.nodes import map_recorder_node as recorder
 from osmabench_ros.nodes.map_recorder_node import MapRecorderNode
 from osmabench_ros.ros.messages.images import label_set_to_message
 from osmabench_ros.ros.messages.map_messages import graph_to_message, map_to_messages
 from osmabench_ros.ros.messages.poses import stamp_to_message
 from osmabench_ros.ros.node.diagnostics import Level
-from osmabench_ros.ros.wire.qos import frame_profile, latched_profile, lossless_profile
+from osmabench_ros.ros.qos import frame_profile, latched_profile, lossless_profile
 from osmabench_ros.semantics.scene_graph import SceneEdge, SceneGraph
 
 Opening = Callable[..., 'Recording']

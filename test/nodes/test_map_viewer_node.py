@@ -27,13 +27,13 @@ from visualization_msgs.msg import MarkerArray
 from osmabench_ros.base import contract as topics
 from osmabench_ros.bringup.spec.isolation import isolated_environment
 from osmabench_ros.geometry.boxes import AxisAlignedBox
-from osmabench_ros.maps.disk.storage import write_map
 from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
-from osmabench_ros.maps.topics.standard_messages import (
+from osmabench_ros.maps.standard_messages import (
     dense_of_records,
     graph_of_markers,
     records_of_message,
 )
+from osmabench_ros.maps.storage import write_map
 from osmabench_ros.reports.palette import HALLUCINATED, PointOutcome, class_colors
 from osmabench_ros.ros.messages.images import (
     image_from_message,
@@ -41,7 +41,7 @@ from osmabench_ros.ros.messages.images import (
     label_set_to_message,
 )
 from osmabench_ros.ros.messages.map_messages import MapPublisher
-from osmabench_ros.ros.wire.qos import frame_profile, latched_profile, observer_profile
+from osmabench_ros.ros.qos import frame_profile, latched_profile, observer_profile
 from osmabench_ros.semantics.labels import UNLABELLED
 from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode, ScoredLabel
 from osmabench_ros.sequences.ground_truth import GroundTruth, write_ground_truth

@@ -22,16 +22,16 @@ from sensor_msgs.msg import CameraInfo, Image
 
 from osmabench_ros import participant
 from osmabench_ros.base import contract as topics
-from osmabench_ros.maps.disk.storage import unpack_map
+from osmabench_ros.maps.announced_map import MapAssembler
 from osmabench_ros.maps.semantic_map import SemanticMap
-from osmabench_ros.maps.topics.announced_map import MapAssembler
+from osmabench_ros.maps.storage import unpack_map
 from osmabench_ros.nodes import mapper_node
 from osmabench_ros.nodes.frame_publisher import FramePublisher
 from osmabench_ros.nodes.mapper_node import MapperNode
 from osmabench_ros.ros.messages.images import image_to_message, label_set_to_message
 from osmabench_ros.ros.messages.poses import stamp_to_message
 from osmabench_ros.ros.node.diagnostics import Level
-from osmabench_ros.ros.wire.qos import frame_profile, latched_profile, lossless_profile
+from osmabench_ros.ros.qos import frame_profile, latched_profile, lossless_profile
 
 FRAMES = [replace(frame, instance=(frame.instance % 5).astype(np.int32)) for frame in RECORDED]
 """With few objects, so that mapping is quick."""

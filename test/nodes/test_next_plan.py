@@ -30,6 +30,7 @@ from osmabench_ros.nodes.map_recorder_node import MapRecorderNode
 from osmabench_ros.nodes.map_viewer_node import MapViewerNode
 from osmabench_ros.nodes.mapper_node import MapperNode
 from osmabench_ros.nodes.simulator_bridge_node import SimulatorBridgeNode
+from osmabench_ros.ros.matched_client import LifecycleClient, MatchedClient
 from osmabench_ros.ros.node.lifecycle import BenchmarkNode
 from osmabench_ros.ros.node.participants import DeclaredParticipant
 from osmabench_ros.ros.node.settings import (
@@ -40,7 +41,6 @@ from osmabench_ros.ros.node.settings import (
     MapRecorderSettings,
     MapViewerSettings,
 )
-from osmabench_ros.ros.wire.matched_client import LifecycleClient, MatchedClient
 from osmabench_ros.sequences.bags.playback import PlaybackSettings
 from osmabench_ros.sequences.bags.recording_report import RecordingSettings
 

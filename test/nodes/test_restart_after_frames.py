@@ -16,7 +16,7 @@ from support.bridge_process import Audience, bridge_process, write_sequence
 
 from osmabench_ros.base import contract as topics
 from osmabench_ros.ros.node.participants import PERIOD_S
-from osmabench_ros.ros.wire.qos import latched_profile
+from osmabench_ros.ros.qos import latched_profile
 
 UP = (Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE)
 

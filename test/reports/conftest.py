@@ -9,7 +9,7 @@ from osmabench_ros.reports.matrix import write_matrix_report
 from osmabench_ros.reports.report_run import Run, joined
 from osmabench_ros.runs.matrix_on_disk import MatrixOnDisk
 from osmabench_ros.runs.plan import GROUND_TRUTH_FOLDER
-from osmabench_ros.runs.results.report_model import MatrixReport
+from osmabench_ros.runs.report_model import MatrixReport
 from osmabench_ros.sequences.ground_truth import GroundTruth, read_ground_truth
 
 

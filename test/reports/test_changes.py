@@ -19,7 +19,7 @@ from osmabench_ros.reports.changes import (
     changes_between,
     read_records,
 )
-from osmabench_ros.runs.results.report_model import MatrixReport, Record, RunReport, Status
+from osmabench_ros.runs.report_model import MatrixReport, Record, RunReport, Status
 
 BEFORE = [0.61, 0.55, 0.72, 0.48, 0.66, 0.59, 0.70, 0.52]
 AFTER = [0.64, 0.61, 0.73, 0.55, 0.70, 0.60, 0.78, 0.57]

@@ -15,7 +15,7 @@ from osmabench_ros.reports.outcomes import OUTCOMES, object_shares
 from osmabench_ros.reports.palette import PointOutcome
 from osmabench_ros.reports.report_run import Run
 from osmabench_ros.runs.identity import SceneKey
-from osmabench_ros.runs.results.report_model import RunReport
+from osmabench_ros.runs.report_model import RunReport
 
 
 @pytest.fixture(scope='module')

@@ -3,7 +3,7 @@ import csv
 from support.world.matrix import Matrix
 
 from osmabench_ros.reports.matrix import write_csv
-from osmabench_ros.runs.results.report_model import MatrixReport, Record, RunReport
+from osmabench_ros.runs.report_model import MatrixReport, Record, RunReport
 
 
 def read(path) -> list[dict[str, str]]:

@@ -12,7 +12,7 @@ from support.world.matrix import SCENE_KEY, Matrix, config, inputs_of
 
 from osmabench_ros.base.progress import silent
 from osmabench_ros.mappers.mapper import make_mapper
-from osmabench_ros.maps.disk.storage import read_map, write_map
+from osmabench_ros.maps.storage import read_map, write_map
 from osmabench_ros.reports.matrix import write_matrix_report
 from osmabench_ros.runs.config import SuiteConfig
 from osmabench_ros.runs.evaluate.over_time import GROWTH, ReportOverTime, score_over_time

@@ -15,9 +15,8 @@ from osmabench_ros.reports import matrix as reports
 from osmabench_ros.reports.page import paged
 from osmabench_ros.reports.rebuilding import rebuild_report
 from osmabench_ros.runs.matrix_on_disk import MatrixOnDisk, RunState
-from osmabench_ros.runs.results.report_model import MatrixReport, RunReport
-from osmabench_ros.runs.results.results_folder import PAGES
-from osmabench_ros.runs.run_manifest import FIGURES, finish_run
+from osmabench_ros.runs.report_model import MatrixReport, RunReport
+from osmabench_ros.runs.run_manifest import FIGURES, PAGES, finish_run
 
 LINK = re.compile(r'href="([^"#]+)"')
 

@@ -11,8 +11,8 @@ from osmabench_ros.base.files import claim_folder, write_json
 from osmabench_ros.reports.matrix import write_matrix_report
 from osmabench_ros.reports.terminal import print_report
 from osmabench_ros.runs.config import Requirement
-from osmabench_ros.runs.results.report_model import MatrixReport, Status
-from osmabench_ros.runs.results.results_folder import PAGES
+from osmabench_ros.runs.report_model import MatrixReport, Status
+from osmabench_ros.runs.run_manifest import PAGES
 
 
 def test_json_csv_and_page_lie_side_by_side(written: MatrixReport, matrix: Matrix):

@@ -12,7 +12,7 @@ from osmabench_ros.errors import RunError
 from osmabench_ros.reports.pacing import pacing_view
 from osmabench_ros.reports.report_run import Run, joined
 from osmabench_ros.reports.terminal import print_report
-from osmabench_ros.runs.results.report_model import MatrixReport, RunReport, Status
+from osmabench_ros.runs.report_model import MatrixReport, RunReport, Status
 
 
 def section(html: str) -> str:

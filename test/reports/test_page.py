@@ -18,7 +18,7 @@ from osmabench_ros.reports import content
 from osmabench_ros.reports.page.page import home_advantages, write_page
 from osmabench_ros.reports.report_run import joined
 from osmabench_ros.runs.config import MapperConfig
-from osmabench_ros.runs.results.report_model import MatrixReport
+from osmabench_ros.runs.report_model import MatrixReport
 
 
 class Elements(HTMLParser):

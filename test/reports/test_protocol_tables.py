@@ -8,7 +8,7 @@ from osmabench_ros.reports.charts.question_chart import PROTOCOLS, question_char
 from osmabench_ros.reports.page.page import page_environment
 from osmabench_ros.reports.page.protocol_tables import protocol_tables
 from osmabench_ros.reports.report_run import Run, joined
-from osmabench_ros.runs.results.report_model import Record, RunReport
+from osmabench_ros.runs.report_model import Record, RunReport
 
 
 def with_figures(run: Run, *figures: tuple[str, str, str, float | None], mode: str = '') -> Run:

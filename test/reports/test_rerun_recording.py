@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from osmabench_ros.cli.main import app
 from osmabench_ros.errors import MissingDependencyError
-from osmabench_ros.maps.disk.storage import read_map
+from osmabench_ros.maps.storage import read_map
 from osmabench_ros.reports.palette import HALLUCINATED, PointOutcome
 from osmabench_ros.reports.rerun.rerun_export import record_runs
 from osmabench_ros.reports.rerun.rerun_recording import RerunScene, write_rerun

@@ -19,7 +19,7 @@ from osmabench_ros.reports.sweep import (
     write_sweep_report,
 )
 from osmabench_ros.runs.identity import RunIdentity, SceneKey
-from osmabench_ros.runs.results.report_model import Record
+from osmabench_ros.runs.report_model import Record
 from osmabench_ros.runs.sweep import SweepPoint, SweepReport, SweepSeries
 
 HOSTILE = '<b id="injected">'

@@ -21,7 +21,7 @@ from osmabench_ros.reports.page.headline_table import (
 )
 from osmabench_ros.reports.report_run import Run
 from osmabench_ros.runs.identity import SceneKey
-from osmabench_ros.runs.results.report_model import RunReport
+from osmabench_ros.runs.report_model import RunReport
 
 
 def with_values(run: Run, **values: float | None) -> Run:

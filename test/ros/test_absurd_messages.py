@@ -18,7 +18,7 @@ from sensor_msgs.msg import Image
 
 from osmabench_ros.base import contract as topics
 from osmabench_ros.errors import ContractError
-from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.nodes.map_recorder_node import FrameSampler
 from osmabench_ros.ros.messages.evaluation_messages import check_run_info, path_from_uri
 from osmabench_ros.ros.messages.images import (
@@ -28,7 +28,7 @@ from osmabench_ros.ros.messages.images import (
 )
 from osmabench_ros.ros.messages.poses import stamp_to_message
 from osmabench_ros.ros.node.frame_receiver import frame_from_messages
-from osmabench_ros.ros.wire.checked_subscription import deserialize_checked
+from osmabench_ros.ros.qos import deserialize_checked
 
 STAMP = stamp_to_message(1_000_000_000)
 HUGE = (2**31, 2**32 - 1)

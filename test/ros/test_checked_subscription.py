@@ -18,13 +18,13 @@ from support.waiting import wait_until
 
 from osmabench_ros.base import contract as topics
 from osmabench_ros.errors import ContractError
-from osmabench_ros.ros.wire.checked_subscription import (
+from osmabench_ros.ros.qos import (
     MAX_BYTES,
     MAX_MESSAGE_BYTES,
     create_checked_subscription,
     deserialize_checked,
+    latched_profile,
 )
-from osmabench_ros.ros.wire.qos import latched_profile
 
 WHOLE = serialize_message(LabelInfo(name='true'))
 LIE = WHOLE[:-4] + struct.pack('<I', 2**31) + bytes(900_000)

@@ -38,7 +38,7 @@ def test_a_signal_while_a_message_is_made_is_raised_as_it_is(
 ) -> None:
     from std_msgs.msg import String
 
-    from osmabench_ros.ros.wire.matched_client import CommandExecutor
+    from osmabench_ros.ros.matched_client import CommandExecutor
 
     make, word, heard = String.__init__, String(data='word'), []
 

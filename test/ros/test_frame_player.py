@@ -10,7 +10,7 @@ from osmabench_ros.nodes.ack_listener import Acknowledgement
 from osmabench_ros.nodes.frame_player import FramePlayer
 from osmabench_ros.ros.node.run_control import RunControl, RunPhase
 from osmabench_ros.runs.config import PacingConfig, PacingMode
-from osmabench_ros.scenes.lights import Lighting
+from osmabench_ros.scenes.scene import Lighting
 from osmabench_ros.simulation.frame_source import SimulatedFrame
 
 

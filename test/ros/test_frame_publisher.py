@@ -17,7 +17,7 @@ from sensor_msgs.msg import Image
 from osmabench_ros.base import contract as topics
 from osmabench_ros.nodes.frame_publisher import FramePublisher
 from osmabench_ros.ros.messages.poses import stamp_from_message
-from osmabench_ros.ros.wire.qos import frame_profile
+from osmabench_ros.ros.qos import frame_profile
 
 
 @pytest.mark.parametrize('lockstep', [True, False])

@@ -12,7 +12,7 @@ from sensor_msgs.msg import Image
 
 from osmabench_ros.base.images import PIXEL_TYPES, color_of, instances_of
 from osmabench_ros.errors import ContractError
-from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.ros.messages.images import (
     camera_info_message,
     depth_from_message,

@@ -23,10 +23,10 @@ from support.waiting import Spinner
 from osmabench_ros.base.settings import setting
 from osmabench_ros.base.strict import Strict
 from osmabench_ros.errors import ConfigError
+from osmabench_ros.ros import matched_client
+from osmabench_ros.ros.matched_client import LifecycleClient, MatchedClient
 from osmabench_ros.ros.node.lifecycle import BenchmarkNode
-from osmabench_ros.ros.wire import matched_client
-from osmabench_ros.ros.wire.matched_client import LifecycleClient, MatchedClient
-from osmabench_ros.ros.wire.qos import lossless_profile
+from osmabench_ros.ros.qos import lossless_profile
 
 ROUND = (
     Transition.TRANSITION_CONFIGURE,

@@ -12,8 +12,8 @@ from support.world.graphs import content_of
 from support.world.maps import sample_map
 
 from osmabench_ros.errors import ContractError
-from osmabench_ros.maps.disk.storage import unpack_map
-from osmabench_ros.maps.topics.announced_map import MapAssembler, graph_from_message
+from osmabench_ros.maps.announced_map import MapAssembler, graph_from_message
+from osmabench_ros.maps.storage import unpack_map
 from osmabench_ros.ros.messages.map_messages import graph_to_message, map_to_messages
 
 

@@ -13,7 +13,7 @@ from visualization_msgs.msg import Marker, MarkerArray
 from osmabench_ros.errors import ContractError
 from osmabench_ros.geometry.boxes import AxisAlignedBox, OrientedBox
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.maps.topics.standard_messages import graph_of_markers
+from osmabench_ros.maps.standard_messages import graph_of_markers
 from osmabench_ros.reports.palette import class_colors, name_color
 from osmabench_ros.reports.pictures.graph_errors import node_colors
 from osmabench_ros.ros.messages.markers import (

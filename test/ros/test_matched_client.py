@@ -13,7 +13,7 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from support.waiting import wait_until
 
-from osmabench_ros.ros.wire.matched_client import MatchedClient
+from osmabench_ros.ros.matched_client import MatchedClient
 
 
 def test_a_client_is_ready_once_the_server_has_answered_and_not_before(ros_context: Any) -> None:

@@ -10,7 +10,7 @@ from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from osmabench_ros.base.contract import CONTRACT
 from osmabench_ros.errors import ContractError
 from osmabench_ros.ros.messages import message_definitions
-from osmabench_ros.ros.wire.qos import (
+from osmabench_ros.ros.qos import (
     profile_for_playing,
     profile_for_recording,
     repeated_messages,

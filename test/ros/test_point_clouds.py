@@ -7,7 +7,7 @@ pytest.importorskip('sensor_msgs')
 from std_msgs.msg import Header
 
 from osmabench_ros.maps.semantic_map import DenseMap
-from osmabench_ros.maps.topics.standard_messages import dense_of_records, records_of_message
+from osmabench_ros.maps.standard_messages import dense_of_records, records_of_message
 from osmabench_ros.ros.messages.map_messages import point_cloud_message
 
 

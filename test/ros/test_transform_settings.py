@@ -3,7 +3,7 @@
 import pytest
 
 from osmabench_ros.errors import ConfigError
-from osmabench_ros.mappers.transform_edges import TfMode
+from osmabench_ros.mappers.live_method import TfMode
 from osmabench_ros.ros.node.settings import TfSettings
 
 CAMERA = ('camera_link', 'camera_color_optical_frame')

@@ -20,7 +20,7 @@ from visualization_msgs.msg import MarkerArray
 
 from osmabench_ros.base import contract as topics
 from osmabench_ros.ros.messages.markers import EDGES, LABELS, NODES, STRUCTURE
-from osmabench_ros.ros.wire.qos import (
+from osmabench_ros.ros.qos import (
     frame_profile,
     latched_profile,
     observer_profile,

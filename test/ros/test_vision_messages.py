@@ -17,7 +17,7 @@ from osmabench_ros.geometry.boxes import AxisAlignedBox, OrientedBox
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.maps.importer import TopicOptions
 from osmabench_ros.maps.semantic_map import SemanticMap
-from osmabench_ros.maps.topics.standard_messages import map_of_detections
+from osmabench_ros.maps.standard_messages import map_of_detections
 from osmabench_ros.ros.messages import map_messages
 from osmabench_ros.ros.messages.map_messages import (
     MapPublisher,

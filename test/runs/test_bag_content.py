@@ -11,9 +11,9 @@ from support.world.recorded_room import START_NS, labels, own_map, write_room
 
 from osmabench_ros.errors import SequenceError
 from osmabench_ros.maps.semantic_map import DenseMap
-from osmabench_ros.runs.bag.bag_evaluation import evaluate_bag
-from osmabench_ros.runs.bag.bag_settings import BagReport, BagSource, ReferenceChoice
 from osmabench_ros.runs.bag_content import BagContent, read_content
+from osmabench_ros.runs.bag_evaluation import evaluate_bag
+from osmabench_ros.runs.bag_settings import BagReport, BagSource, ReferenceChoice
 from osmabench_ros.runs.config import SuiteConfig, load_config
 from osmabench_ros.sequences.bags.bag import open_bag
 

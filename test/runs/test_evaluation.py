@@ -14,12 +14,11 @@ from support.world.maps import labelled_map, write_inputs
 
 from osmabench_ros.base.files import MARKER
 from osmabench_ros.errors import IncompleteError, RunError
-from osmabench_ros.maps.disk.storage import write_map
+from osmabench_ros.maps.storage import write_map
 from osmabench_ros.runs.config import SuiteConfig
-from osmabench_ros.runs.evaluate.evaluation import EvaluationInputs, evaluate_run
-from osmabench_ros.runs.evaluate.evaluation_job import EvaluationJob
+from osmabench_ros.runs.evaluate.evaluation import EvaluationInputs, EvaluationJob, evaluate_run
 from osmabench_ros.runs.identity import RunIdentity, SceneKey
-from osmabench_ros.runs.results.report_model import RunReport, Status
+from osmabench_ros.runs.report_model import RunReport, Status
 from osmabench_ros.suites.map_geometry import MapGeometrySuite
 from osmabench_ros.vqa.question_files import read_complete
 from osmabench_ros.vqa.questions import Answer

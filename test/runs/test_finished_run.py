@@ -13,12 +13,12 @@ from support.world.runs import matrix_config
 from osmabench_ros.base.files import claim_folder, write_json, write_text
 from osmabench_ros.base.strict import read_model
 from osmabench_ros.errors import RunError
-from osmabench_ros.maps.disk.storage import write_map
+from osmabench_ros.maps.storage import write_map
 from osmabench_ros.runs.config import SuiteConfig
 from osmabench_ros.runs.evaluate.evaluation import EvaluationInputs, evaluate_run
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.plan import RunPlan, plan_runs
-from osmabench_ros.runs.results.report_model import RunReport, without_classes
+from osmabench_ros.runs.report_model import RunReport, without_classes
 from osmabench_ros.runs.run_manifest import (
     FIGURES,
     finish_run,

@@ -18,7 +18,7 @@ from osmabench_ros.runs import generation
 from osmabench_ros.runs.config import MatrixConfig, parse_config
 from osmabench_ros.runs.generation import OutputFormat, generate_sequences
 from osmabench_ros.runs.preparation import Preparation
-from osmabench_ros.runs.results.results_folder import MANIFEST
+from osmabench_ros.runs.run_manifest import MANIFEST
 from osmabench_ros.sequences.bag_reader import BagSequence
 from osmabench_ros.sequences.ground_truth import read_ground_truth
 from osmabench_ros.sequences.recorded import FolderSequence

@@ -17,14 +17,14 @@ from osmabench_ros.base.files import (
     write_json,
 )
 from osmabench_ros.errors import OsmabenchWarning, RunError
+from osmabench_ros.runs import host
 from osmabench_ros.runs import run_manifest as module
 from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.matrix_on_disk import claim
 from osmabench_ros.runs.plan import RunPlan, plan_runs
-from osmabench_ros.runs.results import host
-from osmabench_ros.runs.results.results_folder import MANIFEST
 from osmabench_ros.runs.run_manifest import (
+    MANIFEST,
     Growth,
     describe_shared,
     find_growth,

@@ -24,8 +24,7 @@ from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.scenes.writing import write_habitat_dataset
 from osmabench_ros.simulation.conditions import load_condition
 from osmabench_ros.simulation.habitat.simulator import PYTHON_VARIABLE
-from osmabench_ros.simulation.robot_path import RobotPath
-from osmabench_ros.simulation.trajectory import sample_trajectory
+from osmabench_ros.simulation.robot_path import RobotPath, sample_trajectory
 
 needs_habitat = pytest.mark.skipif(
     not os.environ.get(PYTHON_VARIABLE),

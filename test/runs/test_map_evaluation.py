@@ -22,7 +22,7 @@ from osmabench_ros.metrics.tiers import TieredLabels, TieredObject, write_tiers
 from osmabench_ros.runs.config import SuiteConfig
 from osmabench_ros.runs.evaluate.evaluation import TRUE_TRAJECTORY, EvaluationInputs
 from osmabench_ros.runs.evaluate.map_evaluation import evaluate_map, unnamed_run
-from osmabench_ros.runs.results.report_model import RunReport
+from osmabench_ros.runs.report_model import RunReport
 from osmabench_ros.semantics.scene_graph import ScoredLabel
 
 pytestmark = pytest.mark.xdist_group('sentence embedder')

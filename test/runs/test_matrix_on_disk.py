@@ -11,8 +11,8 @@ from osmabench_ros.cli.main import app
 from osmabench_ros.errors import RunError
 from osmabench_ros.runs.evaluate.evaluation import INCOMPLETE
 from osmabench_ros.runs.matrix_on_disk import MatrixOnDisk, Stage, matrices_at
-from osmabench_ros.runs.results.report_model import RunReport, Status
-from osmabench_ros.runs.results.results_folder import held
+from osmabench_ros.runs.report_model import RunReport, Status
+from osmabench_ros.runs.run_manifest import held
 
 
 @pytest.fixture(scope='module')

@@ -6,7 +6,7 @@ from pydantic import ValidationError
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.runs.config import Requirement
 from osmabench_ros.runs.identity import RunIdentity, SceneKey
-from osmabench_ros.runs.results.report_model import (
+from osmabench_ros.runs.report_model import (
     MatrixReport,
     Record,
     RunReport,

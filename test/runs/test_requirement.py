@@ -15,7 +15,7 @@ from osmabench_ros.runs.requirement import (
     check_for_runs,
     of_sources,
 )
-from osmabench_ros.runs.results.timings import SUITE as TIMING
+from osmabench_ros.runs.timings import SUITE as TIMING
 
 
 def required(suite: str, metric: str = 'm') -> Requirement:

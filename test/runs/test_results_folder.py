@@ -9,12 +9,12 @@ import pytest
 
 from osmabench_ros.base.files import MARKER, claim_folder
 from osmabench_ros.errors import OsmabenchWarning, RunError
-from osmabench_ros.runs.results.results_folder import held, undisturbed
+from osmabench_ros.runs.run_manifest import held, undisturbed
 
 IN_USE = r'new/own is in use by another osmabench'
 HOLD = """
 import sys, pathlib
-from osmabench_ros.runs.results.results_folder import held
+from osmabench_ros.runs.run_manifest import held
 with held(pathlib.Path(sys.argv[1])):
     print('held', flush=True)
     sys.stdin.read()

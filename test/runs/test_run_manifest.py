@@ -11,10 +11,10 @@ import pytest
 from support.world.runs import matrix_config
 
 from osmabench_ros.base.files import read_json, sha256_of
+from osmabench_ros.runs import host
+from osmabench_ros.runs.host import commit_of, host_facts, renderer
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.plan import RunPlan, plan_runs
-from osmabench_ros.runs.results import host
-from osmabench_ros.runs.results.host import commit_of, host_facts, renderer
 from osmabench_ros.runs.run_manifest import (
     describe_run,
     read_warnings,

@@ -2,8 +2,7 @@ import pytest
 
 from osmabench_ros.metrics.message_timing import Staleness
 from osmabench_ros.runs.config import SweepConfig
-from osmabench_ros.runs.results.report_model import RunReport, Status
-from osmabench_ros.runs.results.timings import Measurements, Participation
+from osmabench_ros.runs.report_model import RunReport, Status
 from osmabench_ros.runs.sweep import (
     SweepPoint,
     SweepSeries,
@@ -11,6 +10,7 @@ from osmabench_ros.runs.sweep import (
     search,
     tries_of,
 )
+from osmabench_ros.runs.timings import Measurements, Participation
 
 
 @pytest.mark.parametrize('length', [1, 2, 3, 4, 9, 13, 25])

@@ -7,8 +7,8 @@ from osmabench_ros.errors import RunError
 from osmabench_ros.metrics.message_timing import Staleness
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.runs.identity import RunIdentity, SceneKey
-from osmabench_ros.runs.results.report_model import Record
-from osmabench_ros.runs.results.timings import (
+from osmabench_ros.runs.report_model import Record
+from osmabench_ros.runs.timings import (
     Measurements,
     Participation,
     read_measurements,

@@ -25,10 +25,9 @@ from osmabench_ros.runs.preparation import Preparation
 from osmabench_ros.scenes.changes import Changes, changed_scene, lights_of
 from osmabench_ros.scenes.contact import carried_by, collision
 from osmabench_ros.scenes.ground_truth import ground_truth_graph
-from osmabench_ros.scenes.lights import Light, Lighting
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.primitives import box
-from osmabench_ros.scenes.scene import Material, Scene, SceneObject
+from osmabench_ros.scenes.scene import Light, Lighting, Material, Scene, SceneObject
 from osmabench_ros.scenes.writing import write_habitat_dataset, write_scene_folder
 from osmabench_ros.semantics.labels import COLOR_EXAMPLES
 from osmabench_ros.simulation.opengl.simulator import OpenGLSimulator

@@ -16,8 +16,8 @@ from osmabench_ros.errors import (
     SceneError,
 )
 from osmabench_ros.scenes.importing import import_scene, read_class_patterns, read_known_classes
-from osmabench_ros.scenes.lights import LightKind
 from osmabench_ros.scenes.loading import load_scene
+from osmabench_ros.scenes.scene import LightKind
 from osmabench_ros.scenes.worlds.gazebo import load_gazebo_world
 from osmabench_ros.scenes.worlds.parts import (
     ColladaUp,

@@ -18,9 +18,8 @@ from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.runs.config import RobotConfig
 from osmabench_ros.scenes.importing import import_scene
-from osmabench_ros.scenes.lights import Light, LightKind
 from osmabench_ros.scenes.loading import load_scene
-from osmabench_ros.scenes.scene import Room, Scene, SceneObject
+from osmabench_ros.scenes.scene import Light, LightKind, Room, Scene, SceneObject
 from osmabench_ros.scenes.writing import CLASSES_FILE, write_habitat_dataset
 from osmabench_ros.semantics.labels import UNLABELLED, LabelClass, LabelSet
 from osmabench_ros.simulation.habitat.navigation import CELL_M

@@ -13,8 +13,8 @@ from support.world.scenes import load_small_house
 from osmabench_ros.errors import SceneError
 from osmabench_ros.scenes.ground_truth import ground_truth_graph
 from osmabench_ros.scenes.habitat.loader import read_lights
-from osmabench_ros.scenes.lights import LightKind
 from osmabench_ros.scenes.loading import load_scene
+from osmabench_ros.scenes.scene import LightKind
 from osmabench_ros.semantics.labels import UNLABELLED
 
 BOX = (1.0, 2.0, 4.0)

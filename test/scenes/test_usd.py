@@ -17,9 +17,8 @@ from osmabench_ros.errors import (
     SceneError,
 )
 from osmabench_ros.scenes.importing import import_scene
-from osmabench_ros.scenes.lights import LightKind
 from osmabench_ros.scenes.loading import load_scene
-from osmabench_ros.scenes.scene import Scene
+from osmabench_ros.scenes.scene import LightKind, Scene
 from osmabench_ros.scenes.worlds.parts import WorldOptions
 from osmabench_ros.scenes.worlds.usd import load_usd_stage
 

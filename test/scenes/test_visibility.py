@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from support.world.scenes import LABELS, box_object
 
-from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.scenes.visibility import sample_surface, visible_mask

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from support.world.scenes import CAMERA, box_object, camera_at, room_scene
 
-from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.scene import Mesh, Scene, SceneObject
 from osmabench_ros.semantics.labels import LabelSet

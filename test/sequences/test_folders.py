@@ -15,7 +15,7 @@ from support.world.frames import CAMERA, FRAMES, INFO, LABELS, START_NS, STEP_NS
 from osmabench_ros.base.files import sha256_of
 from osmabench_ros.errors import SequenceError
 from osmabench_ros.geometry.axes import World
-from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.stamped_trajectory import read_tum
 from osmabench_ros.mappers.offline.method import load_method
 from osmabench_ros.sequences.layout import OSMA, SCANNET, SequenceFormat, SequenceInfo

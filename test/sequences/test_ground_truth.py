@@ -7,8 +7,7 @@ from support.world import box_room
 
 from osmabench_ros.base.files import sha256_of
 from osmabench_ros.errors import SequenceError
-from osmabench_ros.geometry.frame import Frame
-from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.frame import Frame, Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.semantics.cloud import LabelledCloud
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet

@@ -14,8 +14,7 @@ from support.world.frames import CAMERA, FRAMES, INFO, LABELS, MOUNT
 from osmabench_ros.base.contract import CAMERA_FRAME, CAMERA_POSE, COLOR, DEPTH, DEPTH_INFO, TYPES
 from osmabench_ros.base.files import sha256_of
 from osmabench_ros.errors import ConfigError, SequenceError
-from osmabench_ros.geometry.frame import Frame
-from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.frame import Frame, Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.sequences.bag_messages import make_codec
 from osmabench_ros.sequences.bag_reader import BagSequence

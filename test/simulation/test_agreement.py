@@ -13,7 +13,7 @@ from support.libraries import needs
 from support.world.scenes import CAMERA, camera_at, room_scene
 
 from osmabench_ros.errors import SimulationError
-from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.scene import Scene, SceneObject
@@ -22,9 +22,8 @@ from osmabench_ros.simulation.conditions import parse_condition
 from osmabench_ros.simulation.frame_source import SimulatedFrames
 from osmabench_ros.simulation.habitat.simulator import HabitatSimulator
 from osmabench_ros.simulation.opengl.simulator import OpenGLSimulator
-from osmabench_ros.simulation.robot_path import Motion, RobotPath
+from osmabench_ros.simulation.robot_path import Motion, RobotPath, sample_trajectory
 from osmabench_ros.simulation.simulator import LoadingSimulator, check_agreement
-from osmabench_ros.simulation.trajectory import sample_trajectory
 
 pytestmark = [pytest.mark.gl, needs('open3d')]
 

@@ -23,12 +23,11 @@ from support.world.scenes import (
 
 from osmabench_ros.base.extensions import SIMULATORS, extension_names
 from osmabench_ros.errors import MissingDependencyError, SimulationError
-from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.changes import Changes, changed_scene
-from osmabench_ros.scenes.lights import Light, Lighting, LightKind
 from osmabench_ros.scenes.loading import load_scene
-from osmabench_ros.scenes.scene import Material, Scene
+from osmabench_ros.scenes.scene import Light, Lighting, LightKind, Material, Scene
 from osmabench_ros.scenes.writing import write_habitat_dataset
 from osmabench_ros.semantics.labels import COLOR_EXAMPLES, UNLABELLED
 from osmabench_ros.simulation.simulator import Observation, Simulator, make_simulator

@@ -8,8 +8,7 @@ from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.simulation.conditions import Condition, load_condition, parse_condition
 from osmabench_ros.simulation.frame_source import SimulatedFrames
 from osmabench_ros.simulation.opengl.simulator import OpenGLSimulator
-from osmabench_ros.simulation.robot_path import RobotPath
-from osmabench_ros.simulation.trajectory import CameraMount, sample_trajectory
+from osmabench_ros.simulation.robot_path import CameraMount, RobotPath, sample_trajectory
 
 pytestmark = pytest.mark.gl
 

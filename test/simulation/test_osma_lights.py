@@ -13,8 +13,7 @@ from support.world.scenes import room_scene
 
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.axes import points_to_habitat
-from osmabench_ros.scenes.lights import Light, Lighting, LightKind
-from osmabench_ros.scenes.scene import Scene
+from osmabench_ros.scenes.scene import Light, Lighting, LightKind, Scene
 from osmabench_ros.simulation.conditions import (
     Condition,
     load_condition,

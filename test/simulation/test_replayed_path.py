@@ -7,8 +7,7 @@ import pytest
 
 from osmabench_ros.errors import SimulationError
 from osmabench_ros.simulation.conditions import load_condition
-from osmabench_ros.simulation.robot_path import Motion, path_along
-from osmabench_ros.simulation.trajectory import sample_trajectory
+from osmabench_ros.simulation.robot_path import Motion, path_along, sample_trajectory
 
 
 def test_every_recorded_pose_is_a_state_and_every_leg_drives_or_turns() -> None:

@@ -7,8 +7,13 @@ from support.world.scenes import room_scene
 
 from osmabench_ros.errors import SimulationError
 from osmabench_ros.simulation.conditions import load_condition
-from osmabench_ros.simulation.robot_path import Motion, RobotPath, plan_path
-from osmabench_ros.simulation.trajectory import CameraMount, sample_trajectory
+from osmabench_ros.simulation.robot_path import (
+    CameraMount,
+    Motion,
+    RobotPath,
+    plan_path,
+    sample_trajectory,
+)
 from osmabench_ros.simulation.walkable_grid import WalkableGrid
 
 

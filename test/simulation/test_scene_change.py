@@ -14,8 +14,12 @@ from osmabench_ros.simulation.conditioned_camera import ConditionedCamera
 from osmabench_ros.simulation.conditions import Condition, parse_condition
 from osmabench_ros.simulation.frame_source import SimulatedFrames
 from osmabench_ros.simulation.opengl.simulator import OpenGLSimulator
-from osmabench_ros.simulation.robot_path import RobotPath
-from osmabench_ros.simulation.trajectory import CameraMount, Trajectory, sample_trajectory
+from osmabench_ros.simulation.robot_path import (
+    CameraMount,
+    RobotPath,
+    Trajectory,
+    sample_trajectory,
+)
 
 STATES = np.array([[-2.5, 0.0, 0.0], [-1.5, 0.0, 0.0], [-0.8, 0.0, 0.0]])
 PATH = RobotPath(STATES, np.array([0, 1]), 0.0)

@@ -17,9 +17,14 @@ from osmabench_ros.runs.config import MatrixConfig, parse_config
 from osmabench_ros.runs.shared_path import navigation_of, shared_path
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.simulation.habitat.navigation import HabitatNavigation
-from osmabench_ros.simulation.robot_path import Motion, RobotPath, plan_path
+from osmabench_ros.simulation.robot_path import (
+    CameraMount,
+    Motion,
+    RobotPath,
+    plan_path,
+    sample_trajectory,
+)
 from osmabench_ros.simulation.strategies import Lookouts
-from osmabench_ros.simulation.trajectory import CameraMount, sample_trajectory
 from osmabench_ros.simulation.walkable_grid import WalkableGrid
 
 EYE_M = 1.2

@@ -8,9 +8,8 @@ from osmabench_ros.runs.config import load_config
 from osmabench_ros.runs.shared_path import navigation_of, shared_path
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.scene import Scene
-from osmabench_ros.simulation.robot_path import Motion, plan_path
+from osmabench_ros.simulation.robot_path import CameraMount, Motion, plan_path, sample_trajectory
 from osmabench_ros.simulation.strategies import Lookouts, Strategy, plan_with_strategy, short_tour
-from osmabench_ros.simulation.trajectory import CameraMount, sample_trajectory
 from osmabench_ros.simulation.walkable_grid import WalkableGrid
 
 pytestmark = needs('open3d')

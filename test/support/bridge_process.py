@@ -18,10 +18,10 @@ from rosgraph_msgs.msg import Clock
 from osmabench_ros.base import contract as topics
 from osmabench_ros.bringup.spec.isolation import isolated_environment
 from osmabench_ros.geometry.frame import Frame
+from osmabench_ros.ros.matched_client import LifecycleClient, MatchedClient
 from osmabench_ros.ros.messages.poses import stamp_from_message
 from osmabench_ros.ros.node.frame_receiver import Acknowledger, FrameReceiver
-from osmabench_ros.ros.wire.matched_client import LifecycleClient, MatchedClient
-from osmabench_ros.ros.wire.qos import clock_profile, latched_profile
+from osmabench_ros.ros.qos import clock_profile, latched_profile
 from osmabench_ros.sequences.layout import OSMA
 from osmabench_ros.sequences.writer import FolderWriter
 from support.waiting import Spinner

@@ -15,14 +15,14 @@ from pathlib import Path
 
 from osmabench_ros.base.files import DRAFT_PREFIX, MARKER, claim_folder, write_json
 from osmabench_ros.errors import OsmabenchError
-from osmabench_ros.maps.disk.storage import SnapshotFolder, write_map
+from osmabench_ros.maps.storage import SnapshotFolder, write_map
 from osmabench_ros.reports.matrix import write_matrix_report
 from osmabench_ros.runs.evaluate.evaluation import EvaluationInputs, evaluate_run
 from osmabench_ros.runs.identity import RunIdentity, SceneKey
 from osmabench_ros.runs.matrix_on_disk import claim
 from osmabench_ros.runs.plan import RunPlan, plan_runs
-from osmabench_ros.runs.results.report_model import RunReport, Status
-from osmabench_ros.runs.results.results_folder import held
+from osmabench_ros.runs.report_model import RunReport, Status
+from osmabench_ros.runs.run_manifest import held
 from osmabench_ros.sequences.ground_truth import write_ground_truth
 from osmabench_ros.vqa.exact.generation import questions_about
 from osmabench_ros.vqa.question_files import write_records

@@ -22,7 +22,7 @@ from osmabench_ros.base import contract as topics
 from osmabench_ros.maps.semantic_map import DenseMap, MapHeader, Provenance, SemanticMap
 from osmabench_ros.ros.messages.map_messages import MapPublisher
 from osmabench_ros.ros.node.frame_receiver import Acknowledger, FrameReceiver
-from osmabench_ros.ros.wire.qos import latched_profile
+from osmabench_ros.ros.qos import latched_profile
 from osmabench_ros.semantics.labels import LabelSet
 
 MISCHIEF = sys.argv[1]

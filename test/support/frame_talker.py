@@ -18,12 +18,11 @@ from rclpy.duration import Duration
 from rclpy.node import Node
 
 from osmabench_ros.base import contract as topics
-from osmabench_ros.geometry.frame import Frame
-from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.frame import Frame, Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.nodes.frame_publisher import FramePublisher
 from osmabench_ros.ros.messages.poses import stamp_to_message
-from osmabench_ros.ros.wire.qos import latched_profile
+from osmabench_ros.ros.qos import latched_profile
 from support.waiting import wait_until
 
 FIRST_NS = 1_000_000_000

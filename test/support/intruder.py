@@ -12,7 +12,7 @@ from rclpy.node import Node
 
 from osmabench_ros.base.contract import TYPES
 from osmabench_ros.ros.messages.message_definitions import message_class
-from osmabench_ros.ros.wire.qos import latched_profile
+from osmabench_ros.ros.qos import latched_profile
 
 name, topic = sys.argv[1:3]
 if sys.argv[3:] == ['wait']:

@@ -91,7 +91,7 @@ class Listener(Spinner):
         """Call a service of a run, and return its answer."""
         from osmabench_ros.srv import ControlRun, StepRun
 
-        from osmabench_ros.ros.wire.matched_client import MatchedClient
+        from osmabench_ros.ros.matched_client import MatchedClient
 
         kind = StepRun if name == 'step_run' else ControlRun
         client = MatchedClient(self.node, kind, name, server)

@@ -17,7 +17,7 @@ from support.world.graphs import as_map, ground_truth_of, living_room, seen, thi
 
 from osmabench_ros.base.extensions import ANSWERERS, extension_names
 from osmabench_ros.errors import ConfigError, QuestionError
-from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.language.client import ModelClient, ResponseCache
 from osmabench_ros.language.settings import make_language_model
 from osmabench_ros.maps.semantic_map import DenseMap

@@ -23,8 +23,8 @@ from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.language.client import RetryPolicy
 from osmabench_ros.language.embedding import SentenceEmbedder
 from osmabench_ros.language.prompts import load_prompt
-from osmabench_ros.maps.disk.storage import write_map
 from osmabench_ros.maps.semantic_map import IN_SCENE_GRAPH, MapHeader, Provenance, SemanticMap
+from osmabench_ros.maps.storage import write_map
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.runs.config import SuiteConfig
 from osmabench_ros.runs.evaluate.evaluation import EvaluationInputs, evaluate_run

@@ -31,7 +31,7 @@ from osmabench_ros.errors import MissingDependencyError, ParticipantError, RunEr
 from osmabench_ros.mappers.live_method import IncludedLaunch, LiveMethod, StackNode
 from osmabench_ros.reports.matrix import write_matrix_report
 from osmabench_ros.runs.plan import RunPlan
-from osmabench_ros.runs.results.report_model import RunReport
+from osmabench_ros.runs.report_model import RunReport
 from osmabench_ros.sequences.ground_truth import read_ground_truth
 
 

@@ -29,7 +29,7 @@ from osmabench_ros.errors import ConfigError, OsmabenchError, RunError, errors_a
 from osmabench_ros.runs.inputs import mapper_files, scene_name
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.preparation import Preparation
-from osmabench_ros.runs.results.report_model import Status
+from osmabench_ros.runs.report_model import Status
 
 CONNECT_S = 10.0
 NEWS_EVERY_S = 1.0

@@ -22,7 +22,7 @@ from osmabench_ros.bringup.spec.isolation import environment
 from osmabench_ros.errors import OsmabenchError, OsmabenchWarning
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.preparation import Preparation
-from osmabench_ros.runs.results.report_model import RunReport
+from osmabench_ros.runs.report_model import RunReport
 
 LOOK_EVERY_S = 0.5
 """How long a back end waits for messages."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from osmabench_ros.base.files import Existing, check_folder, move_aside
 from osmabench_ros.base.progress import Progress, share
-from osmabench_ros.bringup.doctor.run_preflight import check_config
+from osmabench_ros.bringup.run_preflight import check_config
 from osmabench_ros.bringup.runner.admission import capacity_here, jobs_here
 from osmabench_ros.bringup.runner.cluster import Cluster, use_cluster
 from osmabench_ros.bringup.runner.dispatch import Dispatcher
@@ -35,10 +35,8 @@ from osmabench_ros.runs.matrix_on_disk import (
 )
 from osmabench_ros.runs.plan import RunPlan, config_digest
 from osmabench_ros.runs.preparation import Preparation
-from osmabench_ros.runs.results.report_model import MatrixReport, RunReport, Status
-from osmabench_ros.runs.results.results_folder import held
-from osmabench_ros.runs.results.timings import TIMINGS, read_measurements
-from osmabench_ros.runs.run_manifest import find_growth
+from osmabench_ros.runs.report_model import MatrixReport, RunReport, Status
+from osmabench_ros.runs.run_manifest import find_growth, held
 from osmabench_ros.runs.sweep import (
     SweepPoint,
     SweepReport,
@@ -47,6 +45,7 @@ from osmabench_ros.runs.sweep import (
     search,
     tries_of,
 )
+from osmabench_ros.runs.timings import TIMINGS, read_measurements
 
 
 def run_matrix(

@@ -16,12 +16,11 @@ from osmabench_ros.base import contract as topics
 from osmabench_ros.base.contract import EVALUATOR
 from osmabench_ros.metrics.message_timing import StalenessMeter
 from osmabench_ros.msg import RunState, SemanticMap
+from osmabench_ros.ros.matched_client import LifecycleClient, command_node
 from osmabench_ros.ros.messages.poses import stamp_from_message
 from osmabench_ros.ros.node.diagnostics import complaints_of, values_of
-from osmabench_ros.ros.wire.checked_subscription import create_checked_subscription
-from osmabench_ros.ros.wire.matched_client import LifecycleClient, command_node
-from osmabench_ros.ros.wire.qos import diagnostics_profile, latched_profile
-from osmabench_ros.runs.results.timings import Participation
+from osmabench_ros.ros.qos import create_checked_subscription, diagnostics_profile, latched_profile
+from osmabench_ros.runs.timings import Participation
 
 MAX_MAP_BYTES = 512 * 2**20
 """Largest announcement of a map; it holds the scene graph and no points."""

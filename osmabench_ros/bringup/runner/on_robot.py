@@ -15,9 +15,9 @@ from osmabench_ros.bringup.spec.node_spec import NodeSpec
 from osmabench_ros.errors import ConfigError, RunError
 from osmabench_ros.geometry.axes import optical_pose_in_link
 from osmabench_ros.mappers.live_method import load_live_method
-from osmabench_ros.maps.disk.storage import read_map
+from osmabench_ros.maps.map_kinds import SEMANTIC_MAP as MAP_TYPE
+from osmabench_ros.maps.storage import read_map
 from osmabench_ros.maps.summary import contents_of
-from osmabench_ros.maps.topics.kinds import SEMANTIC_MAP as MAP_TYPE
 from osmabench_ros.reports.page.bag_page import write_bag_page
 from osmabench_ros.reports.terminal import print_figures
 from osmabench_ros.ros.node.settings import (
@@ -25,10 +25,10 @@ from osmabench_ros.ros.node.settings import (
     MapAdapterSettings,
     MapRecorderSettings,
 )
-from osmabench_ros.runs.bag.bag_settings import BagReport
+from osmabench_ros.runs.bag_settings import BagReport
 from osmabench_ros.runs.config import MatrixConfig, PacingConfig, PacingMode, Settling
 from osmabench_ros.runs.evaluate.evaluation import REPORT
-from osmabench_ros.runs.results.report_model import RunReport, map_remarks, partial_fault
+from osmabench_ros.runs.report_model import RunReport, map_remarks, partial_fault
 from osmabench_ros.sequences.bags.recording_report import RecordingSettings
 from osmabench_ros.sequences.ground_truth import read_ground_truth
 

@@ -24,9 +24,9 @@ from osmabench_ros.runs.evaluate.over_time import score_over_time
 from osmabench_ros.runs.matrix_on_disk import FAILURE, Stage
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.preparation import Preparation, run_warnings
-from osmabench_ros.runs.results.report_model import RunReport, Status
-from osmabench_ros.runs.results.timings import TIMINGS, Measurements, Participation, timings_of
+from osmabench_ros.runs.report_model import RunReport, Status
 from osmabench_ros.runs.run_manifest import finish_run, read_finished, write_run_manifest
+from osmabench_ros.runs.timings import TIMINGS, Measurements, Participation, timings_of
 
 START_TIMEOUT_S = 120.0
 """For a process to start and one lifecycle transition; Habitat-Sim needs half a minute."""

@@ -18,9 +18,9 @@ from osmabench_ros.base.images import (
     INSTANCE_ENCODINGS,
     SEMANTIC_ENCODINGS,
 )
-from osmabench_ros.bringup.doctor.finding import CheckTables, Finding, Severity, attempt
+from osmabench_ros.bringup.finding import CheckTables, Finding, Severity, attempt
 from osmabench_ros.bringup.running_stack.stack_observation import StackObservation
-from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.transform_tree import StampedTransform
 from osmabench_ros.ros.messages import images
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet

@@ -17,7 +17,7 @@ from osmabench_ros.base.configuration import config_path, described_names
 from osmabench_ros.base.contract import CONTRACT, TF, TF_STATIC, ContractTopic, Delivery
 from osmabench_ros.base.documents import read_yaml
 from osmabench_ros.base.progress import Progress, silent
-from osmabench_ros.bringup.doctor.finding import Finding, Severity, attempt
+from osmabench_ros.bringup.finding import Finding, Severity, attempt
 from osmabench_ros.bringup.running_stack import camera, run_topics
 from osmabench_ros.bringup.running_stack.camera import CHECKS
 from osmabench_ros.bringup.running_stack.stack_observation import (
@@ -29,7 +29,7 @@ from osmabench_ros.errors import ConfigError, choose
 from osmabench_ros.msg import LabelInfo, RunInfo, RunState, SemanticMap
 from osmabench_ros.ros.messages.images import label_set_from_message
 from osmabench_ros.ros.node.frame_receiver import camera_pose_from_message
-from osmabench_ros.ros.wire.qos import Endpoint, TopicGraph, qos_conflict
+from osmabench_ros.ros.qos import Endpoint, TopicGraph, qos_conflict
 from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.semantics.labels import LabelSet
 

@@ -9,11 +9,11 @@ import numpy as np
 from sensor_msgs.msg import CameraInfo, PointCloud2
 
 from osmabench_ros.base import contract as topics
-from osmabench_ros.bringup.doctor.finding import Finding, attempt
+from osmabench_ros.bringup.finding import Finding, attempt
 from osmabench_ros.bringup.running_stack.camera import CHECKS
 from osmabench_ros.bringup.running_stack.stack_observation import StackObservation, TopicRecord
-from osmabench_ros.maps.topics.announced_map import graph_from_message
-from osmabench_ros.maps.topics.standard_messages import records_of_message
+from osmabench_ros.maps.announced_map import graph_from_message
+from osmabench_ros.maps.standard_messages import records_of_message
 from osmabench_ros.msg import RunInfo, RunState, SemanticMap
 from osmabench_ros.ros.messages.poses import SECOND_NS, stamp_from_message
 

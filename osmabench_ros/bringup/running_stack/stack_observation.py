@@ -15,11 +15,11 @@ from rclpy.subscription import Subscription
 from osmabench_ros.base import contract as topics
 from osmabench_ros.base.progress import Progress
 from osmabench_ros.errors import ConfigError, ContractError
+from osmabench_ros.ros import qos
+from osmabench_ros.ros.matched_client import command_node
 from osmabench_ros.ros.messages.message_definitions import interface_class, is_interface_name
 from osmabench_ros.ros.messages.poses import SECOND_NS
-from osmabench_ros.ros.wire import qos
-from osmabench_ros.ros.wire.checked_subscription import deserialize_checked
-from osmabench_ros.ros.wire.matched_client import command_node
+from osmabench_ros.ros.qos import deserialize_checked
 
 KEPT_BYTES = 64 * 2**20
 """Whole messages of a topic that are kept, the newest of them."""

@@ -222,7 +222,7 @@ class NodeClaims:
 
 def _find_on_graph(domain: int, names: Sequence[str]) -> list[str]:
     """Return which of the given nodes are in a domain."""
-    from osmabench_ros.ros.wire.matched_client import command_node
+    from osmabench_ros.ros.matched_client import command_node
 
     found: set[str] = set()
     with command_node(f'osmabench_look_{os.getpid()}', domain=domain) as (node, _):

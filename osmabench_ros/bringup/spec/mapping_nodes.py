@@ -15,8 +15,8 @@ from osmabench_ros.base.files import Existing, atomic_directory, claim_folder, w
 from osmabench_ros.bringup.spec.node_spec import METHOD, NodeSpec
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.mappers import live_method
+from osmabench_ros.mappers.live_method import MapOrigin
 from osmabench_ros.mappers.offline.method import filled
-from osmabench_ros.mappers.transform_edges import MapOrigin
 from osmabench_ros.ros.node.settings import MapAdapterSettings, MapperSettings, TfSettings
 from osmabench_ros.runs.config import MapperConfig, Settling
 from osmabench_ros.runs.plan import RunPlan

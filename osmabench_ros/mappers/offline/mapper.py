@@ -22,8 +22,7 @@ from osmabench_ros.base.files import Existing, atomic_directory, check_folder, w
 from osmabench_ros.base.strict import Strict, validated
 from osmabench_ros.errors import ConfigError, MapError, OsmabenchError, RunError, errors_as
 from osmabench_ros.geometry.axes import optical_pose_in_link
-from osmabench_ros.geometry.frame import Frame
-from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.frame import Frame, Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.mappers.bundled import BundledMapper
 from osmabench_ros.mappers.offline.method import (

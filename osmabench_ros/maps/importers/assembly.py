@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from osmabench_ros.errors import MapError
 from osmabench_ros.geometry.boxes import AxisAlignedBox, OrientedBox
 from osmabench_ros.geometry.pose import Pose, Similarity
-from osmabench_ros.maps.disk.document import MAX_NODES
 from osmabench_ros.maps.importer import ImportOptions, World
+from osmabench_ros.maps.map_document import MAX_NODES
 from osmabench_ros.maps.semantic_map import (
     DenseMap,
     FeatureSpace,

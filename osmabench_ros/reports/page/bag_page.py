@@ -11,9 +11,9 @@ from osmabench_ros.metrics.trajectory_records import ALIGNED, TrajectoryScore
 from osmabench_ros.reports.cells import Cell, plain, record_cell
 from osmabench_ros.reports.charts.trajectory_chart import trajectory_chart
 from osmabench_ros.reports.page.page import PAGE, write_rendered
-from osmabench_ros.runs.bag.bag_settings import REFERENCE_FREE, BagReport
 from osmabench_ros.runs.bag_content import TIMING_SUITE
-from osmabench_ros.runs.results.report_model import Record, RunReport
+from osmabench_ros.runs.bag_settings import REFERENCE_FREE, BagReport
+from osmabench_ros.runs.report_model import Record, RunReport
 
 TRAJECTORY_PAGE = 'trajectory.html'
 

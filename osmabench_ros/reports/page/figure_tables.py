@@ -20,7 +20,7 @@ from osmabench_ros.reports.report_run import (
 )
 from osmabench_ros.runs.config import Requirement
 from osmabench_ros.runs.evaluate.evaluation import ANSWERS_FOLDER
-from osmabench_ros.runs.results.report_model import Record, concerns, unmet
+from osmabench_ros.runs.report_model import Record, concerns, unmet
 from osmabench_ros.semantics.labels import LabelSet
 
 

@@ -21,8 +21,8 @@ from osmabench_ros.reports.report_run import (
     distinct,
     estimate,
 )
-from osmabench_ros.runs.results.timings import TIMINGS, read_measurements
 from osmabench_ros.runs.run_manifest import read_manifest
+from osmabench_ros.runs.timings import TIMINGS, read_measurements
 
 ALPHA = 0.05
 

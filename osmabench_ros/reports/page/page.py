@@ -53,7 +53,7 @@ from osmabench_ros.reports.question_data import Dialogue, paired_interval
 from osmabench_ros.reports.report_run import Run, baseline_condition, joined
 from osmabench_ros.runs.evaluate.over_time import judged_records
 from osmabench_ros.runs.plan import RunPlan
-from osmabench_ros.runs.results.report_model import MatrixReport
+from osmabench_ros.runs.report_model import MatrixReport
 
 Charts = Mapping[str, 'Specification | None']
 

@@ -26,8 +26,8 @@ from osmabench_ros.reports.page.page import (
     write_rendered,
 )
 from osmabench_ros.reports.report_run import Run
-from osmabench_ros.runs.results.report_model import MatrixReport, Status
-from osmabench_ros.runs.results.results_folder import PAGES
+from osmabench_ros.runs.report_model import MatrixReport, Status
+from osmabench_ros.runs.run_manifest import PAGES
 
 RUNS_A_PAGE = 100
 MOST_NOTICES = 20

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
-from osmabench_ros.metrics.graph_matching import box_iou_of_nodes, match_nodes
+from osmabench_ros.metrics.matching import box_iou_of_nodes, match_nodes
 from osmabench_ros.reports.outcomes import OUTCOMES, surface_outcomes
 from osmabench_ros.reports.palette import (
     HALLUCINATED,

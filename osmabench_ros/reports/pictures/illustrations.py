@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from osmabench_ros.maps.disk.storage import read_map
 from osmabench_ros.maps.semantic_map import SemanticMap
+from osmabench_ros.maps.storage import read_map
 from osmabench_ros.reports.outcomes import (
     OUTCOMES,
     max_distance_of,

@@ -14,7 +14,7 @@ from PIL import Image
 
 from osmabench_ros.base.images import read_image
 from osmabench_ros.errors import RunError
-from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.shared_path import PATH_FILE, driven_trajectory

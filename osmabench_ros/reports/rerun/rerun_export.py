@@ -7,8 +7,8 @@ from pathlib import Path
 
 from osmabench_ros.base.progress import Progress, silent
 from osmabench_ros.base.strict import read_model
-from osmabench_ros.maps.disk.storage import read_map
 from osmabench_ros.maps.semantic_map import SemanticMap
+from osmabench_ros.maps.storage import read_map
 from osmabench_ros.reports.camera_track import track_of_run
 from osmabench_ros.reports.headline import HEADLINES
 from osmabench_ros.reports.outcomes import max_distance_of
@@ -16,7 +16,7 @@ from osmabench_ros.reports.pictures.graph_errors import ERROR_TITLES
 from osmabench_ros.reports.rerun.rerun_recording import RerunScene, require_rerun, write_rerun
 from osmabench_ros.runs.matrix_on_disk import open_run
 from osmabench_ros.runs.plan import RunPlan
-from osmabench_ros.runs.results.report_model import RunReport
+from osmabench_ros.runs.report_model import RunReport
 from osmabench_ros.sequences.ground_truth import read_ground_truth
 
 COLOR_NAMES = ('blue', 'orange', 'yellow', 'pink', 'dark red')

@@ -21,7 +21,7 @@ from osmabench_ros.base.configuration import extra
 from osmabench_ros.base.files import atomic_write
 from osmabench_ros.base.progress import Progress, silent
 from osmabench_ros.errors import needing
-from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
 from osmabench_ros.reports.camera_track import DEPTH_PER_M, TrackedFrame
 from osmabench_ros.reports.palette import Rgb, class_colors, colors_of_labels, name_color

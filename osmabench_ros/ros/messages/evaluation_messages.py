@@ -10,7 +10,7 @@ from std_msgs.msg import Header
 from osmabench_ros.base import contract as topics
 from osmabench_ros.errors import ContractError
 from osmabench_ros.msg import EvaluationReport, MetricValue, RunInfo
-from osmabench_ros.runs.results.report_model import Record, RunReport
+from osmabench_ros.runs.report_model import Record, RunReport
 
 MAX_RATE, MAX_NAME = 1e6, 1000
 """Of a run_info: frames a second or times the speed, and characters of a name."""

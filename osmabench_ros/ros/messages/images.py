@@ -13,7 +13,7 @@ from std_msgs.msg import ColorRGBA
 
 from osmabench_ros.base.images import depth_of, image_fields, pixels_of
 from osmabench_ros.errors import ConfigError, ContractError, errors_as
-from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.msg import LabelClass as LabelClassMessage
 from osmabench_ros.msg import LabelInfo
 from osmabench_ros.reports.palette import Rgb, class_colors

@@ -18,9 +18,9 @@ from std_msgs.msg import Header
 from visualization_msgs.msg import MarkerArray
 
 from osmabench_ros.base import contract as topics
-from osmabench_ros.maps.disk.storage import pack_map
+from osmabench_ros.maps import standard_messages
 from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
-from osmabench_ros.maps.topics import standard_messages
+from osmabench_ros.maps.storage import pack_map
 from osmabench_ros.msg import SceneGraph as SceneGraphMessage
 from osmabench_ros.msg import SceneObject as SceneObjectMessage
 from osmabench_ros.msg import SceneRelation, SemanticMapChunk
@@ -29,7 +29,7 @@ from osmabench_ros.msg import SemanticMap as SemanticMapMessage
 from osmabench_ros.reports.pictures.graph_errors import node_colors
 from osmabench_ros.ros.messages import poses
 from osmabench_ros.ros.messages.markers import markers_of_graph
-from osmabench_ros.ros.wire.qos import latched_profile, lossless_profile
+from osmabench_ros.ros.qos import latched_profile, lossless_profile
 from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph, SceneNode
 

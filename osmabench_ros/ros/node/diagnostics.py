@@ -16,7 +16,7 @@ from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
 
 from osmabench_ros.base import contract as topics
-from osmabench_ros.ros.wire.qos import diagnostics_profile
+from osmabench_ros.ros.qos import diagnostics_profile
 
 PERIOD_S = 1.0
 MEMORY_KEY = 'memory_bytes'

@@ -18,8 +18,7 @@ from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.msg import FrameAck
 from osmabench_ros.ros.messages import images, poses
-from osmabench_ros.ros.wire.checked_subscription import create_checked_subscription
-from osmabench_ros.ros.wire.qos import frame_profile, lossless_profile
+from osmabench_ros.ros.qos import create_checked_subscription, frame_profile, lossless_profile
 
 MAX_PENDING = 32
 """Incomplete frames that are kept; older ones are given up and counted."""

@@ -10,7 +10,7 @@ from osmabench_ros.base import contract as topics
 from osmabench_ros.base.contract import CONTRACT
 from osmabench_ros.base.strict import Strict
 from osmabench_ros.errors import ConfigError, ParticipantError
-from osmabench_ros.ros.wire import qos
+from osmabench_ros.ros import qos
 
 ACKS_SUFFIX = ':acks'
 

@@ -13,8 +13,8 @@ from osmabench_ros.base import contract as topics
 from osmabench_ros.base.settings import Named, setting
 from osmabench_ros.base.strict import FilePath, Strict
 from osmabench_ros.errors import ConfigError, errors_as
-from osmabench_ros.mappers.transform_edges import MapOrigin, TfMode, parents_of, way_up
-from osmabench_ros.maps.topics.kinds import MapType
+from osmabench_ros.mappers.live_method import MapOrigin, TfMode, parents_of, way_up
+from osmabench_ros.maps.map_kinds import MapType
 from osmabench_ros.ros.node.participants import DeclaredParticipant
 from osmabench_ros.runs import config
 from osmabench_ros.sequences.reading import SequenceReading, reading_from_text

@@ -19,8 +19,8 @@ from osmabench_ros.runs.evaluate import evaluation
 from osmabench_ros.runs.evaluate.open_vocabulary import OpenVocabularyLabeller
 from osmabench_ros.runs.identity import RunIdentity, SceneKey
 from osmabench_ros.runs.matrix_on_disk import open_run
-from osmabench_ros.runs.results.report_model import RunReport
-from osmabench_ros.runs.results.results_folder import MANIFEST
+from osmabench_ros.runs.report_model import RunReport
+from osmabench_ros.runs.run_manifest import MANIFEST
 from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.suites.exact_questions import ExactQuestionsSuite
 from osmabench_ros.suites.suite import SuiteContext

@@ -12,17 +12,17 @@ from osmabench_ros.base.files import read_json, write_json
 from osmabench_ros.base.progress import Progress
 from osmabench_ros.base.strict import Strict, read_model
 from osmabench_ros.errors import RunError
-from osmabench_ros.maps.disk.storage import read_map, snapshots_in
 from osmabench_ros.maps.semantic_map import SemanticMap
+from osmabench_ros.maps.storage import read_map, snapshots_in
 from osmabench_ros.metrics.over_time import ScoresAtTime, over_time_records
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.runs.config import Requirement, SuiteConfig
 from osmabench_ros.runs.evaluate.evaluation import EvaluationInputs, made_suites, suite_context
 from osmabench_ros.runs.evaluate.open_vocabulary import OpenVocabularyLabeller
 from osmabench_ros.runs.plan import RunPlan
-from osmabench_ros.runs.results.report_model import Record, RunReport, Status
-from osmabench_ros.runs.results.timings import SUITE as TIMING_SUITE
-from osmabench_ros.runs.results.timings import TIMINGS
+from osmabench_ros.runs.report_model import Record, RunReport, Status
+from osmabench_ros.runs.timings import SUITE as TIMING_SUITE
+from osmabench_ros.runs.timings import TIMINGS
 from osmabench_ros.sequences.ground_truth import read_ground_truth
 from osmabench_ros.simulation.frame_source import FIRST_STAMP_NS
 from osmabench_ros.suites.suite import Suite, SuiteContext, models_asked_by

@@ -34,8 +34,7 @@ from osmabench_ros.scenes.apartment.placement import (
 )
 from osmabench_ros.scenes.apartment.structure import build_passages, build_room_shell
 from osmabench_ros.scenes.apartment.tables import evaluate, naming_keys, read_room
-from osmabench_ros.scenes.lights import Light
-from osmabench_ros.scenes.scene import Room, Scene, SceneObject
+from osmabench_ros.scenes.scene import Light, Room, Scene, SceneObject
 from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.semantics.scene_graph import AttributeValue, RelationType
 

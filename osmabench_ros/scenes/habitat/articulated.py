@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 from osmabench_ros.base.documents import read_xml
 from osmabench_ros.errors import SceneError
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.scenes.asset_files import file_within
+from osmabench_ros.scenes.asset_files import file_within, pose_from_rpy, vector
 from osmabench_ros.scenes.assets import linearly_mapped, load_meshes, moved
 from osmabench_ros.scenes.primitives import box, cylinder, sphere
 from osmabench_ros.scenes.scene import Material, Mesh
-from osmabench_ros.scenes.scene_files import pose_from_rpy, vector
 
 MOVING = ('revolute', 'continuous', 'prismatic')
 

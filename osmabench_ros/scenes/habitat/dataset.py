@@ -16,10 +16,16 @@ from osmabench_ros.base.reading import read_bytes
 from osmabench_ros.errors import SceneError, choose, errors_as, suggestion
 from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT, object_pose_from_habitat
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.scenes.asset_files import file_within, resolved
+from osmabench_ros.scenes.asset_files import (
+    file_within,
+    number,
+    read_object,
+    read_rotation,
+    resolved,
+    vector,
+)
 from osmabench_ros.scenes.assets import linearly_mapped, load_many_meshes, load_meshes
 from osmabench_ros.scenes.scene import Mesh
-from osmabench_ros.scenes.scene_files import number, read_object, read_rotation, vector
 
 BARE_STAGE = {'up': (0.0, 0.0, 1.0), 'front': (0.0, 1.0, 0.0)}
 """Axes that Habitat-Sim takes a stage to have that is a GLB file and nothing else: MP3D's."""

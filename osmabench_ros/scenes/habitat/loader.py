@@ -20,6 +20,7 @@ from osmabench_ros.geometry.axes import (
     points_from_habitat,
 )
 from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.scenes.asset_files import number, read_object, vector
 from osmabench_ros.scenes.assets import linearly_mapped
 from osmabench_ros.scenes.ground_truth import lights_in_rooms, room_of, sizes_of
 from osmabench_ros.scenes.habitat.articulated import load_urdf
@@ -39,9 +40,7 @@ from osmabench_ros.scenes.habitat.semantics import (
     read_rooms,
     read_stage,
 )
-from osmabench_ros.scenes.lights import Light, LightKind
-from osmabench_ros.scenes.scene import Mesh, Room, Scene, SceneObject
-from osmabench_ros.scenes.scene_files import number, read_object, vector
+from osmabench_ros.scenes.scene import Light, LightKind, Mesh, Room, Scene, SceneObject
 from osmabench_ros.semantics.labels import LabelSet, normalised_name
 
 Instance = tuple[Mapping[str, Any], tuple[Mesh, ...], Pose]

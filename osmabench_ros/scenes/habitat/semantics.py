@@ -24,11 +24,11 @@ from osmabench_ros.base.strict import Strict, validated
 from osmabench_ros.errors import ConfigError, SceneError, errors_as
 from osmabench_ros.geometry.axes import points_from_habitat
 from osmabench_ros.geometry.boxes import AxisAlignedBox
+from osmabench_ros.scenes.asset_files import number, read_object, vector
 from osmabench_ros.scenes.assets import load_painted_meshes, select_faces
 from osmabench_ros.scenes.ground_truth import sizes_of
 from osmabench_ros.scenes.habitat.dataset import Template, Templates, place_instance
 from osmabench_ros.scenes.scene import Mesh, Room, SceneObject
-from osmabench_ros.scenes.scene_files import number, read_object, vector
 from osmabench_ros.semantics.labels import (
     UNLABELLED,
     LabelClass,

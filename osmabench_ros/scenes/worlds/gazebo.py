@@ -12,10 +12,9 @@ from osmabench_ros.base.documents import read_xml
 from osmabench_ros.base.reading import naming_errors, read_bytes
 from osmabench_ros.errors import MissingFileError, OsmabenchWarning, SceneError
 from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.scenes.asset_files import FrameScope, find_text, read_pose
 from osmabench_ros.scenes.assets import moved
-from osmabench_ros.scenes.lights import Light
-from osmabench_ros.scenes.scene import Mesh, Scene
-from osmabench_ros.scenes.scene_files import FrameScope, find_text, read_pose
+from osmabench_ros.scenes.scene import Light, Mesh, Scene
 from osmabench_ros.scenes.worlds.gazebo_models import (
     ModelFinder,
     ground_plane,

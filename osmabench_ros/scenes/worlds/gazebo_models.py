@@ -16,18 +16,23 @@ from osmabench_ros.base.documents import read_xml
 from osmabench_ros.base.reading import read_bytes
 from osmabench_ros.errors import MissingFileError, OsmabenchWarning, SceneError, choose
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.scenes.asset_files import TextureSearch, find_picture, leads_into, resolved
+from osmabench_ros.scenes.asset_files import (
+    TextureSearch,
+    find_picture,
+    find_text,
+    leads_into,
+    numbers,
+    resolved,
+)
 from osmabench_ros.scenes.assets import (
     axes_of,
     linearly_mapped,
     load_nodes,
     read_collada_axes,
 )
-from osmabench_ros.scenes.lights import Light, LightKind
 from osmabench_ros.scenes.mesh_files import decode_texture
 from osmabench_ros.scenes.primitives import box, capsule, cylinder, plane, sphere
-from osmabench_ros.scenes.scene import NEUTRAL, Material, Mesh
-from osmabench_ros.scenes.scene_files import find_text, numbers
+from osmabench_ros.scenes.scene import NEUTRAL, Light, LightKind, Material, Mesh
 from osmabench_ros.scenes.worlds.parts import WorldOptions, make_light
 
 REFERENCE_M = 2.0

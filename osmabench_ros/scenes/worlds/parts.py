@@ -17,9 +17,8 @@ from osmabench_ros.errors import MissingFileError, SceneError
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.ground_truth import sizes_of
-from osmabench_ros.scenes.lights import Light, LightKind
 from osmabench_ros.scenes.primitives import plane
-from osmabench_ros.scenes.scene import Mesh, Scene, SceneObject
+from osmabench_ros.scenes.scene import Light, LightKind, Mesh, Scene, SceneObject
 from osmabench_ros.semantics.labels import (
     STRUCTURE_NOUNS,
     UNLABELLED,

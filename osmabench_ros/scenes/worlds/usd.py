@@ -23,8 +23,7 @@ from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.asset_files import leads_into
 from osmabench_ros.scenes.assets import linearly_mapped, pack_mesh, select_faces, unpack_mesh
-from osmabench_ros.scenes.lights import LightKind
-from osmabench_ros.scenes.scene import Mesh, Scene
+from osmabench_ros.scenes.scene import LightKind, Mesh, Scene
 from osmabench_ros.scenes.worlds.parts import (
     DEFAULT_OPTIONS,
     Part,

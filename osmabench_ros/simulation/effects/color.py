@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
 from osmabench_ros.base.color import LINEAR_OF_CODE, decoded_image, encoded_image
-from osmabench_ros.scenes.lights import Lighting
+from osmabench_ros.scenes.scene import Lighting
 from osmabench_ros.simulation.effects.effect import Effect, Shot
 
 

@@ -15,9 +15,9 @@ from pydantic_core import PydanticKnownError
 from osmabench_ros.base.extensions import EFFECTS, load_extension
 from osmabench_ros.base.strict import Strict
 from osmabench_ros.errors import ConfigError
-from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.scenes.lights import Lighting
+from osmabench_ros.scenes.scene import Lighting
 
 
 @dataclass(frozen=True)

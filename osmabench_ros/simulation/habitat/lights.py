@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from osmabench_ros.base.color import LINEAR_OF_CODE, encoded_image
 from osmabench_ros.geometry.axes import OPENGL_FROM_OPTICAL, points_to_habitat
-from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.scenes.lights import SPOT_INNER_SHARE, Light, Lighting, LightKind
+from osmabench_ros.scenes.scene import SPOT_INNER_SHARE, Light, Lighting, LightKind
 from osmabench_ros.simulation.simulator import check_lights
 
 LIT_GAMMA = 2.2

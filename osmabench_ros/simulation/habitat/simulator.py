@@ -17,13 +17,12 @@ from numpy.typing import NDArray
 
 from osmabench_ros.errors import ConfigError, MissingDependencyError, SimulationError, choose
 from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT, camera_pose_to_habitat
-from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.habitat.dataset import SUFFIX
 from osmabench_ros.scenes.habitat.loader import load_habitat_scene
-from osmabench_ros.scenes.lights import Light, Lighting
 from osmabench_ros.scenes.primitives import box
-from osmabench_ros.scenes.scene import Scene, SceneObject
+from osmabench_ros.scenes.scene import Light, Lighting, Scene, SceneObject
 from osmabench_ros.scenes.writing import write_habitat_dataset
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 from osmabench_ros.simulation.habitat.identity import Identities

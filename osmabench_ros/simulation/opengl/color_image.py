@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from pydantic import model_validator
 
 from osmabench_ros.base.strict import Strict
-from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.scenes.lights import Lighting
+from osmabench_ros.scenes.scene import Lighting
 from osmabench_ros.simulation.opengl.geometry import SceneGeometry
 from osmabench_ros.simulation.opengl.passes import (
     EdgesPass,

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from osmabench_ros.errors import SimulationError
-from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.scenes.lights import SPOT_INNER_SHARE, Light, Lighting, LightKind
-from osmabench_ros.simulation.opengl.geometry import SceneGeometry
-from osmabench_ros.simulation.opengl.projection import (
+from osmabench_ros.scenes.scene import SPOT_INNER_SHARE, Light, Lighting, LightKind
+from osmabench_ros.simulation.opengl.geometry import (
+    SceneGeometry,
     boxes_in_frustum,
     camera_projection,
     distance_to_boxes,

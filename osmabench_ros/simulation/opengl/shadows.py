@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox
-from osmabench_ros.scenes.lights import Light, LightKind
-from osmabench_ros.simulation.opengl.geometry import SceneGeometry
-from osmabench_ros.simulation.opengl.projection import (
+from osmabench_ros.scenes.scene import Light, LightKind
+from osmabench_ros.simulation.opengl.geometry import (
     CUBE_FACES,
+    SceneGeometry,
     boxes_in_frustum,
     cube_projection,
     frustum_planes,

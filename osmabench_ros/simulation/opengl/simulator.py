@@ -9,10 +9,9 @@ import numpy as np
 
 from osmabench_ros.base.strict import validated
 from osmabench_ros.errors import SimulationError
-from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.scenes.lights import Lighting
-from osmabench_ros.scenes.scene import Scene
+from osmabench_ros.scenes.scene import Lighting, Scene
 from osmabench_ros.semantics.labels import NO_INSTANCE, UNLABELLED
 from osmabench_ros.simulation.opengl.color_image import (
     ExposureMode,

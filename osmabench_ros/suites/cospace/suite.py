@@ -9,7 +9,7 @@ from dataclasses import replace
 from osmabench_ros.base.progress import share
 from osmabench_ros.maps.semantic_map import DenseMap
 from osmabench_ros.metrics.record import MetricRecord, Mode
-from osmabench_ros.scenes.lights import Lighting
+from osmabench_ros.scenes.scene import Lighting
 from osmabench_ros.suites.cospace.answering import RuleOfViews
 from osmabench_ros.suites.cospace.generation import SUITE, panorama_questions, whole_surface
 from osmabench_ros.suites.cospace.place import HFOV_RAD

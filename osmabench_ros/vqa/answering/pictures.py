@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from osmabench_ros.base.images import read_image
 from osmabench_ros.errors import QuestionError
 from osmabench_ros.geometry.axes import optical_pose_in_link
-from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.language.model import ImagePart
 from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap

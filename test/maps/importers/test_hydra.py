@@ -8,10 +8,10 @@ from maps.importers.method_files import CHAIR, CLIP
 from maps.test_storage import assert_equal
 
 from osmabench_ros.errors import LimitError, MapError
-from osmabench_ros.maps.disk.storage import pack_map, unpack_map
 from osmabench_ros.maps.importer import ImportOptions, import_map
 from osmabench_ros.maps.importers.hydra import import_payload
 from osmabench_ros.maps.semantic_map import SemanticMap
+from osmabench_ros.maps.storage import pack_map, unpack_map
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 from osmabench_ros.semantics.scene_graph import NodeKind
 

@@ -37,9 +37,9 @@ from support.libraries import Lazy, needs
 
 from osmabench_ros.base.fence import VARIABLE
 from osmabench_ros.errors import LimitError, MapError, OsmabenchError
-from osmabench_ros.maps.disk.storage import pack_map, unpack_map
 from osmabench_ros.maps.importer import ImportOptions, import_map, importer_names
 from osmabench_ros.maps.importers import assembly
+from osmabench_ros.maps.storage import pack_map, unpack_map
 from osmabench_ros.semantics.labels import LabelSet
 
 torch, h5py = Lazy('torch'), Lazy('h5py')

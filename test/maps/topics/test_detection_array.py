@@ -5,7 +5,7 @@ from support.world.bags import header, make, pose_message, xyz
 from osmabench_ros.errors import ContractError
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.maps.importer import TopicOptions
-from osmabench_ros.maps.topics.standard_messages import (
+from osmabench_ros.maps.standard_messages import (
     detection_of_node,
     map_of_detections,
     nodes_of_detections,

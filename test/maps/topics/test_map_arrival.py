@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from osmabench_ros.errors import ContractError
-from osmabench_ros.maps.topics.announced_map import MapArrival
+from osmabench_ros.maps.announced_map import MapArrival
 
 MESSAGE: Any = SimpleNamespace(participant='mapper', chunk_count=10, payload_size=2**20)
 

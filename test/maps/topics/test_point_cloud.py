@@ -7,7 +7,7 @@ from support.world.bags import make, point_cloud
 from osmabench_ros.errors import ContractError
 from osmabench_ros.maps.importer import TopicOptions
 from osmabench_ros.maps.semantic_map import DenseMap
-from osmabench_ros.maps.topics.standard_messages import map_of_point_cloud
+from osmabench_ros.maps.standard_messages import map_of_point_cloud
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 
 LABELS = LabelSet.from_names('room', ['chair', 'table'])

@@ -22,10 +22,9 @@ from support.world.graphs import content_of
 from osmabench_ros.base.contract import MARKERS, POINT_CLOUD
 from osmabench_ros.errors import ConfigError, ContractError, SequenceError
 from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.maps.announced_map import announced_map
 from osmabench_ros.maps.importer import TopicOptions
-from osmabench_ros.maps.semantic_map import DenseMap, MapHeader, Provenance, SemanticMap
-from osmabench_ros.maps.topics.announced_map import announced_map
-from osmabench_ros.maps.topics.kinds import (
+from osmabench_ros.maps.map_kinds import (
     DETECTIONS,
     DSG_UPDATE,
     SEMANTIC_MAP,
@@ -33,6 +32,7 @@ from osmabench_ros.maps.topics.kinds import (
     choose_map_topic,
     read_recorded_map,
 )
+from osmabench_ros.maps.semantic_map import DenseMap, MapHeader, Provenance, SemanticMap
 from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode, ScoredLabel
 from osmabench_ros.sequences.bags.bag import open_bag

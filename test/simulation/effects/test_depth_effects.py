@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.simulation.effects.depth import StructuredLightDepth, TimeOfFlightDepth
 from osmabench_ros.simulation.effects.effect import Effect, Shot
 

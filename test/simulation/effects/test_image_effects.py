@@ -4,7 +4,7 @@ from support.world.scenes import CAMERA
 
 from osmabench_ros.base.color import decoded_image, encoded_image
 from osmabench_ros.errors import ConfigError
-from osmabench_ros.scenes.lights import Lighting
+from osmabench_ros.scenes.scene import Lighting
 from osmabench_ros.simulation.conditions import parse_condition
 from osmabench_ros.simulation.effects.color import Exposure, Gamma, MotionBlur, WhiteBalance
 from osmabench_ros.simulation.effects.effect import Shot

@@ -6,7 +6,7 @@ import pytest
 from support.world.scenes import load_small_house
 
 from osmabench_ros.errors import MissingDependencyError
-from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.simulation.habitat.simulator import PYTHON_VARIABLE, HabitatSimulator
 

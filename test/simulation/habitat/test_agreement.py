@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 from support.world.scenes import camera_at
 
-from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.scenes.lights import Light, Lighting, LightKind
-from osmabench_ros.scenes.scene import Scene
+from osmabench_ros.scenes.scene import Light, Lighting, LightKind, Scene
 from osmabench_ros.simulation.habitat.simulator import HabitatSimulator
 from osmabench_ros.simulation.opengl.simulator import OpenGLSimulator
 from osmabench_ros.simulation.walkable_grid import WalkableGrid

@@ -9,9 +9,9 @@ import pytest
 from support.habitat_files import paint_vertices, painted_boxes, write_annotated_stage
 from support.world.scenes import camera_at
 
-from osmabench_ros.geometry.intrinsics import Intrinsics
-from osmabench_ros.scenes.lights import Light, Lighting
+from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.scenes.loading import load_scene
+from osmabench_ros.scenes.scene import Light, Lighting
 from osmabench_ros.simulation.habitat.simulator import HabitatSimulator
 from osmabench_ros.simulation.opengl.simulator import OpenGLSimulator
 

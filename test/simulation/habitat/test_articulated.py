@@ -11,9 +11,9 @@ import pytest
 import trimesh
 from support.world.scenes import camera_at, room_scene
 
-from osmabench_ros.geometry.intrinsics import Intrinsics
-from osmabench_ros.scenes.lights import Light, Lighting
+from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.scenes.loading import load_scene
+from osmabench_ros.scenes.scene import Light, Lighting
 from osmabench_ros.scenes.writing import write_habitat_dataset
 from osmabench_ros.simulation.habitat.simulator import HabitatSimulator
 from osmabench_ros.simulation.opengl.simulator import OpenGLSimulator

@@ -18,9 +18,8 @@ from support.world.scenes import CAMERA, camera_at
 from osmabench_ros.errors import SimulationError
 from osmabench_ros.geometry.axes import camera_pose_to_habitat, points_to_habitat
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.scenes.lights import Light, Lighting, LightKind
 from osmabench_ros.scenes.loading import load_scene
-from osmabench_ros.scenes.scene import Scene
+from osmabench_ros.scenes.scene import Light, Lighting, LightKind, Scene
 from osmabench_ros.simulation.conditions import load_condition
 from osmabench_ros.simulation.habitat.simulator import PYTHON_VARIABLE, HabitatSimulator
 from osmabench_ros.simulation.lighting import lighting_at

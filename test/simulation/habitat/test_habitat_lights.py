@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from osmabench_ros.errors import SimulationError
-from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.scenes.lights import Light, Lighting, LightKind
+from osmabench_ros.scenes.scene import Light, Lighting, LightKind
 from osmabench_ros.simulation.habitat.lights import cone_share, habitat_lights, shining_spots
 from osmabench_ros.simulation.simulator import MAX_LIGHTS
 

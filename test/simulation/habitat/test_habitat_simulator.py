@@ -11,14 +11,13 @@ import pytest
 from support.gltf_files import encoded_image, write_glb
 from support.world.scenes import CAMERA, camera_at, room_scene
 
-from osmabench_ros.bringup.doctor.finding import Severity
-from osmabench_ros.bringup.doctor.preflight import _check_habitat
+from osmabench_ros.bringup.finding import Severity
+from osmabench_ros.bringup.preflight import _check_habitat
 from osmabench_ros.errors import ConfigError, MissingDependencyError, SceneError, SimulationError
-from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.scenes.lights import Light, Lighting, LightKind
 from osmabench_ros.scenes.loading import load_scene
-from osmabench_ros.scenes.scene import Scene
+from osmabench_ros.scenes.scene import Light, Lighting, LightKind, Scene
 from osmabench_ros.scenes.writing import write_habitat_dataset
 from osmabench_ros.simulation.habitat.simulator import PYTHON_VARIABLE, HabitatSimulator
 

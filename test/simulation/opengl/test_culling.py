@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from support.world.scenes import CAMERA, camera_at
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox
-from osmabench_ros.simulation.opengl.projection import (
+from osmabench_ros.simulation.opengl.geometry import (
     CUBE_FACES,
     boxes_in_frustum,
     camera_projection,

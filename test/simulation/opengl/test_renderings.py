@@ -12,12 +12,11 @@ from support.world.scenes import CAMERA, LABELS, box_mesh, box_object, camera_at
 
 from osmabench_ros.base.color import decoded, encoded
 from osmabench_ros.errors import ConfigError
-from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.runs.plan import config_digest
-from osmabench_ros.scenes.lights import Light, Lighting
-from osmabench_ros.scenes.scene import Material, Scene, SceneObject
+from osmabench_ros.scenes.scene import Light, Lighting, Material, Scene, SceneObject
 from osmabench_ros.simulation.conditions import list_conditions, load_condition
 from osmabench_ros.simulation.lighting import lighting_at
 from osmabench_ros.simulation.opengl.color_image import automatic_gain

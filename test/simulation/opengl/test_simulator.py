@@ -8,10 +8,9 @@ from numpy.typing import NDArray
 from support.world.scenes import CAMERA, LABELS, box_object, camera_at, room_scene
 
 from osmabench_ros.errors import MissingDependencyError, SimulationError
-from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.scenes.lights import Light, Lighting, LightKind
-from osmabench_ros.scenes.scene import Material, Scene
+from osmabench_ros.scenes.scene import Light, Lighting, LightKind, Material, Scene
 from osmabench_ros.semantics.labels import UNLABELLED
 from osmabench_ros.simulation.opengl.simulator import OpenGLSimulator
 from osmabench_ros.simulation.opengl.textures import create_context

@@ -14,7 +14,7 @@ from support.loopback_models import LoopbackModels
 from support.world.scenes import camera_at, furnished_room
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox
-from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.maps.semantic_map import DenseMap
 from osmabench_ros.scenes.visibility import RayCaster
 from osmabench_ros.semantics.scene_graph import ScoredLabel

@@ -24,7 +24,7 @@ from osmabench_ros.runs.evaluate.over_time import GROWTH, RecordsAtTime, ReportO
 from osmabench_ros.runs.matrix_on_disk import write_manifest
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.preparation import Preparation
-from osmabench_ros.runs.results.report_model import Record, RunReport, Status
+from osmabench_ros.runs.report_model import Record, RunReport, Status
 from osmabench_ros.runs.run_manifest import write_run_manifest
 from osmabench_ros.runs.shared_path import PATH_FILE
 from osmabench_ros.scenes.changes import changed_scene

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from osmabench_ros.base.configuration import config_path, described_names
 from osmabench_ros.cli.main import app
 from osmabench_ros.errors import SceneError
-from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.scenes.changes import Remove, changed_scene
 from osmabench_ros.scenes.ground_truth import ground_truth_graph
 from osmabench_ros.scenes.loading import load_scene

@@ -25,9 +25,9 @@ from rosbags.rosbag2 import CompressionFormat, CompressionMode, StoragePlugin, W
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.maps.disk.storage import pack_map
 from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
-from osmabench_ros.maps.topics.standard_messages import fields_of, records_of
+from osmabench_ros.maps.standard_messages import fields_of, records_of
+from osmabench_ros.maps.storage import pack_map
 from support import TESTS
 
 S = 10**9

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from osmabench_ros.geometry.frame import Frame
-from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.frame import Frame, Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.semantics.cloud import LabelledCloud
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet

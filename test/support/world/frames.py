@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from osmabench_ros.geometry.frame import Frame
-from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.frame import Frame, Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 from osmabench_ros.sequences.layout import SequenceInfo
-from osmabench_ros.simulation.trajectory import CameraMount
+from osmabench_ros.simulation.robot_path import CameraMount
 
 LABELS = LabelSet.from_names('small', ['chair', 'coffee table'])
 CAMERA = Intrinsics(16, 12, 9.5, 10.25, 7.5, 5.5)

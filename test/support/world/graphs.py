@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import TypeAdapter
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox
-from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.maps.semantic_map import MapHeader, Provenance, SemanticMap
 from osmabench_ros.semantics.cloud import LabelledCloud

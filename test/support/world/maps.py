@@ -12,7 +12,6 @@ from osmabench_ros.geometry.boxes import AxisAlignedBox, OrientedBox
 from osmabench_ros.geometry.point_files import write_ply
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
-from osmabench_ros.maps.disk.storage import write_map
 from osmabench_ros.maps.semantic_map import (
     DenseMap,
     FeatureSpace,
@@ -21,6 +20,7 @@ from osmabench_ros.maps.semantic_map import (
     Provenance,
     SemanticMap,
 )
+from osmabench_ros.maps.storage import write_map
 from osmabench_ros.semantics.cloud import LabelledCloud
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 from osmabench_ros.semantics.scene_graph import (

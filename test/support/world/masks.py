@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from osmabench_ros.geometry.frame import Frame
-from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.frame import Frame, Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 

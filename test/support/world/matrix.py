@@ -12,8 +12,8 @@ from PIL import Image
 from osmabench_ros.base.files import claim_folder, make_folder, write_json
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.mappers.mapper import make_mapper
-from osmabench_ros.maps.disk.storage import write_map
 from osmabench_ros.maps.semantic_map import SemanticMap
+from osmabench_ros.maps.storage import write_map
 from osmabench_ros.metrics.message_timing import Staleness
 from osmabench_ros.reports.matrix import write_matrix_report
 from osmabench_ros.runs.config import MatrixConfig
@@ -27,10 +27,10 @@ from osmabench_ros.runs.plan import (
     config_digest,
     plan_runs,
 )
-from osmabench_ros.runs.results.report_model import MatrixReport, RunReport, Status, unmet
-from osmabench_ros.runs.results.timings import TIMINGS, Measurements, Participation, timings_of
+from osmabench_ros.runs.report_model import MatrixReport, RunReport, Status, unmet
 from osmabench_ros.runs.run_manifest import SHARED, config_of_run
 from osmabench_ros.runs.shared_path import PATH_FILE
+from osmabench_ros.runs.timings import TIMINGS, Measurements, Participation, timings_of
 from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode
 from osmabench_ros.sequences.ground_truth import GroundTruth, seen_instances, write_ground_truth
 from osmabench_ros.simulation.robot_path import RobotPath

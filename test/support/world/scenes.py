@@ -14,11 +14,10 @@ import numpy as np
 import pytest
 
 from osmabench_ros.geometry.axes import optical_pose_in_link
-from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.scenes.lights import Light
 from osmabench_ros.scenes.loading import load_scene
-from osmabench_ros.scenes.scene import Material, Mesh, Scene, SceneObject
+from osmabench_ros.scenes.scene import Light, Material, Mesh, Scene, SceneObject
 from osmabench_ros.semantics.labels import COLOR_EXAMPLES, LabelSet
 from osmabench_ros.sequences.ground_truth import GroundTruth, build_ground_truth
 from support import TESTS

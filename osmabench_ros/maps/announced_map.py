@@ -16,9 +16,9 @@ from osmabench_ros.base.contract import SEMANTIC_MAP, SEMANTIC_MAP_CHUNK
 from osmabench_ros.base.documents import parse_json
 from osmabench_ros.errors import ContractError, MapError, OsmabenchError, errors_as
 from osmabench_ros.geometry.boxes import AxisAlignedBox, OrientedBox
-from osmabench_ros.maps.disk.storage import unpack_map
 from osmabench_ros.maps.importer import TopicOptions
 from osmabench_ros.maps.semantic_map import SemanticMap
+from osmabench_ros.maps.storage import unpack_map
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 from osmabench_ros.semantics.scene_graph import (
     NodeKind,

@@ -10,7 +10,7 @@ from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.pose import Similarity
 from osmabench_ros.metrics.trajectory_records import TrajectorySettings
 from osmabench_ros.runs.config import MatrixConfig
-from osmabench_ros.runs.results.report_model import RunReport
+from osmabench_ros.runs.report_model import RunReport
 from osmabench_ros.semantics.labels import LabelSet
 
 BAG_SCHEMA = 'osmabench.bag_report/1'

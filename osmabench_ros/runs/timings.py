@@ -14,7 +14,7 @@ from osmabench_ros.errors import RunError, errors_as
 from osmabench_ros.metrics.message_timing import Staleness
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.runs.identity import RunIdentity
-from osmabench_ros.runs.results.report_model import Record
+from osmabench_ros.runs.report_model import Record
 
 SUITE = 'timing'
 

@@ -35,7 +35,7 @@ from osmabench_ros.base.strict import fault_text
 from osmabench_ros.errors import MapError, OsmabenchError, errors_as
 from osmabench_ros.geometry.point_files import read_ply, write_ply
 from osmabench_ros.geometry.stamped_trajectory import read_tum, tum_text
-from osmabench_ros.maps.disk.document import (
+from osmabench_ros.maps.map_document import (
     CLOUD,
     Column,
     MapDocument,
@@ -44,7 +44,7 @@ from osmabench_ros.maps.disk.document import (
     make_raw_map,
     make_semantic_map,
 )
-from osmabench_ros.maps.disk.faults import Fault, faults_of_content
+from osmabench_ros.maps.map_faults import Fault, faults_of_content
 from osmabench_ros.maps.semantic_map import SemanticMap
 
 DOCUMENT, EXTRAS = 'map.json', 'extras/extras.json'

@@ -20,9 +20,9 @@ from osmabench_ros.base.configuration import (
     unmet_requirements,
 )
 from osmabench_ros.base.documents import read_json, read_yaml
-from osmabench_ros.bringup.doctor.finding import CheckTables, Finding, Severity, attempt
+from osmabench_ros.bringup.finding import CheckTables, Finding, Severity, attempt
 from osmabench_ros.errors import ConfigError, MissingDependencyError, SceneError, errors_as
-from osmabench_ros.runs.results.host import opengl_renderer
+from osmabench_ros.runs.host import opengl_renderer
 from osmabench_ros.scenes.loading import MANIFEST, REPLICA_INFO, SPECIFIED
 from osmabench_ros.scenes.specification import read_specification
 

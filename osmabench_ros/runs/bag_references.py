@@ -13,15 +13,15 @@ from numpy.typing import NDArray
 from osmabench_ros.base.contract import CAMERA_INFO, WORLD_FRAME
 from osmabench_ros.base.progress import Progress
 from osmabench_ros.errors import ConfigError
-from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
 from osmabench_ros.maps.importer import ImportOptions
 from osmabench_ros.maps.importers import pointcloud
 from osmabench_ros.maps.importers.source_files import points_and_colors
 from osmabench_ros.maps.semantic_map import DenseMap
 from osmabench_ros.metrics.geometry import occupied_voxels
-from osmabench_ros.runs.bag.bag_settings import BagSource
 from osmabench_ros.runs.bag_content import REFERENCE_TOPICS, BagContent, bag_trajectory
+from osmabench_ros.runs.bag_settings import BagSource
 from osmabench_ros.runs.config import MatrixConfig, with_scene
 from osmabench_ros.runs.plan import GROUND_TRUTH_FOLDER, QUESTIONS_FILE
 from osmabench_ros.runs.preparation import Preparation

@@ -19,16 +19,16 @@ from osmabench_ros.errors import (
     choose,
     errors_as,
 )
-from osmabench_ros.maps.importer import ImportOptions, TopicOptions
-from osmabench_ros.maps.importers.hydra import METHOD, import_payload
-from osmabench_ros.maps.semantic_map import SemanticMap
-from osmabench_ros.maps.topics.announced_map import (
+from osmabench_ros.maps.announced_map import (
     MapAssembler,
     announced_map,
     graph_from_message,
     map_of_graph,
 )
-from osmabench_ros.maps.topics.standard_messages import (
+from osmabench_ros.maps.importer import ImportOptions, TopicOptions
+from osmabench_ros.maps.importers.hydra import METHOD, import_payload
+from osmabench_ros.maps.semantic_map import SemanticMap
+from osmabench_ros.maps.standard_messages import (
     graph_of_markers,
     map_of_detections,
     map_of_point_cloud,

@@ -9,8 +9,8 @@ import shutil
 import warnings
 from pathlib import Path
 
-from osmabench_ros.bringup.doctor.finding import Finding, Severity, attempt
-from osmabench_ros.bringup.doctor.preflight import (
+from osmabench_ros.bringup.finding import Finding, Severity, attempt
+from osmabench_ros.bringup.preflight import (
     CHECKS,
     MODULES,
     examine_scene_files,

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from osmabench_ros.maps.disk.document import (
+from osmabench_ros.maps.map_document import (
     COLUMNS,
     Column,
     DenseDocument,

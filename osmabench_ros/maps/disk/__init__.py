@@ -1,1 +1,0 @@
-"""Semantic maps on disk: map.json and its arrays, and their validation."""

@@ -1,1 +1,0 @@
-"""Maps from messages, live or recorded: any objects with the fields of the message."""

@@ -1,1 +1,0 @@
-"""The topic contract: names, quality of service, and checks of what arrives."""

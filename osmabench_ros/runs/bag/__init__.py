@@ -1,1 +1,0 @@
-"""Scores the map of a bag, with or without a reference."""

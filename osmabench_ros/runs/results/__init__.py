@@ -1,1 +1,0 @@
-"""Results of runs: reports, timings, manifests, and their folder."""
