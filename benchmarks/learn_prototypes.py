@@ -24,14 +24,14 @@ from osmabench_ros.cli.main import main
 from osmabench_ros.cli.options import Overwrite
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.frame import Frame, Intrinsics
-from osmabench_ros.mappers.appearance.descriptors import (
+from osmabench_ros.mappers.appearance import FORMAT, VOXEL_M, Prototypes, Survey
+from osmabench_ros.mappers.appearance_descriptors import (
     FEATURES,
     cut_patches,
     describe_patches,
     grow_regions,
     neighbour_pairs,
 )
-from osmabench_ros.mappers.appearance.mapper import FORMAT, VOXEL_M, Prototypes, Survey
 from osmabench_ros.mappers.fusion import VoxelFusion
 from osmabench_ros.mappers.oracle import require_ground_truth
 from osmabench_ros.scenes.loading import load_scene

@@ -19,7 +19,7 @@ from pathlib import Path
 from osmabench_ros.base.documents import read_json, read_yaml
 from osmabench_ros.base.strict import Strict, validated
 from osmabench_ros.errors import ConfigError
-from osmabench_ros.mappers.offline.method import load_method, variables_of
+from osmabench_ros.mappers.offline_method import load_method, variables_of
 from osmabench_ros.metrics.statistics import LEAST_UNITS, jackknife_interval
 from osmabench_ros.reports.headline import (
     HEADLINES,

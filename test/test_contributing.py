@@ -19,7 +19,7 @@ from osmabench_ros.mappers.mapper import make_mapper
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.simulation.conditions import load_condition, parse_condition
-from osmabench_ros.simulation.effects.effect import Shot
+from osmabench_ros.simulation.effects import Shot
 from osmabench_ros.simulation.simulator import make_simulator
 from osmabench_ros.suites.suite import make_suite
 

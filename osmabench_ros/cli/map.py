@@ -49,8 +49,8 @@ def check(directory: Directory) -> None:
 @app.command()
 def info(directory: Directory) -> None:
     """Describe a map: origin, nodes, edges, points, features."""
+    from osmabench_ros.maps.export import summary_of
     from osmabench_ros.maps.storage import read_map
-    from osmabench_ros.maps.summary import summary_of
     from osmabench_ros.runs.matrix_on_disk import with_origin_of_run
 
     semantic_map = with_origin_of_run(read_map(directory), directory.resolve().parent)
@@ -99,10 +99,10 @@ def import_(
     feature_pretrained: Annotated[str, Option(help='Weights of that encoder.')] = '',
 ) -> None:
     """Read what a mapping method left behind and write it as a semantic map."""
+    from osmabench_ros.maps.export import contents_of
     from osmabench_ros.maps.importer import ImportOptions, World, import_map
     from osmabench_ros.maps.importers.pointcloud import read_label_set
     from osmabench_ros.maps.storage import write_map
-    from osmabench_ros.maps.summary import contents_of
 
     check_folder(out)
     options = ImportOptions(
@@ -152,10 +152,10 @@ def label(
     The text features come from a file, from open_clip or the bundled sentence embedder if the
     map's features are of their making, or, with --captions, from the sentence embedder.
     """
+    from osmabench_ros.maps.export import contents_of
     from osmabench_ros.maps.importers.pointcloud import read_label_set
     from osmabench_ros.maps.labelling import label_by_features, read_text_features
     from osmabench_ros.maps.storage import read_map, write_map
-    from osmabench_ros.maps.summary import contents_of
     from osmabench_ros.runs.evaluate.open_vocabulary import label_map
 
     if captions and (text_features or space):

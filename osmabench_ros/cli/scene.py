@@ -269,7 +269,7 @@ def questions(
     seed: Annotated[int, Option(help='Seed of the exact questions.')] = 0,
 ) -> None:
     """Write PromptGT questions of specifications as NAME_questions.json of OSMa-Bench++."""
-    from osmabench_ros.suites.promptgt.published import write_question_files
+    from osmabench_ros.suites.promptgt import write_question_files
 
     client = options.access.client_of(model) if model else None
     counts = write_question_files(specifications, out, client, seed)

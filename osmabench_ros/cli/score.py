@@ -174,7 +174,7 @@ def promptgt(
 
     Answers without verdict stay in the denominator.
     """
-    from osmabench_ros.suites.promptgt.published import (
+    from osmabench_ros.suites.promptgt import (
         PROMPT,
         STANDARD,
         block_rows,

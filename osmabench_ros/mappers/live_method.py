@@ -15,7 +15,7 @@ from pydantic import AfterValidator, Field, model_validator
 from osmabench_ros.base.configuration import described, described_names
 from osmabench_ros.base.strict import FolderName, PathBelow, Strict, validated
 from osmabench_ros.errors import ConfigError
-from osmabench_ros.mappers.offline.method import filled
+from osmabench_ros.mappers.offline_method import filled
 from osmabench_ros.semantics.labels import LabelSet
 
 ARROW = '->'

@@ -24,7 +24,7 @@ from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory, tum_tex
 from osmabench_ros.language.embedding import PrecomputedEmbedder
 from osmabench_ros.mappers.live_method import load_live_method
 from osmabench_ros.mappers.mapper import make_mapper, mapper_class, reads_albedo
-from osmabench_ros.mappers.offline.method import filled
+from osmabench_ros.mappers.offline_method import filled
 from osmabench_ros.runs import shared_path
 from osmabench_ros.runs.config import MapperConfig, MatrixConfig, SceneConfig
 from osmabench_ros.runs.evaluate.evaluation import TRUE_TRAJECTORY, made_suites

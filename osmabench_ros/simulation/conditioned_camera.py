@@ -13,8 +13,7 @@ from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.changes import changed_scene
 from osmabench_ros.scenes.scene import Lighting, Scene
 from osmabench_ros.simulation.conditions import Condition
-from osmabench_ros.simulation.effects.color import MotionBlur
-from osmabench_ros.simulation.effects.effect import Shot
+from osmabench_ros.simulation.effects import MotionBlur, Shot
 from osmabench_ros.simulation.lighting import lighting_at
 from osmabench_ros.simulation.moving_objects import MovingGroup, moving_groups, object_poses
 from osmabench_ros.simulation.robot_path import Trajectory, TrajectoryFrame

@@ -15,8 +15,7 @@ from osmabench_ros.base.documents import parse_json, read_yaml
 from osmabench_ros.base.strict import FolderName, Strict, validated
 from osmabench_ros.errors import ConfigError, choose
 from osmabench_ros.scenes.changes import Changes
-from osmabench_ros.simulation.effects.color import MotionBlur
-from osmabench_ros.simulation.effects.effect import AnyEffect, Effect
+from osmabench_ros.simulation.effects import AnyEffect, Effect, MotionBlur
 from osmabench_ros.simulation.light_sections import LightingSection, read_light_setup
 from osmabench_ros.simulation.moving_objects import MovingObjects
 from osmabench_ros.simulation.robot_path import Motion

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
-from osmabench_ros.maps.summary import holdings
+from osmabench_ros.maps.export import holdings
 from osmabench_ros.metrics.graph import (
     SameLabel,
     Share,

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from osmabench_ros.maps.export import holdings
 from osmabench_ros.maps.semantic_map import DenseMap
-from osmabench_ros.maps.summary import holdings
 from osmabench_ros.metrics.confusion import OUTSIDE
 from osmabench_ros.metrics.matching import (
     NodeMatches,

@@ -9,8 +9,8 @@ from typing import TypeVar
 
 import numpy as np
 
+from osmabench_ros.maps.export import holdings
 from osmabench_ros.maps.semantic_map import SemanticMap
-from osmabench_ros.maps.summary import holdings
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.metrics.statistics import (
     Interval,

@@ -8,7 +8,7 @@ from support.world import box_room
 
 from osmabench_ros.base.configuration import config_path
 from osmabench_ros.errors import ConfigError
-from osmabench_ros.mappers.appearance.mapper import (
+from osmabench_ros.mappers.appearance import (
     PROTOTYPES_FILE,
     AppearanceMapper,
     read_prototypes,

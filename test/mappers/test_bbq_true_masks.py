@@ -11,7 +11,7 @@ from support.libraries import needs
 from support.world.masks import LABELS, furnished
 
 from osmabench_ros.mappers.mapper import make_mapper
-from osmabench_ros.mappers.offline.method import load_method
+from osmabench_ros.mappers.offline_method import load_method
 
 pytestmark = needs('torch')
 

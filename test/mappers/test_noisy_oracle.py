@@ -5,7 +5,7 @@ from support.sizes import few
 from support.world import box_room
 
 from osmabench_ros.errors import ConfigError
-from osmabench_ros.mappers.noisy_oracle import NoisyOracleMapper
+from osmabench_ros.mappers.oracle import NoisyOracleMapper
 from osmabench_ros.maps.storage import pack_map
 from osmabench_ros.semantics.labels import UNLABELLED
 

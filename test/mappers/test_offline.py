@@ -16,8 +16,8 @@ from osmabench_ros.errors import ConfigError, MapError, RunError
 from osmabench_ros.geometry.frame import Frame, Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.mappers.mapper import MapperFactory
-from osmabench_ros.mappers.offline.mapper import OfflineMapper
-from osmabench_ros.mappers.offline.method import (
+from osmabench_ros.mappers.offline import OfflineMapper
+from osmabench_ros.mappers.offline_method import (
     Limits,
     OfflineMethod,
     filled,

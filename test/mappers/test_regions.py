@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from osmabench_ros.mappers.appearance.descriptors import (
+from osmabench_ros.mappers.appearance_descriptors import (
     FEATURES,
     Voxels,
     components,

@@ -14,8 +14,8 @@ from support.world.masks import LABELS, furnished
 from osmabench_ros.errors import ConfigError, RunError
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.mappers.mapper import knows_ground_truth, make_mapper
-from osmabench_ros.mappers.offline.mapper import ConceptGraphsDetections, PatchFeatures
-from osmabench_ros.mappers.offline.method import load_method
+from osmabench_ros.mappers.offline import ConceptGraphsDetections, PatchFeatures
+from osmabench_ros.mappers.offline_method import load_method
 from osmabench_ros.maps.importer import ImportOptions
 from osmabench_ros.maps.importers.assembly import MapBuilder
 from osmabench_ros.maps.importers.conceptgraphs import METHOD

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
+from osmabench_ros.maps.export import Holdings, holdings
 from osmabench_ros.maps.semantic_map import DenseMap, MapHeader, Provenance, SemanticMap
-from osmabench_ros.maps.summary import Holdings, holdings
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneEdge, SceneGraph, SceneNode
 
 

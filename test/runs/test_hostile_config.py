@@ -16,7 +16,7 @@ from osmabench_ros.base.configuration import config_path
 from osmabench_ros.base.strict import Strict
 from osmabench_ros.errors import ConfigError, LimitError, OsmabenchError
 from osmabench_ros.mappers.live_method import load_live_method
-from osmabench_ros.mappers.offline.method import load_method
+from osmabench_ros.mappers.offline_method import load_method
 from osmabench_ros.runs.config import MatrixConfig, load_config
 from osmabench_ros.runs.identity import RunIdentity, SceneKey
 from osmabench_ros.sequences.reading import reading_from_text

@@ -17,7 +17,7 @@ from osmabench_ros.errors import SequenceError
 from osmabench_ros.geometry.axes import World
 from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.stamped_trajectory import read_tum
-from osmabench_ros.mappers.offline.method import load_method
+from osmabench_ros.mappers.offline_method import load_method
 from osmabench_ros.sequences.layout import OSMA, SCANNET, SequenceFormat, SequenceInfo
 from osmabench_ros.sequences.recorded import FolderSequence
 from osmabench_ros.sequences.writer import FolderWriter

@@ -11,8 +11,7 @@ from osmabench_ros.errors import OsmabenchWarning
 from osmabench_ros.geometry.pose import Pose, Similarity
 from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
 from osmabench_ros.maps.semantic_map import transformed_map
-from osmabench_ros.suites.map_geometry import MapGeometrySuite
-from osmabench_ros.suites.map_trajectory import MapTrajectorySuite
+from osmabench_ros.suites.map_geometry import MapGeometrySuite, MapTrajectorySuite
 
 SHIFT = Similarity(Pose(Rotation.from_euler('z', 10, degrees=True).as_matrix(), [0.3, 0.0, 0.1]))
 

@@ -5,7 +5,7 @@ import pytest
 from osmabench_ros.errors import MetricError, MissingDependencyError
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph, SceneNode, ScoredLabel
-from osmabench_ros.suites.tiered_ground_truth import DIRECTORY, WordNet, build_tiers, class_words
+from osmabench_ros.suites.openlex3d import DIRECTORY, WordNet, build_tiers, class_words
 
 HEADER = '  1 This is a licence line of the kind the real files begin with.\n'
 

@@ -4,7 +4,7 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
-from osmabench_ros.simulation.effects.effect import Effect
+from osmabench_ros.simulation.effects import Effect
 
 
 class ColorNoise(Effect):

@@ -15,9 +15,9 @@ from osmabench_ros.bringup.spec.node_spec import NodeSpec
 from osmabench_ros.errors import ConfigError, RunError
 from osmabench_ros.geometry.axes import optical_pose_in_link
 from osmabench_ros.mappers.live_method import load_live_method
+from osmabench_ros.maps.export import contents_of
 from osmabench_ros.maps.map_kinds import SEMANTIC_MAP as MAP_TYPE
 from osmabench_ros.maps.storage import read_map
-from osmabench_ros.maps.summary import contents_of
 from osmabench_ros.reports.page.bag_page import write_bag_page
 from osmabench_ros.reports.terminal import print_figures
 from osmabench_ros.ros.node.settings import (

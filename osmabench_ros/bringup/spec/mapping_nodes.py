@@ -16,7 +16,7 @@ from osmabench_ros.bringup.spec.node_spec import METHOD, NodeSpec
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.mappers import live_method
 from osmabench_ros.mappers.live_method import MapOrigin
-from osmabench_ros.mappers.offline.method import filled
+from osmabench_ros.mappers.offline_method import filled
 from osmabench_ros.ros.node.settings import MapAdapterSettings, MapperSettings, TfSettings
 from osmabench_ros.runs.config import MapperConfig, Settling
 from osmabench_ros.runs.plan import RunPlan

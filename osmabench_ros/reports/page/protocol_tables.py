@@ -11,7 +11,7 @@ from osmabench_ros.reports.charts.question_chart import PROTOCOLS, QUESTIONS
 from osmabench_ros.reports.report_run import Run, distinct, full_titles
 from osmabench_ros.suites.grounding.generation import SUITE as GROUNDING
 from osmabench_ros.suites.hypo3d.generation import SUITE as HYPO3D
-from osmabench_ros.suites.promptgt.published import MEASUREMENTS, PROMPT, RELATIONS, STANDARD
+from osmabench_ros.suites.promptgt import MEASUREMENTS, PROMPT, RELATIONS, STANDARD
 from osmabench_ros.vqa.exact.prompt_ground_truth import SUITE as PROMPTGT
 
 Figures = Sequence[tuple[str, str]]

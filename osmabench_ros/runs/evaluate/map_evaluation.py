@@ -22,7 +22,7 @@ from osmabench_ros.runs.matrix_on_disk import open_run
 from osmabench_ros.runs.report_model import RunReport
 from osmabench_ros.runs.run_manifest import MANIFEST
 from osmabench_ros.sequences.ground_truth import GroundTruth
-from osmabench_ros.suites.exact_questions import ExactQuestionsSuite
+from osmabench_ros.suites.question_suite import ExactQuestionsSuite
 from osmabench_ros.suites.suite import SuiteContext
 from osmabench_ros.vqa.evaluation import QuestionedMap
 from osmabench_ros.vqa.run_folder import RunFolder

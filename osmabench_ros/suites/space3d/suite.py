@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from osmabench_ros.suites.exact_questions import ExactQuestionsSuite
+from osmabench_ros.suites.question_suite import ExactQuestionsSuite
 from osmabench_ros.suites.space3d.folder import DetectedScene, Triple
 from osmabench_ros.vqa.exact import measurement, relations, robot_tasks, space
 from osmabench_ros.vqa.exact.generation import QuestionSet

@@ -3,8 +3,7 @@ import pytest
 from numpy.typing import NDArray
 
 from osmabench_ros.geometry.frame import Intrinsics
-from osmabench_ros.simulation.effects.depth import StructuredLightDepth, TimeOfFlightDepth
-from osmabench_ros.simulation.effects.effect import Effect, Shot
+from osmabench_ros.simulation.effects import Effect, Shot, StructuredLightDepth, TimeOfFlightDepth
 
 CAMERA = Intrinsics.from_hfov(320, 240, 1.1)
 SHOT = Shot(7, 1.4, CAMERA, seed=3)

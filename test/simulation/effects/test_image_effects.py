@@ -6,8 +6,7 @@ from osmabench_ros.base.color import decoded_image, encoded_image
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.scenes.scene import Lighting
 from osmabench_ros.simulation.conditions import parse_condition
-from osmabench_ros.simulation.effects.color import Exposure, Gamma, MotionBlur, WhiteBalance
-from osmabench_ros.simulation.effects.effect import Shot
+from osmabench_ros.simulation.effects import Exposure, Gamma, MotionBlur, Shot, WhiteBalance
 
 SHOT = Shot(3, 1.0, CAMERA)
 RAMP = np.stack([np.arange(256, dtype=np.uint8)] * 3, axis=-1)[None]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.simulation.effects.stream import DroppedFrames, PoseDrift
+from osmabench_ros.simulation.effects import DroppedFrames, PoseDrift
 
 
 @pytest.mark.parametrize(('share', 'burst'), [(0.1, 1), (0.3, 3), (0.6, 5)])

@@ -21,7 +21,7 @@ from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.specification import FactKind, facts, read_specification
 from osmabench_ros.semantics.cloud import LabelledCloud
 from osmabench_ros.sequences.ground_truth import GroundTruth, read_ground_truth, write_ground_truth
-from osmabench_ros.suites.promptgt.published import (
+from osmabench_ros.suites.promptgt import (
     PROMPT,
     STANDARD,
     block_rows,

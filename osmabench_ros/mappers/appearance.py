@@ -20,7 +20,7 @@ from osmabench_ros.base.documents import read_json
 from osmabench_ros.base.strict import Strict, validated
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.frame import Frame
-from osmabench_ros.mappers.appearance.descriptors import (
+from osmabench_ros.mappers.appearance_descriptors import (
     FEATURES,
     Voxels,
     components,

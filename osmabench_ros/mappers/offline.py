@@ -25,7 +25,7 @@ from osmabench_ros.geometry.axes import optical_pose_in_link
 from osmabench_ros.geometry.frame import Frame, Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.mappers.bundled import BundledMapper
-from osmabench_ros.mappers.offline.method import (
+from osmabench_ros.mappers.offline_method import (
     Limits,
     filled,
     load_method,

@@ -1,1 +1,0 @@
-"""Appearance: depth and raw colour alone, no ground truth and no network."""

@@ -1,1 +1,0 @@
-"""Any offline mapping method as a mapper."""

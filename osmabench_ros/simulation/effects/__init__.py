@@ -1,1 +1,0 @@
-"""What a real camera and a real robot do to ideal frames."""
