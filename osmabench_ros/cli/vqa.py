@@ -49,7 +49,7 @@ def generate(
     """Make the questions of a run's scene."""
     from osmabench_ros.runs.run_manifest import undisturbed
     from osmabench_ros.vqa import stages
-    from osmabench_ros.vqa.run_folder import RunFolder
+    from osmabench_ros.vqa.stages import RunFolder
 
     place = RunFolder(run, folder)
     client = None
@@ -92,8 +92,8 @@ def answer(
     from osmabench_ros.runs.run_manifest import undisturbed
     from osmabench_ros.vqa import stages
     from osmabench_ros.vqa.answering.answerer import parsed_reference
-    from osmabench_ros.vqa.run_folder import RunFolder
     from osmabench_ros.vqa.scores import UNSERVED
+    from osmabench_ros.vqa.stages import RunFolder
 
     place = RunFolder(run, folder)
     shown = stages.AnswerOptions(compat, graph_tokens, without_map)
@@ -133,8 +133,8 @@ def judge(
     from osmabench_ros.runs.evaluate.map_evaluation import questioned_map
     from osmabench_ros.runs.run_manifest import undisturbed
     from osmabench_ros.vqa import stages
-    from osmabench_ros.vqa.run_folder import RunFolder
     from osmabench_ros.vqa.scores import UNSERVED
+    from osmabench_ros.vqa.stages import RunFolder
 
     place = RunFolder(run, folder)
     client = _client(options, judge_name, dry_run=dry_run)
@@ -165,8 +165,8 @@ def report(
     from osmabench_ros.runs.evaluate.map_evaluation import questioned_map
     from osmabench_ros.runs.run_manifest import undisturbed
     from osmabench_ros.vqa import stages
-    from osmabench_ros.vqa.run_folder import RunFolder
     from osmabench_ros.vqa.scores import common_accuracies
+    from osmabench_ros.vqa.stages import RunFolder
 
     scenes: dict[str, dict[RunFolder, list[MetricRecord]]] = defaultdict(dict)
     for place in (RunFolder(run, folder) for run in runs):

@@ -1,4 +1,4 @@
-"""Settings of language models, and clients made from them."""
+"""Settings of language models, and clients made from them, with or without a server."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from pydantic import Field
 from osmabench_ros.base.extensions import LANGUAGE_MODELS, load_extension
 from osmabench_ros.base.settings import setting
 from osmabench_ros.base.strict import FilePath, Strict, validated
-from osmabench_ros.errors import ConfigError
+from osmabench_ros.errors import ConfigError, LanguageModelError
 from osmabench_ros.language.client import Account, ModelClient, ResponseCache
-from osmabench_ros.language.model import LanguageModel
+from osmabench_ros.language.model import LanguageModel, ModelReply, ModelRequest
 
 _VARIABLES = {'openai': 'OPENAI_BASE_URL', 'gemini': 'GOOGLE_GEMINI_BASE_URL'}
 OPENAI_SERVER = 'https://api.openai.com/v1'
@@ -124,4 +124,24 @@ class ModelAccess(ServerOptions):
             cache=ResponseCache(self.cache or default_cache_directory()),
             ledger=Account(self.input_price, self.output_price, self.max_tokens, self.max_cost),
             concurrency=self.concurrency,
+        )
+
+
+class OfflineModel:
+    """Stands for another model, once asked at `base_url`, when there is no network."""
+
+    def __init__(self, *, model: str = '', options: Mapping[str, Any] | None = None) -> None:
+        base_url = validated(ServerOptions, options or {}, 'language model "offline"').base_url
+        self.name = model or 'offline'
+        self.server = without_secrets(server_address(model.partition('/')[0], base_url))
+
+    def generate(self, request: ModelRequest) -> ModelReply:
+        """Raise an error, as the reply is not in the cache."""
+        place = f' at {self.server}' if self.server else ''
+        start = ' '.join(request.prompt.split())[:60]
+        raise LanguageModelError(
+            f'no reply of {self.name}{place} is in the cache for the prompt that starts '
+            f'"{start}"; run once with that model, set base_url to the address it was asked at, '
+            'or use the rule answerer and the deterministic judge',
+            reason=f'no reply of {self.name}{place} is in the cache',
         )

@@ -37,7 +37,7 @@ from osmabench_ros.vqa import stages
 from osmabench_ros.vqa.question_files import read_records, write_records
 from osmabench_ros.vqa.question_pipeline import category_requests
 from osmabench_ros.vqa.questions import AnswerType, Question, Verdict
-from osmabench_ros.vqa.run_folder import RunFolder
+from osmabench_ros.vqa.stages import RunFolder
 
 pytestmark = pytest.mark.xdist_group('sentence embedder')
 

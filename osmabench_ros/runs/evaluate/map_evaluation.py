@@ -25,7 +25,7 @@ from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.suites.question_suite import ExactQuestionsSuite
 from osmabench_ros.suites.suite import SuiteContext
 from osmabench_ros.vqa.evaluation import QuestionedMap
-from osmabench_ros.vqa.run_folder import RunFolder
+from osmabench_ros.vqa.stages import RunFolder
 
 LEAST_INSIDE = 0.5
 MARGIN_M = 0.5
