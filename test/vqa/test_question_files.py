@@ -48,7 +48,7 @@ def test_records_come_back_as_they_were_written(tmp_path, record):
     [
         ('{"id": ', 'JSON'),
         ('{"id": "q"}', 'suite'),
-        ('[]', 'Input should be an object'),
+        ('[]', 'must be a mapping of keys to values'),
         ('{"id": "q", "suite": "s", "scene": "s", "category": "c", "text": "t", '
          '"answer_type": "riddle", "answer": "x"}', 'answer_type'),
     ],

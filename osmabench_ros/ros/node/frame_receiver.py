@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from geometry_msgs.msg import PoseStamped
@@ -77,10 +76,13 @@ class FrameReceiver:
         self._needed = frozenset(types)
         self.subscriptions = [
             create_checked_subscription(
-                node, kind, topic, partial(self.collect, topic), frame_profile(lockstep=lockstep)
+                node, kind, topic, self._collector(topic), frame_profile(lockstep=lockstep)
             )
             for topic, kind in types.items()
         ]
+
+    def _collector(self, topic: str) -> Callable[[Any], None]:
+        return lambda message: self.collect(topic, message)
 
     def collect(self, topic: str, message: Any) -> None:
         """Take a message, and give the frame on when it is complete."""
