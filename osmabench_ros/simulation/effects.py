@@ -13,8 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, PlainValidator, SerializeAsAny, TypeAdapter, field_validator
 from pydantic_core import PydanticKnownError
-from scipy import ndimage
-from scipy.spatial.transform import Rotation
 
 from osmabench_ros.base.color import LINEAR_OF_CODE, decoded_image, encoded_image
 from osmabench_ros.base.extensions import EFFECTS, load_extension
@@ -242,6 +240,8 @@ class StructuredLightDepth(Effect):
 
 def grazing(depth_m: NDArray[np.floating], focal_px: float, angle_deg: float) -> NDArray[np.bool_]:
     """Return which pixels see their surface at less than an angle, by the slope of the depth."""
+    from scipy import ndimage
+
     finite = np.isfinite(depth_m)
     z = np.where(finite, depth_m, 0.0).astype(np.float64)
     slope = np.hypot(ndimage.sobel(z, 0), ndimage.sobel(z, 1)) / 8.0
@@ -301,6 +301,8 @@ class TimeOfFlightDepth(Effect):
     def _mixed(
         self, z: NDArray[np.float64], finite: NDArray[np.bool_], rng: np.random.Generator
     ) -> NDArray[np.float64]:
+        from scipy import ndimage
+
         low = ndimage.minimum_filter(np.where(finite, z, np.inf), 3)
         high = ndimage.maximum_filter(np.where(finite, z, -np.inf), 3)
         flying = (high - low > self.flying_edge_m) & (rng.random(z.shape) < self.flying_share)
@@ -353,6 +355,8 @@ class PoseDrift(Effect):
 
     def reported_poses(self, poses: Sequence[Pose], seed: int) -> list[Pose]:
         """Chain the noisy steps from the true first pose; errors lie in the horizontal plane."""
+        from scipy.spatial.transform import Rotation
+
         rng = np.random.default_rng([self.seed, seed, zlib.crc32(self.kind.encode())])
         believed = list(poses[:1])
         for before, after in pairwise(poses):
@@ -369,6 +373,8 @@ class PoseDrift(Effect):
 
 def _moved(last: Pose, before: Pose, after: Pose, yaw_rad: float, slip_m: np.ndarray) -> Pose:
     """Add a true step, turned as the belief is turned, and this step's own errors."""
+    from scipy.spatial.transform import Rotation
+
     turned = last.rotation @ before.rotation.T
     error = Rotation.from_euler('z', yaw_rad).as_matrix()
     step = turned @ (after.translation - before.translation)
