@@ -298,7 +298,8 @@ def estimate_answers(
     answerer = _made(run, asked, reference, client, options)
     if not isinstance(answerer, Estimable):
         return None
-    return client.estimate(answerer.requests(asked.semantic_map, wanted))
+    requests = answerer.requests(asked.semantic_map, wanted)
+    return None if requests is None else client.estimate(requests)
 
 
 def judge(

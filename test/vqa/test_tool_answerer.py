@@ -16,7 +16,7 @@ from osmabench_ros.language.settings import make_language_model
 from osmabench_ros.maps.semantic_map import DenseMap
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneNode, ScoredLabel
 from osmabench_ros.vqa.answering.answerer import AnsweringMaterial, make_answerer
-from osmabench_ros.vqa.answering.map_tools import MapTools, declared_tools
+from osmabench_ros.vqa.answering.conversation import MapTools
 from osmabench_ros.vqa.question_files import read_records, write_records
 from osmabench_ros.vqa.questions import Answer, AnswerType, Inquiry
 
@@ -109,7 +109,7 @@ def test_all_tools_are_declared_in_both_apis(client, server, mapped):
     ask(client, mapped)
     (received,) = server.received
     sent = json.dumps(received.body)
-    for tool in declared_tools():
+    for tool in MapTools(mapped).declared:
         assert f'"{tool.name}"' in sent
     assert ask(client, mapped).value == 'sofa', 'a text is an answer too'
 

@@ -90,12 +90,12 @@ class Accountable(Protocol):
 
 @runtime_checkable
 class Estimable(Protocol):
-    """An answerer whose requests are known before the first one is answered."""
+    """An answerer that says which requests it will make."""
 
     def requests(
         self, semantic_map: SemanticMap, inquiries: Sequence[Inquiry]
-    ) -> list[ModelRequest]:
-        """Return the requests that `answer` would make."""
+    ) -> list[ModelRequest] | None:
+        """Return the requests that `answer` would make, None if they depend on the replies."""
         ...
 
 

@@ -1,190 +1,264 @@
-"""Answers by a language model that looks things up in the map with tools."""
+"""Conversations of a language model with a map: the tools that look objects up in it."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any
 
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from osmabench_ros.base.progress import Progress, share, silent
-from osmabench_ros.base.strict import Strict, validated
-from osmabench_ros.language.client import Parsed, raise_if_incomplete
-from osmabench_ros.language.model import ModelRequest, Tool, ToolCall, ToolReply, ToolResult, Turn
-from osmabench_ros.language.prompts import load_prompt
+from osmabench_ros.base.strict import first_fault
+from osmabench_ros.geometry.frame import Intrinsics
+from osmabench_ros.language.model import Tool, ToolCall, ToolResult
 from osmabench_ros.maps.semantic_map import SemanticMap
+from osmabench_ros.semantics.labels import normalised_name
+from osmabench_ros.semantics.scene_graph import NodeKind, SceneNode
 from osmabench_ros.vqa.answering.answerer import AnsweringMaterial
-from osmabench_ros.vqa.answering.language_model import question_data
-from osmabench_ros.vqa.answering.map_tools import (
-    ANSWER,
-    GiveAnswer,
-    MapTools,
-    ToolFaultError,
+from osmabench_ros.vqa.answering.language_model import (
+    Context,
+    LanguageModelAnswerer,
+    Shown,
     arguments_of,
-    checked_arguments,
-    declared_tools,
+    described,
 )
-from osmabench_ros.vqa.answering.pictures import question_images
-from osmabench_ros.vqa.judging.reading import is_refusal
-from osmabench_ros.vqa.questions import Answer, Inquiry, ToolUse
+from osmabench_ros.vqa.answering.pictures import camera_at, encoded, points_of, view_of_points
+from osmabench_ros.vqa.answering.rule import GraphReader
+from osmabench_ros.vqa.answering.ways import FloorWays, ways_of_map
+from osmabench_ros.vqa.graph_index import Embedder, centre_distance_m
+from osmabench_ros.vqa.schemas import GivenAnswer
 
-MOST_CALLS = 8
-"""Calls of one reply that are served; the rest is dropped."""
-
-_LONGEST_ANSWER, _LONGEST_NAME = 2000, 64
-_KEPT_ARGUMENTS, _KEPT_RESULT = 300, 1000
-
-_MOST_KEPT = 60
-"""Uses of tools in a transcript, so that its line can be read again."""
-_NOTHING_SAID = 'neither an answer nor a call of a tool'
+MOST_RESULT_CHARACTERS = 6000
+MOST_PICTURE_PX = 768
+_MOST_ROWS = 60
 
 
-class ToolOptions(Strict):
-    """Options of the answerer `tools`: how many replies it has for one question."""
+class _Arguments(BaseModel):
+    model_config = ConfigDict(extra='forbid', allow_inf_nan=False)
 
+
+class ListObjects(_Arguments):
+    """List objects: id, label, room, centre and size in metres. All filters must hold."""
+
+    label: str = Field('', description='Kind of object; synonyms count. Empty for all.')
+    containing: str = Field('', description='Text in label, attributes or captions, e.g. "red".')
+    room: int = Field(0, ge=0, description='Id of a room; 0 for all.')
+    first: int = Field(0, ge=0, description='Rows to skip of a long list.')
+
+
+class DescribeObject(_Arguments):
+    """Say all that the map knows of one object: attributes, captions, box, relations."""
+
+    id: int = Field(ge=1)
+
+
+class ListRooms(_Arguments):
+    """List rooms: id, label, centre and size in metres, number of objects."""
+
+
+class Distance(_Arguments):
+    """Give the straight distance of two objects in metres, of their centres and of their boxes."""
+
+    first: int = Field(ge=1)
+    second: int = Field(ge=1)
+
+
+class NavigableDistance(_Arguments):
+    """Give how far a small robot drives from one object to another, over free floor, in metres."""
+
+    first: int = Field(ge=1)
+    second: int = Field(ge=1)
+
+
+class Look(_Arguments):
+    """Show a picture of the recorded points from a place, towards another; metres, z up."""
+
+    eye: list[float] = Field(min_length=3, max_length=3)
+    target: list[float] = Field(min_length=3, max_length=3)
+    width_px: int = Field(448, ge=64, le=MOST_PICTURE_PX)
+
+
+class GiveAnswer(_Arguments):
+    """Answer the question; an empty answer if the map does not say."""
+
+    answer: str = Field(max_length=2000)
+    nodes: list[int] = Field(default_factory=list, description='Objects it rests on.')
+
+
+class ToolFaultError(Exception):
+    """A call that cannot be served; the message goes to the model."""
+
+
+@dataclass(frozen=True)
+class _MapTool:
+    arguments: type[_Arguments]
+    serve: Callable[[MapTools, Any], ToolResult | GivenAnswer]
+
+
+class MapTools:
+    """The tools on one map."""
+
+    def __init__(self, semantic_map: SemanticMap, embedder: Embedder | None = None) -> None:
+        self._map = semantic_map
+        self._graph = semantic_map.graph
+        reader = GraphReader.of_map(semantic_map, embedder)
+        self._index, self._matcher = reader.index, reader.matcher
+        self.declared = tuple(_declared(name, tool.arguments) for name, tool in _TOOLS.items())
+
+    def call(self, call: ToolCall) -> ToolResult | GivenAnswer:
+        """Return the result of a call, or its answer; of one that cannot be served, the fault."""
+        tool = _TOOLS.get(call.name)
+        try:
+            if tool is None:
+                raise ToolFaultError(
+                    f'there is no tool "{call.name[:80]}"; there are {", ".join(_TOOLS)}'
+                )
+            result = tool.serve(self, tool.arguments.model_validate(arguments_of(call)))
+        except ValidationError as error:
+            return ToolResult(f'error: wrong arguments: {first_fault(error)}')
+        except (ToolFaultError, ValueError) as fault:
+            return ToolResult(f'error: {fault}')
+        if isinstance(result, GivenAnswer):
+            return result
+        return ToolResult(result.text[:MOST_RESULT_CHARACTERS], result.image)
+
+    def _node(self, node_id: int, *, boxed: bool = False) -> SceneNode:
+        node = self._index.by_id.get(node_id)
+        if node is None:
+            raise ToolFaultError(f'the map has no object {node_id}; list_objects gives the ids')
+        if boxed and node.box is None:
+            raise ToolFaultError(f'object {node_id} has no box in the map')
+        return node
+
+    def list_objects(self, wanted: ListObjects) -> ToolResult:
+        """Return the objects that pass the filters, a JSON line each."""
+        things = self._index.things
+        if wanted.label:
+            labels = self._matcher.matching(wanted.label)
+            things = tuple(n for n in things if normalised_name(n.label) in labels)
+        if wanted.room:
+            things = tuple(n for n in things if n.parent == wanted.room)
+        word = wanted.containing.lower()
+        things = tuple(n for n in things if word in _text_of(n))
+        lines = [_brief(described(node, self._graph)) for node in things[wanted.first :]]
+        head = f'{len(things)} objects'
+        left = len(lines) - _MOST_ROWS
+        tail = [f'{left} more: set first to {wanted.first + _MOST_ROWS}'] if left > 0 else []
+        return ToolResult('\n'.join([head, *lines[:_MOST_ROWS], *tail]))
+
+    def describe_object(self, wanted: DescribeObject) -> ToolResult:
+        """Return an object with its relations."""
+        node = self._node(wanted.id)
+        relations = [
+            {'source': edge.source, 'relation': edge.type or edge.text, 'target': edge.target}
+            | {'other': self._graph.by_id[other].label}
+            for edge in self._graph.edges
+            if node.id in (edge.source, edge.target)
+            for other in {edge.source, edge.target} - {node.id}
+        ]
+        data = {**described(node, self._graph), 'relations': relations[:_MOST_ROWS]}
+        return ToolResult(json.dumps(data, ensure_ascii=False))
+
+    def list_rooms(self, wanted: ListRooms) -> ToolResult:
+        """Return the rooms, a JSON line each."""
+        del wanted
+        rooms = list(self._graph.of_kind(NodeKind.ROOM))
+        if not rooms:
+            return ToolResult('the map has no rooms')
+        objects = [node.parent for node in self._index.things]
+        lines = [
+            json.dumps({**described(room, self._graph), 'objects': objects.count(room.id)})
+            for room in rooms
+        ]
+        return ToolResult('\n'.join(lines[:_MOST_ROWS]))
+
+    def distance(self, wanted: Distance) -> ToolResult:
+        """Return the distances of centres and of boxes."""
+        first, second = (self._node(i, boxed=True) for i in (wanted.first, wanted.second))
+        between_m = first.known_box.distance_to(second.known_box)
+        apart_m = centre_distance_m(first, second)
+        data = {'centers_m': round(apart_m, 3), 'boxes_m': round(between_m, 3)}
+        return ToolResult(json.dumps(data))
+
+    def navigable_distance(self, wanted: NavigableDistance) -> ToolResult:
+        """Return the length of the shortest way between the free places next to the centres."""
+        ends = [self._node(i, boxed=True).known_box for i in (wanted.first, wanted.second)]
+        if self._ways is None:
+            raise ToolFaultError('the map has no points of a floor that a robot could drive on')
+        length_m = self._ways.between_m(*ends)
+        if length_m is None:
+            raise ToolFaultError('no way over floor and stairs of the map leads there')
+        return ToolResult(json.dumps({'metres': round(length_m, 2)}))
+
+    @cached_property
+    def _ways(self) -> FloorWays | None:
+        return ways_of_map(self._map)
+
+    def look(self, wanted: Look) -> ToolResult:
+        """Return a picture of the points."""
+        found = points_of(self._map)
+        if found is None:
+            raise ToolFaultError('the map has no points to show')
+        pose = camera_at(wanted.eye, wanted.target)
+        width = wanted.width_px
+        camera = Intrinsics.from_hfov(width, width * 3 // 4, math.radians(80))
+        picture = view_of_points(*found, pose, camera)
+        empty = bool((picture == 255).all())
+        remark = '; nothing is in view' if empty else ''
+        size = f'{camera.width} x {camera.height} pixels'
+        return ToolResult(f'the picture follows, {size}{remark}', encoded(picture))
+
+    def answer(self, wanted: GiveAnswer) -> GivenAnswer:
+        """Return the answer."""
+        return GivenAnswer(id='', answer=wanted.answer, nodes=wanted.nodes)
+
+
+_TOOLS: Mapping[str, _MapTool] = {
+    'list_objects': _MapTool(ListObjects, MapTools.list_objects),
+    'describe_object': _MapTool(DescribeObject, MapTools.describe_object),
+    'list_rooms': _MapTool(ListRooms, MapTools.list_rooms),
+    'distance': _MapTool(Distance, MapTools.distance),
+    'navigable_distance': _MapTool(NavigableDistance, MapTools.navigable_distance),
+    'look': _MapTool(Look, MapTools.look),
+    'answer': _MapTool(GiveAnswer, MapTools.answer),
+}
+
+
+def _declared(name: str, arguments: type[_Arguments]) -> Tool:
+    full = arguments.model_json_schema()
+    kept = ('type', 'items', 'description', 'minimum', 'maximum')
+    properties = {
+        key: {word: value[word] for word in kept if word in value}
+        for key, value in full.get('properties', {}).items()
+    }
+    parameters = {'type': 'object', 'properties': properties, 'required': full.get('required', [])}
+    return Tool(name, ' '.join(full['description'].split()), parameters)
+
+
+def _text_of(node: SceneNode) -> str:
+    values = (str(value) for value in node.attributes.values())
+    return ' '.join((normalised_name(node.label), *values, *node.captions)).lower()
+
+
+def _brief(data: dict[str, Any]) -> str:
+    kept = ('id', 'label', 'room', 'center', 'size')
+    return json.dumps({key: data[key] for key in kept if key in data}, ensure_ascii=False)
+
+
+class MapToolsContext(Context):
+    """Offers tools on the map in a conversation of at most `rounds` replies about a question."""
+
+    name = 'tools'
+    prompt = 'answer_with_tools'
     rounds: int = Field(12, ge=1, le=24)
 
-
-class ToolAnswerer:
-    """Gives a language model tools on the map, and one conversation for each question."""
-
-    def __init__(self, *, material: AnsweringMaterial, options: dict[str, Any]) -> None:
-        self._client = material.required_client('tools')
-        self._rounds = validated(ToolOptions, options, 'answerer "tools"').rounds
-        self._material = material
-        self._prompt = load_prompt('answer_with_tools')
-        self._incomplete: Counter[str] = Counter()
-        self.name = f'{self._client.name} tools'
-
-    @property
-    def summary(self) -> dict[str, Any]:
-        """Summary for the report: the prompt, and why how many conversations gave no answer."""
-        return {
-            'prompt': self._prompt.identity,
-            'rounds': self._rounds,
-            'incomplete': dict(sorted(self._incomplete.items())),
-        }
-
-    def answer(
-        self,
-        semantic_map: SemanticMap,
-        inquiries: Sequence[Inquiry],
-        progress: Progress = silent,
-    ) -> list[Answer]:
-        """Return one answer for each inquiry; IncompleteError holds all if the server failed."""
-        tools, declared = MapTools(semantic_map, self._material.embedder), declared_tools()
-        talks = [_Conversation(self.name, item, self._first(item)) for item in inquiries]
-        for number in range(self._rounds):
-            open_talks = [talk for talk in talks if talk.answer is None]
-            # In the last round there is nothing left to do but to answer.
-            offered = declared if number + 1 < self._rounds else declared[-1:]
-            outcomes = self._client.ask_all(
-                [talk.request(offered) for talk in open_talks],
-                ToolReply.model_validate_json,
-                progress=share(progress, number / self._rounds, (number + 1) / self._rounds),
-                what=f'round {number + 1}',
-            )
-            for talk, outcome in zip(open_talks, outcomes, strict=True):
-                talk.take(outcome, tools)
-        for talk in talks:
-            if talk.answer is None:
-                talk.give_up(f'no answer within {self._rounds} rounds of tools')
-        self._incomplete = Counter(talk.incomplete for talk in talks if talk.incomplete)
-        answers = [talk.result for talk in talks]
-        known = semantic_map.graph.by_id
-        answers = [replace(a, nodes=tuple(n for n in a.nodes if n in known)) for a in answers]
-        raise_if_incomplete([answer.failure for answer in answers], 'questions', answers)
-        return answers
-
-    def _first(self, item: Inquiry) -> ModelRequest:
-        return ModelRequest(
-            self._prompt.render(question=question_data(item)),
-            self._prompt.system,
-            question_images(item, self._material.question_images),
-        )
+    def shown(self, semantic_map: SemanticMap, material: AnsweringMaterial) -> Shown:
+        """Return the tools."""
+        tools, known = MapTools(semantic_map, material.embedder), semantic_map.graph.by_id
+        return Shown(nodes=frozenset(known), tools=tools, rounds=self.rounds)
 
 
-@dataclass
-class _Conversation:
-    """One question, what was looked up for it, and in the end its answer."""
-
-    name: str
-    item: Inquiry
-    first: ModelRequest
-    turns: list[Turn] = field(default_factory=list)
-    used: list[ToolUse] = field(default_factory=list)
-    answer: Answer | None = None
-    incomplete: str = ''
-
-    def request(self, tools: tuple[Tool, ...]) -> ModelRequest:
-        return replace(self.first, tools=tools, turns=tuple(self.turns))
-
-    def take(self, outcome: Parsed[ToolReply], tools: MapTools) -> None:
-        """Serve the calls of a reply, or end with its answer."""
-        reply = outcome.value
-        if reply is None:
-            self._end(None, note=str(outcome.error), failure=outcome.failure)
-        elif not reply.calls and reply.text.strip():
-            self._end(reply.text.strip()[:_LONGEST_ANSWER])
-        elif not reply.calls:
-            self.give_up(_NOTHING_SAID)
-        else:
-            calls = reply.calls[:MOST_CALLS]
-            results = tuple(self._served(call, tools) for call in calls)
-            sent = tuple(_well_formed(call) for call in calls)
-            self.turns.append(Turn(ToolReply(text=reply.text, calls=sent), results))
-
-    def _served(self, call: ToolCall, tools: MapTools) -> ToolResult:
-        result = self._answered(call) if call.name == ANSWER else tools.call(call)
-        said = result.text[:_KEPT_RESULT]
-        if result.image is not None:
-            said += f' (picture {result.image.sha256[:12]})'
-        name, arguments = call.name[:_LONGEST_NAME], call.arguments[:_KEPT_ARGUMENTS]
-        self.used.append(ToolUse(name, arguments, said))
-        return result
-
-    def _answered(self, call: ToolCall) -> ToolResult:
-        """End with the answer of a call; one that is malformed may be mended."""
-        try:
-            given: GiveAnswer = checked_arguments(GiveAnswer, call)
-        except ToolFaultError as fault:
-            return ToolResult(f'error: {fault}')
-        if self.answer is None:
-            self._end(given.answer, tuple(given.nodes))
-        return ToolResult('taken')
-
-    def give_up(self, reason: str) -> None:
-        """End without an answer, by the fault of the model."""
-        self.incomplete = reason
-        self._end(None, note=reason)
-
-    def _end(
-        self,
-        value: str | None,
-        nodes: tuple[int, ...] = (),
-        note: str = '',
-        failure: str = '',
-    ) -> None:
-        if value is not None and not value.strip():
-            value, note = None, 'the model says that the map has no answer'
-        elif value is not None and is_refusal(value):
-            note = 'declined'
-        self.answer = Answer(self.item.id, value, self.name, nodes, note, failure)
-
-    @property
-    def result(self) -> Answer:
-        """The answer with what was looked up."""
-        assert self.answer is not None
-        return replace(self.answer, transcript=tuple(self.used[:_MOST_KEPT]))
-
-
-def _well_formed(call: ToolCall) -> ToolCall:
-    """Return a call as it is sent back: servers choke on malformed ones, even their own."""
-    call = call.model_copy(update={'name': call.name[:_LONGEST_NAME] or 'unnamed'})
-    try:
-        arguments_of(call)
-    except ToolFaultError:
-        return call.model_copy(update={'arguments': '{}'})
-    return call
+ToolAnswerer = partial(LanguageModelAnswerer, MapToolsContext)

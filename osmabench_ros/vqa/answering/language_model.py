@@ -1,20 +1,30 @@
-"""Answers by a language model in one prompt: from the graph, from a caption, from nothing."""
+"""The answerer by a language model: the loop of prompts and replies, and contexts of a graph."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
 from pydantic import Field
 
-from osmabench_ros.base.progress import Progress, silent
+from osmabench_ros.base.progress import Progress, share, silent
 from osmabench_ros.base.strict import Strict, validated
-from osmabench_ros.language.client import ModelClient, Parsed, raise_if_incomplete
-from osmabench_ros.language.model import ImagePart, ModelRequest, estimated_tokens
+from osmabench_ros.language.client import Parsed, Parser, raise_if_incomplete
+from osmabench_ros.language.model import (
+    ImagePart,
+    ModelRequest,
+    Tool,
+    ToolCall,
+    ToolReply,
+    ToolResult,
+    Turn,
+    estimated_tokens,
+    json_object,
+)
 from osmabench_ros.language.prompts import load_prompt
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.semantics.labels import normalised_name
@@ -22,63 +32,106 @@ from osmabench_ros.semantics.scene_graph import THINGS, SceneGraph, SceneNode
 from osmabench_ros.vqa.answering.answerer import GRAPH, AnsweringMaterial
 from osmabench_ros.vqa.answering.pictures import question_images
 from osmabench_ros.vqa.judging.reading import is_refusal
-from osmabench_ros.vqa.questions import LETTERS, Answer, AnswerType, Inquiry
+from osmabench_ros.vqa.questions import LETTERS, Answer, AnswerType, Inquiry, ToolUse
 from osmabench_ros.vqa.schemas import GivenAnswer, GivenAnswers, parse, schema
 
 BATCH = 10
-"""Questions a prompt, as in OSMa-Bench."""
+"""Questions per prompt, as in OSMa-Bench."""
 
 DEFAULT_GRAPH_TOKENS = 60_000
+MOST_CALLS = 8
+"""Calls of one reply that are served; the rest is dropped."""
+
+MOST_ARGUMENT_CHARACTERS = 4000
+_LONGEST_ANSWER, _LONGEST_NAME = 2000, 64
+_KEPT_ARGUMENTS, _KEPT_RESULT = 300, 1000
+_MOST_KEPT = 60
+"""Uses of tools in a transcript, so that its line can be read again."""
+
 _WHOLE_GRAPH = 10_000_000
 _LONGEST_CAPTION = 200
 _MOST_CAPTIONS = 3
+_TITLES = {GRAPH: '', 'question_only': ' without map'}
+"""How answers name an answerer after its model; others are called by their name."""
+
+
+class Tools(Protocol):
+    """Tools on one map, for a language model that calls functions."""
+
+    declared: tuple[Tool, ...]
+    """The tools as a model gets them; the last one gives the answer."""
+
+    def call(self, call: ToolCall) -> ToolResult | GivenAnswer:
+        """Return the result of a call, or the answer that it gives."""
+        ...
 
 
 @dataclass(frozen=True)
 class Shown:
-    """What a prompt shows of a map: values of its template, and pictures."""
+    """What each prompt shows of a map: values of its template, pictures, tools to call.
+
+    An answer may name `nodes`; `dropped` counts what did not fit, for the report; a question has
+    at most `rounds` replies.
+    """
 
     values: Mapping[str, Any] = field(default_factory=dict)
     images: tuple[ImagePart, ...] = ()
     nodes: frozenset[int] = frozenset()
-    """Ids that an answer may name."""
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    tools: Tools | None = None
+    rounds: int = 1
 
 
-class PromptedAnswerer:
-    """Asks a language model in batches, each with one prompt that shows something of the map."""
+class Context(Strict):
+    """Provides what prompts show of a map; its fields are the options of the answerer."""
 
-    def __init__(self, material: AnsweringMaterial, answerer: str, prompt: str) -> None:
-        self._client = material.required_client(answerer)
-        self.name = f'{self._client.name} {answerer}'
-        self.prompt = load_prompt(prompt)
-        self._images = material.question_images
+    name: ClassVar[str]
+    prompt: ClassVar[str]
+    shows_question_images: ClassVar[bool] = True
+
+    @property
+    def prompt_name(self) -> str:
+        """Name of the prompt file."""
+        return self.prompt
+
+    def shown(self, semantic_map: SemanticMap, material: AnsweringMaterial) -> Shown:
+        """Return what every prompt shows of a map; raises QuestionError if it cannot."""
+        del semantic_map, material
+        return Shown()
+
+
+class LanguageModelAnswerer:
+    """Asks a language model about a map that a context shows it. Implements `Answerer`.
+
+    Without tools a prompt has a batch of questions and one reply. With tools each question is a
+    conversation.
+    """
+
+    def __init__(
+        self, context: type[Context], *, material: AnsweringMaterial, options: dict[str, Any]
+    ) -> None:
+        self._client = material.required_client(context.name)
+        self._context = validated(context, options, f'answerer "{context.name}"')
+        self._material = material
+        self.prompt = load_prompt(self._context.prompt_name)
+        self.name = self._client.name + _TITLES.get(context.name, f' {context.name}')
+        self._counted: Mapping[str, Any] = {}
 
     @property
     def summary(self) -> dict[str, Any]:
-        """Summary for the report: the prompt."""
-        return {'prompt': self.prompt.identity}
-
-    def shown(self, semantic_map: SemanticMap) -> Shown:
-        """Return what every prompt shows of a map: nothing."""
-        del semantic_map
-        return Shown()
+        """Summary for the report: the prompt, options, and what did not fit or had no end."""
+        return {
+            'prompt': self.prompt.identity,
+            **self._context.model_dump(),
+            **self._counted,
+        }
 
     def requests(
         self, semantic_map: SemanticMap, inquiries: Sequence[Inquiry]
-    ) -> list[ModelRequest]:
-        """Return the requests that `answer` would make."""
-        shown = self.shown(semantic_map)
-        return [self._request(batch, shown) for batch in batches(inquiries)]
-
-    def _request(self, batch: Sequence[Inquiry], shown: Shown) -> ModelRequest:
-        asked = [question_data(item) for item in batch]
-        own = tuple(image for item in batch for image in question_images(item, self._images))
-        return ModelRequest(
-            self.prompt.render(questions=asked, **shown.values),
-            self.prompt.system,
-            (*shown.images, *own),
-            schema(GivenAnswers),
-        )
+    ) -> list[ModelRequest] | None:
+        """Return the requests that `answer` would make, None if they depend on the replies."""
+        shown = self._context.shown(semantic_map, self._material)
+        return None if shown.tools else [talk.first for talk in self._talks(inquiries, shown)]
 
     def answer(
         self,
@@ -87,136 +140,225 @@ class PromptedAnswerer:
         progress: Progress = silent,
     ) -> list[Answer]:
         """Return one answer for each inquiry; IncompleteError holds all if the server failed."""
-        shown = self.shown(semantic_map)
-        requests = [self._request(batch, shown) for batch in batches(inquiries)]
-        outcomes = self._client.ask_all(
-            requests, partial(parse, GivenAnswers), progress=progress, what='answers'
+        shown = self._context.shown(semantic_map, self._material)
+        talks, rounds = self._talks(inquiries, shown), shown.rounds
+        read: Parser[GivenAnswers | ToolReply] = (
+            ToolReply.model_validate_json if shown.tools else partial(parse, GivenAnswers)
         )
-        return joined(inquiries, outcomes, self.name, shown.nodes)
+        for number in range(rounds):
+            open_talks = [talk for talk in talks if talk.given is None]
+            outcomes = self._client.ask_all(
+                # In the last round there is nothing left to do but to answer.
+                [talk.request(shown.tools, is_last=number + 1 == rounds) for talk in open_talks],
+                read,
+                progress=share(progress, number / rounds, (number + 1) / rounds),
+                what=f'round {number + 1}' if shown.tools else 'answers',
+            )
+            for talk, outcome in zip(open_talks, outcomes, strict=True):
+                talk.take(outcome, shown.tools)
+        for talk in talks:
+            if talk.given is None:
+                talk.give_up(f'no answer within {rounds} rounds of tools')
+        self._counted = shown.dropped
+        if shown.tools:
+            reasons = Counter(talk.incomplete for talk in talks if talk.incomplete)
+            self._counted = {'incomplete': dict(sorted(reasons.items()))}
+        answers = [talk.answer_to(item, self.name, shown) for talk in talks for item in talk.asked]
+        raise_if_incomplete([answer.failure for answer in answers], 'questions', answers)
+        return answers
+
+    def _talks(self, inquiries: Sequence[Inquiry], shown: Shown) -> list[_Talk]:
+        images = self._material.question_images if self._context.shows_question_images else None
+        talks = []
+        for batch in batches(inquiries, 1 if shown.tools else BATCH):
+            own = tuple(image for item in batch for image in question_images(item, images))
+            asked = [question_data(item) for item in batch]
+            text = self.prompt.render(questions=asked, question=asked[0], **shown.values)
+            form = None if shown.tools else schema(GivenAnswers)
+            first = ModelRequest(text, self.prompt.system, (*shown.images, *own), form)
+            talks.append(_Talk(batch, first))
+        return talks
 
 
-class CaptionOptions(Strict):
-    """Options of the answerer `caption`: the budget of a prompt for the graph."""
+@dataclass
+class _Talk:
+    """Some questions to a model, the calls of tools that it made, and in the end its answers."""
 
+    asked: Sequence[Inquiry]
+    first: ModelRequest
+    given: Mapping[str, GivenAnswer] | None = None
+    note: str = 'the reply left this question out'
+    failure: str = ''
+    incomplete: str = ''
+    turns: list[Turn] = field(default_factory=list)
+    used: list[ToolUse] = field(default_factory=list)
+
+    def request(self, tools: Tools | None, *, is_last: bool) -> ModelRequest:
+        """Return the next request."""
+        if tools is None:
+            return self.first
+        offered = tools.declared[-1:] if is_last else tools.declared
+        return replace(self.first, tools=offered, turns=tuple(self.turns))
+
+    def take(self, outcome: Parsed[GivenAnswers | ToolReply], tools: Tools | None) -> None:
+        """Serve the calls of a reply, or end with its answers."""
+        reply = outcome.value
+        if reply is None:
+            self.given, self.note, self.failure = {}, str(outcome.error), outcome.failure
+        elif isinstance(reply, GivenAnswers):
+            self.given = {item.id: item for item in reversed(reply.answers)}
+        elif tools is not None and reply.calls:
+            calls = reply.calls[:MOST_CALLS]
+            results = tuple(self._served(call, tools) for call in calls)
+            sent = tuple(_well_formed(call) for call in calls)
+            self.turns.append(Turn(ToolReply(text=reply.text, calls=sent), results))
+        elif text := reply.text.strip()[:_LONGEST_ANSWER]:
+            self._end(GivenAnswer(id='', answer=text))
+        else:
+            self.give_up('neither an answer nor a call of a tool')
+
+    def _served(self, call: ToolCall, tools: Tools) -> ToolResult:
+        result = tools.call(call)
+        if isinstance(result, GivenAnswer):
+            self._end(result)
+            result = ToolResult('taken')
+        said = result.text[:_KEPT_RESULT]
+        if result.image is not None:
+            said += f' (picture {result.image.sha256[:12]})'
+        name, arguments = call.name[:_LONGEST_NAME], call.arguments[:_KEPT_ARGUMENTS]
+        self.used.append(ToolUse(name, arguments, said))
+        return result
+
+    def _end(self, answer: GivenAnswer) -> None:
+        if self.given is None:
+            self.given = {item.id: answer for item in self.asked}
+
+    def give_up(self, reason: str) -> None:
+        """End without an answer, by the fault of the model."""
+        self.given, self.note, self.incomplete = {}, reason, reason
+
+    def answer_to(self, item: Inquiry, name: str, shown: Shown) -> Answer:
+        """Return the answer to a question with what was looked up for it."""
+        given = (self.given or {}).get(item.id)
+        used = tuple(self.used[:_MOST_KEPT])
+        if given is None:
+            return Answer(item.id, None, name, (), self.note, self.failure, used)
+        nodes = tuple(node for node in given.nodes if node in shown.nodes)
+        value, note = given.answer, 'declined' if is_refusal(given.answer) else ''
+        if not value.strip():
+            return Answer(item.id, None, name, nodes, _NO_ANSWER, transcript=used)
+        return Answer(item.id, value, name, nodes, note, transcript=used)
+
+
+_NO_ANSWER = 'the model says that the map has no answer'
+
+
+def arguments_of(call: ToolCall) -> dict[str, Any]:
+    """Return the arguments of a call; ValueError if they are too long or not a JSON object."""
+    if len(call.arguments) > MOST_ARGUMENT_CHARACTERS:
+        raise ValueError(f'the arguments have more than {MOST_ARGUMENT_CHARACTERS} characters')
+    try:
+        return json_object(call.arguments.encode())
+    except ValueError as error:
+        raise ValueError(f'the arguments are no JSON object: {error}') from error
+
+
+def _well_formed(call: ToolCall) -> ToolCall:
+    """Return a call as it is sent back: servers choke on malformed ones, even their own."""
+    call = call.model_copy(update={'name': call.name[:_LONGEST_NAME] or 'unnamed'})
+    try:
+        arguments_of(call)
+    except ValueError:
+        return call.model_copy(update={'arguments': '{}'})
+    return call
+
+
+class QuestionOnly(Context):
+    """Shows nothing of the map and no image of a question, as a baseline."""
+
+    name = 'question_only'
+    prompt = 'answer_without_map'
+    shows_question_images = False
+
+
+class Caption(Context):
+    """Describes the graph in sentences, as text models are told it in Hypo3D."""
+
+    name = 'caption'
+    prompt = 'answer_from_caption'
     graph_tokens: int = Field(DEFAULT_GRAPH_TOKENS, ge=100)
 
+    def shown(self, semantic_map: SemanticMap, material: AnsweringMaterial) -> Shown:
+        """Return the caption as far as it fits."""
+        del material
+        sentences, left_out = caption(semantic_map.graph, self.graph_tokens)
+        dropped = {'dropped_nodes': left_out, 'dropped_relations': 0}
+        known = frozenset(semantic_map.graph.by_id)
+        return Shown({'caption': ' '.join(sentences)}, nodes=known, dropped=dropped)
 
-class GraphOptions(CaptionOptions):
-    """Options of the answerer `graph`; `compat` has the published prompts."""
 
+class Graph(Caption):
+    """Shows the graph as JSON up to `graph_tokens`; `compat` is the published way: nodes, all."""
+
+    name = GRAPH
+    prompt = 'answer_from_graph'
     compat: bool = False
 
-
-class LanguageModelAnswerer(PromptedAnswerer):
-    """Puts the graph, up to `graph_tokens`, and a batch of questions into each prompt."""
-
-    def __init__(
-        self,
-        client: ModelClient,
-        *,
-        graph_tokens: int = DEFAULT_GRAPH_TOKENS,
-        compat: bool = False,
-        question_images: Path | None = None,
-    ) -> None:
-        prompt = 'answer_from_graph_compat' if compat else 'answer_from_graph'
-        super().__init__(AnsweringMaterial(client, question_images=question_images), GRAPH, prompt)
-        self.name = client.name
-        self._budget = _WHOLE_GRAPH if compat else graph_tokens
-        self._compat = compat
-        self.dropped_nodes = 0
-        self.dropped_relations = 0
-
     @property
-    def summary(self) -> dict[str, Any]:
-        """Summary for the report: the prompt, its budget, and what did not fit."""
-        return {
-            'prompt': self.prompt.identity,
-            'compat': self._compat,
-            'graph_tokens': self._budget,
-            'dropped_nodes': self.dropped_nodes,
-            'dropped_relations': self.dropped_relations,
-        }
+    def prompt_name(self) -> str:
+        """Name of the prompt file."""
+        return f'{self.prompt}_compat' if self.compat else self.prompt
 
-    def shown(self, semantic_map: SemanticMap) -> Shown:
+    def shown(self, semantic_map: SemanticMap, material: AnsweringMaterial) -> Shown:
         """Return the graph as far as it fits."""
-        text = graph_text(semantic_map.graph, self._budget, relations=not self._compat)
-        self.dropped_nodes = text.nodes_dropped
-        self.dropped_relations = text.relations_dropped
-        values = {'nodes': text.nodes, 'relations': text.relations}
-        return Shown(values, nodes=frozenset(semantic_map.graph.by_id))
+        del material
+        budget = _WHOLE_GRAPH if self.compat else self.graph_tokens
+        text = graph_text(semantic_map.graph, budget, relations=not self.compat)
+        return Shown(
+            {'nodes': text.nodes, 'relations': text.relations},
+            nodes=frozenset(semantic_map.graph.by_id),
+            dropped={
+                'dropped_nodes': text.nodes_dropped,
+                'dropped_relations': text.relations_dropped,
+            },
+        )
 
 
-def graph_answerer(
-    *, material: AnsweringMaterial, options: dict[str, Any]
-) -> LanguageModelAnswerer:
-    """Make the answerer that reads the graph as JSON."""
-    checked = validated(GraphOptions, options, 'answerer "graph"')
-    return LanguageModelAnswerer(
-        material.required_client(GRAPH),
-        graph_tokens=checked.graph_tokens,
-        compat=checked.compat,
-        question_images=material.question_images,
-    )
-
-
-class QuestionOnlyAnswerer(PromptedAnswerer):
-    """Asks a language model the questions without any map, as a baseline."""
-
-    def __init__(self, client: ModelClient) -> None:
-        super().__init__(AnsweringMaterial(client), 'question_only', 'answer_without_map')
-        self.name = f'{client.name} without map'
-
-
-def question_only(*, material: AnsweringMaterial, options: dict[str, Any]) -> QuestionOnlyAnswerer:
-    """Make the answerer that sees no map, and no image of a question; it has no options."""
-    validated(Strict, options, 'answerer "question_only"')
-    return QuestionOnlyAnswerer(material.required_client('question_only'))
-
-
-class CaptionAnswerer(PromptedAnswerer):
-    """Describes the graph to a language model in sentences, as text models are in Hypo3D."""
-
-    def __init__(self, material: AnsweringMaterial, graph_tokens: int) -> None:
-        super().__init__(material, 'caption', 'answer_from_caption')
-        self._budget = graph_tokens
-        self._dropped = 0
-
-    @property
-    def summary(self) -> dict[str, Any]:
-        """Summary for the report: the prompt, its budget, and how many things did not fit."""
-        about = {'graph_tokens': self._budget, 'dropped_nodes': self._dropped}
-        return {**super().summary, **about, 'dropped_relations': 0}
-
-    def shown(self, semantic_map: SemanticMap) -> Shown:
-        """Return the caption as far as it fits."""
-        sentences, self._dropped = caption(semantic_map.graph, self._budget)
-        return Shown({'caption': ' '.join(sentences)}, nodes=frozenset(semantic_map.graph.by_id))
-
-
-def caption_answerer(*, material: AnsweringMaterial, options: dict[str, Any]) -> CaptionAnswerer:
-    """Make the answerer that reads a caption."""
-    checked = validated(CaptionOptions, options, 'answerer "caption"')
-    return CaptionAnswerer(material, checked.graph_tokens)
+graph_answerer = partial(LanguageModelAnswerer, Graph)
+caption_answerer = partial(LanguageModelAnswerer, Caption)
+question_only = partial(LanguageModelAnswerer, QuestionOnly)
 
 
 def caption(graph: SceneGraph, max_tokens: int) -> tuple[list[str], int]:
-    """Return a sentence for each thing within a budget, and how many things had no room."""
-    things = sorted((node for node in graph.nodes if node.kind in THINGS), key=_importance)
+    """Return a sentence for each object within a budget, and how many objects had no room."""
+    things = _by_importance(graph)
     relations: dict[int, list[str]] = {}
     for edge in graph.edges:
         target = graph.by_id[edge.target]
         if target.kind in THINGS:
             words = f'{edge.type or edge.text} {_called(target)}'
             relations.setdefault(edge.source, []).append(words)
-    sentences: list[str] = []
-    left = max_tokens
-    for node in things:
-        sentence = _sentence(node, graph, relations.get(node.id, ()))
-        left -= estimated_tokens(sentence) + 1
-        if left < 0:
-            break
-        sentences.append(sentence)
+    sentences, _ = _fitting(
+        (_sentence(node, graph, relations.get(node.id, ())) for node in things), max_tokens
+    )
     return sentences, len(things) - len(sentences)
+
+
+def _by_importance(graph: SceneGraph) -> list[SceneNode]:
+    things = (node for node in graph.nodes if node.kind in THINGS)
+    return sorted(things, key=lambda node: (not node.label, -node.observations, node.id))
+
+
+def _fitting(lines: Iterable[str], max_tokens: int) -> tuple[list[str], int]:
+    """Return the first lines that fit into a budget, and the tokens left of it."""
+    kept: list[str] = []
+    for line in lines:
+        cost = estimated_tokens(line) + 1
+        if cost > max_tokens:
+            break
+        max_tokens -= cost
+        kept.append(line)
+    return kept, max_tokens
 
 
 def _called(node: SceneNode) -> str:
@@ -265,50 +407,16 @@ def question_data(item: Inquiry) -> dict[str, Any]:
     return data
 
 
-def batches(inquiries: Sequence[Inquiry]) -> list[Sequence[Inquiry]]:
-    """Cut inquiries into batches in order; one with images of its own stands alone."""
+def batches(inquiries: Sequence[Inquiry], most: int = BATCH) -> list[list[Inquiry]]:
+    """Cut inquiries into batches in order; one with images is asked alone."""
     found: list[list[Inquiry]] = []
     for item in inquiries:
-        joins = found and len(found[-1]) < BATCH and not (item.images or found[-1][-1].images)
+        joins = found and len(found[-1]) < most and not (item.images or found[-1][-1].images)
         if joins:
             found[-1].append(item)
         else:
             found.append([item])
-    return [*found]
-
-
-def joined(
-    inquiries: Sequence[Inquiry],
-    outcomes: Sequence[Parsed[GivenAnswers]],
-    name: str,
-    known: frozenset[int],
-) -> list[Answer]:
-    """Join replies with questions by id; IncompleteError has the answers if a server failed."""
-    answers: list[Answer] = []
-    for batch, outcome in zip(batches(inquiries), outcomes, strict=True):
-        given: dict[str, GivenAnswer] = {}
-        for answer in outcome.value.answers if outcome.value is not None else ():
-            given.setdefault(answer.id, answer)
-        answers += [_answer(item, given.get(item.id), name, known, outcome) for item in batch]
-    raise_if_incomplete([answer.failure for answer in answers], 'questions', answers)
-    return answers
-
-
-def _answer(
-    item: Inquiry,
-    given: GivenAnswer | None,
-    name: str,
-    known: frozenset[int],
-    outcome: Parsed[GivenAnswers],
-) -> Answer:
-    if given is None:
-        note = str(outcome.error or 'the reply left this question out')
-        return Answer(item.id, None, name, note=note, failure=outcome.failure)
-    nodes = tuple(node for node in given.nodes if node in known)
-    if not given.answer.strip():
-        return Answer(item.id, None, name, nodes, 'the model says that the graph has no answer')
-    refused = 'declined' if is_refusal(given.answer) else ''
-    return Answer(item.id, given.answer, name, nodes, refused)
+    return found
 
 
 @dataclass(frozen=True)
@@ -324,19 +432,12 @@ class GraphText:
 
 
 def graph_text(graph: SceneGraph, max_tokens: int, *, relations: bool = True) -> GraphText:
-    """Serialise the things of a graph within an estimated budget, nodes before relations."""
-    left = max_tokens
-    lines: list[str] = []
-    kept: set[int] = set()
-    things = sorted((node for node in graph.nodes if node.kind in THINGS), key=_importance)
-    for node in things:
-        line = json.dumps(described(node, graph), ensure_ascii=False)
-        cost = estimated_tokens(line) + 1
-        if cost > left:
-            break
-        left -= cost
-        lines.append(line)
-        kept.add(node.id)
+    """Serialise the objects of a graph within an estimated budget, nodes before relations."""
+    things = _by_importance(graph)
+    lines, left = _fitting(
+        (json.dumps(described(node, graph), ensure_ascii=False) for node in things), max_tokens
+    )
+    kept = {node.id for node in things[: len(lines)]}
     related, relations_dropped = [], 0
     for edge_line in _relation_lines(graph, kept) if relations else ():
         cost = estimated_tokens(edge_line) + 1
@@ -356,10 +457,6 @@ def graph_text(graph: SceneGraph, max_tokens: int, *, relations: bool = True) ->
         relations_dropped + (ends_lost if relations else 0),
         max_tokens - left,
     )
-
-
-def _importance(node: SceneNode) -> tuple[bool, int, int]:
-    return not node.label, -node.observations, node.id
 
 
 def described(node: SceneNode, graph: SceneGraph) -> dict[str, Any]:
