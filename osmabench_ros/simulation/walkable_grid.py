@@ -353,7 +353,6 @@ class _Surfaces:
         """Return the heights of stairs and ramps that join two floors, NaN elsewhere."""
         from scipy import ndimage, sparse
 
-        low_m, high_m = lower[1] + self._step_m, upper[1] - self._step_m
         heights = np.full(self._shape, np.nan)
         flat = np.ravel_multi_index(tuple(self._cells[self._standing].T), self._shape)
         z = self._z[self._standing]
@@ -361,7 +360,10 @@ class _Surfaces:
         for floor, floor_m in (lower, upper):
             between &= ~floor.ravel()[flat] | (np.abs(z - floor_m) > self._step_m)
         heights.ravel()[flat[between]] = z[between]
-        heights = _fill_gaps(heights, ~self._occupy((self._z > low_m) & (self._z < high_m)))
+        heights = _fill_gaps(heights)
+        # A gap may have points without headroom, as of risers, but no obstacle.
+        over = self._z - heights[tuple(self._cells.T)]
+        heights[self._occupy((over > CLIMB_M) & (over < self._height_m))] = np.nan
         graph, _ = join_neighbours(heights[None], 1.0)
         _, labels = sparse.csgraph.connected_components(graph, directed=False)
         parts = labels.reshape(self._shape)
@@ -429,11 +431,11 @@ def measure_clearance(heights_m: NDArray[np.float64], cell_m: float) -> NDArray[
     return np.where(np.isfinite(heights_m), ways.reshape(heights_m.shape) + cell_m, 0.0)
 
 
-def _fill_gaps(heights_m: NDArray[np.float64], empty: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Return a grid of heights with single empty cells as the median of those around them."""
+def _fill_gaps(heights_m: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return a grid of heights with single unknown cells as the median of those around."""
     around = sliding_window_view(np.pad(heights_m, 1, constant_values=np.nan), (3, 3))
     around = around.reshape(*heights_m.shape, 9)
-    gaps = empty & (np.isfinite(around).sum(axis=2) >= MIN_NEIGHBOURS)
+    gaps = np.isnan(heights_m) & (np.isfinite(around).sum(axis=2) >= MIN_NEIGHBOURS)
     filled = heights_m.copy()
     filled[gaps] = np.nanmedian(around[gaps], axis=1)
     return filled

@@ -169,6 +169,13 @@ def test_stairs_are_climbed_step_by_step_if_their_steps_are_low_enough() -> None
     assert set(steep.random_points(20, np.random.default_rng(0))[:, 2]) == {steep.floor_height_m}
 
 
+def test_stairs_have_no_holes_where_a_cell_has_only_points_of_risers() -> None:
+    found = WalkableGrid.of_scene(stair_house(16), radius_m=0.3, height_m=1.5)
+    along_m = np.arange(1.1, 5.3, 0.05)
+    treads_m = np.ceil((along_m - 1) / 0.28) * STOREY_M / 16
+    assert all(found.is_free((x, 5.25, z)) for x, z in zip(along_m, treads_m, strict=True))
+
+
 def test_a_climbing_path_is_cut_and_read_again(navigation: WalkableGrid, tmp_path: Path) -> None:
     path = plan_path(
         navigation, goals=1, seed=0, goal_points=[(*DOWNSTAIRS, 0.0), (*UPSTAIRS, STOREY_M)]
