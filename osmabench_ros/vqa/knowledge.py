@@ -26,7 +26,8 @@ class Knowledge:
 
     `synonyms` maps to the head of a group, `unclear` has labels of which people do not agree
     whether an affordance holds, `fixed` what no robot carries, `mixed` what has no one colour or
-    material. `alike` are pairs of which free answers may use the second for the first.
+    material. `alike` are pairs of which free answers may use the second for the first. `words`,
+    `opposites` and `one_color` are how the judge by rule reads free answers.
     """
 
     affordances: Mapping[str, frozenset[str]]
@@ -37,6 +38,9 @@ class Knowledge:
     mixed: frozenset[str]
     spelling: Mapping[str, str]
     alike: frozenset[tuple[str, str]]
+    words: Mapping[str, frozenset[str]]
+    opposites: tuple[tuple[str, str], ...]
+    one_color: tuple[frozenset[str], ...]
 
     def name(self, noun: str) -> str:
         """Return the one name for what a noun of a free answer names, singular or plural."""
@@ -99,6 +103,9 @@ def knowledge() -> Knowledge:
         heads(data['mixed']),
         data['spelling'],
         frozenset((_name(a, synonyms), _name(b, synonyms)) for a, b in _pairs(data)),
+        {name: frozenset(words) for name, words in data['words'].items()},
+        tuple((first, second) for first, second in data['opposites']),
+        tuple(frozenset(group) for group in data['one_color']),
     )
 
 

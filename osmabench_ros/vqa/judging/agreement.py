@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from osmabench_ros.base.progress import Progress, counted, silent
-from osmabench_ros.vqa.judging.deterministic import Judge, is_joint, lacks_attribute
+from osmabench_ros.vqa.judging.deterministic import ASKS_ATTRIBUTE, Judge, is_joint
 from osmabench_ros.vqa.judging.phrases import NounPhrase, noun_phrases, words_of
 from osmabench_ros.vqa.judging.reading import is_denial, is_refusal, plain
 from osmabench_ros.vqa.knowledge import knowledge
@@ -140,9 +140,13 @@ def _too_lenient(right: str, said: str, question: str) -> str:
         return 'declining is accepted for an answer, or the other way'
     if is_denial(said) and not is_denial(right):
         return 'that there is none is accepted'
-    if missing := lacks_attribute(right, said, question):
-        return f'an answer without a {missing}, which is asked for, is accepted'
     wanted, given = noun_phrases(right), noun_phrases(said)
+    asked_for = ASKS_ATTRIBUTE.search(question)
+    kind = asked_for.lastgroup if asked_for else None
+    if kind and any(getattr(item, kind) for item in wanted) > any(
+        getattr(item, kind) for item in given
+    ):
+        return f'an answer without {kind}, which are asked for, is accepted'
     nouns = {thing.noun for thing in given}
     if is_joint(right) and nouns & {thing.noun for thing in wanted if thing.noun}:
         return 'one of the things that "and" joins is accepted for all'

@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from osmabench_ros.base.progress import Progress, silent
-from osmabench_ros.vqa.english import SHADES, material_noun
+from osmabench_ros.vqa.english import basic_color, material_noun
 from osmabench_ros.vqa.grading import Grade, grade
 from osmabench_ros.vqa.graph_index import Embedder
-from osmabench_ros.vqa.judging.phrases import (
-    NounPhrase,
-    alternatives,
-    directions,
-    is_made_with,
-    noun_phrases,
-    predicate,
-)
+from osmabench_ros.vqa.judging.phrases import NounPhrase, noun_phrases, predicate, words_of
 from osmabench_ros.vqa.judging.reading import (
     as_number,
     as_yes_no,
@@ -33,42 +26,12 @@ from osmabench_ros.vqa.questions import Answer, AnswerType, Question, Verdict
 SIMILARITY_THRESHOLD = 0.7
 """Cosine of the bundled sentence embedder from which two nouns count as one kind of thing."""
 
-CHOICE_THRESHOLD = 0.5
-"""The same where a question names what to choose from: the most similar one is meant."""
-
-_BY_SYNONYM_OF_HEAD = 0.89
-"""How alike a rug and a yoga mat are: enough only if what is said of both agrees."""
-
-_ASKS_ATTRIBUTE = re.compile(
-    r'\b(?:(?P<color>colou?rs?)|(?P<material>materials?|made (?:of|from|out of)))\b', re.IGNORECASE
-)
-_ASKS_PLACE = re.compile(r'\s*where\b|.*\b(?:location|position) of\b', re.IGNORECASE)
-_ASKS_EXISTENCE = re.compile(
-    r'\W*(?:(?:is|are|was|were) there\b|(?:does|do) (?:the|this) \w+ (?:contain|include)\b'
-    r'|.*\b(?:present|visible|exists?)\b)',
+ASKS_ATTRIBUTE = re.compile(
+    r'\b(?:(?P<colors>colou?rs?)|(?P<materials>materials?|made (?:of|from|out of)))\b',
     re.IGNORECASE,
 )
-_DENIES_EXISTENCE = re.compile(
-    r'(?:there (?:is|are)\b|.*\bnot (?:found|present|visible|listed)\b)'
-)
+_OFFERS = re.compile(r'\bor\b', re.IGNORECASE)
 _BEGINS_YES_NO = re.compile(r'(?:yes|no|true|false)\b')
-
-_ONE_COLOR = (
-    {'beige', 'tan', 'cream', 'khaki', 'taupe'}, {'brown', 'tan'}, {'gray', 'silver'},
-    {'yellow', 'gold'}, {'blue', 'navy'}, {'cyan', 'turquoise', 'teal'}, {'red', 'maroon'},
-    {'green', 'olive'}, {'purple', 'violet'}, {'pink', 'magenta'}, {'white', 'ivory', 'cream'},
-)  # fmt: skip
-"""Colours that are names for one, or of which one is a kind of the other."""
-
-_SHADE_OF = {'tan': 'light', 'cream': 'light', 'ivory': 'light', 'navy': 'dark', 'maroon': 'dark'}
-"""Colours that say themselves how light they are."""
-
-_OPPOSITES = (
-    ('upper', 'lower'), ('left', 'right'), ('front', 'back'), ('top', 'bottom'),
-    ('large', 'small'), ('big', 'small'), ('tall', 'short'), ('long', 'short'),
-    ('wide', 'narrow'), ('thick', 'thin'), ('open', 'closed'), ('light', 'dark'),
-    ('round', 'square'), ('round', 'rectangular'),
-)  # fmt: skip
 
 
 class Judge(Protocol):
@@ -86,10 +49,11 @@ class Judge(Protocol):
 class DeterministicJudge:
     """Equality for yes and no, tolerance for numbers; reads what a text says and names.
 
-    In this order: numbers, yes and no, what declines, what denies, what the question offers to
-    choose from, the colour or material that it asks for, places, things. A thing is the same by
-    its noun, a synonym or, with an embedder, a similar noun, unless colours, materials or
-    opposites differ. Of things that "and" joins all have to be named, of a bare enumeration one.
+    In this order: numbers, yes and no, what declines, what denies, opposites such as left and
+    right, the colour or material that the question asks for, things. A thing is the same by its
+    noun, a synonym or, with an embedder, a similar noun, unless colours or materials differ. Of
+    things that "and" joins all have to be named, of a bare enumeration one, and of what the
+    question offers to choose from no more than is right.
     """
 
     name = 'deterministic'
@@ -121,7 +85,7 @@ class DeterministicJudge:
     def _compare(self, question: Question, answer: Answer) -> tuple[bool, str]:
         assert answer.value is not None
         if question.answer_type is AnswerType.YES_NO:
-            return _same_polarity(str(question.answer), str(answer.value), question.text)
+            return _same_polarity(str(question.answer), str(answer.value))
         if question.answer_type in (AnswerType.INTEGER, AnswerType.NUMBER):
             return _close(question, answer)
         return self.same_text(str(question.answer), str(answer.value), question.text)
@@ -133,7 +97,7 @@ class DeterministicJudge:
         if is_quantity(right):
             return _same_quantity(right, said), 'number'
         if _BEGINS_YES_NO.match(plain(right)):
-            return _same_polarity(right, said, question)
+            return _same_polarity(right, said)
         if is_refusal(said) or is_refusal(right):
             refused = [is_refusal(text) and not is_denial(text) for text in (right, said)]
             if any(refused):
@@ -148,84 +112,53 @@ class DeterministicJudge:
         return self._same_things(right, said, question)
 
     def _same_things(self, right: str, said: str, question: str) -> tuple[bool, str]:
-        if offered := alternatives(question):
-            wanted = self._chosen(noun_phrases(right), offered)
-            if wanted:
-                return self._chosen(noun_phrases(said), offered) == wanted, 'choice'
+        if _is_opposite(right, said):
+            return False, 'the opposite'
         if same := _same_attribute(right, said, question):
             return same
-        if _ASKS_PLACE.match(question):
-            said = predicate(said, question)
-        if not directions(right) & directions(said) and directions(right) and directions(said):
-            return False, 'another direction'
-        wanted_things, given = noun_phrases(right), noun_phrases(said)
-        if not wanted_things or not given:
+        wanted, given = noun_phrases(right), noun_phrases(said)
+        if not wanted or not given:
             return False, 'empty'
-        shares = [max(self._likeness(thing, other) for other in given) for thing in wanted_things]
-        found = min(shares) if is_joint(right) else max(shares)
-        return found > 0, f'likeness {found:.2f}'
+        is_choice = bool(_OFFERS.search(question))
+        if is_choice and len(given) > len(wanted):
+            return False, 'more than one choice'
+        found = [
+            any(self._is_same(thing, other, exactly=is_choice) for other in given)
+            for thing in wanted
+        ]
+        return all(found) if is_joint(right) else any(found), 'things'
 
-    def _chosen(
-        self, given: Sequence[NounPhrase], offered: Sequence[NounPhrase]
-    ) -> frozenset[int]:
-        """Return which of the things that a question offers an answer names."""
-        found = set()
-        for phrase in given:
-            scores = [self._likeness(one, phrase, CHOICE_THRESHOLD) for one in offered]
-            best = max(scores)
-            if best > 0 and scores.count(best) == 1:
-                found.add(scores.index(best))
-        return frozenset(found)
-
-    def _likeness(
-        self, wanted: NounPhrase, given: NounPhrase, threshold: float = SIMILARITY_THRESHOLD
-    ) -> float:
-        """Return how surely two phrases name one thing: 1 by the same noun, 0 if they do not."""
+    def _is_same(self, wanted: NounPhrase, given: NounPhrase, *, exactly: bool) -> bool:
+        """Return whether two phrases name one thing; `exactly` as one of several is chosen."""
         if _conflict(wanted, given):
-            return 0.0
-        shared = len(set(wanted.adjectives) & set(given.adjectives))
+            return False
         if not wanted.noun or not given.noun:
-            return float(_same_description(wanted, given) and not wanted.noun)
-        if any(is_made_with(word, wanted.noun) for word in given.adjectives):
-            return 0.8
-        kind = self._same_kind(wanted.noun, given.noun, threshold)
-        if kind == _BY_SYNONYM_OF_HEAD and not shared:
-            return 0.0
-        return kind * (1 + 0.01 * shared)
-
-    def _same_kind(self, wanted: str, given: str, threshold: float) -> float:
-        if wanted.replace(' ', '') == given.replace(' ', ''):
-            return 1.0
+            return not wanted.noun and _same_description(wanted, given)
         known = knowledge()
-        if known.calls(wanted, given):
-            return 0.95
-        first, second = wanted.split(), given.split()
-        is_compound = 1 in (len(first), len(second))
-        if is_compound and _is_head(first[-1], second[-1]):
-            return 0.9
-        if set(map(known.canonical, first)) == set(map(known.canonical, second)):
-            return 0.9
-        if is_compound and known.canonical(first[-1]) == known.canonical(second[-1]):
-            return _BY_SYNONYM_OF_HEAD
-        if any(known.calls(a, b) for a in _heads(wanted) for b in _heads(given) if a != b):
-            return 0.88
+        first, second = wanted.noun.split(), given.noun.split()
+        if ''.join(first) == ''.join(second) or known.name(wanted.noun) == known.name(given.noun):
+            return True
+        by_head = 1 in (len(first), len(second)) and first[-1] == second[-1]
+        by_words = set(map(known.canonical, first)) == set(map(known.canonical, second))
+        return (
+            not exactly and (by_head or by_words or known.calls(wanted.noun, given.noun))
+        ) or self._is_similar(wanted.noun, given.noun)
+
+    def _is_similar(self, wanted: str, given: str) -> bool:
         if self._embedder is None:
-            return 0.0
+            return False
         features = self._embedder.embed([wanted, given])
-        cosine = float(features[0] @ features[1])
-        return 0.85 * cosine if cosine >= threshold else 0.0
+        return float(features[0] @ features[1]) >= SIMILARITY_THRESHOLD
 
 
-def _is_head(first: str, second: str) -> bool:
-    """Return whether words name one kind; a doorway is a door, and a countertop a counter."""
-    short, long = sorted((first, second), key=len)
-    return long in (short, f'{short}way', f'{short}top')
-
-
-def _heads(noun: str) -> tuple[str, ...]:
-    """Return what a compound may be called for short: a "corner bookshelf" a "bookshelf"."""
-    words = noun.split()
-    return tuple(' '.join(words[start:]) for start in range(len(words)))
+def _is_opposite(right: str, said: str) -> bool:
+    """Return whether one text has a word, and the other only its opposite."""
+    words = set(words_of(right)), set(words_of(said))
+    return any(
+        {a, b} & words[0] == {a} and {a, b} & words[1] == {b}
+        for pair in knowledge().opposites
+        for a, b in (pair, pair[::-1])
+    )
 
 
 def is_joint(right: str) -> bool:
@@ -244,11 +177,8 @@ def _nouns(pairs: Sequence[tuple[Question, Answer | None]]) -> list[str]:
     return sorted({thing.noun for text in texts for thing in noun_phrases(text) if thing.noun})
 
 
-def _same_polarity(right: str, said: str, question: str) -> tuple[bool, str]:
+def _same_polarity(right: str, said: str) -> tuple[bool, str]:
     found = as_yes_no(said)
-    if found and not _ASKS_EXISTENCE.match(question) and _DENIES_EXISTENCE.match(plain(said)):
-        # That there is no sofa does not answer whether the sofa is blue.
-        found = None
     return found is not None and found == as_yes_no(right), f'said {found}'
 
 
@@ -276,101 +206,37 @@ def _same_quantity(right: str, said: str) -> bool:
 
 def _same_attribute(right: str, said: str, question: str) -> tuple[bool, str] | None:
     """Return whether the attribute that a question asks for is right, None if it asks for none."""
-    asked = _ASKS_ATTRIBUTE.search(question)
-    stated, wanted = predicate(said, question), noun_phrases(right)
-    if asked and asked['material'] and any(thing.materials for thing in wanted):
-        given = {material for thing in noun_phrases(stated)[:1] for material in thing.materials}
-        return any(thing.materials & given for thing in wanted), 'material'
-    shades = _shades(right)
-    # "Light wooden" names a material in place of a colour.
-    names_color = any(color for _, color in shades) or not any(t.materials for t in wanted)
-    if asked and asked['color'] and shades and names_color:
-        return _same_color(right, stated), 'color'
+    asked = ASKS_ATTRIBUTE.search(question)
+    wanted, given = noun_phrases(right), noun_phrases(predicate(said, question))[:1]
+    if asked and asked['materials'] and any(thing.materials for thing in wanted):
+        found = {material for thing in given for material in thing.materials}
+        return any(thing.materials & found for thing in wanted), 'material'
+    colors = [color for thing in wanted[:1] for color in thing.colors]
+    if asked and asked['colors'] and colors:
+        # All that is said has to be right: "black and white" is not "white".
+        stated = [color for thing in given for color in thing.colors]
+        return bool(stated) and all(_is_one_of(color, colors) for color in stated), 'color'
     return None
 
 
-def lacks_attribute(right: str, said: str, question: str) -> str:
-    """Return the attribute that is asked for and right, and of which an answer says nothing."""
-    asked = _ASKS_ATTRIBUTE.search(question)
-    if asked and asked['color'] and _shades(right) and not _shades(said):
-        return 'colour'
-    wanted, given = (any(t.materials for t in noun_phrases(text)) for text in (right, said))
-    return 'material' if asked and asked['material'] and wanted and not given else ''
-
-
-def _same_color(right: str, said: str) -> bool:
-    """Return whether all colours that are said are among the right ones, and there is one."""
-    wanted, given = _shades(right), _shades(said)
-    return bool(given) and all(any(_is_same_shade(a, b) for b in wanted) for a in given)
-
-
-def _shades(text: str) -> list[tuple[str, str]]:
-    """Return the colours of an answer's things with the shade before each, '' for none."""
-    found = []
-    for phrase in (
-        noun_phrases(text)[:1] if any(p.noun for p in noun_phrases(text)) else noun_phrases(text)
-    ):
-        shade = ''
-        for word in phrase.adjectives:
-            if word in SHADES:
-                shade = word
-            elif word in phrase.colors:
-                found.append((shade, word))
-                shade = ''
-        if shade:
-            found.append((shade, ''))
-    return found
-
-
-def _is_same_shade(first: tuple[str, str], second: tuple[str, str]) -> bool:
-    shades = {shade or _SHADE_OF.get(color, '') for shade, color in (first, second)} - {''}
-    if '' in (first[1], second[1]):
-        return len(shades) == 1 and (
-            first[1] == second[1] or first[0] == second[0] or 'black' in (first[1], second[1])
-        )
-    return len(shades) < 2 and _is_same_color(first[1], second[1])
-
-
-def _is_same_color(first: str, second: str) -> bool:
-    return first == second or any({first, second} <= group for group in _ONE_COLOR)
+def _is_one_of(color: str, others: Iterable[str]) -> bool:
+    return any(
+        color == other or any({color, other} <= g for g in knowledge().one_color)
+        for other in others
+    )
 
 
 def _same_description(wanted: NounPhrase, given: NounPhrase) -> bool:
-    """Return whether two phrases describe alike: all that one says, colours apart, says the other.
-
-    Colours that differ are a conflict before; alone they are a description too.
-    """
-    first, second = (
-        {material_noun(word) for word in phrase.adjectives if word not in phrase.colors}
-        for phrase in (wanted, given)
-    )
-    if first and second:
-        return first <= second or second <= first
-    return not first and bool(wanted.colors and given.colors)
-
-
-def _is_other_than_wood(painted: NounPhrase, wooden: NounPhrase) -> bool:
-    """Return whether one thing has a colour that wood has not, and the other is of plain wood."""
-    return (
-        'wood' in wooden.materials
-        and not wooden.colors
-        and 'wood' not in painted.materials
-        and bool(painted.colors)
-        and not any(_is_same_color(color, 'brown') or color == 'beige' for color in painted.colors)
-    )
+    """Return whether one of two phrases without a noun says all that the other says."""
+    first, second = ({*map(material_noun, phrase.adjectives)} for phrase in (wanted, given))
+    first, second = ({basic_color(word) for word in words} for words in (first, second))
+    return bool(first and second) and (first <= second or second <= first)
 
 
 def _conflict(wanted: NounPhrase, given: NounPhrase) -> bool:
-    """Return whether both give colours or materials, or opposites, and share none of them."""
-    if wanted.colors and given.colors:
-        pairs = ((a, b) for a in wanted.colors for b in given.colors)
-        if not any(_is_same_color(a, b) for a, b in pairs):
-            return True
-    if wanted.materials and given.materials and not wanted.materials & given.materials:
+    """Return whether both give colours or materials, and share none of them."""
+    if wanted.colors and not any(
+        _is_one_of(c, wanted.colors) for c in given.colors or wanted.colors
+    ):
         return True
-    if _is_other_than_wood(wanted, given) or _is_other_than_wood(given, wanted):
-        return True
-    words = set(wanted.adjectives), set(given.adjectives)
-    return any(
-        a in words[0] and b in words[1] for pair in _OPPOSITES for a, b in (pair, pair[::-1])
-    )
+    return bool(wanted.materials and given.materials and not wanted.materials & given.materials)
