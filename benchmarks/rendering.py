@@ -29,11 +29,9 @@ from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.scene import Lighting, Scene
-from osmabench_ros.simulation.conditions import load_condition
+from osmabench_ros.simulation.conditions import lighting_at, load_condition
 from osmabench_ros.simulation.habitat.simulator import PYTHON_VARIABLE
-from osmabench_ros.simulation.lighting import lighting_at
-from osmabench_ros.simulation.opengl.color_image import Rendering
-from osmabench_ros.simulation.opengl.simulator import OpenGLSimulator
+from osmabench_ros.simulation.opengl.simulator import OpenGLSimulator, Rendering
 from osmabench_ros.simulation.robot_path import CameraMount, Motion, plan_path, sample_trajectory
 from osmabench_ros.simulation.schedule import Moment
 from osmabench_ros.simulation.simulator import Simulator, make_simulator

@@ -142,7 +142,7 @@ def check(
 
     What a building would not have, such as another unit or axis, is a warning.
     """
-    from osmabench_ros.scenes.contact import doubtful_things
+    from osmabench_ros.scenes.changes import doubtful_things
     from osmabench_ros.scenes.loading import load_scene
     from osmabench_ros.simulation.views import storey_views, write_views
 

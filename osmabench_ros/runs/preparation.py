@@ -46,9 +46,8 @@ from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.sequences import ground_truth
 from osmabench_ros.sequences.layout import RecordedSequence
 from osmabench_ros.sequences.recorded import names_of, open_sequence
-from osmabench_ros.simulation.conditions import name_of_condition
+from osmabench_ros.simulation.conditions import name_of_condition, require_light
 from osmabench_ros.simulation.frame_source import stamp_of
-from osmabench_ros.simulation.lighting import require_light
 from osmabench_ros.simulation.robot_path import RobotPath, Trajectory
 from osmabench_ros.simulation.schedule import Moment, Span
 from osmabench_ros.simulation.simulator import Simulator

@@ -13,8 +13,7 @@ from osmabench_ros.base.reading import naming_errors, read_bytes
 from osmabench_ros.errors import ConfigError, SceneError
 from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT
 from osmabench_ros.scenes.assets import centred, linearly_mapped, load_nodes
-from osmabench_ros.scenes.loading import APARTMENT, load_scene
-from osmabench_ros.scenes.plausibility import warn_of_implausible_parts
+from osmabench_ros.scenes.loading import APARTMENT, load_scene, warn_of_implausible_parts
 from osmabench_ros.scenes.scene import Light, Mesh, Scene
 from osmabench_ros.scenes.worlds.gazebo import load_gazebo_world
 from osmabench_ros.scenes.worlds.parts import (

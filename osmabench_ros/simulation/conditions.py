@@ -3,23 +3,119 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from enum import Enum
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field, field_validator
+import numpy as np
+from pydantic import Field, field_validator, model_validator
 
 from osmabench_ros.base.configuration import config_path, described_names
 from osmabench_ros.base.documents import parse_json, read_yaml
 from osmabench_ros.base.strict import FolderName, Strict, validated
-from osmabench_ros.errors import ConfigError, choose
-from osmabench_ros.scenes.changes import Changes
+from osmabench_ros.errors import ConfigError, SimulationError, choose
+from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.scenes.changes import Changes, carried_by, displace
+from osmabench_ros.scenes.scene import Light, Lighting, LightKind, Scene, SceneObject
 from osmabench_ros.simulation.effects import AnyEffect, Effect, MotionBlur
-from osmabench_ros.simulation.light_sections import LightingSection, read_light_setup
-from osmabench_ros.simulation.moving_objects import MovingObjects
+from osmabench_ros.simulation.light_sections import (
+    Daylight,
+    LightingSection,
+    SceneLightRule,
+    read_light_setup,
+)
 from osmabench_ros.simulation.robot_path import Motion
-from osmabench_ros.simulation.schedule import Span
+from osmabench_ros.simulation.schedule import Moment, Schedule, Span
+
+
+class MovingObjects(Strict):
+    """Some objects, and how they move during a span.
+
+    Parameters
+    ----------
+    names, classes : tuple of str
+        Patterns such as ``'chair*'`` and class names; an object must match one of either.
+    count : int, optional
+        How many of those that match, drawn with `seed`; all by default.
+    offset_m : tuple of float
+        Where the object goes, relative to where it stands, world axes.
+    turn_deg : float
+        How far it turns left about its own vertical axis.
+    span : Span
+        While it moves; before and after it rests.
+    returns : bool
+        Whether it goes there in the first half of the span and back in the second.
+    """
+
+    names: tuple[str, ...] = ()
+    classes: tuple[str, ...] = ()
+    count: int | None = Field(None, ge=1)
+    seed: int = Field(0, ge=0)
+    """Of the draw."""
+    offset_m: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    turn_deg: float = 0.0
+    span: Span
+    returns: bool = False
+
+    @model_validator(mode='after')
+    def _selects_and_moves(self) -> MovingObjects:
+        if not self.names and not self.classes:
+            raise ValueError('say which objects move: give "names" or "classes"')
+        if not any(self.offset_m) and not self.turn_deg:
+            raise ValueError('say how they move: give "offset_m" or "turn_deg"')
+        return self
+
+    def progress(self, moment: Moment) -> float:
+        """Return the share of the movement that is done, 0 to 1."""
+        done = self.span.progress(moment)
+        return 1.0 - abs(2.0 * done - 1.0) if self.returns else done
+
+    def selected(self, scene: Scene) -> list[SceneObject]:
+        """Return the objects that move, without what they carry; SimulationError if none."""
+        found = [
+            item
+            for item in scene.objects
+            if scene.class_name(item) in self.classes
+            or any(fnmatchcase(item.name, pattern) for pattern in self.names)
+        ]
+        if not found:
+            wanted = ', '.join([*self.names, *self.classes])
+            raise SimulationError(
+                f'scene {scene.dataset}/{scene.name} has no object that matches {wanted}; '
+                'change moving_objects in the condition'
+            )
+        if self.count is None or self.count >= len(found):
+            return found
+        chosen = np.random.default_rng(self.seed).permutation(len(found))[: self.count]
+        return [found[i] for i in sorted(chosen.tolist())]
+
+
+MovingGroup = tuple[MovingObjects, SceneObject, tuple[SceneObject, ...]]
+"""How an object moves, the object, and all that moves: itself and what it carries."""
+
+
+def moving_groups(movements: Sequence[MovingObjects], scene: Scene) -> list[MovingGroup]:
+    """Return the groups of a scene that move; their objects are found once for all frames."""
+    return [
+        (movement, item, (item, *carried_by(scene, item)))
+        for movement in movements
+        for item in movement.selected(scene)
+    ]
+
+
+def object_poses(groups: Iterable[MovingGroup], moment: Moment) -> dict[int, Pose]:
+    """Return the world poses of all objects in moving groups, by instance id."""
+    poses: dict[int, Pose] = {}
+    for movement, item, parts in groups:
+        done = movement.progress(moment)
+        shift = displace(item, done * movement.turn_deg, done * np.array(movement.offset_m))
+        for part in parts:
+            poses[part.instance_id] = shift @ poses.get(part.instance_id, part.pose)
+    return poses
+
 
 OSMA_FRAME_RATE_HZ = 25.0
 """0.75 m/s at 0.03 m a frame."""
@@ -193,3 +289,123 @@ def _merged(base: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any
         both = isinstance(value, Mapping) and isinstance(merged.get(key), Mapping)
         merged[key] = _merged(merged[key], value) if both else value
     return merged
+
+
+TWILIGHT_RAD = math.radians(6.0)
+"""The sky is dark once the sun is this far below the horizon (end of civil twilight)."""
+
+
+def hour_at(daylight: Daylight, time_s: float) -> float:
+    """Return the hour of the day, 0 to 24, at a time of the run."""
+    return (daylight.hour + daylight.hours_per_s * time_s) % 24.0
+
+
+def sun_position(daylight: Daylight, hour: float) -> tuple[float, float, float]:
+    """Return the unit vector towards the sun at an equinox: x east, y north, z up."""
+    angle = math.radians(15.0 * (hour - 12.0))
+    latitude = math.radians(daylight.latitude_deg)
+    return (
+        -math.sin(angle),
+        -math.sin(latitude) * math.cos(angle),
+        math.cos(latitude) * math.cos(angle),
+    )
+
+
+def sun(daylight: Daylight, time_s: float) -> Light | None:
+    """Return the sun as a directional light, redder and weaker when low; None at night."""
+    east, north, up = sun_position(daylight, hour_at(daylight, time_s))
+    if up <= 0 or daylight.sun_intensity == 0:
+        return None
+    haze = math.exp(-0.12 / max(up, 0.02))  # the light's way through the air grows as 1 / sin
+    color = (1.0, 0.55 + 0.45 * haze, 0.3 + 0.7 * haze)
+    return Light(
+        'sun',
+        LightKind.DIRECTIONAL,
+        direction=(-east, -north, -up),
+        color=color,
+        intensity=daylight.sun_intensity * haze,
+        lamp=False,
+    )
+
+
+def sky_ambient(daylight: Daylight, time_s: float) -> float:
+    """Return the ambient light of the sky: full at noon at the equator, none after twilight."""
+    up = sun_position(daylight, hour_at(daylight, time_s))[2]
+    dusk = math.sin(TWILIGHT_RAD)
+    return daylight.sky_ambient * max(0.0, (up + dusk) / (1.0 + dusk))
+
+
+def lighting_at(condition: Condition, scene: Scene, moment: Moment) -> Lighting:
+    """Return the lighting at a moment of the run; a pure function of its arguments.
+
+    Raises SimulationError if neither the scene nor the condition has any light, or the condition
+    asks for the robot's room and the moment has no position.
+    """
+    section = condition.lighting
+    require_light(condition, scene)
+    if section.unlit:
+        return replace(Lighting.unlit(), exposure=section.exposure, compat=section.compat)
+    base = section.base_lights(scene)
+    lights = [
+        *_scene_lights(condition.name, section, base, scene, moment),
+        *_extra_lights(section, moment),
+    ]
+    ambient = scene.ambient * section.ambient.factor_at('ambient', moment)
+    if section.daylight is not None:
+        ambient += sky_ambient(section.daylight, moment.time_s)
+        shining = sun(section.daylight, moment.time_s)
+        lights += [shining] if shining is not None else []
+    return Lighting(tuple(lights), ambient, section.exposure, section.shadows, section.compat)
+
+
+def require_light(condition: Condition, scene: Scene) -> None:
+    """Raise SimulationError if neither the scene nor the condition has any light."""
+    section = condition.lighting
+    if not (section.unlit or section.base_lights(scene) or section.lights or section.daylight):
+        raise SimulationError(
+            f'scene {scene.dataset}/{scene.name} has no lights and condition "{condition.name}" '
+            'adds none; use "nominal" or "nominal_velocity", which show textures as they are, or '
+            '"camera"'
+        )
+
+
+def _scene_lights(
+    name: str,
+    section: LightingSection,
+    base: Sequence[tuple[Light, Schedule]],
+    scene: Scene,
+    moment: Moment,
+) -> Iterator[Light]:
+    for light, schedule in base:
+        factor = schedule.factor_at(light.name, moment)
+        for rule in section.scene_lights:
+            if rule.select.matches(light, scene):
+                factor *= _rule_factor(name, rule, light, scene, moment)
+        if factor != 0.0:
+            yield replace(light, intensity=light.intensity * factor)
+
+
+def _rule_factor(
+    condition: str, rule: SceneLightRule, light: Light, scene: Scene, moment: Moment
+) -> float:
+    if rule.only_in_robots_room and light.room_id is not None:
+        if moment.robot_position is None:
+            raise SimulationError(
+                f'condition "{condition}" switches lights by the room of the robot, whose '
+                'position is not known here'
+            )
+        room = next((room for room in scene.rooms if room.id == light.room_id), None)
+        x, y, _ = moment.robot_position
+        if room is not None and not (
+            room.box.minimum[0] <= x <= room.box.maximum[0]
+            and room.box.minimum[1] <= y <= room.box.maximum[1]
+        ):
+            return 0.0
+    return rule.schedule.factor_at(light.name, moment)
+
+
+def _extra_lights(section: LightingSection, moment: Moment) -> Iterator[Light]:
+    for item in section.lights:
+        factor = item.schedule.factor_at(item.name, moment)
+        if factor != 0.0:
+            yield replace(item.light(), intensity=item.intensity * factor)

@@ -1,20 +1,146 @@
-"""Frames one after another, from a simulator or anything else that can be published."""
+"""Frames of a scene under a condition, from a simulator or anything else that can be published."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
+from osmabench_ros.errors import SimulationError
 from osmabench_ros.geometry.frame import Frame, Intrinsics
 from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.scenes.changes import changed_scene
 from osmabench_ros.scenes.scene import Lighting, Scene
 from osmabench_ros.semantics.labels import LabelSet
-from osmabench_ros.simulation.conditioned_camera import ConditionedCamera, OpenSimulator
-from osmabench_ros.simulation.conditions import Condition
-from osmabench_ros.simulation.robot_path import Trajectory
-from osmabench_ros.simulation.simulator import LoadingSimulator, Simulator, check_agreement
+from osmabench_ros.simulation.conditions import (
+    Condition,
+    MovingGroup,
+    lighting_at,
+    moving_groups,
+    object_poses,
+)
+from osmabench_ros.simulation.effects import MotionBlur, Shot
+from osmabench_ros.simulation.robot_path import Trajectory, TrajectoryFrame
+from osmabench_ros.simulation.schedule import Moment
+from osmabench_ros.simulation.simulator import (
+    LoadingSimulator,
+    Observation,
+    Simulator,
+    check_agreement,
+)
+
+OpenSimulator = Callable[[Scene], Simulator]
+"""Starts a simulator with the same camera and options for another scene."""
+
+
+class ConditionedCamera:
+    """Takes the frames of a trajectory under a condition, each by number and seed alone.
+
+    Where the condition changes the scene on the way, `open_simulator` starts the simulator of the
+    changed scene, which `close` closes; the given one is its owner's.
+    """
+
+    def __init__(
+        self,
+        scene: Scene,
+        simulator: Simulator,
+        condition: Condition,
+        trajectory: Trajectory,
+        seed: int = 0,
+        open_simulator: OpenSimulator | None = None,
+    ) -> None:
+        if condition.scene_change is not None and open_simulator is None:
+            raise SimulationError(f'condition "{condition.name}" changes the scene on the way')
+        self._open = open_simulator
+        self._changed: tuple[Scene, Simulator] | None = None
+        self._scene = scene
+        self._simulator = simulator
+        self.condition = condition
+        self._trajectory = trajectory
+        self._seed = seed
+        self._groups: dict[Scene, list[MovingGroup]] = {}
+
+    def _groups_of(self, scene: Scene) -> list[MovingGroup]:
+        if scene not in self._groups:
+            self._groups[scene] = moving_groups(self.condition.moving_objects, scene)
+        return self._groups[scene]
+
+    def kept(self) -> NDArray[np.int64]:
+        """Return the numbers of the trajectory's frames that are not dropped."""
+        count = len(self._trajectory)
+        arrives = np.ones(count, bool)
+        for effect in self.condition.effects:
+            arrives &= effect.keeps(count, self._seed)
+        return np.flatnonzero(arrives)
+
+    def reported_poses(self) -> list[Pose]:
+        """Return the optical poses that the robot believes to have, one a frame."""
+        poses = list(self._trajectory.camera_poses)
+        for effect in self.condition.effects:
+            poses = effect.reported_poses(poses, self._seed)
+        return poses
+
+    def take(self, number: int) -> tuple[Observation, Lighting]:
+        """Return frame `number`, counting dropped ones too, with all effects, and its light."""
+        instant = self._trajectory.frames[number]
+        shot = Shot(number, instant.time_s, self._simulator.intrinsics, self._seed)
+        moment = Moment(
+            instant.segment,
+            instant.segment_progress,
+            instant.time_s,
+            instant.base_pose.translation.tolist(),
+        )
+        scene, simulator = self._stage(moment)
+        lighting = lighting_at(self.condition, scene, moment)
+        for effect in self.condition.effects:
+            lighting = effect.lighting(lighting, shot)
+        simulator.set_lighting(lighting)
+        if self.condition.moving_objects:
+            simulator.move_objects(object_poses(self._groups_of(scene), moment))
+        seen = simulator.render(instant.camera_pose)
+        color, depth_m = seen.color, seen.depth_m
+        for effect in self.condition.effects:
+            if isinstance(effect, MotionBlur):
+                color = self._blurred(simulator, effect, instant)
+        for effect in self.condition.effects:
+            color, depth_m = effect.color(color, shot), effect.depth(depth_m, shot)
+        return replace(seen, color=color, depth_m=depth_m), lighting
+
+    def restore(self) -> None:
+        """Put moved objects back to where the scene has them, and close as `close` does."""
+        if self.condition.moving_objects:
+            groups = self._groups_of(self._scene)
+            still = {part.instance_id: part.pose for _, _, parts in groups for part in parts}
+            self._simulator.move_objects(still)
+        ConditionedCamera.close(self)
+
+    def close(self) -> None:
+        """Close the simulator of the changed scene, if it was started."""
+        if self._changed is not None:
+            self._changed[1].close()
+            self._changed = None
+
+    def _stage(self, moment: Moment) -> tuple[Scene, Simulator]:
+        """Return the scene of a moment, and what renders it."""
+        change = self.condition.scene_change
+        if change is None or not change.span.contains(moment):
+            return self._scene, self._simulator
+        if self._changed is None:
+            assert self._open is not None
+            scene = changed_scene(self._scene, change.changes)
+            self._changed = scene, self._open(scene)
+        return self._changed
+
+    def _blurred(
+        self, simulator: Simulator, effect: MotionBlur, instant: TrajectoryFrame
+    ) -> NDArray[np.uint8]:
+        times = effect.sample_times_s(instant.time_s)
+        poses = self._trajectory.camera_poses_at(times)
+        return effect.averaged([simulator.render(pose).color for pose in poses])
+
 
 FIRST_STAMP_NS = 1_000_000_000
 """Stamp of frame 0; zero would mean "no time" to TF."""
@@ -37,40 +163,19 @@ class SimulatedFrame:
 class FrameSource(Protocol):
     """What a bridge publishes."""
 
-    @property
-    def dataset(self) -> str:
-        """Name of the data set."""
-        ...
-
-    @property
-    def scene(self) -> str:
-        """Name of the scene."""
-        ...
-
-    @property
-    def label_set(self) -> LabelSet:
-        """Meaning of the semantic images."""
-        ...
-
-    @property
-    def intrinsics(self) -> Intrinsics:
-        """Camera of all images."""
-        ...
-
-    @property
-    def base_to_camera(self) -> Pose:
-        """Optical frame in base_link."""
-        ...
-
-    @property
-    def frame_rate_hz(self) -> float:
-        """Frames per second of stamp time."""
-        ...
-
-    @property
-    def description(self) -> str:
-        """What makes the frames, for people."""
-        ...
+    dataset: str
+    scene: str
+    """Names of the data set and of the scene in it."""
+    label_set: LabelSet
+    """Meaning of the semantic images."""
+    intrinsics: Intrinsics
+    """Camera of all images."""
+    base_to_camera: Pose
+    """Optical frame in base_link."""
+    frame_rate_hz: float
+    """Frames per second of stamp time."""
+    description: str
+    """What makes the frames, for people."""
 
     def __len__(self) -> int:
         """Return the number of frames."""
@@ -89,8 +194,8 @@ PROBED_FRAMES = 4
 """Frames of a path at which a simulator that loads the scene itself is held to it."""
 
 
-class SimulatedFrames:
-    """Renders a scene along a trajectory under a condition.
+class SimulatedFrames(ConditionedCamera):
+    """Renders the frames of a scene along a trajectory under a condition.
 
     A simulator that loads the scene's files itself is first compared with the scene; raises as
     `check_agreement`.
@@ -105,54 +210,17 @@ class SimulatedFrames:
         seed: int = 0,
         open_simulator: OpenSimulator | None = None,
     ) -> None:
-        self._scene = scene
-        self._simulator = simulator
-        self._trajectory = trajectory
-        self.condition = condition
+        super().__init__(scene, simulator, condition, trajectory, seed, open_simulator)
         if isinstance(simulator, LoadingSimulator):
             numbers = np.linspace(0, len(trajectory) - 1, PROBED_FRAMES).astype(int)
             poses = trajectory.camera_poses
             check_agreement(scene, simulator, [poses[number] for number in np.unique(numbers)])
-        self._camera = ConditionedCamera(
-            scene, simulator, condition, trajectory, seed, open_simulator
-        )
-        self._kept = self._camera.kept()
-        self._poses = self._camera.reported_poses()
-
-    @property
-    def dataset(self) -> str:
-        """Name of the data set."""
-        return self._scene.dataset
-
-    @property
-    def scene(self) -> str:
-        """Name of the scene."""
-        return self._scene.name
-
-    @property
-    def label_set(self) -> LabelSet:
-        """Meaning of the semantic images."""
-        return self._scene.label_set
-
-    @property
-    def intrinsics(self) -> Intrinsics:
-        """Camera of all images."""
-        return self._simulator.intrinsics
-
-    @property
-    def base_to_camera(self) -> Pose:
-        """Optical frame in base_link."""
-        return self._trajectory.mount.base_to_camera
-
-    @property
-    def frame_rate_hz(self) -> float:
-        """Frames per second of stamp time."""
-        return self._trajectory.frame_rate_hz
-
-    @property
-    def description(self) -> str:
-        """Simulator and renderer."""
-        return self._simulator.description
+        self.dataset, self.scene, self.label_set = scene.dataset, scene.name, scene.label_set
+        self.intrinsics, self.description = simulator.intrinsics, simulator.description
+        self.base_to_camera = trajectory.mount.base_to_camera
+        self.frame_rate_hz = trajectory.frame_rate_hz
+        self._kept = self.kept()
+        self._poses = self.reported_poses()
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -161,14 +229,14 @@ class SimulatedFrames:
         """Render a frame by its 0-based number, which does not count dropped frames."""
         number = int(self._kept[index])
         instant = self._trajectory.frames[number]
-        seen, lighting = self._camera.take(number)
+        seen, lighting = self.take(number)
         pose = self._poses[number]
         true = pose is instant.camera_pose
         frame = Frame(
             index=index,
             stamp_ns=stamp_of(instant.time_s),
             camera_pose=pose,
-            intrinsics=self._simulator.intrinsics,
+            intrinsics=self.intrinsics,
             color=seen.color,
             depth_m=seen.depth_m,
             semantic=seen.semantic,
@@ -178,11 +246,7 @@ class SimulatedFrames:
         )
         return SimulatedFrame(frame, lighting, instant.segment)
 
-    def restore(self) -> None:
-        """Put moved objects back, for the frames of another condition."""
-        self._camera.restore()
-
     def close(self) -> None:
         """Close the simulators."""
-        self._camera.close()
+        super().close()
         self._simulator.close()

@@ -21,8 +21,8 @@ from osmabench_ros.scenes.ground_truth import is_structure
 from osmabench_ros.scenes.scene import Lighting, Scene
 from osmabench_ros.scenes.visibility import sample_surface
 from osmabench_ros.semantics.storeys import storey_heights, storey_of
-from osmabench_ros.simulation.conditioned_camera import ConditionedCamera
 from osmabench_ros.simulation.conditions import Condition
+from osmabench_ros.simulation.frame_source import ConditionedCamera
 from osmabench_ros.simulation.opengl.simulator import OpenGLSimulator
 from osmabench_ros.simulation.robot_path import CameraMount, plan_path, sample_trajectory
 from osmabench_ros.simulation.simulator import make_simulator

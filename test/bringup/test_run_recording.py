@@ -42,9 +42,9 @@ def run(
 @pytest.mark.gl
 @pytest.mark.slow
 def test_the_bag_of_a_lockstep_run_lacks_nothing(run: tuple[Path, Any]) -> None:
-    from osmabench_ros.sequences.bag_reader import BagSequence
     from osmabench_ros.sequences.bags.bag import open_bag
     from osmabench_ros.sequences.bags.recording_report import read_report
+    from osmabench_ros.sequences.recorded import BagSequence
 
     folder, report = run[0] / 'bag', run[1]
     recording = read_report(folder)

@@ -30,8 +30,8 @@ from osmabench_ros.errors import OsmabenchError
 from osmabench_ros.nodes.bag_recorder_node import BagRecorderNode
 from osmabench_ros.ros.messages.poses import stamp_from_message
 from osmabench_ros.ros.qos import latched_profile
-from osmabench_ros.sequences.bag_reader import BagSequence
 from osmabench_ros.sequences.bags.bag import open_bag
+from osmabench_ros.sequences.recorded import BagSequence
 
 TALKER = str(SUPPORT / 'frame_talker.py')
 LATCHED = (topics.RUN_INFO, topics.LABEL_INFO, topics.RUN_STATE, topics.LIGHTING)

@@ -19,9 +19,8 @@ from osmabench_ros.runs.config import MatrixConfig, parse_config
 from osmabench_ros.runs.generation import OutputFormat, generate_sequences
 from osmabench_ros.runs.preparation import Preparation
 from osmabench_ros.runs.run_manifest import MANIFEST
-from osmabench_ros.sequences.bag_reader import BagSequence
 from osmabench_ros.sequences.ground_truth import read_ground_truth
-from osmabench_ros.sequences.recorded import FolderSequence
+from osmabench_ros.sequences.recorded import BagSequence, FolderSequence
 from osmabench_ros.simulation.robot_path import RobotPath
 
 pytestmark = pytest.mark.gl

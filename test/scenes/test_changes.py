@@ -22,8 +22,7 @@ from osmabench_ros.ros.node.settings import BridgeSettings
 from osmabench_ros.runs.config import MatrixConfig, SceneConfig
 from osmabench_ros.runs.inputs import scene_digest
 from osmabench_ros.runs.preparation import Preparation
-from osmabench_ros.scenes.changes import Changes, changed_scene, lights_of
-from osmabench_ros.scenes.contact import carried_by, collision
+from osmabench_ros.scenes.changes import Changes, carried_by, changed_scene, collision, lights_of
 from osmabench_ros.scenes.ground_truth import ground_truth_graph
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.primitives import box

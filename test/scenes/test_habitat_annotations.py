@@ -15,7 +15,7 @@ from support.habitat_files import (
 )
 
 from osmabench_ros.errors import SceneError
-from osmabench_ros.scenes.habitat.articulated import list_moving_joints, read_joint_positions
+from osmabench_ros.scenes.habitat.loader import list_moving_joints, read_joint_positions
 from osmabench_ros.scenes.habitat.semantics import Annotation, read_annotations
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.semantics.labels import UNLABELLED

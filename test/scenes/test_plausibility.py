@@ -14,8 +14,7 @@ from support.world.scenes import load_small_house, room_scene
 from osmabench_ros.errors import OsmabenchWarning
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.importing import import_scene
-from osmabench_ros.scenes.loading import load_scene
-from osmabench_ros.scenes.plausibility import implausible_parts
+from osmabench_ros.scenes.loading import implausible_parts, load_scene
 from osmabench_ros.scenes.scene import Mesh, Scene
 from osmabench_ros.scenes.writing import write_scene_folder
 

@@ -6,10 +6,14 @@ from support.world.frames import FRAMES, INFO, MOUNT
 
 from osmabench_ros.errors import ConfigError, SequenceError
 from osmabench_ros.geometry.axes import optical_pose_in_link
-from osmabench_ros.sequences.bag_reader import BagSequence
 from osmabench_ros.sequences.layout import OSMA
 from osmabench_ros.sequences.reading import SequenceReading
-from osmabench_ros.sequences.recorded import FolderSequence, RecordedFrames, open_sequence
+from osmabench_ros.sequences.recorded import (
+    BagSequence,
+    FolderSequence,
+    RecordedFrames,
+    open_sequence,
+)
 from osmabench_ros.sequences.writer import BagWriter, FolderWriter
 from osmabench_ros.simulation.frame_source import FrameSource
 

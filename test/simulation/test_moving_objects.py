@@ -7,11 +7,11 @@ from support.world.scenes import box_object, room_scene
 from osmabench_ros.errors import ConfigError, SimulationError
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.scene import Scene
-from osmabench_ros.simulation.conditions import parse_condition
-from osmabench_ros.simulation.moving_objects import (
+from osmabench_ros.simulation.conditions import (
     MovingObjects,
     moving_groups,
     object_poses,
+    parse_condition,
 )
 from osmabench_ros.simulation.schedule import Moment
 

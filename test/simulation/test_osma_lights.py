@@ -16,11 +16,11 @@ from osmabench_ros.geometry.axes import points_to_habitat
 from osmabench_ros.scenes.scene import Light, Lighting, LightKind, Scene
 from osmabench_ros.simulation.conditions import (
     Condition,
+    lighting_at,
     load_condition,
     name_of_condition,
     parse_condition,
 )
-from osmabench_ros.simulation.lighting import lighting_at
 from osmabench_ros.simulation.schedule import Moment
 
 UPSTREAM = Path(__file__).resolve().parents[1] / 'data' / 'upstream' / 'lights'

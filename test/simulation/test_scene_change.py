@@ -10,9 +10,8 @@ from support.world.scenes import CAMERA, room_scene
 
 from osmabench_ros.errors import ConfigError, SimulationError
 from osmabench_ros.scenes.changes import changed_scene
-from osmabench_ros.simulation.conditioned_camera import ConditionedCamera
 from osmabench_ros.simulation.conditions import Condition, parse_condition
-from osmabench_ros.simulation.frame_source import SimulatedFrames
+from osmabench_ros.simulation.frame_source import ConditionedCamera, SimulatedFrames
 from osmabench_ros.simulation.opengl.simulator import OpenGLSimulator
 from osmabench_ros.simulation.robot_path import (
     CameraMount,

@@ -17,12 +17,14 @@ from osmabench_ros.sequences.bags.bag_storage import (
     MAX_LOG_NS,
     ZSTD_SUFFIX,
     BagTopic,
+    SqliteFile,
+    copy_with_log,
     files_of,
+    has_log,
     unpack_file,
     unpack_message,
 )
 from osmabench_ros.sequences.bags.bag_types import BagTypes
-from osmabench_ros.sequences.bags.sqlite_storage import SqliteFile, copy_with_log, has_log
 
 if TYPE_CHECKING:
     from osmabench_ros.sequences.bags.mcap_storage import McapFile

@@ -4,25 +4,30 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import replace
+from enum import Enum
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from pydantic import model_validator
 
-from osmabench_ros.base.strict import validated
+from osmabench_ros.base.strict import Strict, validated
 from osmabench_ros.errors import SimulationError
 from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.scene import Lighting, Scene
 from osmabench_ros.semantics.labels import NO_INSTANCE, UNLABELLED
-from osmabench_ros.simulation.opengl.color_image import (
-    ExposureMode,
-    Rendering,
-    RenderingOptions,
-    make_color_image,
-)
 from osmabench_ros.simulation.opengl.geometry import SceneGeometry
-from osmabench_ros.simulation.opengl.passes import GeometryPass, LightingPass
+from osmabench_ros.simulation.opengl.passes import (
+    EdgesPass,
+    GeometryPass,
+    LightingPass,
+    LightVariant,
+)
 from osmabench_ros.simulation.opengl.shadows import ShadowAtlas
 from osmabench_ros.simulation.opengl.textures import (
+    SRGB8_ALPHA8,
     Ownership,
     SurfaceImages,
     create_context,
@@ -30,6 +35,196 @@ from osmabench_ros.simulation.opengl.textures import (
     renderer_name,
 )
 from osmabench_ros.simulation.simulator import Observation, check_lights
+
+
+class Rendering(str, Enum):
+    """How the embedded simulator makes colour images.
+
+    COMPAT takes one sample a pixel and clips what is brighter than white. STANDARD knows in four
+    places of a pixel which surface covers it, shades meshes without normals flat, and has the tone
+    curve of a film. Depth, classes, instances and surface colours are the same in both.
+    """
+
+    COMPAT = 'compat'
+    STANDARD = 'standard'
+
+
+class ExposureMode(str, Enum):
+    """FIXED is that of the condition; AUTOMATIC brings each image to a medium grey before it."""
+
+    FIXED = 'fixed'
+    AUTOMATIC = 'automatic'
+
+
+class RenderingOptions(Strict):
+    """What the options of the embedded simulator say about its pictures."""
+
+    rendering: Rendering = Rendering.COMPAT
+    exposure: ExposureMode = ExposureMode.FIXED
+
+    @model_validator(mode='after')
+    def _exposure_is_possible(self) -> RenderingOptions:
+        if self.rendering is Rendering.COMPAT and self.exposure is not ExposureMode.FIXED:
+            raise ValueError('the rendering compat has a fixed exposure; choose standard')
+        return self
+
+    @property
+    def in_words(self) -> str:
+        """What differs from one sample and linear clipping, for a description; may be empty."""
+        if self.rendering is Rendering.COMPAT:
+            return ''
+        return f', {self.rendering.value} rendering, {self.exposure.value} exposure'
+
+
+MIDDLE_GREY = 0.18
+"""The tone curve leaves it as it is, and automatic exposure aims at it."""
+
+LARGEST_GAIN = 16.0
+"""Of automatic exposure, either way: four stops."""
+
+
+def automatic_gain(linear: NDArray[np.floating]) -> float:
+    """Return the factor that brings the log-average luminance of colours (N, 3) to middle grey.
+
+    Black does not count. As of Reinhard et al., Photographic tone reproduction for digital images,
+    2002, eq. 1 and 2.
+    """
+    luminance = linear.reshape(-1, 3).astype(np.float64) @ [0.2126, 0.7152, 0.0722]
+    seen = luminance[luminance > 0]
+    if not len(seen):
+        return 1.0
+    average = np.exp(np.log(seen).mean())
+    return float(np.clip(MIDDLE_GREY / average, 1 / LARGEST_GAIN, LARGEST_GAIN))
+
+
+Drawing = tuple[Any, SceneGeometry, Intrinsics, tuple[float, float]]
+"""What a geometry pass is made from."""
+
+PLACES = 4
+"""In a pixel, of whose surfaces a pixel at an edge has the mean colour."""
+
+METER_STRIDE = 8
+"""Automatic exposure looks at every so many-th pixel, both ways."""
+
+
+class CompatImage:
+    """The image of one sample a pixel, clipped where it is brighter than white."""
+
+    def __init__(self, context: Any, intrinsics: Intrinsics, lighting_pass: LightingPass) -> None:
+        self._context, self._lighting_pass = context, lighting_pass
+        self._size = intrinsics.width, intrinsics.height
+        self._color = context.texture(self._size, 4, internal_format=SRGB8_ALPHA8)
+        self._image = context.framebuffer([self._color])
+
+    def render(self, surfaces: SurfaceImages, camera_pose: Pose, lighting: Lighting) -> None:
+        """Fill the image from what a geometry pass has found."""
+        self._lighting_pass.render(surfaces, self._image, camera_pose, lighting)
+
+    def copies_albedo(self, lighting: Lighting) -> bool:
+        """Return whether the image under this light would be a copy of the surface colours."""
+        return _is_plain(lighting)
+
+    def read(self) -> NDArray[np.uint8]:
+        """Return the image, shape (height, width, 3)."""
+        return read_color(self._image)
+
+    def release(self) -> None:
+        """Free images and programs."""
+        for item in (self._lighting_pass, self._image, self._color):
+            item.release()
+
+
+def _is_plain(lighting: Lighting) -> bool:
+    dark = not any(light.intensity and any(light.color) for light in lighting.lights)
+    return dark and lighting.ambient * lighting.exposure == 1.0
+
+
+class StandardImage(CompatImage):
+    """The image with the tone curve of a film, and a mean of the surfaces at edges."""
+
+    def __init__(
+        self, drawing: Drawing, lighting_pass: LightingPass, exposure: ExposureMode
+    ) -> None:
+        context, _, intrinsics, _ = drawing
+        super().__init__(context, intrinsics, lighting_pass)
+        self._lit = context.texture(self._size, 4, dtype='f2')
+        self._linear = context.framebuffer([self._lit])
+        self._meter = _Meter(context, self._size) if exposure is ExposureMode.AUTOMATIC else None
+        self._covering = context.texture(self._size, 1, samples=PLACES, dtype='f2')
+        self._depth = context.depth_renderbuffer(self._size, samples=PLACES)
+        self._places = context.framebuffer([self._covering], self._depth)
+        self._coverage_pass = GeometryPass(*drawing, coverage=True)
+        self._edges_pass = EdgesPass(context)
+
+    def render(self, surfaces: SurfaceImages, camera_pose: Pose, lighting: Lighting) -> None:
+        """Fill the image; textures as they are have neither curve nor shading."""
+        if lighting.compat:
+            super().render(surfaces, camera_pose, lighting)
+            return
+        plain = _is_plain(lighting)
+        if self._meter is not None and not plain:
+            lighting = self._meter.exposed(self._lighting_pass, surfaces, camera_pose, lighting)
+        self._lighting_pass.render(
+            surfaces, self._linear, camera_pose, lighting, LightVariant(tone=not plain)
+        )
+        self._coverage_pass.render(self._places, camera_pose)
+        self._edges_pass.render(self._covering, surfaces.normal, self._lit, self._image)
+
+    def copies_albedo(self, lighting: Lighting) -> bool:
+        """Return whether the image under this light would be a copy of the surface colours."""
+        return lighting.compat and super().copies_albedo(lighting)
+
+    def release(self) -> None:
+        """Free images and programs."""
+        if self._meter is not None:
+            self._meter.release()
+        for item in (
+            *(self._edges_pass, self._coverage_pass),
+            *(self._places, self._depth, self._covering, self._linear, self._lit),
+        ):
+            item.release()
+        super().release()
+
+
+class _Meter:
+    """Automatic exposure by what a few pixels receive."""
+
+    def __init__(self, context: Any, size: tuple[int, int]) -> None:
+        few = [-(-edge // METER_STRIDE) for edge in size]
+        self._received = context.texture(few, 4, dtype='f4')
+        self._image = context.framebuffer([self._received])
+
+    def exposed(
+        self,
+        lighting_pass: LightingPass,
+        surfaces: SurfaceImages,
+        camera_pose: Pose,
+        lighting: Lighting,
+    ) -> Lighting:
+        """Return the light with an exposure for this image; that of the condition goes on top."""
+        before = replace(lighting, exposure=1.0)
+        variant = LightVariant(stride=METER_STRIDE)
+        lighting_pass.render(surfaces, self._image, camera_pose, before, variant)
+        raw = self._image.read(components=3, dtype='f4')
+        gain = automatic_gain(np.frombuffer(raw, np.float32).reshape(-1, 3))
+        return replace(lighting, exposure=lighting.exposure * gain)
+
+    def release(self) -> None:
+        """Free the image."""
+        self._image.release()
+        self._received.release()
+
+
+def make_color_image(
+    lighting_pass: LightingPass,
+    drawing: Drawing,
+    options: RenderingOptions,
+) -> CompatImage:
+    """Make the image of a rendering, in the current context."""
+    if options.rendering is Rendering.COMPAT:
+        return CompatImage(drawing[0], drawing[2], lighting_pass)
+    return StandardImage(drawing, lighting_pass, options.exposure)
+
 
 RENDERER = 'the embedded simulator'
 
@@ -66,7 +261,7 @@ class OpenGLSimulator:
         options = validated(RenderingOptions, chosen, 'simulator "opengl", simulator.options')
         self._ownership = Ownership('OpenGLSimulator')
         self._scene = scene
-        self._intrinsics = intrinsics
+        self.intrinsics = intrinsics
         self._lighting = Lighting(scene.lights, scene.ambient)
         check_lights(self._lighting, scene.lights, RENDERER)
         self._row_of = {item.instance_id: row for row, item in enumerate(scene.objects)}
@@ -77,7 +272,7 @@ class OpenGLSimulator:
             [NO_INSTANCE, *(item.instance_id for item in scene.objects)], np.int32
         )
         self._context = create_context()
-        self._description = f'opengl: {renderer_name(self._context)}{options.in_words}'
+        self.description = f'opengl: {renderer_name(self._context)}{options.in_words}'
         with self._context:
             flat = options.rendering is not Rendering.COMPAT
             self._geometry = SceneGeometry(self._context, scene, flat_without_normals=flat)
@@ -87,16 +282,6 @@ class OpenGLSimulator:
             self._geometry_pass = GeometryPass(*drawing)
             lighting_pass = LightingPass(self._context, intrinsics, self._shadows)
             self._color = make_color_image(lighting_pass, drawing, options)
-
-    @property
-    def description(self) -> str:
-        """Backend and device, e.g. ``'opengl: llvmpipe (LLVM 15.0.6, 256 bits), OpenGL 4.5'``."""
-        return self._description
-
-    @property
-    def intrinsics(self) -> Intrinsics:
-        """Camera shared by all images."""
-        return self._intrinsics
 
     def set_lighting(self, lighting: Lighting) -> None:
         """Make these lights shine from the next `render` on; SimulationError if too many."""

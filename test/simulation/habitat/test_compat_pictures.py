@@ -20,9 +20,8 @@ from osmabench_ros.geometry.axes import camera_pose_to_habitat, points_to_habita
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.scene import Light, Lighting, LightKind, Scene
-from osmabench_ros.simulation.conditions import load_condition
+from osmabench_ros.simulation.conditions import lighting_at, load_condition
 from osmabench_ros.simulation.habitat.simulator import PYTHON_VARIABLE, HabitatSimulator
-from osmabench_ros.simulation.lighting import lighting_at
 from osmabench_ros.simulation.schedule import Moment
 
 Image = NDArray[np.uint8]

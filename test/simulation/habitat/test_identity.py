@@ -5,7 +5,7 @@ from support.world.scenes import LABELS, box_object
 from osmabench_ros.errors import SimulationError
 from osmabench_ros.scenes.scene import Scene, SceneObject
 from osmabench_ros.semantics.labels import NO_INSTANCE, UNLABELLED
-from osmabench_ros.simulation.habitat.identity import Identities
+from osmabench_ros.simulation.habitat.simulator import Identities
 
 
 def named(instance_id: int, name: str, label: str) -> SceneObject:

@@ -17,10 +17,8 @@ from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.runs.plan import config_digest
 from osmabench_ros.scenes.scene import Light, Lighting, Material, Scene, SceneObject
-from osmabench_ros.simulation.conditions import list_conditions, load_condition
-from osmabench_ros.simulation.lighting import lighting_at
-from osmabench_ros.simulation.opengl.color_image import automatic_gain
-from osmabench_ros.simulation.opengl.simulator import OpenGLSimulator
+from osmabench_ros.simulation.conditions import lighting_at, list_conditions, load_condition
+from osmabench_ros.simulation.opengl.simulator import OpenGLSimulator, automatic_gain
 from osmabench_ros.simulation.schedule import Moment
 
 VIEW = camera_at(-2.5, 0.6, 1.4, -0.2)
