@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -19,13 +19,12 @@ _PCD_TYPES = {'i': 'I', 'u': 'U', 'f': 'F'}
 def write_pcd(stream: IO[bytes], columns: Mapping[str, NDArray[Any]]) -> None:
     """Write one point per row as binary PCD 0.7; equal columns give equal bytes.
 
-    Columns (N,) are little-endian integers or floats. Red, green and blue of 8 bits become the
-    packed field `rgb` that PCL and Open3D read. Raises PointFileError if the columns differ in
-    length or PCD has no type for one.
+    Columns (N,) are integers or floats. Red, green and blue of 8 bits become the packed field
+    `rgb` that PCL and Open3D read.
     """
     columns = _with_packed_colors(columns)
     kinds = [values.dtype for values in columns.values()]
-    rows = _make_rows(columns, [kind.kind in _PCD_TYPES for kind in kinds])
+    rows = make_rows(columns)
     count = len(rows)
     lines = (
         'VERSION 0.7',
@@ -46,14 +45,18 @@ def write_pcd(stream: IO[bytes], columns: Mapping[str, NDArray[Any]]) -> None:
 def _with_packed_colors(columns: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     if not {'red', 'green', 'blue'} <= columns.keys():
         return dict(columns)
-    red, green, blue = (columns[name].astype(np.uint32) for name in ('red', 'green', 'blue'))
-    made: dict[str, NDArray[Any]] = {}
-    for name, values in columns.items():
-        if name == 'red':
-            made['rgb'] = red << 16 | green << 8 | blue
-        elif name not in ('green', 'blue'):
-            made[name] = values
-    return made
+    packed = pack_colors(*(columns[name] for name in ('red', 'green', 'blue')))
+    kept = {name: values for name, values in columns.items() if name not in ('green', 'blue')}
+    return {
+        'rgb' if name == 'red' else name: packed if name == 'red' else values
+        for name, values in kept.items()
+    }
+
+
+def pack_colors(red: NDArray[Any], green: NDArray[Any], blue: NDArray[Any]) -> NDArray[np.uint32]:
+    """Return colours of 8 bits as PCL has them, 0x00RRGGBB."""
+    wide = [channel.astype(np.uint32) for channel in (red, green, blue)]
+    return np.asarray(wide[0] << 16 | wide[1] << 8 | wide[2], np.uint32)
 
 
 _NAMES = {
@@ -69,28 +72,19 @@ def write_ply(stream: IO[bytes], columns: Mapping[str, NDArray[Any]]) -> None:
     """Write one vertex a row as binary little-endian PLY; equal columns give equal bytes.
 
     Columns (N,) are 8 to 32-bit integers and 32 or 64-bit floats. Open3D and other viewers take
-    x, y, z, red, green, blue and pass over the rest. Raises PointFileError if the columns
-    differ in length or PLY has no type for one.
+    x, y, z, red, green, blue and pass over the rest.
     """
-    kinds = {name: values.dtype.str[1:] for name, values in columns.items()}
-    rows = _make_rows(columns, [kind in _NAMES for kind in kinds.values()])
+    rows = make_rows(columns)
     lines = ['ply', 'format binary_little_endian 1.0', f'element vertex {len(rows)}']
-    lines += [f'property {_NAMES[kind]} {name}' for name, kind in kinds.items()]
+    lines += [f'property {_NAMES[part.dtype.str[1:]]} {name}' for name, part in columns.items()]
     stream.write(('\n'.join([*lines, 'end_header']) + '\n').encode('ascii'))
     stream.write(rows.tobytes())
 
 
-def _make_rows(columns: Mapping[str, NDArray[Any]], has_type: Sequence[bool]) -> NDArray[Any]:
-    """Return little-endian rows of columns; PointFileError if a file cannot hold one."""
-    count = len(next(iter(columns.values())))
-    for (name, values), is_known in zip(columns.items(), has_type, strict=True):
-        if not is_known or values.shape != (count,):
-            raise PointFileError(
-                f'property "{name}" is {values.dtype} of shape {values.shape}; '
-                f'give {count} integers of at most 32 bits or floats'
-            )
+def make_rows(columns: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
+    """Return packed little-endian rows (N,) of columns of one length."""
     kinds = [(name, values.dtype.newbyteorder('<')) for name, values in columns.items()]
-    rows = np.empty(count, kinds)
+    rows = np.empty(len(next(iter(columns.values()))), kinds)
     for name, values in columns.items():
         rows[name] = values
     return rows

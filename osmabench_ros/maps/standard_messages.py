@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from osmabench_ros.base.contract import WORLD_FRAME
 from osmabench_ros.errors import ConfigError, ContractError, MapError, errors_as
 from osmabench_ros.geometry.boxes import OrientedBox
+from osmabench_ros.geometry.point_files import make_rows, pack_colors
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.maps.importer import TopicOptions
 from osmabench_ros.maps.importers.pointcloud import (
@@ -49,21 +50,14 @@ def records_of(dense: DenseMap) -> NDArray[Any]:
     Records (N,) are little-endian and packed. `rgb` is a float whose bits are 0x00RRGGBB, as PCL
     has it; `label` is a class id, 65535 for none; `instance` a node id, 0 for none.
     """
-    kinds = [('x', '<f4'), ('y', '<f4'), ('z', '<f4')]
-    kinds += [('rgb', '<f4')] if dense.colors is not None else []
-    kinds += [('label', '<u4')] if dense.labels is not None else []
-    kinds += [('instance', '<i4')] if dense.instances is not None else []
-    records = np.zeros(len(dense.points), np.dtype(kinds))
-    for i, name in enumerate('xyz'):
-        records[name] = dense.points[:, i]
+    columns = dict(zip('xyz', dense.points.astype(np.float32).T, strict=True))
     if dense.colors is not None:
-        red, green, blue = dense.colors.astype('<u4').T
-        records['rgb'] = (red << 16 | green << 8 | blue).astype('<u4').view('<f4')
+        columns['rgb'] = pack_colors(*dense.colors.T).view(np.float32)
     if dense.labels is not None:
-        records['label'] = dense.labels
+        columns['label'] = dense.labels.astype(np.uint32)
     if dense.instances is not None:
-        records['instance'] = dense.instances
-    return records
+        columns['instance'] = dense.instances.astype(np.int32)
+    return make_rows(columns)
 
 
 def fields_of(records: NDArray[Any]) -> tuple[PointFieldLayout, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -161,8 +162,5 @@ def _longest_run(circle: NDArray[np.bool_]) -> int:
     """Return the length of the longest run of True on a circle."""
     if circle.all():
         return len(circle)
-    longest = run = 0
-    for value in np.roll(circle, -int(np.argmin(circle))):
-        run = run + 1 if value else 0
-        longest = max(longest, run)
-    return longest
+    runs = groupby(np.roll(circle, -int(np.argmin(circle))).tolist())
+    return max((len(list(run)) for is_hit, run in runs if is_hit), default=0)

@@ -89,7 +89,7 @@ class RelationThresholds:
     level_m: float = 0.25
 
 
-DEFAULT_THRESHOLDS = RelationThresholds()
+LIMITS = RelationThresholds()
 
 SYMMETRIC = frozenset({RelationType.NEXT_TO, RelationType.NEAR})
 """Relations that always come in both directions."""
@@ -100,7 +100,6 @@ def derive_relations(
     *,
     surfaces: Mapping[int, ArrayLike] | None = None,
     occluded: bool = False,
-    thresholds: RelationThresholds = DEFAULT_THRESHOLDS,
 ) -> tuple[SceneEdge, ...]:
     """Derive all relations between nodes.
 
@@ -115,8 +114,6 @@ def derive_relations(
     occluded : bool
         The points are those that a camera saw, so that an object hides the surface below it: it
         stands on the part of B's box below it if B's surface goes on at its height around it.
-    thresholds : RelationThresholds
-        Limits.
 
     Returns
     -------
@@ -126,7 +123,7 @@ def derive_relations(
     boxed = [node for node in nodes if node.box is not None]
     rooms = [node for node in boxed if node.kind is NodeKind.ROOM]
     things = [n for n in boxed if n.kind in THINGS]
-    found = _Relations(things, surfaces or {}, thresholds, occluded)
+    found = _Relations(things, surfaces or {}, occluded)
     order = {relation.value: i for i, relation in enumerate(RelationType)}
     edges = [*found.edges(), *_memberships(things, rooms)]
     return tuple(sorted(edges, key=lambda edge: (edge.source, order[edge.type], edge.target)))
@@ -153,10 +150,9 @@ class _Relations:
         self,
         things: Sequence[SceneNode],
         surfaces: Mapping[int, ArrayLike],
-        limits: RelationThresholds,
         occluded: bool,
     ) -> None:
-        self.nodes, self.limits, self.occluded = things, limits, occluded
+        self.nodes, self.occluded = things, occluded
         self.boxes = [node.known_box for node in things]
         self.low = np.array([box.minimum for box in self.boxes]).reshape(-1, 3)
         self.high = np.array([box.maximum for box in self.boxes]).reshape(-1, 3)
@@ -168,7 +164,7 @@ class _Relations:
             for i, node in enumerate(things)
             if node.id in surfaces and np.size(surfaces[node.id])
         }
-        reach = max(limits.near_m, limits.under_gap_m)
+        reach = max(LIMITS.near_m, LIMITS.under_gap_m)
         first, second = close_pairs(self.low, self.high, reach)
         self.a = np.concatenate([first, second])
         self.b = np.concatenate([second, first])
@@ -209,27 +205,27 @@ class _Relations:
         return found
 
     def _supports(self) -> dict[int, int]:
-        limits, a, b = self.limits, self.a, self.b
+        a, b = self.a, self.b
         bottom = self.low[a, 2]
         possible = (
-            (self.footprint_share >= 0.5 * limits.support_share)
-            & (self.low[b, 2] <= bottom + limits.support_gap_m)
-            & (self.high[b, 2] >= bottom - limits.support_gap_m)
+            (self.footprint_share >= 0.5 * LIMITS.support_share)
+            & (self.low[b, 2] <= bottom + LIMITS.support_gap_m)
+            & (self.high[b, 2] >= bottom - LIMITS.support_gap_m)
             & (
                 (self.low[b, 2] < bottom - 0.005)
-                | (self.high[b, 2] <= bottom + limits.support_gap_m)
+                | (self.high[b, 2] <= bottom + LIMITS.support_gap_m)
             )
         )
         best: dict[int, tuple[float, float, int]] = {}
         for i, j in self._pairs(possible):
             gap, share = self._support(i, j)
-            if gap <= limits.support_gap_m and share >= limits.support_share:
+            if gap <= LIMITS.support_gap_m and share >= LIMITS.support_share:
                 best[i] = min(best.get(i, (np.inf, 0.0, -1)), (round(gap, 3), -share, j))
         return {i: j for i, (_, _, j) in best.items()}
 
     def _support(self, i: int, j: int) -> tuple[float, float]:
         """Return the gap between i and the surface of j below it, and its share of i."""
-        box, limit = self.boxes[i], self.limits.support_gap_m
+        box, limit = self.boxes[i], LIMITS.support_gap_m
         if j in self.points:
             z, surface = float(box.minimum[2]), self.points[j]
             share = surface.covered_share(box, z - limit, z + limit)
@@ -252,11 +248,11 @@ class _Relations:
         return float(np.prod(np.maximum(overlap[:2], 0.0))) / area
 
     def _containers(self) -> dict[int, int]:
-        limits, a, b = self.limits, self.a, self.b
+        a, b = self.a, self.b
         volume = np.prod(self.high - self.low, axis=1)
         possible = (
             ~self.fixed[b]
-            & (self.footprint_share >= limits.inside_share)
+            & (self.footprint_share >= LIMITS.inside_share)
             & (self.low[a, 2] >= self.low[b, 2] - 0.01)
             & (self.share[:, 2] > 0.05)
             & (volume[a] < volume[b])
@@ -268,33 +264,33 @@ class _Relations:
         return {i: j for i, (_, j) in best.items()}
 
     def _encloses(self, i: int, j: int) -> bool:
-        box, limits = self.boxes[i], self.limits
+        box = self.boxes[i]
         z, height = float(box.minimum[2]), float(box.size[2])
         inside = min(self.high[j, 2], box.maximum[2]) - z
-        in_box = bool(inside >= 0.5 * height and self.high[j, 2] > z + limits.support_gap_m)
+        in_box = bool(inside >= 0.5 * height and self.high[j, 2] > z + LIMITS.support_gap_m)
         if j not in self.points:
             return in_box
         surface = self.points[j]
         # The surface below A is not a wall: look above it.
-        lowest = z + limits.support_gap_m + 0.002
+        lowest = z + LIMITS.support_gap_m + 0.002
         middle = max(z + 0.5 * height, lowest + 0.02)
         walls = surface.enclosed_share(box, lowest, middle, self.boxes[j])
-        if walls >= limits.closed_share:
+        if walls >= LIMITS.closed_share:
             return True
         top = float(box.maximum[2])
         cover = surface.covered_share(box, top - 0.01, float(self.high[j, 2]) + 0.01)
         if self.occluded:
             # Objects in a shelf hide its back, and a low shelf hides half of its boards.
-            return in_box and 2 * cover >= limits.cover_share
-        return walls >= limits.open_share and cover >= limits.cover_share
+            return in_box and 2 * cover >= LIMITS.cover_share
+        return walls >= LIMITS.open_share and cover >= LIMITS.cover_share
 
     def _covers(self, carriers: Mapping[int, tuple[RelationType, int]]) -> set[tuple[int, int]]:
-        limits, a, b = self.limits, self.a, self.b
+        a, b = self.a, self.b
         possible = (
             ~self.fixed[b]
-            & (self.footprint_share >= limits.cover_share)
+            & (self.footprint_share >= LIMITS.cover_share)
             & (self.high[b, 2] > self.high[a, 2])
-            & (self.low[b, 2] <= self.high[a, 2] + limits.under_gap_m)
+            & (self.low[b, 2] <= self.high[a, 2] + LIMITS.under_gap_m)
         )
         found = set()
         for i, j in self._pairs(possible):
@@ -312,15 +308,15 @@ class _Relations:
         }
 
     def _is_covered(self, i: int, j: int) -> bool:
-        box, limits = self.boxes[i], self.limits
+        box = self.boxes[i]
         top = float(box.maximum[2])
         if j not in self.points:
-            return bool(self.low[j, 2] >= top - limits.support_gap_m)
-        share = self.points[j].covered_share(box, top - 0.01, top + limits.under_gap_m)
-        return share >= limits.cover_share
+            return bool(self.low[j, 2] >= top - LIMITS.support_gap_m)
+        share = self.points[j].covered_share(box, top - 0.01, top + LIMITS.under_gap_m)
+        return share >= LIMITS.cover_share
 
     def _attached(self, carriers: Mapping[int, tuple[RelationType, int]]) -> dict[int, int]:
-        contact, a, b = self.limits.contact_m, self.a, self.b
+        contact, a, b = LIMITS.contact_m, self.a, self.b
         size = np.prod(np.maximum(self.high - self.low, 0.01), axis=1)
         possible = (self.gap <= contact).all(axis=1) & (self.fixed[b] | (size[b] > size[a]))
         best: dict[int, tuple[bool, float, int]] = {}
@@ -334,7 +330,7 @@ class _Relations:
 
     def _contact(self, i: int, j: int) -> float:
         """Return a measure of how much i touches j: points, else square metres."""
-        contact = self.limits.contact_m
+        contact = LIMITS.contact_m
         if j in self.points:
             return float(self.points[j].touching(self.boxes[i], contact))
         low, high = np.maximum(self.low[i], self.low[j]), np.minimum(self.high[i], self.high[j])
@@ -344,11 +340,11 @@ class _Relations:
     def _neighbours(
         self, carriers: Mapping[int, tuple[RelationType, int]], related: set[tuple[int, int]]
     ) -> Iterable[SceneEdge]:
-        limits, a, b = self.limits, self.a, self.b
+        a, b = self.a, self.b
         distance = np.linalg.norm(self.gap, axis=1)
-        close = ~self.fixed[b] & (distance <= limits.near_m)
-        level = np.abs(self.low[a, 2] - self.low[b, 2]) <= limits.level_m
-        beside = (distance <= limits.next_to_m) & level & (self.gap[:, 2] == 0)
+        close = ~self.fixed[b] & (distance <= LIMITS.near_m)
+        level = np.abs(self.low[a, 2] - self.low[b, 2]) <= LIMITS.level_m
+        beside = (distance <= LIMITS.next_to_m) & level & (self.gap[:, 2] == 0)
         for i, j, is_beside in zip(
             a[close].tolist(), b[close].tolist(), beside[close].tolist(), strict=True
         ):
@@ -369,16 +365,16 @@ def with_neighbours_within(graph: SceneGraph, shift_m: float) -> SceneGraph:
 
     Things that are neither next to nor near each other stay so.
     """
-    limits, edges = DEFAULT_THRESHOLDS, []
+    edges = []
     for edge in graph.edges:
         if edge.type in (RelationType.NEXT_TO.value, RelationType.NEAR.value):
             a, b = (graph.by_id[end].known_box for end in (edge.source, edge.target))
             distance = a.distance_to(b)
-            if distance > limits.near_m + shift_m:
+            if distance > LIMITS.near_m + shift_m:
                 continue
             beside = (
-                distance <= limits.next_to_m + shift_m
-                and abs(a.minimum[2] - b.minimum[2]) <= limits.level_m + shift_m
+                distance <= LIMITS.next_to_m + shift_m
+                and abs(a.minimum[2] - b.minimum[2]) <= LIMITS.level_m + shift_m
                 and max(a.minimum[2] - b.maximum[2], b.minimum[2] - a.maximum[2])
                 <= max(shift_m, 0.0)
             )

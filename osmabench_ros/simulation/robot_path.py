@@ -19,7 +19,7 @@ from osmabench_ros.base.documents import read_json
 from osmabench_ros.errors import SimulationError
 from osmabench_ros.geometry.axes import optical_pose_in_link
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.simulation.navigation import Navigation
+from osmabench_ros.simulation.walkable_grid import Navigation
 
 
 def duration_s(

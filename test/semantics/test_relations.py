@@ -7,7 +7,6 @@ from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.semantics.cloud import close_pairs
 from osmabench_ros.semantics.relations import (
     SYMMETRIC,
-    RelationThresholds,
     derive_relations,
     with_neighbours_within,
 )
@@ -228,12 +227,6 @@ def test_turning_and_shifting_the_world_changes_nothing():
 def test_nodes_without_box_and_no_nodes():
     assert derive_relations([]) == ()
     assert derive_relations([SceneNode(1), TABLE.__class__(2)]) == ()
-
-
-def test_thresholds_are_used():
-    first, second = node(1, (0, 0, 0), (1, 1, 1)), node(2, (1.5, 0, 0), (2, 1, 1))
-    wide = RelationThresholds(next_to_m=0.6)
-    assert (1, 'next to', 2) in triples([first, second], thresholds=wide)
 
 
 def test_close_pairs_equals_all_pairs():

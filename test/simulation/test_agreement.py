@@ -123,7 +123,7 @@ def test_a_run_on_a_simulator_that_loads_a_turned_scene_stops_before_its_first_f
 
 
 def test_habitat_sim_is_held_to_the_scene() -> None:
-    assert {'loads_scene_itself', 'range_m'} <= set(dir(HabitatSimulator))
+    assert {'loads_scene_itself', 'range_m'} <= HabitatSimulator.__annotations__.keys()
 
 
 def test_ids_alone_may_differ_too(scene: Scene, simulators: list[LoadsItself]) -> None:

@@ -18,9 +18,8 @@ from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.scenes.visibility import RayCaster, sample_surface
 from osmabench_ros.scenes.writing import write_habitat_dataset
-from osmabench_ros.simulation.navigation import CLIMB_M, STEP_M
 from osmabench_ros.simulation.robot_path import RobotPath
-from osmabench_ros.simulation.walkable_grid import WalkableGrid
+from osmabench_ros.simulation.walkable_grid import CLIMB_M, STEP_M, WalkableGrid
 
 CELL_M = 0.05
 """Both grid and navigation mesh know obstacles to a cell."""

@@ -13,7 +13,7 @@ from osmabench_ros.geometry.axes import points_from_habitat, points_to_habitat
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.scenes.visibility import RayCaster
 from osmabench_ros.simulation.habitat.process import WorkerProcess
-from osmabench_ros.simulation.navigation import (
+from osmabench_ros.simulation.walkable_grid import (
     CELL_M,
     CLIMB_M,
     SAME_FLOOR_M,

@@ -184,6 +184,8 @@ class HabitatSimulator:
     """
 
     loads_scene_itself: Literal[True] = True
+    range_m: tuple[float, float]
+    """Nearest and farthest z that is seen."""
 
     def __init__(
         self,

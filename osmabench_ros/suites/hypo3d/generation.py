@@ -12,7 +12,7 @@ import numpy as np
 
 from osmabench_ros.scenes.changes import Change
 from osmabench_ros.scenes.scene import Scene
-from osmabench_ros.semantics.relations import DEFAULT_THRESHOLDS
+from osmabench_ros.semantics.relations import LIMITS
 from osmabench_ros.semantics.scene_graph import RelationType, SceneGraph, SceneNode
 from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.suites.hypo3d.described_change import (
@@ -80,8 +80,8 @@ _SCALE = frozenset(
     }
 )
 _REACH_M = {
-    RelationType.NEXT_TO.value: DEFAULT_THRESHOLDS.next_to_m,
-    RelationType.NEAR.value: DEFAULT_THRESHOLDS.near_m,
+    RelationType.NEXT_TO.value: LIMITS.next_to_m,
+    RelationType.NEAR.value: LIMITS.near_m,
 }
 _TOLERANCE_M = 0.3
 _NEAREST = 16

@@ -12,8 +12,7 @@ from osmabench_ros.errors import SimulationError
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.semantics.storeys import floor_heights, storey_of
-from osmabench_ros.simulation.navigation import CELL_M
-from osmabench_ros.simulation.walkable_grid import WalkableGrid
+from osmabench_ros.simulation.walkable_grid import CELL_M, WalkableGrid
 
 RADIUS_M, HEIGHT_M = 0.2, 1.5
 """The robot whose ways are asked for: the usual agent of Habitat-Sim."""
