@@ -1,7 +1,6 @@
 """Maps for other tools: plain point clouds, and OpenLex3D's interchange form."""
 
 import dataclasses
-import io
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,7 @@ from support.libraries import Lazy, needs
 from support.world.maps import sample_map
 
 from osmabench_ros.base.files import MARKER
-from osmabench_ros.errors import MapError, PointFileError, RunError
-from osmabench_ros.geometry.point_files import write_pcd
+from osmabench_ros.errors import MapError, RunError
 from osmabench_ros.maps.export import export_openlex3d, export_point_cloud
 from osmabench_ros.maps.importer import ImportOptions, World, import_map
 from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
@@ -91,15 +89,3 @@ def test_features_that_text_cannot_query_are_not_exported(tmp_path: Path) -> Non
     write_bbq(tmp_path / 'in')
     with pytest.raises(MapError, match='cannot be compared with text'):
         export_openlex3d(import_map('bbq', tmp_path / 'in'), tmp_path / 'out')
-
-
-@pytest.mark.parametrize(
-    'columns',
-    [
-        {'x': np.zeros(2, np.float32), 'y': np.zeros(3, np.float32)},
-        {'x': np.zeros(2, np.complex64)},
-    ],
-)
-def test_columns_that_pcd_cannot_hold_are_refused(columns: dict[str, np.ndarray]) -> None:
-    with pytest.raises(PointFileError, match='property "'):
-        write_pcd(io.BytesIO(), columns)
