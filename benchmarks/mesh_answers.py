@@ -20,8 +20,9 @@ from osmabench_ros.scenes.scene import Scene, SceneObject
 from osmabench_ros.scenes.visibility import RayCaster, sample_object
 from osmabench_ros.simulation.walkable_grid import WalkableGrid
 from osmabench_ros.suites.space3d.folder import TriangleNavigation
+from osmabench_ros.vqa.kinds import Query, QueryKind
 from osmabench_ros.vqa.knowledge import knowledge
-from osmabench_ros.vqa.questions import AnswerValue, Query, QueryKind
+from osmabench_ros.vqa.questions import AnswerValue
 
 RADIUS_M, HEIGHT_M = 0.2, 1.5
 SPACING_M = 0.02

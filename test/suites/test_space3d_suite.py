@@ -18,7 +18,8 @@ from osmabench_ros.suites.suite import SuiteContext, make_suite
 from osmabench_ros.vqa.answering.rule import RuleAnswerer
 from osmabench_ros.vqa.answering.ways import FloorPlans, FloorWays
 from osmabench_ros.vqa.exact.generation import questions_about
-from osmabench_ros.vqa.questions import AnswerType, Inquiry, QueryKind, SpatialCategory
+from osmabench_ros.vqa.kinds import QueryKind
+from osmabench_ros.vqa.questions import AnswerType, Inquiry, SpatialCategory
 from osmabench_ros.vqa.wording import parsed
 
 WALL_X, DOOR_Y = (4.0, 4.2), 1.2

@@ -18,8 +18,9 @@ from osmabench_ros.vqa.answering.rule import RuleAnswerer
 from osmabench_ros.vqa.evaluation import QuestionedMap, answer_all, evaluate_questions, judge_all
 from osmabench_ros.vqa.exact.generation import generate_questions
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge
+from osmabench_ros.vqa.kinds import Query, QueryKind
 from osmabench_ros.vqa.question_files import ANSWERS, VERDICTS, read_complete
-from osmabench_ros.vqa.questions import Answer, AnswerType, Query, QueryKind, Question, Verdict
+from osmabench_ros.vqa.questions import Answer, AnswerType, Question, Verdict
 from osmabench_ros.vqa.scores import UNSERVED
 from osmabench_ros.vqa.wording import evidence_of
 

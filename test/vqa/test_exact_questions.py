@@ -28,10 +28,11 @@ from osmabench_ros.vqa.exact.generation import (
     uneven_mix,
 )
 from osmabench_ros.vqa.exact.selection import overused, subjects_of
-from osmabench_ros.vqa.exact.view import Draft, SceneView
+from osmabench_ros.vqa.exact.view import SceneView, drafted
+from osmabench_ros.vqa.kinds import QueryKind
 from osmabench_ros.vqa.knowledge import knowledge
 from osmabench_ros.vqa.question_files import to_json_line
-from osmabench_ros.vqa.questions import AnswerType, Category, QueryKind, inquiry
+from osmabench_ros.vqa.questions import AnswerType, Category, inquiry
 from osmabench_ros.vqa.wording import parsed
 
 VIEW_WORDS = {'left', 'right', 'behind', 'front', 'background', 'foreground', 'visible', 'image'}
@@ -68,8 +69,7 @@ def test_no_object_is_asked_about_more_than_three_times_the_median(questions):
     labels = {node.label for node in living_room().nodes}
 
     def subjects(question):
-        query = parsed(question.text)
-        draft = Draft(Category.MEASUREMENT, query, AnswerType.TEXT, '')
+        draft = drafted(parsed(question.text))
         return [name for name in subjects_of(draft) if name in labels]
 
     assert not overused(questions, subjects)

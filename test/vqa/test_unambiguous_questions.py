@@ -10,7 +10,7 @@ from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneEdge, SceneGraph
 from osmabench_ros.vqa.exact.generation import candidates, generate_questions, questions_about
 from osmabench_ros.vqa.exact.view import SceneView, glimpsed_instances
-from osmabench_ros.vqa.questions import QueryKind
+from osmabench_ros.vqa.kinds import QueryKind
 from osmabench_ros.vqa.wording import parsed
 
 FLOOR = thing(900, 'floor', (-20, -20, -0.1), (40, 40, 0.1), kind=NodeKind.BACKGROUND)

@@ -4,13 +4,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from osmabench_ros.scenes.apartment.generate import APARTMENT_LABELS
 from osmabench_ros.vqa.english import COLORS, MATERIALS, indefinite, plural, singular
+from osmabench_ros.vqa.kinds import Query, QueryKind
 from osmabench_ros.vqa.knowledge import AFFORDANCES, COMPARATIVES, knowledge
-from osmabench_ros.vqa.questions import Query, QueryKind
-from osmabench_ros.vqa.wording import RELATIONS, WORDINGS, parsed, worded
+from osmabench_ros.vqa.wording import RELATIONS, parsed, worded
 
-NOUNS = st.sampled_from(
-    [*knowledge().household, 'blinds', 'stairs', 'knife', 'glass', 'tableware']
+LABELS = {
+    *knowledge().household, *(item.name for item in APARTMENT_LABELS.classes),
+    'blinds', 'stairs', 'knife', 'glass', 'tableware',
+}  # fmt: skip
+ADJECTIVES = [*COLORS, 'light blue', 'dark brown', *MATERIALS.values()]
+NOUNS = st.builds(
+    lambda adjective, label: f'{adjective} {label}'.strip(),
+    st.sampled_from(['', *ADJECTIVES]),
+    st.sampled_from(sorted(LABELS)),
 )
 WORDS = {'relation': RELATIONS, 'color': COLORS, 'material': tuple(MATERIALS)}
 WORDS |= {'more': COMPARATIVES, 'done': AFFORDANCES}
@@ -19,14 +27,14 @@ WORDS |= {'more': COMPARATIVES, 'done': AFFORDANCES}
 @pytest.mark.parametrize('kind', list(QueryKind))
 @given(data=st.data())
 def test_every_wording_reads_back_as_its_meaning(kind, data):
-    wording = WORDINGS[kind][0]
+    wording = kind.row.wordings[0]
     slots = 1 + max([i for i in range(3) if f'{{{i}:' in wording], default=-1)
     phrases = tuple(data.draw(NOUNS) for _ in range(slots))
     lists = [words for name, words in WORDS.items() if f'{{{name}}}' in wording]
     word = data.draw(st.sampled_from(lists[0])) if lists else ''
     number = 0.75 if '{number}' in wording else None
     query = Query(kind, phrases, word, number)
-    for choice in range(len(WORDINGS[kind])):
+    for choice in range(len(kind.row.wordings)):
         assert parsed(worded(query, choice)) == query
 
 

@@ -16,7 +16,7 @@ from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.suites.cospace.place import HFOV_RAD, Place, is_seen, likeliest_decision
 from osmabench_ros.suites.cospace.published import Order, Task
 from osmabench_ros.vqa.answering.answerer import OneByOne
-from osmabench_ros.vqa.answering.rule import GraphReader
+from osmabench_ros.vqa.answering.execution import GraphReader
 from osmabench_ros.vqa.answering.ways import FloorWays, ways_of_map
 from osmabench_ros.vqa.english import definite, plural, singular, without_article
 from osmabench_ros.vqa.graph_index import Embedder

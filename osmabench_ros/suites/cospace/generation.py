@@ -30,7 +30,7 @@ from osmabench_ros.suites.cospace.answering import (
 )
 from osmabench_ros.suites.cospace.place import DECISIONS, SECTORS, Place, decision
 from osmabench_ros.suites.cospace.published import NUMBERED, Order, Task
-from osmabench_ros.vqa.answering.rule import GraphReader
+from osmabench_ros.vqa.answering.execution import GraphReader
 from osmabench_ros.vqa.answering.ways import RADIUS_M, FloorPlans, FloorWays
 from osmabench_ros.vqa.evaluation import UNSEEABLE
 from osmabench_ros.vqa.exact.generation import RADII_M, ways_on

@@ -12,7 +12,7 @@ import numpy as np
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.semantics.scene_graph import RelationType, SceneNode
-from osmabench_ros.vqa.answering.rule import GraphReader
+from osmabench_ros.vqa.answering.execution import GraphReader
 from osmabench_ros.vqa.english import definite, without_adjectives, without_article
 
 BETWEEN_M = 0.5

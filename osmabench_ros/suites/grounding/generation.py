@@ -19,7 +19,7 @@ from osmabench_ros.suites.grounding.expressions import (
     measured,
     read_expression,
 )
-from osmabench_ros.vqa.answering.rule import GraphReader
+from osmabench_ros.vqa.answering.execution import GraphReader
 from osmabench_ros.vqa.english import MATERIALS
 from osmabench_ros.vqa.exact.generation import with_neighbour_margins
 from osmabench_ros.vqa.exact.view import SceneView, label_of, shuffled

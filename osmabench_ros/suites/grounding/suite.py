@@ -39,7 +39,7 @@ from osmabench_ros.suites.grounding.scores import (
 from osmabench_ros.suites.question_suite import RULE, AnswererOptions, QuestionSuite
 from osmabench_ros.suites.suite import PreparedScene, SuiteContext, TextEncoder
 from osmabench_ros.vqa.answering.answerer import Answerer, AnsweringMaterial, OneByOne
-from osmabench_ros.vqa.answering.rule import GraphReader
+from osmabench_ros.vqa.answering.execution import GraphReader
 from osmabench_ros.vqa.evaluation import (
     answer_all,
     answered_and_judged,

@@ -17,7 +17,8 @@ from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.semantics.relations import derive_relations
 from osmabench_ros.semantics.scene_graph import RelationType, SceneGraph, SceneNode
 from osmabench_ros.suites.hypo3d.frame import Named, Side, frame_of, orientation, sides_of
-from osmabench_ros.vqa.answering.rule import GraphReader, RuleAnswerer
+from osmabench_ros.vqa.answering.execution import GraphReader
+from osmabench_ros.vqa.answering.rule import RuleAnswerer
 from osmabench_ros.vqa.english import definite, indefinite, without_article
 from osmabench_ros.vqa.graph_index import Embedder
 from osmabench_ros.vqa.questions import Answer, Inquiry

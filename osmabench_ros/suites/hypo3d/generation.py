@@ -29,19 +29,12 @@ from osmabench_ros.suites.hypo3d.hypotheses import (
     chosen_hypotheses,
     whole_view,
 )
-from osmabench_ros.vqa.answering.rule import GraphReader
+from osmabench_ros.vqa.answering.execution import GraphReader
 from osmabench_ros.vqa.evaluation import UNSEEABLE
 from osmabench_ros.vqa.exact.generation import with_neighbour_margins
 from osmabench_ros.vqa.exact.view import label_of, shuffled
-from osmabench_ros.vqa.questions import (
-    AnswerType,
-    AnswerValue,
-    Evidence,
-    Query,
-    QueryKind,
-    Question,
-    question_id,
-)
+from osmabench_ros.vqa.kinds import Query, QueryKind
+from osmabench_ros.vqa.questions import AnswerType, AnswerValue, Evidence, Question, question_id
 from osmabench_ros.vqa.wording import parsed, worded
 
 SUITE = 'hypo3d'
@@ -233,15 +226,8 @@ class _Builder:
     def _worded(self, query: Query, kind: Hypo3DKind) -> _Asked:
         text = worded(query, 0)
         assert parsed(text) == query, text
-        types = {
-            QueryKind.COUNT: AnswerType.INTEGER,
-            QueryKind.DISTANCE: AnswerType.NUMBER,
-            QueryKind.CLOSER: AnswerType.TEXT,
-            QueryKind.COLOR_OF: AnswerType.TEXT,
-            QueryKind.SUPPORT_OF: AnswerType.TEXT,
-        }
         tolerance = _TOLERANCE_M if query.kind is QueryKind.DISTANCE else 0.0
-        kind_of = types.get(query.kind, AnswerType.YES_NO)
+        kind_of = query.kind.row.answer_type
 
         def answer(reader: GraphReader) -> AnswerValue | None:
             value = reader.answer(query)

@@ -27,7 +27,7 @@ from osmabench_ros.suites.hypo3d.described_change import (
     touched_nodes,
 )
 from osmabench_ros.suites.hypo3d.frame import Side, chosen_anchors, frame_of
-from osmabench_ros.vqa.answering.rule import GraphReader
+from osmabench_ros.vqa.answering.execution import GraphReader
 from osmabench_ros.vqa.english import BASIC_COLORS, confusable
 from osmabench_ros.vqa.exact.view import SceneView, color_of, label_of, shuffled
 

@@ -12,7 +12,6 @@ from osmabench_ros.suites.question_suite import ExactQuestionsSuite
 from osmabench_ros.suites.space3d.folder import DetectedScene, Triple
 from osmabench_ros.vqa.exact import measurement, relations, robot_tasks, space
 from osmabench_ros.vqa.exact.generation import QuestionSet
-from osmabench_ros.vqa.exact.space import COORDINATE_TOLERANCE_M, WALK_TOLERANCE_M
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge
 from osmabench_ros.vqa.judging.phrases import noun_phrases, words_of
 from osmabench_ros.vqa.judging.reading import (
@@ -23,7 +22,8 @@ from osmabench_ros.vqa.judging.reading import (
     plain,
     quantities,
 )
-from osmabench_ros.vqa.questions import QueryKind, SpatialCategory
+from osmabench_ros.vqa.kinds import COORDINATE_TOLERANCE_M, WALK_TOLERANCE_M, QueryKind
+from osmabench_ros.vqa.questions import SpatialCategory
 
 STRAIGHT_TOLERANCE_M = 0.2
 """How far a straight distance may be off."""

@@ -18,6 +18,7 @@ from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.semantics.labels import normalised_name
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneNode
 from osmabench_ros.vqa.answering.answerer import AnsweringMaterial
+from osmabench_ros.vqa.answering.execution import GraphReader
 from osmabench_ros.vqa.answering.language_model import (
     Context,
     LanguageModelAnswerer,
@@ -26,7 +27,6 @@ from osmabench_ros.vqa.answering.language_model import (
     described,
 )
 from osmabench_ros.vqa.answering.pictures import camera_at, encoded, points_of, view_of_points
-from osmabench_ros.vqa.answering.rule import GraphReader
 from osmabench_ros.vqa.answering.ways import FloorWays, ways_of_map
 from osmabench_ros.vqa.graph_index import Embedder, centre_distance_m
 from osmabench_ros.vqa.schemas import GivenAnswer

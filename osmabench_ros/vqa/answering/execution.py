@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from typing import TYPE_CHECKING
 
+import numpy as np
+from numpy.typing import NDArray
+
+from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.semantics.labels import normalised_name
-from osmabench_ros.semantics.scene_graph import NodeKind, RelationType, SceneNode
+from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph, SceneNode
+from osmabench_ros.semantics.storeys import storey_heights, storey_of
+from osmabench_ros.vqa.answering.ways import FloorWays, ways_of_map
 from osmabench_ros.vqa.english import (
     ADJECTIVES,
     COLORS,
@@ -18,282 +26,184 @@ from osmabench_ros.vqa.english import (
     confusable,
     material_noun,
 )
-from osmabench_ros.vqa.graph_index import (
-    GraphIndex,
-    LabelMatcher,
-    centre_distance_m,
-    extent,
-    gap_m,
-)
-from osmabench_ros.vqa.knowledge import knowledge
-from osmabench_ros.vqa.questions import AnswerValue, Query, QueryKind
+from osmabench_ros.vqa.graph_index import Embedder, GraphIndex, LabelMatcher
+from osmabench_ros.vqa.questions import AnswerValue
+
+if TYPE_CHECKING:
+    from osmabench_ros.vqa.kinds import Query
 
 _MATERIAL_WORDS = frozenset(MATERIALS) | frozenset(MATERIALS.values())
-_ON, _IN = RelationType.ON.value, RelationType.IN.value
-_NEXT_TO, _ATTACHED = RelationType.NEXT_TO.value, RelationType.ATTACHED_TO.value
 
 
 @dataclass(frozen=True)
 class GraphAnswer:
-    """The answer of a graph: None if it does not say, then the note has the reason."""
+    """The answer of a graph with its tolerance; None if it does not say: the note says why."""
 
     value: AnswerValue | None
     nodes: tuple[int, ...] = ()
     note: str = ''
+    tolerance: float = 0.0
 
 
 class SilentError(Exception):
     """The graph does not say; the message becomes the finding's note."""
 
 
-class QueryExecutor:
-    """Answers queries from one scene graph."""
+def answer_from(value: AnswerValue, *nodes: SceneNode) -> GraphAnswer:
+    """Return an answer that rests on nodes, 'yes' or 'no' for a truth value."""
+    if isinstance(value, (bool, np.bool_)):
+        value = 'yes' if value else 'no'
+    return GraphAnswer(value, tuple(node.id for node in nodes))
 
-    def __init__(self, index: GraphIndex, resolver: ReferenceResolver) -> None:
-        self._index = index
-        self._resolver = resolver
+
+def storeys_of_map(semantic_map: SemanticMap) -> tuple[float, ...]:
+    """Return the heights of the floors in a map's own points."""
+    dense = semantic_map.dense
+    return () if dense is None else storey_heights(dense.valid_points)
+
+
+class GraphReader:
+    """Finds objects by noun phrases in one scene graph, and answers to queries.
+
+    The objects are those in `ids`, else all; an `index` of the graph spares making one. Without
+    `ways` nothing is known of them; `storeys_m` gives the heights of the floors, and is asked only
+    by a question that needs them.
+    """
+
+    def __init__(
+        self,
+        graph: SceneGraph,
+        vocabulary: Iterable[str] = (),
+        embedder: Embedder | None = None,
+        ids: Iterable[int] | None = None,
+        *,
+        index: GraphIndex | None = None,
+        ways: FloorWays | None = None,
+        storeys_m: Callable[[], tuple[float, ...]] = tuple,
+    ) -> None:
+        self.graph = graph
+        self.index = index or GraphIndex(graph, ids)
+        self.matcher = LabelMatcher(self.index.by_label, vocabulary, embedder)
+        self._ways = ways
+        self._storeys_m = cache(storeys_m)
+        self._lengths: dict[tuple[int, int], float] = {}
+        self._found: dict[str, Referents] = {}
+
+    @classmethod
+    def of_map(cls, semantic_map: SemanticMap, embedder: Embedder | None = None) -> GraphReader:
+        """Return a reader of a map, which knows its label set, its ways and its floors."""
+        known = semantic_map.label_set
+        vocabulary = () if known is None else known.by_name
+        storeys_m = partial(storeys_of_map, semantic_map)
+        ways = ways_of_map(semantic_map)
+        return cls(semantic_map.graph, vocabulary, embedder, ways=ways, storeys_m=storeys_m)
+
+    def named(self, phrase: str) -> SceneNode | None:
+        """Return the best observed object that a phrase may mean."""
+        return next(iter(self.all_named(phrase)), None)
+
+    def all_named(self, phrase: str) -> tuple[SceneNode, ...]:
+        """Return all that a phrase may mean, best observed first."""
+        return self._resolved(phrase).nodes
+
+    def answer(self, query: Query) -> str | int | float | None:
+        """Return the answer to a query, None if the graph does not say."""
+        value = self.execute(query).value
+        return None if isinstance(value, tuple) else value
 
     def execute(self, query: Query) -> GraphAnswer:
-        """Return the answer of the graph to a query."""
-        handler = _HANDLERS[query.kind]
+        """Return the answer of the graph to a query, numbers to three decimals."""
         try:
-            return handler(self, query)
+            found = query.kind.row.find(self, query)
         except SilentError as silence:
             return GraphAnswer(None, note=str(silence))
+        assert found.value is not None
+        value = round(found.value, 3) if isinstance(found.value, float) else found.value
+        return replace(found, value=value, tolerance=query.kind.row.tolerance(found.value))
 
-    def _existing(self, phrase: str) -> tuple[SceneNode, ...]:
-        found = self._resolver.resolve(phrase)
+    def existing(self, phrase: str) -> tuple[SceneNode, ...]:
+        """Return all nodes that a phrase may mean, possibly none."""
+        found = self._resolved(phrase)
         if found.attribute_unknown:
             raise SilentError(f'the map does not give the attribute in "{phrase}"')
         return found.nodes
 
-    def _candidates(self, phrase: str) -> tuple[SceneNode, ...]:
+    def candidates(self, phrase: str) -> tuple[SceneNode, ...]:
         """Return the candidates for a definite phrase, without adjectives the map cannot check."""
-        found = self._resolver.resolve(phrase)
+        found = self._resolved(phrase)
         if found.nodes:
             return found.nodes
         noun = phrase.split()
         for cut in range(1, len(noun)) if found.attribute_unknown else ():
-            fallback = self._resolver.resolve(' '.join(noun[cut:]))
+            fallback = self._resolved(' '.join(noun[cut:]))
             if fallback.nodes:
                 return fallback.nodes
         raise SilentError(f'the map has no {phrase}')
 
-    def _one(self, phrase: str) -> SceneNode:
-        return self._candidates(phrase)[0]
+    def one(self, phrase: str) -> SceneNode:
+        """Return the best candidate for a definite phrase."""
+        return self.candidates(phrase)[0]
 
-    def _boxed(self, phrase: str) -> SceneNode:
-        for node in self._candidates(phrase):
+    def boxed(self, phrase: str) -> SceneNode:
+        """Return the best candidate that has a box."""
+        for node in self.candidates(phrase):
             if node.box is not None:
                 return node
         raise SilentError(f'the {phrase} has no box in the map')
 
-    def _presence(self, query: Query) -> GraphAnswer:
-        found = [self._existing(phrase) for phrase in query.phrases]
-        there = [bool(nodes) for nodes in found]
-        value = {
-            QueryKind.EXISTS: there[0],
-            QueryKind.ABSENT: not there[0],
-            QueryKind.BOTH: all(there),
-            QueryKind.EITHER: any(there),
-            QueryKind.FIRST_ONLY: there[0] and not there[-1],
-            QueryKind.NEITHER: not any(there),
-        }[query.kind]
-        return yes_no(value, *(node for nodes in found for node in nodes[:1]))
+    def several(self, phrase: str) -> list[SceneNode]:
+        """Return all boxed nodes that a phrase means, at least two."""
+        nodes = [node for node in self.existing(phrase) if node.box is not None]
+        if len(nodes) < 2:
+            raise SilentError(f'the map has fewer than two of "{phrase}"')
+        return nodes
 
-    def _count(self, query: Query) -> GraphAnswer:
-        nodes = self._existing(query.phrases[0])
-        return GraphAnswer(len(nodes), _ids(nodes))
-
-    def _more_of(self, query: Query) -> GraphAnswer:
-        first, second = (self._existing(phrase) for phrase in query.phrases)
-        return yes_no(len(first) > len(second), *first, *second)
-
-    def _height(self, query: Query) -> GraphAnswer:
-        node = self._boxed(query.phrases[0])
-        return GraphAnswer(round(extent(node, 'taller') or 0.0, 3), (node.id,))
-
-    def _distance(self, query: Query) -> GraphAnswer:
-        first, second = (self._boxed(phrase) for phrase in query.phrases)
-        return GraphAnswer(round(centre_distance_m(first, second), 3), (first.id, second.id))
-
-    def _attribute(self, query: Query) -> GraphAnswer:
-        key, normal = _ATTRIBUTE_OF[query.kind]
-        for node in self._candidates(query.phrases[0]):
-            value = attribute(node, key)
-            if value is None:
-                continue
-            if query.kind is QueryKind.HAS_COLOR:
-                return yes_no(confusable(value, query.word), node)
-            if query.word:
-                return yes_no(normal(value) == normal(query.word), node)
-            return GraphAnswer(normal(value), (node.id,))
-        raise SilentError(f'the map gives no {key} for {query.phrases[0]}')
-
-    def _needs_relations(self) -> None:
-        if not self._index.has_relations:
+    def need_relations(self) -> None:
+        """Raise SilentError if the graph has no relations."""
+        if not self.index.has_relations:
             raise SilentError('the map has no relations')
 
-    def _related(self, query: Query) -> GraphAnswer:
-        self._needs_relations()
-        sources, targets = (self._candidates(phrase) for phrase in query.phrases)
-        for source in sources:
-            for target in targets:
-                if self._index.related(query.word, source.id, target.id):
-                    return yes_no(True, source, target)
-        return yes_no(False, sources[0], targets[0])
+    def room(self, node: SceneNode) -> SceneNode:
+        """Return the room of a node."""
+        room = None if node.parent is None else self.index.graph.by_id[node.parent]
+        if room is None or room.kind is not NodeKind.ROOM:
+            raise SilentError(f'the map gives no room of the {normalised_name(node.label)}')
+        return room
 
-    def _named_neighbour(self, query: Query) -> GraphAnswer:
-        self._needs_relations()
-        relation, is_target = _NEIGHBOUR_OF[query.kind]
-        relation = relation or query.word
-        look = self._index.targets if is_target else self._index.sources
-        for node in self._candidates(query.phrases[0]):
-            named = [i for i in look(relation, node.id) if self._index.by_id[i].label]
-            objects = [i for i in named if self._index.by_id[i].kind is NodeKind.OBJECT]
-            if named:
-                other = self._index.by_id[(objects or named)[0]]
-                label = knowledge().spelt(normalised_name(other.label))
-                return GraphAnswer(label, (node.id, other.id))
-        raise SilentError(f'the map names nothing {relation} for {query.phrases[0]}')
+    def room_area_m2(self, node: SceneNode) -> float:
+        """Return the floor area of the room of a node, to three decimals."""
+        room = self.room(node)
+        if room.box is None:
+            raise SilentError('the room has no box in the map')
+        return round(float(np.prod(room.box.size[:2])), 3)
 
-    def _which_more(self, query: Query) -> GraphAnswer:
-        values = self._extents(query)
-        return self._choice(query, values[0] > values[1])
+    def walk_m(self, first: SceneNode, second: SceneNode) -> float:
+        """Return the length of the way between two boxed nodes."""
+        if self._ways is None:
+            raise SilentError('the map has no points to find a way on')
+        key = (min(first.id, second.id), max(first.id, second.id))
+        if key not in self._lengths:
+            nodes = [self.index.by_id[node_id] for node_id in key]
+            length_m = self._ways.between_m(*(node.known_box for node in nodes))
+            self._lengths[key] = float('nan') if length_m is None else length_m
+        if np.isnan(self._lengths[key]):
+            raise SilentError('the map has no way there')
+        return self._lengths[key]
 
-    def _is_more(self, query: Query) -> GraphAnswer:
-        values = self._extents(query)
-        return yes_no(values[0] > values[1], *(self._boxed(p) for p in query.phrases))
+    def line_m(self, first: SceneNode, second: SceneNode) -> NDArray[np.float64]:
+        """Return the way between two boxed nodes as a polyline (N, 3)."""
+        line = None if self._ways is None else self._ways.path(first.known_box, second.known_box)
+        if line is None:
+            raise SilentError('the map has no way there')
+        return line
 
-    def _extents(self, query: Query) -> list[float]:
-        return [extent(self._boxed(phrase), query.word) or 0.0 for phrase in query.phrases]
+    def storey(self, node: SceneNode) -> int:
+        """Return the number of the floor of a boxed node, 0 for the lowest."""
+        if not self._storeys_m():
+            raise SilentError('the map has no points to find floors in')
+        return int(storey_of(node.known_box.minimum[2], self._storeys_m()))
 
-    def _closer(self, query: Query) -> GraphAnswer:
-        first, second, origin = (self._boxed(phrase) for phrase in query.phrases)
-        return self._choice(
-            query, centre_distance_m(first, origin) < centre_distance_m(second, origin)
-        )
-
-    def _choice(self, query: Query, is_first: bool) -> GraphAnswer:
-        nodes = tuple(self._boxed(phrase).id for phrase in query.phrases)
-        return GraphAnswer(query.phrases[0 if is_first else 1], nodes)
-
-    def _reachable(self, query: Query) -> GraphAnswer:
-        node = self._boxed(query.phrases[0])
-        top = float(node.known_box.maximum[2]) - self._index.floor_height_m(node)
-        return yes_no(top <= (query.number or 0.0), node)
-
-    def _passable(self, query: Query) -> GraphAnswer:
-        first, second = (self._boxed(phrase) for phrase in query.phrases)
-        return yes_no(gap_m(first, second) >= (query.number or 0.0), first, second)
-
-    def _clearance(self, query: Query) -> GraphAnswer:
-        node = self._boxed(query.phrases[0])
-        return yes_no(self._index.space_above_m(node) >= (query.number or 0.0), node)
-
-    def _affords_by(self, query: Query) -> GraphAnswer:
-        self._needs_relations()
-        relation = _ON if query.kind is QueryKind.AFFORDS_ON else _NEXT_TO
-        nodes = self._candidates(query.phrases[0])
-        for node in nodes:
-            for other in self._index.sources(relation, node.id):
-                if _affords(self._index.by_id[other], query.word):
-                    return yes_no(True, node, self._index.by_id[other])
-        return yes_no(False, nodes[0])
-
-    def _affords_count(self, query: Query) -> GraphAnswer:
-        nodes = [node for node in self._index.things if _affords(node, query.word)]
-        return GraphAnswer(len(nodes), _ids(nodes))
-
-    def _loaded(self, query: Query) -> GraphAnswer:
-        self._needs_relations()
-        nodes = self._candidates(query.phrases[0])
-        loaded = any(self._index.sources(_ON, node.id) for node in nodes)
-        return yes_no(loaded is (query.kind is QueryKind.LOADED), *nodes)
-
-
-_ATTRIBUTE_OF: Mapping[QueryKind, tuple[str, Callable[[str], str]]] = {
-    QueryKind.COLOR_OF: ('color', basic_color),
-    QueryKind.HAS_COLOR: ('color', basic_color),
-    QueryKind.MATERIAL_OF: ('material', material_noun),
-    QueryKind.HAS_MATERIAL: ('material', material_noun),
-}
-
-_NEIGHBOUR_OF: Mapping[QueryKind, tuple[str, bool]] = {
-    QueryKind.RELATED_TO: ('', False),
-    QueryKind.SUPPORTED_BY: (_ON, False),
-    QueryKind.SUPPORT_OF: (_ON, True),
-    QueryKind.CONTAINER_OF: (_IN, True),
-    QueryKind.OPEN_FIRST: (_IN, True),
-    QueryKind.FIXED_TO: (_ATTACHED, True),
-}
-"""Relation, '' for that of the question, and whether the target of it is asked for."""
-
-_Handler = Callable[[QueryExecutor, Query], GraphAnswer]
-_HANDLERS: Mapping[QueryKind, _Handler] = {
-    **dict.fromkeys(
-        (
-            QueryKind.EXISTS,
-            QueryKind.ABSENT,
-            QueryKind.BOTH,
-            QueryKind.EITHER,
-            QueryKind.FIRST_ONLY,
-            QueryKind.NEITHER,
-        ),
-        QueryExecutor._presence,
-    ),
-    **dict.fromkeys(_ATTRIBUTE_OF, QueryExecutor._attribute),
-    **dict.fromkeys(_NEIGHBOUR_OF, QueryExecutor._named_neighbour),
-    QueryKind.COUNT: QueryExecutor._count,
-    QueryKind.MORE_OF: QueryExecutor._more_of,
-    QueryKind.HEIGHT: QueryExecutor._height,
-    QueryKind.DISTANCE: QueryExecutor._distance,
-    QueryKind.RELATED: QueryExecutor._related,
-    QueryKind.WHICH_MORE: QueryExecutor._which_more,
-    QueryKind.IS_MORE: QueryExecutor._is_more,
-    QueryKind.CLOSER: QueryExecutor._closer,
-    QueryKind.REACHABLE: QueryExecutor._reachable,
-    QueryKind.PASSABLE: QueryExecutor._passable,
-    QueryKind.CLEARANCE: QueryExecutor._clearance,
-    QueryKind.AFFORDS_ON: QueryExecutor._affords_by,
-    QueryKind.AFFORDS_NEAR: QueryExecutor._affords_by,
-    QueryKind.AFFORDS_COUNT: QueryExecutor._affords_count,
-    QueryKind.LOADED: QueryExecutor._loaded,
-    QueryKind.UNLOADED: QueryExecutor._loaded,
-}
-
-
-def _ids(nodes: tuple[SceneNode, ...] | list[SceneNode]) -> tuple[int, ...]:
-    return tuple(node.id for node in nodes)
-
-
-def yes_no(value: bool, *nodes: SceneNode) -> GraphAnswer:
-    """Return yes or no, which rests on nodes."""
-    return GraphAnswer('yes' if value else 'no', _ids(nodes))
-
-
-def _affords(node: SceneNode, affordance: str) -> bool:
-    return bool(node.label) and knowledge().affords(normalised_name(node.label), affordance)
-
-
-@dataclass(frozen=True, eq=False)
-class Referents:
-    """Things a phrase may mean, best observed first, and if the map lacks the attribute."""
-
-    nodes: tuple[SceneNode, ...]
-    attribute_unknown: bool = False
-
-
-class ReferenceResolver:
-    """Resolves noun phrases in one map."""
-
-    def __init__(self, index: GraphIndex, matcher: LabelMatcher) -> None:
-        self._index = index
-        self._matcher = matcher
-        self._found: dict[str, Referents] = {}
-
-    def resolve(self, phrase: str) -> Referents:
-        """Return the nodes that a phrase such as 'red wooden chair' means."""
+    def _resolved(self, phrase: str) -> Referents:
         if phrase not in self._found:
             self._found[phrase] = self._search(phrase)
         return self._found[phrase]
@@ -304,8 +214,8 @@ class ReferenceResolver:
         # 'glass door' may be a label itself; 'red chair' only looks like one to an embedder, so
         # similarity is asked about bare nouns first.
         for match, order in (
-            (self._matcher.same, cuts),
-            (self._matcher.similar, cuts[::-1]),
+            (self.matcher.same, cuts),
+            (self.matcher.similar, cuts[::-1]),
         ):
             for cut in order:
                 nodes = self._named(match(' '.join(words[cut:])))
@@ -314,8 +224,16 @@ class ReferenceResolver:
         return Referents(())
 
     def _named(self, labels: frozenset[str]) -> tuple[SceneNode, ...]:
-        nodes = [node for label in sorted(labels) for node in self._index.by_label[label]]
+        nodes = [node for label in sorted(labels) for node in self.index.by_label[label]]
         return tuple(sorted(nodes, key=_reliability))
+
+
+@dataclass(frozen=True, eq=False)
+class Referents:
+    """Things a phrase may mean, best observed first, and if the map lacks the attribute."""
+
+    nodes: tuple[SceneNode, ...]
+    attribute_unknown: bool = False
 
 
 def _reliability(node: SceneNode) -> tuple[float, float, int]:

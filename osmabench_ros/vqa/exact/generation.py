@@ -17,25 +17,24 @@ from osmabench_ros.semantics.relations import with_neighbours_within
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph
 from osmabench_ros.semantics.storeys import storey_heights
 from osmabench_ros.sequences.ground_truth import GroundTruth
-from osmabench_ros.vqa.answering.execution import ReferenceResolver
-from osmabench_ros.vqa.answering.space import SpaceExecutor
+from osmabench_ros.vqa.answering.execution import GraphReader
 from osmabench_ros.vqa.answering.ways import RADIUS_M, FloorPlans, FloorWays
 from osmabench_ros.vqa.exact import measurement, relations, robot_tasks
 from osmabench_ros.vqa.exact.selection import select
 from osmabench_ros.vqa.exact.space import floors
 from osmabench_ros.vqa.exact.view import Draft, SceneView, glimpsed_instances, shuffled
-from osmabench_ros.vqa.graph_index import GraphIndex, LabelMatcher
+from osmabench_ros.vqa.graph_index import GraphIndex
+from osmabench_ros.vqa.kinds import QueryKind
 from osmabench_ros.vqa.questions import (
     AnswerType,
     AnswerValue,
     Category,
     Evidence,
-    QueryKind,
     Question,
     SpatialCategory,
     question_id,
 )
-from osmabench_ros.vqa.wording import WORDINGS, parsed, worded
+from osmabench_ros.vqa.wording import parsed, worded
 
 SUITE = 'exact_questions'
 GENERATOR = 'exact/4'
@@ -79,11 +78,7 @@ class QuestionSet:
             kind = draft.query.kind
             if self.category_of and kind not in self.category_of:
                 continue
-            yield replace(
-                draft,
-                category=self.category_of.get(kind, draft.category),
-                tolerance=self.tolerances.get(kind, draft.tolerance),
-            )
+            yield replace(draft, category=self.category_of.get(kind, draft.category))
 
     @property
     def asks_for_ways(self) -> bool:
@@ -301,17 +296,23 @@ def candidates(view: SceneView, seed: int, limit: int, asked: QuestionSet = EXAC
     for number in range(len(asked.sources)):
         rng = np.random.default_rng([seed, number])
         for draft in shuffled(rng, asked.drafts(number, view, rng, limit)):
-            if all(
-                executor.execute(draft.query).value == draft.answer for executor in executors
-            ) and all(_agrees(executor.execute(draft.query).value, draft) for executor in others):
-                drafts.setdefault(draft.query, draft)
+            query = draft.query
+            found, wide = (executor.execute(query) for executor in executors)
+            if found.value is None or draft.answer not in (None, found.value):
+                continue
+            tolerance = asked.tolerances.get(query.kind, found.tolerance)
+            draft = replace(draft, answer=found.value, tolerance=tolerance)
+            if wide.value == found.value and all(
+                _agrees(executor.execute(query).value, draft) for executor in others
+            ):
+                drafts.setdefault(query, draft)
     return list(drafts.values())
 
 
 def _agrees(value: AnswerValue | None, draft: Draft) -> bool:
     if isinstance(value, (int, float)) and isinstance(draft.answer, (int, float)):
         return abs(value - draft.answer) <= draft.tolerance / 2
-    if draft.answer_type is AnswerType.COORDINATES:
+    if draft.query.kind.row.answer_type is AnswerType.COORDINATES:
         return value is not None and math.dist(value, draft.answer) <= draft.tolerance / 2  # type: ignore[arg-type]
     return value == draft.answer
 
@@ -321,10 +322,12 @@ def _executor(
     index: GraphIndex,
     ways: FloorWays | None,
     storeys_m: tuple[float, ...] | None = None,
-) -> SpaceExecutor:
-    matcher = LabelMatcher(index.by_label, view.vocabulary | set(index.by_label))
+) -> GraphReader:
     heights_m = next(iter(view.storeys_m), ()) if storeys_m is None else storeys_m
-    return SpaceExecutor(index, ReferenceResolver(index, matcher), ways, lambda: heights_m)
+    vocabulary = view.vocabulary | set(index.by_label)
+    return GraphReader(
+        index.graph, vocabulary, index=index, ways=ways, storeys_m=lambda: heights_m
+    )
 
 
 def uneven_mix(questions: Sequence[Question]) -> str:
@@ -349,16 +352,16 @@ def question_of(draft: Draft, scene: str, seed: int, asked: QuestionSet) -> Ques
     """Word a draft by its meaning; the first wording that reads back as it, None if none does."""
     digest = hashlib.sha256(f'{seed} {draft.query}'.encode()).digest()
     first = int.from_bytes(digest[:4], 'big')
-    for attempt in range(len(WORDINGS[draft.query.kind])):
+    for attempt in range(len(draft.query.kind.row.wordings)):
         text = worded(draft.query, first + attempt)
-        if parsed(text) == draft.query:
+        if parsed(text) == draft.query and draft.answer is not None:
             return Question(
                 id=question_id(asked.suite, scene, text),
                 suite=asked.suite,
                 scene=scene,
                 category=draft.category.value,
                 text=text,
-                answer_type=AnswerType(draft.answer_type),
+                answer_type=draft.query.kind.row.answer_type,
                 answer=draft.answer,
                 tolerance=draft.tolerance,
                 evidence=Evidence(nodes=draft.nodes),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -12,17 +12,15 @@ from osmabench_ros.vqa.exact.view import (
     Draft,
     SceneView,
     color_of,
+    drafted,
     is_basic,
     material_of,
     sampled_pairs,
     shuffled,
-    yes_no,
 )
 from osmabench_ros.vqa.graph_index import centre_distance_m, extent
+from osmabench_ros.vqa.kinds import Query, QueryKind
 from osmabench_ros.vqa.knowledge import COMPARATIVES
-from osmabench_ros.vqa.questions import AnswerType, Category, Query, QueryKind
-
-_CATEGORY = Category.OBJECT_ATTRIBUTES
 
 
 def colors(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:
@@ -54,22 +52,20 @@ def _drafts(
     palette = sorted({read(node) for node in view.objects} - {''})
     for node in shuffled(rng, view.named)[:limit]:
         value = read(node)
-        name = view.name(node)
         # A phrase that already says the attribute would give the answer away.
-        if not value or name not in view.by_label:
+        if not value or view.name(node) not in view.by_label:
             continue
-        yield Draft(_CATEGORY, Query(kinds[0], (name,)), AnswerType.TEXT, value, (node.id,))
-        yield yes_no(_CATEGORY, Query(kinds[1], (name,), value), True, node)
+        yield view.about(kinds[0], node, answer=value)
+        yield view.about(kinds[1], node, word=value, answer=True)
         wrong = [other for other in palette if not alike(value, other)]
         for other in shuffled(rng, wrong)[:2]:
-            yield yes_no(_CATEGORY, Query(kinds[1], (name,), other), False, node)
+            yield view.about(kinds[1], node, word=other, answer=False)
 
 
 LARGEST_COUNT = 12
 """More of a kind than this are hard to count, even for people."""
 
-_HEIGHT_TOLERANCE = (0.1, 0.15)
-_DISTANCE_TOLERANCE = (0.3, 0.15)
+_LEAST_HEIGHT_M, _LEAST_DISTANCE_M = 0.2, 0.6
 
 
 def counts(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:
@@ -77,48 +73,29 @@ def counts(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Dr
     for label, nodes in view.by_label.items():
         if view.has_rival(label) or len(nodes) > LARGEST_COUNT:
             continue
-        yield _count(label, tuple(node.id for node in nodes))
+        yield _count(label, nodes)
         colors = [color_of(node) for node in nodes]
         for color in sorted(filter(is_basic, set(colors))) if '' not in colors else ():
             rivals = [other for other in colors if other != color]
             if rivals and not any(confusable(color, other) for other in rivals):
-                chosen = [node.id for node in nodes if color_of(node) == color]
-                yield _count(f'{color} {label}', tuple(chosen))
+                chosen = [node for node in nodes if color_of(node) == color]
+                yield _count(f'{color} {label}', chosen)
     for label in shuffled(rng, view.absent)[: min(limit, len(view.by_label) // 6 + 1)]:
         yield _count(label, ())
 
 
-def _count(phrase: str, nodes: tuple[int, ...]) -> Draft:
-    query = Query(QueryKind.COUNT, (phrase,))
-    return Draft(Category.MEASUREMENT, query, AnswerType.INTEGER, len(nodes), nodes)
+def _count(phrase: str, nodes: Sequence[SceneNode]) -> Draft:
+    return drafted(Query(QueryKind.COUNT, (phrase,)), nodes, len(nodes))
 
 
 def lengths(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:
     """Ask for heights of objects and distances between their centres, in metres."""
     for node in shuffled(rng, view.named_boxed)[:limit]:
-        height = extent(node, 'taller') or 0.0
-        if height >= _HEIGHT_TOLERANCE[0] * 2:
-            query = Query(QueryKind.HEIGHT, (view.name(node),))
-            yield _length(query, height, _HEIGHT_TOLERANCE, (node.id,))
+        if float(node.known_box.size[2]) >= _LEAST_HEIGHT_M:
+            yield view.about(QueryKind.HEIGHT, node)
     for first, second in sampled_pairs(rng, view.named_boxed, limit):
-        distance = centre_distance_m(first, second)
-        if distance >= _DISTANCE_TOLERANCE[0] * 2:
-            query = Query(QueryKind.DISTANCE, (view.name(first), view.name(second)))
-            yield _length(query, distance, _DISTANCE_TOLERANCE, (first.id, second.id))
-
-
-def _length(
-    query: Query, value_m: float, tolerance: tuple[float, float], nodes: tuple[int, ...]
-) -> Draft:
-    absolute, relative = tolerance
-    return Draft(
-        Category.MEASUREMENT,
-        query,
-        AnswerType.NUMBER,
-        round(value_m, 3),
-        nodes,
-        round(max(absolute, relative * value_m), 3),
-    )
+        if centre_distance_m(first, second) >= _LEAST_DISTANCE_M:
+            yield view.about(QueryKind.DISTANCE, first, second)
 
 
 _RATIO = {'taller': 1.4, 'wider': 1.4, 'bulkier': 2.0}
@@ -131,27 +108,18 @@ def sizes(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Dra
     """Ask which of two objects is taller, bulkier, wider or higher up."""
     for first, second in sampled_pairs(rng, view.named_boxed, limit):
         word = COMPARATIVES[int(rng.integers(len(COMPARATIVES)))]
-        first_is_more = _compared(first, second, word)
-        if first_is_more is None:
-            continue
-        names = (view.name(first), view.name(second))
-        winner, nodes = names[0 if first_is_more else 1], (first.id, second.id)
-        query = Query(QueryKind.WHICH_MORE, names, word)
-        yield Draft(Category.COMPARISON, query, AnswerType.TEXT, winner, nodes)
-        query = Query(QueryKind.IS_MORE, names, word)
-        yield yes_no(Category.COMPARISON, query, first_is_more, first, second)
+        if _is_clear(first, second, word):
+            yield view.about(QueryKind.WHICH_MORE, first, second, word=word)
+            yield view.about(QueryKind.IS_MORE, first, second, word=word)
 
 
-def _compared(first: SceneNode, second: SceneNode, word: str) -> bool | None:
-    """Return whether the first is more, None if the difference is too small."""
-    values = [extent(node, word) for node in (first, second)]
-    low, high = sorted(value or 0.0 for value in values)
+def _is_clear(first: SceneNode, second: SceneNode, word: str) -> bool:
+    """Return whether the difference is large enough to ask about."""
+    low, high = sorted(extent(node, word) or 0.0 for node in (first, second))
     if word == 'higher up':
-        clear = high - low >= _HIGHER_M and _is_above(first, second)
-    else:
-        clear = low > 0 and high / low >= _RATIO[word]
-        clear = clear and (word == 'bulkier' or high - low >= _LEAST_M)
-    return (values[0] or 0.0) > (values[1] or 0.0) if clear else None
+        return high - low >= _HIGHER_M and _is_above(first, second)
+    is_more = low > 0 and high / low >= _RATIO[word]
+    return is_more and (word == 'bulkier' or high - low >= _LEAST_M)
 
 
 def _is_above(first: SceneNode, second: SceneNode) -> bool:
@@ -177,12 +145,8 @@ def nearer(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Dr
         if far < max(near * _CLOSER_RATIO, near + 0.5):
             continue
         winner, loser = sorted((first, second), key=lambda node: centre_distance_m(node, third))
-        if not _is_nearer_by_surface(winner, loser, third):
-            continue
-        names = tuple(view.name(node) for node in (first, second, third))
-        query = Query(QueryKind.CLOSER, names)
-        nodes_used = (first.id, second.id, third.id)
-        yield Draft(Category.COMPARISON, query, AnswerType.TEXT, view.name(winner), nodes_used)
+        if _is_nearer_by_surface(winner, loser, third):
+            yield view.about(QueryKind.CLOSER, first, second, third)
 
 
 def _is_nearer_by_surface(winner: SceneNode, loser: SceneNode, origin: SceneNode) -> bool:
@@ -198,5 +162,4 @@ def numbers(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[D
         counts = [len(view.by_label[label]) for label in (first, second)]
         if abs(counts[0] - counts[1]) >= 2:
             nodes = (*view.by_label[first], *view.by_label[second])
-            query = Query(QueryKind.MORE_OF, (first, second))
-            yield yes_no(Category.COMPARISON, query, counts[0] > counts[1], *nodes)
+            yield drafted(Query(QueryKind.MORE_OF, (first, second)), nodes)

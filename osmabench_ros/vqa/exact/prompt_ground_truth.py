@@ -17,7 +17,8 @@ from osmabench_ros.semantics.labels import normalised_name
 from osmabench_ros.vqa.english import MATERIALS, is_plural_only
 from osmabench_ros.vqa.exact.generation import QuestionSet, question_of
 from osmabench_ros.vqa.exact.view import Draft, shuffled
-from osmabench_ros.vqa.questions import AnswerType, PromptCategory, Query, QueryKind, Question
+from osmabench_ros.vqa.kinds import Query, QueryKind
+from osmabench_ros.vqa.questions import PromptCategory, Question
 
 SUITE = 'promptgt'
 PROMPTGT = QuestionSet(SUITE, 'promptgt/1', tuple(item.value for item in PromptCategory), ())
@@ -100,7 +101,7 @@ def _is_single(group: ObjectGroup, totals: Counter[str]) -> bool:
 
 
 def _measured(query: Query, count: int) -> Draft:
-    return Draft(PromptCategory.MEASUREMENT, query, AnswerType.INTEGER, count)
+    return Draft(query, PromptCategory.MEASUREMENT, answer=count)
 
 
 def _relations(specification: SceneSpecification) -> Iterator[Draft]:
@@ -127,7 +128,7 @@ def _carrier(
     kind = {'on': QueryKind.SUPPORT_OF, 'in': QueryKind.CONTAINER_OF}.get(word)
     if kind is None:
         return
-    yield Draft(PromptCategory.RELATIONS, Query(kind, phrases[:1]), AnswerType.TEXT, phrases[1])
+    yield Draft(Query(kind, phrases[:1]), PromptCategory.RELATIONS, answer=phrases[1])
     carriers = {item.object[0] for item in room.relations if item.relation.value == word}
     for name in sorted(carriers):
         other = room.group(name)
@@ -137,11 +138,11 @@ def _carrier(
 
 def _related(phrases: tuple[str, ...], word: str, answer: str) -> Draft:
     query = Query(QueryKind.RELATED, phrases, word)
-    return Draft(PromptCategory.RELATIONS, query, AnswerType.YES_NO, answer)
+    return Draft(query, PromptCategory.RELATIONS, answer=answer)
 
 
 def _there(specification: SceneSpecification) -> Iterator[Draft]:
     totals = _totals(specification)
     for group in _groups(specification):
         query = Query(QueryKind.EXISTS, (_phrase(group, totals),))
-        yield Draft(PromptCategory.EXISTENCE, query, AnswerType.YES_NO, 'yes')
+        yield Draft(query, PromptCategory.EXISTENCE, answer='yes')

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,13 +13,14 @@ from osmabench_ros.vqa.exact.view import (
     Draft,
     SceneView,
     color_of,
+    drafted,
     is_basic,
     label_of,
     sampled_pairs,
     shuffled,
-    yes_no,
 )
-from osmabench_ros.vqa.questions import AnswerType, Category, Query, QueryKind
+from osmabench_ros.vqa.kinds import Query, QueryKind
+from osmabench_ros.vqa.questions import Category
 
 _KINDS = (QueryKind.EXISTS, QueryKind.ABSENT)
 CLOSE = (RelationType.NEXT_TO.value, RelationType.NEAR.value)
@@ -37,22 +39,19 @@ def spatial(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[D
         pairs = [pair for pair in _pairs(view, relation) if not _is_overhead(relation, *pair)]
         pairs = shuffled(rng, pairs)[:limit]
         for source, target in pairs:
-            names = (view.name(source), view.name(target))
-            query = Query(QueryKind.RELATED, names, relation)
-            yield yes_no(Category.RELATIONS_SPATIAL, query, True, source, target)
+            yield view.about(QueryKind.RELATED, source, target, word=relation, answer=True)
         yield from _wrong(view, rng, relation, pairs)
     for relation in (ON, IN, UNDER):
-        yield from _sole(view, relation, QueryKind.RELATED_TO, Category.RELATIONS_SPATIAL)
+        yield from _sole(view, relation, QueryKind.RELATED_TO)
 
 
 def functional(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:
     """Ask for the one thing that supports, is supported by, contains or holds another."""
-    category = Category.RELATIONS_FUNCTIONAL
     drafts = [
         *_holders(view, ON, QueryKind.SUPPORT_OF),
         *_holders(view, IN, QueryKind.CONTAINER_OF),
         *_holders(view, ATTACHED, QueryKind.FIXED_TO),
-        *_sole(view, ON, QueryKind.SUPPORTED_BY, category),
+        *_sole(view, ON, QueryKind.SUPPORTED_BY),
     ]
     yield from shuffled(rng, drafts)[:limit]
 
@@ -79,8 +78,7 @@ def _wrong(
             if other.id not in (source.id, target.id) and _clearly_not(
                 view, relation, source, other
             ):
-                query = Query(QueryKind.RELATED, (view.name(source), view.name(other)), relation)
-                yield yes_no(Category.RELATIONS_SPATIAL, query, False, source, other)
+                yield view.about(QueryKind.RELATED, source, other, word=relation, answer=False)
                 break
 
 
@@ -122,7 +120,7 @@ def _only_object(view: SceneView, ids: tuple[int, ...]) -> SceneNode | None:
     return node if is_nameable else None
 
 
-def _sole(view: SceneView, relation: str, kind: QueryKind, category: Category) -> Iterator[Draft]:
+def _sole(view: SceneView, relation: str, kind: QueryKind) -> Iterator[Draft]:
     """Yield questions for the one thing that stands in a relation to a named one."""
     for target in view.named:
         source = _only_object(view, view.wide.sources(relation, target.id))
@@ -136,8 +134,7 @@ def _sole(view: SceneView, relation: str, kind: QueryKind, category: Category) -
             continue
         word = relation if kind is QueryKind.RELATED_TO else ''
         query = Query(kind, (view.name(target),), word)
-        nodes = (source.id, target.id)
-        yield Draft(category, query, AnswerType.TEXT, label_of(source), nodes)
+        yield drafted(query, (source, target), label_of(source))
 
 
 def _holders(view: SceneView, relation: str, kind: QueryKind) -> Iterator[Draft]:
@@ -146,9 +143,7 @@ def _holders(view: SceneView, relation: str, kind: QueryKind) -> Iterator[Draft]
         target = _only_object(view, view.wide.targets(relation, source.id))
         if target is None or label_of(target) == label_of(source):
             continue
-        query = Query(kind, (view.name(source),))
-        nodes = (source.id, target.id)
-        yield Draft(Category.RELATIONS_FUNCTIONAL, query, AnswerType.TEXT, label_of(target), nodes)
+        yield drafted(Query(kind, (view.name(source),)), (source, target), label_of(target))
 
 
 def present(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:
@@ -159,8 +154,7 @@ def present(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[D
     for phrase in shuffled(rng, phrases)[:limit]:
         nodes = view.by_label.get(phrase, nodes_of.get(phrase, ()))[:1]
         for kind in _KINDS:
-            answer = kind is QueryKind.EXISTS
-            yield yes_no(Category.EXISTENCE_POSITIVE, Query(kind, (phrase,)), answer, *nodes)
+            yield drafted(Query(kind, (phrase,)), nodes, kind is QueryKind.EXISTS)
 
 
 def absent(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:
@@ -168,8 +162,8 @@ def absent(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Dr
     phrases = [*view.absent, *_wrong_colors(view, rng)]
     for phrase in shuffled(rng, phrases)[:limit]:
         for kind in _KINDS:
-            answer = kind is QueryKind.ABSENT
-            yield yes_no(Category.EXISTENCE_NEGATIVE, Query(kind, (phrase,)), answer)
+            draft = drafted(Query(kind, (phrase,)), (), kind is QueryKind.ABSENT)
+            yield replace(draft, category=Category.EXISTENCE_NEGATIVE)
 
 
 def _wrong_colors(view: SceneView, rng: np.random.Generator) -> list[str]:
@@ -198,7 +192,7 @@ def logical(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[D
             # One yes and one no of a pair: more would ask the same fact again.
             cases = shuffled(rng, _truth(has_first, has_second))
             for kind, answer in {a: (k, a) for k, a in cases}.values():
-                yield yes_no(Category.BINARY_LOGICAL, Query(kind, (first, second)), answer, *nodes)
+                yield drafted(Query(kind, (first, second)), nodes, answer)
 
 
 def _truth(first: bool, second: bool) -> Iterator[tuple[QueryKind, bool]]:

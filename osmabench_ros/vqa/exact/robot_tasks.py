@@ -11,14 +11,14 @@ from osmabench_ros.vqa.exact.relations import could_carry
 from osmabench_ros.vqa.exact.view import (
     Draft,
     SceneView,
+    drafted,
     label_of,
     sampled_pairs,
     shuffled,
-    yes_no,
 )
 from osmabench_ros.vqa.graph_index import gap_m
+from osmabench_ros.vqa.kinds import Query, QueryKind
 from osmabench_ros.vqa.knowledge import knowledge
-from osmabench_ros.vqa.questions import AnswerType, Category, Query, QueryKind
 
 REACHES_M = (0.6, 0.9, 1.2, 1.5, 1.8)
 ROBOT_WIDTHS_M = (0.4, 0.6, 0.8, 1.0)
@@ -41,25 +41,18 @@ _PASSED_UNDER_M = 2.0
 
 def reachability(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:
     """Ask what an arm reaches, where a robot fits through, what is free above."""
-    category = Category.TASK_REACHABILITY
     for node in shuffled(rng, view.named_boxed)[:limit]:
         top = float(node.known_box.maximum[2]) - view.index.floor_height_m(node)
         space = view.index.space_above_m(node)
-        for kind, value, thresholds in (
-            (QueryKind.REACHABLE, top, REACHES_M),
-            (QueryKind.CLEARANCE, space, CLEARANCES_M),
-        ):
-            for number in thresholds:
-                if abs(value - number) >= MARGIN_M:
-                    reached = value <= number if kind is QueryKind.REACHABLE else value >= number
-                    if (
-                        kind is QueryKind.CLEARANCE
-                        and reached
-                        and (_meets_ceiling(view, node, number) or _is_between(view, node))
-                    ):
-                        continue
-                    query = Query(kind, (view.name(node),), number=number)
-                    yield yes_no(category, query, reached, node)
+        for number in REACHES_M:
+            if abs(top - number) >= MARGIN_M:
+                yield view.about(QueryKind.REACHABLE, node, number=number)
+        for number in CLEARANCES_M:
+            is_free = space - number >= MARGIN_M
+            if is_free and (_meets_ceiling(view, node, number) or _is_between(view, node)):
+                continue
+            if is_free or number - space >= MARGIN_M:
+                yield view.about(QueryKind.CLEARANCE, node, number=number)
     yield from _gaps(view, rng, limit)
 
 
@@ -107,9 +100,7 @@ def _gaps(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Dra
             and abs(gap - number) >= MARGIN_M
             and _is_open_between(view, first, second)
         ):
-            names = (view.name(first), view.name(second))
-            query = Query(QueryKind.PASSABLE, names, number=number)
-            yield yes_no(Category.TASK_REACHABILITY, query, gap >= number, first, second)
+            yield view.about(QueryKind.PASSABLE, first, second, number=number)
 
 
 def _stands_on_floor(view: SceneView, node: SceneNode) -> bool:
@@ -153,13 +144,11 @@ def _encloses(node: SceneNode, *things: SceneNode) -> bool:
 
 def affordance(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:
     """Ask what things on or next to another can be used for, and how many there are."""
-    category = Category.OBJECT_AFFORDANCE
     for word in _COUNTABLE:
         if any(_is_unclear(node, word) for node in _objects(view, tuple(view.wide.by_id))):
             continue
-        nodes = tuple(n.id for n in view.objects if knowledge().affords(label_of(n), word))
-        query = Query(QueryKind.AFFORDS_COUNT, (), word)
-        yield Draft(category, query, AnswerType.INTEGER, len(nodes), nodes)
+        nodes = [node for node in view.objects if knowledge().affords(label_of(node), word)]
+        yield drafted(Query(QueryKind.AFFORDS_COUNT, (), word), nodes, len(nodes))
     for node in shuffled(rng, view.named)[:limit]:
         for kind, relation, words in (
             (QueryKind.AFFORDS_ON, ON, _ON_IT),
@@ -177,7 +166,7 @@ def affordance(view: SceneView, rng: np.random.Generator, limit: int) -> Iterato
                 if not usable and any(knowledge().may_afford(label_of(o), word) for o in around):
                     continue
                 query = Query(kind, (view.name(node),), word)
-                yield yes_no(category, query, bool(usable), node, *(usable or others))
+                yield drafted(query, (node, *(usable or others)), bool(usable))
 
 
 def _is_unclear(node: SceneNode, word: str) -> bool:
@@ -187,7 +176,6 @@ def _is_unclear(node: SceneNode, word: str) -> bool:
 
 def precondition(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:
     """Ask what must be taken off or opened first."""
-    category = Category.MANIPULATION_PRECONDITION
     carriers = {
         target
         for node in view.objects
@@ -206,8 +194,7 @@ def precondition(view: SceneView, rng: np.random.Generator, limit: int) -> Itera
         if not loaded and (not could or view.wide.sources(IN, node.id)):
             continue
         for kind in (QueryKind.LOADED, QueryKind.UNLOADED):
-            answer = loaded is (kind is QueryKind.LOADED)
-            yield yes_no(category, Query(kind, (view.name(node),)), answer, node)
+            yield view.about(kind, node, answer=loaded is (kind is QueryKind.LOADED))
     yield from _containers(view)
 
 
@@ -219,10 +206,7 @@ def _containers(view: SceneView) -> Iterator[Draft]:
             continue
         if knowledge().affords(label_of(holders[0]), 'opened'):
             query = Query(QueryKind.OPEN_FIRST, (view.name(node),))
-            nodes = (node.id, holders[0].id)
-            answer = label_of(holders[0])
-            category = Category.MANIPULATION_PRECONDITION
-            yield Draft(category, query, AnswerType.TEXT, answer, nodes)
+            yield drafted(query, (node, holders[0]), label_of(holders[0]))
 
 
 def _objects(view: SceneView, ids: tuple[int, ...]) -> list[SceneNode]:

@@ -10,7 +10,8 @@ from typing import TypeVar
 
 from osmabench_ros.vqa.english import without_adjectives
 from osmabench_ros.vqa.exact.view import Draft
-from osmabench_ros.vqa.questions import AnswerType, QueryKind
+from osmabench_ros.vqa.kinds import QueryKind
+from osmabench_ros.vqa.questions import AnswerType
 
 Item = TypeVar('Item')
 
@@ -115,7 +116,7 @@ class _Selector:
 
 
 def _side(draft: Draft) -> str:
-    return str(draft.answer) if draft.answer_type is AnswerType.YES_NO else 'other'
+    return str(draft.answer) if draft.query.kind.row.answer_type is AnswerType.YES_NO else 'other'
 
 
 def select(

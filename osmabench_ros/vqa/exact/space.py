@@ -9,11 +9,7 @@ import numpy as np
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.semantics.scene_graph import NodeKind, RelationType, SceneNode
 from osmabench_ros.semantics.storeys import storey_of
-from osmabench_ros.vqa.answering.space import (
-    ALIKE_M,
-    MIRRORED_M,
-    ROOMS_RATIO,
-    ROW_M,
+from osmabench_ros.vqa.answering.arrangements import (
     bends_m,
     height_spread_m,
     mirror_error_m,
@@ -22,11 +18,8 @@ from osmabench_ros.vqa.answering.space import (
 )
 from osmabench_ros.vqa.answering.ways import FloorWays
 from osmabench_ros.vqa.exact.measurement import LARGEST_COUNT
-from osmabench_ros.vqa.exact.view import Draft, SceneView, sampled_pairs, shuffled, yes_no
-from osmabench_ros.vqa.questions import AnswerType, Category, Query, QueryKind, SpatialCategory
-
-COORDINATE_TOLERANCE_M, WALK_TOLERANCE_M, AREA_SHARE = 0.1, 0.5, 0.2
-"""The published ones of coordinates and ways; of areas, which it asks rarely, a share."""
+from osmabench_ros.vqa.exact.view import Draft, SceneView, drafted, sampled_pairs, shuffled
+from osmabench_ros.vqa.kinds import ALIKE_M, MIRRORED_M, ROW_M, Query, QueryKind
 
 _INSIDE_M, _WALL_M = 0.2, 0.15
 _CLOSER_RATIO, _CLOSER_M = 1.5, 1.0
@@ -40,38 +33,26 @@ _MOST_WAYS = 60
 
 def places(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:
     """Ask for the coordinates of things, and whether two are in one room."""
-    category = SpatialCategory.LOCATION
     for node in shuffled(rng, view.named_boxed)[:limit]:
-        x, y, z = np.round(node.known_box.center, 3).tolist()
-        query = Query(QueryKind.CENTER, (view.name(node),))
-        yield Draft(
-            category, query, AnswerType.COORDINATES, (x, y, z), (node.id,), COORDINATE_TOLERANCE_M
-        )
+        yield view.about(QueryKind.CENTER, node)
     inside = [node for node in view.named_boxed if _is_inside_a_room(view, node)]
     for first, second in sampled_pairs(rng, inside, limit):
-        query = Query(QueryKind.SAME_ROOM, (view.name(first), view.name(second)))
-        yield yes_no(category, query, first.parent == second.parent, first, second)
+        yield view.about(QueryKind.SAME_ROOM, first, second)
 
 
 def rooms(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:
     """Ask for the areas of rooms, and how many things of a kind are in one."""
-    category = SpatialCategory.MEASUREMENT
     inside = [node for node in view.named_boxed if _is_inside_a_room(view, node)]
     for node in shuffled(rng, inside)[:limit]:
-        assert node.parent is not None
-        room = view.graph.by_id[node.parent]
-        area_m2 = round(float(np.prod(room.known_box.size[:2])), 3)
-        query = Query(QueryKind.ROOM_AREA, (view.name(node),))
-        tolerance = round(AREA_SHARE * area_m2, 3)
-        yield Draft(category, query, AnswerType.NUMBER, area_m2, (node.id,), tolerance)
+        yield view.about(QueryKind.ROOM_AREA, node)
         for label in shuffled(rng, view.by_label)[:3]:
             nodes = view.by_label[label]
             if view.has_rival(label) or not all(_is_inside_a_room(view, item) for item in nodes):
                 continue
-            found = tuple(item.id for item in nodes if item.parent == node.parent)
+            found = [item for item in nodes if item.parent == node.parent]
             if len(found) <= LARGEST_COUNT and (found or len(nodes) > 1):
                 query = Query(QueryKind.COUNT_WITH, (label, view.name(node)))
-                yield Draft(category, query, AnswerType.INTEGER, len(found), (*found, node.id))
+                yield drafted(query, (*found, node), len(found))
 
 
 def _is_inside_a_room(view: SceneView, node: SceneNode) -> bool:
@@ -93,7 +74,6 @@ def _is_inside_a_room(view: SceneView, node: SceneNode) -> bool:
 
 def ways(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:
     """Ask how long ways are, and which of two is shorter."""
-    category = SpatialCategory.NAVIGATION
     if not view.ways:
         return
     way_m = view.ways[0].between_m
@@ -113,18 +93,14 @@ def ways(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draf
         length_m = way_m(start, goal)
         if length_m is None or length_m < _LEAST_WALK_M:
             continue
-        ends = (first.id, second.id)
-        names = (view.name(first), view.name(second))
-        query = Query(QueryKind.WALK, names)
-        yield Draft(category, query, AnswerType.NUMBER, round(length_m, 3), ends, WALK_TOLERANCE_M)
+        yield view.about(QueryKind.WALK, first, second, answer=round(length_m, 3))
         line = view.ways[0].path(start, goal)
         is_level = storey(first) == storey(second)  # stairs turn back
         left_m, right_m = bends_m(line) if line is not None and is_level else (0.0, 0.0)
         if max(left_m, right_m) >= _LEAST_BEND_M and min(left_m, right_m) <= _MOST_OTHER_M:
-            side = 'left' if left_m > right_m else 'right'
-            yield Draft(category, Query(QueryKind.WALK_SIDE, names), AnswerType.TEXT, side, ends)
+            yield view.about(QueryKind.WALK_SIDE, first, second)
         third = nodes[int(rng.integers(len(nodes)))]
-        if third.id in ends:
+        if third in (first, second):
             continue
         other = third.known_box
         sign = _shorter(view.ways[0], start, goal, other, _CLOSER_RATIO, _CLOSER_M)
@@ -132,10 +108,8 @@ def ways(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draf
         if sign and all(
             _shorter(way, start, goal, other, 1.0, _CLOSER_M / 2) == sign for way in view.ways[1:]
         ):
-            chosen = tuple(view.name(node) for node in (second, third, first))
-            winner = chosen[0 if sign < 0 else 1]
-            query = Query(QueryKind.WALK_CLOSER, chosen)
-            yield Draft(category, query, AnswerType.TEXT, winner, (*ends, third.id))
+            names = tuple(view.name(node) for node in (second, third, first))
+            yield drafted(Query(QueryKind.WALK_CLOSER, names), (first, second, third))
 
 
 def _shorter(
@@ -158,7 +132,6 @@ def _shorter(
 
 def patterns(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:
     """Ask about repeated things: how many beside another, equally tall, in a row."""
-    category = SpatialCategory.PATTERN
     several = [label for label, nodes in view.by_label.items() if len(nodes) > 1]
     several = [label for label in several if not view.has_rival(label)]
     for label in several:
@@ -167,12 +140,10 @@ def patterns(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[
             continue
         spread = height_spread_m(nodes)
         if spread <= ALIKE_M / 3 or spread >= 2 * ALIKE_M:
-            query = Query(QueryKind.ALIKE, (label,))
-            yield yes_no(category, query, spread <= ALIKE_M, *nodes)
+            yield drafted(Query(QueryKind.ALIKE, (label,)), nodes)
         off = off_line_m(nodes)
         if len(nodes) > 2 and (off <= ROW_M / 3 or off >= 2 * ROW_M):
-            query = Query(QueryKind.ROW, (label,))
-            yield yes_no(category, query, off <= ROW_M, *nodes)
+            yield drafted(Query(QueryKind.ROW, (label,)), nodes)
         if len(nodes) == 2:
             yield from _mirrored(view, label, nodes)
     inside = [node for node in view.named_boxed if _is_inside_a_room(view, node)]
@@ -180,15 +151,14 @@ def patterns(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[
         areas = [_area_m2(view, node) for node in (first, second)]
         ratio = max(areas) / min(areas)
         if first.parent != second.parent and not 1.1 < ratio < 1.5:
-            query = Query(QueryKind.ROOMS_ALIKE, (view.name(first), view.name(second)))
-            yield yes_no(category, query, ratio <= ROOMS_RATIO, first, second)
+            yield view.about(QueryKind.ROOMS_ALIKE, first, second)
     for target in shuffled(rng, view.named)[:limit]:
         beside = set(view.index.sources(RelationType.NEXT_TO.value, target.id))
         for label in several:
-            found = tuple(node.id for node in view.by_label[label] if node.id in beside)
-            if found and target.id not in {node.id for node in view.by_label[label]}:
+            found = [node for node in view.by_label[label] if node.id in beside]
+            if found and target not in view.by_label[label]:
                 query = Query(QueryKind.ROUND, (label, view.name(target)))
-                yield Draft(category, query, AnswerType.INTEGER, len(found), (*found, target.id))
+                yield drafted(query, (*found, target), len(found))
 
 
 def _mirrored(view: SceneView, label: str, nodes: list[SceneNode]) -> Iterator[Draft]:
@@ -201,7 +171,7 @@ def _mirrored(view: SceneView, label: str, nodes: list[SceneNode]) -> Iterator[D
         error_m = mirror_error_m(nodes, about)
         if error_m <= MIRRORED_M / 3 or error_m >= 2 * MIRRORED_M:
             query = Query(QueryKind.MIRRORED, (label, view.name(about)))
-            yield yes_no(SpatialCategory.PATTERN, query, error_m <= MIRRORED_M, *nodes, about)
+            yield drafted(query, (*nodes, about))
 
 
 def _area_m2(view: SceneView, node: SceneNode) -> float:
@@ -217,14 +187,9 @@ def floors(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Dr
         return
     for node in shuffled(rng, view.named_boxed)[:limit]:
         low, high = storey_of([node.known_box.minimum[2], node.known_box.maximum[2]], storeys_m)
-        number = int(low)
-        if low != high:
-            continue
-        names = (view.name(node),)
-        category, upstairs = Category.RELATIONS_SPATIAL, Query(QueryKind.UPSTAIRS, names)
-        yield yes_no(category, upstairs, number > 0, node)
-        query = Query(QueryKind.FLOOR_OF, names)
-        yield Draft(Category.MEASUREMENT, query, AnswerType.INTEGER, number, (node.id,))
+        if low == high:
+            yield view.about(QueryKind.UPSTAIRS, node)
+            yield view.about(QueryKind.FLOOR_OF, node)
 
 
 def fits(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:
@@ -233,17 +198,12 @@ def fits(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draf
     for upper, lower in sampled_pairs(rng, nodes, limit):
         slack = slack_m(upper.known_box, lower.known_box)
         if abs(slack) >= _LEAST_CLEAR_M:
-            query = Query(QueryKind.FITS_ON, (view.name(upper), view.name(lower)))
-            yield yes_no(SpatialCategory.PREDICTION, query, slack > 0, upper, lower)
+            yield view.about(QueryKind.FITS_ON, upper, lower)
         other = nodes[int(rng.integers(len(nodes)))]
         rest = slack_m(other.known_box, lower.known_box)
         low, high = sorted((slack, rest))
         if other not in (upper, lower) and low <= -_LEAST_CLEAR_M and high >= _LEAST_CLEAR_M:
-            names = (view.name(upper), view.name(other), view.name(lower))
-            query = Query(QueryKind.WHICH_FITS, names)
-            ends = (upper.id, other.id, lower.id)
-            winner = names[0 if slack > rest else 1]
-            yield Draft(SpatialCategory.PREDICTION, query, AnswerType.TEXT, winner, ends)
+            yield view.about(QueryKind.WHICH_FITS, upper, other, lower)
 
 
 def _is_along_axes(node: SceneNode) -> bool:

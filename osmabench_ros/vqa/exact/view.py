@@ -23,13 +23,12 @@ from osmabench_ros.vqa.english import (
     material_noun,
 )
 from osmabench_ros.vqa.graph_index import GraphIndex
+from osmabench_ros.vqa.kinds import Query, QueryKind
 from osmabench_ros.vqa.knowledge import knowledge
 from osmabench_ros.vqa.questions import (
-    AnswerType,
     AnswerValue,
     Category,
     PromptCategory,
-    Query,
     SpatialCategory,
 )
 
@@ -98,22 +97,26 @@ Item = TypeVar('Item')
 
 @dataclass(frozen=True)
 class Draft:
-    """A question before it is worded and chosen; a number may be wrong by `tolerance`."""
+    """A question before it is worded and chosen, and the nodes that its answer rests on.
 
-    category: Category | SpatialCategory | PromptCategory
+    An answer that is given before the graph is asked has to be the answer of the graph; a number
+    may be wrong by `tolerance`.
+    """
+
     query: Query
-    answer_type: AnswerType
-    answer: AnswerValue
+    category: Category | SpatialCategory | PromptCategory
     nodes: tuple[int, ...] = ()
+    answer: AnswerValue | None = None
     tolerance: float = 0.0
 
 
-def yes_no(
-    category: Category | SpatialCategory, query: Query, answer: bool, *nodes: SceneNode
+def drafted(
+    query: Query, nodes: Iterable[SceneNode] = (), answer: AnswerValue | None = None
 ) -> Draft:
-    """Return a draft whose answer is yes or no."""
-    value = 'yes' if answer else 'no'
-    return Draft(category, query, AnswerType.YES_NO, value, tuple(node.id for node in nodes))
+    """Return a draft in the category of its kind; a truth value is yes or no."""
+    if isinstance(answer, bool):
+        answer = 'yes' if answer else 'no'
+    return Draft(query, query.kind.row.category, tuple(node.id for node in nodes), answer)
 
 
 class SceneView:
@@ -221,6 +224,18 @@ class SceneView:
     def name(self, node: SceneNode) -> str:
         """Return the unambiguous name of a node of `named`."""
         return self.names[node.id]
+
+    def about(
+        self,
+        kind: QueryKind,
+        *nodes: SceneNode,
+        word: str = '',
+        number: float | None = None,
+        answer: AnswerValue | None = None,
+    ) -> Draft:
+        """Return the draft of a question about nodes of `named`, in this order."""
+        query = Query(kind, tuple(self.name(node) for node in nodes), word, number)
+        return drafted(query, nodes, answer)
 
     @cached_property
     def absent(self) -> tuple[str, ...]:

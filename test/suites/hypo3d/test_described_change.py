@@ -15,7 +15,7 @@ from osmabench_ros.suites.hypo3d.described_change import (
     touched_nodes,
 )
 from osmabench_ros.suites.hypo3d.frame import Side
-from osmabench_ros.vqa.answering.rule import GraphReader
+from osmabench_ros.vqa.answering.execution import GraphReader
 
 ANCHORS = {Side.FRONT: 'bed', Side.LEFT: 'desk'}
 MOVED = DescribedChange(
