@@ -187,6 +187,28 @@ def test_a_domain_is_not_taken_again_at_once(
     assert taken == [20, 21, 22] * 3
 
 
+KILLED_OWNER = """
+import os
+from osmabench_ros.bringup.spec import isolation
+isolation.LAST_DOMAIN = isolation.FIRST_DOMAIN + 2
+isolation.CLAIM = {claim!r}
+with isolation.private_domain() as domain:
+    print(domain, flush=True)
+    os._exit(1)
+"""
+
+
+def test_the_domain_of_a_killed_run_is_not_taken_next(tmp_path: Path) -> None:
+    script = KILLED_OWNER.format(claim=f'\0osmabench-test-{os.getpid()}-{{}}')
+    command = [sys.executable, '-c', script]
+    environment = {**os.environ, 'TMPDIR': str(tmp_path)}
+    taken = [
+        subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True).stdout
+        for _ in range(4)
+    ]
+    assert taken == ['20\n', '21\n', '22\n', '20\n']
+
+
 @linux
 def test_every_process_of_a_run_gets_shared_memory_of_the_64_mb_of_a_container(
     plain_shell: pytest.MonkeyPatch, ros_domain: int

@@ -104,6 +104,7 @@ def private_domain() -> Iterator[int]:
         if holder is None:
             continue
         with holder:
+            _note_use(file)  # nodes of a run that is killed may go on for a while
             try:
                 yield int(file.name)
             finally:
