@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar, cast, runtime_checkable
 
@@ -99,6 +99,17 @@ def predicted_cloud(semantic_map: SemanticMap) -> PredictedCloud | None:
     return PredictedCloud(points, rows)
 
 
+# Those of the last scene are kept: maps of a scene are shown and scored one after another.
+@lru_cache(maxsize=1)
+def _all_surface_points(truth: GroundTruth) -> NDArray[np.float32]:
+    return np.concatenate([truth.surface.points, truth.unseen.points])
+
+
+@lru_cache(maxsize=1)
+def _surface_index(truth: GroundTruth, device: str) -> NeighbourIndex:
+    return NeighbourIndex(_all_surface_points(truth), device, 'ground-truth surface')
+
+
 class Correspondences:
     """Lazily computed matches; indices into the map are those of its valid points.
 
@@ -141,10 +152,10 @@ class Correspondences:
         assert self._truth.fused is not None
         return self._query(self._map_index, self._truth.fused.points, 'fused ground-truth cloud')
 
-    @cached_property
+    @property
     def truth_points(self) -> NDArray[np.float32]:
         """All surface points, the visible ones first."""
-        return np.concatenate([self._truth.surface.points, self._truth.unseen.points])
+        return _all_surface_points(self._truth)
 
     @cached_property
     def map_to_truth(self) -> Neighbours:
@@ -155,8 +166,7 @@ class Correspondences:
         """
         assert self.predicted is not None
         points = self.predicted.points
-        index = NeighbourIndex(self.truth_points, self._device, 'ground-truth surface')
-        found = self._query(index, points, 'map')
+        found = self._query(_surface_index(self._truth, self._device), points, 'map')
         surface, unseen = self._truth.surface, self._truth.unseen
         if surface.normals is None or unseen.normals is None or not len(self.truth_points):
             return found
