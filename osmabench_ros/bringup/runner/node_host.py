@@ -3,34 +3,52 @@
 The imports take more than a second of processor time, a fork takes hundredths of one. The host
 is safe to fork: it starts neither ROS, OpenGL nor torch, so no thread of theirs runs in it.
 OpenBLAS ends its threads before a fork, and the threads of LTTng only wait for a tracer.
+
+Nodes that need a generated scene are forked from a second host, itself a fork of the first, which
+generates it once for all runs. Other nodes do not have it in their memory.
 """
 
 from __future__ import annotations
 
+import atexit
 import gc
+import inspect
 import os
 import signal
 import sys
 import warnings
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from importlib import import_module
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from socket import socketpair
 
 import numpy as np
 
-NODES = (
-    'bag_recorder_node',
-    'evaluator_node',
-    'map_adapter_node',
-    'map_recorder_node',
-    'mapper_node',
-    'simulator_bridge_node',
-)
-"""What these modules import later, such as scipy and torch, is not shared."""
+from osmabench_ros.errors import OsmabenchError
+from osmabench_ros.runs.config import SceneConfig
+
+SHARED = (
+    *(
+        f'osmabench_ros.nodes.{name}_node'
+        for name in (
+            'bag_recorder', 'evaluator', 'map_adapter', 'map_recorder', 'mapper',
+            'simulator_bridge',
+        )
+    ),
+    'osmabench_ros.mappers.appearance_descriptors',
+    'osmabench_ros.mappers.bundled',
+    'osmabench_ros.scenes.apartment.generate',
+    'rosidl_generator_py',
+    'scipy.optimize',
+    'scipy.special',
+)  # fmt: skip
+"""Modules that all nodes have from their start: they would import most of them in every run.
+
+Torch, Open3D and OpenGL are left to the nodes that use them, so that the memory of a node is its.
+"""
 
 
 @dataclass(frozen=True)
@@ -43,6 +61,8 @@ class NodeOrder:
     environment: Mapping[str, str]
     directory: Path
     log_file: Path
+    scene: SceneConfig | None = None
+    """A scene that is generated before the fork."""
 
     def run(self) -> int:
         """Make this process like a new one, and run the node in it; return its exit code."""
@@ -57,45 +77,77 @@ class NodeOrder:
         np.random.seed()  # noqa: NPY002 - `random` does so by itself
         module = import_module(self.module)
         sys.argv = [str(module.__file__), *self.arguments]
-        return int(module.main())
+        code = int(module.main())
+        # Python would take apart all that it shares with the host, page by page.
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
 
 
-def _serve(channel: Connection) -> NodeOrder | None:
+def _serve(channel: Connection, generates: bool = False) -> NodeOrder | None:
     """Fork for each order; return it in the new process, and None in the host at the end."""
-    with suppress(EOFError, ConnectionError):  # the runner has gone
+    with ExitStack() as stack:
+        stack.enter_context(channel)
+        stack.enter_context(suppress(EOFError, ConnectionError))  # the runner has gone
+        second: Connection | None = None
         while True:
             order: NodeOrder = channel.recv()
-            ours, theirs = socketpair()
-            between = os.fork()
-            if between == 0:
-                if os.fork() != 0:
-                    os._exit(0)  # so that the runner, which has asked for orphans, is the parent
-                os.setsid()
-                ours.close()
-                theirs.send(str(os.getpid()).encode())
-                if not theirs.recv(1):
-                    os._exit(1)  # the runner was killed before it could guard this process
+            if order.scene is None or generates:
+                if _fork_node(order, channel):
+                    return order
+                continue
+            if second is None:
+                second, theirs = Pipe()
+                if os.fork() == 0:
+                    second.close()
+                    channel.close()
+                    return _serve(theirs, generates=True)
                 theirs.close()
-                return order
-            theirs.close()
-            os.waitpid(between, 0)
-            with ours:
-                channel.send(int(ours.recv(20)))
-                channel.recv()
-                ours.send(b'.')
+                stack.enter_context(second)
+            second.send(order)
+            channel.send(second.recv())
+            second.send(channel.recv())
     return None
+
+
+def _fork_node(order: NodeOrder, channel: Connection) -> bool:
+    """Fork a process for a node; return True in it, once the runner guards it."""
+    if order.scene is not None:
+        with suppress(OsmabenchError):  # the node meets it again, and reports it
+            order.scene.load()
+    ours, theirs = socketpair()
+    between = os.fork()
+    if between == 0:
+        if os.fork() != 0:
+            os._exit(0)  # so that the runner, which has asked for orphans, is the parent
+        os.setsid()
+        ours.close()
+        theirs.send(str(os.getpid()).encode())
+        if not theirs.recv(1):
+            os._exit(1)  # the runner was killed before it could guard this process
+        theirs.close()
+        return True
+    theirs.close()
+    os.waitpid(between, 0)
+    with ours:
+        channel.send(int(ours.recv(20)))
+        channel.recv()
+        ours.send(b'.')
+    return False
 
 
 def main() -> int:
     """Serve the runner at the file descriptor that the argument names."""
-    for name in NODES:
-        import_module(f'osmabench_ros.nodes.{name}')
+    for name in SHARED:
+        import_module(name)
+    # The first line that rclpy logs looks up the file of each module, which takes 0.1 s.
+    inspect.getmodule(inspect.currentframe())
     # Python 3.12 warns of any thread at a fork.
     warnings.filterwarnings('ignore', 'This process .* is multi-threaded', DeprecationWarning)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # who ignores it cannot wait for a child
     gc.freeze()  # else a collection would copy pages that the processes share
-    with Connection(int(sys.argv[1])) as channel:
-        order = _serve(channel)
+    order = _serve(Connection(int(sys.argv[1])))
     return 0 if order is None else order.run()
 
 
