@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -18,7 +18,7 @@ from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.semantics.labels import normalised_name
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneNode
 from osmabench_ros.vqa.answering.answerer import AnsweringMaterial
-from osmabench_ros.vqa.answering.execution import GraphReader
+from osmabench_ros.vqa.answering.execution import GraphReader, SilentError
 from osmabench_ros.vqa.answering.language_model import (
     Context,
     LanguageModelAnswerer,
@@ -27,7 +27,6 @@ from osmabench_ros.vqa.answering.language_model import (
     described,
 )
 from osmabench_ros.vqa.answering.pictures import camera_at, encoded, points_of, view_of_points
-from osmabench_ros.vqa.answering.ways import FloorWays, ways_of_map
 from osmabench_ros.vqa.graph_index import Embedder, centre_distance_m
 from osmabench_ros.vqa.schemas import GivenAnswer
 
@@ -88,10 +87,6 @@ class GiveAnswer(_Arguments):
     nodes: list[int] = Field(default_factory=list, description='Objects it rests on.')
 
 
-class ToolFaultError(Exception):
-    """A call that cannot be served; the message goes to the model."""
-
-
 @dataclass(frozen=True)
 class _MapTool:
     arguments: type[_Arguments]
@@ -104,8 +99,8 @@ class MapTools:
     def __init__(self, semantic_map: SemanticMap, embedder: Embedder | None = None) -> None:
         self._map = semantic_map
         self._graph = semantic_map.graph
-        reader = GraphReader.of_map(semantic_map, embedder)
-        self._index, self._matcher = reader.index, reader.matcher
+        self._reader = GraphReader.of_map(semantic_map, embedder)
+        self._index = self._reader.index
         self.declared = tuple(_declared(name, tool.arguments) for name, tool in _TOOLS.items())
 
     def call(self, call: ToolCall) -> ToolResult | GivenAnswer:
@@ -113,13 +108,13 @@ class MapTools:
         tool = _TOOLS.get(call.name)
         try:
             if tool is None:
-                raise ToolFaultError(
+                raise SilentError(
                     f'there is no tool "{call.name[:80]}"; there are {", ".join(_TOOLS)}'
                 )
             result = tool.serve(self, tool.arguments.model_validate(arguments_of(call)))
         except ValidationError as error:
             return ToolResult(f'error: wrong arguments: {first_fault(error)}')
-        except (ToolFaultError, ValueError) as fault:
+        except (SilentError, ValueError) as fault:
             return ToolResult(f'error: {fault}')
         if isinstance(result, GivenAnswer):
             return result
@@ -128,16 +123,16 @@ class MapTools:
     def _node(self, node_id: int, *, boxed: bool = False) -> SceneNode:
         node = self._index.by_id.get(node_id)
         if node is None:
-            raise ToolFaultError(f'the map has no object {node_id}; list_objects gives the ids')
+            raise SilentError(f'the map has no object {node_id}; list_objects gives the ids')
         if boxed and node.box is None:
-            raise ToolFaultError(f'object {node_id} has no box in the map')
+            raise SilentError(f'object {node_id} has no box in the map')
         return node
 
     def list_objects(self, wanted: ListObjects) -> ToolResult:
         """Return the objects that pass the filters, a JSON line each."""
         things = self._index.things
         if wanted.label:
-            labels = self._matcher.matching(wanted.label)
+            labels = self._reader.matcher.matching(wanted.label)
             things = tuple(n for n in things if normalised_name(n.label) in labels)
         if wanted.room:
             things = tuple(n for n in things if n.parent == wanted.room)
@@ -185,23 +180,14 @@ class MapTools:
 
     def navigable_distance(self, wanted: NavigableDistance) -> ToolResult:
         """Return the length of the shortest way between the free places next to the centres."""
-        ends = [self._node(i, boxed=True).known_box for i in (wanted.first, wanted.second)]
-        if self._ways is None:
-            raise ToolFaultError('the map has no points of a floor that a robot could drive on')
-        length_m = self._ways.between_m(*ends)
-        if length_m is None:
-            raise ToolFaultError('no way over floor and stairs of the map leads there')
-        return ToolResult(json.dumps({'metres': round(length_m, 2)}))
-
-    @cached_property
-    def _ways(self) -> FloorWays | None:
-        return ways_of_map(self._map)
+        first, second = (self._node(i, boxed=True) for i in (wanted.first, wanted.second))
+        return ToolResult(json.dumps({'metres': round(self._reader.walk_m(first, second), 2)}))
 
     def look(self, wanted: Look) -> ToolResult:
         """Return a picture of the points."""
         found = points_of(self._map)
         if found is None:
-            raise ToolFaultError('the map has no points to show')
+            raise SilentError('the map has no points to show')
         pose = camera_at(wanted.eye, wanted.target)
         width = wanted.width_px
         camera = Intrinsics.from_hfov(width, width * 3 // 4, math.radians(80))

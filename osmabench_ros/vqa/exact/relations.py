@@ -19,13 +19,12 @@ from osmabench_ros.vqa.exact.view import (
     sampled_pairs,
     shuffled,
 )
-from osmabench_ros.vqa.kinds import Query, QueryKind
+from osmabench_ros.vqa.kinds import ATTACHED, IN, NEXT_TO, ON, Query, QueryKind
 from osmabench_ros.vqa.questions import Category
 
 _KINDS = (QueryKind.EXISTS, QueryKind.ABSENT)
-CLOSE = (RelationType.NEXT_TO.value, RelationType.NEAR.value)
-ON, IN = RelationType.ON.value, RelationType.IN.value
-UNDER, ATTACHED = RelationType.UNDER.value, RelationType.ATTACHED_TO.value
+CLOSE = (NEXT_TO, RelationType.NEAR.value)
+UNDER = RelationType.UNDER.value
 
 _FAR_M = {ON: 0.5, IN: 0.5, UNDER: 0.5, ATTACHED: 0.5, CLOSE[0]: 2.0, CLOSE[1]: 3.0}
 """Two boxes at least this far apart are certainly not so related."""

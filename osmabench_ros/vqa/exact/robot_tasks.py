@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
+from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.semantics.scene_graph import THINGS, NodeKind, RelationType, SceneNode
 from osmabench_ros.vqa.exact.relations import could_carry
 from osmabench_ros.vqa.exact.view import (
@@ -17,7 +19,7 @@ from osmabench_ros.vqa.exact.view import (
     shuffled,
 )
 from osmabench_ros.vqa.graph_index import gap_m
-from osmabench_ros.vqa.kinds import Query, QueryKind
+from osmabench_ros.vqa.kinds import ATTACHED, IN, NEXT_TO, ON, Query, QueryKind
 from osmabench_ros.vqa.knowledge import knowledge
 
 REACHES_M = (0.6, 0.9, 1.2, 1.5, 1.8)
@@ -26,10 +28,9 @@ CLEARANCES_M = (0.3, 0.5, 0.8)
 MARGIN_M = 0.2
 """A length is only asked about if it differs from the threshold by at least this much."""
 
-ON, IN, NEXT_TO = RelationType.ON.value, RelationType.IN.value, RelationType.NEXT_TO.value
 _COUNTABLE = ('sat on', 'lain on')
 _ALMOST = {
-    QueryKind.AFFORDS_ON: (ON, IN, RelationType.NEXT_TO.value),
+    QueryKind.AFFORDS_ON: (ON, IN, NEXT_TO),
     QueryKind.AFFORDS_NEAR: (NEXT_TO, RelationType.NEAR.value, ON),
 }
 _ON_IT = ('picked up', 'switched on', 'opened')
@@ -62,30 +63,32 @@ def _is_between(view: SceneView, node: SceneNode) -> bool:
     Of a rack that is hardly seen, the visible part may lie aside.
     """
     box = node.known_box
-    top, low, high = float(box.maximum[2]), box.minimum[:2], box.maximum[:2]
     return any(
         other.box is not None
         and other.id != node.id
-        and bool((other.box.minimum[:2] < high).all() and (other.box.maximum[:2] > low).all())
-        and float(other.box.minimum[2]) <= top < float(other.box.maximum[2])
+        and _overlaps(other.box, box.minimum, box.maximum)
+        and float(other.box.minimum[2]) <= float(box.maximum[2]) < float(other.box.maximum[2])
         for graph in (view.graph, *(index.graph for index in view.others))
         for other in graph.of_kind(NodeKind.OBJECT)
     )
 
 
+def _overlaps(box: AxisAlignedBox, low: NDArray[np.float64], high: NDArray[np.float64]) -> bool:
+    """Return whether a box overlaps a rectangle from above."""
+    return bool((box.minimum[:2] < high[:2]).all() and (box.maximum[:2] > low[:2]).all())
+
+
 def _meets_ceiling(view: SceneView, node: SceneNode, number: float) -> bool:
     """Return whether a ceiling may bound the free space above, which makes answers ambiguous."""
     box = node.known_box
-    attached = view.index.targets(RelationType.ATTACHED_TO.value, node.id)
+    attached = view.index.targets(ATTACHED, node.id)
     if any(label_of(view.index.by_id[i]) == 'ceiling' for i in attached):
         return True
     top, centre = float(box.maximum[2]), float(box.center[2])
     lows = [
         float(other.box.minimum[2])
         for other in view.graph.of_kind(NodeKind.BACKGROUND)
-        if other.box is not None
-        and (other.box.minimum[:2] < box.maximum[:2]).all()
-        and (other.box.maximum[:2] > box.minimum[:2]).all()
+        if other.box is not None and _overlaps(other.box, box.minimum, box.maximum)
     ]
     return any(low > centre and low - top < number + MARGIN_M for low in lows)
 
@@ -122,8 +125,7 @@ def _is_open_between(view: SceneView, first: SceneNode, second: SceneNode) -> bo
     return not any(
         node.id not in (first.id, second.id)
         and node.box is not None
-        and (node.box.minimum[:2] < high).all()
-        and (node.box.maximum[:2] > low).all()
+        and _overlaps(node.box, low, high)
         and float(node.box.maximum[2]) - floor >= _OBSTACLE_M
         and float(node.box.minimum[2]) - floor < _PASSED_UNDER_M
         and not _encloses(node, first, second)
@@ -184,7 +186,7 @@ def precondition(view: SceneView, rng: np.random.Generator, limit: int) -> Itera
     }
     kinds_of_carriers = {label_of(view.index.by_id[i]) for i in carriers}
     for node in shuffled(rng, view.named)[:limit]:
-        hangs = view.index.targets(RelationType.ATTACHED_TO.value, node.id)
+        hangs = view.index.targets(ATTACHED, node.id)
         if hangs or knowledge().is_fixed(label_of(node)):
             continue
         loaded = bool(view.index.sources(ON, node.id))
