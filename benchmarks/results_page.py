@@ -21,12 +21,7 @@ from osmabench_ros.base.strict import Strict, validated
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.mappers.offline_method import load_method, variables_of
 from osmabench_ros.metrics.statistics import LEAST_UNITS, jackknife_interval
-from osmabench_ros.reports.headline import (
-    HEADLINES,
-    NOT_APPLICABLE,
-    OTHER_SUITES,
-    Headline,
-)
+from osmabench_ros.reports.headline import NOT_APPLICABLE, Headline, headlines
 from osmabench_ros.reports.page.headline_table import machine_rows
 from osmabench_ros.reports.report_run import Run, distinct, estimate
 from osmabench_ros.runs.config import MatrixConfig, load_config
@@ -39,15 +34,14 @@ from osmabench_ros.vqa.questions import Question
 
 INTERRUPTED = 128 + signal.SIGINT
 FIGURES = (
-    *(item for item in HEADLINES if not item.is_baseline and item.metric != 'accuracy_of_common'),
-    *OTHER_SUITES,
+    *(x for x in headlines() if not x.is_baseline and x.metric != 'accuracy_of_common'),
     Headline(
-        'ATE after alignment (m)', 'map_trajectory', None, 'aligned_ape_translation_rmse_m',
-        'The same after the best rigid motion of the whole path.', percent=False,
+        'ATE after alignment (m)', 'map_trajectory', 'aligned_ape_translation_rmse_m',
+        explanation='The same after the best rigid motion of the whole path.', percent=False,
     ),
     Headline(
-        'F-score 5 cm after alignment', 'map_trajectory', None, 'aligned_f_score_0.05m',
-        'F-score of the map, moved by that motion.',
+        'F-score 5 cm after alignment', 'map_trajectory', 'aligned_f_score_0.05m',
+        explanation='F-score of the map, moved by that motion.',
     ),
 )  # fmt: skip
 

@@ -196,7 +196,7 @@ def suite_paper_table(runs: Sequence[Run], suite: str) -> PaperTable:
     groups = _groups(runs)
     rows = []
     for mode, metric in keys:
-        headline = Headline(metric, suite, mode, metric, '', percent=False)
+        headline = Headline(metric, suite, metric, mode, percent=False)
         found = [estimate(runs, mapper, condition, headline) for condition, mapper in groups]
         cells = (NOT_APPLICABLE if item is None else f'{item.value:.4g}' for item in found)
         rows.append((metric, mode or '', *cells))

@@ -11,7 +11,7 @@ import pandas as pd
 
 from osmabench_ros.mappers.mapper import knows_ground_truth
 from osmabench_ros.metrics.comparison import nested_level, nested_means
-from osmabench_ros.reports.headline import HEADLINES, Headline
+from osmabench_ros.reports.headline import Headline, map_headlines
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.report_model import Record, RunReport, Status
 
@@ -151,11 +151,7 @@ def baseline_condition(runs: Sequence[Run]) -> str:
 
 def computed_headlines(runs: Sequence[Run]) -> list[Headline]:
     """Return the headline figures of maps that at least one run has a record of."""
-    return [
-        item
-        for item in HEADLINES
-        if not item.is_baseline and any(run.headline(item) for run in runs)
-    ]
+    return map_headlines([run.report.metrics for run in runs])
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from osmabench_ros.metrics.trajectory import TrajectoryAlignment
 from osmabench_ros.metrics.trajectory_records import ALIGNED, SUITE, TrajectoryScore
 from osmabench_ros.reports.cells import plain
 from osmabench_ros.reports.changes import Change, ResultChanges
-from osmabench_ros.reports.headline import HEADLINES, NOT_APPLICABLE, table_headlines
+from osmabench_ros.reports.headline import NOT_APPLICABLE, table_headlines
 from osmabench_ros.runs.config import PacingMode, Requirement
 from osmabench_ros.runs.matrix_on_disk import MatrixOnDisk, RunOnDisk
 from osmabench_ros.runs.report_model import MatrixReport, Record, RunReport, Status
@@ -68,6 +68,7 @@ def _interval(record: Record) -> str:
 
 UNKNOWN = 'unknown'
 MOST_LISTED = 100
+MOST_COLUMNS = 8
 
 
 def print_pacing(runs: Sequence[RunReport], directory: Path, console: Console) -> None:
@@ -147,7 +148,7 @@ def _table(runs: Sequence[RunReport]) -> Table:
     table = Table(box=None, pad_edge=False, header_style='bold')
     for name in ('scene', 'condition', 'mapper'):
         table.add_column(name, no_wrap=True)
-    columns = table_headlines(run.metrics for run in runs)[: len(HEADLINES)]
+    columns = table_headlines(run.metrics for run in runs)[:MOST_COLUMNS]
     for headline in columns:
         table.add_column(headline.title, justify='right')
     for run in runs:

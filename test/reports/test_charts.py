@@ -22,10 +22,10 @@ from osmabench_ros.reports.charts.headline_charts import (
     condition_chart,
 )
 from osmabench_ros.reports.charts.question_chart import question_chart
-from osmabench_ros.reports.headline import HEADLINES
+from osmabench_ros.reports.headline import headlines
 from osmabench_ros.reports.report_run import Run, joined
 
-VQA = next(item for item in HEADLINES if item.title == 'VQA')
+VQA = next(item for item in headlines() if item.title == 'VQA')
 
 
 def no_interval(before: Run, after: Run) -> None:

@@ -4,7 +4,7 @@ import pytest
 from support.world.matrix import Matrix
 
 from osmabench_ros.metrics.record import MetricRecord
-from osmabench_ros.reports.charts.question_chart import PROTOCOLS, question_chart
+from osmabench_ros.reports.charts.question_chart import question_chart, question_figures
 from osmabench_ros.reports.page.page import page_environment
 from osmabench_ros.reports.page.protocol_tables import protocol_tables
 from osmabench_ros.reports.report_run import Run, joined
@@ -105,7 +105,7 @@ def test_each_protocol_has_the_figures_of_its_field(matrix: Matrix):
     assert [table.charts for table in tables[:2]] == [
         ('cospace',), ('grounding_acc_025', 'grounding_acc_05'),
     ]  # fmt: skip
-    cospace = question_chart([run], PROTOCOLS[0])
+    cospace = question_chart([run], question_figures()[1])
     assert cospace is not None
     [rows] = cospace['datasets'].values()
     assert {row['category'] for row in rows} == {'all questions', 'DIR-Rec'}

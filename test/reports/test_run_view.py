@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 from support.world.matrix import Matrix
 
-from osmabench_ros.reports.headline import HEADLINES
+from osmabench_ros.reports.headline import headlines
 from osmabench_ros.reports.report_run import (
     Run,
     baseline_condition,
@@ -13,8 +13,8 @@ from osmabench_ros.reports.report_run import (
 )
 from osmabench_ros.runs.identity import SceneKey
 
-MACC = HEADLINES[0]
-VQA = next(item for item in HEADLINES if item.title == 'VQA')
+MACC = headlines()[0]
+VQA = next(item for item in headlines() if item.title == 'VQA')
 
 
 def test_runs_follow_the_plans_whatever_the_order_of_the_reports(matrix: Matrix):

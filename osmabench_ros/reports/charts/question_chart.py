@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 
 import altair as alt
 import pandas as pd
+import yaml
 
 from osmabench_ros.reports.charts.chart import (
     IS_REFERENCE,
@@ -24,11 +27,7 @@ QUESTIONS = 'exact_questions'
 OVERALL = 'all questions'
 _RUN_PX = 8
 _SHAPES = ('circle', 'square', 'triangle-up', 'diamond', 'triangle-right', 'triangle-left')
-CEILINGS = (
-    ('baseline_random_labels', 'random names', 'cross'),
-    ('ceiling_camera', 'what cameras show', 'diamond'),
-    ('ceiling_ground_truth', 'ceiling', 'stroke'),
-)
+_FIGURES = Path(__file__).with_name('question_charts.yaml')
 
 
 @dataclass(frozen=True)
@@ -45,53 +44,23 @@ class QuestionFigure:
     metric: str = 'accuracy'
     mode: str = ''
     axis: str = 'accuracy'
-    categories: tuple[str, ...] = ()
-    references: tuple[tuple[str, str, str], ...] = ()
+    categories: Sequence[str] = ()
+    references: Sequence[tuple[str, str, str]] = ()
 
 
-EXACT = QuestionFigure(
-    'questions',
-    'Accuracy of the answers by category and run',
-    QUESTIONS,
-    references=(
-        ('baseline_always_yes', 'always "yes"', 'triangle-up'),
-        ('baseline_always_no', 'always "no"', 'triangle-down'),
-        ('baseline_most_frequent', 'most frequent', 'square'),
-        ('baseline_question_only', 'question only', 'circle'),
-        *CEILINGS,
-    ),
-)
-PROTOCOLS = (
-    QuestionFigure(
-        'cospace',
-        'Accuracy on CoSpace by task and run',
-        'cospace',
-        mode='strict',
-        references=(
-            ('baseline_random', 'random', 'square'),
-            ('baseline_first_option', 'always A', 'triangle-up'),
-            *CEILINGS,
-        ),
-    ),
-    *(
-        QuestionFigure(
-            f'grounding_{metric}',
-            f'{axis} by difficulty and length of the expression, and by run',
-            'grounding',
-            metric,
-            'strict',
-            axis,
-            ('', 'unique', 'multiple', 'easy', 'hard', 'short', 'medium', 'long'),
-            (('baseline_random_of_class', 'random one of the kind', 'square'),),
-        )
-        for metric, axis in (('acc_025', 'Acc@0.25'), ('acc_05', 'Acc@0.5'))
-    ),
-)
-"""Of suites that the page shows under question protocols."""
+@cache
+def question_figures() -> tuple[QuestionFigure, ...]:
+    """Return the charts of answers, the one of the exact questions first."""
+    return tuple(
+        QuestionFigure(**row) for row in yaml.safe_load(_FIGURES.read_text(encoding='utf-8'))
+    )
 
 
-def question_chart(runs: Sequence[Run], figure: QuestionFigure = EXACT) -> Specification | None:
+def question_chart(
+    runs: Sequence[Run], figure: QuestionFigure | None = None
+) -> Specification | None:
     """Return a figure by category with intervals, None if nothing was asked."""
+    figure = figure or question_figures()[0]
     table = score_table(runs)
     table = table[(table['suite'] == figure.suite) & (table['mode'] == figure.mode)]
     answers = _means(table[table['metric'] == figure.metric], ['run', 'mapper', 'condition'])

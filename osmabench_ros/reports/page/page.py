@@ -21,7 +21,7 @@ from osmabench_ros.reports.charts.headline_charts import (
     condition_chart,
     robustness_chart,
 )
-from osmabench_ros.reports.charts.question_chart import EXACT, PROTOCOLS, question_chart
+from osmabench_ros.reports.charts.question_chart import question_chart, question_figures
 from osmabench_ros.reports.comparison import ComparisonView, comparison_view, power_view
 from osmabench_ros.reports.content import gather, mix_remarks
 from osmabench_ros.reports.outcomes import OUTCOMES
@@ -182,7 +182,7 @@ def matrix_charts(
         'conditions': condition_chart(scored),
         'changes': change_chart(scored, interval),
         'classes': class_chart(scored),
-        **{figure.name: question_chart(scored, figure) for figure in (EXACT, *PROTOCOLS)},
+        **{figure.name: question_chart(scored, figure) for figure in question_figures()},
         'robustness': robustness_chart(comparison.conditions, runs),
     }
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from osmabench_ros.reports.cells import Cell, plain, record_cell, scaled_cell
-from osmabench_ros.reports.charts.question_chart import PROTOCOLS, QUESTIONS
+from osmabench_ros.reports.charts.question_chart import QUESTIONS, question_figures
 from osmabench_ros.reports.report_run import Run, distinct, full_titles
 from osmabench_ros.suites.grounding.generation import SUITE as GROUNDING
 from osmabench_ros.suites.hypo3d.generation import SUITE as HYPO3D
@@ -163,7 +163,7 @@ def _by_class(
             for title, metric in figures
             if (suite, mode, metric, '') in run.records
         ),
-        tuple(item.name for item in PROTOCOLS if item.suite == suite),
+        tuple(item.name for item in question_figures() if item.suite == suite),
     )
 
 

@@ -10,7 +10,7 @@ from osmabench_ros.base.strict import read_model
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.maps.storage import read_map
 from osmabench_ros.reports.camera_track import track_of_run
-from osmabench_ros.reports.headline import HEADLINES
+from osmabench_ros.reports.headline import headlines
 from osmabench_ros.reports.outcomes import max_distance_of
 from osmabench_ros.reports.pictures.graph_errors import ERROR_TITLES
 from osmabench_ros.reports.rerun.rerun_recording import RerunScene, require_rerun, write_rerun
@@ -105,7 +105,7 @@ def _legend() -> list[str]:
 def _figures(report: RunReport) -> list[str]:
     rows = [
         f'| {item.title} | {item.text(record)} |'
-        for item in HEADLINES
-        if (record := item.record_in(report.metrics)) is not None
+        for item in headlines()
+        if item.in_charts and (record := item.record_in(report.metrics)) is not None
     ]
     return ['', '## Figures', '', '| figure | value |', '|---|---|', *rows]
