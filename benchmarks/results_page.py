@@ -23,7 +23,7 @@ from osmabench_ros.mappers.offline_method import load_method, variables_of
 from osmabench_ros.metrics.statistics import LEAST_UNITS, jackknife_interval
 from osmabench_ros.reports.headline import NOT_APPLICABLE, Headline, headlines
 from osmabench_ros.reports.page.headline_table import machine_rows
-from osmabench_ros.reports.report_run import Run, distinct, estimate
+from osmabench_ros.reports.report_run import Run, distinct, headline_scores, means
 from osmabench_ros.runs.config import MatrixConfig, load_config
 from osmabench_ros.runs.matrix_on_disk import MatrixOnDisk
 from osmabench_ros.runs.report_model import Status
@@ -157,17 +157,17 @@ class Matrix:
         return (self.planned - len(ends)) * (statistics.median(gaps) if gaps else each)
 
 
-def cell(runs: Sequence[Run], mapper: str, condition: str, figure: Headline) -> str:
-    """Return the mean over scenes with its 95 % interval, where there are three of them."""
-    found = estimate(runs, mapper, condition, figure)
-    if found is None:
-        return NOT_APPLICABLE
-    units = len(found.units)
-    if units < LEAST_UNITS:
-        return f'{figure.number(found.value)} ({units})'
-    over = jackknife_interval(found.units, share=figure.percent)
-    low, high = figure.number(over.low), figure.number(over.high)
-    return f'{figure.number(found.value)} [{low}, {high}] ({units})'
+def cells_of(runs: Sequence[Run], figure: Headline) -> dict[tuple[str, str], str]:
+    """Return means over scenes by method and condition, with 95 % intervals from three on."""
+    found = means(headline_scores(runs, [figure]), ['mapper', 'condition'])
+    cells = {}
+    for row in found.itertuples():
+        text, units = figure.number(row.value), len(row.units)
+        if units >= LEAST_UNITS:
+            over = jackknife_interval(row.units, share=figure.percent)
+            text += f' [{figure.number(over.low)}, {figure.number(over.high)}]'
+        cells[row.mapper, row.condition] = f'{text} ({units})'
+    return cells
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
@@ -181,8 +181,9 @@ def figures_of(runs: Sequence[Run], conditions: Sequence[str]) -> Iterator[str]:
     mappers = distinct(run.mapper for run in runs)
     truth = {run.mapper for run in runs if run.is_reference}
     for figure in FIGURES:
+        found = cells_of(runs, figure)
         rows = {
-            mapper: [cell(runs, mapper, condition, figure) for condition in conditions]
+            mapper: [found.get((mapper, condition), NOT_APPLICABLE) for condition in conditions]
             for mapper in mappers
         }
         filled = {name: cells for name, cells in rows.items() if set(cells) != {NOT_APPLICABLE}}

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from html import escape
 from typing import Any
 
+import pandas as pd
+
 from osmabench_ros.reports.headline import NOT_APPLICABLE
-from osmabench_ros.runs.report_model import Record
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell with a figure; `sort` is the number to sort by, '' sorts last.
+    """A cell with a value; `sort` is the number to sort by, '' sorts last.
 
-    `interval` is such as '[41.2, 55.0]', `best` means that no other run has a better figure,
-    `note` is the tooltip, `warning` what makes the figure doubtful.
+    `interval` is such as '[41.2, 55.0]', `best` means that no other run has a better value,
+    `note` is the tooltip, `warning` what makes the value doubtful.
     """
 
     text: str
@@ -49,9 +47,9 @@ FORMULA_STARTS = ('=', '+', '-', '@', '\t', '\r')
 
 def plain(value: float | None) -> str:
     """Return a value of any unit with four significant digits, and whole numbers as they are."""
-    if value is None:
+    if value is None or math.isnan(value):
         return NOT_APPLICABLE
-    if not math.isfinite(value):
+    if math.isinf(value):
         return str(value)
     if abs(value) < _NOISE:
         return '0'
@@ -60,19 +58,44 @@ def plain(value: float | None) -> str:
     return f'{value:.4g}'
 
 
+def percent(value: float) -> str:
+    """Return a fraction in percent."""
+    return f'{100 * value:.1f}'
+
+
 def scaled_cell(value: float | None, factor: float, digits: int, absent: Cell = ABSENT) -> Cell:
     """Return the cell of a value times a factor, with so many digits after the point."""
-    return absent if value is None else Cell(f'{factor * value:.{digits}f}', repr(value))
+    if value is None or math.isnan(value):
+        return absent
+    return Cell(f'{factor * value:.{digits}f}', repr(float(value)))
 
 
-def record_cell(record: Record | None, number: Callable[[float], str] = plain) -> Cell:
-    """Return the cell of a figure with its interval; `number` is how values are written."""
-    if record is None or record.value is None:
+def score_cell(row: Any, number: Callable[[float], str] = plain) -> Cell:
+    """Return the cell of a record or a row of scores; `number` is how values are written."""
+    if row is None or pd.isna(row.value):
         return ABSENT
     interval = ''
-    if record.low is not None and record.high is not None:
-        interval = f'[{number(record.low)}, {number(record.high)}]'
-    return Cell(number(record.value), repr(record.value), interval, note=f'{record.n} samples')
+    if not pd.isna(row.low) and not pd.isna(row.high):
+        interval = f'[{number(row.low)}, {number(row.high)}]'
+    return Cell(number(row.value), repr(float(row.value)), interval, note=f'{row.n:g} samples')
+
+
+def cell_table(
+    scores: pd.DataFrame,
+    rows: Sequence[str],
+    columns: str,
+    number: Callable[[float], str] = plain,
+    order: Sequence[str] | None = None,
+) -> pd.DataFrame:
+    """Return cells by entries of some columns of scores, in the order of first occurrence.
+
+    The columns are in `order` if it is given, others are left out.
+    """
+    keys, order = list(rows), list(scores[columns].unique() if order is None else order)
+    cells = scores.assign(cell=[score_cell(row, number) for row in scores.itertuples()])
+    found = cells.set_index([*keys, columns])['cell'].unstack(columns)
+    found = found.reindex(cells.set_index(keys).index.unique(), columns=order)
+    return found.where(found.notna(), ABSENT)
 
 
 def csv_text(
@@ -82,25 +105,10 @@ def csv_text(
 
     A formula's text gets an apostrophe in front.
     """
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator='\n')
-    if names:
-        writer.writerow(columns)
-    writer.writerows(
-        # Most values are figures, and ten thousand runs have millions.
-        [
-            value if type(value := row.get(name, '')) in _FIGURES else _in_csv(value)
-            for name in columns
-        ]
-        for row in rows
-    )
-    return buffer.getvalue()
+    table = pd.DataFrame(list(rows), columns=list(columns), dtype=object)
+    return str(table.map(_in_csv).to_csv(index=False, header=names, lineterminator='\n'))
 
 
-_FIGURES = frozenset({float, int, type(None)})
-
-
-@lru_cache(maxsize=4096, typed=True)
 def _in_csv(value: object) -> object:
     if isinstance(value, bool):
         return str(value).lower()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -11,19 +10,23 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from osmabench_ros.base.files import read_json
 from osmabench_ros.base.strict import read_model
 from osmabench_ros.errors import ConfigError, RunError, suggestion
-from osmabench_ros.metrics.statistics import LEAST_UNITS, PairedDifference, paired_difference
+from osmabench_ros.metrics.statistics import LEAST_UNITS, paired_difference
 from osmabench_ros.reports.headline import headline_titles
+from osmabench_ros.reports.report_run import METRIC
 from osmabench_ros.runs.evaluate.evaluation import REPORT
 from osmabench_ros.runs.identity import Seeds, is_run_name
 from osmabench_ros.runs.matrix_on_disk import RunState, matrices_at
 from osmabench_ros.runs.report_model import MatrixReport, Record, RunReport, Status
 from osmabench_ros.runs.run_manifest import MANIFEST
 
-RunKey = tuple[str, str, str, str, str, str, float | None]
-"""Dataset, scene, seeds, condition, mapper, simulator and speed."""
+FIGURE = ['mapper', 'condition', *METRIC]
+"""Columns that name a metric of a mapper under a condition; `class_name` is '' over all."""
+_RUN = ['dataset', 'scene', 'seeds', 'condition', 'mapper', 'simulator', 'speed']
 
 
 class ChangeVerdict(str, Enum):
@@ -36,122 +39,57 @@ class ChangeVerdict(str, Enum):
     EQUAL = 'equal'
 
 
-@dataclass(frozen=True, order=True)
-class Figure:
-    """A figure of a mapper under a condition; `class_name` is '' over all classes."""
+@dataclass(frozen=True, eq=False)
+class ResultChanges:
+    """All changes, and the runs that only one of the results has.
 
-    mapper: str
-    condition: str
-    suite: str
-    mode: str
-    metric: str
-    class_name: str
-
-    @property
-    def key(self) -> tuple[str, str, str]:
-        """Suite, mode and metric."""
-        return self.suite, self.mode, self.metric
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names that a threshold may call it by, the full one first."""
-        full = '/'.join(filter(None, (self.suite, self.mode, self.metric)))
-        return full, f'{self.suite}/{self.metric}', f'{self.mode}/{self.metric}', self.metric
-
-
-@dataclass(frozen=True)
-class Change:
-    """How a figure changed over the scenes that both results have.
-
-    `before` and `after` are means over the scenes, of each the mean over its seeds. `paired` is
-    after - before, with its interval over the scenes.
+    `table` has a row per metric of `FIGURE` that both have: `before` and `after` are means over
+    the scenes, of each the mean over its seeds, `difference` is after - before with its interval
+    over the scenes, `gain` is positive if it got better. `lost` are metrics of runs of both of
+    which only the first result has a value.
     """
 
-    figure: Figure
-    before: float
-    after: float
-    higher_is_better: bool
-    paired: PairedDifference
-
-    @property
-    def gain(self) -> float:
-        """The change in the good direction; negative if it got worse."""
-        difference = self.paired.difference.value
-        return difference if self.higher_is_better else -difference
-
-    @property
-    def verdict(self) -> ChangeVerdict:
-        """What the change means."""
-        interval = self.paired.difference
-        if interval.value == 0 and not interval.low < 0:
-            return ChangeVerdict.EQUAL
-        if math.isfinite(interval.low) and not interval.excludes_zero:
-            return ChangeVerdict.UNCLEAR
-        return ChangeVerdict.BETTER if self.gain > 0 else ChangeVerdict.WORSE
-
-    def to_json(self) -> dict[str, Any]:
-        """Return a JSON-serialisable form; bounds are null below three scenes."""
-        interval = self.paired.difference
-        finite = {'low': interval.low, 'high': interval.high, 'p_value': self.paired.p_value}
-        return {
-            **vars(self.figure),
-            'before': self.before,
-            'after': self.after,
-            'difference': interval.value,
-            **{name: value if math.isfinite(value) else None for name, value in finite.items()},
-            'scenes': interval.n,
-            'higher_is_better': self.higher_is_better,
-            'verdict': self.verdict.value,
-        }
-
-
-@dataclass(frozen=True)
-class ResultChanges:
-    """All changes, and the runs that only one of the results has."""
-
-    changes: tuple[Change, ...]
+    table: pd.DataFrame
     only_before: tuple[str, ...]
     only_after: tuple[str, ...]
-    lost: tuple[Figure, ...]
-    """Figures that runs of both have, but only the first result has a value of."""
+    lost: pd.DataFrame
 
     @property
-    def counts(self) -> dict[ChangeVerdict, int]:
+    def counts(self) -> dict[str, int]:
         """How many changes have each verdict."""
-        found = Counter(item.verdict for item in self.changes)
-        return {verdict: found[verdict] for verdict in ChangeVerdict}
+        found = self.table['verdict'].value_counts()
+        return {item.value: int(found.get(item.value, 0)) for item in ChangeVerdict}
 
     @property
-    def shown(self) -> tuple[list[Change], list[Change]]:
+    def shown(self) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Changes over all classes and of single ones, the clearest first; none that is equal."""
-        moved = [item for item in self.changes if item.verdict is not ChangeVerdict.EQUAL]
-        classes = [item for item in moved if item.figure.class_name]
-        classes.sort(key=lambda item: (item.verdict is ChangeVerdict.UNCLEAR, -abs(item.gain)))
-        return [item for item in moved if not item.figure.class_name], classes
+        moved = self.table[self.table['verdict'] != ChangeVerdict.EQUAL.value]
+        classes = moved[moved['class_name'] != '']
+        unclear = classes['verdict'] == ChangeVerdict.UNCLEAR.value
+        order = classes.assign(unclear=unclear, less=-classes['gain'].abs())
+        order = order.sort_values(['unclear', 'less'], kind='stable').index
+        return moved[moved['class_name'] == ''], classes.loc[order]
 
     @property
     def sentence(self) -> str:
-        """What changed in the headline figures, and whether that is more than chance."""
+        """What changed in the headline metrics, and whether that is more than chance."""
         overall, _ = self.shown
-        if not overall:
+        if overall.empty:
             return 'No figure over all classes changed.'
         titles = headline_titles()
-        headlines = [item for item in overall if item.figure.key in titles]
-        changed = headlines or overall
+        is_headline = [key in titles for key in overall[METRIC[:3]].itertuples(index=False)]
+        changed = overall[is_headline] if any(is_headline) else overall
         parts = []
-        for condition in dict.fromkeys(item.figure.condition for item in changed):
-            own = Counter(item.verdict for item in changed if item.figure.condition == condition)
-            counts = [
-                f'{own[verdict]} {verdict.value}' for verdict in ChangeVerdict if own[verdict]
-            ]
+        for condition, own in changed.groupby('condition', sort=False):
+            found = own['verdict'].value_counts()
+            counts = [f'{found[x.value]} {x.value}' for x in ChangeVerdict if x.value in found]
             parts.append(f'{", ".join(counts)} under “{condition}”')
-        most = max(changed, key=lambda item: abs(item.gain))
-        title = titles.get(most.figure.key, most.figure.names[0])
+        most = next(changed.loc[[changed['gain'].abs().idxmax()]].itertuples())
+        title = titles.get((most.suite, most.mode, most.metric), full_name(most))
         return (
-            f'{"Headline figures" if headlines else "Figures over all classes"}: '
+            f'{"Headline figures" if any(is_headline) else "Figures over all classes"}: '
             f'{"; ".join(parts)} ({_test_of(changed)}); most changed {title} of '
-            f'{most.figure.mapper} under “{most.figure.condition}”, from {most.before:.4g} to '
-            f'{most.after:.4g}.'
+            f'{most.mapper} under “{most.condition}”, from {most.before:.4g} to {most.after:.4g}.'
         )
 
     @property
@@ -160,22 +98,33 @@ class ResultChanges:
         found = (
             ('only in the first result', self.only_before),
             ('only in the second result', self.only_after),
-            ('without a value any more', [item.names[0] for item in self.lost]),
+            ('without a value any more', [full_name(row) for row in self.lost.itertuples()]),
         )
         return [(title, names) for title, names in found if names]
 
     def to_json(self) -> dict[str, object]:
-        """Return the content for programs."""
+        """Return the content for programs; bounds are null below three scenes."""
+        table = self.table.drop(columns='gain').astype(object)
         return {
-            'changes': [change.to_json() for change in self.changes],
+            'changes': table.where(table.notna(), None).to_dict('records'),
             'only_before': self.only_before,
             'only_after': self.only_after,
-            'lost': [vars(figure) for figure in self.lost],
+            'lost': self.lost.to_dict('records'),
         }
 
 
-def _test_of(changes: Sequence[Change]) -> str:
-    if min(item.paired.difference.n for item in changes) >= LEAST_UNITS:
+def full_name(row: Any) -> str:
+    """Return suite, mode and metric of a row."""
+    return '/'.join(filter(None, (row.suite, row.mode, row.metric)))
+
+
+def interval_text(row: Any) -> str:
+    """Return the interval of a row of changes, '' without one."""
+    return '' if math.isnan(row.low) else f'{row.low:+.3g} to {row.high:+.3g}'
+
+
+def _test_of(changes: pd.DataFrame) -> str:
+    if changes['scenes'].min() >= LEAST_UNITS:
         return 'by 95 % t intervals of the paired differences'
     return 'by sign alone: fewer than three scenes cannot tell a change from chance'
 
@@ -199,10 +148,11 @@ class Threshold:
             raise ConfigError(f'--worse "{text}" is not of the form METRIC=AMOUNT, AMOUNT >= 0')
         return cls(pattern, number)
 
-    def concerns(self, figure: Figure) -> bool:
-        """Return whether it is about a figure; those of single classes are not meant."""
-        return not figure.class_name and any(
-            fnmatchcase(name, self.pattern) for name in figure.names
+    def concerns(self, row: Any) -> bool:
+        """Return whether it is about a row of changes; those of single classes are not meant."""
+        short = f'{row.suite}/{row.metric}', f'{row.mode}/{row.metric}', row.metric
+        return not row.class_name and any(
+            fnmatchcase(name, self.pattern) for name in (full_name(row), *short)
         )
 
 
@@ -261,113 +211,122 @@ def changes_between(
     RunError
         If the results have no run in common.
     """
-    renamed = renamed or {}
+    first, second = _scores(before), _scores(after)
+    names = first['mapper']
     if renamed:
-        before = [item for item in before if item.mapper in renamed]
-        after = [item for item in after if item.mapper in renamed.values()]
-    first, second = (_by_run(records) for records in (before, after))
-    mapped = {_renamed(key, renamed): key for key in first}
-    both = [key for key in mapped if key in second]
-    if not both:
+        first = first[names.isin(renamed)]
+        second = second[second['mapper'].isin(renamed.values())]
+        names = first['mapper']
+        first = first.assign(mapper=names.replace(renamed))
+        pairs = zip(names, first['mapper'], strict=True)
+        names = pd.Series(
+            [new if old == new else f'{old} → {new}' for old, new in pairs], first.index
+        )
+    both = first.assign(shown=names).merge(
+        second, on=[*_RUN, *METRIC], how='left', suffixes=('', '_after')
+    )
+    common = both.merge(second[_RUN].drop_duplicates())
+    if common.empty:
         raise RunError(
             f'the results have no run in common: {_some(first)} before, {_some(second)} after; '
             'compare results with equal scenes, seeds, conditions and mappers, or name the '
             'mappers with --mapper OLD=NEW'
         )
-    values: dict[Figure, dict[tuple[str, str], list[tuple[float, float]]]] = {}
-    higher: dict[Figure, bool] = {}
-    lost: dict[Figure, None] = {}
-    for key in both:
-        old, new = first[mapped[key]], second[key]
-        for name, record in old.items():
-            other = new.get(name)
-            figure = Figure(_title(mapped[key][4], key[4]), key[3], *name)
-            if record.value is None:
-                continue
-            if other is None or other.value is None:
-                lost[figure] = None
-                continue
-            higher[figure] = record.higher_is_better
-            scenes = values.setdefault(figure, defaultdict(list))
-            scenes[key[:2]].append((record.value, other.value))
-    return ResultChanges(
-        tuple(_change(figure, values[figure], higher[figure]) for figure in values),
-        tuple(_some([key]) for name, key in mapped.items() if name not in second),
-        tuple(_some([key]) for key in second if key not in mapped),
-        tuple(lost),
-    )
-
-
-def _by_run(records: Iterable[Record]) -> dict[RunKey, dict[tuple[str, str, str, str], Record]]:
-    found: dict[RunKey, dict[tuple[str, str, str, str], Record]] = {}
-    for item in records:
-        key = (
-            item.dataset,
-            item.scene,
-            str(Seeds(item.seed, item.path_seed, item.method_seed)),
-            item.condition,
-            *(item.mapper, item.simulator, item.speed_factor),
-        )
-        name = item.suite, item.mode or '', item.metric, item.class_name
-        found.setdefault(key, {})[name] = item
-    return found
-
-
-def _renamed(key: RunKey, renamed: Mapping[str, str]) -> RunKey:
-    mapper = key[4]
-    return (*key[:4], renamed.get(mapper, mapper), *key[5:])
-
-
-def _title(old: str, new: str) -> str:
-    return new if old == new else f'{old} → {new}'
-
-
-def _change(
-    figure: Figure, scenes: Mapping[tuple[str, str], Sequence[tuple[float, float]]], higher: bool
-) -> Change:
+    common = common.assign(mapper=common['shown']).dropna(subset=['value'])
+    paired = common.dropna(subset=['value_after'])
     # Seeds of one scene are not independent, so scenes are the units.
-    before, after = (
-        [_mean([pair[side] for pair in pairs]) for pairs in scenes.values()] for side in (0, 1)
+    by_scene = paired.groupby([*FIGURE, 'dataset', 'scene'], sort=False)
+    scenes = by_scene[['value', 'value_after', 'higher_is_better']].mean().reset_index()
+    values = scenes.groupby(FIGURE, sort=False).agg(list).reset_index()
+    table = pd.DataFrame([_change(row) for row in values.itertuples()], columns=_COLUMNS)
+    return ResultChanges(
+        table,
+        _missing_runs(first, second),
+        _missing_runs(second, first),
+        common.loc[common['value_after'].isna(), FIGURE].drop_duplicates(),
     )
-    paired = paired_difference(before, after)
-    return Change(figure, _mean(before), _mean(after), higher, paired)
+
+
+_COLUMNS = [
+    *FIGURE,
+    *('before', 'after', 'difference', 'low', 'high', 'p_value', 'scenes'),
+    *('higher_is_better', 'verdict', 'gain'),
+]
+
+
+def _scores(records: Iterable[Record]) -> pd.DataFrame:
+    rows = []
+    for item in records:
+        seeds = str(Seeds(item.seed, item.path_seed, item.method_seed))
+        speed = '' if item.speed_factor is None else str(item.speed_factor)
+        run = '.'.join((item.dataset, item.scene, seeds, item.condition, item.mapper))
+        own = {'mode': item.mode or '', 'seeds': seeds, 'speed': speed, 'run': run}
+        rows.append({**vars(item), **own})
+    columns = [*_RUN, *METRIC, 'run', 'value', 'higher_is_better']
+    table = pd.DataFrame(rows, columns=list(dict.fromkeys(columns)))
+    return table.drop_duplicates([*_RUN, *METRIC], keep='last').astype({'value': float})
+
+
+def _missing_runs(runs: pd.DataFrame, others: pd.DataFrame) -> tuple[str, ...]:
+    """Return names of the runs that others lack."""
+    own = runs.drop_duplicates(_RUN).merge(
+        others[_RUN].drop_duplicates(), how='left', indicator=True
+    )
+    return tuple(own.loc[own['_merge'] == 'left_only', 'run'])
+
+
+def _some(scores: pd.DataFrame) -> str:
+    names = list(scores.drop_duplicates(_RUN)['run'])
+    return ', '.join(names[:3]) + (f' and {len(names) - 3} more' if len(names) > 3 else '')
+
+
+def _change(row: Any) -> tuple[Any, ...]:
+    """Return the changes of a metric, from its values before and after by scene."""
+    paired = paired_difference(row.value, row.value_after)
+    interval, higher = paired.difference, bool(row.higher_is_better[0])
+    gain = interval.value if higher else -interval.value
+    if interval.value == 0 and not interval.low < 0:
+        verdict = ChangeVerdict.EQUAL
+    elif math.isfinite(interval.low) and not interval.excludes_zero:
+        verdict = ChangeVerdict.UNCLEAR
+    else:
+        verdict = ChangeVerdict.BETTER if gain > 0 else ChangeVerdict.WORSE
+    return (
+        *(getattr(row, name) for name in FIGURE),
+        _mean(row.value), _mean(row.value_after), interval.value, interval.low, interval.high,
+        paired.p_value, interval.n, higher, verdict.value, gain,
+    )  # fmt: skip
 
 
 def _mean(values: Sequence[float]) -> float:
     return math.fsum(values) / len(values)
 
 
-def _some(keys: Iterable[RunKey]) -> str:
-    names = ['.'.join(key[:5]) for key in keys]
-    return ', '.join(names[:3]) + (f' and {len(names) - 3} more' if len(names) > 3 else '')
-
-
 def broken(found: ResultChanges, thresholds: Sequence[Threshold]) -> list[str]:
-    """Return a sentence for each figure that got worse than a threshold allows, or got lost.
+    """Return a sentence for each metric that got worse than a threshold allows, or got lost.
 
-    Raises ConfigError for a threshold that no figure is concerned by.
+    Raises ConfigError for a threshold that is about no metric.
     """
     faults = []
     for item in thresholds:
-        changes = [change for change in found.changes if item.concerns(change.figure)]
-        gone = [figure for figure in found.lost if item.concerns(figure)]
+        changes = [row for row in found.table.itertuples() if item.concerns(row)]
+        gone = [row for row in found.lost.itertuples() if item.concerns(row)]
         if not changes and not gone:
-            figures = (change.figure for change in found.changes)
-            known = {item.names[0] for item in figures if not item.class_name}
+            known = {full_name(row) for row in found.table.itertuples() if not row.class_name}
             raise ConfigError(
                 f'--worse {item.pattern}: no such figure. {suggestion(item.pattern, known)}'
             )
         faults += [
-            f'{_of(change.figure)} got worse by {-change.gain:.4g}, from {change.before:.4g} to '
-            f'{change.after:.4g}; at most {item.amount:g} may be lost'
-            for change in changes
-            if -change.gain > item.amount
+            f'{_of(row)} got worse by {-row.gain:.4g}, from {row.before:.4g} to '
+            f'{row.after:.4g}; at most {item.amount:g} may be lost'
+            for row in changes
+            if -row.gain > item.amount
         ]
-        faults += [f'{_of(figure)} has no value any more' for figure in gone]
+        faults += [f'{_of(row)} has no value any more' for row in gone]
     if thresholds and found.only_before:
         faults.append(f'runs are missing or did not complete: {", ".join(found.only_before[:3])}')
     return faults
 
 
-def _of(figure: Figure) -> str:
-    return f'{figure.names[0]} of {figure.mapper} under {figure.condition}'
+def _of(row: Any) -> str:
+    return f'{full_name(row)} of {row.mapper} under {row.condition}'

@@ -18,8 +18,14 @@ from osmabench_ros.metrics.comparison import (
 from osmabench_ros.metrics.statistics import SCENES, Interval
 from osmabench_ros.reports.cells import ABSENT, Cell, scaled_cell
 from osmabench_ros.reports.content import PageContent, RunSection
-from osmabench_ros.reports.headline import Headline
-from osmabench_ros.reports.report_run import Run, baseline_condition, computed_headlines, distinct
+from osmabench_ros.reports.headline import map_headlines
+from osmabench_ros.reports.report_run import (
+    Run,
+    baseline_condition,
+    by_place,
+    distinct,
+    headline_scores,
+)
 
 QUESTIONS = 'exact_questions'
 OBJECTS_OF_SCENE = 'objects'
@@ -102,7 +108,9 @@ def _measured(
     runs: Sequence[Run], content: PageContent, without_modes: Collection[str]
 ) -> Iterator[_Measured]:
     single = len({run.plan.identity.place for run in runs}) == 1
-    for headline in computed_headlines(runs):
+    columns = map_headlines([run.report.metrics for run in runs])
+    scores = headline_scores(runs, columns)
+    for headline in columns:
         if headline.mode in without_modes:
             continue
         if single and headline.suite == QUESTIONS and content.dialogues:
@@ -112,21 +120,13 @@ def _measured(
             unit = OBJECTS_OF_SCENE if any(about.values()) else 'questions'
             yield _Measured(headline.title, unit, _answers(runs, content), about)
         else:
-            yield _Measured(headline.title, SCENES, _by_place(runs, headline))
+            own = scores[scores['headline'] == headline.title]
+            methods = own.assign(method=list(zip(own['mapper'], own['condition'], strict=True)))
+            yield _Measured(headline.title, SCENES, by_place(methods, 'method'))
     ids = {run.report.run_id for run in runs}
     sections = [item for item in content.sections if item.run.report.run_id in ids]
     if single and (found := _objects(sections)):
         yield _Measured(OBJECTS, OBJECTS_OF_SCENE, found)
-
-
-def _by_place(runs: Sequence[Run], headline: Headline) -> dict[tuple[str, str], Units]:
-    found: dict[tuple[str, str], dict[tuple[str, ...], float]] = {}
-    for run in runs:
-        value = run.value(headline)
-        if value is not None:
-            units = found.setdefault((run.mapper, run.condition), {})
-            units[run.plan.identity.place] = value
-    return dict(found)
 
 
 def _about(runs: Sequence[Run], content: PageContent) -> dict[str, Sequence[int]]:

@@ -6,17 +6,25 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import pandas as pd
+
 from osmabench_ros.base.files import MARKER, Existing, atomic_directory
 from osmabench_ros.errors import ConfigError, choose
 from osmabench_ros.reports.charts.chart import Specification, write_images
 from osmabench_ros.reports.comparison import comparison_view
 from osmabench_ros.reports.content import without_pictures
-from osmabench_ros.reports.headline import NOT_APPLICABLE, Headline, table_headlines
+from osmabench_ros.reports.headline import NOT_APPLICABLE, table_headlines
 from osmabench_ros.reports.matrix import with_common_accuracies
-from osmabench_ros.reports.page.headline_table import higher_is_better
 from osmabench_ros.reports.page.page import matrix_charts
 from osmabench_ros.reports.question_data import read_dialogue
-from osmabench_ros.reports.report_run import Run, distinct, estimate
+from osmabench_ros.reports.report_run import (
+    Run,
+    best_values,
+    distinct,
+    headline_scores,
+    means,
+    score_table,
+)
 from osmabench_ros.runs.matrix_on_disk import MatrixOnDisk
 
 BIBLIOGRAPHY = Path(__file__).parent / 'references.bib'
@@ -26,56 +34,40 @@ TABLE, FIGURES, REFERENCES = 'headline', 'figures', 'references.bib'
 
 @dataclass(frozen=True)
 class PaperTable:
-    """A table as text; `best` are row and column of the cells in bold."""
+    """A table of texts, and which of its cells are in bold."""
 
     caption: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    words: int
-    """Columns from the left that hold words; the others hold numbers."""
-    best: frozenset[tuple[int, int]] = frozenset()
+    cells: pd.DataFrame
+    bold: pd.DataFrame
 
     def markdown(self) -> str:
         """Return the table for Markdown."""
-        rule = ['---'] * self.words + ['---:'] * (len(self.columns) - self.words)
-        rows = self._marked(_in_markdown, '**{}**')
-        lines = [list(map(_in_markdown, self.columns)), rule, *rows]
+        cells = self._escaped(_in_markdown, '**{}**')
+        rule = ['---'] * cells.index.nlevels + ['---:'] * len(cells.columns)
+        lines = [[*cells.index.names, *cells.columns], rule, *cells.reset_index().to_numpy()]
         table = ''.join(f'| {" | ".join(line)} |\n' for line in lines)
         return f'{table}\n{_in_markdown(self.caption)}\n'
 
     def latex(self) -> str:
         """Return the table for LaTeX with the package booktabs."""
-        kinds = 'l' * self.words + 'r' * (len(self.columns) - self.words)
-        rows = self._marked(_in_latex, r'\textbf{{{}}}')
-        head, *body = (
-            f'{" & ".join(line)} \\\\' for line in [map(_in_latex, self.columns), *rows]
+        cells = self._escaped(_in_latex, r'\textbf{{{}}}').reset_index()
+        words = self.cells.index.nlevels
+        styled = cells.style.hide(axis='index')
+        text = styled.to_latex(
+            column_format='l' * words + 'r' * (len(cells.columns) - words),
+            caption=_in_latex(self.caption),
+            position_float='centering',
+            hrules=True,
         )
-        return '\n'.join(
-            [
-                r'% \usepackage{booktabs}',
-                r'\begin{table}',
-                r'\centering',
-                rf'\caption{{{_in_latex(self.caption)}}}',
-                rf'\begin{{tabular}}{{{kinds}}}',
-                r'\toprule',
-                head,
-                r'\midrule',
-                *body,
-                r'\bottomrule',
-                r'\end{tabular}',
-                r'\end{table}',
-                '',
-            ]
-        )
+        return f'% \\usepackage{{booktabs}}\n{text}'
 
-    def _marked(self, escaped: Callable[[str], str], bold: str) -> list[list[str]]:
-        return [
-            [
-                bold.format(escaped(text)) if (y, x) in self.best else escaped(text)
-                for x, text in enumerate(row)
-            ]
-            for y, row in enumerate(self.rows)
-        ]
+    def _escaped(self, escaped: Callable[[str], str], bold: str) -> pd.DataFrame:
+        cells = self.cells.map(escaped)
+        cells = cells.where(~self.bold, cells.map(bold.format))
+        cells.columns = [escaped(name) for name in cells.columns]
+        rows = [[escaped(text) for text in row] for row in cells.index]
+        names = [escaped(name) for name in cells.index.names]
+        return cells.set_axis(pd.MultiIndex.from_tuples(rows, names=names))
 
 
 _OF_LATEX = {
@@ -133,76 +125,62 @@ def export_matrix(matrix: MatrixOnDisk, out: Path, suites: Sequence[str] = ()) -
     return [out / item for item in sorted(written)]
 
 
-def _groups(runs: Sequence[Run]) -> list[tuple[str, str]]:
-    return list(dict.fromkeys((run.condition, run.mapper) for run in runs))
-
-
 def _scenes(runs: Sequence[Run]) -> str:
     count = len({run.plan.identity.scene_key for run in runs})
     return f'{count} scene{"" if count == 1 else "s"}'
 
 
 def headline_paper_table(runs: Sequence[Run]) -> PaperTable:
-    """Return the means over scenes, a row a condition and method; the best of each condition bold.
+    """Return the means over scenes, a row per condition and method; the best of each are bold.
 
-    References are given the truth: they bear a mark, and are never the best.
+    References are given the ground truth: they bear a mark, and are never the best.
     """
-    headlines = table_headlines(run.report.metrics for run in runs)
-    references, groups = {run.mapper for run in runs if run.is_reference}, _groups(runs)
-    values = {
-        (y, x): found.value
-        for y, (condition, mapper) in enumerate(groups)
-        for x, headline in enumerate(headlines)
-        if (found := estimate(runs, mapper, condition, headline)) is not None
-    }
-    rows = tuple(
-        (
-            condition,
-            f'{mapper} (reference)' if mapper in references else mapper,
-            *(_number(headline, values.get((y, x))) for x, headline in enumerate(headlines)),
-        )
-        for y, (condition, mapper) in enumerate(groups)
+    columns = table_headlines(run.report.metrics for run in runs)
+    by, number = ['headline', 'condition'], {item.title: item.number for item in columns}
+    found = means(headline_scores(runs, columns), [*by, 'mapper'])
+    best = best_values(found, by)
+    found['bold'] = [
+        row.value == best.get((row.headline, row.condition)) and not row.reference
+        for row in found.itertuples()
+    ]
+    found['text'] = [number[row.headline](row.value) for row in found.itertuples()]
+    found['method'] = found['mapper'].astype(str) + found['reference'].map(
+        {True: ' (reference)', False: ''}
     )
-    best = set()
-    for x, headline in enumerate(headlines):
-        sign = 1 if higher_is_better(runs, headline) else -1
-        for condition in distinct(name for name, _ in groups):
-            own = {
-                y: sign * values[y, x]
-                for y, group in enumerate(groups)
-                if group[0] == condition and group[1] not in references and (y, x) in values
-            }
-            if len(own) > 1 and not headline.is_baseline:
-                best |= {(y, x + 2) for y, value in own.items() if value == max(own.values())}
-    units = ', '.join(item.title for item in headlines if item.percent)
+    units = ', '.join(item.title for item in columns if item.percent)
     caption = f'{runs[0].plan.config.name}: means over {_scenes(runs)}.'
     caption += f' In percent: {units}.' if units else ''
-    columns = ('condition', 'method', *(item.title for item in headlines))
-    return PaperTable(caption, columns, rows, 2, frozenset(best))
-
-
-def _number(headline: Headline, value: float | None) -> str:
-    return NOT_APPLICABLE if value is None else headline.number(value)
+    table = _paper_table(caption, found, ['condition', 'method'], ['headline'])
+    constant = [item.title for item in columns if item.is_baseline]
+    table.bold[[name for name in constant if name in table.bold]] = False
+    return table
 
 
 def suite_paper_table(runs: Sequence[Run], suite: str) -> PaperTable:
-    """Return every figure over all classes of a suite, a row a figure, a column a method."""
-    keys = dict.fromkeys(
-        (record.mode, record.metric)
-        for run in runs
-        for record in run.report.metrics
-        if record.suite == suite and not record.class_name
-    )
-    groups = _groups(runs)
-    rows = []
-    for mode, metric in keys:
-        headline = Headline(metric, suite, metric, mode, percent=False)
-        found = [estimate(runs, mapper, condition, headline) for condition, mapper in groups]
-        cells = (NOT_APPLICABLE if item is None else f'{item.value:.4g}' for item in found)
-        rows.append((metric, mode or '', *cells))
-    titles = (f'{mapper}, {condition}' for condition, mapper in groups)
+    """Return every metric over all classes of a suite, a row per metric, a column per method."""
+    scores = score_table(runs)
+    own = scores[(scores['suite'] == suite) & (scores['class_name'] == '')]
+    keys = own[['metric', 'mode']].drop_duplicates()
+    found = keys.merge(means(own, ['metric', 'mode', 'condition', 'mapper']), how='left')
+    found['figure'], found['bold'] = found['metric'], False
+    found['text'] = [
+        NOT_APPLICABLE if pd.isna(value) else f'{value:.4g}' for value in found['value']
+    ]
+    found['method'] = [f'{row.mapper}, {row.condition}' for row in found.itertuples()]
     caption = f'{suite}: means over {_scenes(runs)}.'
-    return PaperTable(caption, ('figure', 'mode', *titles), tuple(rows), 2)
+    return _paper_table(caption, found, ['figure', 'mode'], ['method'])
+
+
+def _paper_table(
+    caption: str, found: pd.DataFrame, rows: list[str], columns: list[str]
+) -> PaperTable:
+    keys = [*rows, *columns]
+    cells = found.set_index(keys)[['text', 'bold']].astype(object).unstack(columns, sort=False)
+    return PaperTable(
+        caption,
+        cells['text'].fillna(NOT_APPLICABLE).rename_axis(columns=None),
+        cells['bold'].fillna(False).astype(bool).rename_axis(columns=None),
+    )
 
 
 def _charts(runs: Sequence[Run]) -> dict[str, Specification]:

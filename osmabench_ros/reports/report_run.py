@@ -1,21 +1,24 @@
-"""Runs in the form that tables and plots use."""
+"""Runs, and their scores as one table that groups, pivots and compares."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import pandas as pd
 
 from osmabench_ros.mappers.mapper import knows_ground_truth
-from osmabench_ros.metrics.comparison import nested_level, nested_means
-from osmabench_ros.reports.headline import Headline, map_headlines
+from osmabench_ros.reports.headline import Headline
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.report_model import Record, RunReport, Status
 
 BASELINE = 'baseline'
+PLACE = ['place', 'path', 'repetition']
+"""Columns by which scores are paired and averaged: scene, path in it, repetition on that."""
+METRIC = ['suite', 'mode', 'metric', 'class_name']
+"""Columns that name a metric; `mode` is '' where the record has none."""
 
 Key = tuple[str, str | None, str, str]
 
@@ -52,7 +55,7 @@ class Run:
 
     @cached_property
     def is_reference(self) -> bool:
-        """Whether its mapper is given the truth: a line to compare with, not a competitor."""
+        """Whether its mapper is given the ground truth, and so does not compete."""
         bundled = self.plan.mapper.bundled
         return bool(bundled) and knows_ground_truth(bundled)
 
@@ -75,15 +78,6 @@ class Run:
             for item in self.report.metrics
         }
 
-    def headline(self, headline: Headline) -> Record | None:
-        """Return the record of a headline figure, None if the run has none."""
-        return self.records.get((headline.suite, headline.mode, headline.metric, ''))
-
-    def value(self, headline: Headline) -> float | None:
-        """Return the value of a headline figure, None if the run has none."""
-        record = self.headline(headline)
-        return None if record is None else record.value
-
 
 def joined(plans: Sequence[RunPlan], reports: Sequence[RunReport]) -> list[Run]:
     """Return the runs that have a report, in the order of the plans."""
@@ -93,18 +87,100 @@ def joined(plans: Sequence[RunPlan], reports: Sequence[RunReport]) -> list[Run]:
     ]
 
 
-def score_table(runs: Iterable[Run]) -> pd.DataFrame:
-    """Return a row a record: the title of its run, and the columns of report.csv."""
+def score_table(runs: Sequence[Run]) -> pd.DataFrame:
+    """Return a row per record of the runs that did not fail.
+
+    To the columns of report.csv it adds `run` and `title`, the latter with the scene where there
+    are several, `where` (the scene), `reference`, and `PLACE`. Conditions and mappers sort in
+    the order of the runs.
+    """
+    titles = full_titles(runs)
     rows = [
-        {'run': run.title, **vars(record), 'mode': record.mode or ''}
+        {**vars(record), **own}
         for run in runs
+        if not run.failed
+        for own in [_identity(run, titles[run])]
         for record in run.report.metrics
     ]
-    return pd.DataFrame(rows, columns=['run', *Record.model_fields])
+    added = ['run', 'title', 'where', 'reference', *PLACE]
+    table = pd.DataFrame(rows, columns=[*Record.model_fields, *added])
+    table['mode'] = table['mode'].fillna('')
+    table = table.drop_duplicates(['run_id', *METRIC], keep='last')
+    for name in ('mapper', 'condition'):
+        order = distinct(getattr(run, name) for run in runs)
+        table[name] = pd.Categorical(table[name], order)
+    return table.astype({'value': float, 'low': float, 'high': float, 'reference': bool})
+
+
+def _identity(run: Run, title: str) -> dict[str, object]:
+    identity = run.plan.identity
+    return {
+        'run_id': identity.run_id,
+        'mapper': run.mapper,
+        'condition': run.condition,
+        'run': run.title,
+        'title': title,
+        'where': run.scene,
+        'reference': run.is_reference,
+        **dict(zip(PLACE, identity.place, strict=True)),
+    }
+
+
+def of_metric(scores: pd.DataFrame, suite: str, mode: str, metric: str) -> pd.DataFrame:
+    """Return the scores of one metric, over all classes and of single ones."""
+    chosen = (scores['suite'] == suite) & (scores['mode'] == mode) & (scores['metric'] == metric)
+    return scores[chosen]
+
+
+def headline_scores(runs: Sequence[Run], columns: Sequence[Headline]) -> pd.DataFrame:
+    """Return the scores of some metrics over all classes, with their titles as `headline`."""
+    names = [(x.suite, x.mode or '', x.metric, '', x.title) for x in columns]
+    chosen = pd.DataFrame(names, columns=[*METRIC, 'headline']).astype(object)
+    table = score_table(runs).merge(chosen, on=METRIC)
+    table['headline'] = pd.Categorical(table['headline'], distinct(x.title for x in columns))
+    return table
+
+
+def means(scores: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """Return the mean of each group over its scenes, in `units` those of the scenes.
+
+    Repetitions are averaged on their path, and paths in their scene, so that each scene counts
+    the same. Units are the paths of the only scene, or the repetitions on the only path. A group
+    of a single run keeps its interval.
+    """
+    known, by = scores.dropna(subset=['value']), list(by)
+    level = next((i for i, name in enumerate(PLACE) if scores[name].nunique() > 1), 0)
+    units = known
+    for depth in range(len(PLACE), level, -1):
+        groups = units.groupby([*by, *PLACE[:depth]], observed=True, sort=False)
+        units = groups['value'].mean().reset_index()
+    found = units.groupby(by, observed=True)['value'].agg(value='mean', units=list)
+    groups = known.groupby(by, observed=True)
+    found['runs'] = groups.size()
+    found[['low', 'high']] = groups[['low', 'high']].first().where(found['runs'] == 1)
+    found[['reference', 'higher_is_better']] = groups[['reference', 'higher_is_better']].first()
+    return found.reset_index()
+
+
+def by_place(scores: pd.DataFrame, column: str) -> dict[Any, dict[tuple[str, ...], float]]:
+    """Return the values by scene, path and repetition, for each entry of a column."""
+    groups = scores.dropna(subset=['value']).groupby(column, observed=True, sort=False)
+    return {
+        name: dict(zip(own[PLACE].itertuples(index=False, name=None), own['value'], strict=True))
+        for name, own in groups
+    }
+
+
+def best_values(scores: pd.DataFrame, by: Sequence[str]) -> pd.Series:
+    """Return the best value of each group in which methods differ; references do not compete."""
+    known = scores[~scores['reference']].dropna(subset=['value'])
+    groups = known.groupby(list(by), observed=True)
+    best = groups['value'].max().where(groups['higher_is_better'].first(), groups['value'].min())
+    return best[(groups['mapper'].nunique() > 1) & (groups['value'].nunique() > 1)]
 
 
 def reference_mappers(runs: Iterable[Run]) -> set[str]:
-    """Return mappers that are given the truth; none where no other is there to compare with."""
+    """Return mappers that are given the ground truth; none where there is no other method."""
     known = {run.mapper: run.is_reference for run in runs}
     return set() if all(known.values()) else {name for name, item in known.items() if item}
 
@@ -114,32 +190,9 @@ def distinct(texts: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(texts))
 
 
-def of_group(runs: Iterable[Run], mapper: str, condition: str) -> list[Run]:
-    """Return the runs of a mapper under a condition."""
-    return [run for run in runs if (run.mapper, run.condition) == (mapper, condition)]
-
-
-def by_place(
-    runs: Iterable[Run], mapper: str, condition: str, headline: Headline
-) -> dict[tuple[str, ...], float]:
-    """Return the values of a headline figure by scene, path and repetition."""
-    return {
-        run.plan.identity.place: value
-        for run in of_group(runs, mapper, condition)
-        if (value := run.value(headline)) is not None
-    }
-
-
-def mean_value(runs: Iterable[Run], key: Key) -> float | None:
-    """Return the mean of a figure over the runs that have it, None without any."""
-    found = [record for run in runs if (record := run.records.get(key)) is not None]
-    values = [record.value for record in found if record.value is not None]
-    return math.fsum(values) / len(values) if values else None
-
-
 def full_titles(runs: Sequence[Run]) -> dict[Run, str]:
     """Return mapper and condition of runs, and the scene where there are several."""
-    several = len(distinct(run.scene for run in runs)) > 1
+    several = len({run.scene for run in runs}) > 1
     return {run: f'{run.title} · {run.scene}' if several else run.title for run in runs}
 
 
@@ -147,37 +200,3 @@ def baseline_condition(runs: Sequence[Run]) -> str:
     """Return the condition that the others are compared with: 'baseline', or the first one."""
     conditions = distinct(run.condition for run in runs)
     return BASELINE if BASELINE in conditions or not conditions else conditions[0]
-
-
-def computed_headlines(runs: Sequence[Run]) -> list[Headline]:
-    """Return the headline figures of maps that at least one run has a record of."""
-    return map_headlines([run.report.metrics for run in runs])
-
-
-@dataclass(frozen=True)
-class MeanFigure:
-    """A headline figure of one mapper under one condition: the mean, and that of every unit.
-
-    Units are scenes, or paths of the only scene, or repetitions on the only path.
-    """
-
-    value: float
-    low: float | None
-    high: float | None
-    units: tuple[float, ...]
-
-
-def estimate(
-    runs: Sequence[Run], mapper: str, condition: str, headline: Headline
-) -> MeanFigure | None:
-    """Return a headline figure over the scenes of a mapper and condition, None without any."""
-    figures = by_place(runs, mapper, condition, headline)
-    if not figures:
-        return None
-    level = nested_level(run.plan.identity.place for run in runs) or 0
-    values = list(nested_means(figures, level).values())
-    low = high = None
-    if len(figures) == 1:
-        found = [run.headline(headline) for run in of_group(runs, mapper, condition)]
-        low, high = next((x.low, x.high) for x in found if x and x.value is not None)
-    return MeanFigure(math.fsum(values) / len(values), low, high, tuple(values))

@@ -6,14 +6,15 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import altair as alt
+import pandas as pd
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from osmabench_ros.base.files import write_json, write_text
-from osmabench_ros.reports.cells import Cell, csv_text, record_cell, scaled_cell
+from osmabench_ros.reports.cells import Cell, csv_text, scaled_cell, score_cell
 from osmabench_ros.reports.charts.chart import Specification, specification
-from osmabench_ros.reports.charts.line_chart import line_layers, line_row
+from osmabench_ros.reports.charts.line_chart import line_layers
 from osmabench_ros.reports.headline import Headline, map_headlines
 from osmabench_ros.reports.page.page import PAGE, write_rendered
 from osmabench_ros.reports.report_run import distinct
@@ -24,41 +25,40 @@ _PANELS_IN_A_ROW = 3
 
 
 def sweep_chart(report: SweepReport, headlines: Sequence[Headline]) -> Specification | None:
-    """Return loss and the headline figures by speed, one line a series; None without any run."""
+    """Return loss and the headline metrics by speed, one line a series; None without any run."""
     rows = [
-        line_row(panel, point.speed_factor, bounds, run=series.title, mapper=series.mapper,
-                 condition=series.condition, missed=not point.reached)
+        (panel, point.speed_factor, series.title, series.mapper, series.condition,
+         not point.reached, *bounds)
         for series in report.series
         for point in series.points
         if not point.error
-        for panel, bounds in _figures(point, headlines)
+        for panel, bounds in _metrics_of(point, headlines)
     ]  # fmt: skip
-    if not rows:
+    columns = ['panel', 'x', 'run', 'mapper', 'condition', 'missed', 'value', 'low', 'high']
+    table = pd.DataFrame(rows, columns=columns)
+    if table.empty:
         return None
-    panels = distinct(row['panel'] for row in rows)
-    speeds = sorted({row['x'] for row in rows})
+    speeds = sorted(set(table['x']))
     x = (
         alt.X('x:Q')
         .title('speed factor: stamp seconds per wall second')
         .scale(type='log', base=2, domain=[speeds[0] / 1.2, speeds[-1] * 1.2], nice=False)
         .axis(values=speeds, format='~g')
     )
-    limit = {'panel': panels[0], 'limit': 100 * report.max_loss}
-    layers = line_layers([*rows, limit], x)
-    chart = layers.facet(alt.Facet('panel:N').sort(panels).title(None), columns=_PANELS_IN_A_ROW)
+    panel = alt.Facet('panel:N').sort(distinct(table['panel'])).title(None)
+    chart = line_layers(table, x, report.max_loss).facet(panel, columns=_PANELS_IN_A_ROW)
     return specification(chart, 'Loss of frames and map quality against speed')
 
 
-def _figures(
+def _metrics_of(
     point: SweepPoint, headlines: Sequence[Headline]
-) -> Iterator[tuple[str, tuple[float | None, float | None, float | None]]]:
-    """Yield title, value and interval of the loss and the headline figures, in percent."""
-    yield 'Loss, %', (None if point.loss is None else 100 * point.loss, None, None)
+) -> Iterator[tuple[str, tuple[float | None, ...]]]:
+    """Yield title, value and interval of the loss and the headline metrics."""
+    yield 'Loss, %', (point.loss, None, None)
     for headline in headlines:
         record = headline.record_in(point.metrics)
-        if record is not None and record.value is not None:
-            low, high = (x if x is None else 100 * x for x in (record.low, record.high))
-            yield f'{headline.title}, %', (100 * record.value, low, high)
+        if record is not None:
+            yield f'{headline.title}, %', (record.value, record.low, record.high)
 
 
 COLUMNS = (
@@ -116,7 +116,7 @@ def sweep_rows(series: SweepSeries, headlines: Sequence[Headline]) -> list[Sweep
                 for title, field, factor, digits, _ in COLUMNS
             }
             | {
-                item.title: record_cell(item.record_in(point.metrics), item.number)
+                item.title: score_cell(item.record_in(point.metrics), item.number)
                 for item in headlines
             },
         )

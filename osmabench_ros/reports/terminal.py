@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
+import pandas as pd
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -15,7 +16,7 @@ from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.metrics.trajectory import TrajectoryAlignment
 from osmabench_ros.metrics.trajectory_records import ALIGNED, SUITE, TrajectoryScore
 from osmabench_ros.reports.cells import plain
-from osmabench_ros.reports.changes import Change, ResultChanges
+from osmabench_ros.reports.changes import ResultChanges, full_name, interval_text
 from osmabench_ros.reports.headline import NOT_APPLICABLE, table_headlines
 from osmabench_ros.runs.config import PacingMode, Requirement
 from osmabench_ros.runs.matrix_on_disk import MatrixOnDisk, RunOnDisk
@@ -200,40 +201,43 @@ def print_changes(found: ResultChanges) -> None:
     console = Console(width=None if sys.stdout.isatty() else _WIDEST)
     console.print(escape(found.sentence), highlight=False, soft_wrap=True)
     overall, classes = found.shown
-    if overall:
+    if not overall.empty:
         console.print(_changes_table(overall, 'figure'))
-    if classes:
+    if not classes.empty:
         console.print(_changes_table(classes[:MAX_CLASSES], 'figure of a class or kind'))
     if len(classes) > MAX_CLASSES:
         console.print(f'{len(classes) - MAX_CLASSES} smaller changes of classes: see --json')
-    console.print(', '.join(f'{count} {item.value}' for item, count in found.counts.items()))
+    console.print(', '.join(f'{count} {verdict}' for verdict, count in found.counts.items()))
     for title, names in found.missing:
         console.print(f'[yellow]{title}:[/] {escape(", ".join(names))}', soft_wrap=True)
 
 
-def _changes_table(changes: list[Change], title: str) -> Table:
-    table = Table(box=None, pad_edge=False, header_style='bold')
-    table.add_column(title, no_wrap=True)
-    for name in ('condition', 'mapper'):
-        table.add_column(name, overflow='fold')
-    for name in ('before', 'after', 'difference', 'interval', 'scenes'):
-        table.add_column(name, justify='right', no_wrap=True)
+def _changes_table(changes: pd.DataFrame, title: str) -> Table:
+    numbers = ('before', 'after', 'difference', 'interval', 'scenes')
+    table = _plain_table((title, 'condition', 'mapper'), numbers)
     table.add_column('', no_wrap=True)
-    for item in changes:
-        data, verdict = item.to_json(), item.verdict.value
-        bounds = '' if data['low'] is None else f'{data["low"]:+.3g} to {data["high"]:+.3g}'
-        figure = item.figure
+    for row in changes.itertuples():
         table.add_row(
-            escape('/'.join(filter(None, (figure.names[0], figure.class_name)))),
-            escape(figure.condition),
-            escape(figure.mapper),
-            plain(item.before),
-            plain(item.after),
-            f'{data["difference"]:+.3g}',
-            bounds,
-            str(data['scenes']),
-            f'[{VERDICT_STYLES[verdict]}]{verdict}[/]',
+            escape('/'.join(filter(None, (full_name(row), row.class_name)))),
+            escape(row.condition),
+            escape(row.mapper),
+            plain(row.before),
+            plain(row.after),
+            f'{row.difference:+.3g}',
+            interval_text(row),
+            str(row.scenes),
+            f'[{VERDICT_STYLES[row.verdict]}]{row.verdict}[/]',
         )
+    return table
+
+
+def _plain_table(words: Sequence[str], numbers: Sequence[str] = ()) -> Table:
+    """Return a table without lines; its first column is never broken, nor are its numbers."""
+    table = Table(box=None, pad_edge=False, header_style='bold')
+    for place, name in enumerate(words):
+        table.add_column(name, no_wrap=place == 0, overflow='fold')
+    for name in numbers:
+        table.add_column(name, justify='right', no_wrap=True)
     return table
 
 

@@ -18,7 +18,7 @@ from osmabench_ros.reports.headline import NOT_APPLICABLE
         (-3.6e-31, '0'),
         (1e20, '1e+20'),
         (float('inf'), 'inf'),
-        (float('nan'), 'nan'),
+        (float('nan'), NOT_APPLICABLE),
     ],
 )
 def test_figures_are_shown_as_people_write_them(value: float | None, text: str) -> None:

@@ -40,23 +40,22 @@ def scenes(values: list[float], **changes) -> list[Record]:
 
 
 def test_differences_are_paired_by_scene_with_the_interval_of_scipy() -> None:
-    [change] = changes_between(scenes(BEFORE), scenes(AFTER)[::-1]).changes
+    [change] = changes_between(scenes(BEFORE), scenes(AFTER)[::-1]).table.itertuples()
     steps = np.subtract(AFTER, BEFORE)
-    interval = change.paired.difference
-    assert interval.value == pytest.approx(steps.mean())
+    assert change.difference == pytest.approx(steps.mean())
     assert (change.before, change.after) == pytest.approx((np.mean(BEFORE), np.mean(AFTER)))
     reference = bootstrap(
         (steps,), np.mean, n_resamples=20_000, method='percentile', random_state=1
     ).confidence_interval
     # Whatever interval the statistics give, it is near the one of the pairs, not of the means.
-    assert interval.low == pytest.approx(reference.low, abs=0.02)
-    assert interval.high == pytest.approx(reference.high, abs=0.02)
-    assert change.verdict is ChangeVerdict.BETTER
+    assert change.low == pytest.approx(reference.low, abs=0.02)
+    assert change.high == pytest.approx(reference.high, abs=0.02)
+    assert change.verdict == 'better'
 
 
 def verdict(before: list[float], after: list[float], **changes) -> ChangeVerdict:
-    [change] = changes_between(scenes(before, **changes), scenes(after, **changes)).changes
-    return change.verdict
+    [found] = changes_between(scenes(before, **changes), scenes(after, **changes)).table['verdict']
+    return ChangeVerdict(found)
 
 
 def test_the_direction_of_a_figure_and_its_interval_decide() -> None:
@@ -73,8 +72,8 @@ def test_the_direction_of_a_figure_and_its_interval_decide() -> None:
 def test_seeds_of_a_scene_are_one_unit() -> None:
     before = [record(v, scene=s, seed=i) for s in ('a', 'b') for i, v in enumerate((0.2, 0.4))]
     after = [record(v, scene=s, seed=i) for s in ('a', 'b') for i, v in enumerate((0.3, 0.6))]
-    [change] = changes_between(before, after[:-1]).changes
-    assert change.paired.difference.n == 2
+    [change] = changes_between(before, after[:-1]).table.itertuples()
+    assert change.scenes == 2
     assert change.before == pytest.approx((0.3 + 0.2) / 2)
     assert change.after == pytest.approx((0.45 + 0.3) / 2)
 
@@ -86,8 +85,7 @@ def test_conditions_mappers_and_classes_are_kept_apart() -> None:
             before += scenes([0.5, 0.6], condition=condition, class_name=class_name)
             after += scenes([0.7, 0.8], condition=condition, class_name=class_name)
     found = changes_between(before, after)
-    names = [(c.figure.condition, c.figure.class_name) for c in found.changes]
-    assert sorted(names) == [
+    assert sorted(found.table[['condition', 'class_name']].itertuples(index=False, name=None)) == [
         ('baseline', ''), ('baseline', 'chair'), ('dark', ''), ('dark', 'chair'),
     ]  # fmt: skip
 
@@ -98,7 +96,7 @@ def test_versions_of_a_mapper_are_paired_by_their_names() -> None:
     with pytest.raises(RunError, match='no run in common'):
         changes_between(scenes(BEFORE, mapper='v1'), scenes(AFTER, mapper='v2'))
     found = changes_between(before, after, renamed={'v1': 'v2'})
-    assert [item.figure.mapper for item in found.changes] == ['v1 → v2']
+    assert found.table['mapper'].tolist() == ['v1 → v2']
     assert (found.only_before, found.only_after) == ((), ())
 
 
@@ -128,12 +126,12 @@ def test_what_only_one_side_has_is_named() -> None:
     found = changes_between(before, [*after, record(1.0, scene='new')])
     assert found.only_before == ('set.s7.0.baseline.mine',)
     assert found.only_after == ('set.new.0.baseline.mine',)
-    assert [figure.metric for figure in found.lost] == ['miou']
+    assert found.lost['metric'].tolist() == ['miou']
 
 
 def test_a_threshold_is_on_the_mean_and_in_the_bad_direction() -> None:
     found = changes_between(scenes(AFTER), scenes(BEFORE))
-    lost = -found.changes[0].gain
+    lost = -found.table['gain'].iloc[0]
     for name in ('macc', 'strict/macc', 'segmentation/macc', 'segmentation/strict/macc', 'seg*'):
         assert broken(found, [Threshold(name, lost + 1e-9)]) == []
         [sentence] = broken(found, [Threshold(name, lost - 1e-9)])

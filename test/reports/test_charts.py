@@ -18,17 +18,16 @@ from osmabench_ros.reports.charts.chart import (
 from osmabench_ros.reports.charts.class_chart import class_chart
 from osmabench_ros.reports.charts.headline_charts import (
     change_chart,
-    change_of,
+    changes_of,
     condition_chart,
 )
 from osmabench_ros.reports.charts.question_chart import question_chart
-from osmabench_ros.reports.headline import headlines
 from osmabench_ros.reports.report_run import Run, joined
 
-VQA = next(item for item in headlines() if item.title == 'VQA')
+VQA = ('exact_questions', None, 'accuracy', '')
 
 
-def no_interval(before: Run, after: Run) -> None:
+def no_interval(before: str, after: str) -> None:
     return None
 
 
@@ -96,11 +95,11 @@ def test_there_is_no_change_without_a_second_condition(runs: list[Run]):
 
 def test_a_bar_holds_run_value_and_interval(runs: list[Run]):
     for run in runs:
-        record = run.headline(VQA)
+        record = run.records[VQA]
         [bar] = [
             row
             for row in rows_of(condition_chart(runs))
-            if row.get('run') == f'{run.mapper} · {run.condition}' and row['panel'] == 'VQA'
+            if row.get('run') == f'{run.mapper} · {run.condition}' and row['headline'] == 'VQA'
         ]
         shown = [bar['value'], bar['low'], bar['high']]
         expected = [100 * record.value, 100 * record.low, 100 * record.high]
@@ -109,11 +108,11 @@ def test_a_bar_holds_run_value_and_interval(runs: list[Run]):
 
 def test_a_change_is_the_difference_to_the_baseline_of_the_same_mapper(runs: list[Run]):
     before, after = runs[1], runs[3]
-    found = change_of(runs, 'noisy_oracle', 'camera', VQA, lambda a, b: (-0.05, 0.05))
-    expected = after.headline(VQA).value - before.headline(VQA).value
-    assert found.value == pytest.approx(expected)
-    assert (found.low, found.high, found.scenes) == (-0.05, 0.05, 1)
-    assert change_of(runs, 'oracle', 'velocity', VQA, no_interval) is None
+    found = changes_of(runs, lambda a, b: (-0.05, 0.05)).set_index(['headline', 'mapper'])
+    assert set(found['condition']) == {'camera'}
+    change = found.loc['VQA', 'noisy_oracle']
+    assert change['value'] == pytest.approx(after.records[VQA].value - before.records[VQA].value)
+    assert (change['low'], change['high'], change['scenes']) == (-0.05, 0.05, 1)
 
 
 def test_references_are_named_and_have_no_bars(runs: list[Run]):

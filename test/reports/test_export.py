@@ -4,6 +4,7 @@ import re
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
@@ -43,7 +44,7 @@ def test_the_tables_hold_the_figures_of_the_runs(out: Path, left: MatrixOnDisk) 
 
 def test_the_best_method_of_a_condition_is_bold_and_no_reference_is(left: MatrixOnDisk) -> None:
     runs = read_runs(left)
-    assert headline_paper_table(runs).best == frozenset()
+    assert not headline_paper_table(runs).bold.to_numpy().any()
     command = {'command': ('mine',)}
     others = [
         Run(
@@ -53,8 +54,7 @@ def test_the_best_method_of_a_condition_is_bold_and_no_reference_is(left: Matrix
         for run in runs
     ]
     table = headline_paper_table(others)
-    column = table.columns.index('mAcc')
-    assert [row for row, at in sorted(table.best) if at == column] == [0, 2]
+    assert table.bold['mAcc'].tolist() == [True, False, True, False]
     assert '**' in table.markdown()
     assert r'\textbf{' in table.latex()
 
@@ -66,7 +66,9 @@ def _changed(plan, **changes):
 
 
 def test_what_is_special_to_latex_and_markdown_is_escaped() -> None:
-    table = PaperTable('a_b', ('x & y', '50 %'), ((r'a\b{c}', '1 | 2'),), 1)
+    index = pd.MultiIndex.from_tuples([(r'a\b{c}',)], names=['x & y'])
+    cells = pd.DataFrame({'50 %': ['1 | 2']}, index)
+    table = PaperTable('a_b', cells, cells == '')
     assert r'x \& y & 50 \% \\' in table.latex()
     assert r'a\textbackslash{}b\{c\} & 1 | 2 \\' in table.latex()
     assert r'| a\\b{c} | 1 \| 2 |' in table.markdown()

@@ -6,7 +6,7 @@ from support.world.matrix import Matrix
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.reports.charts.question_chart import question_chart, question_figures
 from osmabench_ros.reports.page.page import page_environment
-from osmabench_ros.reports.page.protocol_tables import protocol_tables
+from osmabench_ros.reports.page.protocol_tables import ProtocolTable, protocol_tables
 from osmabench_ros.reports.report_run import Run, joined
 from osmabench_ros.runs.report_model import Record, RunReport
 
@@ -19,6 +19,10 @@ def with_figures(run: Run, *figures: tuple[str, str, str, float | None], mode: s
     )
     metrics = (*run.report.metrics, *records)
     return Run(run.plan, RunReport(**{**dict(run.report), 'metrics': metrics}))
+
+
+def texts(table: ProtocolTable) -> list[list[str]]:
+    return table.cells.map(lambda cell: cell.text).to_numpy().tolist()
 
 
 @pytest.fixture
@@ -41,16 +45,16 @@ def runs(matrix: Matrix) -> list[Run]:
 
 def test_kinds_of_questions_and_types_of_changes_are_columns(runs: list[Run]):
     kinds, changes, maps = protocol_tables(runs)
-    assert (kinds.suite, kinds.columns) == ('space3d', ('all', 'navigation'))
+    assert (kinds.suite, list(kinds.cells)) == ('space3d', ['all', 'navigation'])
     # The other map was not scored by kind.
-    assert [[cell.text for cell in cells] for _, cells in kinds.rows] == [['75.0', '50.0']]
-    assert changes.columns == ('all', 'Scale', 'removal')
-    assert {title.rpartition(' · ')[2]: [cell.text for cell in cells]
-            for title, cells in changes.rows} == {
+    assert texts(kinds) == [['75.0', '50.0']]
+    assert list(changes.cells) == ['all', 'Scale', 'removal']
+    labels = [title.rpartition(' · ')[2] for title in changes.cells.index]
+    assert dict(zip(labels, texts(changes), strict=True)) == {
         'told': ['87.5', '100.0', '25.0'], 'imagination gap': ['12.5', '–', '-50.0'],  # noqa: RUF001
     }  # fmt: skip
-    assert maps.columns == ('staleness', 'frames until then')
-    assert [cell.text for cell in maps.rows[0][1]] == ['60.0', '25']
+    assert list(maps.cells) == ['staleness', 'frames until then']
+    assert texts(maps)[0] == ['60.0', '25']
 
 
 def test_the_page_shows_them_and_leaves_out_the_section_without_any(runs: list[Run]):
@@ -89,10 +93,7 @@ def test_each_protocol_has_the_figures_of_its_field(matrix: Matrix):
         ('promptgt', 'fidelity', 'count', 0.375),
     )
     tables = protocol_tables([run])
-    shown = [
-        (t.suite, t.columns, [[cell.text for cell in cells] for _, cells in t.rows])
-        for t in tables
-    ]
+    shown = [(t.suite, tuple(t.cells), texts(t)) for t in tables]
     blocks = ('Standard VQA | Measurements', 'PromptGT | Measurements',
               'Standard VQA | Relations', 'PromptGT | Relations', 'map quality')  # fmt: skip
     dash = '\N{EN DASH}'

@@ -100,13 +100,19 @@ def method_name(name: str, references: Collection[str]) -> str:
     return f'{name}{_REFERENCE}' if name in references else name
 
 
+INTERVAL = (
+    "isValid(datum.low) ? format(datum.low, '.4~g') + ' to ' + format(datum.high, '.4~g') : 'none'"
+)
+"""The text of `interval` in tooltips."""
+
+
 def tooltip(**titles: str) -> list[alt.Tooltip]:
-    """Return what the mouse shows: run, the fields of `titles`, value and interval."""
+    """Return the content of the tooltip: run, the fields of `titles`, value and interval."""
     named = {'run': 'run', **titles}
-    numbers = {'value': 'value', 'low': 'low', 'high': 'high'}
     return [
         *(alt.Tooltip(f'{field}:N', title=title) for field, title in named.items()),
-        *(alt.Tooltip(f'{name}:Q', title=name, format='.4~g') for name in numbers),
+        alt.Tooltip('value:Q', format='.4~g'),
+        alt.Tooltip('interval:N', title='95 % interval'),
     ]
 
 

@@ -16,28 +16,34 @@ from osmabench_ros.reports.charts.chart import (
     specification,
     step_of_rows,
 )
-from osmabench_ros.reports.report_run import Run, distinct, reference_mappers, score_table
+from osmabench_ros.reports.report_run import (
+    PLACE,
+    Run,
+    distinct,
+    means,
+    of_metric,
+    reference_mappers,
+    score_table,
+)
 
 SEGMENTATION = 'osma_segmentation'
 MOST_CLASSES = 60
 
 
-def class_shares(runs: Sequence[Run]) -> dict[str, float]:
-    """Return every class' share of the visible ground-truth surface, the largest first."""
-    samples: dict[str, dict[object, int]] = {}
-    for run in runs:
-        for (suite, mode, metric, name), record in run.records.items():
-            if (suite, mode, metric) == (SEGMENTATION, 'strict', 'iou') and name:
-                samples.setdefault(name, {})[run.plan.identity.scene_key] = record.n
-    totals = {name: sum(counts.values()) for name, counts in samples.items()}
-    whole = max(sum(totals.values()), 1)
-    ordered = sorted(totals, key=lambda name: (-totals[name], name))
-    return {name: totals[name] / whole for name in ordered}
+def class_shares(scores: pd.DataFrame) -> dict[str, float]:
+    """Return each class' fraction of the visible ground-truth surface, the largest first."""
+    own = of_metric(scores, SEGMENTATION, 'strict', 'iou')
+    own = own[own['class_name'] != '']
+    # Runs of a scene share its surface.
+    points = own.drop_duplicates(['class_name', *PLACE[:2]], keep='last')
+    totals = points.groupby('class_name')['n'].sum().sort_values(ascending=False, kind='stable')
+    return dict(totals / max(totals.sum(), 1))
 
 
 def class_chart(runs: Sequence[Run]) -> Specification | None:
     """Return surface shares and strict IoUs of the classes, None if no class was scored."""
-    shares = dict(list(class_shares(runs).items())[:MOST_CLASSES])
+    scores = score_table(runs)
+    shares = dict(list(class_shares(scores).items())[:MOST_CLASSES])
     if not shares:
         return None
     mappers, references = distinct(run.mapper for run in runs), reference_mappers(runs)
@@ -56,7 +62,12 @@ def class_chart(runs: Sequence[Run]) -> Specification | None:
         )
         .properties(width=130, height=height)
     )
-    ious = alt.Chart(_ious(runs, shares)).encode(
+    chosen = of_metric(scores, SEGMENTATION, 'strict', 'iou')
+    chosen = chosen[chosen['class_name'].isin(shares)]
+    found = means(chosen, ['class_name', 'mapper', 'condition'])
+    found['value'] *= 100
+    found['method'] = [method_name(name, references) for name in found['mapper']]
+    ious = alt.Chart(found[['class_name', 'mapper', 'condition', 'value', 'method']]).encode(
         y.axis(labels=False),
         alt.YOffset('method:N').sort([method_name(name, references) for name in mappers]),
         method_color(mappers, references),
@@ -72,20 +83,3 @@ def class_chart(runs: Sequence[Run]) -> Specification | None:
         alt.hconcat(surface, right).resolve_scale(y='shared'),
         'Share of the visible surface and strict intersection over union of every class',
     )
-
-
-def _ious(runs: Sequence[Run], shares: dict[str, float]) -> pd.DataFrame:
-    """Return means over the scenes, in percent."""
-    table = score_table(runs)
-    chosen = (
-        (table['suite'] == SEGMENTATION)
-        & (table['mode'] == 'strict')
-        & (table['metric'] == 'iou')
-        & table['class_name'].isin(shares)
-    )
-    groups = table[chosen].groupby(['class_name', 'mapper', 'condition'], sort=False)
-    means = 100 * groups['value'].mean().dropna()
-    references = reference_mappers(runs)
-    found = means.reset_index()
-    found['method'] = [method_name(name, references) for name in found['mapper']]
-    return found

@@ -1,11 +1,10 @@
-"""Charts of the headline figures: by condition, and as changes from the baseline condition."""
+"""Charts of the headline metrics: by condition, and as changes from the baseline condition."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import altair as alt
 import pandas as pd
@@ -13,6 +12,7 @@ import pandas as pd
 from osmabench_ros.metrics.statistics import LEAST_UNITS
 from osmabench_ros.reports.charts.chart import (
     INK,
+    INTERVAL,
     IS_REFERENCE,
     MUTED,
     Specification,
@@ -21,15 +21,15 @@ from osmabench_ros.reports.charts.chart import (
     specification,
     tooltip,
 )
-from osmabench_ros.reports.comparison import Contrast
-from osmabench_ros.reports.headline import Headline
+from osmabench_ros.reports.comparison import QUESTIONS, Contrast
+from osmabench_ros.reports.headline import map_headlines
 from osmabench_ros.reports.report_run import (
+    PLACE,
     Run,
     baseline_condition,
-    computed_headlines,
     distinct,
-    estimate,
-    mean_value,
+    headline_scores,
+    means,
     reference_mappers,
 )
 
@@ -37,168 +37,110 @@ _WIDTH_PX, _LEAST_PANEL_PX, _LETTER_PX, _ROW_PX = 930, 85, 6.5, 19
 _MOST_PANELS = 4
 _LEAST_RANGE = 2.0
 """Percent; what is smaller looks as small as it is."""
+_BOUNDS = ['value', 'low', 'high']
 
-Row = dict[str, Any]
-PairedInterval = Callable[[Run, Run], 'tuple[float, float] | None']
-"""Interval of the change of accuracy on the questions that two runs share."""
+PairedInterval = Callable[[str, str], 'tuple[float, float] | None']
+"""Interval of the change of accuracy on the questions that two runs share, by their names."""
 
 
 def condition_chart(runs: Sequence[Run]) -> Specification | None:
-    """Return bars of every headline figure by condition and mapper; None without any."""
-    rows = [row for headline in computed_headlines(runs) for row in _of_headline(runs, headline)]
-    return _panels(rows, runs, 'percent', 'Headline figures by condition and mapper', (0, 112))
-
-
-def _of_headline(runs: Sequence[Run], headline: Headline) -> Iterator[Row]:
-    for condition in distinct(run.condition for run in runs):
-        for mapper in distinct(run.mapper for run in runs):
-            found = estimate(runs, mapper, condition, headline)
-            if found is None:
-                continue
-            units = found.units if len(found.units) > 1 else ()
-            yield _row(
-                headline.title, mapper, condition, found.value, found.low, found.high,
-                label=headline.number(found.value), units=units,
-            )  # fmt: skip
-    # What the most frequent answer scores without a map.
-    key = (headline.suite, headline.mode, 'baseline_most_frequent', '')
-    constant = mean_value(runs, key) if headline.metric == 'accuracy' else None
-    if constant is not None:
-        run = 'most frequent answer, without a map'
-        yield {'panel': headline.title, 'run': run, 'constant': 100 * constant}
+    """Return bars of every headline metric by condition and mapper; None without any."""
+    columns = map_headlines([run.report.metrics for run in runs])
+    bars = means(headline_scores(runs, columns), ['headline', 'condition', 'mapper'])
+    bars['label'] = (100 * bars['value']).map('{:.1f}'.format)
+    bars['units'] = bars['units'].map(lambda units: units if len(units) > 1 else [])
+    # The score of the most frequent answer, without a map.
+    answered = [item for item in columns if item.metric == 'accuracy']
+    constants = [replace(item, metric='baseline_most_frequent') for item in answered]
+    lines = means(headline_scores(runs, constants), ['headline'])
+    lines = pd.DataFrame({'headline': lines['headline'], 'constant': 100 * lines['value']})
+    title = 'Headline figures by condition and mapper'
+    return _panels(bars, runs, 'percent', title, domain=(0, 112), lines=lines)
 
 
 def robustness_chart(contrasts: Sequence[Contrast], runs: Sequence[Run]) -> Specification | None:
     """Return relative changes of runs with intervals (Fig. 5 of arXiv 2503.10331), or None."""
     shown = [item for item in contrasts if math.isfinite(item.comparison.robustness.value)]
-    # Two figures that differ only in whose rules they follow would crowd out others.
+    # Two metrics that differ only in their rules would crowd out others.
     names = [name for name in distinct(item.figure for item in shown) if 'compat' not in name]
-    rows = []
-    for item in shown:
-        change = item.comparison.robustness
-        if item.figure in names[:_MOST_PANELS]:
-            bounds = (change.low, change.high) if math.isfinite(change.low) else (None, None)
-            rows.append(_row(item.figure, item.subject, item.other, change.value, *bounds))
-    title = f'change from "{shown[0].reference}", percent of its value' if shown else ''
-    return _panels(rows, runs, title, 'Relative change of figures by condition')
-
-
-@dataclass(frozen=True)
-class ConditionChange:
-    """Mean difference to the baseline condition over the scenes that both have."""
-
-    value: float
-    low: float | None
-    high: float | None
-    scenes: int
-
-
-def change_of(
-    runs: Sequence[Run],
-    mapper: str,
-    condition: str,
-    headline: Headline,
-    paired_interval: PairedInterval,
-) -> ConditionChange | None:
-    """Return how a figure of a mapper changes from the baseline to another condition."""
-    found = [
-        (before, after, there - here)
-        for before, after in _pairs(runs, mapper, condition)
-        if (here := before.value(headline)) is not None
-        and (there := after.value(headline)) is not None
+    changes = [(item, item.comparison.robustness) for item in shown]
+    rows = [
+        (item.figure, item.subject, item.other, change.value, change.low, change.high)
+        for item, change in changes
+        if item.figure in names[:_MOST_PANELS]
     ]
-    if not found:
-        return None
-    values = [value for *_, value in found]
-    mean = math.fsum(values) / len(values)
-    if len(found) >= LEAST_UNITS:
-        return ConditionChange(mean, min(values), max(values), len(found))
-    if len(found) > 1:
-        return ConditionChange(mean, None, None, len(found))
-    interval = None
-    if headline.suite == 'exact_questions':
-        interval = paired_interval(found[0][0], found[0][1])
-    low, high = interval or (None, None)
-    return ConditionChange(mean, low, high, 1)
+    table = pd.DataFrame(rows, columns=['headline', 'mapper', 'condition', *_BOUNDS])
+    title = f'change from "{shown[0].reference}", percent of its value' if shown else ''
+    return _panels(table, runs, title, 'Relative change of figures by condition')
 
 
-def _pairs(runs: Sequence[Run], mapper: str, condition: str) -> Iterator[tuple[Run, Run]]:
-    baseline = baseline_condition(runs)
-    own = [run for run in runs if run.mapper == mapper]
-    before = {run.plan.identity.place: run for run in own if run.condition == baseline}
-    for run in own:
-        key = run.plan.identity.place
-        if run.condition == condition and key in before:
-            yield before[key], run
+def changes_of(runs: Sequence[Run], paired_interval: PairedInterval) -> pd.DataFrame:
+    """Return mean differences to the baseline condition on the same scenes and paths.
+
+    From three runs on their range is `low` and `high`; of the answers of one run an interval.
+    """
+    baseline, pair = baseline_condition(runs), ['headline', 'mapper', *PLACE]
+    columns = map_headlines([run.report.metrics for run in runs])
+    scores = headline_scores(runs, columns).dropna(subset=['value'])
+    here = scores.loc[scores['condition'] == baseline, [*pair, 'value', 'run_id']]
+    both = scores[scores['condition'] != baseline].merge(here, on=pair, suffixes=('', '_before'))
+    both['change'] = both['value'] - both['value_before']
+    groups = both.groupby(['headline', 'condition', 'mapper'], observed=True)
+    found = groups['change'].agg(value='mean', low='min', high='max', scenes='size')
+    found.loc[found['scenes'] < LEAST_UNITS, ['low', 'high']] = math.nan
+    for key, own in groups:
+        only = own.iloc[0]
+        if len(own) == 1 and only['suite'] == QUESTIONS:
+            bounds = paired_interval(only['run_id_before'], only['run_id'])
+            found.loc[key, ['low', 'high']] = bounds or (math.nan, math.nan)
+    return found.reset_index()
 
 
 def change_chart(runs: Sequence[Run], paired_interval: PairedInterval) -> Specification | None:
-    """Return the changes of all headline figures, None without a second condition."""
+    """Return the changes of all headline metrics, None without a second condition."""
     baseline = baseline_condition(runs)
-    rows = [
-        _row(headline.title, mapper, condition, change.value, change.low, change.high)
-        for headline in [item for item in computed_headlines(runs) if item.percent]
-        for condition in distinct(run.condition for run in runs)
-        for mapper in distinct(run.mapper for run in runs)
-        if condition != baseline
-        and (change := change_of(runs, mapper, condition, headline, paired_interval))
-    ]
     return _panels(
-        rows,
+        changes_of(runs, paired_interval),
         runs,
         f'change from "{baseline}", percentage points',
         f'Change of the headline figures relative to "{baseline}"',
     )
 
 
-def _row(
-    panel: str,
-    mapper: str,
-    condition: str,
-    value: float,
-    low: float | None,
-    high: float | None,
-    *,
-    label: str = '',
-    units: Sequence[float] = (),
-) -> Row:
-    """Return a bar of a chart, in percent; `units` are shown as dots."""
-    bounds = {'low': low, 'high': high}
-    return {
-        'panel': panel,
-        'mapper': mapper,
-        'condition': condition,
-        'run': f'{mapper} · {condition}',
-        'value': 100 * value,
-        **{name: None if bound is None else 100 * bound for name, bound in bounds.items()},
-        'end': 100 * max(0.0, value, high or 0.0, *units),
-        'label': label or f'{100 * value:+.1f}',
-        'units': [100 * unit for unit in units],
-    }
-
-
 def _panels(
-    rows: Sequence[Row],
+    bars: pd.DataFrame,
     runs: Sequence[Run],
     title: str,
     description: str,
+    *,
     domain: tuple[float, float] | None = None,
+    lines: pd.DataFrame | None = None,
 ) -> Specification | None:
-    """Return a panel a figure with a bar a run, and its interval; references are lines."""
-    if not rows:
+    """Return a panel per headline with a bar per run, and its interval; references are ticks.
+
+    `bars` are fractions; those that have `units` show them as dots. `lines` are constant.
+    """
+    if bars.empty:
         return None
     references, mappers = reference_mappers(runs), distinct(run.mapper for run in runs)
-    table = pd.DataFrame(
-        [{'constant': None, **row, 'method': method_name(row.get('mapper', ''), references)}
-         for row in rows]
-    )  # fmt: skip
-    titles = distinct(row['panel'] for row in rows)
-    bars = distinct(row['run'] for row in rows if 'mapper' in row)
-    longest = _LETTER_PX * max(map(len, bars))
-    low, high = domain or _range(rows)
+    table = pd.DataFrame({'label': (100 * bars['value']).map('{:+.1f}'.format), 'units': ''})
+    table = table.assign(**bars).astype({'mapper': str, 'condition': str})
+    table['units'] = [[100 * unit for unit in units] for units in table['units']]
+    table[_BOUNDS] *= 100
+    table['end'] = [
+        max(0.0, value, high if high == high else 0.0, *units)
+        for value, high, units in table[['value', 'high', 'units']].itertuples(index=False)
+    ]
+    table['run'] = table['mapper'] + ' · ' + table['condition']
+    table['method'] = [method_name(name, references) for name in table['mapper']]
+    titles, order = distinct(table['headline']), distinct(table['run'])
+    low, high = domain or _range(table)
+    shown = ['headline', 'run', 'mapper', 'method', 'condition', *_BOUNDS, 'end', 'label', 'units']
     x = alt.X('value:Q').title(None).scale(domain=[low, high], nice=False)
-    base = alt.Chart().encode(
-        alt.Y('run:N').title(None).sort(bars), tooltip=tooltip(panel='figure')
+    base = (
+        alt.Chart()
+        .transform_calculate(interval=INTERVAL)
+        .encode(alt.Y('run:N').title(None).sort(order), tooltip=tooltip(headline='metric'))
     )
     runs_only = base.transform_filter('isValid(datum.mapper)')
     color = method_color(mappers, references)
@@ -217,23 +159,27 @@ def _panels(
         runs_only.transform_flatten(['units']).mark_circle(color=INK, size=9, opacity=1)
         .encode(x='units:Q'),
         runs_only.mark_text(align='left', dx=4, fontSize=10).encode(x='end:Q', text='label:N'),
-        data=table,
+        data=pd.concat([table[shown], _constant(lines)]),
     ).properties(
-        width=max(_LEAST_PANEL_PX, round((_WIDTH_PX - longest) / len(titles)) - 20),
+        width=max(
+            _LEAST_PANEL_PX,
+            round((_WIDTH_PX - _LETTER_PX * max(map(len, order))) / len(titles)) - 20,
+        ),
         height=alt.Step(_ROW_PX),
     )  # fmt: skip
     header = alt.Header(labelAnchor='start', labelFontWeight='bold', titleAnchor='start')
-    column = alt.Column('panel:N').sort(titles).title(title).header(header)
+    column = alt.Column('headline:N').sort(titles).title(title).header(header)
     return specification(layers.facet(column=column), description)
 
 
-def _range(rows: Sequence[Row]) -> tuple[float, float]:
+def _constant(lines: pd.DataFrame | None) -> pd.DataFrame:
+    columns = pd.DataFrame(columns=['headline', 'constant'])
+    found = columns if lines is None else lines
+    return found.assign(run='most frequent answer, without a map')
+
+
+def _range(table: pd.DataFrame) -> tuple[float, float]:
     """Return the range of all panels, so that lengths compare, with room for labels."""
-    low = min(0.0, *(value for row in rows for value in _finite(row)))
-    high = max(0.0, *(value for row in rows for value in _finite(row)))
+    low, high = min(0.0, table[_BOUNDS].min().min()), max(0.0, table[_BOUNDS].max().max())
     pad = max(_LEAST_RANGE / 2, 0.05 * (high - low))
     return min(low - pad, -_LEAST_RANGE), max(high + 6 * pad, _LEAST_RANGE)
-
-
-def _finite(row: Mapping[str, Any]) -> list[float]:
-    return [row[name] for name in ('value', 'low', 'high') if row[name] is not None]

@@ -1,55 +1,38 @@
-"""Figures along frames, seconds or speeds, a line a run."""
+"""Metrics along frames, seconds or speeds, a line per run."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
-from typing import Any
 
 import altair as alt
 import pandas as pd
 
-from osmabench_ros.reports.charts.chart import MUTED, method_color, tooltip
+from osmabench_ros.reports.charts.chart import INTERVAL, MUTED, method_color, tooltip
 from osmabench_ros.reports.report_run import distinct
 
 PANEL_WIDTH_PX, PANEL_HEIGHT_PX = 240, 150
 
-Row = dict[str, Any]
 
+def line_layers(points: pd.DataFrame, x: alt.X, max_loss: float | None = None) -> alt.LayerChart:
+    """Return a line per run with the intervals of its values, to be divided into panels.
 
-def line_row(
-    panel: str,
-    x: float,
-    bounds: tuple[float | None, float | None, float | None],
-    *,
-    run: str,
-    mapper: str,
-    **more: Any,
-) -> Row:
-    """Return a point of a line: value, low and high of a run, in percent, in a panel."""
-    setting = run.removeprefix(f'{mapper} · ')
-    named = dict(zip(('value', 'low', 'high'), bounds, strict=True))
-    return {
-        'panel': panel,
-        'x': x,
-        **named,
-        'run': run,
-        'mapper': mapper,
-        'setting': setting,
-        **more,
-    }
-
-
-def line_layers(rows: Sequence[Row], x: alt.X) -> alt.LayerChart:
-    """Return a line a run with the intervals of its values, to be divided into panels.
-
-    Rows that are `missed` get a ring, and one with a `limit` is a dashed line.
+    `points` have panel, x, run, mapper, condition and, as fractions, value, low and high. Those
+    that are `missed` get a ring. `max_loss` is a dashed line in the first panel.
     """
-    columns = {key: None for row in rows for key in row} | {'limit': None, 'missed': None}
-    table = pd.DataFrame(rows, columns=list(columns))
-    table['method'] = table['mapper']
+    table = points.assign(method=points['mapper'])
+    table[['value', 'low', 'high']] = 100 * table[['value', 'low', 'high']].astype(float)
+    table['setting'] = [
+        run.removeprefix(f'{mapper} · ')
+        for run, mapper in zip(table['run'], table['mapper'], strict=True)
+    ]
+    if max_loss is not None:
+        limit = pd.DataFrame({'panel': table['panel'].iloc[:1], 'limit': 100 * max_loss})
+        table = pd.concat([table, limit])
     color = method_color(distinct(table['mapper'].dropna()))
     y = alt.Y('value:Q').title(None).scale(domain=[0, 100])
-    base = alt.Chart().encode(x, color, alt.Detail('run:N'), tooltip=tooltip(panel='figure'))
+    base = (
+        alt.Chart()
+        .transform_calculate(interval=INTERVAL)
+        .encode(x, color, alt.Detail('run:N'), tooltip=tooltip(panel='metric'))
+    )
     known = base.transform_filter('isValid(datum.value)')
     return alt.layer(
         alt.Chart()

@@ -12,6 +12,7 @@ import pandas as pd
 import yaml
 
 from osmabench_ros.reports.charts.chart import (
+    INTERVAL,
     IS_REFERENCE,
     MUTED,
     Specification,
@@ -21,7 +22,13 @@ from osmabench_ros.reports.charts.chart import (
     step_of_rows,
     tooltip,
 )
-from osmabench_ros.reports.report_run import Run, distinct, reference_mappers, score_table
+from osmabench_ros.reports.report_run import (
+    Run,
+    distinct,
+    means,
+    reference_mappers,
+    score_table,
+)
 
 QUESTIONS = 'exact_questions'
 OVERALL = 'all questions'
@@ -89,10 +96,14 @@ def question_chart(
     )
     shown['mark'] = shown['condition'].fillna(shown['run'])
     shown = shown.drop(columns=['class_name', 'metric'])
-    base = alt.Chart().encode(
-        alt.Y('category:N').title(None).sort([name or OVERALL for name in categories]),
-        alt.YOffset('offset:N').sort([*groups, 'without a map']),
-        tooltip=tooltip(category='category'),
+    base = (
+        alt.Chart()
+        .transform_calculate(interval=INTERVAL)
+        .encode(
+            alt.Y('category:N').title(None).sort([name or OVERALL for name in categories]),
+            alt.YOffset('offset:N').sort([*groups, 'without a map']),
+            tooltip=tooltip(category='category'),
+        )
     )
     x = alt.X('value:Q').title(f'{figure.axis}, %, with 95 % interval').scale(domain=[0, 100])
     color = method_color(distinct(run.mapper for run in runs), references)
@@ -117,7 +128,6 @@ def question_chart(
 
 def _means(table: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     """Return means by `keys` and category in percent, with the interval of a single run."""
-    groups = table.groupby([*keys, 'class_name'], sort=False)[['value', 'low', 'high']]
-    means, counts = 100 * groups.mean(), groups.size()
-    means.loc[counts > 1, ['low', 'high']] = None
-    return means.dropna(subset=['value']).reset_index()
+    found = means(table, [*keys, 'class_name'])[[*keys, 'class_name', 'value', 'low', 'high']]
+    found[['value', 'low', 'high']] *= 100
+    return found.astype(dict.fromkeys(keys, str))

@@ -3,33 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from osmabench_ros.reports.cells import plain
-from osmabench_ros.reports.changes import Change, ChangeVerdict, ResultChanges
+from osmabench_ros.reports.changes import ResultChanges, full_name, interval_text
 from osmabench_ros.reports.page.page import read_scripts, write_rendered
 
 COMPARISON_PAGE = 'comparison.html'
-_KINDS = {ChangeVerdict.BETTER: 'passed', ChangeVerdict.WORSE: 'failed'}
-
-
-@dataclass(frozen=True)
-class ChangeRow:
-    """A change as text; `kind` is how its verdict looks."""
-
-    figure: str
-    class_name: str
-    condition: str
-    mapper: str
-    before: str
-    after: str
-    difference: str
-    gain: float
-    interval: str
-    scenes: int
-    verdict: str
-    kind: str
 
 
 def write_changes_page(
@@ -49,27 +29,11 @@ def write_changes_page(
         counts=found.counts,
         broken=broken,
         sentence=found.sentence,
-        overall=[_row(item) for item in overall],
-        classes=[_row(item) for item in classes],
+        overall=list(overall.itertuples()),
+        classes=list(classes.itertuples()),
+        full_name=full_name,
+        interval_text=interval_text,
+        plain=plain,
         missing=[(title.capitalize(), names) for title, names in found.missing],
         scripts=[read_scripts('tables.js')],
-    )
-
-
-def _row(change: Change) -> ChangeRow:
-    data, figure = change.to_json(), change.figure
-    interval = '' if data['low'] is None else f'[{data["low"]:+.3g}, {data["high"]:+.3g}]'
-    return ChangeRow(
-        figure.names[0],
-        figure.class_name,
-        figure.condition,
-        figure.mapper,
-        plain(change.before),
-        plain(change.after),
-        f'{data["difference"]:+.3g}',
-        change.gain,
-        interval,
-        data['scenes'],
-        change.verdict.value,
-        _KINDS.get(change.verdict, ''),
     )

@@ -6,17 +6,20 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import pandas as pd
+
 from osmabench_ros.metrics.confusion import NOTHING, OUTSIDE, read_confusions
-from osmabench_ros.reports.cells import Cell, plain, record_cell, scaled_cell
+from osmabench_ros.reports.cells import Cell, cell_table, plain, scaled_cell
 from osmabench_ros.reports.charts.class_chart import SEGMENTATION, class_shares
 from osmabench_ros.reports.report_run import (
+    METRIC,
     Run,
     baseline_condition,
     distinct,
     full_titles,
-    mean_value,
-    of_group,
+    means,
     reference_mappers,
+    score_table,
 )
 from osmabench_ros.runs.config import Requirement
 from osmabench_ros.runs.evaluate.evaluation import ANSWERS_FOLDER
@@ -74,72 +77,41 @@ CLASS_FIGURES = (
 )
 
 
-@dataclass(frozen=True)
-class ClassTable:
-    """Figures of every class, with its share of the visible surface, by mapper and condition."""
+def class_table(
+    runs: Sequence[Run],
+) -> tuple[list[str], list[tuple[str, Cell, list[Cell]]]]:
+    """Return methods, and of each class its fraction of the visible surface and its metrics.
 
-    groups: tuple[str, ...]
-    rows: tuple[tuple[str, Cell, tuple[Cell, ...]], ...]
-
-
-def class_table(runs: Sequence[Run]) -> ClassTable:
-    """Return the strict and compat figures of every class, side by side."""
-    scored = [run for run in runs if not run.failed]
-    groups = list(dict.fromkeys((run.mapper, run.condition) for run in scored))
-    grouped = [of_group(scored, *group) for group in groups]
-    surface = class_shares(scored)
-    names = list(surface) + sorted(_scored_classes(scored) - set(surface))
-    return ClassTable(
-        tuple(f'{mapper} · {condition}' for mapper, condition in groups),
-        tuple(
-            (
-                name,
-                scaled_cell(surface.get(name), 100, 2),
-                tuple(
-                    scaled_cell(mean_value(own, (SEGMENTATION, mode, metric, name)), 100, 1)
-                    for own in grouped
-                    for metric, mode, _ in CLASS_FIGURES
-                ),
-            )
-            for name in names
-        ),
-    )
+    The metrics of `CLASS_FIGURES` come side by side, for one mapper and condition after the other.
+    """
+    scores = score_table(runs)
+    scores = scores[(scores['suite'] == SEGMENTATION) & (scores['class_name'] != '')]
+    found = means(scores, ['class_name', 'metric', 'mode', 'condition', 'mapper'])
+    values = found.set_index(['class_name', 'metric', 'mode', 'condition', 'mapper'])['value']
+    groups = list(dict.fromkeys((run.condition, run.mapper) for run in runs if not run.failed))
+    surface = class_shares(scores)
+    others = set(scores.loc[scores['metric'] == 'iou', 'class_name']) - set(surface)
+    rows = [
+        (
+            name,
+            scaled_cell(surface.get(name), 100, 2),
+            [
+                scaled_cell(values.get((name, metric, mode, *group)), 100, 1)
+                for group in groups
+                for metric, mode, _ in CLASS_FIGURES
+            ],
+        )
+        for name in [*surface, *sorted(others)]
+    ]
+    return [f'{mapper} · {condition}' for condition, mapper in groups], rows
 
 
-def _scored_classes(runs: Sequence[Run]) -> set[str]:
-    return {
-        name
-        for run in runs
-        for suite, _, metric, name in run.records
-        if suite == SEGMENTATION and metric == 'iou' and name
-    }
-
-
-@dataclass(frozen=True)
-class FigureTable:
-    """All figures over all classes: rows are metrics, columns runs."""
-
-    runs: tuple[str, ...]
-    rows: tuple[tuple[str, str, str, tuple[Cell, ...]], ...]
-
-
-def figure_table(runs: Sequence[Run]) -> FigureTable:
-    """Return every figure that is not about a single class."""
-    scored = [run for run in runs if not run.failed]
-    keys = list(dict.fromkeys(key for run in scored for key in run.records if not key[3]))
-    titles = full_titles(runs)
-    return FigureTable(
-        tuple(titles[run] for run in scored),
-        tuple(
-            (
-                suite,
-                mode or '',
-                metric,
-                tuple(record_cell(run.records.get((suite, mode, metric, ''))) for run in scored),
-            )
-            for suite, mode, metric, _ in keys
-        ),
-    )
+def figure_table(runs: Sequence[Run]) -> pd.DataFrame:
+    """Return every metric that is not about a single class, a column per run."""
+    scores = score_table(runs)
+    table = cell_table(scores[scores['class_name'] == ''], METRIC[:3], 'run_id')
+    titles = {run.plan.identity.run_id: title for run, title in full_titles(runs).items()}
+    return table.rename(columns=titles)
 
 
 MOST_CONFUSED = 14
@@ -168,7 +140,8 @@ def confusion_tables(
     mappers = distinct(run.mapper for run in runs if run.condition == condition)
     tables = []
     for mapper in sorted(mappers, key=lambda name: name in references):
-        counts = _counts(of_group(runs, mapper, condition), label_sets)
+        own = [run for run in runs if (run.mapper, run.condition) == (mapper, condition)]
+        counts = _counts(own, label_sets)
         if counts:
             tables.append(_confusion_table(f'{mapper} · {condition}', counts))
     return tables

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import math
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any
+
+import pandas as pd
 
 from osmabench_ros.metrics.comparison import Comparison, compare_with_reference
 from osmabench_ros.metrics.statistics import LEAST_UNITS
-from osmabench_ros.reports.cells import ABSENT, Cell, record_cell
+from osmabench_ros.reports.cells import ABSENT, Cell, score_cell
 from osmabench_ros.reports.charts.class_chart import SEGMENTATION
 from osmabench_ros.reports.headline import NOT_APPLICABLE, Headline, table_headlines
 from osmabench_ros.reports.report_run import (
-    MeanFigure,
     Run,
     baseline_condition,
+    best_values,
     by_place,
-    distinct,
-    estimate,
+    headline_scores,
+    means,
 )
 from osmabench_ros.runs.run_manifest import read_manifest
 from osmabench_ros.runs.timings import TIMINGS, read_measurements
@@ -93,137 +97,78 @@ def _text(value: float | None, digits: int) -> str:
     return NOT_APPLICABLE if value is None else f'{value:.{digits}f}'
 
 
-@dataclass(frozen=True)
-class HeadlineRow:
-    """A run in the headline table; a failed one has an error and no cells."""
-
-    run: Run
-    cells: tuple[Cell, ...]
-
-
 def headline_table(
     runs: Sequence[Run], *, whole: bool = True
-) -> tuple[list[Headline], list[HeadlineRow]]:
-    """Return the columns and the rows of the headline table.
+) -> tuple[list[Headline], list[tuple[Run, list[Cell]]]]:
+    """Return the columns and the rows of the headline table; failed runs have no cells.
 
     No cell is the best if these are not the `whole` of the runs: of a part that would mislead.
     """
-    headlines = table_headlines(run.report.metrics for run in runs)
-    best = {item: _best(runs, item) if whole else None for item in headlines}
-    rows = [
-        HeadlineRow(
-            run,
-            ()
-            if run.failed
-            else tuple(_headline_cell(run, item, best[item]) for item in headlines),
-        )
-        for run in runs
-    ]
-    return headlines, rows
+    columns = table_headlines(run.report.metrics for run in runs)
+    scores = headline_scores(runs, columns)
+    best = best_values(scores, ['headline']) if whole else {}
+    cells: dict[str, dict[str, Cell]] = defaultdict(dict)
+    for row in scores.itertuples():
+        cells[row.run_id][row.headline] = _headline_cell(row, columns, best)
+    return columns, [(run, _cells_of_run(run, columns, cells)) for run in runs]
 
 
-def _best(runs: Sequence[Run], headline: Headline) -> float | None:
-    """Return the best value of a column; None with fewer than two different values."""
-    found = [
-        (run.mapper, value)
-        for run in runs
-        if not run.is_reference and (value := run.value(headline)) is not None
-    ]
-    mappers, values = {mapper for mapper, _ in found}, {value for _, value in found}
-    if headline.is_baseline or len(mappers) < 2 or len(values) < 2:
-        return None
-    return max(values) if higher_is_better(runs, headline) else min(values)
+def _cells_of_run(
+    run: Run, columns: Sequence[Headline], cells: Mapping[str, Mapping[str, Cell]]
+) -> list[Cell]:
+    if run.failed:
+        return []
+    absent = Cell('missing', note='missing: a server failed') if run.report.error else _NO_VALUE
+    own = cells[run.plan.identity.run_id]
+    found = [own.get(item.title, absent) for item in columns]
+    for place, item in enumerate(columns):
+        if item.metric == 'accuracy' and _is_no_better_than_constant(run, item):
+            found[place] = replace(found[place], warning='not above constant')
+    return found
 
 
-def _headline_cell(run: Run, headline: Headline, best: float | None) -> Cell:
-    record = run.headline(headline)
-    if record is None and run.report.error:
-        return Cell('missing', note='missing: a server failed')
-    if record is None or record.value is None:
-        return Cell(
-            NOT_APPLICABLE, note='not applicable: the map gives nothing to compute it from'
-        )
-    return replace(
-        record_cell(record, headline.number),
-        best=best is not None and record.value == best and not run.is_reference,
-        warning=_warning(run, headline, record.value),
+_NO_VALUE = Cell(NOT_APPLICABLE, note='not applicable: the map gives nothing to compute it from')
+
+
+def _headline_cell(row: Any, columns: Sequence[Headline], best: Mapping[str, float]) -> Cell:
+    item = next(item for item in columns if item.title == row.headline)
+    if pd.isna(row.value):
+        return _NO_VALUE
+    is_best = row.value == best.get(row.headline) and not (row.reference or item.is_baseline)
+    return replace(score_cell(row, item.number), best=is_best)
+
+
+def _is_no_better_than_constant(run: Run, headline: Headline) -> bool:
+    """Return whether a map answers no better than the most frequent answer without a map."""
+    own, constant = (
+        run.records.get((headline.suite, headline.mode, metric, ''))
+        for metric in (headline.metric, 'baseline_most_frequent')
     )
+    values = [item.value for item in (own, constant) if item and item.value is not None]
+    return len(values) == 2 and values[0] <= values[1]
 
 
-def _warning(run: Run, headline: Headline, value: float) -> str:
-    """Warn if a map answers no better than the most frequent answer without a map."""
-    if headline.metric != 'accuracy':
-        return ''
-    constant = run.records.get((headline.suite, headline.mode, 'baseline_most_frequent', ''))
-    if constant is None or constant.value is None or value > constant.value:
-        return ''
-    return 'not above constant'
-
-
-@dataclass(frozen=True)
-class SummaryRow:
-    """Means of a mapper under a condition over its scenes, and how many runs they are of."""
-
-    condition: str
-    mapper: str
-    runs: int
-    cells: tuple[Cell, ...]
-
-
-def summary_table(runs: Sequence[Run]) -> list[SummaryRow]:
-    """Return the means over scenes by condition and mapper; empty with one run of each."""
-    scored = [run for run in runs if not run.failed]
+def summary_table(runs: Sequence[Run]) -> list[tuple[str, str, int, list[Cell]]]:
+    """Return condition, mapper, number of runs and means; empty with one run of each."""
     if len({run.plan.identity.place for run in runs}) < 2:
         return []
-    headlines = table_headlines(run.report.metrics for run in runs)
-    references = {run.mapper for run in runs if run.is_reference}
-    groups = list(dict.fromkeys((run.condition, run.mapper) for run in scored))
-    means = {
-        (group, item): estimate(scored, group[1], group[0], item)
-        for group in groups
-        for item in headlines
-    }
-    ranked = [group for group in groups if group[1] not in references]
-    competing = [run for run in scored if not run.is_reference]
-    best = {
-        item: _best_mean(competing, item, [means[group, item] for group in ranked])
-        for item in headlines
-    }
+    columns = table_headlines(run.report.metrics for run in runs)
+    found = means(headline_scores(runs, columns), ['condition', 'mapper', 'headline'])
+    best = best_values(found, ['headline'])
+    cells: dict[tuple[str, str], dict[str, Cell]] = {}
+    for row in found.itertuples():
+        item = next(item for item in columns if item.title == row.headline)
+        spread = ''
+        if len(row.units) >= LEAST_UNITS:
+            spread = ' to '.join(item.number(pick(row.units)) for pick in (min, max))
+        is_best = row.value == best.get(row.headline) and not (row.reference or item.is_baseline)
+        cell = Cell(item.number(row.value), repr(row.value), spread, is_best)
+        cells.setdefault((row.condition, row.mapper), {})[row.headline] = cell
+    counts = Counter((run.condition, run.mapper) for run in runs if not run.failed)
     return [
-        SummaryRow(
-            *group,
-            sum((run.condition, run.mapper) == group for run in scored),
-            tuple(
-                _mean_cell(item, means[group, item], best[item] if group in ranked else None)
-                for item in headlines
-            ),
-        )
-        for group in groups
+        (*group, counts[group], [own.get(item.title, ABSENT) for item in columns])
+        for group, own in cells.items()
     ]
-
-
-def _best_mean(
-    runs: Sequence[Run], headline: Headline, means: Sequence[MeanFigure | None]
-) -> float | None:
-    values = {mean.value for mean in means if mean is not None}
-    if headline.is_baseline or len(values) < 2 or len({run.mapper for run in runs}) < 2:
-        return None
-    return max(values) if higher_is_better(runs, headline) else min(values)
-
-
-def higher_is_better(runs: Sequence[Run], headline: Headline) -> bool:
-    """Return the direction of a figure, upwards if no run has it."""
-    found = (record for run in runs if (record := run.headline(headline)) is not None)
-    return next((record.higher_is_better for record in found), True)
-
-
-def _mean_cell(headline: Headline, mean: MeanFigure | None, best: float | None) -> Cell:
-    if mean is None:
-        return ABSENT
-    spread = ''
-    if len(mean.units) >= LEAST_UNITS:
-        spread = ' to '.join(headline.number(pick(mean.units)) for pick in (min, max))
-    return Cell(headline.number(mean.value), repr(mean.value), spread, mean.value == best)
 
 
 def headline_sentence(runs: Sequence[Run]) -> str:
@@ -236,31 +181,21 @@ def headline_sentence(runs: Sequence[Run]) -> str:
     competing = [run for run in scored if not run.is_reference]
     if not competing:
         return _of_references(scored)
-    columns = table_headlines(run.report.metrics for run in competing)
-    headline = next((item for item in columns if not item.is_baseline), None)
-    if headline is None:
+    condition = baseline_condition(runs)
+    headline, scores, ordered = _ordered_methods(competing, condition)
+    if headline is None or not ordered:
         return ''
-    condition, sign = baseline_condition(runs), -1 + 2 * higher_is_better(competing, headline)
-    means = {
-        mapper: sign * found.value
-        for mapper in distinct(run.mapper for run in competing)
-        if (found := estimate(competing, mapper, condition, headline)) is not None
-    }
-    if not means:
-        return ''
-    ordered = sorted(means, key=lambda mapper: -means[mapper])
-    best, others = ordered[0], ordered[1:]
-    value = _with_unit(headline, sign * means[best])
+    sign = 1 if scores['higher_is_better'].iloc[0] else -1
+    (best, highest), *others = ordered.items()
+    value = _with_unit(headline, highest)
     rank = 'is best' if others else _only(competing, headline)
     parts = [f'{best} {rank} under “{condition}”, with {headline.title} {value}']
     if others:
-        figures = {name: by_place(competing, name, condition, headline) for name in ordered[:2]}
-        parts.append(f'{_ahead(figures, others[0], headline, sign)} {others[0]}')
-        parts[-1] += f' ({_verdict(figures, others[0])})'
-    lost = {
-        other: by_place(competing, best, other, headline)
-        for other in distinct(run.condition for run in competing)
-    }
+        second, _ = others[0]
+        found = by_place(scores[scores['condition'] == condition], 'mapper')
+        pair = {name: found[name] for name in (best, second)}
+        parts.append(f'{_ahead(pair, second, headline, sign)} {second} ({_verdict(pair, second)})')
+    lost = by_place(scores[scores['mapper'] == best], 'condition')
     changes = _compared(lost, condition)
     if changes:
         worst = min(changes, key=lambda name: sign * changes[name].paired.difference.value)
@@ -284,22 +219,29 @@ def _only(competing: Sequence[Run], headline: Headline) -> str:
 
 
 def _of_references(runs: Sequence[Run]) -> str:
-    columns = table_headlines(run.report.metrics for run in runs)
-    headline = next((item for item in columns if not item.is_baseline), None)
-    if headline is None:
-        return ''
     condition = baseline_condition(runs)
-    figures = [
-        f'{_with_unit(headline, found.value)} for {mapper}'
-        for mapper in distinct(run.mapper for run in runs)
-        if (found := estimate(runs, mapper, condition, headline)) is not None
-    ]
-    if not figures:
+    headline, _, values = _ordered_methods(runs, condition)
+    if headline is None or not values:
         return ''
+    found = ', '.join(f'{_with_unit(headline, x)} for {mapper}' for mapper, x in values.items())
     return (
         'No method ran, only references that are told the truth: under '
-        f'“{condition}”, {headline.title} is {", ".join(figures)}.'
+        f'“{condition}”, {headline.title} is {found}.'
     )
+
+
+def _ordered_methods(
+    runs: Sequence[Run], condition: str
+) -> tuple[Headline | None, pd.DataFrame, dict[str, float]]:
+    """Return the first headline metric, its scores, and means by mapper, the best first."""
+    columns = table_headlines(run.report.metrics for run in runs)
+    first = [item for item in columns if not item.is_baseline][:1]
+    scores = headline_scores(runs, first)
+    found = means(scores[scores['condition'] == condition], ['mapper'])
+    lowest_first = not scores['higher_is_better'].all()
+    found = found.sort_values('value', ascending=lowest_first, kind='stable')
+    values = dict(zip(found['mapper'], found['value'], strict=True))
+    return next(iter(first), None), scores, values
 
 
 Values = Mapping[str, Mapping[tuple[str, ...], float]]

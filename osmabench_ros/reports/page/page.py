@@ -43,7 +43,6 @@ from osmabench_ros.reports.page.headline_table import (
 )
 from osmabench_ros.reports.page.over_time import (
     SUMMARIES,
-    chart_over_time,
     view_over_time,
 )
 from osmabench_ros.reports.page.protocol_tables import protocol_tables
@@ -89,7 +88,7 @@ def write_page(report: MatrixReport, plans: Sequence[RunPlan], root: Path) -> Pa
         at_home=home_advantages(runs),
         charts={
             **matrix_charts(runs, content.dialogues, comparison),
-            'growth': chart_over_time(growth),
+            'growth': growth.chart,
             'latency': latency_chart(pacing.realtime),
         },
         scripts=(three, script) if three else (script,),
@@ -174,8 +173,8 @@ def matrix_charts(
 ) -> Charts:
     """Return the charts of a matrix by name; None without data."""
 
-    def interval(before: Run, after: Run) -> tuple[float, float] | None:
-        return paired_interval(*(dialogues[run.report.run_id] for run in (before, after)))
+    def interval(before: str, after: str) -> tuple[float, float] | None:
+        return paired_interval(dialogues[before], dialogues[after])
 
     scored = [run for run in runs if not run.failed]
     return {

@@ -39,7 +39,12 @@
       places.map((place) => window.vegaEmbed(place, narrowed(charts[place.dataset.chart]), options)),
     );
     // What the chart says is in the label of its place.
-    places.forEach((place) => place.querySelector('svg').setAttribute('aria-hidden', 'true'));
+    places.forEach((place) => {
+      const svg = place.querySelector('svg');
+      svg.setAttribute('aria-hidden', 'true');
+      // A chart takes the width of the page, unless its letters would become much too large.
+      svg.style.maxWidth = `${1.5 * svg.width.baseVal.value}px`;
+    });
     views.forEach(({ view }) => view.addEventListener('click', (_, item) => choose(named(item))));
     document.documentElement.dataset.drawn = views.length;
   };
