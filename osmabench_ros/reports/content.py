@@ -24,7 +24,6 @@ from osmabench_ros.reports.question_data import (
 )
 from osmabench_ros.reports.report_run import Run
 from osmabench_ros.semantics.scene_graph import SceneGraph
-from osmabench_ros.vqa.exact.generation import uneven_mix
 
 MOST_ILLUSTRATED = 16
 """Runs with pictures; more would make the page too heavy to open."""
@@ -145,19 +144,6 @@ def _questions(
         scenes.setdefault(key, _asked(dialogue, section.scene))
         runs.append(_answered(section, dialogue))
     return {'scenes': scenes, 'runs': runs}
-
-
-def mix_remarks(content: PageContent) -> list[str]:
-    """Return which scenes do not ask each category alike, and what that means for means."""
-    scenes = {item.run.scene: item.run.report.run_id for item in content.sections}
-    found = [
-        f'{scene}: {text}'
-        for scene, run_id in scenes.items()
-        if (text := uneven_mix(content.dialogues[run_id].questions))
-    ]
-    if found and len(scenes) > 1:
-        found.append('VQA macro weighs categories alike; over scenes compare that, not VQA')
-    return found
 
 
 def _asked(dialogue: Dialogue, scene: ScenePictures | None) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from osmabench_ros.base.files import (
     atomic_directory,
     atomic_write,
     discard,
+    read_json,
     write_json,
     write_text,
 )
@@ -30,6 +31,7 @@ from osmabench_ros.runs.config import MatrixConfig, Requirement
 from osmabench_ros.runs.evaluate.evaluation import versions
 from osmabench_ros.runs.evaluate.over_time import judged_records
 from osmabench_ros.runs.plan import RunPlan, config_digest
+from osmabench_ros.runs.preparation import COVERAGE_FILE
 from osmabench_ros.runs.report_model import (
     ACCURACIES,
     MatrixReport,
@@ -40,6 +42,9 @@ from osmabench_ros.runs.report_model import (
     unmet,
 )
 from osmabench_ros.runs.run_manifest import PAGES, read_warnings
+from osmabench_ros.vqa.exact.generation import uneven_mix
+from osmabench_ros.vqa.question_files import read_records
+from osmabench_ros.vqa.questions import Question
 from osmabench_ros.vqa.scores import common_accuracies
 
 _MOST_NAMED = 3
@@ -85,6 +90,7 @@ def write_matrix_report(
     done = tuple(reports)
     runs = with_changed_scenes(with_common_accuracies(done), plans)
     judged = judged_records(plans, runs, config.requirements)
+    origin = replace(origin, notes=(*origin.notes, *_uneven_mixes(plans)))
     report = _matrix_report(config, plans, runs, judged, origin)
     write_json(root / 'report.json', report.model_dump(mode='json'))
     write_csv(report, root / 'report.csv')
@@ -156,6 +162,7 @@ def _matrix_report(
             *_of_unfinished(origin.unfinished, len(plans)),
             *origin.notes,
             *read_warnings(plans),
+            *_doubts(plans, runs),
             *(f'{run.run_id}: {text}' for run in runs for text in run.remarks),
         ),
     )
@@ -240,6 +247,45 @@ def _headlines_of(report: RunReport) -> RunReport:
     columns = table_headlines([report.metrics])
     shown = (item.record_in(report.metrics) for item in columns)
     return report.model_copy(update={'metrics': tuple(item for item in shown if item)})
+
+
+LEAST_SEEN, FEWEST_QUESTIONS = 0.5, 50
+"""Of the visible surface a path should see that fraction, and of a suite ask that many."""
+
+
+def _doubts(plans: Sequence[RunPlan], runs: Sequence[RunReport]) -> Iterator[str]:
+    """Yield what makes the scores of a scene doubtful: a path that sees little, few questions."""
+    by_id = {report.run_id: report for report in runs}
+    scenes = {plan.shared_directory: plan for plan in reversed(plans)}
+    for folder, plan in reversed(scenes.items()):
+        key, report = plan.identity.scene_key, by_id.get(plan.identity.run_id)
+        coverage = folder / COVERAGE_FILE
+        seen = float(read_json(coverage)['share']) if coverage.exists() else 1.0
+        if seen < LEAST_SEEN:
+            yield (
+                f'{key}: the path sees only {seen:.0%} of the surface that can be seen, and '
+                'metrics are over that part; give it more goals (trajectory.goals)'
+            )
+        for item in () if report is None else report.metrics:
+            is_accuracy = item.metric == 'accuracy' and not item.class_name
+            if is_accuracy and item.mode != 'compat' and 0 < item.n < FEWEST_QUESTIONS:
+                yield (
+                    f'{key}: {item.suite} asks only {item.n} questions, so that one answer weighs '
+                    f'{100 / item.n:.1f} points'
+                )
+
+
+def _uneven_mixes(plans: Sequence[RunPlan]) -> Iterator[str]:
+    """Yield which scenes do not ask each category alike, and what that means for means."""
+    scenes = {plan.questions_file: plan for plan in reversed(plans)}
+    found = [
+        f'{plan.identity.scene_key}: {text}'
+        for file, plan in reversed(scenes.items())
+        if file.exists() and (text := uneven_mix(read_records(file, Question)))
+    ]
+    yield from found
+    if found and len(scenes) > 1:
+        yield 'VQA macro weighs categories alike; over scenes compare that, not VQA'
 
 
 def _of_unfinished(unfinished: Sequence[str], others: int) -> Iterator[str]:

@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from enum import Enum
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
 from osmabench_ros.base.strict import Strict
 from osmabench_ros.errors import RequirementError, RunError
-from osmabench_ros.maps.semantic_map import MapHeader
+from osmabench_ros.geometry.boxes import AxisAlignedBox
+from osmabench_ros.maps.semantic_map import MapHeader, SemanticMap
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.runs.config import Requirement
 from osmabench_ros.runs.identity import RunIdentity
+from osmabench_ros.sequences.ground_truth import GroundTruth
 
 RUN_SCHEMA = 'osmabench.run_report/1'
 MATRIX_SCHEMA = 'osmabench.report/1'
@@ -150,6 +154,41 @@ def map_remarks(header: MapHeader) -> tuple[str, ...]:
     partial = '' if header.complete else 'the map is partial'
     text = ': '.join(filter(None, (partial, header.remark)))
     return (text,) if text else ()
+
+
+LEAST_INSIDE, MARGIN_M = 0.5, 0.5
+
+
+def place_remarks(semantic_map: SemanticMap, truth: GroundTruth) -> tuple[str, ...]:
+    """Return a remark if less than half of a map is in the box of the scene, 0.5 m wider."""
+    places = _places(semantic_map)
+    clouds = [cloud.points for cloud in (truth.surface, truth.unseen) if len(cloud.points)]
+    if not len(places) or not clouds:
+        return ()
+    corners = [(points.min(axis=0), points.max(axis=0)) for points in clouds]
+    scene, own = AxisAlignedBox.around(np.concatenate(corners)), AxisAlignedBox.around(places)
+    inside = float(scene.contains(places, MARGIN_M).mean())
+    if inside >= LEAST_INSIDE:
+        return ()
+    text = (
+        f'only {inside:.0%} of the map is within the true scene: the map is {_extent(own)}, the '
+        f'scene {_extent(scene)}. If its axes, unit or frame are wrong, import it again with '
+        '--world, --metres-per-unit or --pose'
+    )
+    return (text,)
+
+
+def _places(semantic_map: SemanticMap) -> NDArray[np.floating]:
+    dense = semantic_map.dense
+    if dense is not None and len(dense.points):
+        return dense.points
+    centers = [node.box.center for node in semantic_map.graph.nodes if node.box is not None]
+    return np.array(centers, np.float64).reshape(-1, 3)
+
+
+def _extent(box: AxisAlignedBox) -> str:
+    sides = zip('xyz', box.minimum.tolist(), box.maximum.tolist(), strict=True)
+    return ', '.join(f'{axis} {low:.1f} to {high:.1f}' for axis, low, high in sides)
 
 
 def partial_fault(run_id: str) -> str:

@@ -64,11 +64,19 @@ def test_warnings_of_runs_are_on_the_page_and_in_the_terminal(matrix: Matrix, tm
     reported = 'condition "dynamic" changes nothing on scene <a>[b]'
     write_json(plans[0].directory / 'manifest.json', {'warnings': [reported]})
     report = write_matrix_report(config(), plans, matrix.report.runs, root)
-    assert json.loads((root / 'report.json').read_text())['warnings'] == [reported]
+    write_json(plans[0].shared_directory / 'coverage.json', {'share': 0.34})
+    report = write_matrix_report(config(), plans, matrix.report.runs, root)
+    found = json.loads((root / 'report.json').read_text())['warnings']
+    assert found[0] == reported
+    [path] = [text for text in found if 'the path sees only 34%' in text]
+    [few] = [text for text in found if 'exact_questions asks only 5 questions' in text]
+    for text in (path, few):
+        assert f'{text}</p>' in (root / 'report.html').read_text()
     assert 'changes nothing on scene &lt;a&gt;[b]</p>' in (root / 'report.html').read_text()
     console = Console(file=io.StringIO(), width=80)
     print_report(report, root, console)
-    assert f'warning: {reported}' in console.file.getvalue()
+    for text in (reported, path, few):
+        assert f'warning: {text}' in console.file.getvalue()
 
 
 def test_the_terminal_shows_every_run(written: MatrixReport, matrix: Matrix):

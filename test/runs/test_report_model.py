@@ -1,7 +1,9 @@
 import json
+from dataclasses import replace
 
 import pytest
 from pydantic import ValidationError
+from support.world import maps
 
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.runs.config import Requirement
@@ -12,6 +14,7 @@ from osmabench_ros.runs.report_model import (
     RunReport,
     Status,
     for_run,
+    place_remarks,
     unmet,
 )
 
@@ -151,3 +154,12 @@ def test_reports_from_before_encoders_were_named_can_be_read() -> None:
     assert RunReport.model_validate(data).encoders == {}
     with pytest.raises(ValidationError, match='unknown key'):
         RunReport.model_validate({**data, 'metric': []})
+
+
+def test_a_map_outside_the_scene_has_a_remark() -> None:
+    truth, there = maps.ground_truth(), maps.labelled_map()
+    assert place_remarks(there, truth) == ()
+    away = replace(there, dense=replace(there.dense, points=there.dense.points + 40))
+    [remark] = place_remarks(away, truth)
+    assert remark.startswith('only 0% of the map is within the true scene: the map is x ')
+    assert '--metres-per-unit' in remark

@@ -23,7 +23,7 @@ from osmabench_ros.reports.charts.headline_charts import (
 )
 from osmabench_ros.reports.charts.question_chart import question_chart, question_figures
 from osmabench_ros.reports.comparison import ComparisonView, comparison_view, power_view
-from osmabench_ros.reports.content import gather, mix_remarks
+from osmabench_ros.reports.content import gather
 from osmabench_ros.reports.outcomes import OUTCOMES
 from osmabench_ros.reports.pacing import latency_chart, pacing_view
 from osmabench_ros.reports.page.figure_tables import (
@@ -105,7 +105,6 @@ def write_page(report: MatrixReport, plans: Sequence[RunPlan], root: Path) -> Pa
         figures=figure_table(runs),
         costs=cost_rows(runs),
         configuration=configuration_text(plans),
-        mix_remarks=mix_remarks(content),
         outcomes=OUTCOMES,
         hex_color=hex_color,
     )

@@ -31,6 +31,7 @@ from osmabench_ros.runs.report_model import (
     for_run,
     map_remarks,
     partial_fault,
+    place_remarks,
     unmet,
 )
 from osmabench_ros.runs.requirement import Source, of_sources
@@ -184,7 +185,7 @@ def evaluate_loaded(
             *unmet(of_sources(for_run(requirements, inputs.identity), Source.MAP), records),
         ),
         map_complete=header.complete,
-        remarks=map_remarks(header),
+        remarks=(*map_remarks(header), *place_remarks(semantic_map, ground_truth)),
         versions=versions(),
         hashes=hashes,
         encoders={**(earlier.encoders if earlier else {}), **text.encoders},

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace as replace_fields
 
-import numpy as np
-from numpy.typing import NDArray
-
 from osmabench_ros.base.files import Existing, check_folder
 from osmabench_ros.base.progress import Progress, silent
-from osmabench_ros.errors import OsmabenchWarning, RunError
-from osmabench_ros.geometry.boxes import AxisAlignedBox
+from osmabench_ros.errors import RunError
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.runs.config import Requirement, SuiteConfig
 from osmabench_ros.runs.evaluate import evaluation
@@ -26,44 +21,6 @@ from osmabench_ros.suites.question_suite import ExactQuestionsSuite
 from osmabench_ros.suites.suite import SuiteContext
 from osmabench_ros.vqa.evaluation import QuestionedMap
 from osmabench_ros.vqa.stages import RunFolder
-
-LEAST_INSIDE = 0.5
-MARGIN_M = 0.5
-
-
-def warn_of_misplaced_map(semantic_map: SemanticMap, truth: GroundTruth) -> None:
-    """Warn if less than half of a map is within 0.5 m of the bounding box of the scene."""
-    places = _places(semantic_map)
-    clouds = [cloud.points for cloud in (truth.surface, truth.unseen) if len(cloud.points)]
-    if not len(places) or not clouds:
-        return
-    scene = AxisAlignedBox.around(
-        np.concatenate([(points.min(axis=0), points.max(axis=0)) for points in clouds])
-    )
-    inside = float(scene.contains(places, MARGIN_M).mean())
-    if inside < LEAST_INSIDE:
-        own = AxisAlignedBox.around(places)
-        warnings.warn(
-            f'only {inside:.0%} of the map lies within the true scene: the map is '
-            f'{_extent(own)}, the scene {_extent(scene)}. If its axes, unit or frame are wrong, '
-            'import it again with --world, --metres-per-unit or --pose',
-            OsmabenchWarning,
-            stacklevel=2,
-        )
-
-
-def _places(semantic_map: SemanticMap) -> NDArray[np.floating]:
-    dense = semantic_map.dense
-    if dense is not None and len(dense.points):
-        return dense.points
-    centers = [node.box.center for node in semantic_map.graph.nodes if node.box is not None]
-    return np.array(centers, np.float64).reshape(-1, 3)
-
-
-def _extent(box: AxisAlignedBox) -> str:
-    sides = zip('xyz', box.minimum.tolist(), box.maximum.tolist(), strict=True)
-    return ', '.join(f'{axis} {low:.1f} to {high:.1f}' for axis, low, high in sides)
-
 
 UNKNOWN = 'unknown'
 """Condition or simulator of a map that no run recorded."""
@@ -79,7 +36,7 @@ def evaluate_map(
 ) -> RunReport:
     """Evaluate a map that was not recorded in a run; the files give what `inputs` leave out.
 
-    A map outside the scene is scored with a warning; requirements of other mappers and
+    A map outside the scene is scored with a remark; requirements of other mappers and
     conditions are left out. Raises RunError if a report is there and `replace` is not set.
     """
     check_folder(inputs.output_directory, Existing.MERGE)
@@ -88,7 +45,6 @@ def evaluate_map(
         raise RunError(f'{report} exists; use --force to replace it, or choose another --out')
     evaluation.check_sources(suites, inputs.text_features, inputs.questions_file)
     semantic_map, truth = evaluation.read_inputs(inputs, suites, progress)
-    warn_of_misplaced_map(semantic_map, truth)
     named = replace_fields(inputs, identity=_named(inputs.identity, semantic_map, truth))
     return evaluation.evaluate_loaded(named, semantic_map, truth, suites, requirements, progress)
 
