@@ -69,7 +69,7 @@ def report(
     matrix = _matrix(folder)
     with shown_progress() as progress:
         made = rebuild_report(matrix, out, reference=reference, progress=progress)
-    print_report(made, out or matrix.root, requirements=matrix.config.requirements)
+    print_report(made, out or matrix.root, config=matrix.config)
     made.check_verdict()
     if not made.passed:
         raise RunError('not every run has figures yet; osmabench status says which')

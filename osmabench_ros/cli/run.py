@@ -135,7 +135,7 @@ def _run(
             done = [item.run_id for item in report.runs if item.status is Status.COMPLETE]
             folders = [root / run_id for run_id in done]
             record_runs(folders, rerun, progress, overwrite=overwrite)
-    print_report(report, root, requirements=config.requirements)
+    print_report(report, root, config=config)
     report.check_verdict()
 
 

@@ -26,7 +26,7 @@ from osmabench_ros.maps.storage import read_map
 from osmabench_ros.msg import LabelInfo, RecordedMap, SemanticMapChunk
 from osmabench_ros.msg import SemanticMap as SemanticMapMessage
 from osmabench_ros.reports.palette import Rgb, class_colors, colors_of_labels
-from osmabench_ros.reports.pictures import graph_errors
+from osmabench_ros.reports.pictures.graph_errors import ColouredGraph, map_layers, truth_layers
 from osmabench_ros.ros.messages.evaluation_messages import path_from_uri
 from osmabench_ros.ros.messages.images import (
     image_from_message,
@@ -46,7 +46,6 @@ from osmabench_ros.ros.qos import (
     observer_profile,
 )
 from osmabench_ros.sequences.ground_truth import GroundTruth, read_ground_truth
-from osmabench_ros.suites.suite import SuiteContext
 
 MAX_POSES = 20_000
 MIN_STEP_M = 0.02
@@ -173,35 +172,22 @@ class MapViewerNode(BenchmarkNode[MapViewerSettings]):
             frame_id=semantic_map.header.frame_id,
             stamp=stamp_to_message(semantic_map.header.stamp_ns),
         )
-        label_set = self._truth.label_set if self._truth else semantic_map.label_set
-        graph = semantic_map.graph
-        self._views[topics.VIEW_GRAPH].publish(
-            markers_of_graph(graph, header, graph_errors.node_colors(graph, label_set))
-        )
-        self._publish_cloud(
-            topics.VIEW_CLASSES,
-            graph_errors.coloured_by_class(semantic_map, label_set) or semantic_map.dense,
-            header,
-        )
+        layers = map_layers(semantic_map, self._truth, self.settings.max_distance_m)
+        clouds, graphs = layers.clouds, layers.graphs
+        self._publish_graph(topics.VIEW_GRAPH, graphs['graph'], header)
+        self._publish_cloud(topics.VIEW_CLASSES, clouds.get('class') or semantic_map.dense, header)
         if self._truth is not None:
-            self._show_errors(semantic_map, self._truth, header)
-        self.get_logger().info(f'shows a map of {len(graph.nodes)} nodes')
+            self._publish_cloud(topics.VIEW_ERRORS, clouds.get('errors'), header)
+            self._publish_graph(topics.VIEW_GRAPH_ERRORS, graphs['errors'], header)
+        self.get_logger().info(f'shows a map of {len(semantic_map.graph.nodes)} nodes')
 
-    def _show_errors(self, semantic_map: SemanticMap, truth: GroundTruth, header: Header) -> None:
-        context = SuiteContext(truth.scene, semantic_map, truth, device='cpu')
-        errors = graph_errors.coloured_by_error(context, self.settings.max_distance_m)
-        self._publish_cloud(topics.VIEW_ERRORS, errors, header)
-        nodes = graph_errors.graph_errors(semantic_map.graph, truth)
-        self._views[topics.VIEW_GRAPH_ERRORS].publish(
-            markers_of_graph(nodes.graph, header, nodes.colors)
-        )
+    def _publish_graph(self, topic: str, shown: ColouredGraph, header: Header) -> None:
+        self._views[topic].publish(markers_of_graph(shown.graph, header, shown.colors))
 
     def _show_truth(self, truth: GroundTruth) -> None:
         header = Header(frame_id=truth.graph.frame_id)
-        surface = truth.surface
-        colors = colors_of_labels(surface.labels, class_colors(truth.label_set))
-        cloud = DenseMap(surface.points, colors, surface.labels, surface.instances)
-        self._publish_cloud(topics.VIEW_GROUND_TRUTH, cloud, header)
+        surface = truth_layers(truth).clouds['surface']
+        self._publish_cloud(topics.VIEW_GROUND_TRUTH, surface, header)
         self._views[topics.VIEW_PATH].publish(path_message(truth.camera_poses, header))
 
     def _publish_cloud(self, topic: str, dense: DenseMap | None, header: Header) -> None:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -68,6 +68,21 @@ def scaled_cell(value: float | None, factor: float, digits: int, absent: Cell = 
     if value is None or math.isnan(value):
         return absent
     return Cell(f'{factor * value:.{digits}f}', repr(float(value)))
+
+
+class Column(NamedTuple):
+    """A column of a table: its title, the field of a row's object, factor and digits."""
+
+    title: str
+    field: str
+    factor: float = 1.0
+    digits: int = 0
+    explanation: str = ''
+
+
+def field_cells(item: object, columns: Iterable[Column], absent: Cell = ABSENT) -> list[Cell]:
+    """Return the cells of the fields of an object, `absent` where one is None."""
+    return [scaled_cell(getattr(item, x.field, None), x.factor, x.digits, absent) for x in columns]
 
 
 def score_cell(row: Any, number: Callable[[float], str] = plain) -> Cell:

@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from osmabench_ros.base.files import write_json, write_text
-from osmabench_ros.reports.cells import Cell, csv_text, scaled_cell, score_cell
+from osmabench_ros.reports.cells import Cell, Column, csv_text, field_cells, score_cell
 from osmabench_ros.reports.charts.chart import Specification, specification
 from osmabench_ros.reports.charts.line_chart import line_layers
 from osmabench_ros.reports.headline import Headline, map_headlines
@@ -62,21 +62,20 @@ def _metrics_of(
 
 
 COLUMNS = (
-    ('Speed reached', 'reached_speed_factor', 1.0, 2,
-     'Stamp seconds per wall second as they really were.'),
-    ('Published', 'frames', 1.0, 0, 'Frames the simulator published.'),
-    ('Received', 'received', 1.0, 0,
-     'Frames the mapper acknowledged, or says its map was made of.'),
-    ('Mapped', 'mapped', 1.0, 0, 'Frames that went into the map.'),
-    ('Dropped', 'dropped', 1.0, 0, 'Published frames the mapper never got.'),
-    ('Loss, %', 'loss', 100.0, 1, 'Dropped over published.'),
-    ('p50, ms', 'latency_p50_s', 1000.0, 0,
-     'Median time from the publication of a frame to its acknowledgement.'),
-    ('p95, ms', 'latency_p95_s', 1000.0, 0, '95th percentile of that time.'),
-    ('Staleness, s', 'staleness_mean_s', 1.0, 1,
-     'Mean age of the newest frame in the newest map, in stamp time.'),
+    Column('Speed reached', 'reached_speed_factor', 1, 2,
+           'Stamp seconds per wall second as they really were.'),
+    Column('Published', 'frames', explanation='Frames the simulator published.'),
+    Column('Received', 'received',
+           explanation='Frames the mapper acknowledged, or says its map was made of.'),
+    Column('Mapped', 'mapped', explanation='Frames that went into the map.'),
+    Column('Dropped', 'dropped', explanation='Published frames the mapper never got.'),
+    Column('Loss, %', 'loss', 100, 1, 'Dropped over published.'),
+    Column('p50, ms', 'latency_p50_s', 1000, 0,
+           'Median time from the publication of a frame to its acknowledgement.'),
+    Column('p95, ms', 'latency_p95_s', 1000, 0, '95th percentile of that time.'),
+    Column('Staleness, s', 'staleness_mean_s', 1, 1,
+           'Mean age of the newest frame in the newest map, in stamp time.'),
 )  # fmt: skip
-"""Title, field of a point, factor, digits and explanation."""
 _ON_TERMINAL = ('Published', 'Dropped', 'Loss, %', 'p95, ms')
 _STYLES = {'failed': 'red', 'fastest': 'green', 'loses too many': 'red', 'not reached': 'yellow'}
 
@@ -111,10 +110,13 @@ def sweep_rows(series: SweepSeries, headlines: Sequence[Headline]) -> list[Sweep
         (
             point,
             _verdict(series, point),
-            {
-                title: scaled_cell(None if point.error else getattr(point, field), factor, digits)
-                for title, field, factor, digits, _ in COLUMNS
-            }
+            dict(
+                zip(
+                    (x.title for x in COLUMNS),
+                    field_cells(None if point.error else point, COLUMNS),
+                    strict=True,
+                )
+            )
             | {
                 item.title: score_cell(item.record_in(point.metrics), item.number)
                 for item in headlines

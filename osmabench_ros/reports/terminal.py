@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from itertools import groupby
 from pathlib import Path
 
 import pandas as pd
@@ -12,21 +13,18 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from osmabench_ros.mappers.mapper import knows_ground_truth
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.metrics.trajectory import TrajectoryAlignment
 from osmabench_ros.metrics.trajectory_records import ALIGNED, SUITE, TrajectoryScore
 from osmabench_ros.reports.cells import plain
 from osmabench_ros.reports.changes import ResultChanges, full_name, interval_text
-from osmabench_ros.reports.headline import NOT_APPLICABLE, table_headlines
-from osmabench_ros.runs.config import PacingMode, Requirement
+from osmabench_ros.reports.headline import table_headlines
+from osmabench_ros.reports.pacing import NODE_COLUMNS, TimedRun, pacing_view
+from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.runs.matrix_on_disk import MatrixOnDisk, RunOnDisk
 from osmabench_ros.runs.report_model import MatrixReport, Record, RunReport, Status
-from osmabench_ros.runs.timings import (
-    TIMINGS,
-    Measurements,
-    Participation,
-    read_measurements,
-)
+from osmabench_ros.runs.timings import TIMINGS, read_measurements
 from osmabench_ros.sequences.bags.recording_report import RecordingReport
 from osmabench_ros.vqa.judging.agreement import JudgeCheck
 
@@ -39,11 +37,7 @@ def report_console() -> Console:
 def print_figures(report: RunReport) -> None:
     """Print the figures over all classes; those of single classes are in report.json."""
     console = report_console()
-    table = Table(box=None, pad_edge=False, header_style='bold')
-    for name in ('suite', 'mode', 'metric'):
-        table.add_column(name, no_wrap=True)
-    for name in ('value', 'interval', 'n'):
-        table.add_column(name, justify='right', no_wrap=True)
+    table = _plain_table(('suite', 'mode', 'metric'), ('value', 'interval', 'n'))
     for record in report.metrics:
         if not record.class_name:
             table.add_row(
@@ -67,7 +61,6 @@ def _interval(record: Record) -> str:
     return f'{record.low:.4g} to {record.high:.4g}'
 
 
-UNKNOWN = 'unknown'
 MOST_LISTED = 100
 MOST_COLUMNS = 8
 
@@ -75,45 +68,22 @@ MOST_COLUMNS = 8
 def print_pacing(runs: Sequence[RunReport], directory: Path, console: Console) -> None:
     """Print the losses of realtime runs by run and node, and totals of lockstep runs."""
     found = [(run.run_id, read_measurements(directory / run.run_id / TIMINGS)) for run in runs]
-    timed = [(run_id, measured) for run_id, measured in found if measured is not None]
-    realtime = [item for item in timed if item[1].pacing == PacingMode.REALTIME.value]
-    lockstep = [measured for _, measured in timed if measured.pacing != PacingMode.REALTIME.value]
-    if realtime:
-        console.print(_pacing_table(realtime))
-    if lockstep:
-        console.print(_lockstep(lockstep), highlight=False)
-
-
-def _lockstep(runs: Sequence[Measurements]) -> str:
-    frames = sum(measured.frames for measured in runs)
-    lost = sum(node.dropped or 0 for measured in runs for node in measured.participants)
-    if lost:
-        return f'[red]{lost} of {frames} frames were not acknowledged in lockstep[/]'
-    return f'no frame is lost in lockstep: {frames} frames in {len(runs)} runs'
-
-
-def _pacing_table(runs: Sequence[tuple[str, Measurements]]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style='bold')
-    table.add_column('realtime run, node', overflow='fold')
-    for name in ('frames', 'received', 'mapped', 'dropped', 'loss', 'p50', 'p95', 'p99', 'max'):
-        table.add_column(name, justify='right', no_wrap=True)
-    for run_id, measured in runs:
-        stale = measured.staleness
-        staleness = '' if stale is None else f'; map staleness {stale.mean_s:.1f} s'
-        table.add_row(f'{run_id}{staleness}')
-        for node in measured.participants:
-            table.add_row(f'  {node.name}', *_cells(node))
-    return table
-
-
-def _cells(node: Participation) -> list[str]:
-    frames = (node.published, node.received, node.mapped, node.dropped)
-    latencies = (node.latency_p50_s, node.latency_p95_s, node.latency_p99_s, node.latency_max_s)
-    return [
-        *(UNKNOWN if value is None else str(value) for value in frames),
-        UNKNOWN if node.loss is None else f'{100 * node.loss:.1f} %',
-        *(NOT_APPLICABLE if value is None else f'{1000 * value:.0f} ms' for value in latencies),
-    ]
+    view = pacing_view([TimedRun(title, measured) for title, measured in found if measured])
+    if view.nodes:
+        table = _plain_table(['realtime run, node'], [item.title for item in NODE_COLUMNS])
+        for title, nodes in groupby(view.nodes, key=lambda row: row[0]):
+            [stale] = [x.measured.staleness for x in view.realtime if x.title == title]
+            staleness = '' if stale is None else f'; map staleness {stale.mean_s:.1f} s'
+            table.add_row(f'{title}{staleness}')
+            for _, node, cells in nodes:
+                table.add_row(f'  {node}', *(cell.text for cell in cells))
+        console.print(table)
+    if view.lockstep_lost:
+        lost = f'{view.lockstep_lost} of {view.lockstep_frames} frames'
+        console.print(f'[red]{lost} were not acknowledged in lockstep[/]', highlight=False)
+    elif view.lockstep_runs:
+        frames = f'{view.lockstep_frames} frames in {view.lockstep_runs} runs'
+        console.print(f'no frame is lost in lockstep: {frames}', highlight=False)
 
 
 def print_report(
@@ -121,35 +91,40 @@ def print_report(
     directory: Path,
     console: Console | None = None,
     *,
-    requirements: Sequence[Requirement] = (),
+    config: MatrixConfig | None = None,
 ) -> None:
-    """Print the headline figures of every run, and the path of the report; default stdout.
+    """Print the headline metrics of every run, and the path of the report; default stdout.
 
-    Of many runs only those that did not complete are listed, and not all of them. Without
-    `requirements` there is nothing to pass.
+    Of many runs only those that did not complete are listed, and not all of them. `config` says
+    which methods are references, and which requirements there are to pass.
     """
     console = console or report_console()
+    references = {
+        item.name
+        for item in (config.mappers if config else ())
+        if item.bundled and knows_ground_truth(item.bundled)
+    }
     if len(report.runs) > MOST_LISTED:
         failed = [run for run in report.runs if run.status is not Status.COMPLETE]
         if failed:
-            console.print(_table(failed[:MOST_LISTED]))
+            console.print(_table(failed[:MOST_LISTED], references))
         console.print(f'{len(report.runs)} runs, {len(failed)} of them not complete')
     else:
-        console.print(_table(report.runs))
+        console.print(_table(report.runs, references))
         print_pacing(report.runs, directory, console)
     for warning in report.warnings[:MOST_LISTED]:
         console.print(f'[yellow]warning:[/] {escape(warning)}', highlight=False, soft_wrap=True)
-    verdict = f'[{"green" if report.passed else "red"}]{report.verdict(requirements)}[/]'
-    console.print(f'{report.name}: {verdict}')
+    verdict = report.verdict(config.requirements if config else ())
+    console.print(f'{report.name}: [{"green" if report.passed else "red"}]{verdict}[/]')
     page = escape(str(directory / 'report.html'))
     console.print(f'[dim]{page}[/]', highlight=False, soft_wrap=True)
 
 
-def _table(runs: Sequence[RunReport]) -> Table:
+def _table(runs: Sequence[RunReport], references: Collection[str]) -> Table:
+    columns = table_headlines(run.metrics for run in runs)[:MOST_COLUMNS]
     table = Table(box=None, pad_edge=False, header_style='bold')
     for name in ('scene', 'condition', 'mapper'):
         table.add_column(name, no_wrap=True)
-    columns = table_headlines(run.metrics for run in runs)[:MOST_COLUMNS]
     for headline in columns:
         table.add_column(headline.title, justify='right')
     for run in runs:
@@ -157,17 +132,18 @@ def _table(runs: Sequence[RunReport]) -> Table:
             table.add_row(run.run_id, '', '', *['[red]failed[/]'] * max(1, len(columns)))
             continue
         cells = [headline.text(headline.record_in(run.metrics)) for headline in columns]
-        table.add_row(*_names(run), *cells)
+        table.add_row(*_names(run, references), *cells)
     return table
 
 
-def _names(run: RunReport) -> tuple[str, str, str]:
+def _names(run: RunReport, references: Collection[str]) -> tuple[str, str, str]:
     """Return scene, condition and mapper; a run without records has only its name."""
     if not run.metrics:
         return run.run_id, '', ''
     first = run.metrics[0]
-    mapper = first.mapper if run.map_complete else f'{first.mapper} (partial)'
-    return escape(first.scene), escape(first.condition), escape(mapper)
+    marks = ('reference', first.mapper in references), ('partial', not run.map_complete)
+    marked = [first.mapper, *(f'({name})' for name, holds in marks if holds)]
+    return escape(first.scene), escape(first.condition), escape(' '.join(marked))
 
 
 def print_trajectory(score: TrajectoryScore) -> None:

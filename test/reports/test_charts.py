@@ -68,7 +68,7 @@ def test_charts_say_what_they_show(charts: list[Specification | None]):
 
 def test_colours_come_from_the_page(charts: list[Specification | None]):
     for chart in charts:
-        text = json.dumps(chart)
+        text = json.dumps(chart, allow_nan=False)
         assert 'var(--ink)' in text
         assert re.search(r'var\(--series-[1-6]\)', text)
         assert not re.search(r'#[0-9a-f]{6}', text)

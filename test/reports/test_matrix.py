@@ -101,7 +101,7 @@ def test_there_is_something_to_pass_only_with_requirements(matrix: Matrix, tmp_p
     console = Console(file=io.StringIO(), width=200)
     print_report(report, tmp_path, console)
     assert 'boxes: complete' in console.file.getvalue()
-    print_report(report, tmp_path, console, requirements=config().requirements)
+    print_report(report, tmp_path, console, config=config())
     assert 'boxes: passed' in console.file.getvalue()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import zlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -67,12 +68,14 @@ def specification(chart: alt.TopLevelMixin, description: str) -> Specification:
 
 
 def _rounded(found: Any) -> Any:
-    """Return numbers with the digits that are seen, which halves the data on the page."""
+    """Return numbers with the digits that are seen, which halves the data, and no NaN."""
     if isinstance(found, dict):
         return {name: _rounded(value) for name, value in found.items()}
     if isinstance(found, list):
         return [_rounded(item) for item in found]
-    return float(f'{found:.6g}') if isinstance(found, float) else found
+    if isinstance(found, float):
+        return float(f'{found:.6g}') if math.isfinite(found) else None
+    return found
 
 
 def method_colors(names: Iterable[str]) -> dict[str, str]:

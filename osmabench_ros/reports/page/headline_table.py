@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ import pandas as pd
 
 from osmabench_ros.metrics.comparison import Comparison, compare_with_reference
 from osmabench_ros.metrics.statistics import LEAST_UNITS
-from osmabench_ros.reports.cells import ABSENT, Cell, score_cell
+from osmabench_ros.reports.cells import ABSENT, Cell, Column, field_cells, score_cell
 from osmabench_ros.reports.charts.class_chart import SEGMENTATION
 from osmabench_ros.reports.headline import NOT_APPLICABLE, Headline, table_headlines
 from osmabench_ros.reports.report_run import (
@@ -31,32 +31,21 @@ from osmabench_ros.runs.timings import TIMINGS, read_measurements
 ALPHA = 0.05
 
 
-@dataclass(frozen=True)
-class CostRow:
-    """Cost of mapping in a run as text, with the sign for "not applicable" where unknown."""
-
-    title: str
-    frames: str
-    mapping_s: str
-    frames_per_second: str
-    final_map_s: str
-    mapper_memory_mib: str
-    mapper_gpu_memory_mib: str
+COST_COLUMNS = (
+    Column('Frames', 'frames'),
+    Column('Mapping, s', 'mapping_s', 1, 1),
+    Column('Frames/s', 'frames_per_second', 1, 2),
+    Column('From the last frame to the map, s', 'final_map_s', 1, 1),
+    Column('Peak memory of the mapper, MiB', 'mapper_memory_bytes', 2**-20),
+    Column('Peak GPU memory of the mapper, MiB', 'mapper_gpu_memory_bytes', 2**-20),
+)
 
 
-def cost_rows(runs: Sequence[Run]) -> list[CostRow]:
-    """Return a row for every run that was timed; raises RunError on a malformed timings.json."""
+def cost_rows(runs: Sequence[Run]) -> list[tuple[str, list[Cell]]]:
+    """Return title and cells of each run that was timed; RunError on a malformed timings.json."""
     found = [(run, read_measurements(run.plan.directory / TIMINGS)) for run in runs]
     return [
-        CostRow(
-            f'{run.title} · {run.scene}',
-            _text(measured.frames, 0),
-            _text(measured.mapping_s, 1),
-            _text(measured.frames_per_second, 2),
-            _text(measured.final_map_s, 1),
-            _mebibytes(measured.mapper_memory_bytes),
-            _mebibytes(measured.mapper_gpu_memory_bytes),
-        )
+        (f'{run.title} · {run.scene}', field_cells(measured, COST_COLUMNS))
         for run, measured in found
         if measured is not None
     ]
@@ -87,14 +76,6 @@ def _date(file: Path) -> str:
     if not file.exists():
         return ''
     return datetime.fromtimestamp(file.stat().st_mtime, timezone.utc).date().isoformat()
-
-
-def _mebibytes(count: int | None) -> str:
-    return _text(None if count is None else count / 2**20, 0)
-
-
-def _text(value: float | None, digits: int) -> str:
-    return NOT_APPLICABLE if value is None else f'{value:.{digits}f}'
 
 
 def headline_table(

@@ -21,11 +21,17 @@ from osmabench_ros.reports.charts.headline_charts import (
     condition_chart,
     robustness_chart,
 )
+from osmabench_ros.reports.charts.latency_chart import latency_chart
 from osmabench_ros.reports.charts.question_chart import question_chart, question_figures
 from osmabench_ros.reports.comparison import ComparisonView, comparison_view, power_view
 from osmabench_ros.reports.content import gather
 from osmabench_ros.reports.outcomes import OUTCOMES
-from osmabench_ros.reports.pacing import latency_chart, pacing_view
+from osmabench_ros.reports.pacing import (
+    NODE_COLUMNS,
+    STALENESS_COLUMNS,
+    pacing_view,
+    timed_runs,
+)
 from osmabench_ros.reports.page.figure_tables import (
     CLASS_FIGURES,
     RequirementRow,
@@ -35,6 +41,7 @@ from osmabench_ros.reports.page.figure_tables import (
     requirement_rows,
 )
 from osmabench_ros.reports.page.headline_table import (
+    COST_COLUMNS,
     cost_rows,
     headline_sentence,
     headline_table,
@@ -65,7 +72,7 @@ def write_page(report: MatrixReport, plans: Sequence[RunPlan], root: Path) -> Pa
     """Write report.html of a matrix; byte-identical for equal input; says what is missing."""
     runs = joined(plans, report.runs)
     content = gather(runs)
-    pacing, comparison = pacing_view(runs), comparison_view(runs, content)
+    pacing, comparison = pacing_view(timed_runs(runs)), comparison_view(runs, content)
     growth = view_over_time(runs)
     label_sets = {
         item.run.scene: item.scene.truth.label_set for item in content.sections if item.scene
@@ -93,6 +100,8 @@ def write_page(report: MatrixReport, plans: Sequence[RunPlan], root: Path) -> Pa
         },
         scripts=(three, script) if three else (script,),
         pacing=pacing,
+        node_columns=NODE_COLUMNS,
+        staleness_columns=STALENESS_COLUMNS,
         growth=growth,
         growth_summaries=SUMMARIES,
         comparison=comparison,
@@ -104,6 +113,7 @@ def write_page(report: MatrixReport, plans: Sequence[RunPlan], root: Path) -> Pa
         confusions=confusion_tables(runs, label_sets),
         figures=figure_table(runs),
         costs=cost_rows(runs),
+        cost_columns=COST_COLUMNS,
         configuration=configuration_text(plans),
         outcomes=OUTCOMES,
         hex_color=hex_color,

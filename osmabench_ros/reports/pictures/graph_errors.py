@@ -93,15 +93,56 @@ def centers(graph: SceneGraph) -> dict[int, NDArray[np.float64]]:
 
 
 @dataclass(frozen=True, eq=False)
-class GraphErrors:
-    """Object nodes of a map, then the true objects that it misses, with colours by node id."""
+class ColouredGraph:
+    """A scene graph, with colours by node id."""
 
     graph: SceneGraph
     colors: Mapping[int, Rgb]
 
 
-def graph_errors(graph: SceneGraph, truth: GroundTruth) -> GraphErrors:
-    """Compare the objects of a graph with those the path could see, by their boxes."""
+@dataclass(frozen=True, eq=False)
+class Layers:
+    """Clouds and graphs that viewers show, by name; those that a map does not give are missing."""
+
+    clouds: Mapping[str, DenseMap]
+    graphs: Mapping[str, ColouredGraph]
+
+
+def truth_layers(truth: GroundTruth) -> Layers:
+    """Return the visible surface in the colours of its classes, and the scene graph."""
+    surface, graph = truth.surface, truth.graph
+    colors = colors_of_labels(surface.labels, class_colors(truth.label_set))
+    return Layers(
+        {'surface': DenseMap(surface.points, colors, surface.labels, surface.instances)},
+        {'graph': ColouredGraph(graph, node_colors(graph, truth.label_set))},
+    )
+
+
+def map_layers(
+    semantic_map: SemanticMap,
+    truth: GroundTruth | None = None,
+    max_distance_m: float = 0.1,
+    context: SuiteContext | None = None,
+) -> Layers:
+    """Return a map in its colours and by class, its graph and, given the ground truth, errors.
+
+    A `context` with matches of the map and the ground truth saves to search for them again.
+    """
+    label_set, graph = truth.label_set if truth else semantic_map.label_set, semantic_map.graph
+    clouds = {'color': semantic_map.dense, 'class': coloured_by_class(semantic_map, label_set)}
+    graphs = {'graph': ColouredGraph(graph, node_colors(graph, label_set))}
+    if truth is not None:
+        context = context or SuiteContext(truth.scene, semantic_map, truth, device='cpu')
+        clouds['errors'] = coloured_by_error(context, max_distance_m)
+        graphs['errors'] = graph_errors(graph, truth)
+    return Layers({name: item for name, item in clouds.items() if item is not None}, graphs)
+
+
+def graph_errors(graph: SceneGraph, truth: GroundTruth) -> ColouredGraph:
+    """Compare the objects of a graph with those the path could see, by their boxes.
+
+    Returns the objects of the graph, then the true objects that it misses.
+    """
     nodes = list(graph.of_kind(NodeKind.OBJECT))
     seen = frozenset(truth.seen_instances)
     true = [node for node in truth.graph.nodes if node.id in seen]
@@ -124,7 +165,7 @@ def graph_errors(graph: SceneGraph, truth: GroundTruth) -> GraphErrors:
     renumbered = [replace(node, id=first + i, parent=None) for i, node in enumerate(missed)]
     colors |= {node.id: PointOutcome.MISSING.color for node in renumbered}
     kept = (*(replace(node, parent=None) for node in nodes), *renumbered)
-    return GraphErrors(SceneGraph(kept, frame_id=graph.frame_id), colors)
+    return ColouredGraph(SceneGraph(kept, frame_id=graph.frame_id), colors)
 
 
 def _verdict(node: SceneNode, true: SceneNode) -> Rgb:

@@ -26,6 +26,7 @@ from osmabench_ros.reports.palette import (
     colors_of_labels,
     hex_color,
 )
+from osmabench_ros.reports.pictures.graph_errors import map_layers
 from osmabench_ros.reports.pictures.sample_frames import (
     SampleFrame,
     camera_poses,
@@ -162,7 +163,12 @@ def run_pictures(plan: RunPlan, scene: ScenePictures) -> RunPictures:
         {} if outcomes is None else shares(outcomes),
         frames,
         {} if outcomes is None else object_shares(outcomes, scene.truth),
-        scene.space.of_run(context, max_distance_m, poses, pictured),
+        scene.space.of_run(
+            map_layers(semantic_map, scene.truth, max_distance_m, context),
+            semantic_map.trajectory,
+            poses,
+            pictured,
+        ),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import zlib
-from collections.abc import Sequence
+from collections.abc import Container, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -12,23 +12,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
+from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
+from osmabench_ros.maps.semantic_map import DenseMap
 from osmabench_ros.metrics.geometry import voxel_keys
 from osmabench_ros.reports.outcomes import OUTCOMES, shares
 from osmabench_ros.reports.palette import Rgb, class_colors, hex_color
 from osmabench_ros.reports.pictures.graph_errors import (
     ERROR_COLORS,
     ERROR_TITLES,
-    coloured_by_error,
-    node_colors,
+    ColouredGraph,
+    Layers,
+    truth_layers,
 )
 from osmabench_ros.reports.pictures.sample_frames import rows_in_view, spread
 from osmabench_ros.reports.pictures.topview import CUT_HEIGHT_M
-from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
-from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph, SceneNode
+from osmabench_ros.semantics.labels import UNLABELLED
+from osmabench_ros.semantics.scene_graph import NodeKind, SceneNode
 from osmabench_ros.sequences.ground_truth import GroundTruth
-from osmabench_ros.suites.prediction import predicted_labels
-from osmabench_ros.suites.suite import SuiteContext
 
 MOST_POINTS = 100_000
 """Of the maps of a page together, so that the page stays below 5 MB."""
@@ -58,6 +58,7 @@ class SpaceOfScene:
         self._step_m = float((high - low).max() + 2 * _MARGIN_M) / _STEPS
         self._truth, self._most = truth, most
         self._views: dict[bytes, tuple[NDArray[np.int64], ...]] = {}
+        layers = truth_layers(truth)
         surface = truth.surface
         self._rows, edge_m = thinned(points, most)
         classes = truth.label_set.classes
@@ -83,24 +84,22 @@ class SpaceOfScene:
                 labels=surface.labels[self._rows],
                 instances=surface.instances[self._rows],
             ),
-            'graph': self._graph(truth.graph, frozenset(truth.seen_instances), truth.label_set),
+            'graph': self._graph(layers.graphs['graph'], frozenset(truth.seen_instances)),
         }
 
     def of_run(
         self,
-        context: SuiteContext,
-        max_distance_m: float,
+        layers: Layers,
+        found: StampedTrajectory | None,
         poses: Sequence[Pose],
         pictured: Sequence[int],
     ) -> Json:
         """Return the map, its errors and its graph, and what each frame saw of the errors."""
-        semantic_map = context.semantic_map
-        errors = coloured_by_error(context, max_distance_m)
-        found = semantic_map.trajectory
+        errors = layers.clouds.get('errors')
         return {
-            'cloud': self._map(semantic_map),
+            'cloud': self._map(layers.clouds),
             'errors': None if errors is None else self._errors(errors),
-            'graph': self._graph(semantic_map.graph, None, self._truth.label_set),
+            'graph': self._graph(layers.graphs['graph']),
             'frames': self._frames(poses, pictured, errors),
             'estimate': []
             if found is None
@@ -110,12 +109,12 @@ class SpaceOfScene:
             ],
         }
 
-    def _map(self, semantic_map: SemanticMap) -> Json | None:
-        dense = semantic_map.dense
+    def _map(self, clouds: Mapping[str, DenseMap]) -> Json | None:
+        dense, by_class = clouds.get('color'), clouds.get('class')
         if dense is None or not len(dense.points):
             return None
         rows, edge_m = thinned(dense.points, self._most)
-        labels = predicted_labels(semantic_map, self._truth.label_set)
+        labels = None if by_class is None else by_class.labels
         instances = _instances(dense)
         return self._cloud(
             dense.points[rows],
@@ -154,14 +153,14 @@ class SpaceOfScene:
             table = np.zeros(UNLABELLED + 1, '<u2')
             for class_id, code in self._class_codes.items():
                 table[class_id] = code
-            cloud['classes'] = _packed(table[np.where(labels < 0, UNLABELLED, labels)])
+            cloud['classes'] = _packed(table[labels])
         if instances is not None:
             ids = np.where(instances > 0, (instances - 1) % _CODES + 1, 0)
             cloud['instances'] = _packed(ids.astype('<u2'))
         return cloud
 
-    def _graph(self, graph: SceneGraph, only: frozenset[int] | None, known: LabelSet) -> Json:
-        colors = node_colors(graph, known)
+    def _graph(self, coloured: ColouredGraph, only: Container[int] | None = None) -> Json:
+        graph, colors = coloured.graph, coloured.colors
         nodes = [
             node
             for node in graph.of_kind(NodeKind.OBJECT)

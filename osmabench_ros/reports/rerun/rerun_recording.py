@@ -24,21 +24,19 @@ from osmabench_ros.errors import needing
 from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
 from osmabench_ros.reports.camera_track import DEPTH_PER_M, TrackedFrame
-from osmabench_ros.reports.palette import Rgb, class_colors, colors_of_labels, name_color
+from osmabench_ros.reports.palette import name_color
 from osmabench_ros.reports.pictures.graph_errors import (
+    ColouredGraph,
+    Layers,
     centers,
-    coloured_by_class,
-    coloured_by_error,
-    graph_errors,
-    node_colors,
+    map_layers,
+    truth_layers,
 )
 from osmabench_ros.reports.pictures.topview import CUT_HEIGHT_M
 from osmabench_ros.runs.identity import slug
-from osmabench_ros.semantics.labels import LabelSet
-from osmabench_ros.semantics.scene_graph import NodeKind, SceneEdge, SceneGraph, SceneNode
+from osmabench_ros.semantics.scene_graph import NodeKind, SceneEdge, SceneNode
 from osmabench_ros.semantics.storeys import heights_above_floor
 from osmabench_ros.sequences.ground_truth import GroundTruth
-from osmabench_ros.suites.suite import SuiteContext
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,36 +149,24 @@ class _Recording:
         self._static('world', rerun.ViewCoordinates.RIGHT_HAND_Z_UP)
         self._static('about', rerun.TextDocument(view.about, media_type='text/markdown'))
         report('recording the map', 0.1)
-        self._map(view)
+        self._layers(
+            'world/graph',
+            'world/map',
+            map_layers(view.semantic_map, view.truth, view.max_distance_m),
+        )
         if view.truth is not None:
-            report('recording errors', 0.4)
-            self._truth(view, view.truth)
+            report('recording the ground truth', 0.4)
+            self._layers('world/ground_truth', 'world/ground_truth', truth_layers(view.truth))
         report('recording frames', 0.7)
         if view.intrinsics is not None:
             self._camera(view.intrinsics, view.frames)
 
-    def _map(self, view: RerunScene) -> None:
-        semantic_map = view.semantic_map
-        label_set = view.truth.label_set if view.truth else semantic_map.label_set
-        self._graph('world/graph', semantic_map.graph, label_set)
-        if semantic_map.dense is None:
-            return
-        self._cloud('world/map/color', semantic_map.dense)
-        by_class = coloured_by_class(semantic_map, label_set)
-        if by_class is not None:
-            self._cloud('world/map/class', by_class)
-
-    def _truth(self, view: RerunScene, truth: GroundTruth) -> None:
-        palette = class_colors(truth.label_set)
-        colors = colors_of_labels(truth.surface.labels, palette)
-        self._cloud('world/ground_truth/surface', DenseMap(truth.surface.points, colors))
-        self._graph('world/ground_truth', truth.graph, truth.label_set)
-        errors = graph_errors(view.semantic_map.graph, truth)
-        self._boxes('world/graph/errors', errors.graph.nodes, errors.colors)
-        context = SuiteContext(truth.scene, view.semantic_map, truth, device='cpu')
-        wrong = coloured_by_error(context, view.max_distance_m)
-        if wrong is not None:
-            self._cloud('world/map/errors', wrong)
+    def _layers(self, graphs: str, clouds: str, layers: Layers) -> None:
+        for name, cloud in layers.clouds.items():
+            self._cloud(f'{clouds}/{name}', cloud)
+        self._graph(graphs, layers.graphs['graph'])
+        if 'errors' in layers.graphs:
+            self._boxes(f'{graphs}/errors', layers.graphs['errors'])
 
     def _static(self, path: str, entity: Any) -> None:
         self._stream.log(path, entity, static=True)
@@ -197,12 +183,11 @@ class _Recording:
                 name, self._rerun.Points3D(points[part], colors=colors, radii=_POINT_RADIUS_M)
             )
 
-    def _graph(self, path: str, graph: SceneGraph, label_set: LabelSet | None) -> None:
-        colors = node_colors(graph, label_set)
-        objects = list(graph.of_kind(NodeKind.OBJECT))
-        self._boxes(f'{path}/objects', objects, colors)
+    def _graph(self, path: str, coloured: ColouredGraph) -> None:
+        graph = coloured.graph
+        self._boxes(f'{path}/objects', coloured, graph.of_kind(NodeKind.OBJECT))
         structure = [node for node in graph.nodes if node.kind is not NodeKind.OBJECT]
-        self._boxes(f'{path}/structure', structure, colors)
+        self._boxes(f'{path}/structure', coloured, structure)
         places = centers(graph)
         by_type: dict[str, list[SceneEdge]] = {}
         for edge in graph.edges:
@@ -211,8 +196,11 @@ class _Recording:
         for name, edges in by_type.items():
             self._edges(f'{path}/edges/{slug(name)}', edges, places)
 
-    def _boxes(self, path: str, nodes: Iterable[SceneNode], colors: Mapping[int, Rgb]) -> None:
-        boxed = [node for node in nodes if node.oriented_box or node.box]
+    def _boxes(
+        self, path: str, coloured: ColouredGraph, nodes: Iterable[SceneNode] | None = None
+    ) -> None:
+        shown = coloured.graph.nodes if nodes is None else nodes
+        boxed = [node for node in shown if node.oriented_box or node.box]
         if not boxed:
             return
         placed = [_placed_box(node) for node in boxed]
@@ -222,7 +210,7 @@ class _Recording:
                 centers=[center for center, _, _ in placed],
                 half_sizes=[size / 2 for _, size, _ in placed],
                 quaternions=[self._rerun.Quaternion(xyzw=turn) for _, _, turn in placed],
-                colors=[colors[node.id] for node in boxed],
+                colors=[coloured.colors[node.id] for node in boxed],
                 labels=[f'{node.label or "?"} {node.id}' for node in boxed],
                 show_labels=len(boxed) <= MAX_SHOWN_LABELS,
                 fill_mode='majorwireframe',
