@@ -54,6 +54,10 @@ def copy_runs(source: MatrixOnDisk, root: Path, count: int) -> None:
                 moved = text.replace(run_id, name).replace(f'"{scene}"', f'"seed_{seed}"')
                 if file == REPORT:
                     _write_report(json.loads(moved), seed, rng, root / name)
+                elif file == MANIFEST:
+                    noted = json.loads(moved)
+                    noted['config']['scene']['seed'] = seed
+                    (root / name / file).write_text(json.dumps(noted))
                 else:
                     (root / name / file).write_text(moved)
     manifest['config']['scenes'], manifest['scenes'] = scenes, keys

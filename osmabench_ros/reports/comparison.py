@@ -189,17 +189,9 @@ def _finite(value: float, digits: int) -> Cell:
     return scaled_cell(value if math.isfinite(value) else None, 1, digits)
 
 
-@dataclass(frozen=True)
-class PowerRow:
-    """A figure between conditions or mappers: spread, what can be shown, units that it takes."""
-
-    figure: str
-    between: str
-    units: str
-    spread: Cell
-    shown: Cell
-    shown_with_twice: Cell
-    needed: tuple[Cell, ...]
+PowerRow = tuple[str, str, str, list[Cell]]
+"""A metric between conditions or mappers, the units, and cells: spread, what can be shown, with
+twice the seeds in each unit, and the units that it takes for `DIFFERENCES`."""
 
 
 @dataclass(frozen=True)
@@ -240,11 +232,10 @@ def _row(figure: str, between: str, contrasts: Sequence[Contrast]) -> PowerRow |
     if not math.isfinite(shown) or total == 0:
         return None
     over = next(item.units for spread, item in spreads if spread.units == units)
-    needed = tuple(Cell(str(units_needed(points / 100, total))) for points in DIFFERENCES)
-    with_twice = smallest_difference(units, twice)
-    return PowerRow(
-        figure, between, over, _points(total), _points(shown), _points(with_twice), needed
-    )
+    points = [_points(value) for value in (total, shown, smallest_difference(units, twice))]
+    counts = [units_needed(points / 100, total) for points in DIFFERENCES]
+    needed = [Cell(str(count), str(count)) for count in counts]
+    return figure, between, over, [*points, *needed]
 
 
 def _points(value: float) -> Cell:

@@ -78,7 +78,16 @@ def test_the_mouse_is_answered_with_run_value_and_interval(tab):
     bar.hover(force=True)
     shown = tab.locator('#vg-tooltip-element').inner_text()
     assert re.search(r'(noisy_)?oracle · (baseline|camera)', shown)
-    assert all(name in shown for name in ('value', 'low', 'high', 'category'))
+    assert all(name in shown for name in ('value', '95 % interval', 'category'))
+    assert re.search(r'[\d.]+ to [\d.]+', shown)
+    # An mAcc of one scene has no interval.
+    tab.locator('[data-chart=conditions] .mark-rect.role-mark > path').first.hover(force=True)
+    tab.wait_for_function(
+        "() => document.querySelector('#vg-tooltip-element').innerText.includes('mAcc')"
+    )
+    shown = tab.locator('#vg-tooltip-element').inner_text()
+    assert 'none' in shown
+    assert 'null' not in shown
 
 
 def test_a_chosen_method_is_alone_in_charts_and_tables_until_it_is_chosen_again(tab):

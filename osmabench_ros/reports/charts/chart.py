@@ -31,6 +31,7 @@ _CONFIG: Specification = {
         'domainColor': MUTED,
         'gridColor': LINE,
         'labelColor': INK,
+        'labelFontSize': 11,
         'labelLimit': 0,
         'tickColor': MUTED,
         'titleColor': INK,
@@ -41,6 +42,7 @@ _CONFIG: Specification = {
     'legend': {
         'columns': 5,
         'labelColor': INK,
+        'labelFontSize': 12,
         'labelLimit': 0,
         'orient': 'top',
         'symbolBaseFillColor': INK,

@@ -33,7 +33,7 @@ from osmabench_ros.reports.report_run import (
     reference_mappers,
 )
 
-_WIDTH_PX, _LEAST_PANEL_PX, _LETTER_PX, _ROW_PX = 930, 85, 6.5, 19
+_WIDTH_PX, _LEAST_PANEL_PX, _LETTER_PX, _ROW_PX = 990, 85, 7, 19
 _MOST_PANELS = 4
 _LEAST_RANGE = 2.0
 """Percent; what is smaller looks as small as it is."""
@@ -158,7 +158,7 @@ def _panels(
         .encode(alt.X('low:Q'), alt.X2('high:Q')),
         runs_only.transform_flatten(['units']).mark_circle(color=INK, size=9, opacity=1)
         .encode(x='units:Q'),
-        runs_only.mark_text(align='left', dx=4, fontSize=10).encode(x='end:Q', text='label:N'),
+        runs_only.mark_text(align='left', dx=4, fontSize=11).encode(x='end:Q', text='label:N'),
         data=pd.concat([table[shown], _constant(lines)]),
     ).properties(
         width=max(

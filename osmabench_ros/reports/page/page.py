@@ -56,7 +56,7 @@ from osmabench_ros.reports.page.protocol_tables import protocol_tables
 from osmabench_ros.reports.palette import hex_color
 from osmabench_ros.reports.pictures.view_3d import three_js
 from osmabench_ros.reports.question_data import Dialogue, paired_interval
-from osmabench_ros.reports.report_run import Run, baseline_condition, joined
+from osmabench_ros.reports.report_run import Run, baseline_condition, joined, reference_mappers
 from osmabench_ros.runs.evaluate.over_time import judged_records
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.report_model import MatrixReport
@@ -105,6 +105,7 @@ def write_page(report: MatrixReport, plans: Sequence[RunPlan], root: Path) -> Pa
         growth=growth,
         growth_summaries=SUMMARIES,
         comparison=comparison,
+        references=reference_mappers(runs),
         power=power_view(runs, comparison),
         baseline=baseline_condition(runs),
         classes=class_table(runs),

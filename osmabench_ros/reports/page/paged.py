@@ -25,7 +25,7 @@ from osmabench_ros.reports.page.page import (
     render,
     write_rendered,
 )
-from osmabench_ros.reports.report_run import Run
+from osmabench_ros.reports.report_run import Run, reference_mappers
 from osmabench_ros.runs.report_model import MatrixReport, Status
 from osmabench_ros.runs.run_manifest import PAGES
 
@@ -111,6 +111,7 @@ class PagedReport:
             verdict=report.verdict(runs[0].plan.config.requirements if runs else ()),
             summary=summary_table(runs),
             comparison=comparison,
+            references=reference_mappers(runs),
             power=power_view(runs, comparison),
             charts={'robustness': robustness_chart(comparison.conditions, runs)},
             scripts=self._scripts,

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.maps.storage import read_map
 from osmabench_ros.reports.outcomes import (
     OUTCOMES,
@@ -21,7 +20,6 @@ from osmabench_ros.reports.outcomes import (
 )
 from osmabench_ros.reports.palette import (
     PointOutcome,
-    Rgb,
     class_colors,
     colors_of_labels,
     hex_color,
@@ -37,12 +35,10 @@ from osmabench_ros.reports.pictures.topview import TopGrid, top_view
 from osmabench_ros.reports.pictures.view_3d import SpaceOfScene
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.shared_path import PATH_FILE
-from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.semantics.scene_graph import SceneGraph
 from osmabench_ros.semantics.storeys import storey_heights, storey_of
 from osmabench_ros.sequences.ground_truth import GroundTruth, read_ground_truth
 from osmabench_ros.simulation.robot_path import RobotPath
-from osmabench_ros.suites.prediction import predicted_labels
 from osmabench_ros.suites.suite import SuiteContext
 
 MAP_SPLAT_M = 0.05
@@ -149,7 +145,12 @@ def run_pictures(plan: RunPlan, scene: ScenePictures) -> RunPictures:
     context = SuiteContext(scene.truth.scene, semantic_map, scene.truth, device='cpu')
     max_distance_m = max_distance_of(plan.config.suites)
     outcomes = surface_outcomes(context, max_distance_m)
-    views = list(_map_views(semantic_map, scene.truth.label_set, scene.grid))
+    layers = map_layers(semantic_map, scene.truth, max_distance_m, context)
+    views = [
+        (title, drawing_uri(top_view(cloud.points, cloud.colors, scene.grid, splat_m=MAP_SPLAT_M)))
+        for name, title in (('color', 'Recorded map, colour'), ('class', 'Recorded map, class'))
+        if (cloud := layers.clouds.get(name)) is not None and cloud.colors is not None
+    ]
     if outcomes is not None:
         palette = np.array([item.color for item in OUTCOMES], np.uint8)
         drawn = _truth_view(scene.truth, palette[outcomes], scene.grid)
@@ -163,29 +164,5 @@ def run_pictures(plan: RunPlan, scene: ScenePictures) -> RunPictures:
         {} if outcomes is None else shares(outcomes),
         frames,
         {} if outcomes is None else object_shares(outcomes, scene.truth),
-        scene.space.of_run(
-            map_layers(semantic_map, scene.truth, max_distance_m, context),
-            semantic_map.trajectory,
-            poses,
-            pictured,
-        ),
+        scene.space.of_run(layers, semantic_map.trajectory, poses, pictured),
     )
-
-
-def _map_views(
-    semantic_map: SemanticMap, label_set: LabelSet, grid: TopGrid
-) -> Sequence[tuple[str, str]]:
-    dense = semantic_map.dense
-    if dense is None:
-        return []
-    views = []
-    if dense.colors is not None:
-        seen = top_view(dense.points, dense.colors, grid, splat_m=MAP_SPLAT_M)
-        views.append(('Recorded map, colour', drawing_uri(seen)))
-    labels = predicted_labels(semantic_map, label_set)
-    if labels is not None:
-        palette: Mapping[int, Rgb] = class_colors(label_set)
-        colors = colors_of_labels(labels, palette)
-        drawn = top_view(dense.points, colors, grid, splat_m=MAP_SPLAT_M)
-        views.append(('Recorded map, class', drawing_uri(drawn)))
-    return views

@@ -42,8 +42,10 @@
     places.forEach((place) => {
       const svg = place.querySelector('svg');
       svg.setAttribute('aria-hidden', 'true');
-      // A chart takes the width of the page, unless its letters would become much too large.
-      svg.style.maxWidth = `${1.5 * svg.width.baseVal.value}px`;
+      // A chart takes the width of the page, but its letters stay as large as designed, or half more.
+      const width = svg.width.baseVal.value;
+      svg.style.minWidth = `${width}px`;
+      svg.style.maxWidth = `${1.5 * width}px`;
     });
     views.forEach(({ view }) => view.addEventListener('click', (_, item) => choose(named(item))));
     document.documentElement.dataset.drawn = views.length;
