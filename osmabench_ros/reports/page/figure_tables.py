@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
@@ -120,36 +119,27 @@ _NOT_CLASSES = {OUTSIDE: 'no class', NOTHING: 'nothing'}
 _OTHERS = 'another class'
 
 
-@dataclass(frozen=True)
-class ConfusionTable:
-    """Shares of the surface of a class (row) that were taken for classes (columns), in percent."""
-
-    title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, tuple[float, ...]], ...]
-
-
 def confusion_tables(
     runs: Sequence[Run], label_sets: Mapping[str, LabelSet]
-) -> list[ConfusionTable]:
-    """Return a table a mapper under the baseline condition, over its scenes, by strict rules.
+) -> dict[str, pd.DataFrame]:
+    """Return of each mapper under the baseline condition what classes were taken for, in percent.
 
+    By strict rules, over its scenes: rows are classes, the largest first, columns predictions.
     References come last.
     """
     condition, references = baseline_condition(runs), reference_mappers(runs)
     mappers = distinct(run.mapper for run in runs if run.condition == condition)
-    tables = []
+    tables = {}
     for mapper in sorted(mappers, key=lambda name: name in references):
         own = [run for run in runs if (run.mapper, run.condition) == (mapper, condition)]
-        counts = _counts(own, label_sets)
+        counts = list(_counts(own, label_sets))
         if counts:
-            tables.append(_confusion_table(f'{mapper} · {condition}', counts))
+            tables[f'{mapper} · {condition}'] = _fractions(pd.concat(counts))
     return tables
 
 
-def _counts(runs: Sequence[Run], label_sets: Mapping[str, LabelSet]) -> Counter[tuple[str, str]]:
-    """Count points by the names of the true and of the predicted class."""
-    counts: Counter[tuple[str, str]] = Counter()
+def _counts(runs: Sequence[Run], label_sets: Mapping[str, LabelSet]) -> Iterator[pd.Series]:
+    """Yield numbers of points by the names of the true and of the predicted class."""
     for run in runs:
         file = run.plan.directory / ANSWERS_FOLDER / _CONFUSIONS
         known = label_sets.get(run.scene)
@@ -158,23 +148,14 @@ def _counts(runs: Sequence[Run], label_sets: Mapping[str, LabelSet]) -> Counter[
         for matrix in read_confusions(file).values():
             labels = matrix.labels.tolist()
             names = [_NOT_CLASSES.get(item) or known.name_of(item) for item in labels]
-            for true, line in zip(names, matrix.counts.tolist(), strict=True):
-                for predicted, count in zip(names, line, strict=True):
-                    counts[true, predicted] += count
-    return counts
+            yield pd.DataFrame(matrix.counts, names, names).stack()
 
 
-def _confusion_table(title: str, counts: Counter[tuple[str, str]]) -> ConfusionTable:
-    sizes: Counter[str] = Counter()
-    for (true, _), count in counts.items():
-        sizes[true] += count if true not in _NOT_CLASSES.values() else 0
-    shown = [name for name, count in sizes.most_common(MOST_CONFUSED) if count]
-    columns = (*shown, _OTHERS, *_NOT_CLASSES.values())
-    rows = []
-    for true in shown:
-        line: Counter[str] = Counter()
-        for (name, predicted), count in counts.items():
-            if name == true:
-                line[predicted if predicted in columns else _OTHERS] += count
-        rows.append((true, tuple(100 * line[name] / sizes[true] for name in columns)))
-    return ConfusionTable(title, columns, tuple(rows))
+def _fractions(counts: pd.Series) -> pd.DataFrame:
+    others = list(_NOT_CLASSES.values())
+    table = counts.groupby(level=[0, 1], sort=False).sum().unstack(fill_value=0)
+    sizes = table.drop(index=others, errors='ignore').sum(axis=1)
+    shown = sizes[sizes > 0].sort_values(ascending=False, kind='stable').index[:MOST_CONFUSED]
+    rows = table.loc[shown].reindex(columns=[*shown, *others], fill_value=0)
+    rows.insert(len(shown), _OTHERS, sizes[shown] - rows.sum(axis=1))
+    return 100 * rows.div(sizes[shown], axis=0)
