@@ -10,7 +10,10 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from osmabench_ros.metrics.record import MetricRecord
+from osmabench_ros.metrics.trajectory_records import ALIGNED
 from osmabench_ros.reports.headline import NOT_APPLICABLE
+from osmabench_ros.runs.report_model import Record
 
 
 @dataclass(frozen=True)
@@ -111,6 +114,25 @@ def cell_table(
     found = cells.set_index([*keys, columns])['cell'].unstack(columns)
     found = found.reindex(cells.set_index(keys).index.unique(), columns=order)
     return found.where(found.notna(), ABSENT)
+
+
+def suite_tables(records: Sequence[Record | MetricRecord]) -> dict[str, pd.DataFrame]:
+    """Return cells by class, metric and mode of each suite, as recorded and after an alignment."""
+    scores = pd.DataFrame([vars(record) for record in records])
+    if scores.empty:
+        return {}
+    rows, aligned = ['class_name', 'metric', 'mode'], scores['suite'].str.endswith(ALIGNED)
+    scores['mode'] = scores['mode'].fillna('')
+    scores['column'] = aligned.map({True: 'aligned', False: 'as recorded'})
+    scores['suite'] = scores['suite'].str.removesuffix(ALIGNED)
+    tables = {}
+    for suite, own in scores.groupby('suite', sort=False):
+        cells = cell_table(own, rows, 'column')
+        if 'aligned' not in cells:
+            cells = cells.rename(columns={'as recorded': 'value'})
+        counts = own.drop_duplicates(rows).set_index(rows)['n']
+        tables[str(suite)] = cells.assign(n=counts.map(lambda count: Cell(f'{count}')))
+    return tables
 
 
 def csv_text(

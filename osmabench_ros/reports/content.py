@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from osmabench_ros.errors import OsmabenchError
 from osmabench_ros.reports.pictures.illustrations import (
@@ -24,6 +25,8 @@ from osmabench_ros.reports.question_data import (
 )
 from osmabench_ros.reports.report_run import Run
 from osmabench_ros.semantics.scene_graph import SceneGraph
+
+Drawn = TypeVar('Drawn')
 
 MOST_ILLUSTRATED = 16
 """Runs with pictures; more would make the page too heavy to open."""
@@ -65,7 +68,7 @@ def gather(runs: Sequence[Run]) -> PageContent:
     illustrated = min(len(runs), MOST_ILLUSTRATED)
     most_points = min(LARGEST_CLOUD, MOST_POINTS // max(illustrated, 1))
     drawn = {
-        name: _drawn_scene(scenes[name], f'scene-{i}', most_points)
+        name: _drawn(partial(scene_pictures, scenes[name].plan, f'scene-{i}', most_points))
         for i, name in enumerate(sorted(scenes))
     }
     sections = tuple(
@@ -88,9 +91,10 @@ def without_pictures(runs: Sequence[Run], dialogues: Mapping[str, Dialogue]) -> 
     return PageContent((), sections, dialogues, {}, {})
 
 
-def _drawn_scene(run: Run, key: str, most_points: int) -> tuple[ScenePictures | None, str]:
+def _drawn(draw: Callable[[], Drawn]) -> tuple[Drawn | None, str]:
+    """Return pictures, or None and why they cannot be drawn."""
     try:
-        return scene_pictures(run.plan, key, most_points), ''
+        return draw(), ''
     except OsmabenchError as error:
         return None, str(error)
 
@@ -100,12 +104,8 @@ def _section(
 ) -> RunSection:
     if run.failed or scene is None:
         return RunSection(run, anchor, scene, None, remark)
-    if not illustrated:
-        return RunSection(run, anchor, scene, None, '')
-    try:
-        return RunSection(run, anchor, scene, run_pictures(run.plan, scene), '')
-    except OsmabenchError as error:
-        return RunSection(run, anchor, scene, None, str(error))
+    pictures, remark = _drawn(lambda: run_pictures(run.plan, scene)) if illustrated else (None, '')
+    return RunSection(run, anchor, scene, pictures, remark)
 
 
 def _space(sections: Sequence[RunSection]) -> dict[str, Any]:

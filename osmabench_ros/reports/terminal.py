@@ -15,9 +15,8 @@ from rich.table import Table
 
 from osmabench_ros.mappers.mapper import knows_ground_truth
 from osmabench_ros.metrics.record import MetricRecord
-from osmabench_ros.metrics.trajectory import TrajectoryAlignment
-from osmabench_ros.metrics.trajectory_records import ALIGNED, SUITE, TrajectoryScore
-from osmabench_ros.reports.cells import plain
+from osmabench_ros.metrics.trajectory_records import TrajectoryScore
+from osmabench_ros.reports.cells import plain, suite_tables
 from osmabench_ros.reports.changes import ResultChanges, full_name, interval_text
 from osmabench_ros.reports.headline import table_headlines
 from osmabench_ros.reports.pacing import NODE_COLUMNS, TimedRun, pacing_view
@@ -147,22 +146,12 @@ def _names(run: RunReport, references: Collection[str]) -> tuple[str, str, str]:
 
 
 def print_trajectory(score: TrajectoryScore) -> None:
-    """Print one row a figure: as recorded and aligned."""
-    kind = score.settings.alignment.value
-    table = Table(box=None, pad_edge=False, header_style='bold')
-    table.add_column('figure', no_wrap=True)
-    columns = {SUITE: 'as recorded'}
-    if score.settings.alignment is not TrajectoryAlignment.NONE:
-        columns[SUITE + ALIGNED] = f'aligned ({kind})'
-    for name in columns.values():
-        table.add_column(name, justify='right', no_wrap=True)
-    table.add_column('n', justify='right')
-    rows: dict[str, dict[str, str]] = {}
-    for record in score.records:
-        rows.setdefault(record.metric, {})[record.suite] = plain(record.value)
-    counts = {record.metric: str(record.n) for record in score.records}
-    for metric, cells in rows.items():
-        table.add_row(metric, *(cells.get(key, '') for key in columns), counts[metric])
+    """Print one row per metric: as recorded and aligned."""
+    [cells] = suite_tables(score.records).values()
+    cells = cells.rename(columns={'aligned': f'aligned ({score.settings.alignment.value})'})
+    table = _plain_table(['figure'], list(cells.columns))
+    for row in cells.itertuples(name=None):
+        table.add_row(row[0][1], *(cell.text for cell in row[1:]))
     report_console().print(table)
 
 

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from osmabench_ros.metrics.record import MetricRecord
-from osmabench_ros.metrics.trajectory_records import ALIGNED, TrajectoryScore
-from osmabench_ros.reports.cells import Cell, cell_table
+from osmabench_ros.metrics.trajectory_records import TrajectoryScore
+from osmabench_ros.reports.cells import cell_table, suite_tables
 from osmabench_ros.reports.charts.trajectory_chart import trajectory_chart
 from osmabench_ros.reports.page.page import PAGE, write_rendered
 from osmabench_ros.runs.bag_content import TIMING_SUITE
@@ -75,25 +74,6 @@ def write_map_page(report: RunReport, directory: Path) -> Path:
         suites=suite_tables([item for item in report.metrics if not item.class_name]),
         classes=suite_tables([item for item in report.metrics if item.class_name]),
     )
-
-
-def suite_tables(records: Sequence[Record | MetricRecord]) -> dict[str, pd.DataFrame]:
-    """Return cells by class, metric and mode of each suite, as recorded and after an alignment."""
-    scores = pd.DataFrame([vars(record) for record in records])
-    if scores.empty:
-        return {}
-    rows, aligned = ['class_name', 'metric', 'mode'], scores['suite'].str.endswith(ALIGNED)
-    scores['mode'] = scores['mode'].fillna('')
-    scores['column'] = aligned.map({True: 'aligned', False: 'as recorded'})
-    scores['suite'] = scores['suite'].str.removesuffix(ALIGNED)
-    tables = {}
-    for suite, own in scores.groupby('suite', sort=False):
-        cells = cell_table(own, rows, 'column')
-        if 'aligned' not in cells:
-            cells = cells.rename(columns={'as recorded': 'value'})
-        counts = own.drop_duplicates(rows).set_index(rows)['n']
-        tables[str(suite)] = cells.assign(n=counts.map(lambda count: Cell(f'{count}')))
-    return tables
 
 
 def _timing(records: Sequence[Record]) -> pd.DataFrame:
