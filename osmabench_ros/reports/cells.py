@@ -90,12 +90,16 @@ def field_cells(item: object, columns: Iterable[Column], absent: Cell = ABSENT) 
 
 def score_cell(row: Any, number: Callable[[float], str] = plain) -> Cell:
     """Return the cell of a record or a row of scores; `number` is how values are written."""
-    if row is None or pd.isna(row.value):
+    if row is None or _is_absent(row.value):
         return ABSENT
     interval = ''
-    if not pd.isna(row.low) and not pd.isna(row.high):
+    if not (_is_absent(row.low) or _is_absent(row.high)):
         interval = f'[{number(row.low)}, {number(row.high)}]'
     return Cell(number(row.value), repr(float(row.value)), interval, note=f'{row.n:g} samples')
+
+
+def _is_absent(value: float | None) -> bool:
+    return value is None or math.isnan(value)
 
 
 def cell_table(
@@ -110,7 +114,8 @@ def cell_table(
     The columns are in `order` if it is given, others are left out.
     """
     keys, order = list(rows), list(scores[columns].unique() if order is None else order)
-    cells = scores.assign(cell=[score_cell(row, number) for row in scores.itertuples()])
+    values = scores[['value', 'low', 'high', 'n']].itertuples(index=False)
+    cells = scores.assign(cell=[score_cell(row, number) for row in values])
     found = cells.set_index([*keys, columns])['cell'].unstack(columns)
     found = found.reindex(cells.set_index(keys).index.unique(), columns=order)
     return found.where(found.notna(), ABSENT)

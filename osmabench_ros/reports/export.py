@@ -179,7 +179,7 @@ def _paper_table(
     return PaperTable(
         caption,
         cells['text'].fillna(NOT_APPLICABLE).rename_axis(columns=None),
-        cells['bold'].fillna(False).astype(bool).rename_axis(columns=None),
+        cells['bold'].eq(True).rename_axis(columns=None),
     )
 
 

@@ -136,6 +136,9 @@ def _panels(
     titles, order = distinct(table['headline']), distinct(table['run'])
     low, high = domain or _range(table)
     shown = ['headline', 'run', 'mapper', 'method', 'condition', *_BOUNDS, 'end', 'label', 'units']
+    data = table[shown]
+    if lines is not None and not lines.empty:
+        data = pd.concat([data, lines.assign(run='most frequent answer, without a map')])
     x = alt.X('value:Q').title(None).scale(domain=[low, high], nice=False)
     base = (
         alt.Chart()
@@ -159,7 +162,7 @@ def _panels(
         runs_only.transform_flatten(['units']).mark_circle(color=INK, size=9, opacity=1)
         .encode(x='units:Q'),
         runs_only.mark_text(align='left', dx=4, fontSize=11).encode(x='end:Q', text='label:N'),
-        data=pd.concat([table[shown], _constant(lines)]),
+        data=data,
     ).properties(
         width=max(
             _LEAST_PANEL_PX,
@@ -170,12 +173,6 @@ def _panels(
     header = alt.Header(labelAnchor='start', labelFontWeight='bold', titleAnchor='start')
     column = alt.Column('headline:N').sort(titles).title(title).header(header)
     return specification(layers.facet(column=column), description)
-
-
-def _constant(lines: pd.DataFrame | None) -> pd.DataFrame:
-    columns = pd.DataFrame(columns=['headline', 'constant'])
-    found = columns if lines is None else lines
-    return found.assign(run='most frequent answer, without a map')
 
 
 def _range(table: pd.DataFrame) -> tuple[float, float]:
