@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -87,8 +87,8 @@ def joined(plans: Sequence[RunPlan], reports: Sequence[RunReport]) -> list[Run]:
     ]
 
 
-def score_table(runs: Sequence[Run]) -> pd.DataFrame:
-    """Return a row per record of the runs that did not fail.
+def score_table(runs: Sequence[Run], only: Container[Key] | None = None) -> pd.DataFrame:
+    """Return a row per record of the runs that did not fail, by default of all metrics.
 
     To the columns of report.csv it adds `run` and `title`, the latter with the scene where there
     are several, `where` (the scene), `reference`, and `PLACE`. Conditions and mappers sort in
@@ -101,6 +101,7 @@ def score_table(runs: Sequence[Run]) -> pd.DataFrame:
         if not run.failed
         for own in [_identity(run, titles[run])]
         for record in run.report.metrics
+        if only is None or (record.suite, record.mode, record.metric, record.class_name) in only
     ]
     added = ['run', 'title', 'where', 'reference', *PLACE]
     table = pd.DataFrame(rows, columns=[*Record.model_fields, *added])
@@ -136,7 +137,8 @@ def headline_scores(runs: Sequence[Run], columns: Sequence[Headline]) -> pd.Data
     """Return the scores of some metrics over all classes, with their titles as `headline`."""
     names = [(x.suite, x.mode or '', x.metric, '', x.title) for x in columns]
     chosen = pd.DataFrame(names, columns=[*METRIC, 'headline']).astype(object)
-    table = score_table(runs).merge(chosen, on=METRIC)
+    keys = {(x.suite, x.mode, x.metric, '') for x in columns}
+    table = score_table(runs, keys).merge(chosen, on=METRIC)
     table['headline'] = pd.Categorical(table['headline'], distinct(x.title for x in columns))
     return table
 

@@ -89,7 +89,8 @@ def headline_table(
     scores = headline_scores(runs, columns)
     best = best_values(scores, ['headline']) if whole else {}
     cells: dict[str, dict[str, Cell]] = defaultdict(dict)
-    for row in scores.itertuples():
+    shown = ['run_id', 'headline', 'value', 'low', 'high', 'n', 'reference']
+    for row in scores[shown].itertuples():
         cells[row.run_id][row.headline] = _headline_cell(row, columns, best)
     return columns, [(run, _cells_of_run(run, columns, cells)) for run in runs]
 
