@@ -160,11 +160,9 @@ def tum_text(trajectory: StampedTrajectory) -> str:
     from scipy.spatial.transform import Rotation
 
     turns = Rotation.from_matrix(trajectory.rotations).as_quat(canonical=True)
-    lines = [_HEADER]
-    for stamp, place, turn in zip(
-        trajectory.stamps_ns.tolist(), trajectory.positions, turns, strict=True
-    ):
-        lines.append(
-            ' '.join([stamp_text(stamp), *(f'{value:.9g}' for value in (*place, *turn))]) + '\n'
-        )
-    return ''.join(lines)
+    rows = zip(trajectory.stamps_ns.tolist(), trajectory.positions, turns, strict=True)
+    lines = (
+        ' '.join([stamp_text(stamp), *(f'{value:.9g}' for value in (*place, *turn))])
+        for stamp, place, turn in rows
+    )
+    return _HEADER + ''.join(f'{line}\n' for line in lines)

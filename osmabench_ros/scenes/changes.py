@@ -1,4 +1,4 @@
-"""Changes of a scene: move, remove, add, replace, recolor, open or close, switch."""
+"""Changes of a scene: move, remove, add, replace, recolor, open or close, switch; and contact."""
 
 from __future__ import annotations
 

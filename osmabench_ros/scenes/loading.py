@@ -1,4 +1,4 @@
-"""Finds the right loader for a scene."""
+"""Finds the right loader for a scene, and warns of one that is on its side or has another unit."""
 
 from __future__ import annotations
 

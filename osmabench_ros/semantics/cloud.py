@@ -35,15 +35,9 @@ class LabelledCloud:
 
     def __post_init__(self) -> None:
         n = len(self.points)
-        if (
-            self.points.shape != (n, 3)
-            or self.labels.shape != (n,)
-            or self.instances.shape != (n,)
-        ):
-            raise ValueError(
-                f'a labelled cloud needs (N, 3), (N,), (N,), not {self.points.shape}, '
-                f'{self.labels.shape}, {self.instances.shape}'
-            )
+        shapes = self.points.shape, self.labels.shape, self.instances.shape
+        if shapes != ((n, 3), (n,), (n,)):
+            raise ValueError(f'a labelled cloud needs shapes (N, 3), (N,), (N,), not {shapes}')
 
     def __len__(self) -> int:
         return len(self.points)
@@ -72,15 +66,13 @@ def close_pairs(
     order = np.argsort(low[:, 0], kind='stable')
     starts = low[order, 0]
     ends = np.searchsorted(starts, high[order, 0] + reach_m, side='right')
-    first, second = [], []
+    first, second = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for position, end in enumerate(ends):
         index, others = order[position], order[position + 1 : end]
         gap = np.maximum(low[others] - high[index], low[index] - high[others])
         near = others[(gap[:, 1:] <= reach_m).all(axis=1)]
         first.append(np.full(len(near), index))
         second.append(near)
-    if not first:
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
     a, b = np.concatenate(first), np.concatenate(second)
     a, b = np.minimum(a, b), np.maximum(a, b)
     rank = np.lexsort((b, a))

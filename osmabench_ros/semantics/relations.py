@@ -231,7 +231,9 @@ class _Relations:
             share = surface.covered_share(box, z - limit, z + limit)
             through = surface.covered_share(box, z + limit, max(float(box.maximum[2]), z + limit))
             if self.occluded:
-                share, box = self._footprint_over(i, j), _widened(box)
+                around = np.array([AROUND_M, AROUND_M, 0.0])
+                share = self._footprint_over(i, j)
+                box = AxisAlignedBox(box.minimum - around, box.maximum + around)
             if 2 * through > share:
                 return np.inf, 0.0
             gap = surface.nearest_height_gap(box, limit)
@@ -382,12 +384,6 @@ def with_neighbours_within(graph: SceneGraph, shift_m: float) -> SceneGraph:
             edge = replace(edge, type=kind.value)
         edges.append(edge)
     return replace(graph, edges=tuple(edges))
-
-
-def _widened(box: AxisAlignedBox) -> AxisAlignedBox:
-    """Return a box with room around it on its level."""
-    around = np.array([AROUND_M, AROUND_M, 0.0])
-    return AxisAlignedBox(box.minimum - around, box.maximum + around)
 
 
 def _carrier_chain(i: int, carriers: Mapping[int, tuple[RelationType, int]]) -> list[int]:

@@ -1,4 +1,4 @@
-"""Conditions of a run: light, motion and sensor, read from YAML files."""
+"""Conditions of a run, read from YAML files, and their light and moving objects at a moment."""
 
 from __future__ import annotations
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from osmabench_ros.base.configuration import described
 from osmabench_ros.base.documents import read_json
@@ -105,17 +105,21 @@ class ExtraLight(Strict):
         )
 
 
+def _check_names(lights: tuple[ExtraLight, ...]) -> tuple[ExtraLight, ...]:
+    if len({light.name for light in lights}) != len(lights):
+        raise ValueError('two lights have the same name')
+    return lights
+
+
+ExtraLights = Annotated[tuple[ExtraLight, ...], AfterValidator(_check_names)]
+
+
 class LightSetup(Strict):
     """Lights that shine in place of the scene's, in scenes of data sets with these patterns."""
 
     datasets: tuple[str, ...] = ()
     """Patterns of names of data sets, such as ``'replica*'``; () for all."""
-    lights: tuple[ExtraLight, ...] = Field(min_length=1)
-
-    @model_validator(mode='after')
-    def _names_are_unique(self) -> LightSetup:
-        _check_names(self.lights)
-        return self
+    lights: ExtraLights = Field(min_length=1)
 
     def is_for(self, scene: Scene) -> bool:
         """Return whether the scene's data set matches a pattern, or there is none."""
@@ -158,12 +162,11 @@ class LightingSection(Strict):
     ambient: Schedule = Schedule()
     setup: LightSetup | None = None
     scene_lights: tuple[SceneLightRule, ...] = ()
-    lights: tuple[ExtraLight, ...] = ()
+    lights: ExtraLights = ()
     daylight: Daylight | None = None
 
     @model_validator(mode='after')
-    def _names_are_unique(self) -> LightingSection:
-        _check_names(self.lights)
+    def _has_no_light_if_unlit(self) -> LightingSection:
         if self.unlit and (self.lights or self.scene_lights or self.daylight or self.setup):
             raise ValueError('an unlit condition has no lights; remove them or "unlit"')
         return self
@@ -175,12 +178,6 @@ class LightingSection(Strict):
         placed = lights_in_rooms([item.light() for item in self.setup.lights], scene.rooms)
         schedules = (item.schedule for item in self.setup.lights)
         return tuple(zip(placed, schedules, strict=True))
-
-
-def _check_names(lights: tuple[ExtraLight, ...]) -> None:
-    names = [light.name for light in lights]
-    if len(set(names)) != len(names):
-        raise ValueError('two lights have the same name')
 
 
 POSITIVE_SCALE, NEGATIVE_SCALE = 2.5, 0.1

@@ -107,18 +107,13 @@ class RobotPath:
     heights_m: NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
-        if self.states.ndim != 2 or self.states.shape[1] != 3 or len(self.states) < 1:
-            raise SimulationError(f'a path needs states of shape (K, 3), not {self.states.shape}')
-        if self.segments.shape != (len(self.states) - 1,):
-            raise SimulationError(
-                f'a path of {len(self.states)} states needs {len(self.states) - 1} segment '
-                f'numbers, not {len(self.segments)}'
-            )
-        if self.heights_m is not None and self.heights_m.shape != (len(self.states),):
-            raise SimulationError(
-                f'a path of {len(self.states)} states needs as many heights, not '
-                f'{self.heights_m.shape}'
-            )
+        count = max(len(self.states), 1)
+        for name, shape in (
+            ('states', (count, 3)), ('segments', (count - 1,)), ('heights_m', (count,))
+        ):  # fmt: skip
+            array = getattr(self, name)
+            if array is not None and array.shape != shape:
+                raise SimulationError(f'a path needs {name} of shape {shape}, not {array.shape}')
         numbers = (self.states, self.floor_height_m, self.floors_m)
         if not all(np.isfinite(item).all() for item in numbers):
             raise SimulationError('a path must be finite; it holds NaN or infinity')

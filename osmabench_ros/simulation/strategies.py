@@ -76,14 +76,10 @@ class Lookouts:
         seen[near] = reach > distance[near] - TOLERANCE_M
         return seen
 
-    def coverage(self, camera_poses: Sequence[Pose], intrinsics: Intrinsics) -> Coverage:
-        """Return the coverage of these frames, by ray casting."""
-        return self.coverages(camera_poses, intrinsics, ())[0]
-
     def coverages(
-        self, camera_poses: Sequence[Pose], intrinsics: Intrinsics, storeys_m: Sequence[float]
+        self, camera_poses: Sequence[Pose], intrinsics: Intrinsics, storeys_m: Sequence[float] = ()
     ) -> list[Coverage]:
-        """Return the coverage of these frames, then that of each of several storeys."""
+        """Return the coverage of these frames by ray casting, and of each of some storeys."""
         seen = visible_mask(self._scene, self.cloud, camera_poses, intrinsics, self._max_depth_m)
         visible = self.sees.any(axis=0) | seen
         parts = [np.ones(len(seen), bool)]

@@ -72,7 +72,10 @@ BLUR = {'kind': 'motion_blur'}
             {'lighting': {'exposure': 'bright'}},
             'lighting.exposure: Input should be a valid number',
         ),
-        ({'lighting': {'lights': [LIGHT, LIGHT]}}, 'lighting: two lights have the same name'),
+        (
+            {'lighting': {'lights': [LIGHT, LIGHT]}},
+            'lighting.lights: two lights have the same name',
+        ),
         ({'lighting': {'unlit': True, 'lights': [LIGHT]}}, 'an unlit condition has no lights'),
         ({'effects': [BLUR, BLUR]}, 'condition x.yaml: effects: two effects are motion_blur'),
         (

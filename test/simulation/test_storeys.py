@@ -190,7 +190,7 @@ def test_a_climbing_path_is_cut_and_read_again(navigation: WalkableGrid, tmp_pat
     data = half.to_json()
     assert data['format'] == 'osmabench.path/2'
     file.write_text(json.dumps({**data, 'heights_m': data['heights_m'][1:]}))
-    with pytest.raises(SimulationError, match='needs as many heights'):
+    with pytest.raises(SimulationError, match='heights_m of shape'):
         RobotPath.read(file)
 
 

@@ -40,7 +40,7 @@ def lookouts(scene: Scene, navigation: WalkableGrid) -> Lookouts:
 
 def test_nothing_is_covered_without_frames_and_more_with_more(lookouts: Lookouts) -> None:
     shares = [
-        lookouts.coverage([camera_at(-2.0, 0.0, HEIGHT_M, yaw) for yaw in yaws], CAMERA).share
+        lookouts.coverages([camera_at(-2.0, 0.0, HEIGHT_M, yaw) for yaw in yaws], CAMERA)[0].share
         for yaws in ([], [0.0], [0.0, 1.5, 3.0, 4.5])
     ]
     assert shares[0] == 0.0
@@ -48,7 +48,7 @@ def test_nothing_is_covered_without_frames_and_more_with_more(lookouts: Lookouts
 
 
 def test_hidden_surface_counts_for_the_scene_but_not_as_visible(lookouts: Lookouts) -> None:
-    coverage = lookouts.coverage([], CAMERA)
+    coverage = lookouts.coverages([], CAMERA)[0]
     # The outer faces of the walls and the lower side of the floor are seen from nowhere.
     assert 0.3 * coverage.scene_m2 < coverage.visible_m2 < 0.7 * coverage.scene_m2
 
@@ -70,7 +70,7 @@ def test_coverage_sees_more_than_following_with_as_many_goals(
             strategy, scene, navigation, goals=2, seed=3, camera_height_m=HEIGHT_M
         )
         frames = sample_trajectory(path, Motion(), 2.0, CameraMount(HEIGHT_M))
-        return lookouts.coverage(frames.camera_poses, CAMERA).share
+        return lookouts.coverages(frames.camera_poses, CAMERA)[0].share
 
     assert share(Strategy.COVERAGE) > 0.8
     assert share(Strategy.COVERAGE) > share(Strategy.FOLLOW)
@@ -122,4 +122,4 @@ def test_the_path_of_the_demo_sees_most_of_what_can_be_seen() -> None:
     frames = sample_trajectory(path, Motion(), rate_hz, config.camera.mount)
     assert len(frames) == config.trajectory.max_frames
     lookouts = Lookouts(scene, navigation, config.camera.mounting_height_m, seed=5)
-    assert lookouts.coverage(frames.camera_poses, config.camera.intrinsics).share > 0.7
+    assert lookouts.coverages(frames.camera_poses, config.camera.intrinsics)[0].share > 0.7

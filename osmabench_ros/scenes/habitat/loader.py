@@ -1,4 +1,4 @@
-"""Loads a scene of a Habitat scene data set, with its light setup, into the z-up world."""
+"""Loads a scene of a Habitat scene data set, articulated objects and lights too, z up."""
 
 from __future__ import annotations
 

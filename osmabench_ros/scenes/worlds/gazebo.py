@@ -1,4 +1,4 @@
-"""Reads a Gazebo world (SDF) as a scene; its frame is z-up metres already."""
+"""Reads a Gazebo world (SDF) and its models as a scene; its frame is z-up metres already."""
 
 from __future__ import annotations
 

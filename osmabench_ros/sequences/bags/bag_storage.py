@@ -1,4 +1,4 @@
-"""The files of a bag, and their topics, messages, compression and quality of service."""
+"""The files of a bag, SQLite ones with their content; topics, compression, quality of service."""
 
 from __future__ import annotations
 

@@ -215,17 +215,6 @@ class _Meter:
         self._received.release()
 
 
-def make_color_image(
-    lighting_pass: LightingPass,
-    drawing: Drawing,
-    options: RenderingOptions,
-) -> CompatImage:
-    """Make the image of a rendering, in the current context."""
-    if options.rendering is Rendering.COMPAT:
-        return CompatImage(drawing[0], drawing[2], lighting_pass)
-    return StandardImage(drawing, lighting_pass, options.exposure)
-
-
 RENDERER = 'the embedded simulator'
 
 LARGEST_OBJECT_COUNT = 2**24 - 1
@@ -281,7 +270,11 @@ class OpenGLSimulator:
             drawing = self._context, self._geometry, intrinsics, (near_m, far_m)
             self._geometry_pass = GeometryPass(*drawing)
             lighting_pass = LightingPass(self._context, intrinsics, self._shadows)
-            self._color = make_color_image(lighting_pass, drawing, options)
+            self._color = (
+                StandardImage(drawing, lighting_pass, options.exposure)
+                if flat
+                else CompatImage(self._context, intrinsics, lighting_pass)
+            )
 
     def set_lighting(self, lighting: Lighting) -> None:
         """Make these lights shine from the next `render` on; SimulationError if too many."""

@@ -21,14 +21,17 @@ from osmabench_ros.simulation.simulator import Observation
 from osmabench_ros.suites.cospace.answering import (
     ANGLES,
     COMPASS,
+    DECISIONS,
+    SECTORS,
     SIDES,
     STEPS_DEG,
     Asked,
+    Place,
     ViewReader,
+    decision,
     views_in_words,
     worded,
 )
-from osmabench_ros.suites.cospace.place import DECISIONS, SECTORS, Place, decision
 from osmabench_ros.suites.cospace.published import NUMBERED, Order, Task
 from osmabench_ros.vqa.answering.execution import GraphReader
 from osmabench_ros.vqa.answering.ways import RADIUS_M, FloorPlans, FloorWays

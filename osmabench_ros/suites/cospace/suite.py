@@ -10,9 +10,8 @@ from osmabench_ros.base.progress import share
 from osmabench_ros.maps.semantic_map import DenseMap
 from osmabench_ros.metrics.record import MetricRecord, Mode
 from osmabench_ros.scenes.scene import Lighting
-from osmabench_ros.suites.cospace.answering import RuleOfViews
+from osmabench_ros.suites.cospace.answering import HFOV_RAD, RuleOfViews
 from osmabench_ros.suites.cospace.generation import SUITE, panorama_questions, whole_surface
-from osmabench_ros.suites.cospace.place import HFOV_RAD
 from osmabench_ros.suites.cospace.published import NUMBERED, Task, as_published, chance
 from osmabench_ros.suites.question_suite import RULE, AnswererOptions, QuestionSuite
 from osmabench_ros.suites.suite import PreparedScene, SuiteContext

@@ -28,12 +28,13 @@ from osmabench_ros.suites.grounding.generation import (
     SUITE,
     grounding_questions,
 )
-from osmabench_ros.suites.grounding.published import expressions_about, read_expressions
-from osmabench_ros.suites.grounding.scores import (
+from osmabench_ros.suites.grounding.published import (
     THRESHOLDS,
     Grounded,
+    expressions_about,
     grounded,
     grounding_records,
+    read_expressions,
     share_record,
 )
 from osmabench_ros.suites.question_suite import RULE, AnswererOptions, QuestionSuite

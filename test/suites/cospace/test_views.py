@@ -20,9 +20,18 @@ from osmabench_ros.scenes.visibility import RayCaster
 from osmabench_ros.semantics.scene_graph import ScoredLabel
 from osmabench_ros.sequences.ground_truth import build_ground_truth
 from osmabench_ros.simulation.simulator import Observation
-from osmabench_ros.suites.cospace.answering import Asked, RuleOfViews, read, views_in_words, worded
+from osmabench_ros.suites.cospace.answering import (
+    HFOV_RAD,
+    Asked,
+    Place,
+    RuleOfViews,
+    decision,
+    is_seen,
+    read,
+    views_in_words,
+    worded,
+)
 from osmabench_ros.suites.cospace.generation import panorama_questions, whole_surface
-from osmabench_ros.suites.cospace.place import HFOV_RAD, Place, decision, is_seen
 from osmabench_ros.suites.cospace.published import Order, Task
 from osmabench_ros.suites.suite import SuiteContext, make_suite
 from osmabench_ros.vqa.answering.baselines import ground_truth_map

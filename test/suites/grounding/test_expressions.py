@@ -17,7 +17,7 @@ from osmabench_ros.suites.grounding.expressions import (
     read_expression,
 )
 from osmabench_ros.suites.grounding.generation import Length, grounding_questions
-from osmabench_ros.suites.grounding.scores import difficulties
+from osmabench_ros.suites.grounding.published import difficulties
 from osmabench_ros.suites.grounding.suite import RuleOfExpressions, located
 from osmabench_ros.suites.suite import SuiteContext, make_suite
 from osmabench_ros.vqa.answering.baselines import ground_truth_map

@@ -113,21 +113,20 @@ def set_shader(mediator: Any, shader: str) -> None:
         return
     asked_flat = shader == 'osma_bench'
     wanted = 'phong' if asked_flat else shader
-    for manager in (mediator.object_template_manager, mediator.stage_template_manager):
+    articulated = mediator.ao_template_manager
+    for manager in (
+        mediator.object_template_manager,
+        mediator.stage_template_manager,
+        articulated,
+    ):
         for handle in manager.get_template_handles():
             template = manager.get_template_by_handle(handle)
             if asked_flat and template.shader_type.name != 'FLAT':
                 continue
-            template.force_flat_shading = wanted == 'flat'
+            if manager is not articulated:
+                template.force_flat_shading = wanted == 'flat'
             template.shader_type = wanted
             manager.register_template(template, handle)
-    articulated = mediator.ao_template_manager
-    for handle in articulated.get_template_handles():
-        template = articulated.get_template_by_handle(handle)
-        if asked_flat and template.shader_type.name != 'FLAT':
-            continue
-        template.shader_type = wanted
-        articulated.register_template(template, handle)
 
 
 LIGHTS = 'osmabench'
