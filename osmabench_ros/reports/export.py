@@ -174,12 +174,17 @@ def suite_paper_table(runs: Sequence[Run], suite: str) -> PaperTable:
 def _paper_table(
     caption: str, found: pd.DataFrame, rows: list[str], columns: list[str]
 ) -> PaperTable:
-    keys = [*rows, *columns]
-    cells = found.set_index(keys)[['text', 'bold']].astype(object).unstack(columns, sort=False)
+    cells = found.set_index([*rows, *columns])[['text', 'bold']].astype(object)
+    # pandas 2 mixes up values where it unstacks without sorting.
+    order = cells.index.droplevel(columns).unique(), cells.index.droplevel(rows).unique()
+    text, bold = (
+        cells[name].unstack(columns).reindex(index=order[0], columns=order[1])
+        for name in ('text', 'bold')
+    )
     return PaperTable(
         caption,
-        cells['text'].fillna(NOT_APPLICABLE).rename_axis(columns=None),
-        cells['bold'].eq(True).rename_axis(columns=None),
+        text.fillna(NOT_APPLICABLE).rename_axis(columns=None),
+        bold.eq(True).rename_axis(columns=None),
     )
 
 
