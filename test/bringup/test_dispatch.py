@@ -86,7 +86,7 @@ class Notes:
 
 
 def is_ours(warning: warnings.WarningMessage) -> bool:
-    """Tell the package's warnings from those of Python, which come whenever it collects garbage."""
+    """Tell our warnings from those that Python gives whenever it collects garbage."""
     return issubclass(warning.category, OsmabenchWarning)
 
 
