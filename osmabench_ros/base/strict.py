@@ -45,7 +45,7 @@ class Strict(BaseModel):
         if unknown := [key for key in data if key not in fields]:
             raise ValueError('; '.join(_explain_unknown(cls, data, unknown)))
         for key, value in data.items():
-            if isinstance(value, bool) and not _takes_bool(fields[key].annotation):
+            if isinstance(value, bool) and key not in _bools_of(cls):
                 raise ValueError(f'"{key}": true and false are neither numbers nor texts')
         return data
 
@@ -154,6 +154,13 @@ def fault_text(fault: Any) -> str:
     value = repr(fault['input'])
     value = value if len(value) <= _LONGEST_VALUE else f'{value[: _LONGEST_VALUE - 3]}...'
     return f'{text} (it is {value})'
+
+
+@cache
+def _bools_of(model: type[BaseModel]) -> frozenset[str]:
+    """Return the keys of a model that take true and false."""
+    fields = _fields_of(model).items()
+    return frozenset(key for key, field in fields if _takes_bool(field.annotation))
 
 
 def _takes_bool(kind: Any) -> bool:

@@ -68,7 +68,10 @@ def scene_digest(scene: Scene) -> str:
 
 def for_people(path: str | Path) -> str:
     """Return a path as it was written, the user's home shortened to ``~``."""
-    text, home = str(path), str(Path.home())
+    text = str(path)
+    if not text.startswith('/'):
+        return text
+    home = str(Path.home())
     return f'~{text[len(home) :]}' if text.startswith(f'{home}/') else text
 
 

@@ -169,7 +169,7 @@ class Difference:
 
 def compare_configs(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[Difference, ...]:
     """Return the keys in which two configurations of a run differ."""
-    return _compare(_list_keys(before), _list_keys(now))
+    return () if before == now else _compare(_list_keys(before), _list_keys(now))
 
 
 def _diff_manifests(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[Difference, ...]:

@@ -220,6 +220,14 @@ def test_on_a_narrow_screen_questions_are_cards_that_show_their_verdict(tab):
     assert labels == ['Category', 'Right answer', 'Answer', 'Verdict']
 
 
+def test_charts_fit_the_paper(tab):
+    tab.set_viewport_size({'width': 480, 'height': 800})
+    tab.emulate_media(media='print')
+    for chart in tab.locator('[data-chart] svg').all():
+        box = chart.bounding_box()
+        assert box['x'] + box['width'] <= 480
+
+
 def test_pictures_enlarge_and_escape_closes_them(tab):
     tab.focus('.view svg >> nth=0')
     tab.keyboard.press('Enter')
