@@ -17,7 +17,7 @@ from osmabench_ros.base.strict import read_model
 from osmabench_ros.errors import ConfigError, RunError, suggestion
 from osmabench_ros.metrics.statistics import LEAST_UNITS, paired_difference
 from osmabench_ros.reports.headline import headline_titles
-from osmabench_ros.reports.report_run import METRIC
+from osmabench_ros.reports.report_run import METRIC, distinct
 from osmabench_ros.runs.evaluate.evaluation import REPORT
 from osmabench_ros.runs.identity import Seeds, is_run_name
 from osmabench_ros.runs.matrix_on_disk import RunState, matrices_at
@@ -98,7 +98,7 @@ class ResultChanges:
         found = (
             ('only in the first result', self.only_before),
             ('only in the second result', self.only_after),
-            ('without a value any more', [full_name(row) for row in self.lost.itertuples()]),
+            ('without a value any more', distinct(map(full_name, self.lost.itertuples()))),
         )
         return [(title, names) for title, names in found if names]
 
