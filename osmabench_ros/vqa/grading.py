@@ -59,10 +59,15 @@ def chosen_option(options: Sequence[str], value: AnswerValue) -> int | None:
     named = _mentioned(words, said)
     if mark is None:
         return named.pop() if len(named) == 1 else None
+    if len({letter.upper() for pair in _MARKS.findall(text) for letter in pair if letter}) > 1:
+        return None
     letter = LETTERS.index((mark[1] or mark[2]).upper())
     if letter >= len(options) or (len(named) == 1 and named != {letter}):
         return None
     return letter
+
+
+_MARKS = re.compile(r'\(([A-Za-z])\)|(?<![\w(.])([A-Z])[).:]')
 
 
 def _mentioned(words: Sequence[str], said: str) -> set[int]:

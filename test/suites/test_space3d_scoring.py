@@ -71,6 +71,7 @@ STRAIGHT = 'How far apart are the lamp and the sofa?'
     ('What is there?', 'sofa, chair, table', 'There are a sofa, a chair and a table.', True),
     ('What is there?', 'sofa, chair, table', 'There are a sofa and a chair.', False),
     ('What is there?', 'sofa, chair', 'sofa, chair, bed', False),
+    ('What is there?', 'sofa', 'sofa, chair, bed', False),
     ('How are they placed?', 'The sofa is opposite the armchair.', 'They face.', None),
     ('How many chairs are there?', '6', 'I cannot tell.', False),
 ])  # fmt: skip

@@ -31,6 +31,8 @@ def verdict(kind, right, said, tolerance=0.0):
         (YES_NO, 'no', 'No answer', False),
         (YES_NO, 'no', 'No information is given', False),
         (YES_NO, 'yes', 'Possibly yes', False),
+        (YES_NO, 'yes', 'yes or no', False),
+        (YES_NO, 'no', 'No / Yes', False),
         (INTEGER, 3, 'three', True),
         (INTEGER, 3, 'There are 3 chairs', True),
         (INTEGER, 3, '3 or 4', False),
@@ -180,7 +182,13 @@ _OFFERS = 'Which is higher: the artwork or the painting?'
         ('What is on the floor?', 'Blue rug', 'A yoga mat', False),
         ('What is there?', 'Black screen television', 'Flat screen TV', True),
         ('What is visible?', 'Door', 'A room with a bed, a door, and a lamp', False),
-        ('What is visible?', 'Door', 'A bed with a blanket, a door', True),
+        ('What is visible?', 'Door', 'A bed with a blanket, a door', False),
+        ('What is visible?', 'Door', 'A door, a bed, a lamp and a sofa', False),
+        ('What is there?', 'chair, table', 'chair, table, sofa, lamp', False),
+        ('Are there plants?', 'Yes', 'Yes or no', False),
+        ('Are there plants?', 'No', 'Yes. No.', False),
+        ('How wide is it?', '1.5 m', '2 m', False),
+        ('How wide is it?', '1.525 m', '1.53 m', True),
         ('Where is the lamp?', 'At the top of the stairs', '3', False),
         ('What shape is it?', 'Circular', 'round', True),
         ('What shape is it?', 'Circular', 'square', False),
@@ -207,3 +215,11 @@ def test_an_answer_in_other_units_is_converted():
     assert verdict(NUMBER, 2.0, '200 cm', 0.01).correct
     assert verdict(NUMBER, 3.048, 'about 10 feet', 0.01).correct
     assert not verdict(NUMBER, 2.0, '2 feet', 0.3).correct
+
+
+def test_every_class_name_as_the_answer_is_wrong_for_any_right_answer():
+    names = ('chair', 'table', 'lamp', 'sofa', 'rug', 'bed')
+    everything = ', '.join(names)
+    judge = DeterministicJudge(Alike())
+    assert not any(judge.same_text(name, everything)[0] for name in names)
+    assert not judge.same_text('lamp and rug', everything)[0]

@@ -3,6 +3,7 @@
 import pytest
 
 from osmabench_ros.errors import QuestionError
+from osmabench_ros.vqa.grading import chosen_option
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge
 from osmabench_ros.vqa.question_files import read_records, to_json_line, write_records
 from osmabench_ros.vqa.questions import (
@@ -207,3 +208,9 @@ def test_an_answerer_sees_options_unit_images_and_the_change():
     question = asked('choice', 'b', options=('a', 'b'), images=('1.png',), context_change='moved')
     seen = Inquiry('q', 'what?', AnswerType.CHOICE, ('a', 'b'), Unit.NONE, ('1.png',), 'moved')
     assert inquiry(question) == seen
+
+
+@pytest.mark.parametrize('said', ['A) sofa B) lamp', 'A. B. C.', '(a) or (b)', 'sofa or lamp'])
+def test_an_answer_that_marks_several_options_chooses_none(said):
+    assert chosen_option(('sofa', 'lamp', 'chair'), said) is None
+    assert chosen_option(('sofa', 'lamp', 'chair'), 'A) sofa, e.g. not the lamp') == 0

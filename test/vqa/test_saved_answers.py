@@ -140,7 +140,7 @@ def test_the_macro_average_weighs_categories_alike(tmp_path):
 
 
 HELD_OUT_KAPPA = {
-    'conceptgraphs_hm3d': 0.74, 'conceptgraphs_replica_cad': 0.79, 'bbq_replica_cad': 0.80,
+    'conceptgraphs_hm3d': 0.74, 'conceptgraphs_replica_cad': 0.78, 'bbq_replica_cad': 0.80,
 }  # fmt: skip
 
 

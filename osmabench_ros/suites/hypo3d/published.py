@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -168,10 +169,17 @@ def exact_match(predicted: str, reference: str) -> float:
 def partial_match(predicted: str, reference: str) -> float:
     """Return the different words that two answers share per word of the reference (Hypo3D).
 
-    An empty reference, such as "near" in compat, gives 0.
+    An empty reference, such as "near" in compat, gives 0. An answer can raise it by naming more.
     """
     words = reference.split()
     return len(set(predicted.split()) & set(words)) / len(words) if words else 0.0
+
+
+def word_f1(predicted: str, reference: str) -> float:
+    """Return the F1 of the words of an answer; words that the reference lacks cost precision."""
+    said, wanted = Counter(predicted.split()), Counter(reference.split())
+    total = said.total() + wanted.total()
+    return 2 * (said & wanted).total() / total if said and wanted else 0.0
 
 
 class _Asked(PublishedRow):
@@ -254,9 +262,11 @@ class HypotheticalScore:
     similarity: float | None = None
 
 
-_NORMALISERS: Mapping[Mode, Callable[[str], str]] = {
-    Mode.COMPAT: normalised,
-    Mode.STRICT: strictly_normalised,
+_Words = Callable[[str], str]
+_Match = Callable[[str, str], float]
+_MODES: Mapping[Mode, tuple[_Words, _Match]] = {
+    Mode.COMPAT: (normalised, partial_match),
+    Mode.STRICT: (strictly_normalised, word_f1),
 }
 
 
@@ -265,15 +275,16 @@ def hypo3d_scores(
 ) -> list[HypotheticalScore]:
     """Return exact and partial match over all answers, by change, by question, and by both.
 
+    The partial match of strict is `word_f1`, so that an answer gains nothing by naming more.
     Every mean is over answers; one of several question types counts for each of them.
     """
     scores = []
-    for mode, normaliser in _NORMALISERS.items():
+    for mode, (normaliser, match) in _MODES.items():
         said = [(normaliser(item.predicted), normaliser(item.answer)) for item in answers]
         alike = _similarities(said, embedder)
-        rows = np.array(
-            [(exact_match(*pair), partial_match(*pair)) for pair in said], np.float64
-        ).reshape(-1, 2)
+        rows = np.array([(exact_match(*pair), match(*pair)) for pair in said], np.float64).reshape(
+            -1, 2
+        )
         for change, question in _groups(answers):
             chosen = [
                 i

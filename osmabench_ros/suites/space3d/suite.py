@@ -173,10 +173,10 @@ class SentenceGrader:
         parts = [part.strip() for part in re.split(r',|\band\b', right) if part.strip()]
         if not all(noun_phrases(part) for part in parts):
             return _NO_RULE
-        named = [self.judge.same_text(part, said, question)[0] for part in parts]
+        named = [self.judge.same_text(part, said, question, is_part=True)[0] for part in parts]
         is_list = not _CLAUSE.search(said)
         if all(named):
-            more = is_list and len(noun_phrases(said)) > len(parts) > 1
+            more = is_list and len(noun_phrases(said)) > len(parts)
             return RuleGrade(not more, 'named things')
         short = len(words_of(said)) <= _SHORT_WORDS
         return RuleGrade(False, 'named things') if short or any(named) else _NO_RULE

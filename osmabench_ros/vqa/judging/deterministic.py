@@ -50,10 +50,10 @@ class DeterministicJudge:
     """Equality for yes and no, tolerance for numbers; reads what a text says and names.
 
     In this order: numbers, yes and no, what declines, what denies, opposites such as left and
-    right, the colour or material that the question asks for, things. A thing is the same by its
-    noun, a synonym or, with an embedder, a similar noun, unless colours or materials differ. Of
-    things that "and" joins all have to be named, of a bare enumeration one, and of what the
-    question offers to choose from no more than is right.
+    right, the colour or material that the question asks for, objects. An object is the same by
+    its noun, a synonym or, with an embedder, a similar noun, unless colours or materials differ.
+    Of objects that "and" joins all have to be named, of a bare enumeration one, and never more
+    kinds than the right answer has.
     """
 
     name = 'deterministic'
@@ -90,8 +90,13 @@ class DeterministicJudge:
             return _close(question, answer)
         return self.same_text(str(question.answer), str(answer.value), question.text)
 
-    def same_text(self, right: str, said: str, question: str = '') -> tuple[bool, str]:
-        """Return whether two free texts give the same answer to a question, and by which rule."""
+    def same_text(
+        self, right: str, said: str, question: str = '', *, is_part: bool = False
+    ) -> tuple[bool, str]:
+        """Return whether two free texts give the same answer to a question, and by which rule.
+
+        Where `right` is part of the right answer, `said` may name other objects too.
+        """
         if plain(right) == plain(said):
             return True, 'equal'
         if is_quantity(right):
@@ -109,9 +114,11 @@ class DeterministicJudge:
         first, second = quantities(right), quantities(said)
         if first and second and {q.value for q in first} != {q.value for q in second}:
             return False, 'different numbers'
-        return self._same_things(right, said, question)
+        return self._same_objects(right, said, question, is_part=is_part)
 
-    def _same_things(self, right: str, said: str, question: str) -> tuple[bool, str]:
+    def _same_objects(
+        self, right: str, said: str, question: str, *, is_part: bool
+    ) -> tuple[bool, str]:
         if _is_opposite(right, said):
             return False, 'the opposite'
         if same := _same_attribute(right, said, question):
@@ -120,13 +127,13 @@ class DeterministicJudge:
         if not wanted or not given:
             return False, 'empty'
         is_choice = bool(_OFFERS.search(question))
-        if is_choice and len(given) > len(wanted):
-            return False, 'more than one choice'
+        if not is_part and len(_kinds(given)) > len(_kinds(wanted)):
+            return False, 'names more than is right'
         found = [
             any(self._is_same(thing, other, exactly=is_choice) for other in given)
             for thing in wanted
         ]
-        return all(found) if is_joint(right) else any(found), 'things'
+        return all(found) if is_joint(right) else any(found), 'objects'
 
     def _is_same(self, wanted: NounPhrase, given: NounPhrase, *, exactly: bool) -> bool:
         """Return whether two phrases name one thing; `exactly` as one of several is chosen."""
@@ -195,12 +202,21 @@ def _close(question: Question, answer: Answer) -> tuple[bool, str]:
     return abs(right - said) <= slack, f'off by {abs(right - said):g}'
 
 
+def _kinds(phrases: Sequence[NounPhrase]) -> set[str]:
+    """Return the kinds of objects that phrases name, each under one of its names."""
+    return {knowledge().name(phrase.noun) for phrase in phrases}
+
+
+RELATIVE_TOLERANCE = 0.01
+"""Error that a number in a free text may have; the wording of an answer does not widen it."""
+
+
 def _same_quantity(right: str, said: str) -> bool:
-    """Return whether an answer gives the right number, as exactly as either of them is given."""
+    """Return whether an answer gives the right number, to half its last digit or 1 %."""
     (wanted, *others), given = quantities(right), quantities(said)
     if others or len(given) != 1:
         return [q.value for q in quantities(right)] == [q.value for q in given]
-    slack = max(wanted.step, given[0].step) / 2 + 1e-9
+    slack = max(wanted.step / 2, RELATIVE_TOLERANCE * abs(wanted.value)) + 1e-9
     return abs(wanted.value - given[0].value) <= slack
 
 

@@ -67,10 +67,10 @@ def is_denial(value: AnswerValue) -> bool:
 def as_yes_no(value: AnswerValue) -> str | None:
     """Return 'yes' or 'no' as the first word or the sentence says, None if it says neither.
 
-    "There is no lamp" and "It isn't" are no, "There is a lamp" is yes; what declines or hedges is
-    neither.
+    "There is no lamp" and "It isn't" are no, "There is a lamp" is yes; an answer that declines,
+    hedges or says both is neither.
     """
-    if is_refusal(value):
+    if is_refusal(value) or _says_both(value):
         return None
     text = plain(value)
     words = re.findall(r'[a-z]+', text)
@@ -81,6 +81,12 @@ def as_yes_no(value: AnswerValue) -> str | None:
     if is_denial(value):
         return 'no'
     return 'yes' if _STATED.search(text) else None
+
+
+def _says_both(value: AnswerValue) -> bool:
+    clauses = re.split(r'[\W_]*[^\w\s\'-][\W_]*|\b(?:or|and)\b', str(value).lower())
+    first_words = {words[0] for clause in clauses if (words := clause.split())}
+    return bool(first_words & {'yes', 'true'}) and bool(first_words & {'no', 'false'})
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from osmabench_ros.suites.hypo3d.published import (
     partial_match,
     read_hypo3d,
     strictly_normalised,
+    word_f1,
 )
 
 
@@ -144,3 +145,9 @@ def test_a_file_without_predictions_is_refused_with_its_place(tmp_path, file):
     file.write_text('{}')
     with pytest.raises(QuestionError, match='no answer to score'):
         read_hypo3d([file])
+
+
+def test_naming_more_raises_the_partial_match_of_compat_and_not_of_strict():
+    assert partial_match('front back left right', 'left') == 1.0
+    assert word_f1('front back left right', 'left') == pytest.approx(0.4)
+    assert (word_f1('left', 'left'), word_f1('', 'left'), word_f1('left', '')) == (1.0, 0.0, 0.0)
