@@ -94,7 +94,7 @@ class RunReport(Strict):
         _raise_for(self.failed_requirements)
 
 
-ACCURACIES = ('accuracy', 'accuracy_of_all')
+ACCURACIES = ('accuracy', 'accuracy_served')
 """Metrics that are needed by category too: maps are compared over what all of them can serve."""
 
 

@@ -168,20 +168,20 @@ def scored(
     `accuracy_colors`, `accuracy_materials` and `accuracy_rest`, over exact questions that rest on
     a colour, on a material, or on neither, and `score`, the mean share that is right of answers
     with parts, where there are any. Answerers in `beside` are asked for one more figure each.
-    Categories in `excluded` are not applicable, beside those that the map cannot serve.
+    Categories that the map holds nothing for are wrong; those in `excluded` are not scored.
     """
-    left_out = unserved_categories(asked.semantic_map, questions).union(excluded)
-
-    rows = partial(records, suite, mode, questions=questions, not_applicable=left_out)
+    left_out = unserved_categories(asked.semantic_map, questions)
+    rows = partial(records, suite, mode, questions=questions, excluded=excluded)
     others = baseline_answers(questions)
     references = reference_answers(asked.references, questions, asked.rules, progress)
     others += [(metric, given) for metric, _, given in references]
     for metric, other in beside.items():
         report = share(progress, 0.0, 1.0, f'{metric}: ')
         others.append((metric, answer_all(asked.semantic_map, questions, other, report)))
-    found = rows('accuracy', verdicts=verdicts)
-    found += _partial_credit(suite, mode, questions, verdicts, left_out)
-    found += _by_evidence(suite, mode, questions, verdicts, left_out)
+    found = rows('accuracy', verdicts=verdicts, not_applicable=left_out)
+    scored_questions = [item for item in questions if item.category not in excluded]
+    found += _partial_credit(suite, mode, scored_questions, verdicts)
+    found += _by_evidence(suite, mode, scored_questions, verdicts)
     for metric, given in others:
         judged = judge_all(questions, given, asked.equality)
         found += rows(metric, verdicts=judged, answered_too=False)
@@ -189,19 +189,11 @@ def scored(
 
 
 def _partial_credit(
-    suite: str,
-    mode: str,
-    questions: Sequence[Question],
-    verdicts: Sequence[Verdict],
-    left_out: Collection[str],
+    suite: str, mode: str, questions: Sequence[Question], verdicts: Sequence[Verdict]
 ) -> Iterator[MetricRecord]:
     """Yield the mean score over questions whose answers have parts; no answer scores 0."""
     by_id = {verdict.question_id: verdict for verdict in verdicts}
-    asked = [
-        item
-        for item in questions
-        if item.answer_type in TYPES_WITH_PARTS and item.category not in left_out
-    ]
+    asked = [item for item in questions if item.answer_type in TYPES_WITH_PARTS]
     scores = [by_id[item.id].score or 0.0 for item in asked if item.id in by_id]
     if asked:
         value = math.fsum(scores) / len(asked)
@@ -209,11 +201,7 @@ def _partial_credit(
 
 
 def _by_evidence(
-    suite: str,
-    mode: str,
-    questions: Sequence[Question],
-    verdicts: Sequence[Verdict],
-    left_out: Collection[str],
+    suite: str, mode: str, questions: Sequence[Question], verdicts: Sequence[Verdict]
 ) -> Iterator[MetricRecord]:
     """Yield the accuracies over exact questions that rest on colours, materials, or neither."""
     parts: dict[str, list[Question]] = {'colors': [], 'materials': [], 'rest': []}
@@ -222,15 +210,9 @@ def _by_evidence(
         if query is not None:
             parts[evidence_of(query)].append(question)
     for name, part in parts.items():
+        metric = f'accuracy_{name}'
         yield from records(
-            suite,
-            mode,
-            f'accuracy_{name}',
-            part,
-            verdicts,
-            not_applicable=left_out,
-            by_category=False,
-            answered_too=False,
+            suite, mode, metric, part, verdicts, by_category=False, answered_too=False
         )
 
 

@@ -39,16 +39,15 @@ UNSERVED = 'not applicable: the map holds nothing that such questions are answer
 def unserved_categories(
     semantic_map: SemanticMap, questions: Sequence[Question]
 ) -> frozenset[str]:
-    """Return the categories that a map holds nothing for, and those that it says it lacks.
+    """Return the categories that a map holds nothing for, whatever it says of itself.
 
-    Without things these are all, without edges between things those about relations, without
+    Without objects these are all, without edges between objects those about relations, without
     attributes and captions those about attributes, without points those about ways.
     """
     held = holdings(semantic_map)
     if not held.things:
         return frozenset(question.category for question in questions)
-    stated = semantic_map.extras.get('unserved_question_categories', ())
-    found = {str(item) for item in stated} if isinstance(stated, (list, tuple)) else set()
+    found: set[str] = set()
     if not held.relations:
         found |= RELATION_CATEGORIES
         found.add(SpatialCategory.RELATION.value)
@@ -96,43 +95,47 @@ def records(
     verdicts: Iterable[Verdict],
     *,
     not_applicable: Collection[str] = (),
+    excluded: Collection[str] = (),
     by_category: bool = True,
     answered_too: bool = True,
 ) -> list[MetricRecord]:
     """Return the accuracies of one answerer as metric records; without verdict counts as wrong.
 
-    Categories that are not applicable leave the overall figure and are marked. `answered_too` adds
-    `<metric>_answered`, over answered questions alone, `unanswered`, their share, and overall
-    `<metric>_macro`, the mean of the applicable categories, and `<metric>_of_all`, where what is
-    not applicable counts as wrong, so that no map gains by what it does not hold.
+    `not_applicable` are categories that the map holds nothing for: their questions are wrong in
+    the overall accuracy, and their own rows are marked. `excluded` ones are not scored at all.
+    `answered_too` adds `<metric>_answered`, over answered questions only, `unanswered`, their
+    fraction, and overall `<metric>_macro`, the mean of all categories, and `<metric>_served`,
+    without the questions that are not applicable.
     """
     given = {verdict.question_id: verdict for verdict in verdicts}
     groups: dict[str, list[_Judged]] = {'': []}
+    served: list[tuple[bool, tuple[int, ...]]] = []
     for question in questions:
         verdict = given.get(question.id) or Verdict(question.id, False, '', answered=False)
+        is_served = question.category not in {*not_applicable, *excluded}
         judged = (verdict, question.evidence.nodes)
         groups.setdefault(question.category, []).append(judged)
-        if question.category not in not_applicable:
+        if is_served:
+            served.append((verdict.correct, question.evidence.nodes))
+        if question.category not in excluded:
             groups[''].append(judged)
+    unmarked = groups if by_category else {'': groups['']}
     found: list[MetricRecord] = []
-    for category, items in groups.items() if by_category else [('', groups[''])]:
-        excluded = category in not_applicable
+    for category, items in unmarked.items():
+        is_marked = category in excluded or category in not_applicable or not served
         found += _group_records(
-            suite, mode, metric, category, items, excluded=excluded, answered_too=answered_too
+            suite, mode, metric, category, items, excluded=is_marked, answered_too=answered_too
         )
     if answered_too:
-        everything = [
-            (verdict.correct, nodes)
-            for category, items in groups.items()
-            if category
-            for verdict, nodes in items
+        name = f'{metric}_served'
+        found.append(_record(suite, mode, name, '', served, True, excluded=not served))
+        scored = [group for group in groups if group and group not in excluded]
+        values = [
+            math.fsum(verdict.correct for verdict, _ in groups[group]) / len(groups[group])
+            for group in scored
         ]
-        name, unserved = f'{metric}_of_all', not groups['']
-        found.append(_record(suite, mode, name, '', everything, True, excluded=unserved))
-        served = served_categories(found, suite, mode, metric).values()
-        macro = math.fsum(value for value, _ in served) / len(served) if served else None
-        count = sum(n for _, n in served)
-        found.append(MetricRecord(suite, mode, f'{metric}_macro', value=macro, n=count))
+        macro = math.fsum(values) / len(values) if served else None
+        found.append(MetricRecord(suite, mode, f'{metric}_macro', value=macro, n=len(groups[''])))
     return found
 
 
@@ -160,7 +163,7 @@ def common_accuracies(
         (item.suite, item.mode)
         for found in compared.values()
         for item in found
-        if item.metric == 'accuracy_of_all'
+        if item.metric == 'accuracy_served'
     }
     made: dict[Key, list[MetricRecord]] = {key: [] for key in compared}
     for suite, mode in sorted(asked):

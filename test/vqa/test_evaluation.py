@@ -1,7 +1,6 @@
 """From questions and a map to records: joined by id, beside baselines."""
 
 from collections import Counter
-from dataclasses import replace
 
 import pytest
 from support.world.graphs import as_map, large_graph, living_room, seen, vocabulary
@@ -20,8 +19,8 @@ from osmabench_ros.vqa.exact.generation import generate_questions
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge
 from osmabench_ros.vqa.kinds import Query, QueryKind
 from osmabench_ros.vqa.question_files import ANSWERS, VERDICTS, read_complete
-from osmabench_ros.vqa.questions import Answer, AnswerType, Question, Verdict
-from osmabench_ros.vqa.scores import UNSERVED
+from osmabench_ros.vqa.questions import Answer, AnswerType, Category, Question, Verdict
+from osmabench_ros.vqa.scores import RELATION_CATEGORIES, UNSERVED
 from osmabench_ros.vqa.wording import evidence_of
 
 GRAPH = living_room()
@@ -34,7 +33,7 @@ QUESTIONS = generate_questions(
 def result():
     return evaluate_questions(
         QuestionedMap(
-            replace(as_map(GRAPH), extras={'unserved_question_categories': ['Comparison']}),
+            as_map(GRAPH),
             {'ceiling_ground_truth': ground_truth_map(GRAPH, seen(GRAPH))},
         ),
         QUESTIONS,
@@ -58,18 +57,19 @@ def test_the_perfect_map_is_right_and_constants_are_far_below(result):
     assert record(result, 'accuracy').low > record(result, 'baseline_question_only').high
 
 
-def test_a_category_that_the_method_cannot_serve_leaves_the_overall_figure(result):
-    one = record(result, 'accuracy', 'Comparison')
-    assert not one.applicable
-    assert one.value is None
-    rest = [q for q in QUESTIONS if q.category != 'Comparison']
-    assert record(result, 'accuracy').n == len(rest)
-
-
-def test_what_the_map_cannot_serve_is_not_asked_and_has_no_answer(result):
-    unserved = {item.id for item in QUESTIONS if item.category == 'Comparison'}
-    assert {item.question_id for item in result.answers if item.note == UNSERVED} == unserved
-    assert {item.question_id for item in result.verdicts if item.reason == UNSERVED} == unserved
+def test_categories_that_the_map_holds_nothing_for_are_not_asked_and_wrong():
+    without_edges = as_map(SceneGraph(GRAPH.nodes))
+    found = evaluate_questions(
+        QuestionedMap(without_edges), QUESTIONS, RuleAnswerer(), DeterministicJudge()
+    )
+    unserved = {item.id for item in QUESTIONS if item.category in RELATION_CATEGORIES}
+    assert 0 < len(unserved) < len(QUESTIONS)
+    assert {item.question_id for item in found.answers if item.note == UNSERVED} == unserved
+    assert {item.question_id for item in found.verdicts if item.reason == UNSERVED} == unserved
+    assert not record(found, 'accuracy', Category.RELATIONS_SPATIAL.value).applicable
+    assert record(found, 'accuracy').n == len(QUESTIONS)
+    assert record(found, 'accuracy').value <= 1 - len(unserved) / len(QUESTIONS)
+    assert record(found, 'accuracy_served').n == len(QUESTIONS) - len(unserved)
 
 
 class Nobody:
@@ -79,16 +79,14 @@ class Nobody:
     answer = judge = None
 
 
-def test_nothing_is_asked_of_a_map_without_nodes_and_every_figure_is_not_applicable(tmp_path):
+def test_nothing_is_asked_of_a_map_without_nodes_and_no_accuracy_is_applicable(tmp_path):
     bare = evaluate_questions(
-        QuestionedMap(
-            as_map(SceneGraph()), {'ceiling_ground_truth': ground_truth_map(GRAPH, seen(GRAPH))}
-        ),
-        QUESTIONS, Nobody(), Nobody(),
-        directory=tmp_path,
-    )  # fmt: skip
-    assert {item.value for item in bare.records} == {None}
-    assert {item.applicable for item in bare.records} == {False}
+        QuestionedMap(as_map(SceneGraph())), QUESTIONS, Nobody(), Nobody(), directory=tmp_path
+    )
+    own = ('accuracy', 'accuracy_answered', 'accuracy_served', 'accuracy_macro', 'unanswered')
+    found = [item for item in bare.records if item.metric in own]
+    assert {item.value for item in found} == {None}
+    assert {item.applicable for item in found} == {False}
     for file, kind in ((ANSWERS, Answer), (VERDICTS, Verdict)):
         found = read_complete(tmp_path / file, kind)
         assert len(found) == len(QUESTIONS)
@@ -96,7 +94,7 @@ def test_nothing_is_asked_of_a_map_without_nodes_and_every_figure_is_not_applica
 
 
 def test_every_category_has_its_records(result):
-    overall_only = ('accuracy_of_all', 'accuracy_macro')
+    overall_only = ('accuracy_served', 'accuracy_macro')
     metrics = Counter(r.class_name for r in result.records if r.metric not in overall_only)
     assert set(metrics) == {'', *(q.category for q in QUESTIONS)}
     # Overall, colours, materials and the rest are told apart too.
@@ -214,8 +212,7 @@ def test_the_most_frequent_answer_is_taken_by_category():
 
 def test_figures_are_told_apart_by_the_colours_and_materials_that_they_rest_on(result):
     parts = [record(result, f'accuracy_{name}') for name in ('colors', 'materials', 'rest')]
-    served = [item for item in QUESTIONS if item.category != 'Comparison']
-    assert sum(part.n for part in parts) == len(served)
+    assert sum(part.n for part in parts) == len(QUESTIONS)
     assert all(part.n and part.value == 1.0 for part in parts)
     bare = without_attributes(GRAPH, 'material')
     found = evaluate_questions(

@@ -121,7 +121,7 @@ def test_several_runs_are_compared_over_what_all_their_maps_can_serve(run_direct
     assert 'accuracy_of_common' not in alone
     scores = scores_of(bare)
     overall = {r['metric']: r for r in scores if not r['class_name']}
-    own, macro = overall['accuracy'], overall['accuracy_macro']
+    own, macro = overall['accuracy_served'], overall['accuracy_macro']
     assert f'accuracy_macro: {100 * macro["value"]:.1f} of {macro["n"]}' in alone
     both = osmabench('vqa', 'report', run_directory, bare).output
     assert both.index(str(run_directory)) < both.index(str(bare))

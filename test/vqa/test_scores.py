@@ -108,12 +108,14 @@ def test_what_a_map_cannot_serve_depends_on_what_it_holds_and_on_no_name():
         assert {'Relations-Spatial', 'Relations-Functional'} <= unserved_categories(bare, ())
         assert 'Object Attributes' not in unserved_categories(bare, ())
         assert unserved_categories(related, ()) == {'navigation'}
+        stated = replace(related, extras={'unserved_question_categories': ['Comparison']})
+        assert unserved_categories(stated, ()) == {'navigation'}, 'no map chooses its questions'
         dense = replace(related, dense=DenseMap(np.zeros((1, 3), np.float32)))
         assert unserved_categories(dense, ()) == frozenset()
         assert 'Object Attributes' in unserved_categories(plain, ())
 
 
-def test_what_a_map_cannot_serve_is_wrong_in_the_figure_over_all():
+def test_questions_that_a_map_cannot_serve_are_wrong():
     asked = [
         Question(f'q{i}', 's', 'x', 'ab'[i % 2], f't{i}', AnswerType.YES_NO, 'yes')
         for i in range(4)
@@ -121,8 +123,9 @@ def test_what_a_map_cannot_serve_is_wrong_in_the_figure_over_all():
     verdicts = [Verdict(item.id, item.category == 'a', 'j') for item in asked]
     found = records('s', '', 'accuracy', asked, verdicts, not_applicable={'b'})
     overall = {item.metric: item for item in found if not item.class_name}
-    assert (overall['accuracy'].value, overall['accuracy'].n) == (1.0, 2)
-    assert (overall['accuracy_of_all'].value, overall['accuracy_of_all'].n) == (0.5, 4)
+    assert (overall['accuracy'].value, overall['accuracy'].n) == (0.5, 4)
+    assert overall['accuracy_macro'].value == 0.5
+    assert (overall['accuracy_served'].value, overall['accuracy_served'].n) == (1.0, 2)
     nothing = records('s', '', 'accuracy', asked, verdicts, not_applicable={'a', 'b'})
     assert not any(item.applicable for item in nothing)
 
@@ -149,11 +152,11 @@ BARE = SemanticMap(HEADER, SceneGraph(NODES))
 RELATED = SemanticMap(HEADER, SceneGraph(NODES, (SceneEdge(1, 2, 'on'),)))
 
 
-def test_the_macro_average_is_over_the_categories_that_a_map_can_serve():
+def test_the_macro_average_counts_categories_that_a_map_cannot_serve_as_zero():
     macro = overall(asked_of(RELATED, {0, 3}), 'accuracy_macro')
     assert (macro.value, macro.n) == (pytest.approx((1 / 3 + 1 + 0) / 3), 5)
     macro = overall(asked_of(BARE, {0, 4}), 'accuracy_macro')
-    assert (macro.value, macro.n) == (pytest.approx((1 / 3 + 1) / 2), 4)
+    assert (macro.value, macro.n) == (pytest.approx((1 / 3 + 0 + 1) / 3), 5)
     assert not overall(
         asked_of(SemanticMap(HEADER, SceneGraph()), {}), 'accuracy_macro'
     ).applicable

@@ -81,15 +81,16 @@ class CoSpaceSuite(QuestionSuite[AnswererOptions]):
         left_out = missing | unserved_categories(asked, put)
 
         def rows(metric: str, found: Sequence[Verdict], mode: Mode) -> list[MetricRecord]:
-            main = metric == 'accuracy' and mode is Mode.STRICT
+            is_asked_map = metric == 'accuracy'
             return records(
-                self.name, mode.value, metric, put, found, not_applicable=left_out,
-                answered_too=main,
+                self.name, mode.value, metric, put, found,
+                not_applicable=left_out if is_asked_map else (),
+                answered_too=is_asked_map and mode is Mode.STRICT,
             )  # fmt: skip
 
         found = rows('accuracy', verdicts, Mode.STRICT)
         found += rows('accuracy', _as_published(put, answers), Mode.COMPAT)
-        found += _over_orders(put, answers, verdicts, left_out)
+        found += _over_orders(put, answers, verdicts)
         found += _guessed(questions)
         for metric, given in self._others(context, questions, rules, material).items():
             found += rows(metric, judge_all(put, given, judge), Mode.STRICT)
@@ -162,18 +163,14 @@ def _guessed(questions: Sequence[Question]) -> Iterator[MetricRecord]:
 
 
 def _over_orders(
-    questions: Sequence[Question],
-    answers: Sequence[Answer],
-    verdicts: Sequence[Verdict],
-    left_out: frozenset[str],
+    questions: Sequence[Question], answers: Sequence[Answer], verdicts: Sequence[Verdict]
 ) -> Iterator[MetricRecord]:
     """Yield the shares of items that are right, and answered alike, in all orders of images."""
     correct = {verdict.question_id: verdict.correct for verdict in verdicts}
     given = {answer.question_id: answer.value for answer in answers}
     items: dict[str, list[str]] = {}
     for item in questions:
-        if item.category not in left_out:
-            items.setdefault(item.provenance['item'], []).append(item.id)
+        items.setdefault(item.provenance['item'], []).append(item.id)
     several = [ids for ids in items.values() if len(ids) > 1]
     right = [all(correct[key] for key in ids) for ids in several]
     alike = [

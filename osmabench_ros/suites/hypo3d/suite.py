@@ -181,24 +181,20 @@ def accuracies(
     for run in Hypo3DRun:
         part, metric = of_run(questions, run), f'accuracy_{run.value}'
         changed = [replace(item, category=item.provenance['change']) for item in part]
-        mixed = {item.provenance['change'] for item in part if item.category in unserved}
-        left_out = [*unserved, *mixed]
-        for group, overall in ((part, True), (changed, False)):
-            found += [
-                record
-                for record in records(
-                    SUITE, '', metric, group, verdicts, not_applicable=left_out, answered_too=False
-                )
-                if part and (overall or record.class_name)
-            ]
+        if not part:
+            continue
+        found += records(
+            SUITE, '', metric, part, verdicts, not_applicable=unserved, answered_too=False
+        )
+        by_change = records(SUITE, '', metric, changed, verdicts, answered_too=False)
+        found += [record for record in by_change if record.class_name]
     affected = [
         q for q in of_run(questions, Hypo3DRun.REMAPPED) if q.provenance['affected'] == 'yes'
     ]
     if affected:
         found += records(
-            SUITE, '', AFFECTED, affected, verdicts,
-            not_applicable=unserved, by_category=False, answered_too=False,
-        )  # fmt: skip
+            SUITE, '', AFFECTED, affected, verdicts, by_category=False, answered_too=False
+        )
     return found
 
 
