@@ -25,6 +25,9 @@ SUITE = 'trajectory'
 ALIGNED = '@aligned'
 """After the name of a suite: its figures after alignment."""
 
+LEAST_MATCHED = 0.9
+"""Fraction of the reference, in poses or length, below which a score has a remark."""
+
 
 @dataclass(frozen=True)
 class TrajectorySettings:
@@ -67,6 +70,8 @@ class TrajectoryScore:
     turn_is_open : bool
         Whether the path is too straight for its alignment to say how it is turned about itself;
         absolute errors of rotation after the alignment are then not applicable.
+    matched, covered : float
+        Fractions of the poses and of the length of the whole reference that have an estimate.
     """
 
     reference: StampedTrajectory
@@ -76,13 +81,20 @@ class TrajectoryScore:
     errors: PoseErrors
     records: tuple[MetricRecord, ...]
     settings: TrajectorySettings
-    turn_is_open: bool = False
+    turn_is_open: bool
+    matched: float
+    covered: float
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Remarks on an alignment that is not unique, and on different frames of the poses."""
+        """Remarks on poses that are missing, frames of the poses and an open alignment."""
         own, true = self.estimate, self.reference
         found = []
+        if min(self.matched, self.covered) < LEAST_MATCHED:
+            found.append(
+                f'errors are of {self.matched:.0%} of the poses and {self.covered:.0%} of the '
+                'length of the reference: the rest has no estimate'
+            )
         if own.child_frame_id and true.child_frame_id not in ('', own.child_frame_id):
             found.append(
                 f'the poses are of "{own.child_frame_id}", the true ones of '
@@ -121,8 +133,14 @@ def score_trajectory(
     by_positions = settings.alignment in (TrajectoryAlignment.SE3, TrajectoryAlignment.SIM3)
     is_open = by_positions and turn_is_open(truth, aligned)
     errors = absolute_errors(truth, aligned)
+    matched = len(own) / len(reference)
+    whole_m = reference.path_length_m
+    covered = truth.path_length_m / whole_m if whole_m else matched
     records = [
-        *_matching(truth, own, min(len(reference), len(estimate))),
+        MetricRecord(SUITE, '', 'matched_poses', value=matched, n=len(reference)),
+        MetricRecord(SUITE, '', 'covered_length', value=covered, n=len(reference)),
+        MetricRecord(SUITE, '', 'path_length_m', value=own.path_length_m, n=len(own)),
+        MetricRecord(SUITE, '', 'reference_path_length_m', value=whole_m, n=len(reference)),
         *_figures(SUITE, truth, own, settings.interval),
     ]
     if settings.alignment is not TrajectoryAlignment.NONE:
@@ -135,23 +153,22 @@ def score_trajectory(
             MetricRecord(SUITE + ALIGNED, '', 'scale', value=similarity.scale, n=len(own))
         )
     return TrajectoryScore(
-        truth, own, aligned, similarity, errors, tuple(records), settings, is_open
+        truth,
+        own,
+        aligned,
+        similarity,
+        errors,
+        tuple(records),
+        settings,
+        is_open,
+        matched,
+        covered,
     )
 
 
 def without_value(record: MetricRecord) -> MetricRecord:
     """Return the record of the same figure, not applicable."""
     return replace(record, value=None, low=None, high=None, n=0, applicable=False)
-
-
-def _matching(
-    truth: StampedTrajectory, own: StampedTrajectory, possible: int
-) -> Iterator[MetricRecord]:
-    yield MetricRecord(SUITE, '', 'matched_poses', value=len(own) / possible, n=possible)
-    yield MetricRecord(SUITE, '', 'path_length_m', value=own.path_length_m, n=len(own))
-    yield MetricRecord(
-        SUITE, '', 'reference_path_length_m', value=truth.path_length_m, n=len(truth)
-    )
 
 
 def _figures(

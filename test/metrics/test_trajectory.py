@@ -296,3 +296,21 @@ def test_a_pattern_in_a_plane_leaves_no_turn_open() -> None:
         for item in (truth, estimate)
     )
     assert not turn_is_open(truth, estimate)
+
+
+def test_dropped_poses_show_in_what_is_matched_and_covered() -> None:
+    truth = walk(100, 7)
+    few = score_trajectory(
+        truth, disturbed(truth, 8).select(np.array([0, 50, 99])), TrajectorySettings()
+    )
+    values = {item.metric: item.value for item in few.records if item.suite == 'trajectory'}
+    corners = truth.positions[[0, 50, 99]]
+    chords_m = np.linalg.norm(np.diff(corners, axis=0), axis=1).sum()
+    assert values['matched_poses'] == 0.03
+    assert values['covered_length'] == pytest.approx(chords_m / truth.path_length_m)
+    assert values['reference_path_length_m'] == truth.path_length_m
+    assert any('3% of the poses' in remark for remark in few.remarks)
+    most = score_trajectory(
+        truth, disturbed(truth, 8).select(np.arange(5, 100)), TrajectorySettings()
+    )
+    assert not any('of the poses' in remark for remark in most.remarks)
