@@ -231,14 +231,17 @@ def estimated_normals(
     Returns
     -------
     ndarray of float64, shape (K, 3)
-        NaN where the cloud has fewer than three points.
+        NaN where the cloud has fewer than three different points.
     """
     from scipy.spatial import cKDTree
 
+    wanted = points[rows]
+    # Twelve copies of one point span no plane.
+    points = np.unique(points, axis=0)
     if len(points) < 3:
         return np.full((len(rows), 3), np.nan)
     tree = cKDTree(points, balanced_tree=False, compact_nodes=False)
-    _, near = tree.query(points[rows], k=min(neighbours, len(points)), workers=-1)
+    _, near = tree.query(wanted, k=min(neighbours, len(points)), workers=-1)
     centred = points[near] - points[near].mean(axis=1, keepdims=True)
     _, vectors = np.linalg.eigh(np.einsum('nki,nkj->nij', centred, centred, dtype=np.float64))
     return np.asarray(vectors[:, :, 0])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 
 from osmabench_ros.metrics.matching import NodeMatches
 from osmabench_ros.semantics.labels import normalised_name
@@ -124,7 +123,8 @@ class RelationScores:
     Parameters
     ----------
     precision : Share
-        Of the predicted relations between matched nodes and of a known kind, those that hold.
+        Of the predicted relations of a known kind, those that hold; one that ends at an unmatched
+        node does not.
     recall : Share
         Of the true relations, those that were predicted between the right nodes.
     recall_at : mapping of int to Share
@@ -138,9 +138,12 @@ class RelationScores:
         The same of the k relations with the highest scores (mR@k).
     triplet_recall : Share
         As recall, and both ends have the right label.
+    f1 : float
+        Harmonic mean of precision and recall; NaN if nothing is predicted and nothing is true.
+    average_precision : float
+        Mean, over all true relations, of the precision at the rank of each that was found.
     unmatched : int
-        Predicted relations that end at a node that stands for nothing. They leave precision, for
-        such nodes are counted already, but keep their place among the k best.
+        Predicted relations that end at an unmatched node.
     unknown : int
         Predicted relations whose name is neither a `RelationType` nor a synonym; left out.
     """
@@ -152,11 +155,14 @@ class RelationScores:
     mean_recall: Share
     mean_recall_at: Mapping[int, Share]
     triplet_recall: Share
+    f1: float
+    average_precision: float
     unmatched: int
     unknown: int
 
 
 Triple = tuple[int, str, int]
+_NOWHERE: Triple = (0, '', 0)
 
 
 def canonical_relation(source: int, name: str, target: int) -> Triple | None:
@@ -206,8 +212,8 @@ def relation_scores(
     kinds : iterable of str, optional
         Relations that count, by their names in this package; all by default.
     ks : sequence of int
-        Ranks of recall@k. Relations without a score rank last. Of equal scores chance decides:
-        hits are those to be expected, whatever the order of the file.
+        Ranks of recall@k. Relations without a score rank last. Of equal scores the wrong ones
+        come first, whatever the order of the file, so that a constant score gains nothing.
     doubtful : iterable of SceneEdge
         Relations between true nodes that count neither as right nor as wrong nor as missed.
 
@@ -215,8 +221,7 @@ def relation_scores(
     -----
     Recall@k counts hits among the k best predictions over all true relations (Lu et al., Visual
     Relationship Detection, 2016), mean recall averages it over kinds (Chen et al., 2019; Tang et
-    al., 2019), here for one graph. Expected values under ties: McSherry and Najork, Computing
-    Information Retrieval Performance Measures Efficiently in the Presence of Tied Scores, 2008.
+    al., 2019), here for one graph.
     """
     nodes = None if considered is None else frozenset(considered)
     wanted_kinds = None if kinds is None else frozenset(kinds)
@@ -229,47 +234,41 @@ def relation_scores(
         if triple is None
         or (triple not in open_ones and (nodes is None or {triple[0], triple[2]} <= nodes))
     ]
-    ranked = [triple for _, triple in places if triple is not None]
-    everywhere = len(places)
-    chances = {k: _chances([score for score, _ in places], k) for k in (*ks, everywhere)}
+    places.sort(key=lambda place: (-place[0], place[1] in wanted, place[1] or _NOWHERE))
+    ranked = [triple for _, triple in places]
+    hits = [triple in wanted for triple in ranked]
+    of_kinds = _by_kind(wanted)
     found = {
         k: {
-            kind: Share(
-                sum(
-                    c for c, (_, triple) in zip(chance, places, strict=True) if triple in true_ones
-                ),
-                len(true_ones),
-            )
-            for kind, true_ones in _by_kind(wanted).items()
+            kind: Share.of(item in best for item in true_ones)
+            for kind, true_ones in of_kinds.items()
         }
-        for k, chance in chances.items()
+        for k in (*ks, len(ranked))
+        for best in (frozenset(ranked[:k]),)
     }
     of_k = {k: sum(share.hits for share in found[k].values()) for k in ks}
     means = {k: Share(sum(s.value for s in of.values()), len(of)) for k, of in found.items()}
-    hits = [triple in wanted for triple in ranked]
     labelled = {t for p, t in matches.pairs if same(predicted.by_id[p].label, true.by_id[t].label)}
-    right = sum(hit and {a, b} <= labelled for hit, (a, _, b) in zip(hits, ranked, strict=True))
+    right = sum(
+        triple is not None and triple in wanted and {triple[0], triple[2]} <= labelled
+        for triple in ranked
+    )
+    total = len(hits) + len(wanted)
+    ranks = [rank for rank, hit in enumerate(hits, start=1) if hit]
+    precisions = [n / rank for n, rank in enumerate(ranks, start=1)]
     return RelationScores(
         Share(sum(hits), len(hits)),
         Share(sum(hits), len(wanted)),
         {k: Share(of_k[k], len(wanted)) for k in ks},
         {k: Share(of_k[k], min(k, len(wanted))) for k in ks},
-        means[everywhere],
+        means[len(ranked)],
         {k: means[k] for k in ks},
         Share(right, len(wanted)),
-        len(places) - len(ranked),
+        2 * sum(hits) / total if total else math.nan,
+        math.fsum(precisions) / len(wanted) if wanted else math.nan,
+        ranked.count(None),
         unknown,
     )
-
-
-def _chances(scores: Sequence[float], k: int) -> list[float]:
-    """Return the chance of each place, best score first, to be among the k best."""
-    result: list[float] = []
-    for _, tied in groupby(scores):
-        size = len(list(tied))
-        left = min(max(k - len(result), 0), size)
-        result += [left / size] * size
-    return result
 
 
 def _by_kind(triples: Iterable[Triple]) -> dict[str, set[Triple]]:

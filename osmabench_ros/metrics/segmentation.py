@@ -37,7 +37,7 @@ class SegmentationScores:
         Per class, in [0, 1], higher is better.
     support : ndarray of int64, shape (K,)
         True points per class.
-    miou, fmiou, macc, accuracy_overall : float
+    miou, macc, accuracy_overall : float
         In [0, 1], higher is better; NaN if no class has support.
     """
 
@@ -46,9 +46,18 @@ class SegmentationScores:
     accuracy: NDArray[np.float64]
     support: NDArray[np.int64]
     miou: float
-    fmiou: float
     macc: float
     accuracy_overall: float
+
+    @property
+    def fmiou(self) -> float:
+        """IoU weighted by the true points of each class, in [0, 1]; NaN without support."""
+        return self.fmiou_of(np.ones(len(self.labels), bool))
+
+    def fmiou_of(self, chosen: NDArray[np.bool_]) -> float:
+        """Return the f-mIoU of some classes, such as those that are not parts of the building."""
+        weights = self.support[chosen]
+        return _ratio(float((self.iou[chosen] * weights).sum()), weights.sum())
 
 
 def segmentation_scores(
@@ -89,16 +98,14 @@ def segmentation_scores(
     with np.errstate(invalid='ignore', divide='ignore'):
         iou = hits / (support + columns - hits)
         accuracy = hits / support
-    weights = support[real]
     return SegmentationScores(
         labels[real],
         iou[real],
         accuracy[real],
-        weights,
+        support[real],
         miou=_mean(iou[in_mean]) if real.any() else float('nan'),
-        fmiou=_ratio(float((iou[real] * weights).sum()), weights.sum()),
         macc=_mean(accuracy[real]),
-        accuracy_overall=_ratio(float(hits[real].sum()), weights.sum()),
+        accuracy_overall=_ratio(float(hits[real].sum()), support[real].sum()),
     )
 
 

@@ -53,7 +53,7 @@ class Headline:
 
 @cache
 def headlines() -> tuple[Headline, ...]:
-    """Return the headline metrics of all suites, those of charts first."""
+    """Return the headline metrics of all suites."""
     rows = yaml.safe_load(_FILE.read_text(encoding='utf-8'))
     return tuple(Headline(**row) for row in rows)
 

@@ -25,7 +25,7 @@ from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 from osmabench_ros.suites.prediction import point_labels, ranked_labels
 from osmabench_ros.suites.suite import MatchingOptions, SuiteContext
 
-FIGURES = ('macc', 'miou', 'fmiou', 'accuracy')
+FIGURES = ('macc', 'miou', 'fmiou', 'fmiou_objects', 'accuracy')
 LOST = ('missing', 'unlabelled', 'outside_vocabulary', 'hallucinated')
 """Shares of true points that got no valid class, and of map points made up; 0 is best."""
 
@@ -147,7 +147,9 @@ class OsmaSegmentationSuite:
         self, scores: SegmentationScores, label_set: LabelSet, mode: Mode
     ) -> Iterator[MetricRecord]:
         n = int(scores.support.sum())
-        values = (scores.macc, scores.miou, scores.fmiou, scores.accuracy_overall)
+        is_object = ~np.isin(scores.labels, [c.id for c in label_set.classes if c.structure])
+        of_objects = scores.fmiou_of(is_object)
+        values = (scores.macc, scores.miou, scores.fmiou, of_objects, scores.accuracy_overall)
         for metric, value in zip(FIGURES, values, strict=True):
             yield MetricRecord(self.name, mode.value, metric, value=value, n=n)
         for i, class_id in enumerate(scores.labels):

@@ -9,7 +9,6 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
-from osmabench_ros.maps.export import holdings
 from osmabench_ros.metrics.graph import (
     SameLabel,
     Share,
@@ -26,13 +25,13 @@ from osmabench_ros.suites.suite import FigureSuite, MatchingOptions, SuiteContex
 from osmabench_ros.suites.things import MatchedGraph, matched_graph, seen_things
 from osmabench_ros.vqa.knowledge import knowledge
 
-NODE_FIGURES = ('node_precision', 'node_recall', 'node_f1', 'box_iou')
+NODE_FIGURES = ('node_precision', 'node_recall', 'node_f1', 'box_iou', 'matched_box_iou')
 LOST_RELATIONS = ('unmatched_relations', 'unknown_relations')
 """Relations with an unmatched node, and those with unknown names."""
 
 RELATION_FIGURES = (
-    *('relation_precision', 'relation_recall', 'triplet_recall'),
-    'relation_mean_recall',
+    *('relation_f1', 'relation_precision', 'relation_recall', 'relation_ap'),
+    *('triplet_recall', 'relation_mean_recall'),
 )
 RELATION_FIGURES_AT_K = (
     *('relation_recall_at_{}', 'relation_recall_at_{}_normalised'),
@@ -72,10 +71,11 @@ class SceneGraphOptions(MatchingOptions):
 class SceneGraphSuite(FigureSuite[SceneGraphOptions]):
     """Nodes, labels, boxes, attributes and relations of the objects that the trajectory saw.
 
-    Nodes that stand for parts of the building, or for things that were not seen, are matched and
-    then left out on both sides. Nodes that a method knows by features or captions alone take the
-    names of the data set that these are most like. Boxes and relations that differ between an
-    object and its visible part are not scored.
+    Nodes of parts of the building, or of things that were not seen, are matched and then left out
+    on both sides; one whose label calls a part of the building an object is wrong. `box_iou` is
+    over all seen objects, and 0 for one that is not matched. Nodes that a method knows by features
+    or captions only take the names of the data set that these are most like. Boxes and relations
+    that differ between an object and its visible part are not scored.
     """
 
     name, mode = 'scene_graph', Mode.STRICT
@@ -83,7 +83,7 @@ class SceneGraphSuite(FigureSuite[SceneGraphOptions]):
     lower_is_better = frozenset(LOST_RELATIONS)
 
     def evaluate(self, context: SuiteContext) -> list[MetricRecord]:
-        """Score the graph of one map; relations only if the method gives any."""
+        """Score the graph of one map; a graph without relations has found none of them."""
         options = self._options
         found = matched_graph(context, options.match, options.min_iou, options.max_distance_m)
         if found is None:
@@ -124,7 +124,12 @@ class SceneGraphSuite(FigureSuite[SceneGraphOptions]):
         pairs = [(graphs[0].by_id[p], graphs[1].by_id[t]) for p, t in settled]
         boxed = [(p, t) for p, t in pairs if box_of(p) is not None and box_of(t) is not None]
         iou = [float(box_iou_of_nodes([p], [t])[0, 0]) for p, t in boxed]
-        yield self._record('box_iou', float(np.mean(iou)) if iou else None, len(iou))
+        yield self._record('matched_box_iou', float(np.mean(iou)) if iou else None, len(iou))
+        boxes = sum(
+            node.id not in truth.doubtful_boxes and box_of(graphs[1].by_id[node.id]) is not None
+            for node in seen_things(truth)
+        )
+        yield self._record('box_iou', sum(iou) / boxes if boxes else None, boxes)
 
     def _labels(self, context: SuiteContext, matches: NodeMatches) -> Iterator[MetricRecord]:
         graphs = context.published_graph.graph, context.ground_truth.graph
@@ -157,10 +162,6 @@ class SceneGraphSuite(FigureSuite[SceneGraphOptions]):
     def _relations(self, context: SuiteContext, found: MatchedGraph) -> Iterator[MetricRecord]:
         predicted, true = context.published_graph.graph, context.ground_truth.graph
         matches = found.everything
-        if not holdings(context.published_graph).relations:
-            for metric in self._relation_figures():
-                yield self._record(metric, None)
-            return
         others = {node.id for node in predicted.nodes if node.kind is not NodeKind.OBJECT}
         predicted = without_edges_of(predicted, found.excused | others)
         things = [node.id for node in seen_things(context.ground_truth)]
@@ -176,8 +177,11 @@ class SceneGraphSuite(FigureSuite[SceneGraphOptions]):
             ks=options.recall_at,
             doubtful=doubtful,
         )
+        both = scores.precision.n + scores.recall.n
+        yield self._record('relation_f1', scores.f1, both)
         yield self._share('relation_precision', scores.precision)
         yield self._share('relation_recall', scores.recall)
+        yield self._record('relation_ap', scores.average_precision, scores.recall.n)
         yield self._share('triplet_recall', scores.triplet_recall)
         yield self._share('relation_mean_recall', scores.mean_recall)
         of_k = scores.recall_at, scores.normalised_recall_at, scores.mean_recall_at

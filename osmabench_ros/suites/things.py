@@ -23,7 +23,14 @@ from osmabench_ros.metrics.matching import (
     overlaps_of_masks,
 )
 from osmabench_ros.metrics.nearest_neighbours import NeighbourIndex
-from osmabench_ros.semantics.labels import NO_INSTANCE, UNLABELLED, rows_by_id
+from osmabench_ros.semantics.labels import (
+    NO_INSTANCE,
+    UNLABELLED,
+    LabelSet,
+    is_structure,
+    is_unnamed,
+    rows_by_id,
+)
 from osmabench_ros.semantics.scene_graph import THINGS, NodeKind, SceneNode
 from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.suites.prediction import class_or_outside, predicted_labels, rows_of_ids
@@ -117,39 +124,71 @@ def _rows_of_masks(
             yield node_id, valid[rows]
 
 
-def masks_on_no_thing(
+def excused_masks(
     context: SuiteContext, overlaps: Overlaps, max_distance_m: float
 ) -> NDArray[np.bool_]:
-    """Return which masks lie at least by half on the building or on void, shape (P,).
+    """Return which masks are no error although they are on no seen object, shape (P,).
 
-    Void is surface of no instance, or of one that was hardly seen. Masks that cover next to no
-    visible surface of things are judged by where their own points lie: near surface that was not
-    seen, or where there is nothing at all; the latter are no masks on void, but made up.
+    At least half of such a mask is on the building or on void, which is surface of no instance
+    or of one that was hardly seen. A mask that its label calls an object is not excused where it
+    is mostly on the building: such an object is made up. Masks that cover next to no visible
+    surface of objects are judged by the surface near their own points, unseen surface too.
     """
-    things = [node.id for node in seen_things(context.ground_truth)]
-    on_things = overlaps.shared[:, np.isin(overlaps.true_ids, things)].sum(axis=1)
-    sizes = overlaps.predicted_sizes
-    found = (sizes > 0) & (2 * (sizes - on_things) >= sizes)
+    truth, graph = context.ground_truth, context.named_map.graph
+    things = [node.id for node in seen_things(truth)]
+    building = [node.id for node in truth.graph.of_kind(NodeKind.BACKGROUND)]
+    sizes = np.maximum(overlaps.predicted_sizes, 1)
+    on_things, on_building = (
+        overlaps.shared[:, np.isin(overlaps.true_ids, ids)].sum(axis=1)
+        for ids in (things, building)
+    )
+    off_things = (overlaps.predicted_sizes - on_things) / sizes
+    of_building = on_building / sizes
     unseen = on_things < _FEW_POINTS
     if unseen.any():
         ids = overlaps.predicted_ids[unseen]
-        found[unseen] |= _share_on_no_thing(context, ids, things, max_distance_m) >= 0.5
-    return np.asarray(found, bool)
+        near = _near_instances(context, max_distance_m)
+        off_things[unseen] = np.maximum(
+            off_things[unseen],
+            _share_of_points(context, ids, (near != _NOTHING_NEAR) & ~np.isin(near, things)),
+        )
+        of_building[unseen] = np.maximum(
+            of_building[unseen], _share_of_points(context, ids, np.isin(near, building))
+        )
+    nodes = [graph.by_id.get(int(item)) for item in overlaps.predicted_ids]
+    called_objects = np.array([calls_an_object(node, truth.label_set) for node in nodes], bool)
+    made_up = called_objects & (2 * of_building >= off_things)
+    return np.asarray((off_things >= 0.5) & ~made_up)
 
 
-def _share_on_no_thing(
-    context: SuiteContext, mask_ids: NDArray[np.int64], things: list[int], max_distance_m: float
+def calls_an_object(node: SceneNode | None, label_set: LabelSet) -> bool:
+    """Return whether a node has a label, and one that is not of a part of the building."""
+    if node is None or node.kind is not NodeKind.OBJECT or is_unnamed(node.label):
+        return False
+    return not (is_structure(node.label) or node.label in label_set.structure_names)
+
+
+_NOTHING_NEAR = -2
+
+
+def _near_instances(context: SuiteContext, max_distance_m: float) -> NDArray[np.int64]:
+    """Return the instance of the surface near each valid point, seen or not."""
+    truth, near = context.ground_truth, context.matches.map_to_truth
+    true = np.concatenate([truth.surface.instances, truth.unseen.instances, [NO_INSTANCE]])
+    within = near.within(max_distance_m)
+    return np.where(within, true[near.indices].astype(np.int64), _NOTHING_NEAR)
+
+
+def _share_of_points(
+    context: SuiteContext, mask_ids: NDArray[np.int64], chosen: NDArray[np.bool_]
 ) -> NDArray[np.float64]:
-    """Return the share of each mask's points near the surface that is on no seen object."""
-    truth, dense = context.ground_truth, context.semantic_map.dense
-    predicted, near = context.matches.predicted, context.matches.map_to_truth
+    """Return the fraction of each mask's points that are chosen among the valid ones."""
+    dense, predicted = context.semantic_map.dense, context.matches.predicted
     assert dense is not None
     assert predicted is not None
-    true = np.concatenate([truth.surface.instances, truth.unseen.instances, [NO_INSTANCE]])
-    on_no_thing = near.within(max_distance_m) & ~np.isin(true[near.indices], things)
     if dense.membership is not None:
         everywhere = np.zeros(len(dense.points), bool)
-        everywhere[predicted.rows] = on_no_thing
+        everywhere[predicted.rows] = chosen
         row = {int(item): i for i, item in enumerate(dense.membership.node_ids)}
         own = (everywhere[dense.membership.points_of(row[int(item)])] for item in mask_ids)
         return np.array([part.mean() if len(part) else 0.0 for part in own])
@@ -157,7 +196,7 @@ def _share_on_no_thing(
     instances = dense.instances[predicted.rows]
     rows = rows_of_ids(mask_ids, instances)
     known = rows >= 0
-    hits = np.bincount(rows[known], on_no_thing[known], len(mask_ids))
+    hits = np.bincount(rows[known], chosen[known], len(mask_ids))
     return np.asarray(hits / np.maximum(np.bincount(rows[known], minlength=len(mask_ids)), 1))
 
 
@@ -168,8 +207,8 @@ class Masks:
     Parameters
     ----------
     overlaps : Overlaps
-        Masks that do not lie mostly on the building, and all seen things. Surface that is void
-        (of no instance, or of one that was hardly seen) is no part of the masks.
+        Masks without the excused ones, and all seen things. Surface that is void
+        (of no instance, or of one that was hardly seen) is not part of the masks.
     classes, true_classes : ndarray of int64, shapes (P,), (G,)
         Class ids in the label set of the ground truth; OUTSIDE for what it has no class for.
     confidence : ndarray of float64, shape (P,)
@@ -177,7 +216,7 @@ class Masks:
     rated : ndarray of bool, shape (P,)
         Whether the method gives a score; without any, average precision has nothing to rank by.
     left_out : frozenset of int
-        Ids of the masks left out because at least half of them lies on the building or on void.
+        Ids of the `excused_masks`.
     named : bool
         False if the method says of no mask what it is, so that classes mean nothing.
 
@@ -197,14 +236,14 @@ class Masks:
 
 
 def masks_of_things(context: SuiteContext, overlaps: Overlaps, max_distance_m: float) -> Masks:
-    """Leave out masks on the building and things that were not seen, and look up classes."""
+    """Leave out excused masks and things that were not seen, and look up classes."""
     truth, graph = context.ground_truth, context.named_map.graph
     things = {node.id for node in seen_things(truth)}
     structure = {node.id for node in truth.graph.of_kind(NodeKind.BACKGROUND)}
     true = np.array([int(item) in things for item in overlaps.true_ids], bool)
     on_building = np.array([int(item) in structure for item in overlaps.true_ids], bool)
     known = overlaps.shared[:, true | on_building].sum(axis=1)
-    left_out = masks_on_no_thing(context, overlaps, max_distance_m)
+    left_out = excused_masks(context, overlaps, max_distance_m)
     kept = replace(overlaps, predicted_sizes=known).select(~left_out, true)
     nodes = [graph.by_id.get(int(item)) for item in kept.predicted_ids]
     names = ['' if node is None else node.label for node in nodes]
@@ -251,9 +290,8 @@ def _score(node: SceneNode | None) -> float:
 class MatchedGraph:
     """Pairs of nodes with seen things, and with parts of the building too.
 
-    Nodes that stand for parts of the building, or for things that were not seen, or whose masks
-    lie mostly on such surface, count on neither side of `things`. `excused` have no partner and do
-    not count.
+    Nodes that represent parts of the building and say so, or things that were not seen, count on
+    neither side of `things`. `excused` have no partner and do not count.
     """
 
     things: NodeMatches
@@ -283,10 +321,15 @@ def matched_graph(
     kept = np.array([t in things for _, t in found.pairs], bool)
     excused = iou[:, ~seen].max(axis=1, initial=0.0) >= min_iou
     if overlaps is not None:
-        no_thing = overlaps.predicted_ids[masks_on_no_thing(context, overlaps, max_distance_m)]
-        excused |= np.isin(ids, no_thing)
+        no_error = overlaps.predicted_ids[excused_masks(context, overlaps, max_distance_m)]
+        excused |= np.isin(ids, no_error)
     excused &= ~np.isin(ids, [p for p, _ in found.pairs])
-    counted = found.predicted - int((~kept).sum()) - int(excused.sum())
+    by_id = context.named_map.graph.by_id
+    of_building = [
+        not keep and not calls_an_object(by_id.get(p), truth.label_set)
+        for (p, _), keep in zip(found.pairs, kept, strict=True)
+    ]
+    counted = found.predicted - sum(of_building) - int(excused.sum())
     pairs = tuple(pair for pair, keep in zip(found.pairs, kept, strict=True) if keep)
     return MatchedGraph(
         NodeMatches(pairs, found.iou[kept], counted, len(things)),

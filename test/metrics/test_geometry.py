@@ -83,6 +83,14 @@ def test_normals_of_a_tilted_plane() -> None:
     assert (value, n) == (pytest.approx(1.0), 50)
 
 
+def test_copies_of_points_change_no_normal() -> None:
+    points = np.random.default_rng(1).random((300, 3)) * [1, 1, 0.1]
+    once = estimated_normals(points, np.arange(40))
+    np.testing.assert_allclose(
+        estimated_normals(np.repeat(points, 13, 0), np.arange(40) * 13), once
+    )
+
+
 def test_normal_consistency_is_the_cosine_and_leaves_out_what_has_no_normal() -> None:
     one = np.array([[1.0, 0, 0], [1, 0, 0], [0, 0, 0], [np.nan, 0, 0]])
     other = np.array([[0.5, np.sqrt(0.75), 0], [-1, 0, 0], [1, 0, 0], [1, 0, 0]])

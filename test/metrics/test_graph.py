@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from sklearn.metrics import average_precision_score
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox, OrientedBox
 from osmabench_ros.geometry.pose import Pose
@@ -122,8 +123,10 @@ def test_attributes_that_no_node_has_are_not_scored() -> None:
 
 def test_relations_are_compared_in_one_vocabulary_and_counted_once() -> None:
     found = relation_scores(MATCHES, PREDICTED, TRUE, ks=(1, 2, 3))
-    # table supports cup = cup on table; chair beside table; cup on chair is wrong.
-    assert found.precision == Share(2, 3)
+    # table supports cup = cup on table; chair beside table; cup on chair is wrong, and so is the
+    # relation of a node that is not matched.
+    assert found.precision == Share(2, 4)
+    assert found.f1 == pytest.approx(2 * 2 / (4 + 2))
     assert found.recall == Share(2, 2)
     assert {k: share.hits for k, share in found.recall_at.items()} == {1: 1, 2: 1, 3: 2}
     assert found.triplet_recall == Share(0, 2)
@@ -175,24 +178,37 @@ def test_recall_does_not_depend_on_the_order_of_the_file(
     wrong = [SceneEdge(2, 1, 'on'), SceneEdge(8, 7, 'in')]
     edges = [replace(e, score=s) for e, s in zip(PLACES[:4] + wrong, scores, strict=True)]
     found = relation_scores(ALL, many([edges[i] for i in order]), many(PLACES), ks=(k,))
-    # The mean over all orders of equal scores, tried one by one.
+    # The worst of all orders of equal scores, tried one by one.
     values = [-1.0 if math.isnan(edge.score) else edge.score for edge in edges]
     orders = [
         o for o in permutations(range(6)) if all(values[a] >= values[b] for a, b in pairwise(o))
     ]
-    hits = np.mean([sum(i < 4 for i in o[:k]) for o in orders])
-    kinds = [((0, 1, 2), 3), ((3,), 2)]
-    means = np.mean(
-        [np.mean([sum(i in own for i in o[:k]) / n for own, n in kinds]) for o in orders]
-    )
-    assert found.recall_at[k].hits == pytest.approx(hits)
+    hits = min(sum(i < 4 for i in o[:k]) for o in orders)
+    assert found.recall_at[k].hits == hits
     assert found.normalised_recall_at[k].value == pytest.approx(hits / min(k, 5))
-    assert found.mean_recall_at[k].value == pytest.approx(means)
+    assert found == relation_scores(ALL, many(edges), many(PLACES), ks=(k,))
+
+
+def test_average_precision_is_that_of_scikit_learn_and_falls_with_invented_relations() -> None:
+    wrong = [SceneEdge(2, 1, 'on'), SceneEdge(8, 7, 'in'), SceneEdge(4, 3, 'on')]
+    scores = [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2]
+    edges = [PLACES[0], wrong[0], PLACES[1], PLACES[2], wrong[1], PLACES[3], wrong[2], PLACES[4]]
+    scored = [replace(edge, score=score) for edge, score in zip(edges, scores, strict=True)]
+    found = relation_scores(ALL, many(scored), many(PLACES), ks=())
+    expected = average_precision_score([edge in PLACES for edge in edges], scores)
+    assert found.average_precision == pytest.approx(expected)
+    everything = [SceneEdge(a, b, 'on', score=0.0) for a, b in permutations(range(1, 9), 2)]
+    flooded = relation_scores(ALL, many(scored[:4] + everything), many(PLACES), ks=())
+    fair = relation_scores(ALL, many(scored[:4]), many(PLACES), ks=())
+    assert flooded.recall.value >= fair.recall.value
+    assert flooded.f1 < fair.f1
+    constant = relation_scores(ALL, many([*PLACES, *wrong]), many(PLACES), ks=())
+    assert constant.average_precision < found.average_precision
 
 
 def test_relations_can_be_narrowed_to_seen_nodes_and_kinds() -> None:
     seen = relation_scores(MATCHES, PREDICTED, TRUE, considered=(1, 2))
-    assert (seen.precision, seen.recall) == (Share(1, 1), Share(1, 1))
+    assert (seen.precision, seen.recall) == (Share(1, 2), Share(1, 1))
     kinds = relation_scores(MATCHES, PREDICTED, TRUE, kinds=('next to',))
     assert (kinds.precision, kinds.recall) == (Share(1, 1), Share(1, 1))
 

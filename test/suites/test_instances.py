@@ -230,3 +230,24 @@ def test_a_mask_in_the_air_is_wrong_and_one_on_unseen_surface_is_not(
     )
     hidden = replace(made_up, ground_truth=replace(truth, unseen=there))
     assert evaluate(hidden)['rq', ''].value == 1.0
+
+
+@pytest.mark.parametrize('membership', [False, True])
+def test_an_object_on_the_floor_is_made_up_and_a_floor_is_not(
+    context: SuiteContext, membership: bool
+) -> None:
+    floor = context.ground_truth.surface
+    place = floor.points[floor.instances == 1].mean(axis=0)
+    junk = with_mask_at(context, place, membership=membership)
+    faultless, found = evaluate(context), evaluate(junk)
+    for metric in ('pq', 'class_agnostic_pq', 'ap50_coco'):
+        assert found[metric, ''].value <= faultless[metric, ''].value
+    assert found['rq', ''].value == pytest.approx((1 + 2 / 3) / 2)
+    assert found['class_agnostic_pq', ''].value < faultless['class_agnostic_pq', ''].value - 0.1
+    assert (
+        found['background_masks', ''].value == faultless['background_masks', ''].value - membership
+    )
+    named = SceneNode(50, labels=(ScoredLabel('wooden floor'),))
+    others = tuple(node for node in junk.semantic_map.graph.nodes if node.id != 50)
+    honest = replace(junk.semantic_map, graph=SceneGraph((*others, named)))
+    assert evaluate(replace(junk, semantic_map=honest))['rq', ''].value == 1.0

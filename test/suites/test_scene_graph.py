@@ -50,7 +50,7 @@ def test_labels_by_synonym_and_by_similarity(
     assert found['label_accuracy_synonym', ''].value == 0.5
     assert found['label_accuracy_embedding', ''].value == 1.0
     assert ('label_accuracy_embedding', '') not in evaluate(renamed)
-    assert not found['relation_recall', ''].applicable
+    assert (found['relation_recall', ''].value, found['relation_f1', ''].value) == (0.0, 0.0)
 
 
 def test_ghost_nodes_cost_precision_and_lost_ones_recall(
@@ -75,6 +75,24 @@ def test_a_node_on_the_floor_is_neither_right_nor_wrong(
     found = evaluate(with_graph(context, floor, table), match='boxes')
     assert found['node_precision', ''].value == 1.0
     assert found['node_precision', ''].n == 1
+
+
+@pytest.mark.parametrize('match', ['masks', 'boxes'])
+def test_an_object_where_there_is_a_floor_is_made_up(
+    context: SuiteContext, perfect_map: SemanticMap, match: str
+) -> None:
+    floor, table = (perfect_map.graph.by_id[i] for i in (1, 2))
+    lamp = SceneNode(1, labels=(ScoredLabel('lamp'),), box=floor.box)
+    nodes = (lamp, replace(table, parent=None))
+    found = evaluate(with_graph(context, *nodes), match=match)
+    assert (found['node_precision', ''].value, found['node_precision', ''].n) == (0.5, 2)
+
+
+def test_boxes_that_are_missing_count(context: SuiteContext, perfect_map: SemanticMap) -> None:
+    everything, table = evaluate(context), replace(perfect_map.graph.by_id[2], parent=None)
+    found = evaluate(with_graph(context, table))
+    assert found['matched_box_iou', ''].value == 1.0
+    assert found['box_iou', ''].value == everything['box_iou', ''].value / 2
 
 
 def test_wrong_relations_cost_precision(context: SuiteContext, perfect_map: SemanticMap) -> None:
@@ -108,7 +126,7 @@ def test_relations_of_ghosts_take_the_places_of_better_ones(
     found = evaluate(with_graph(context, *nodes, edges=edges), match='boxes', recall_at=(1, 2))
     assert found['relation_recall_at_1', ''].value == 0.0
     assert found['relation_recall_at_2', ''].value == 1.0
-    assert found['relation_precision', ''].value == 1.0
+    assert found['relation_precision', ''].value == 0.5
     assert found['unmatched_relations', ''].value == 1.0
 
 
@@ -165,7 +183,7 @@ def test_objects_that_a_method_left_out_of_its_graph_are_no_nodes(
     found = evaluate(made, match=match)
     assert (found['node_precision', ''].value, found['node_precision', ''].n) == (1.0, 1)
     assert found['node_recall', ''].value == 0.5
-    assert not found['relation_recall', ''].applicable
+    assert (found['relation_recall', ''].value, found['relation_f1', ''].value) == (0.0, 0.0)
     masks = InstancesSuite(options={}).evaluate(made)
     assert {item.value for item in masks if item.metric == 'class_agnostic_ap50_coco'} == {1.0}
 
