@@ -42,17 +42,21 @@ def storey_heights(points: NDArray[np.floating], *, with_roofs: bool = False) ->
         return ()
     low = points.min(axis=0).astype(np.float64)
     steps = ((points - low) / (_CELL_M, _CELL_M, _BIN_M)).astype(np.int64)
-    columns = steps[:, 0] * (int(steps[:, 1].max()) + 1) + steps[:, 1]
-    voxels = np.unique(steps[:, 2] * (int(columns.max()) + 1) + columns)
-    bins, columns = np.divmod(voxels, int(columns.max()) + 1)
-    starts = np.searchsorted(bins, np.arange(int(bins.max()) + 2 + round(_FREE_M / _BIN_M)))
+    # Cells are numbered by those that occur, so that memory and time depend on no extent.
+    packed = steps[:, 0] * (int(steps[:, 1].max()) + 1) + steps[:, 1]
+    known, column = np.unique(packed, return_inverse=True)
+    voxels = np.unique(steps[:, 2] * len(known) + column)
+    bins, columns = np.divmod(voxels, len(known))
 
     def cells(first: int, last: int) -> NDArray[np.int64]:
-        return np.unique(columns[starts[first] : starts[last]])
+        start, end = np.searchsorted(bins, (first, last))
+        return np.unique(columns[start:end])
 
     found: list[float] = []
-    enough = max(SMALLEST_FLOOR_M2, SMALLEST_SHARE * _CELL_M**2 * np.bincount(bins).max())
-    for number in range(int(bins.max())):
+    occupied, counts = np.unique(bins, return_counts=True)
+    enough = max(SMALLEST_FLOOR_M2, SMALLEST_SHARE * _CELL_M**2 * counts.max())
+    candidates = np.union1d(occupied, occupied - 1)
+    for number in candidates[(candidates >= 0) & (candidates < occupied[-1])].tolist():
         floor = cells(number, number + 2)
         height_m = float(low[2]) + (number + 1) * _BIN_M
         is_new = not found or height_m - found[-1] > STOREY_M

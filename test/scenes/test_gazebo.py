@@ -659,3 +659,18 @@ def test_textures_are_found_anywhere_below_a_named_folder(tmp_path):
     item = only(load(tmp_path, include, textures=[tmp_path / 'pictures']))
     found = [tuple(mesh.material.texture[0, 0]) for mesh in item.meshes]
     assert found == [(40, 50, 60), (70, 80, 90)]
+
+
+def test_a_model_far_from_the_rest_is_left_out_and_named(tmp_path):
+    places = {'a': '0 0 0', 'b': '2 0 0', 'c': '9 3 0', 'book': '0 0 343000', 'lost': '0 900 0'}
+    models = ''.join(
+        f'<model name="{name}">{shape(BOX, f"{place} 0 0 0")}</model>'
+        for name, place in places.items()
+    )
+    with pytest.warns(OsmabenchWarning) as caught:
+        scene = load(tmp_path, models)
+    texts = [str(item.message) for item in caught if 'from the rest' in str(item.message)]
+    assert [item.name for item in scene.objects] == ['a', 'b', 'c']
+    assert len(texts) == len(scene.left_out) == 2
+    assert '"book" is 3.43e+05 m from the rest' in texts[0]
+    assert '"lost" is 895 m from the rest, which is 10 m large' in texts[1]

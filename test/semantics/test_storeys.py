@@ -34,6 +34,11 @@ def test_floors_are_found_and_ceilings_tables_and_landings_are_none(noise_m: flo
     assert storey_heights(shifted) == pytest.approx((-7.27, -4.47), abs=0.05)
 
 
+def test_a_point_at_any_distance_costs_no_time_and_changes_no_floor() -> None:
+    far = np.append(house(), [[1e8, -3e7, 9e8]], axis=0)
+    assert storey_heights(far)[:2] == pytest.approx(storey_heights(house(), with_roofs=True)[:2])
+
+
 def test_a_roof_is_no_floor_and_no_points_have_none() -> None:
     one = np.concatenate([plane(0.0), plane(2.6), plane(2.8), walls(0, 2.8)])
     assert storey_heights(one) == pytest.approx((0.0,), abs=0.05)

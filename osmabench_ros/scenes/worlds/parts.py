@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -11,9 +12,9 @@ from itertools import takewhile
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from osmabench_ros.errors import MissingFileError, SceneError
+from osmabench_ros.errors import MissingFileError, OsmabenchWarning, SceneError
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.ground_truth import sizes_of
@@ -33,6 +34,9 @@ GROUND_M = 30.0
 """A flat object longer than this is a ground plane and is cut to the other objects."""
 
 GROUND_MARGIN_M = 1.0
+
+MIN_FAR_M = 10.0
+"""Parts nearer to the rest than this are part of the scene, however small it is."""
 
 
 class ColladaUp(str, Enum):
@@ -101,6 +105,7 @@ def make_scene(
 
     Parts without a class get one that is guessed from their names. `missing` says of each file
     that was not found who names it; MissingFileError lists them unless `skip_missing` is set.
+    Parts that are farther from the rest than the rest is large are left out with a warning.
     """
     left_out = tuple(dict.fromkeys(missing))
     if left_out and not options.skip_missing:
@@ -111,6 +116,10 @@ def make_scene(
         )
     if not parts:
         raise SceneError(f'{path} has no visible models; nothing can be rendered')
+    parts, far = _without_far_parts(parts)
+    for text in far:
+        warnings.warn(f'{path}: {text}', OsmabenchWarning, stacklevel=3)
+    left_out = (*left_out, *far)
     parts = _with_cut_grounds(parts)
     prefix = find_common_prefix(item.name for item in parts)
     names = [
@@ -135,6 +144,48 @@ def make_scene(
         lamp_rule=LAMP_RULE if lights else '',
         left_out=left_out,
     )
+
+
+def _without_far_parts(parts: Sequence[Part]) -> tuple[Sequence[Part], list[str]]:
+    """Return the parts without those far from the rest, and a sentence about each of these.
+
+    The widest gap along an axis splits the parts in two; if it is wider than the side with more
+    parts is large, and than MIN_FAR_M, the other side is far, and what is left is split again. Of
+    two sides with about as many parts none is the rest.
+    """
+    boxes = [_box(part) for part in parts]
+    low, high = (np.array([getattr(box, end) for box in boxes]) for end in ('minimum', 'maximum'))
+    near = np.ones(len(parts), bool)
+    texts = []
+    while near.sum() > 1:
+        gap_m, others = _widest_gap(low, high, np.flatnonzero(near))
+        rest = near.copy()
+        rest[others] = False
+        size_m = float((high[rest].max(axis=0) - low[rest].min(axis=0)).max())
+        if gap_m <= max(size_m, MIN_FAR_M) or 2 * len(others) > rest.sum():
+            break
+        near = rest
+        texts += [
+            f'"{parts[i].name}" is {gap_m:.3g} m from the rest, which is {size_m:.3g} m large, '
+            'and is left out; move it in the world if it belongs there'
+            for i in others
+        ]
+    return [part for part, is_near in zip(parts, near, strict=True) if is_near], texts
+
+
+def _widest_gap(
+    low: NDArray[np.float64], high: NDArray[np.float64], rows: NDArray[np.intp]
+) -> tuple[float, NDArray[np.intp]]:
+    """Return the widest gap between boxes along an axis, and the rows on its emptier side."""
+    widest_m, emptier = 0.0, rows[:0]
+    for axis in range(3):
+        order = rows[np.argsort(low[rows, axis], kind='stable')]
+        gaps_m = low[order[1:], axis] - np.maximum.accumulate(high[order[:-1], axis])
+        at = int(np.argmax(gaps_m))
+        if gaps_m[at] > widest_m:
+            sides = order[: at + 1], order[at + 1 :]
+            widest_m, emptier = float(gaps_m[at]), min(sides, key=len)
+    return widest_m, emptier
 
 
 def _with_cut_grounds(models: Sequence[Part]) -> Sequence[Part]:
