@@ -17,6 +17,7 @@ from osmabench_ros.base.configuration import extra
 from osmabench_ros.errors import LanguageModelError, OsmabenchError, needing
 from osmabench_ros.language.model import (
     NO_USAGE,
+    EmptyReplyError,
     ModelReply,
     ModelRequest,
     RefusalError,
@@ -110,7 +111,8 @@ class HostedModel(ABC):
         if with_tools:
             text = ToolReply(text=text, calls=answer.calls).model_dump_json()
         if not text:
-            raise ValueError('it is empty')
+            what = 'sent an empty reply'
+            raise EmptyReplyError(f'{self.name} {what}', reason=f'{self.server} {what}')
         return ModelReply(without_secret(text, self._key), answer.usage)
 
     def _excerpt(self, text: str) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Protocol
 
 from pydantic import BaseModel, ConfigDict
@@ -26,6 +27,10 @@ class TransientModelError(LanguageModelError):
     ) -> None:
         super().__init__(message, reason=reason)
         self.retry_after_s = retry_after_s
+
+
+class EmptyReplyError(TransientModelError):
+    """The server answered, with nothing."""
 
 
 class RefusalError(LanguageModelError):
@@ -255,8 +260,23 @@ def excerpt(text: str) -> str:
 
 
 def without_secret(text: str, secret: str) -> str:
-    """Return a text in which a key, unless too short to be one, is replaced by stars."""
-    return text.replace(secret, '***') if len(secret) >= _MIN_KEY else text
+    """Return a text in which a key, unless too short to be one, is replaced by stars.
+
+    Characters of the key may be written as JSON or Python writes them, such as ``\\u0073``.
+    """
+    return _spellings(secret).sub('***', text) if len(secret) >= _MIN_KEY else text
+
+
+@lru_cache(maxsize=8)
+def _spellings(secret: str) -> re.Pattern[str]:
+    """Return what matches a key, each of its characters as it is or escaped."""
+    return re.compile(
+        ''.join(
+            rf'(?:\\*{re.escape(char)}|\\+u{{?0*{ord(char):x}}}?|\\+x{ord(char):02x})'
+            for char in secret
+        ),
+        re.IGNORECASE,
+    )
 
 
 def malformed_reply(model: LanguageModel, what: str) -> TransientModelError:

@@ -10,9 +10,17 @@ from support.world.scenes import write_space3d_folder
 from typer.testing import CliRunner
 
 from osmabench_ros.cli.main import app
-from osmabench_ros.errors import ConfigError, LanguageModelError, QuestionError
-from osmabench_ros.suites.space3d.folder import DetectedObject, DetectedScene
-from osmabench_ros.suites.space3d.scoring import read_as_published
+from osmabench_ros.errors import (
+    ConfigError,
+    LanguageModelError,
+    OsmabenchWarning,
+    QuestionError,
+)
+from osmabench_ros.language.client import ModelClient, ResponseCache, RetryPolicy
+from osmabench_ros.language.settings import make_language_model
+from osmabench_ros.metrics.record import Mode
+from osmabench_ros.suites.space3d.folder import DetectedObject, DetectedScene, SceneFolder
+from osmabench_ros.suites.space3d.scoring import Judges, read_as_published, score_folder
 from osmabench_ros.suites.space3d.suite import SentenceGrader
 
 KNOWN = DetectedScene(
@@ -24,6 +32,7 @@ KNOWN = DetectedScene(
     {},
 )
 NAVIGABLE = 'What is the navigable distance between the sofa and the door?'
+LACKING = 'Which rooms do not contain a bed?'
 STRAIGHT = 'How far apart are the lamp and the sofa?'
 
 
@@ -74,6 +83,11 @@ STRAIGHT = 'How far apart are the lamp and the sofa?'
     ('What is there?', 'sofa', 'sofa, chair, bed', False),
     ('How are they placed?', 'The sofa is opposite the armchair.', 'They face.', None),
     ('How many chairs are there?', '6', 'I cannot tell.', False),
+    # Rooms that lack something, and a later sentence about another room.
+    (LACKING, 'Kitchen, study do not contain a bed.', 'Kitchen and study do not have a bed.', True),
+    (LACKING, 'Kitchen, study do not contain a bed.', 'Kitchen and study', True),
+    (LACKING, 'Kitchen, study do not contain a bed.', 'Kitchen and bedroom', False),
+    ('Which room is cosy?', 'Room: study', 'The study. The hall does not provide a seat.', True),
 ])  # fmt: skip
 def test_sentences_are_graded_by_rule_or_left_open(question, right, said, correct):
     assert SentenceGrader(KNOWN).grade(question, right, said).correct is correct
@@ -157,6 +171,23 @@ def test_an_interrupted_compat_run_goes_on_and_asks_nothing_twice(models, tmp_pa
     row = compat(folder, models, tmp_path)
     assert row['right'] == '3', 'what is kept counts as it is'
     assert len(models.received) == asked, 'the third comes from the cache'
+
+
+def test_an_empty_reply_of_a_judge_is_kept_as_an_error_and_the_rest_is_judged(models, tmp_path):
+    folder = SceneFolder(write_space3d_folder(tmp_path / 'two_rooms'))
+    models.reply = lambda prompt: '' if '7.903' in prompt else accept(prompt)
+    client = ModelClient(
+        make_language_model('openai:m', {'base_url': models.url}),
+        cache=ResponseCache(tmp_path / 'cache'),
+        patience=RetryPolicy(attempts=2, first_wait_s=0.01),
+    )
+    with pytest.warns(OsmabenchWarning, match='sent an empty reply'):
+        found = score_folder(
+            folder, folder.answers(), Mode.COMPAT, Judges(client, client), tmp_path / 'out'
+        )
+    assert (found.errors, found.right, found.questions) == (1, 1, 3)
+    kept = json.loads((tmp_path / 'out/result.json').read_text())
+    assert kept['3']['error'] == ''
 
 
 def test_what_is_not_answered_is_wrong_and_what_is_no_json_is_an_error(models, tmp_path):

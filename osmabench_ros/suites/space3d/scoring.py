@@ -16,7 +16,7 @@ from osmabench_ros.base.files import claim_folder, write_text
 from osmabench_ros.base.progress import Progress, silent
 from osmabench_ros.errors import ConfigError, LanguageModelError, QuestionError
 from osmabench_ros.language.client import ModelClient
-from osmabench_ros.language.model import ImagePart, ModelRequest, RefusalError
+from osmabench_ros.language.model import EmptyReplyError, ImagePart, ModelRequest, RefusalError
 from osmabench_ros.language.prompts import load_prompt
 from osmabench_ros.metrics.record import Mode
 from osmabench_ros.metrics.statistics import wilson_interval
@@ -169,6 +169,8 @@ class _Compat(_Decider):
             return client.ask(request, read_as_published)
         except RefusalError as refusal:
             return {'error': str(refusal)}
+        except EmptyReplyError:
+            return {'error': ''}
 
 
 def read_as_published(reply: str) -> Entry:

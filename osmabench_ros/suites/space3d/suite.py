@@ -46,6 +46,9 @@ _NAVIGABLE = re.compile(
 )
 _DISTANCE = re.compile(r'\b(?:distances?|far|apart)\b', re.IGNORECASE)
 _CLAUSE = re.compile(r'\b(?:is|are|was|were|has|have|can|could|would|will|there)\b', re.IGNORECASE)
+_LACKS = re.compile(r"\s+(?:do|does)(?: not|n't) (?:contain|have|include)\b.*", re.IGNORECASE)
+"""After a list of rooms: "kitchen, study do not contain a bed"."""
+
 _SHORT_WORDS = 6
 """A thing that a shorter answer does not name is not hidden in a clause of it."""
 
@@ -108,8 +111,12 @@ class SentenceGrader:
 
     def grade(self, question: str, right: str, said: str, criterion: str = '') -> RuleGrade:
         """Return the grade of an answer to a question."""
-        if is_refusal(said) and not is_refusal(right):
-            return RuleGrade(False, 'declines')
+        if not is_refusal(right):
+            sentences = re.split(r'(?<=[.;\n])\s+', said)
+            if is_refusal(sentences[0]):
+                return RuleGrade(False, 'declines')
+            # A later one may say of another room that something is not known of it.
+            said = ' '.join(sentence for sentence in sentences if not is_refusal(sentence))
         wanted, given = facts_of(right), facts_of(said)
         wanted = replace(wanted, rest=_LABEL.sub('', wanted.rest.strip(' ,;.')))
         if wanted.coordinates:
@@ -167,7 +174,8 @@ class SentenceGrader:
         return [known[number].center for number in sorted(ids) if number in known]
 
     def _things(self, right: str, said: str, question: str) -> RuleGrade:
-        """Return whether all things of a right answer that only names things are named."""
+        """Return whether all objects or rooms are named, for an answer that only names some."""
+        right, said = _LACKS.sub('', right), _LACKS.sub('', said)
         if not right or _CLAUSE.search(right) or len(words_of(right)) > 3 * _SHORT_WORDS:
             return _NO_RULE
         parts = [part.strip() for part in re.split(r',|\band\b', right) if part.strip()]
