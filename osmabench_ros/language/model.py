@@ -262,7 +262,7 @@ def excerpt(text: str) -> str:
 def without_secret(text: str, secret: str) -> str:
     """Return a text in which a key, unless too short to be one, is replaced by stars.
 
-    Characters of the key may be written as JSON or Python writes them, such as ``\\u0073``.
+    Characters of the key may be written as escapes of JSON or Python.
     """
     return _spellings(secret).sub('***', text) if len(secret) >= _MIN_KEY else text
 

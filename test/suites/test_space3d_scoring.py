@@ -84,7 +84,7 @@ STRAIGHT = 'How far apart are the lamp and the sofa?'
     ('How are they placed?', 'The sofa is opposite the armchair.', 'They face.', None),
     ('How many chairs are there?', '6', 'I cannot tell.', False),
     # Rooms that lack something, and a later sentence about another room.
-    (LACKING, 'Kitchen, study do not contain a bed.', 'Kitchen and study do not have a bed.', True),
+    (LACKING, 'Kitchen, study do not contain a bed.', 'Kitchen, study do not have a bed.', True),
     (LACKING, 'Kitchen, study do not contain a bed.', 'Kitchen and study', True),
     (LACKING, 'Kitchen, study do not contain a bed.', 'Kitchen and bedroom', False),
     ('Which room is cosy?', 'Room: study', 'The study. The hall does not provide a seat.', True),
