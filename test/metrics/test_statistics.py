@@ -61,6 +61,39 @@ def shares(rng: np.random.Generator, n: int) -> tuple[Interval, float]:
     return jackknife_interval(rows, statistic=ratio_statistic, share=True), 0.9
 
 
+def rare_losses(rng: np.random.Generator, n: int) -> tuple[Interval, float]:
+    return jackknife_interval(rng.beta(0.5, 4.5, n)), 0.1
+
+
+def log_normal_losses(rng: np.random.Generator, n: int) -> tuple[Interval, float]:
+    return jackknife_interval(rng.lognormal(0, 1, n)), math.exp(0.5)
+
+
+def losses_of_few(rng: np.random.Generator, n: int) -> tuple[Interval, float]:
+    """Of seven scenes in ten nothing is lost."""
+    lost = np.where(rng.random(n) < 0.3, rng.normal(0.1, 0.05, n), 0.0)
+    return jackknife_interval(lost), 0.03
+
+
+@pytest.mark.parametrize(
+    ('sample', 'documented'),
+    [
+        (rare_losses, {3: 0.84, 8: 0.89, 22: 0.92}),
+        (log_normal_losses, {3: 0.83, 8: 0.84, 22: 0.87}),
+        (losses_of_few, {3: 0.62, 8: 0.87, 22: 0.92}),
+    ],
+)
+def test_intervals_of_rare_losses_cover_as_little_as_the_page_on_statistics_says(
+    sample: Callable[[np.random.Generator, int], tuple[Interval, float]],
+    documented: dict[int, float],
+) -> None:
+    for n, expected in documented.items():
+        rng = np.random.default_rng(n)
+        found = [sample(rng, n) for _ in range(TRIALS)]
+        covered = sum(item.low <= truth <= item.high for item, truth in found) / TRIALS
+        assert covered == pytest.approx(expected, abs=0.04)
+
+
 @pytest.mark.parametrize('n', few([3, 5, 8, 22], 3, 8))
 @pytest.mark.parametrize(
     ('sample', 'least'),
