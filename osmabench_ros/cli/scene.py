@@ -57,11 +57,16 @@ def import_(
     ] = 'version',
     textures: Annotated[list[Path] | None, Option(help='Folder with missing textures.')] = None,
     skip_missing: Annotated[bool, Option('--skip-missing', help='Skip missing files.')] = False,
+    group_by: Annotated[
+        Literal['node', 'parent'],
+        Option(help='What is an object of a mesh file: each node, or all nodes of one parent.'),
+    ] = 'node',
     scene: SceneName = '',
     seed: Seed = 0,
     overwrite: MoveAside = False,
 ) -> None:
     """Import a scene into a folder of a glTF file and a manifest."""
+    from osmabench_ros.scenes.changes import parts_of_assemblies
     from osmabench_ros.scenes.folder import MANIFEST
     from osmabench_ros.scenes.importing import (
         MESH_SUFFIXES,
@@ -81,6 +86,7 @@ def import_(
             collada_up=ColladaUp(collada_up),
             textures=tuple(textures or ()),
             skip_missing=skip_missing,
+            group_by_parent=group_by == 'parent',
         ),
         scene=scene,
         seed=seed,
@@ -99,6 +105,11 @@ def import_(
             f'The classes are guesses from names. Correct them in {out / MANIFEST}, add rooms and '
             f'lights there, look at it (osmabench scene check {out}), and run it: '
             f'scenes: [{{reference: {out}}}]'
+        )
+    for parent, parts in parts_of_assemblies(imported).items():
+        typer.echo(
+            f'{len(parts)} objects touch under the node "{parent}": if they are one object, '
+            'import with --group-by parent, or give them one "instance" in the manifest'
         )
     for text in imported.left_out:
         typer.echo(f'left out: {text}')

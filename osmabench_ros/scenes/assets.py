@@ -64,6 +64,20 @@ class AssetNode:
     meshes: tuple[Mesh, ...]
 
 
+def parents_of(nodes: Sequence[AssetNode], names: Sequence[str] = ()) -> list[str]:
+    """Return the name above each node, or above its one of `names`; '' below the root alone.
+
+    A node above all nodes, such as the root that an exporter adds, is not a parent.
+    """
+    above_all = set.intersection(*(set(node.names[1:]) for node in nodes)) if nodes else set()
+    found = []
+    for node in nodes:
+        own = next((i for i, name in enumerate(node.names) if name in names), 0)
+        parents = (name for name in node.names[own + 1 :] if name not in above_all)
+        found.append(next(parents, ''))
+    return found
+
+
 def load_nodes(path: Path, *, textures: TextureSearch = NEARBY) -> tuple[AssetNode, ...]:
     """Read a mesh file node by node in the fence; SceneError if broken, or LimitError.
 

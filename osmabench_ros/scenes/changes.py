@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -72,7 +74,27 @@ def doubtful_things(scene: Scene) -> dict[str, tuple[SceneObject, ...]]:
             item for item in things if item.instance_id not in held
         ],
     }
+    for parent, parts in parts_of_assemblies(scene).items():
+        remedy = 'one "instance" in scene.json, or an import with --group-by parent, joins them'
+        found[f'touch under the node "{parent}", perhaps parts of one object ({remedy})'] = parts
     return {what: tuple(items) for what, items in found.items() if items}
+
+
+def parts_of_assemblies(scene: Scene) -> dict[str, list[SceneObject]]:
+    """Return the objects that touch another one under the same parent node, by that node."""
+    below: dict[str, list[SceneObject]] = defaultdict(list)
+    for item in scene.objects:
+        if item.parent and not is_structure(scene, item):
+            below[item.parent].append(item)
+    touching = {parent: _touching(items) for parent, items in below.items()}
+    return {parent: items for parent, items in touching.items() if items}
+
+
+def _touching(items: Sequence[SceneObject]) -> list[SceneObject]:
+    pairs = combinations(items, 2)
+    near = [pair for pair in pairs if pair[0].box.distance_to(pair[1].box) <= TOUCH_M]
+    ids = {item.instance_id for pair in near for item in pair}
+    return [item for item in items if item.instance_id in ids]
 
 
 def carried_by(scene: Scene, item: SceneObject) -> tuple[SceneObject, ...]:

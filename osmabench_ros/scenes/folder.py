@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -23,7 +23,13 @@ from osmabench_ros.errors import ConfigError, SceneError, choose, errors_as, sug
 from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.scenes.asset_files import file_within
-from osmabench_ros.scenes.assets import AssetNode, centred, linearly_mapped, load_nodes
+from osmabench_ros.scenes.assets import (
+    AssetNode,
+    centred,
+    linearly_mapped,
+    load_nodes,
+    parents_of,
+)
 from osmabench_ros.scenes.ground_truth import room_of, sizes_of
 from osmabench_ros.scenes.scene import Light, LightKind, Mesh, Room, Scene, SceneObject
 from osmabench_ros.semantics.labels import (
@@ -36,6 +42,9 @@ from osmabench_ros.semantics.labels import (
 
 FORMAT = 'osmabench.scene/1'
 MANIFEST = 'scene.json'
+
+MAX_INSTANCE = 2**31 - 1
+"""Largest id that instance images hold."""
 
 Triple = tuple[float, float, float]
 
@@ -51,11 +60,12 @@ class ManifestClass(Strict):
 class ManifestNode(Strict):
     """The class and attributes of a node of the mesh file, with all nodes below it.
 
-    Without `class` it is unlabelled, without `instance` it gets the next free id.
+    Without `class` it is unlabelled, without `instance` it gets the next free id. Nodes with one
+    `instance` are one object, with the class, the room and the attributes that some of them have.
     """
 
     class_name: str = Field('', alias='class')
-    instance: int | None = Field(None, ge=1)
+    instance: int | None = Field(None, ge=1, le=MAX_INSTANCE)
     attributes: dict[str, str | float | bool] = Field(default_factory=dict)
     room: str = ''
 
@@ -155,26 +165,70 @@ def _rooms(manifest: Manifest, path: Path) -> dict[str, Room]:
     return rooms
 
 
+@dataclass
+class _Group:
+    """The meshes of an object, what the manifest says of it, and the node above it."""
+
+    entry: ManifestNode
+    meshes: list[Mesh] = field(default_factory=list)
+    parent: str = ''
+
+
 def _grouped(
     nodes: tuple[AssetNode, ...], manifest: Manifest, path: Path, mesh_path: Path
-) -> dict[str, list[Mesh]]:
-    """Return the meshes by manifest node; other nodes are objects under their own names."""
-    groups: dict[str, list[Mesh]] = {name: [] for name in manifest.nodes}
-    for node in nodes:
+) -> dict[str, _Group]:
+    """Return the objects by manifest node; other nodes are objects under their own names."""
+    groups = {name: _Group(entry) for name, entry in manifest.nodes.items()}
+    unsaid = ManifestNode.model_validate({})
+    parents = parents_of(nodes, list(manifest.nodes))
+    for node, parent in zip(nodes, parents, strict=True):
         name = next((item for item in node.names if item in manifest.nodes), node.names[0])
-        groups.setdefault(name, []).extend(node.meshes)
-    empty = [name for name, meshes in groups.items() if not meshes]
+        group = groups.setdefault(name, _Group(unsaid))
+        group.meshes += node.meshes
+        group.parent = parent
+    empty = [name for name, group in groups.items() if not group.meshes]
     if empty:
-        choices = {name for node in nodes for name in node.names}
+        # Meshes of a node are numbered below it: "Mug/0".
+        choices = {name for node in nodes for name in node.names if '/' not in name} or {
+            name for node in nodes for name in node.names
+        }
         raise SceneError(
             f'{path}: nodes: {mesh_path.name} has no triangles below a node "{empty[0]}". '
             f'{suggestion(empty[0], choices)}'
         )
-    return groups
+    return _with_shared_instances(groups, path)
+
+
+def _with_shared_instances(groups: dict[str, _Group], path: Path) -> dict[str, _Group]:
+    """Return one object for the nodes that share an instance, under the name of the first."""
+    first: dict[int, str] = {}
+    found: dict[str, _Group] = {}
+    for name, group in groups.items():
+        own = first.setdefault(group.entry.instance, name) if group.entry.instance else name
+        if own == name:
+            found[name] = group
+            continue
+        one, other = found[own].entry, group.entry
+        said = {item.class_name for item in (one, other)} - {''}
+        if len(said) > 1:
+            raise SceneError(
+                f'{path}: nodes: "{own}" and "{name}" have instance {one.instance} and are one '
+                f'object, but their classes are {" and ".join(sorted(said))}; give them one '
+                'class, or different instances'
+            )
+        entry = one.model_copy(
+            update={
+                'class_name': ''.join(said),
+                'room': one.room or other.room,
+                'attributes': {**other.attributes, **one.attributes},
+            }
+        )
+        found[own] = _Group(entry, found[own].meshes + group.meshes, found[own].parent)
+    return found
 
 
 def _objects(
-    groups: Mapping[str, list[Mesh]],
+    groups: Mapping[str, _Group],
     manifest: Manifest,
     labels: LabelSet,
     rooms: Mapping[str, Room],
@@ -184,8 +238,8 @@ def _objects(
     taken = {node.instance for node in manifest.nodes.values()} | {r.id for r in rooms.values()}
     free = (i for i in range(1, len(groups) + len(taken) + 2) if i not in taken)
     objects = []
-    for name, meshes in groups.items():
-        entry = manifest.nodes.get(name, ManifestNode.model_validate({}))
+    for name, group in groups.items():
+        entry = group.entry
         where = f'{path}: nodes: "{name}"'
         if entry.room:
             choose(entry.room, rooms, SceneError, f'{where}: no room "{entry.room}"')
@@ -193,12 +247,12 @@ def _objects(
         if entry.class_name and class_id == UNLABELLED:
             hint = suggestion(entry.class_name, [item.name for item in labels.classes])
             raise SceneError(f'{where}: class "{entry.class_name}" is not in "classes". {hint}')
-        placed = [linearly_mapped(mesh, axes * manifest.unit_m) for mesh in meshes]
+        placed = [linearly_mapped(mesh, axes * manifest.unit_m) for mesh in group.meshes]
         local, pose = centred(placed)
         item = SceneObject(entry.instance or next(free), name, class_id, local, pose)
         room_id = rooms[entry.room].id if entry.room else room_of(item, list(rooms.values()))
         attributes = {**sizes_of(item), **entry.attributes}
-        objects.append(replace(item, attributes=attributes, room_id=room_id))
+        objects.append(replace(item, attributes=attributes, room_id=room_id, parent=group.parent))
     return tuple(sorted(objects, key=lambda item: item.instance_id))
 
 

@@ -12,7 +12,7 @@ from osmabench_ros.base.files import Existing, check_folder
 from osmabench_ros.base.reading import naming_errors, read_bytes
 from osmabench_ros.errors import ConfigError, SceneError
 from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT
-from osmabench_ros.scenes.assets import centred, linearly_mapped, load_nodes
+from osmabench_ros.scenes.assets import centred, linearly_mapped, load_nodes, parents_of
 from osmabench_ros.scenes.loading import APARTMENT, load_scene, warn_of_implausible_parts
 from osmabench_ros.scenes.scene import Light, Mesh, Scene
 from osmabench_ros.scenes.worlds.gazebo import load_gazebo_world
@@ -37,19 +37,24 @@ LAMP_INTENSITY = 3.0
 def load_mesh_scene(path: Path, options: WorldOptions = DEFAULT_OPTIONS) -> Scene:
     """Read a glTF, OBJ or Collada file, y up, as a scene; SceneError names the fault.
 
-    Every node with triangles is an object; classes are guessed from the names of nodes, as those
+    Every node with triangles is an object, or all below one parent are, if `options` say so;
+    classes are guessed from the names of nodes, as those
     of models in worlds are. Lights are not read from mesh files: one lamp hangs in the middle,
     below the highest point.
     """
     with naming_errors(path, SceneError):
+        nodes = load_nodes(path)
         by_name: dict[str, list[Mesh]] = {}
-        for node in load_nodes(path):
+        parents: dict[str, str] = {}
+        for node, parent in zip(nodes, parents_of(nodes), strict=True):
             meshes = [linearly_mapped(mesh, WORLD_FROM_HABITAT) for mesh in node.meshes]
-            by_name.setdefault(node.names[0], []).extend(meshes)
+            name = (options.group_by_parent and parent) or node.names[0]
+            by_name.setdefault(name, []).extend(meshes)
+            parents[name] = parent if parent != name else ''
         parts = []
         for name, meshes in by_name.items():
             local, pose = centred(meshes)
-            parts.append(Part(name, pose, local))
+            parts.append(Part(name, pose, local, parent=parents[name]))
         if not parts:
             raise SceneError(f'{path} has no triangles; export the objects with their surfaces')
         corners = np.concatenate([mesh.vertices for found in by_name.values() for mesh in found])
@@ -98,6 +103,8 @@ def import_scene(
             raise SceneError(
                 f'{source} is no Gazebo world; --models, --textures and --collada-up are for those'
             )
+        if world.group_by_parent and load is not load_mesh_scene:
+            raise SceneError(f'{source} is not a mesh file; --group-by is for the nodes of one')
         imported = load(path, world)
         warn_of_implausible_parts(imported)
     write_scene_folder(imported, out_directory, overwrite)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -181,6 +182,8 @@ class SceneObject:
         Facts that the data set states: 'color', 'material', sizes in metres.
     room_id : int, optional
         Id of the room the object is in.
+    parent : str
+        Name of the node above it in its file, '' for none: parts of one object may share it.
     """
 
     instance_id: int
@@ -190,6 +193,7 @@ class SceneObject:
     pose: Pose = field(default_factory=Pose.identity)
     attributes: Mapping[str, AttributeValue] = field(default_factory=lambda: MappingProxyType({}))
     room_id: int | None = None
+    parent: str = ''
 
     @cached_property
     def world_vertices(self) -> NDArray[np.float32]:
@@ -285,8 +289,12 @@ class Scene:
         if not self.objects:
             raise SceneError(f'{where} has no objects; nothing can be rendered')
         ids = [item.instance_id for item in self.objects] + [room.id for room in self.rooms]
-        if len(set(ids)) != len(ids):
-            raise SceneError(f'{where}: an instance or room id occurs more than once')
+        twice = [str(item) for item, count in Counter(ids).items() if count > 1]
+        if twice:
+            raise SceneError(
+                f'{where}: id {", ".join(twice)} occurs more than once among the instances and '
+                'rooms; give each a different one'
+            )
         for item in self.objects:
             if item.instance_id < 1:
                 raise SceneError(f'{where}: object "{item.name}" has instance id < 1')

@@ -67,7 +67,7 @@ def write_scene_folder(scene: Scene, directory: Path, overwrite: bool = False) -
             for item in scene.objects
         }
         manifest = Manifest.model_validate(_manifest(scene, names))
-        groups = [(names[i.instance_id], i.meshes, i.pose.matrix) for i in scene.objects]
+        groups = [(names[i.instance_id], i.meshes, i.pose.matrix, i.parent) for i in scene.objects]
         text = manifest.model_dump_json(by_alias=True, exclude_none=True, indent=1)
         (draft / MESH_FILE).write_bytes(_glb(groups))
         (draft / MANIFEST).write_text(text, encoding='utf-8')
@@ -183,7 +183,7 @@ def write_habitat_dataset(scene: Scene, directory: Path, overwrite: bool = False
             text = json.dumps(document, indent=1, allow_nan=False)
             (draft / path).write_text(text + '\n', encoding='utf-8')
         for item in scene.objects:
-            asset = _glb([(templates[item.instance_id], item.meshes, np.eye(4))])
+            asset = _glb([(templates[item.instance_id], item.meshes, np.eye(4), '')])
             (draft / 'objects' / f'{templates[item.instance_id]}.glb').write_bytes(asset)
     return directory / f'{dataset}{SUFFIX}'
 
@@ -275,8 +275,8 @@ def _habitat_light(light: Light) -> dict[str, Any]:
     }
 
 
-Group = tuple[str, Sequence[Mesh], NDArray[np.float64]]
-"""Name of a node, meshes below it, and the matrix (4, 4) that places them, z up."""
+Group = tuple[str, Sequence[Mesh], NDArray[np.float64], str]
+"""Name of a node, meshes below it, the matrix (4, 4) that places them, z up, and its parent."""
 
 
 def _glb(groups: Iterable[Group]) -> bytes:
@@ -284,8 +284,11 @@ def _glb(groups: Iterable[Group]) -> bytes:
 
     built = trimesh.Scene()
     materials: dict[int, Any] = {}
-    for name, meshes, matrix in groups:
-        built.graph.update(frame_to=name, frame_from=built.graph.base_frame, matrix=np.eye(4))
+    base = built.graph.base_frame
+    for name, meshes, matrix, parent in groups:
+        if parent and parent not in built.graph.nodes:
+            built.graph.update(frame_to=parent, frame_from=base, matrix=np.eye(4))
+        built.graph.update(frame_to=name, frame_from=parent or base, matrix=np.eye(4))
         for i, mesh in enumerate(meshes):
             material = materials.setdefault(id(mesh.material), _material(mesh.material))
             vertices = mesh.vertices @ matrix[:3, :3].T + matrix[:3, 3]

@@ -7,9 +7,10 @@ import pytest
 import trimesh
 
 from osmabench_ros.errors import SceneError
+from osmabench_ros.scenes.changes import parts_of_assemblies
 from osmabench_ros.scenes.importing import import_scene, load_mesh_scene
 from osmabench_ros.scenes.loading import load_scene
-from osmabench_ros.scenes.worlds.parts import WorldOptions
+from osmabench_ros.scenes.worlds.parts import WorldOptions, guess_class, match_known_class
 
 
 def write_lab(path: Path) -> Path:
@@ -38,6 +39,50 @@ def test_every_node_is_an_object_with_a_guessed_class(tmp_path: Path) -> None:
     # y is up in glTF, z here: (x, y, z) becomes (x, -z, y).
     np.testing.assert_allclose(chair.box.minimum, [0.75, -2.2, 0.0], atol=1e-6)
     np.testing.assert_allclose(chair.box.maximum, [1.25, -1.8, 0.9], atol=1e-6)
+
+
+def test_nodes_of_one_parent_are_one_object_if_asked(tmp_path: Path) -> None:
+    table = trimesh.Scene()
+    table.graph.update(frame_to='DiningTable', frame_from='world', matrix=np.eye(4))
+    for name, place in (('Top', (0, 0.5, 0)), ('Leg.001', (0.4, 0, 0)), ('Leg.002', (-0.4, 0, 0))):
+        at = trimesh.transformations.translation_matrix(place)
+        box = trimesh.creation.box((1, 0.1, 1) if name == 'Top' else (0.1, 0.9, 0.1))
+        table.add_geometry(box, node_name=name, parent_node_name='DiningTable', transform=at)
+    at = trimesh.transformations.translation_matrix((0, 0.7, 0))
+    table.add_geometry(trimesh.creation.box((0.2, 0.3, 0.2)), node_name='Lamp.Desk', transform=at)
+    path = tmp_path / 'table.glb'
+    table.export(path)
+    by_node = load_mesh_scene(path)
+    assert len(by_node.objects) == 4
+    assert set(parts_of_assemblies(by_node)) == {'DiningTable'}
+    grouped = load_mesh_scene(path, WorldOptions(group_by_parent=True))
+    names = {item.name: grouped.class_name(item) for item in grouped.objects}
+    assert names == {'DiningTable': 'dining table', 'Lamp.Desk': 'desk lamp'}
+    assert parts_of_assemblies(grouped) == {}
+    with pytest.raises(SceneError, match='--group-by is for'):
+        import_scene('x.world', tmp_path / 'out', world=WorldOptions(group_by_parent=True))
+
+
+@pytest.mark.parametrize(
+    ('name', 'expected'),
+    [
+        ('Sofa_Grey_LOD0', 'sofa grey'),
+        ('Lamp.Desk.001', 'desk lamp'),
+        ('Chair.LOD2', 'chair'),
+        ('Bowl_Fruit.001', 'bowl fruit'),
+    ],
+)
+def test_levels_of_detail_and_the_order_of_words_do_not_spoil_classes(
+    name: str, expected: str
+) -> None:
+    assert guess_class(name, {}) == expected
+
+
+def test_a_word_that_qualifies_is_no_class_where_the_last_word_is_one() -> None:
+    known = ('desk', 'floor lamp', 'bowl', 'sofa')
+    assert match_known_class('desk lamp', known) == 'desk lamp'
+    assert match_known_class('bowl fruit', known) == 'bowl'
+    assert match_known_class('sofa grey', known) == 'sofa'
 
 
 def test_a_lamp_hangs_below_the_highest_point(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import trimesh
 from osmabench_ros.base.files import MARKER, PREVIOUS
 from osmabench_ros.errors import RunError, SceneError
 from osmabench_ros.scenes.apartment.generate import generate_apartment
+from osmabench_ros.scenes.changes import doubtful_things, parts_of_assemblies
 from osmabench_ros.scenes.ground_truth import ground_truth_graph
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.writing import write_scene_folder
@@ -95,6 +96,7 @@ def test_classes_of_the_manifest(tmp_path):
         ({'nodes': {'tabel': {}}}, 'no triangles below a node "tabel". Did you mean "table"'),
         ({'nodes': {'cup': {'clas': 'cup'}}}, 'cup: unknown key "clas". Did you mean "class"'),
         ({'nodes': {'cup': {'instance': 0}}}, r'nodes\.cup\.instance'),
+        ({'nodes': {'cup': {'instance': 2**63}}}, r'nodes\.cup\.instance'),
         ({'nodes': {'cup': {'room': 'lob'}}}, 'no room "lob". Did you mean "lab"'),
         ({'classes': [{'id': 1, 'name': 'cap'}]}, 'is not in "classes"'),
         ({'classes': [{'id': 65535, 'name': 'cup'}]}, 'ids must lie in 0 to 65534'),
@@ -114,11 +116,47 @@ def test_faults_are_named(tmp_path, changes, message):
 
 
 def test_repeated_instance_and_wrong_scene(tmp_path):
-    nodes = {'cup': {'instance': 1}, 'shelf': {'instance': 1}}
-    with pytest.raises(SceneError, match='more than once'):
-        load_scene(str(write_folder(tmp_path, nodes=nodes)))
+    rooms = [{'name': 'lab', 'id': 1, 'min': [-3, -3, 0], 'max': [3, 3, 2.5]}]
+    nodes = {'cup': {'instance': 1}}
+    with pytest.raises(SceneError, match='id 1 occurs more than once'):
+        load_scene(str(write_folder(tmp_path, nodes=nodes, rooms=rooms)))
     with pytest.raises(SceneError, match='holds the scene "room", not "hall"'):
         load_scene(str(write_folder(tmp_path)), scene='hall')
+
+
+def test_nodes_with_one_instance_are_one_object(tmp_path):
+    nodes = {
+        'table_top': {'class': 'table', 'instance': 4},
+        'table_leg': {'instance': 4, 'attributes': {'color': 'red'}},
+        'cup': {},
+    }
+    scene = load_scene(str(write_folder(tmp_path, nodes=nodes)))
+    assert {item.name for item in scene.objects} == {'table_top', 'cup', 'shelf'}
+    table = scene.by_instance[4]
+    assert (scene.class_name(table), table.attributes['color']) == ('table', 'red')
+    np.testing.assert_allclose(table.box.minimum, (-0.5, -1, 0), atol=1e-6)
+    nodes['table_leg']['class'] = 'leg'
+    with pytest.raises(
+        SceneError, match='"table_top" and "table_leg" have instance 4 and are one'
+    ):
+        load_scene(str(write_folder(tmp_path, nodes=nodes)))
+
+
+def test_a_written_folder_keeps_the_nodes_above_objects(tmp_path):
+    parts = {'table_top': {}, 'table_leg': {}, 'cup': {}, 'shelf': {}}
+    source = tmp_path / 'source'
+    source.mkdir()
+    scene = load_scene(str(write_folder(source, nodes=parts)))
+    assert {item.parent for item in scene.objects} == {'table', ''}
+    assert list(parts_of_assemblies(scene)) == ['table']
+    assert any('touch under the node "table"' in doubt for doubt in doubtful_things(scene))
+    manifest = write_scene_folder(scene, tmp_path / 'copy')
+    changed = json.loads(manifest.read_text())
+    changed['nodes'] = {'table': {'class': 'table'}, 'cup': {'class': 'cup'}}
+    changed['classes'] = []
+    manifest.write_text(json.dumps(changed))
+    grouped = load_scene(str(tmp_path / 'copy'))
+    assert {item.name for item in grouped.objects} == {'table', 'cup', 'shelf/0'}
 
 
 @pytest.mark.full

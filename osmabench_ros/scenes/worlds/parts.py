@@ -68,6 +68,8 @@ class WorldOptions:
         Folders below which textures are searched by name that are not near their mesh.
     skip_missing : bool
         Leave out what names files that are not there, instead of raising MissingFileError.
+    group_by_parent : bool
+        Make one object of the nodes of a mesh file below one parent.
     """
 
     models: Sequence[Path] = ()
@@ -76,6 +78,7 @@ class WorldOptions:
     collada_up: ColladaUp = ColladaUp.VERSION
     textures: Sequence[Path] = ()
     skip_missing: bool = False
+    group_by_parent: bool = False
 
 
 DEFAULT_OPTIONS = WorldOptions()
@@ -83,12 +86,13 @@ DEFAULT_OPTIONS = WorldOptions()
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """What becomes an object: meshes in its frame, its pose, and its class if the world says."""
+    """What becomes an object: meshes in its frame, its pose, and what the world says of it."""
 
     name: str
     pose: Pose
     meshes: tuple[Mesh, ...]
     class_name: str = ''
+    parent: str = ''
 
 
 def make_scene(
@@ -133,7 +137,7 @@ def make_scene(
     for number, (part, name) in enumerate(zip(parts, names, strict=True), start=1):
         class_id = labels.id_of(name) if name else UNLABELLED
         item = SceneObject(number, part.name, class_id, part.meshes, part.pose)
-        objects.append(replace(item, attributes=sizes_of(item)))
+        objects.append(replace(item, attributes=sizes_of(item), parent=part.parent))
     return Scene(
         dataset,
         path.stem,
@@ -235,7 +239,9 @@ def guess_class(model: str, patterns: Mapping[str, str], prefix: str = '') -> st
             return normalised_name(name)
     plain = model.rpartition('::')[2].removeprefix(prefix)
     plain = re.sub(r'^aws_robomaker_[a-z]+_(?=.)', '', plain)
-    plain = re.sub(r'([_\-. ]?\d+|_clone)+$', '', plain) or plain
+    plain = re.sub(r'([_\-. ]?(?:\d+|LOD\d*)|_clone)+$', '', plain, flags=re.IGNORECASE) or plain
+    # "Lamp.Desk" is a desk lamp: what follows a dot says more of what is before it.
+    plain = ' '.join(reversed(plain.split('.')))
     words = re.sub(r'(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])', ' ', plain)
     name = normalised_name(words.replace('-', ' ').replace('.', ' '))
     # Variants of a model are often lettered: ChairA, ChairD.
@@ -252,7 +258,8 @@ def match_known_class(name: str, known: Sequence[str]) -> str:
     """Return the known class that the words of a name end with, else hold, else the name itself.
 
     Singular and plural are the same, longer known names win: of 'table' and 'coffee table',
-    ``'big coffee tables'`` is a 'coffee table'.
+    ``'big coffee tables'`` is a 'coffee table'. Where a known name ends with the last word, only
+    that decides: with a 'floor lamp', ``'desk lamp'`` is no 'desk'.
     """
     words = [_singular(word) for word in name.split(' ')]
     spelt = {' '.join(map(_singular, normalised_name(item).split(' '))): item for item in known}
@@ -260,6 +267,9 @@ def match_known_class(name: str, known: Sequence[str]) -> str:
     parts = [
         ' '.join(words[start:end]) for end in range(len(words) - 1, 0, -1) for start in range(end)
     ]
+    if any(item.endswith(f' {words[-1]}') for item in spelt):
+        # A desk lamp is no desk where there are floor lamps.
+        parts = []
     return next((normalised_name(spelt[part]) for part in (*ends, *parts) if part in spelt), name)
 
 
