@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 import rclpy
 from rclpy.clock import Clock, ClockType
@@ -19,6 +20,7 @@ from rclpy.node import Node
 from osmabench_ros.base import contract as topics
 from osmabench_ros.base.contract import MAPPER
 from osmabench_ros.errors import OsmabenchError
+from osmabench_ros.geometry.boxes import AxisAlignedBox as AxisAlignedBox
 from osmabench_ros.geometry.frame import Frame as Frame
 from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory as StampedTrajectory
 from osmabench_ros.mappers.mapper import MappingMethod
@@ -31,7 +33,12 @@ from osmabench_ros.ros.messages.images import label_set_from_message
 from osmabench_ros.ros.messages.map_messages import MapPublisher
 from osmabench_ros.ros.node.frame_receiver import Acknowledger, FrameReceiver, RecentWork
 from osmabench_ros.ros.qos import create_checked_subscription, latched_profile
+from osmabench_ros.semantics.labels import UNLABELLED as UNLABELLED
 from osmabench_ros.semantics.labels import LabelSet as LabelSet
+from osmabench_ros.semantics.scene_graph import SceneEdge as SceneEdge
+from osmabench_ros.semantics.scene_graph import SceneGraph as SceneGraph
+from osmabench_ros.semantics.scene_graph import SceneNode as SceneNode
+from osmabench_ros.semantics.scene_graph import ScoredLabel as ScoredLabel
 
 MAX_WAITING = 32
 """Frames that are kept until the label set is known; more are dropped and counted."""
@@ -46,7 +53,8 @@ class Participant:
     ----------
     method : callable
         Makes the method: when the node starts, and again after a reset of the run. With
-        `labels` it gets the `LabelSet` of the run, and is made once that is known.
+        `labels` it gets the `LabelSet` of the run, and is made once that is known; a map of it
+        without a label set gets this one.
     node : rclpy.node.Node, optional
         Owner of the subscriptions and publishers; its name is that of the participant. One of its
         own, called "mapper", by default.
@@ -157,7 +165,7 @@ class Participant:
         self.work.add(took_s, self.last_frame_s)
         self._acks.acknowledge(frame.stamp_ns, frame_index=frame.index, processing_time_s=took_s)
         if self._every and self.work.count % self._every == 0:
-            self._maps.publish(method.semantic_map(final=False), is_final=False)
+            self._publish(method, final=False)
         self._publish_when_done()
 
     def _on_run_state(self, message: RunState) -> None:
@@ -174,8 +182,14 @@ class Participant:
         silent_s = time.monotonic() - self.last_frame_s
         if all_here or (self._settle_s is not None and silent_s > self._settle_s):
             self.published = True
-            self._maps.publish(self.method.semantic_map(final=True), is_final=True)
+            self._publish(self.method, final=True)
             self.node.get_logger().info(f'published the map of {self.work.count} frames')
+
+    def _publish(self, method: MappingMethod, *, final: bool) -> None:
+        made = method.semantic_map(final=final)
+        if made.label_set is None and self._needs_labels:
+            made = replace(made, label_set=self._labels)
+        self._maps.publish(made, is_final=final)
 
 
 def _own_node() -> Node:

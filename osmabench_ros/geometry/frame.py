@@ -180,3 +180,10 @@ class Frame:
         mask = self.valid if mask is None else mask
         points = self.intrinsics.back_project(self.depth_m)[mask]
         return self.camera_pose.transform(points).astype(np.float32)
+
+    def colored_points(
+        self, mask: NDArray[np.bool_] | None = None
+    ) -> tuple[NDArray[np.float32], NDArray[np.uint8]]:
+        """Return `world_points` (N, 3) with the RGB colours (N, 3) of their pixels."""
+        mask = self.valid if mask is None else mask
+        return self.world_points(mask), self.color[mask]

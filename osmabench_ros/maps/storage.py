@@ -243,6 +243,7 @@ DOCUMENT, EXTRAS = 'map.json', 'extras/extras.json'
 TRAJECTORY = 'trajectory.tum'
 # Most errors in the form of map.json that are listed.
 MAX_ERRORS = 1000
+MAX_SHOWN = 10
 _UNWRITABLE = 'the map cannot be written'
 
 
@@ -397,9 +398,10 @@ def _convert_scalar(value: Any) -> Any:
 
 def _refuse(faults: list[Fault], what: str) -> None:
     if faults:
-        shown = '\n'.join(f'  {fault}' for fault in faults[:10])
-        more = f'\n  and {len(faults) - 10} more' if len(faults) > 10 else ''
-        raise MapError(f'{what}: {len(faults)} error(s)\n{shown}{more}')
+        shown = '; '.join(map(str, faults[:MAX_SHOWN]))
+        more = f'; and {len(faults) - MAX_SHOWN} more' if len(faults) > MAX_SHOWN else ''
+        count = f'{len(faults)} errors' if len(faults) > 1 else '1 error'
+        raise MapError(f'{what}: {count}: {shown}{more}')
 
 
 # Digits of a stamp in nanoseconds, so that names are in the order of time.

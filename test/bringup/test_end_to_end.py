@@ -155,12 +155,13 @@ def test_realtime_maps_with_a_foreign_node(
     assert timings['staleness']['max_s'] == 4.0
 
 
-def test_the_mapper_of_the_readme_takes_part(
-    prepared: PreparedScenes, nodes: object, tmp_path: Path
+@pytest.mark.parametrize('page', ['README.md', 'docs/mappers.md'])
+def test_the_mapper_of_a_page_takes_part(
+    prepared: PreparedScenes, nodes: object, tmp_path: Path, page: str
 ) -> None:
-    readme = (Path(__file__).resolve().parents[2] / 'README.md').read_text()
+    text = (Path(__file__).resolve().parents[2] / page).read_text()
     script = tmp_path / 'my_mapper.py'
-    script.write_text(readme.split('```python\n')[1].split('```')[0])
+    script.write_text(text.split('```python\n')[1].split('```')[0])
     config = small_config(
         mappers=[{'name': 'mine', 'command': [sys.executable, str(script)]}],
         requirements=[{'suite': 'map_geometry', 'metric': 'accuracy_m', 'at_most': 0.05}],
@@ -168,6 +169,12 @@ def test_the_mapper_of_the_readme_takes_part(
     prepared.put_into(tmp_path, config)
     report = run(tmp_path, config, nodes)
     assert report.passed, report
+    from osmabench_ros.maps.storage import read_map
+
+    made = read_map(next((tmp_path / 'small').glob('*/map')))
+    if page != 'README.md':
+        assert made.label_set is not None, 'the participant adds the classes of the run'
+        assert [node.label for node in made.graph.nodes] == ['chair']
 
 
 @pytest.mark.full

@@ -112,10 +112,12 @@ class ManagedProcess(SupervisedProcess):
             self.peak_gpu_memory_bytes = max(self.peak_gpu_memory_bytes or 0, on_gpu)
 
     def reason(self) -> str:
-        """Return the error that it printed, if any; else as for every process."""
+        """Return the error that it printed and its log, if any; else as for every process."""
         lines = self.log_file.read_text('utf-8', 'replace').splitlines()
         own = [line for line in lines if line.startswith(ERROR_PREFIX)]
-        return own[-1].removeprefix(ERROR_PREFIX) if own else super().reason()
+        if not own:
+            return super().reason()
+        return f'{own[-1].removeprefix(ERROR_PREFIX)} (log: {self.log_file})'
 
     def stop(
         self, grace_s: float = 5.0, numbers: Sequence[int] = SupervisedProcess.ENDING_ORDER
