@@ -189,6 +189,10 @@ class CostEstimate:
     cost: float
 
 
+MAX_FAILED_REQUESTS = 10
+"""Failed requests without a single reply after which nothing more is sent."""
+
+
 class NotAskedError(LanguageModelError):
     """A request was not sent, as the server would turn it away."""
 
@@ -212,16 +216,20 @@ class ModelClient:
         self._patience = patience or RetryPolicy()
         self._concurrency = concurrency
         self._unavailable: UnavailableError | None = None
-        self._interrupted = threading.Event()
+        self._interrupted = False
+        self._ends_waiting = threading.Event()
+        self._failed_requests = 0
+        self._has_reply = False
 
     def ask(self, request: ModelRequest, parse: Parser[T]) -> T:
         """Return the parsed reply to one request.
 
         A reply that does not parse is asked for again with another seed; only replies that parse
         are kept, and refusals; each failure and each wait is shown at once. Once the server would
-        take no request of ours, nothing more is sent. Raises BudgetExceededError if the request
-        could overrun the budget, RefusalError if the model declined, LanguageModelError if no
-        attempt gave a usable reply.
+        take no request of ours, or MAX_FAILED_REQUESTS have failed and none had a reply, nothing
+        more is sent; what a server asks to wait for is not counted. Raises BudgetExceededError if
+        the request could overrun the budget, RefusalError if the model declined,
+        LanguageModelError if no attempt gave a usable reply.
         """
         kept = self._cache.get(self._model, request)
         if kept is not None:
@@ -238,15 +246,27 @@ class ModelClient:
                 self._unavailable = error
                 raise
             except TransientModelError as error:
-                if number + 1 == self._patience.attempts:
+                self._count_failure(error)
+                if number + 1 == self._patience.attempts or self._unavailable is not None:
                     raise
                 asked_s, usual_s = error.retry_after_s, self._patience.first_wait_s * 2.0**number
                 wait_s = usual_s if asked_s is None else asked_s
                 wait_s = min(wait_s, self._patience.longest_wait_s)
                 _show(f'{error}; asked again in {wait_s:.2g} s')
-                if self._interrupted.wait(wait_s):
+                if self._ends_waiting.wait(wait_s):
                     raise
         raise AssertionError
+
+    def _count_failure(self, error: TransientModelError) -> None:
+        """Give up on a server that has failed too often and never replied."""
+        self._failed_requests += error.retry_after_s is None
+        if self._has_reply or self._unavailable or self._failed_requests < MAX_FAILED_REQUESTS:
+            return
+        self._unavailable = UnavailableError(
+            f'{self._failed_requests} requests failed and none had a reply, the last: {error}',
+            reason=error.reason,
+        )
+        self._ends_waiting.set()
 
     def _try_once(self, request: ModelRequest, number: int, parse: Parser[T]) -> T:
         attempt = replace(request, seed=request.seed + number)
@@ -266,8 +286,10 @@ class ModelClient:
         try:
             value = self._parse_reply(reply, parse)
         except RefusalError:  # it was answered, too
+            self._has_reply = True
             self._cache.put(self._model, request, reply)
             raise
+        self._has_reply = True
         self._cache.put(self._model, request, reply)
         return value
 
@@ -310,17 +332,23 @@ class ModelClient:
             # Nothing waits for them at Ctrl-C: all that was answered by then is in the cache.
             threading.Thread(target=work, daemon=True).start()
         try:
-            for done, future in enumerate(as_completed(futures), start=1):
-                future.result()  # raises errors of this package
-                progress(f'{what}: {done} of {len(requests)}', done / len(requests))
+            answered = failed = 0
+            for future in as_completed(futures):
+                is_failure = bool(future.result().failure)  # raises errors of this package
+                failed += is_failure
+                answered += not is_failure
+                text = f'{what}: {answered} of {len(requests)}'
+                text += f', {failed} failed' if failed else ''
+                progress(text, answered / len(requests))
         except BaseException:
-            self._interrupted.set()
+            self._interrupted = True
+            self._ends_waiting.set()
             raise
         return [future.result() for future in futures]
 
     def _fill(self, future: Future[Parsed[T]], request: ModelRequest, parse: Parser[T]) -> None:
         try:
-            if not self._interrupted.is_set():
+            if not self._interrupted:
                 future.set_result(Parsed(value=self.ask(request, parse)))
         except LanguageModelError as error:
             if not isinstance(error, (BudgetExceededError, RefusalError, NotAskedError)):

@@ -15,8 +15,13 @@ from support.loopback_models import LoopbackModels, Misstep
 from support.sizes import few
 from support.waiting import wait_until
 
-from osmabench_ros.errors import ConfigError, LanguageModelError
-from osmabench_ros.language.client import ModelClient, ResponseCache, RetryPolicy
+from osmabench_ros.errors import ConfigError, LanguageModelError, OsmabenchWarning
+from osmabench_ros.language.client import (
+    MAX_FAILED_REQUESTS,
+    ModelClient,
+    ResponseCache,
+    RetryPolicy,
+)
 from osmabench_ros.language.model import (
     ModelRequest,
     RefusalError,
@@ -206,6 +211,49 @@ def test_a_refused_connection_is_an_error_at_once_and_for_all(kind, server, tmp_
     assert time.monotonic() - start_s < 5.0
     assert {outcome.failure for outcome in outcomes} == {f'connection refused by {url}'}
     assert len(shown) == 1
+
+
+@pytest.mark.parametrize(
+    'misstep', [Misstep('status', 500), Misstep('empty'), sent(reply('"no JSON"'))],
+    ids=['error', 'nothing', 'text'],
+)  # fmt: skip
+def test_a_server_that_never_gives_a_usable_reply_is_left_after_ten_requests(
+    server, tmp_path, misstep
+):
+    client = ModelClient(
+        model_at('openai', server.url),
+        cache=ResponseCache(tmp_path),
+        patience=RetryPolicy(attempts=6, first_wait_s=0.01),
+        concurrency=2,
+    )
+    server.always = misstep
+    reports = []
+    try:
+        with pytest.warns(OsmabenchWarning):
+            outcomes = client.ask_all(
+                [ModelRequest(f'{n}?') for n in range(50)],
+                json.loads,
+                progress=lambda text, fraction: reports.append((text, fraction)),
+            )
+        asked = len(server.received)
+        with pytest.raises(LanguageModelError, match='not asked any more'):
+            client.ask(REQUEST, json.loads)
+    finally:
+        server.always = None
+    assert MAX_FAILED_REQUESTS <= asked <= MAX_FAILED_REQUESTS + 2
+    assert all(outcome.failure for outcome in outcomes)
+    assert reports[-1] == ('replies: 0 of 50, 50 failed', 0.0)
+
+
+def test_a_server_that_replied_once_is_asked_again(server, tmp_path):
+    client = ModelClient(
+        model_at('openai', server.url), cache=ResponseCache(tmp_path),
+        patience=RetryPolicy(attempts=MAX_FAILED_REQUESTS + 2, first_wait_s=0.001),
+    )  # fmt: skip
+    assert client.ask(REQUEST, str)
+    server.missteps = deque([Misstep('status', 500)] * (MAX_FAILED_REQUESTS + 1))
+    with pytest.warns(OsmabenchWarning):
+        assert client.ask(ModelRequest('And this?'), str)
 
 
 def test_a_server_without_tls_is_named(kind, server):
