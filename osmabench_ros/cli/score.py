@@ -85,12 +85,13 @@ def answers(
     and condition, then pooled rows with an interval over scenes. With published files of several
     folders a column names the folder of a row.
     """
+    from osmabench_ros.base.processes import without_garbage_collection
     from osmabench_ros.vqa.answer_table import answer_table, flat_rows
     from osmabench_ros.vqa.published import read_saved_answers
 
-    table = answer_table(
-        read_saved_answers(files), reference_condition=reference, baselines=baselines
-    )
+    with without_garbage_collection():
+        saved = read_saved_answers(files)
+        table = answer_table(saved, reference_condition=reference, baselines=baselines)
     _print_rows(flat_rows(table, with_changes=bool(reference)), table_format)
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import gc
 import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from pathlib import Path
@@ -20,6 +19,7 @@ from osmabench_ros.base.files import (
     write_json,
     write_text,
 )
+from osmabench_ros.base.processes import without_garbage_collection
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.reports.cells import csv_text
 from osmabench_ros.reports.changed_scenes import with_changed_scenes
@@ -85,7 +85,7 @@ def write_matrix_report(
     """
     origin = origin or Origin(config_digest(config))
     if len(plans) > MOST_ON_ONE_PAGE:
-        with _without_garbage_collection():
+        with without_garbage_collection():
             return _write_large_report(config, plans, reports, root, origin)
     done = tuple(reports)
     runs = with_changed_scenes(with_common_accuracies(done), plans)
@@ -98,18 +98,6 @@ def write_matrix_report(
     for page in (root / PAGES).glob('*.html'):
         discard(page)
     return report
-
-
-@contextmanager
-def _without_garbage_collection() -> Iterator[None]:
-    """Look for no cycles: among a million records there are none, and looking takes a sixth."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def with_common_accuracies(runs: Sequence[RunReport]) -> tuple[RunReport, ...]:

@@ -100,14 +100,24 @@ def _groups(saved: Sequence[SavedAnswer]) -> list[tuple[str, str, list[int]]]:
 
 def _given_verdicts(saved: Sequence[SavedAnswer], judge: Judge) -> list[bool]:
     missing = [i for i, item in enumerate(saved) if item.similar is None and not item.unjudged]
-    judged = judge.judge([(saved[i].question, saved[i].answer) for i in missing])
-    by_position = {i: verdict.correct for i, verdict in zip(missing, judged, strict=True)}
+    asked = [saved[i] for i in missing]
+    judged = _judged(asked, [item.answer for item in asked], judge)
+    by_position = dict(zip(missing, judged, strict=True))
     return [by_position.get(i, item.similar is True) for i, item in enumerate(saved)]
 
 
 def _judged(saved: Sequence[SavedAnswer], answers: Sequence[Answer], judge: Judge) -> list[bool]:
-    pairs = [(item.question, answer) for item, answer in zip(saved, answers, strict=True)]
-    return [verdict.correct for verdict in judge.judge(pairs)]
+    # Scenes and conditions ask the same questions and often get the same answers.
+    pairs: dict[tuple[Any, ...], tuple[Question, Answer]] = {}
+    keys = []
+    for item, answer in zip(saved, answers, strict=True):
+        asked = item.question
+        key = asked.answer_type, asked.answer, asked.text, asked.tolerance, answer.value
+        pairs.setdefault(key, (asked, answer))
+        keys.append(key)
+    verdicts = judge.judge(list(pairs.values()))
+    correct = {key: item.correct for key, item in zip(pairs, verdicts, strict=True)}
+    return [correct[key] for key in keys]
 
 
 def _baselines(saved: Sequence[SavedAnswer]) -> dict[str, list[Answer]]:
@@ -165,8 +175,10 @@ def _row(
         by_category[item.question.category].append(right)
     low, high = interval_over_scenes(by_scene)
     plain = [right for item, right in judged if item.question.category not in SPATIAL]
-    own = {(item.question.scene, item.question.id): right for item, right in judged}
-    change = paired_change(reference, own) if reference else None
+    change = None
+    if reference:
+        own = {(item.question.scene, item.question.id): right for item, right in judged}
+        change = paired_change(reference, own)
     return AnswerRow(
         scene,
         condition,
