@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 import zlib
 from pathlib import Path
 from typing import Any
@@ -43,8 +44,22 @@ def read_yaml(path: Path | str, error: type[OsmabenchError]) -> Any:
 
 
 def read_json(path: Path | str, error: type[OsmabenchError]) -> Any:
-    """Read an untrusted JSON file; see `parse_json`."""
-    return parse_json(_read_bytes(path, error), path, error)
+    """Read an untrusted JSON file; see `parse_json`. Control characters are refused as in YAML."""
+    data = _read_bytes(path, error)
+    check_characters(data, path, error)
+    return parse_json(data, path, error)
+
+
+_CONTROL = re.compile(rb'(?<!\\)(?:\\\\)*\\u00(?:0[0-8bce-f]|1[0-9a-f]|7f|[89][0-9a-f])', re.I)
+"""An escaped control character, other than a tab or an end of line; JSON takes no bare one."""
+
+
+def check_characters(data: bytes, path: Path | str, error: type[OsmabenchError]) -> None:
+    """Raise `error` if a JSON text has a control character, which a terminal might obey."""
+    found = _CONTROL.search(data)
+    if found is not None:
+        code = found[0].rpartition(b'\\')[2].decode()
+        raise error(f'{path} holds the control character \\{code}; remove it')
 
 
 def read_xml(path: Path | str, error: type[OsmabenchError]) -> Element:

@@ -17,7 +17,7 @@ from typer import Argument, Option
 
 from osmabench_ros.base.progress import shown_progress
 from osmabench_ros.cli.options import AsJson, ModelOptions, with_option_groups
-from osmabench_ros.errors import ConfigError, OsmabenchWarning
+from osmabench_ros.errors import ConfigError, MetricError, OsmabenchWarning, errors_as
 
 if TYPE_CHECKING:
     from osmabench_ros.metrics.trajectory_records import TrajectorySettings
@@ -295,7 +295,8 @@ def trajectory(
     if out is not None:
         claim_folder(out)
     true, own = read_trajectory(reference), read_trajectory(estimate)
-    score = score_trajectory(true, own, settings)
+    with errors_as(MetricError, f'{estimate} against {reference}', MetricError):
+        score = score_trajectory(true, own, settings)
     for remark in score.remarks:
         warnings.warn(remark, OsmabenchWarning, stacklevel=2)
     figures = [record.to_json() for record in score.records]

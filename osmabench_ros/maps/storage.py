@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from osmabench_ros.base.documents import document_limit, read_json
+from osmabench_ros.base.documents import check_characters, document_limit, read_json
 from osmabench_ros.base.fence import limit_error, memory_limit
 from osmabench_ros.base.files import atomic_directory, claim_folder, discard, wrap_os_errors
 from osmabench_ros.base.reading import naming_errors, read_bytes, read_npy
@@ -260,6 +260,7 @@ def _load_raw(directory: Path) -> tuple[RawMap | None, list[Fault]]:
         if not (directory / DOCUMENT).is_file():
             raise MapError(f'does not exist in {directory}; give the folder of a map')
         text = read_bytes(directory / DOCUMENT, MapError, document_limit())
+        check_characters(text, DOCUMENT, MapError)
         document, faults = _parse(text)
     if document is None:
         return None, faults

@@ -14,6 +14,7 @@ from urllib.parse import unquote
 import numpy as np
 from numpy.typing import NDArray
 
+from osmabench_ros.base.documents import check_characters
 from osmabench_ros.base.images import FORMATS, decoded_image, undecoded_image
 from osmabench_ros.base.reading import read_bytes
 from osmabench_ros.errors import (
@@ -187,9 +188,14 @@ def check_gltf(path: Path, data: bytes, files: MeshFiles) -> None:
 def _parts(data: bytes) -> tuple[dict[str, Any], bytes]:
     """Return the JSON of a glTF or GLB file, and the data that a GLB holds."""
     if data[:4] != b'glTF':
+        check_characters(data, 'it', SceneError)
         return json.loads(data), b''
+    claimed = int.from_bytes(data[8:12], 'little')
+    if claimed > len(data):
+        raise ValueError(f'it claims {claimed} bytes and has {len(data)}')
     start = _GLB_HEADER + _CHUNK_HEADER
     end = start + int.from_bytes(data[_GLB_HEADER : _GLB_HEADER + 4], 'little')
+    check_characters(data[start:end], 'it', SceneError)
     return json.loads(data[start:end]), data[end + _CHUNK_HEADER :]
 
 

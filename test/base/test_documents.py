@@ -163,3 +163,13 @@ def test_a_damaged_gzip_is_named(tmp_path: Path, cut: int | None) -> None:
     (tmp_path / 'a.gz').write_bytes(data)
     with pytest.raises(ConfigError, match=r'a\.gz'):
         read_unpacked(tmp_path / 'a.gz', ConfigError)
+
+
+@pytest.mark.parametrize('escape', [r'\u001b', r'\u0007', r'\\\\\u009B'])
+def test_a_control_character_of_a_json_file_is_refused(tmp_path: Path, escape: str) -> None:
+    path = tmp_path / 'a.json'
+    path.write_text(f'{{"name": "a{escape}[31m"}}')
+    with pytest.raises(ConfigError, match=r'a\.json holds the control character \\u00'):
+        read_json(path, ConfigError)
+    path.write_text(r'{"name": "tab\u0009, line\u000a and \\u001b as text"}')
+    assert read_json(path, ConfigError)['name'].endswith(r'\u001b as text')

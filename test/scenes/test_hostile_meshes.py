@@ -83,6 +83,15 @@ def test_a_glb_of_other_parts_is_refused(
         load_meshes(path)
 
 
+def test_a_glb_that_claims_more_bytes_than_it_has_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / 'a.glb'
+    write_glb(path, encoded_image('png', size=8))
+    data = path.read_bytes()
+    path.write_bytes(data[:8] + struct.pack('<I', len(data) + 10**6) + data[12:])
+    with pytest.raises(SceneError, match=r'a\.glb: .*it claims \d+ bytes and has \d+'):
+        load_meshes(path)
+
+
 def picture(kind: str, size: tuple[int, int]) -> bytes:
     stream = io.BytesIO()
     Image.new('RGB', size).save(stream, kind)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -32,13 +33,14 @@ def read_columns(path: Path) -> dict[str, NDArray[Any]]:
     return columns
 
 
+MAX_HEADER_LINES = 100
+
+
 def read_pcd(path: Path) -> dict[str, NDArray[Any]]:
     """Read the columns of a PCD file, in the fence; MapError if it is none or empty."""
     import open3d
 
-    with path.open('rb') as stream:
-        if b'VERSION' not in stream.read(2048):
-            raise MapError(f'{path} is not a PCD file: it has no VERSION line')
+    _check_pcd(path)
     silence = open3d.utility.VerbosityContextManager(open3d.utility.VerbosityLevel.Error)
     with errors_as(MapError, f'{path} cannot be read as PCD', RuntimeError, ValueError), silence:
         cloud = dict(open3d.t.io.read_point_cloud(path).point.items())
@@ -53,6 +55,28 @@ def read_pcd(path: Path) -> dict[str, NDArray[Any]]:
     if not columns:
         raise MapError(f'{path} cannot be read as PCD, or has no points')
     return columns
+
+
+def _check_pcd(path: Path) -> None:
+    """Check what Open3D takes without an error: odd sizes in the header, and rows of text."""
+    header: dict[str, list[str]] = {}
+    with path.open('rb') as stream:
+        for line in islice(stream, MAX_HEADER_LINES):
+            key, *values = line.decode('ascii', 'replace').split() or ['']
+            header[key] = values
+            if key == 'DATA':
+                break
+        if 'VERSION' not in header:
+            raise MapError(f'{path} is not a PCD file: it has no VERSION line')
+        for key in ('WIDTH', 'HEIGHT', 'POINTS'):
+            if key in header and not ''.join(header[key]).isdigit():
+                raise MapError(f'{path}: {key} is "{" ".join(header[key])}", not a whole number')
+        if header.get('DATA') == ['ascii']:
+            with errors_as(MapError, f'{path}: a row is malformed', ValueError):
+                rows = np.loadtxt(stream, ndmin=2)
+            expected = int(header.get('POINTS', ['-1'])[0])
+            if len(rows) != expected >= 0:
+                raise MapError(f'{path} has {len(rows)} rows, and POINTS is {expected}')
 
 
 METHOD = Method('pointcloud', World.Z_UP)

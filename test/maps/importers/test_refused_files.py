@@ -100,12 +100,12 @@ def odd_mask(folder: Path) -> None:
     write_cloud(folder / 'a.ply', CHAIR[:5])
 
 
-def large_pcd(data: str) -> Callable[[Path], None]:
+def pcd(data: str, count: int = 9_000_000_000, rows: str = '1 2 3\n' * 9) -> Callable[[Path], Any]:
     header = (
         'VERSION 0.7\nFIELDS x y z\nSIZE 4 4 4\nTYPE F F F\nCOUNT 1 1 1\n'
-        f'WIDTH 9000000000\nHEIGHT 1\nPOINTS 9000000000\nDATA {data}\n'
+        f'WIDTH {count}\nHEIGHT 1\nPOINTS {count}\nDATA {data}\n'
     )
-    return lambda folder: (folder / 'a.pcd').write_bytes(header.encode() + b'1 2 3\n' * 9)
+    return lambda folder: (folder / 'a.pcd').write_text(header + rows)
 
 
 NODE = 'graph/objects/0_0_0.json'
@@ -153,9 +153,11 @@ REFUSED: list[tuple[str, Callable[[Path], Any], str]] = [
      '40 points, but values for 5'),
     ('pointcloud', cloud(label=np.full(40, 0.5)), 'a label is not a whole number'),
     ('pointcloud', cloud(label=np.full(40, 3, np.int32)), r'a\.ply: label ids \[3\] are not in'),
-    ('pointcloud', large_pcd('binary'), r'a\.pcd cannot be read as PCD'),
-    ('pointcloud', large_pcd('binary_compressed'), r'a\.pcd cannot be read as PCD'),
-    ('pointcloud', large_pcd('ascii'), r'a\.pcd cannot be read as PCD'),
+    ('pointcloud', pcd('binary'), r'a\.pcd cannot be read as PCD'),
+    ('pointcloud', pcd('binary_compressed'), r'a\.pcd cannot be read as PCD'),
+    ('pointcloud', pcd('ascii'), r'a\.pcd has 9 rows, and POINTS is 9000000000'),
+    ('pointcloud', pcd('ascii', 2, '1 2 3\n1 x 3\n'), r"a\.pcd: a row is malformed: .*'x'"),
+    ('pointcloud', pcd('ascii', -2), r'a\.pcd: WIDTH is "-2", not a whole number'),
     ('rtabmap', then(write_rtabmap, other_database), r'rtabmap\.db is not a database of RTAB-Map'),
     ('rtabmap', then(write_rtabmap, lambda folder: (folder / 'rtabmap_cloud.ply').unlink()),
      r'no cloud of rtabmap-export; expected \*_cloud\.ply'),
