@@ -276,7 +276,7 @@ def marked(body: str) -> str:
 def section(matrix: Matrix, earlier: str = '') -> Iterator[str]:
     """Yield what is known of one matrix; what an earlier page says, if its runs are not here."""
     runs = matrix.done()
-    title = f'## {matrix.config.name.replace("_", " ")}'
+    title = f'## {matrix.config.name.removeprefix("results_").replace("_", " ").capitalize()}'
     yield from (title, '')
     if not runs:
         why = matrix.absent or 'no run is done'

@@ -45,6 +45,8 @@ def test_the_site_builds_without_a_broken_link(tmp_path: Path) -> None:
     text = (site / 'index.html').read_text('utf-8')
     assert 'http://fonts' not in text
     assert 'https://fonts' not in text
+    assert 'src="http' not in text, 'search works without a network'
+    assert not [*site.rglob('__pycache__'), *site.rglob('*.py')]
 
 
 @pytest.mark.parametrize('page', ['configuration', 'conditions', 'options'])
