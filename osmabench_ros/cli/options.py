@@ -21,7 +21,7 @@ from osmabench_ros.errors import ConfigError
 
 if TYPE_CHECKING:
     from osmabench_ros.language.settings import ModelAccess
-    from osmabench_ros.runs.config import MatrixConfig, Requirement, SuiteConfig
+    from osmabench_ros.runs.config import Requirement, ScoringConfig, SuiteConfig
     from osmabench_ros.runs.report_model import RunReport
 
 GROUND_TRUTH_HELP = "A run's shared/SCENE/ground_truth, or from osmabench scene ground-truth."
@@ -142,11 +142,11 @@ class Scoring:
     rerun: RerunFile = None
 
     @cached_property
-    def settings(self) -> MatrixConfig:
+    def settings(self) -> ScoringConfig:
         """The configuration."""
-        from osmabench_ros.runs.config import load_config
+        from osmabench_ros.runs.config import load_scoring
 
-        return load_config(self.config)
+        return load_scoring(self.config)
 
     @cached_property
     def suites(self) -> list[SuiteConfig]:

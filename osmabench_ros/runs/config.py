@@ -437,7 +437,24 @@ class SeedsConfig(Strict):
         return value
 
 
-class MatrixConfig(Strict):
+class ScoringConfig(Strict):
+    """How maps are scored; with nothing else in it, a configuration for maps that exist."""
+
+    suites: tuple[SuiteConfig, ...] = tuple(SuiteConfig(name=name) for name in DEFAULT_SUITES)
+    requirements: tuple[Requirement, ...] = ()
+    text_features: dict[str, FilePath] = Field(default_factory=dict)
+    """Files for the encoders of open-vocabulary maps; see `text_matching.TextMatching`."""
+
+    @field_validator('suites')
+    @classmethod
+    def _once_each(cls, value: tuple[SuiteConfig, ...]) -> tuple[SuiteConfig, ...]:
+        repeated = repeated_suite([item.name for item in value])
+        if repeated is not None:
+            raise ValueError(f'{repetition_fault(repeated)}; list it once')
+        return value
+
+
+class MatrixConfig(ScoringConfig):
     """A list of runs: every scene, by every seed, under every condition with every mapper."""
 
     name: PlainName
@@ -452,21 +469,9 @@ class MatrixConfig(Strict):
     robot: RobotConfig = RobotConfig()
     trajectory: TrajectoryConfig = TrajectoryConfig()
     pacing: PacingConfig = PacingConfig()
-    suites: tuple[SuiteConfig, ...] = tuple(SuiteConfig(name=name) for name in DEFAULT_SUITES)
-    requirements: tuple[Requirement, ...] = ()
     evaluation: EvaluationConfig = EvaluationConfig()
     recording: RecordingConfig = RecordingConfig()
     sweep: SweepConfig = SweepConfig()
-    text_features: dict[str, FilePath] = Field(default_factory=dict)
-    """Files for the encoders of open-vocabulary maps; see `text_matching.TextMatching`."""
-
-    @field_validator('suites')
-    @classmethod
-    def _once_each(cls, value: tuple[SuiteConfig, ...]) -> tuple[SuiteConfig, ...]:
-        repeated = repeated_suite([item.name for item in value])
-        if repeated is not None:
-            raise ValueError(f'{repetition_fault(repeated)}; list it once')
-        return value
 
     @model_validator(mode='after')
     def _check_parts(self) -> MatrixConfig:
@@ -541,6 +546,14 @@ class MatrixConfig(Strict):
         return value
 
 
+def load_scoring(name_or_path: str) -> ScoringConfig:
+    """Read a configuration of runs, or one of suites and requirements only; as `load_config`."""
+    data, source = _read_config(name_or_path)
+    if isinstance(data, dict) and data.keys() <= ScoringConfig.model_fields.keys():
+        return validated(ScoringConfig, data, f'configuration {source}')
+    return parse_config(data, source)
+
+
 def load_config(name_or_path: str) -> MatrixConfig:
     """Read a configuration file.
 
@@ -554,11 +567,15 @@ def load_config(name_or_path: str) -> MatrixConfig:
     ConfigError
         If it is missing, not YAML, or says something unknown; names the file and the key.
     """
+    return parse_config(*_read_config(name_or_path))
+
+
+def _read_config(name_or_path: str) -> tuple[Any, str]:
     path = Path(name_or_path)
     # A folder of that name, such as one of results, is not a configuration.
     if not path.suffix and (not os.path.exists(path) or os.path.isdir(path)):
         path = _bundled(name_or_path)
-    return parse_config(read_yaml(path, ConfigError), str(path))
+    return read_yaml(path, ConfigError), str(path)
 
 
 def _bundled(name: str) -> Path:

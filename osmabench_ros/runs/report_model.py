@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from enum import Enum
+from itertools import permutations
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from osmabench_ros.base.strict import STRICT_JSON, Strict
 from osmabench_ros.errors import RequirementError, RunError
+from osmabench_ros.geometry.axes import World
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.maps.semantic_map import MapHeader, SemanticMap
 from osmabench_ros.metrics.record import MetricRecord
@@ -159,7 +162,7 @@ def map_remarks(header: MapHeader) -> tuple[str, ...]:
     return (text,) if text else ()
 
 
-LEAST_INSIDE, MARGIN_M = 0.5, 0.5
+LEAST_INSIDE, MOST_INSIDE, MARGIN_M = 0.5, 0.9, 0.5
 
 
 def place_remarks(semantic_map: SemanticMap, truth: GroundTruth) -> tuple[str, ...]:
@@ -175,10 +178,38 @@ def place_remarks(semantic_map: SemanticMap, truth: GroundTruth) -> tuple[str, .
         return ()
     text = (
         f'only {inside:.0%} of the map is within the true scene: the map is {_extent(own)}, the '
-        f'scene {_extent(scene)}. If its axes, unit or frame are wrong, import it again with '
-        '--world, --metres-per-unit or --pose'
+        f'scene {_extent(scene)}. {_remedy(places, scene)}'
     )
     return (text,)
+
+
+LEAST_SIZE = 0.3
+"""Size of a map in that of the scene; anything that is small enough would be inside."""
+
+SCALES = (0.001, 0.01, 0.0254, 0.1, 0.3048, 10.0, 100.0, 1000.0)
+"""Metres in millimetres, centimetres, inches, and the other way round."""
+
+
+def _remedy(places: NDArray[Any], scene: AxisAlignedBox) -> str:
+    """Return which axes or unit would put a map into the scene, if some do."""
+    candidates = {
+        f'--world {new.value} instead of {old.value}': places @ (new.rotation @ old.rotation.T).T
+        for old, new in permutations(World, 2)
+    }
+    candidates.update((f'--metres-per-unit {scale:g}', places * scale) for scale in SCALES)
+    least_m = LEAST_SIZE * float(scene.size.max())
+    fitting = {
+        name: float(scene.contains(points, MARGIN_M).mean())
+        for name, points in candidates.items()
+        if float(np.ptp(points, axis=0).max()) >= least_m
+    }
+    best = max(fitting, key=lambda name: fitting[name], default='')
+    if fitting.get(best, 0.0) < MOST_INSIDE:
+        return (
+            'If its axes, unit or frame are wrong, import it again with --world, '
+            '--metres-per-unit or --pose'
+        )
+    return f'With {best}, {fitting[best]:.0%} of it would be: import it again so'
 
 
 def _places(semantic_map: SemanticMap) -> NDArray[np.floating]:

@@ -5,6 +5,7 @@ import pytest
 from pydantic import ValidationError
 from support.world import maps
 
+from osmabench_ros.geometry.axes import World
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.runs.config import Requirement
 from osmabench_ros.runs.identity import RunIdentity, SceneKey
@@ -162,4 +163,19 @@ def test_a_map_outside_the_scene_has_a_remark() -> None:
     away = replace(there, dense=replace(there.dense, points=there.dense.points + 40))
     [remark] = place_remarks(away, truth)
     assert remark.startswith('only 0% of the map is within the true scene: the map is x ')
-    assert '--metres-per-unit' in remark
+    assert 'import it again with --world, --metres-per-unit or --pose' in remark
+
+
+@pytest.mark.parametrize(
+    ('change', 'remedy'),
+    [
+        (lambda points: points * 1000, '--metres-per-unit 0.001'),
+        (lambda points: points @ World.HABITAT.rotation, '--world habitat instead of z_up'),
+    ],
+)
+def test_a_map_in_other_axes_or_units_is_told_the_option_that_makes_it_fit(change, remedy) -> None:
+    truth, there = maps.ground_truth(), maps.labelled_map()
+    points = change(there.dense.points).astype('float32')
+    away = replace(there, dense=replace(there.dense, points=points))
+    [remark] = place_remarks(away, truth)
+    assert f'With {remedy}, 100% of it would be: import it again so' in remark
