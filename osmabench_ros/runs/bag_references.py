@@ -22,7 +22,7 @@ from osmabench_ros.maps.semantic_map import DenseMap
 from osmabench_ros.metrics.geometry import occupied_voxels
 from osmabench_ros.runs.bag_content import REFERENCE_TOPICS, BagContent, bag_trajectory
 from osmabench_ros.runs.bag_settings import BagSource
-from osmabench_ros.runs.config import MatrixConfig, with_scene
+from osmabench_ros.runs.config import MatrixConfig, load_config, with_scene
 from osmabench_ros.runs.plan import GROUND_TRUTH_FOLDER, QUESTIONS_FILE
 from osmabench_ros.runs.preparation import Preparation
 from osmabench_ros.runs.run_manifest import SHARED, read_manifest
@@ -150,9 +150,11 @@ def reference_of(
     choice = source.reference
     if choice.scene:
         path = recorded_path(bag, content)
-        found = scene_reference(
-            source.config, choice.scene, source.seed, directory, path, progress
-        )
+        config = source.config
+        if not isinstance(config, MatrixConfig):
+            # It says how maps are scored, and nothing of camera and simulator.
+            config = load_config('single_run')
+        found = scene_reference(config, choice.scene, source.seed, directory, path, progress)
     elif (folder := choice.run or choice.ground_truth) is not None:
         found = run_reference(folder)
     elif choice.cloud is not None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.pose import Similarity
 from osmabench_ros.metrics.trajectory_records import TrajectorySettings
-from osmabench_ros.runs.config import MatrixConfig
+from osmabench_ros.runs.config import ScoringConfig
 from osmabench_ros.runs.report_model import RunReport
 from osmabench_ros.semantics.labels import LabelSet
 
@@ -94,7 +94,7 @@ class BagSource:
     """
 
     path: Path
-    config: MatrixConfig
+    config: ScoringConfig
     msg_paths: tuple[Path, ...] = ()
     map_topic: str = ''
     at_s: float | None = None

@@ -166,7 +166,10 @@ LEAST_INSIDE, MOST_INSIDE, MARGIN_M = 0.5, 0.9, 0.5
 
 
 def place_remarks(semantic_map: SemanticMap, truth: GroundTruth) -> tuple[str, ...]:
-    """Return a remark if less than half of a map is in the box of the scene, 0.5 m wider."""
+    """Return a remark if less than half of a map is in the box of the scene, 0.5 m wider.
+
+    A map of less than SMALLEST_SIZE of the scene counts as outside.
+    """
     places = _places(semantic_map)
     clouds = [cloud.points for cloud in (truth.surface, truth.unseen) if len(cloud.points)]
     if not len(places) or not clouds:
@@ -174,6 +177,8 @@ def place_remarks(semantic_map: SemanticMap, truth: GroundTruth) -> tuple[str, .
     corners = [(points.min(axis=0), points.max(axis=0)) for points in clouds]
     scene, own = AxisAlignedBox.around(np.concatenate(corners)), AxisAlignedBox.around(places)
     inside = float(scene.contains(places, MARGIN_M).mean())
+    if own.size.max() < SMALLEST_SIZE * scene.size.max():
+        inside = 0.0
     if inside >= LEAST_INSIDE:
         return ()
     text = (
@@ -182,6 +187,9 @@ def place_remarks(semantic_map: SemanticMap, truth: GroundTruth) -> tuple[str, .
     )
     return (text,)
 
+
+SMALLEST_SIZE = 0.02
+"""Size of a map in that of the scene below which its unit must be another."""
 
 LEAST_SIZE = 0.3
 """Size of a map in that of the scene; anything that is small enough would be inside."""

@@ -8,9 +8,11 @@ from osmabench_ros.base.extensions import SUITES, extension_names
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.runs.config import (
     CameraConfig,
+    MatrixConfig,
     PacingMode,
     SceneConfig,
     load_config,
+    load_scoring,
     parse_config,
     with_scene,
 )
@@ -120,3 +122,13 @@ def test_a_camera_knows_its_intrinsics() -> None:
     assert camera.intrinsics.fx == pytest.approx(320.0)
     assert camera.intrinsics.fy == pytest.approx(320.0)
     assert camera.mount.pitch_rad == pytest.approx(math.pi / 6)
+
+
+def test_maps_that_exist_are_scored_by_a_configuration_of_suites_only(tmp_path: Path) -> None:
+    path = tmp_path / 'suites.yaml'
+    path.write_text('suites: [{name: map_geometry}]\n')
+    assert [item.name for item in load_scoring(str(path)).suites] == ['map_geometry']
+    assert isinstance(load_scoring('demo'), MatrixConfig)
+    path.write_text('suites: [{name: map_geometry}]\nconditions: [baseline]\n')
+    with pytest.raises(ConfigError, match='mappers'):
+        load_scoring(str(path))

@@ -170,6 +170,7 @@ def test_a_map_outside_the_scene_has_a_remark() -> None:
     ('change', 'remedy'),
     [
         (lambda points: points * 1000, '--metres-per-unit 0.001'),
+        (lambda points: points / 1000, '--metres-per-unit 1000'),
         (lambda points: points @ World.HABITAT.rotation, '--world habitat instead of z_up'),
     ],
 )
