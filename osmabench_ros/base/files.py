@@ -83,7 +83,9 @@ def check_folder(path: Path, existing: Existing = Existing.REFUSE) -> None:
                 'of an earlier version); choose another --out, or move it away'
             )
         if existing is Existing.REFUSE:
-            raise RunError(f'{path} exists; choose another folder or remove it')
+            raise RunError(
+                f'{path} exists; choose another folder, or give --overwrite if the command has it'
+            )
 
 
 def check_file(path: Path, *, overwrite: bool = False) -> None:

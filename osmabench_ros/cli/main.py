@@ -83,7 +83,9 @@ def main(command: typer.Typer = app) -> NoReturn:
         console.print(f'[bold red]error:[/] {escape(text)}', highlight=False)
         sys.exit(OsmabenchError.exit_code)
     except InterruptedBySignalError:
-        console.print('interrupted; what was finished is kept, run again to resume')
+        console.print(
+            'interrupted; finished parts are kept, and commands that resume continue there'
+        )
         raise
     sys.exit(0)
 

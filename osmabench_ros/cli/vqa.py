@@ -25,7 +25,18 @@ _OFFLINE = ('rule', 'deterministic', 'offline', '')
 """Answering and judging without a model."""
 
 RunArgument = Annotated[Path, Argument(help='Folder of a run, below its matrix.')]
-FolderOption = Annotated[str, Option('--folder', help='In the run; the page shows "vqa".')]
+
+
+def _checked_name(name: str) -> str:
+    if name != Path(name).name or name in ('', '.', '..'):
+        raise ConfigError(f'--folder is "{name}"; it must be the name of a folder in the run')
+    return name
+
+
+FolderOption = Annotated[
+    str,
+    Option('--folder', callback=_checked_name, help='In the run; the page shows "vqa".'),
+]
 JudgeOption = Annotated[str, Option('--judge', help='"deterministic", or a model.')]
 
 

@@ -429,6 +429,13 @@ class SeedsConfig(Strict):
     method: tuple[Seed, ...] = ()
     """Of runs of the method on each path."""
 
+    @model_validator(mode='before')
+    @classmethod
+    def _say_of_what(cls, value: Any) -> Any:
+        if isinstance(value, (list, int)):
+            raise ValueError('say what the seeds are of, such as {scene: [0, 1]}, path or method')
+        return value
+
     @field_validator('scene', 'path', 'method')
     @classmethod
     def _once_each(cls, value: tuple[int, ...]) -> tuple[int, ...]:

@@ -395,3 +395,49 @@ def linearly_mapped(mesh: Mesh, matrix: NDArray[np.float64]) -> Mesh:
         faces=np.ascontiguousarray(faces),
         normals=normals.astype(np.float32),
     )
+
+
+CREASE_RAD = np.deg2rad(30.0)
+"""Faces that meet at a larger angle have an edge between them, not a round surface."""
+
+
+def creased(mesh: Mesh) -> Mesh:
+    """Return a mesh with normals of its own that keep the edges of a box sharp.
+
+    Faces that meet at less than CREASE_RAD are smooth; each smooth part gets its own vertices.
+    """
+    from scipy.sparse import coo_matrix, csgraph
+
+    corners = mesh.vertices[mesh.faces].astype(np.float64)
+    areas = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    units = areas / np.maximum(np.linalg.norm(areas, axis=1, keepdims=True), 1e-12)
+    # Files without normals may repeat a vertex in each face.
+    _, place = np.unique(mesh.vertices.round(5), axis=0, return_inverse=True)
+    welded = place.reshape(-1)[mesh.faces]
+    edges = np.sort(welded[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2), axis=1)
+    owners = np.repeat(np.arange(len(mesh.faces)), 3)
+    order = np.lexsort(edges.T)
+    same = (edges[order[1:]] == edges[order[:-1]]).all(axis=1)
+    first, second = owners[order[:-1]][same], owners[order[1:]][same]
+    smooth = (units[first] * units[second]).sum(axis=1) > np.cos(CREASE_RAD)
+    size = len(mesh.faces)
+    pairs = coo_matrix((np.ones(smooth.sum()), (first[smooth], second[smooth])), (size, size))
+    _, part = csgraph.connected_components(pairs, directed=False)
+    keys = np.column_stack([mesh.faces.ravel(), np.repeat(part, 3)])
+    unique, faces = np.unique(keys, axis=0, return_inverse=True)
+    around = np.column_stack([welded.ravel(), np.repeat(part, 3)])
+    _, group = np.unique(around, axis=0, return_inverse=True)
+    group = group.reshape(-1)
+    sums = np.zeros((group.max(initial=-1) + 1, 3))
+    np.add.at(sums, group, np.repeat(areas, 3, axis=0))
+    normals = np.zeros((len(unique), 3))
+    normals[faces.reshape(-1)] = sums[group]
+    normals /= np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-12)
+    return replace(
+        mesh,
+        vertices=mesh.vertices[unique[:, 0]],
+        faces=faces.reshape(-1, 3).astype(np.int32),
+        normals=normals.astype(np.float32),
+        uv=mesh.uv[unique[:, 0]],
+        has_normals=True,
+    )

@@ -86,7 +86,10 @@ def _manifest(scene: Scene, names: dict[int, str]) -> dict[str, Any]:
             names[item.instance_id]: {
                 'class': '' if item.class_id == UNLABELLED else scene.class_name(item),
                 'instance': item.instance_id,
-                'attributes': dict(item.attributes),
+                'attributes': {
+                    key: round(value, 6) if isinstance(value, float) else value
+                    for key, value in item.attributes.items()
+                },
                 'room': rooms.get(item.room_id or 0, ''),
             }
             for item in scene.objects

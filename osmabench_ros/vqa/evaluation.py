@@ -180,8 +180,10 @@ def scored(
         others.append((metric, answer_all(asked.semantic_map, questions, other, report)))
     found = rows('accuracy', verdicts=verdicts, not_applicable=left_out)
     scored_questions = [item for item in questions if item.category not in excluded]
-    found += _partial_credit(suite, mode, scored_questions, verdicts)
-    found += _by_evidence(suite, mode, scored_questions, verdicts)
+    # A map without any object is asked nothing.
+    if any(item.category not in left_out for item in scored_questions):
+        found += _partial_credit(suite, mode, scored_questions, verdicts)
+        found += _by_evidence(suite, mode, scored_questions, verdicts)
     for metric, given in others:
         judged = judge_all(questions, given, asked.equality)
         found += rows(metric, verdicts=judged, answered_too=False)

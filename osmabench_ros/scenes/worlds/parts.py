@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from osmabench_ros.errors import MissingFileError, OsmabenchWarning, SceneError
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.scenes.assets import creased
 from osmabench_ros.scenes.ground_truth import sizes_of
 from osmabench_ros.scenes.primitives import plane
 from osmabench_ros.scenes.scene import Light, LightKind, Mesh, Scene, SceneObject
@@ -136,7 +137,8 @@ def make_scene(
     objects = []
     for number, (part, name) in enumerate(zip(parts, names, strict=True), start=1):
         class_id = labels.id_of(name) if name else UNLABELLED
-        item = SceneObject(number, part.name, class_id, part.meshes, part.pose)
+        meshes = tuple(mesh if mesh.has_normals else creased(mesh) for mesh in part.meshes)
+        item = SceneObject(number, part.name, class_id, meshes, part.pose)
         objects.append(replace(item, attributes=sizes_of(item), parent=part.parent))
     return Scene(
         dataset,
