@@ -39,7 +39,7 @@ OWN_TESTS = {'tutorial.md', 'robots.md', 'CONTRIBUTING.md'}
 
 ONLY_PARSED = {
     'takes minutes or needs a running stack': (
-        r'run .*--speeds', r'demo', r'bag (record|replay)', r'doctor --stack',
+        r'run .*--speeds', r'bag (record|replay)', r'doctor --stack',
     ),
     'needs a third-party method or scene': (
         r'run .*(rtabmap|conceptgraphs|bbq|hovsg|small_house).*\.yaml',

@@ -214,7 +214,7 @@ def test_a_folder_that_is_no_run_is_named(tmp_path):
 
 def test_all_stages_by_a_model_then_again_from_the_cache(run_directory, tmp_path, monkeypatch):
     monkeypatch.setenv('OPENAI_API_KEY', KEY)
-    folder = ('--folder', 'vqa/written_questions')
+    folder = ('--folder', 'written_questions')
     with LoopbackModels(reply=scripted_model.reply) as server:
         model = ('--base-url', server.url, '--cache', tmp_path / 'cache')
 
@@ -234,7 +234,7 @@ def test_all_stages_by_a_model_then_again_from_the_cache(run_directory, tmp_path
 
         first = stages()
         asked = len(server.received)
-        written = run_directory / 'vqa' / 'written_questions'
+        written = run_directory / 'written_questions'
         kept = {
             path.name: path.read_bytes()
             for path in written.iterdir()
