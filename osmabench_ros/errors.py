@@ -10,6 +10,7 @@ import textwrap
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 _LONGEST_MESSAGE = 4000
@@ -35,6 +36,8 @@ class OsmabenchError(Exception):
     """
 
     exit_code = 1
+    log_file: Path | None = None
+    """The log that says more, if one was written."""
 
     def __str__(self) -> str:
         """Return the message, shortened and without control characters."""
@@ -241,13 +244,16 @@ def show_warnings_as_lines() -> None:
         line: str | None = None,
     ) -> str:
         if issubclass(category, OsmabenchWarning):
-            text = make_printable(f'warning: {message}')
-            if sys.stderr.isatty():
-                width = shutil.get_terminal_size().columns
-                text = textwrap.fill(
-                    text, width, break_long_words=False, break_on_hyphens=False
-                )  # fmt: skip
-            return f'{text}\n'
+            return format_warning(str(message))
         return usual(message, category, filename, lineno, line)
 
     warnings.formatwarning = formatted
+
+
+def format_warning(message: str) -> str:
+    """Return the lines of a warning for stderr, broken between words for a terminal."""
+    text = make_printable(f'warning: {message}')
+    if sys.stderr.isatty():
+        width = shutil.get_terminal_size().columns
+        text = textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False)
+    return f'{text}\n'

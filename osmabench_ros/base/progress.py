@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+
+from osmabench_ros.base.log import LOG, set_verbosity, terminal_level
 
 Progress = Callable[[str, float], None]
 """Gets a text, with a line for each job that goes on, and the fraction done, 0 to 1; may raise to
@@ -83,9 +86,9 @@ def shortened(line: str, width: int) -> str:
 
 @contextmanager
 def shown_progress() -> Iterator[Progress]:
-    """Yield a callback that draws a bar on stderr, or one line per step without a terminal.
+    """Yield a callback that logs every step, and draws a bar on stderr if it is a terminal.
 
-    The bar has its own line, above the texts.
+    The bar has its own line, above the texts. Without a bar the steps are lines on stderr.
     """
     from rich.console import Console, RenderableType
     from rich.progress import (
@@ -99,19 +102,22 @@ def shown_progress() -> Iterator[Progress]:
     from rich.progress import Progress as Bars
     from rich.text import Text
 
+    if not LOG.handlers:
+        set_verbosity()
     console = Console(stderr=True)
-    if not console.is_terminal:
-        last: list[str] = []
+    has_bar = console.is_terminal and terminal_level() == logging.INFO
+    last: list[str] = []
 
-        def show(text: str, _fraction: float) -> None:
-            nonlocal last
-            before = last
-            last = [line.partition(FRAME_OF)[0] for line in text.splitlines()]
-            for line in last:
-                if line not in before:
-                    console.print(line, highlight=False, markup=False, soft_wrap=True)
+    def log_steps(text: str) -> None:
+        nonlocal last
+        before = last
+        last = [line.partition(FRAME_OF)[0] for line in text.splitlines()]
+        for line in last:
+            if line not in before:
+                LOG.log(logging.DEBUG if has_bar else logging.INFO, line)
 
-        yield show
+    if not has_bar:
+        yield lambda text, _fraction: log_steps(text)
         return
 
     notices: list[str] = []
@@ -136,7 +142,12 @@ def shown_progress() -> Iterator[Progress]:
     ) as bars:
         task = bars.add_task('starting', total=1.0)
         _notices.append(notices)
+
+        def show(text: str, fraction: float) -> None:
+            log_steps(text)
+            bars.update(task, description=text, completed=fraction)
+
         try:
-            yield lambda text, fraction: bars.update(task, description=text, completed=fraction)
+            yield show
         finally:
             _notices.remove(notices)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,6 +13,8 @@ from rich.markup import escape
 from rich.table import Table
 from typer import Option
 
+from osmabench_ros.base.contract import CONTRACT
+from osmabench_ros.base.log import terminal_level
 from osmabench_ros.base.progress import shown_progress
 from osmabench_ros.cli.options import AsJson, pair_of
 from osmabench_ros.cli.run import needs_ros
@@ -54,7 +57,9 @@ def doctor(
         findings = _stack(seconds, planned, namespace, remap or [], robot, quiet=as_json)
     else:
         findings = _machine(out, planned)
-    _show(findings, as_json=as_json)
+    whole = as_json or not stack or terminal_level() == logging.DEBUG
+    shown = findings if whole else _without_passed(findings)
+    _show(shown, as_json=as_json, omitted=len(findings) - len(shown))
     broken = list(dict.fromkeys(item.part for item in findings if item.level is Severity.FAILED))
     if broken and stack:
         raise ContractError(f'no run would be right with: {", ".join(broken)}')
@@ -90,16 +95,31 @@ def _stack(
         )
         from osmabench_ros.bringup.running_stack.stack_observation import StackNames
     named = names_of_robot(robot) if robot else StackNames()
+    own_maps = {
+        item.map_topic: item.map_type
+        for item in (planned.mappers if planned else ())
+        if item.map_topic
+    }
     own = dict(pair_of(text, ':=', '--remap', 'FROM:=TO') for text in remap)
     check_names_of_topics(own, '--remap')
-    names = StackNames(namespace, {**named.remappings, **own}, named.extra_topics)
+    names = StackNames(namespace, {**named.remappings, **own}, {**named.extra_topics, **own_maps})
     if quiet:
         return examine_stack(names, seconds=seconds, config=planned)
     with shown_progress() as progress:
         return examine_stack(names, seconds=seconds, config=planned, progress=progress)
 
 
-def _show(findings: list[Finding], *, as_json: bool) -> None:
+SHOWN_TOPICS = ('run_info', 'run_state', 'camera/color/image_raw', 'semantic_map')
+"""Topics of a stack that are shown even if nothing is wrong with them."""
+
+
+def _without_passed(findings: list[Finding]) -> list[Finding]:
+    """Return the findings that need a reader: problems, the user's topics, the main topics."""
+    standard = {item.name for item in CONTRACT}.difference(SHOWN_TOPICS)
+    return [item for item in findings if item.level.value != 'ok' or item.part not in standard]
+
+
+def _show(findings: list[Finding], *, as_json: bool, omitted: int = 0) -> None:
     if as_json:
         document = [
             {'part': f.part, 'level': f.level.value, 'detail': f.detail, 'remedy': f.remedy}
@@ -115,6 +135,8 @@ def _show(findings: list[Finding], *, as_json: bool) -> None:
         # What a library says may look like markup.
         table.add_row(item.part, f'[{style}]{item.level.value}[/]', escape(item.detail))
     console.print(table)
+    if omitted:
+        console.print(f'{omitted} more checks passed; --verbose lists them', highlight=False)
     # Whole and on a line of its own, as it is to be copied.
     parts: dict[str, list[str]] = {}
     for item in findings:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import warnings
+from collections.abc import Iterator
 from types import FrameType
 from typing import Annotated, NoReturn
 
@@ -12,15 +14,18 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 from typer import Option
+from typer.models import CommandInfo
 
+from osmabench_ros.base.log import LOG
 from osmabench_ros.base.progress import noticed
 from osmabench_ros.cli import bag, conditions, doctor, report, run, scene, score, vqa
 from osmabench_ros.cli import map as semantic_map
+from osmabench_ros.cli.options import with_verbosity
 from osmabench_ros.errors import (
     OsmabenchError,
+    OsmabenchWarning,
     describe_error,
     make_printable,
-    show_warnings_as_lines,
 )
 
 app = typer.Typer(
@@ -31,6 +36,18 @@ for command in (run.demo, run.run, report.status, report.report, report.compare,
 for module in (scene, semantic_map, bag, score, vqa, conditions):
     app.add_typer(module.app)
 app.command()(doctor.doctor)
+
+
+def _commands_of(group: typer.Typer) -> Iterator[CommandInfo]:
+    yield from group.registered_commands
+    for inner in group.registered_groups:
+        if inner.typer_instance is not None:
+            yield from _commands_of(inner.typer_instance)
+
+
+for registered in _commands_of(app):
+    assert registered.callback is not None
+    registered.callback = with_verbosity(registered.callback)
 
 
 def _show_version(wanted: bool) -> None:
@@ -64,17 +81,29 @@ def _interrupt(number: int, _frame: FrameType | None) -> NoReturn:
     raise InterruptedBySignalError(128 + number)
 
 
+def _log_warning(
+    message: Warning | str, category: type[Warning], file: str, line: int, *_more: object
+) -> None:
+    if issubclass(category, OsmabenchWarning):
+        LOG.warning('%s', message)
+    else:
+        sys.stderr.write(warnings.formatwarning(message, category, file, line))
+
+
 def main(command: typer.Typer = app) -> NoReturn:
     """Run a command; an OsmabenchError is one line and an exit code, never a traceback."""
     for name in (signal.SIGINT, signal.SIGTERM):
         signal.signal(name, _interrupt)
     console = Console(stderr=True)
     console.soft_wrap = not console.is_terminal
-    show_warnings_as_lines()
+    warnings.showwarning = _log_warning  # type: ignore[assignment]
     try:
         command()
     except OsmabenchError as error:
+        LOG.debug('the command failed', exc_info=True)
         console.print(f'[bold red]error:[/] {escape(str(error))}', highlight=False)
+        if error.log_file is not None and error.log_file.exists():
+            console.print(f'log: {escape(str(error.log_file))}', highlight=False)
         sys.exit(error.exit_code)
     except OSError as error:
         # Of a path that the system cannot even look up, or a disk that is full or gone.

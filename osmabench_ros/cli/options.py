@@ -16,6 +16,7 @@ import typer
 from typer import Argument, Option
 
 from osmabench_ros.base.files import check_file
+from osmabench_ros.base.log import set_verbosity
 from osmabench_ros.base.progress import Progress, shown_progress
 from osmabench_ros.errors import ConfigError
 
@@ -126,6 +127,35 @@ def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
     run.__signature__ = signature  # type: ignore[attr-defined]
     run.__annotations__ = {name: p.annotation for name, p in signature.parameters.items()}
     return run
+
+
+@dataclass(frozen=True)
+class Verbosity:
+    """Options of every command."""
+
+    verbose: Annotated[bool, Option('--verbose', help='Show every detail, and tracebacks.')] = (
+        False
+    )
+    quiet: Annotated[bool, Option('--quiet', help='Show results and errors only.')] = False
+
+
+def with_verbosity(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options --verbose and --quiet."""
+
+    def run(*, verbosity: Verbosity, **values: Any) -> None:
+        if verbosity.verbose and verbosity.quiet:
+            raise ConfigError('--verbose and --quiet contradict each other')
+        set_verbosity(verbose=verbosity.verbose, quiet=verbosity.quiet)
+        command(**values)
+
+    signature = inspect.signature(command, eval_str=True)
+    own = inspect.Parameter('verbosity', inspect.Parameter.KEYWORD_ONLY, annotation=Verbosity)
+    named = [
+        item.replace(kind=inspect.Parameter.KEYWORD_ONLY) for item in signature.parameters.values()
+    ]
+    functools.update_wrapper(run, command)
+    run.__signature__ = inspect.Signature([*named, own])  # type: ignore[attr-defined]
+    return with_option_groups(run)
 
 
 @dataclass(frozen=True)

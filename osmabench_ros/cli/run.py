@@ -10,6 +10,7 @@ import typer
 from typer import Argument, Option
 
 from osmabench_ros.base.files import check_file
+from osmabench_ros.base.log import log_to
 from osmabench_ros.base.progress import shown_progress
 from osmabench_ros.cli.options import Config, Overwrite, RerunFile
 from osmabench_ros.errors import ConfigError, needing
@@ -136,7 +137,8 @@ def _run(
             folders = [root / run_id for run_id in done]
             record_runs(folders, rerun, progress, overwrite=overwrite)
     print_report(report, root, config=config)
-    report.check_verdict()
+    with log_to(root):
+        report.check_verdict()
 
 
 def _run_at_speeds(config: MatrixConfig, speeds: str, out: Path, fresh: bool) -> None:
@@ -152,5 +154,7 @@ def _run_at_speeds(config: MatrixConfig, speeds: str, out: Path, fresh: bool) ->
         sweep = validated(SweepConfig, given, f'--speeds {speeds}')
     with shown_progress() as progress:
         report = run_sweep(config, out, sweep, fresh=fresh, progress=progress)
-    print_sweep(report, sweep_folder(config, out))
-    report.check_verdict()
+    root = sweep_folder(config, out)
+    print_sweep(report, root)
+    with log_to(root):
+        report.check_verdict()

@@ -386,3 +386,15 @@ def test_only_a_run_in_realtime_declares_a_rate() -> None:
     run.pacing = RunInfo.PACING_LOCKSTEP
     assert declared_rate_hz(run) is None
     assert declared_rate_hz(None) is None
+
+
+def test_a_replayed_bag_needs_neither_bridge_nor_recorder_nor_evaluator() -> None:
+    message = RunInfo(participants=[topics.BRIDGE, 'mapper', topics.RECORDER, topics.EVALUATOR])
+
+    def missing(*nodes: str) -> str:
+        findings = check_run_info(message, None, '', nodes)
+        return ' '.join(item.detail for item in findings)
+
+    assert topics.RECORDER not in missing(f'/{topics.BAG_PLAYER}', '/mapper')
+    assert topics.RECORDER in missing('/mapper')
+    assert 'mapper' in missing(f'/{topics.BAG_PLAYER}')

@@ -7,6 +7,7 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 from osmabench_ros.base.files import Existing, check_folder, move_aside
+from osmabench_ros.base.log import log_to
 from osmabench_ros.base.progress import Progress, share
 from osmabench_ros.bringup.run_preflight import check_config
 from osmabench_ros.bringup.runner.admission import capacity_here, jobs_here
@@ -78,6 +79,7 @@ def run_matrix(
         capacity.check(config)
     with ExitStack() as stack:
         plans = stack.enter_context(_claim_runs(config, root, preparation, progress, fresh=fresh))
+        stack.enter_context(log_to(root))
         if nodes is None:
             nodes = stack.enter_context(closing(NodeProcesses()))
         at_once = min(jobs_here(capacity) if jobs is None else jobs, len(plans))
@@ -187,6 +189,7 @@ def run_sweep(
     paceless = at_speed(config, 1.0)
     with (
         _claim_runs(paceless, root, preparation, progress, fresh=fresh, sweep=True) as plans,
+        log_to(root),
         closing(NodeProcesses()) as nodes,
     ):
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import shlex
 import sys
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -17,6 +18,7 @@ from typing import Any
 import psutil
 
 from osmabench_ros.base.files import write_text
+from osmabench_ros.base.log import LOG
 from osmabench_ros.base.processes import SupervisedProcess, signals_held
 from osmabench_ros.bringup.runner.node_host import NodeOrder
 from osmabench_ros.bringup.spec.isolation import find_segment_locks, remove_if_dead
@@ -101,6 +103,8 @@ class ManagedProcess(SupervisedProcess):
         self._segments_noted_s = 0.0
         write_text(log_file, '')
         super().__init__(name, command, log_file, environment, pass_fds=pass_fds)
+        command_line = shlex.join(command)
+        LOG.debug('started %s: process %d, log %s: %s', name, self.pid, log_file, command_line)
 
     def _sample(self, family: Sequence[psutil.Process]) -> None:
         super()._sample(family)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from osmabench_ros.base.contract import BRIDGE, MAPPER
 from osmabench_ros.base.files import discard, remove_drafts, write_json
+from osmabench_ros.base.log import LOG
 from osmabench_ros.base.processes import AttentiveClock
 from osmabench_ros.base.progress import FRAME_OF, Progress, share
 from osmabench_ros.bringup.runner import node_processes
@@ -284,15 +285,19 @@ def run_one(
     `runs_at_once` is how many share the machine, this one included.
     """
     run = _Run(plan, preparation, nodes, progress, runs_at_once)
+    run_id = plan.identity.run_id
     try:
         if plan.report_file.exists():
             progress('kept', 0.0)
-        for carry_out in STAGES.values():
+        for stage, carry_out in STAGES.items():
+            begin_s = time.monotonic()
             carry_out(run)
+            LOG.debug('%s: %s took %.1f s', run_id, stage.value, time.monotonic() - begin_s)
         discard(plan.directory / FAILURE)
         assert run.report is not None
         return run.report
     except (OsmabenchError, OSError) as error:
+        LOG.debug('%s failed', run_id, exc_info=True)
         return failed(plan, str(error))
 
 

@@ -31,13 +31,17 @@ def check_run_info(
 ) -> list[Finding]:
     """Compare run_info with the nodes that run, by full name, and with the camera."""
     running = {name.rsplit('/', 1)[-1] for name in nodes}
+    expected = set(info.participants)
+    if topics.BAG_PLAYER in running:
+        # What a bag replays is not scored, and its player stands in for the bridge.
+        expected -= {topics.BRIDGE, topics.RECORDER, topics.EVALUATOR, topics.BAG_RECORDER}
     same_camera = camera_info is None or np.allclose(info.camera_info.k, camera_info.k, rtol=1e-4)
     return CHECKS.find_all(
         'run_info',
         topics.RUN_INFO,
         info=info,
         frame=camera_frame,
-        missing=', '.join(sorted(set(info.participants) - running)),
+        missing=', '.join(sorted(expected - running)),
         same_camera=same_camera,
         run_id=info.run_id or 'unnamed',
         pacing='lockstep' if info.pacing == RunInfo.PACING_LOCKSTEP else 'realtime',

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from osmabench_ros.base.files import MARKER
+from osmabench_ros.base.log import LOG_FILE
 from support import SUPPORT
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def repeatable(root: Path) -> dict[str, bytes]:
         str(path.relative_to(root)): path.read_bytes()
         for path in sorted(root.rglob('*'))
         if path.is_file()
-        and path.name not in (MARKER, 'timings.json', 'report.html')
+        and path.name not in (MARKER, 'timings.json', 'report.html', LOG_FILE)
         and 'logs' not in path.parts
     }
 

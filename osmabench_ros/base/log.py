@@ -1,0 +1,85 @@
+"""Messages of a command: how many the terminal shows, and the log of a matrix.
+
+Steps are INFO where no bar shows them and DEBUG below a bar; details are DEBUG.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from osmabench_ros.errors import OsmabenchError, format_warning, make_printable
+
+LOG = logging.getLogger('osmabench_ros')
+LOG_FILE = 'osmabench.log'
+"""In the folder of a matrix: steps, details, warnings and errors of the commands that ran it."""
+
+
+class TerminalHandler(logging.Handler):
+    """Writes messages to stderr, as it is at that moment: a bar redirects it."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a message as lines of printable characters."""
+        if record.levelno == logging.WARNING:
+            text = format_warning(record.getMessage())
+        else:
+            text = make_printable(self.format(record)) + '\n'
+        sys.stderr.write(text)
+        sys.stderr.flush()  # before what the command prints next
+
+
+class LogFileHandler(logging.FileHandler):
+    """Appends to a file that is opened at the first message; a full disk stops no run."""
+
+    def __init__(self, file: Path) -> None:
+        super().__init__(file, encoding='utf-8', delay=True)
+        self.setFormatter(logging.Formatter('{asctime} {levelname}: {message}', style='{'))
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a message, unless the file cannot be written."""
+        with suppress(OSError):
+            super().emit(record)
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
+        """Drop a message that could not be written."""
+
+    def close(self) -> None:
+        """Close the file, of which the last lines may not fit on the disk."""
+        with suppress(OSError):
+            super().close()
+
+
+def set_verbosity(*, verbose: bool = False, quiet: bool = False) -> None:
+    """Let the terminal show steps and warnings, also details, or errors only."""
+    for handler in [item for item in LOG.handlers if isinstance(item, TerminalHandler)]:
+        LOG.removeHandler(handler)
+    shown = logging.DEBUG if verbose else logging.ERROR if quiet else logging.INFO
+    LOG.addHandler(TerminalHandler(shown))
+    LOG.setLevel(logging.DEBUG)
+    LOG.propagate = False
+
+
+def terminal_level() -> int:
+    """Return the lowest level that the terminal shows."""
+    shown = [item.level for item in LOG.handlers if isinstance(item, TerminalHandler)]
+    return shown[0] if shown else logging.INFO
+
+
+@contextmanager
+def log_to(directory: Path) -> Iterator[None]:
+    """Append all messages to the log in a folder; an OsmabenchError is logged and names it."""
+    file = directory / LOG_FILE
+    handler = LogFileHandler(file)
+    LOG.addHandler(handler)
+    try:
+        yield
+    except OsmabenchError as error:
+        LOG.debug('the command failed', exc_info=True)
+        error.log_file = file
+        raise
+    finally:
+        LOG.removeHandler(handler)
+        handler.close()
