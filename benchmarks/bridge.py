@@ -171,7 +171,7 @@ def convert(frame: Frame) -> None:
 
 
 def over_dds(setting: Setting, frames: SimulatedFrames, images: str) -> tuple[float, float]:
-    """Return seconds a frame with rendering, and those from publication to acknowledgement."""
+    """Return seconds per frame with rendering, and those from publication to acknowledgement."""
     subscriber = setting.subscriber(images, len(frames))
     rclpy.init(args=[])
     carried_s: list[float] = []
@@ -191,7 +191,7 @@ def over_dds(setting: Setting, frames: SimulatedFrames, images: str) -> tuple[fl
 
 
 def print_rates(setting: Setting, frame_count: int) -> None:
-    """Print frames a second of the three ways."""
+    """Print frames per second of the three ways."""
     table = Table(title='frames/s with rendering')
     for column in ('size', 'images', 'bare', 'as messages', 'over DDS', 'publish to ack, ms'):
         table.add_column(column, justify='left' if column in ('size', 'images') else 'right')

@@ -278,7 +278,7 @@ def _squared(items: NDArray[np.float64], centers: NDArray[np.float64]) -> NDArra
 
 
 def write_prototypes(prototypes: Prototypes, path: Path, *, overwrite: bool = False) -> None:
-    """Write prototypes as JSON, one a line, rounded to three digits; a whole file or none."""
+    """Write prototypes as JSON, one per line, rounded to three digits; a whole file or none."""
     data = {
         'format': FORMAT,
         'features': list(FEATURES),

@@ -160,7 +160,7 @@ def work_s(out: Path, conditions: int) -> tuple[float, float]:
     config = configuration(conditions)
     plans = Preparation().plans(config, out / config.name)
     with tempfile.TemporaryDirectory() as folder:
-        # What is imported and compiled at the first call is no work of a run.
+        # What is imported and compiled at the first call is not work of a run.
         mapping_s(plans[0])
         metrics_s(plans[0], Path(folder) / 'first')
         mapping = [mapping_s(plan) for plan in plans]

@@ -26,7 +26,7 @@ from osmabench_ros.vqa.questions import AnswerValue
 
 RADIUS_M, HEIGHT_M = 0.2, 1.5
 SPACING_M = 0.02
-"""Between rays; a towel that hangs over the edge of a bathtub is no wider."""
+"""Between rays; a towel that hangs over the edge of a bathtub is not wider."""
 
 ADJECTIVE_OF = {
     'wood': 'wooden', 'wool': 'woollen', 'metal': 'metal', 'glass': 'glass', 'plastic': 'plastic',
@@ -257,7 +257,7 @@ class Meshes:
 
     @cached_property
     def things(self) -> list[SceneObject]:
-        """The seen objects that are no parts of the building."""
+        """The seen objects that are not parts of the building."""
         known = self.scene.label_set.by_id
         return [item for item in self.seen if not known[item.class_id].structure]
 

@@ -238,7 +238,7 @@ ON_DEVICES = ('confusion', 'matching', 'ranking')
 def memory_bound(device: str, least_bytes: int) -> dict[str, Any]:
     """Return how long a GPU takes to move what must be moved at the least, measured here.
 
-    A read and a written byte count alike. What it takes to bring arrays to the GPU is no part.
+    A read and a written byte count alike. What it takes to bring arrays to the GPU is not counted.
     """
     if device == 'cpu':
         return {}

@@ -38,7 +38,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument('--frames', type=int, default=1000)
     parser.add_argument('--masks', type=int, default=40)
-    parser.add_argument('--limit', type=float, default=0.2, help='seconds a frame')
+    parser.add_argument('--limit', type=float, default=0.2, help='seconds per frame')
     arguments = parser.parse_args()
     costs, objects = measure(arguments.frames, arguments.masks)
     tenth = max(1, len(costs) // 10)

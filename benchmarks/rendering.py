@@ -65,7 +65,7 @@ def lightings(scene: Scene, lamps: int) -> dict[str, Lighting]:
 
 
 def frames_per_second(simulator: Simulator, poses: Sequence[Pose]) -> tuple[float, float]:
-    """Return frames a second by the wall clock, and milliseconds of processor time a frame.
+    """Return frames per second by the wall clock, and milliseconds of processor time per frame.
 
     The processor time is that of this process and, where there is one, of the worker.
     """

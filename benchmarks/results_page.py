@@ -366,7 +366,7 @@ def write_page(file: Path, text: str) -> None:
     """Write the page over an earlier one; raises ConfigError if the file is anything else."""
     beginning = INTRODUCTION.partition(' out of')[0]
     if file.exists() and not file.read_text(encoding='utf-8').startswith(beginning):
-        raise ConfigError(f'{file} is no page of results; name another --page')
+        raise ConfigError(f'{file} is not a page of results; name another --page')
     # The page is tracked by git: no list of what is ours belongs beside it.
     file.write_text(text, encoding='utf-8')
 

@@ -129,7 +129,7 @@ def test_what_is_done_and_what_is_not_is_said(matrix) -> None:
     assert '| open3d_slam | 4 | 3.00 | 3.5 | 103 |' in text
     assert 'CPU: a processor; ' in text
     assert '2 runs at once; numpy 2.0\n' in text
-    # A hundred seconds a run, eleven to go.
+    # A hundred seconds per run, eleven to go.
     assert matrix.expected_s() == pytest.approx(1100.0)
 
 
@@ -186,7 +186,7 @@ def test_a_page_is_written_over_an_earlier_one_and_over_nothing_else(
         results.write_page(file, results.page([matrix], [], note))
         assert f'\n{note}\n' in file.read_text()
     file.write_text('# Results\n\nMy own notes.\n')
-    with pytest.raises(ConfigError, match='is no page of results'):
+    with pytest.raises(ConfigError, match='is not a page of results'):
         results.write_page(file, 'x')
     assert 'My own notes' in file.read_text()
 

@@ -203,7 +203,7 @@ def space3d(
         'space3d_results'
     ),
 ) -> None:
-    """Score answers to Space3D-Bench, a row a scene, and keep the verdicts.
+    """Score answers to Space3D-Bench, a row per scene, and keep the verdicts.
 
     In compat models judge all answers; call again after an interruption to go on.
     """

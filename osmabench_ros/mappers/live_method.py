@@ -45,12 +45,12 @@ def edge_of(text: str) -> tuple[str, str]:
     """Return parent and child of an edge such as ``'odom->base_link'``, or raise ValueError."""
     parent, _, child = (name.strip().lstrip('/') for name in text.partition(ARROW))
     if not parent or not child or ARROW in child or parent == child:
-        raise ValueError(f'"{text}" is no edge of TF; write PARENT->CHILD, as odom->base_link')
+        raise ValueError(f'"{text}" is not an edge of TF; write PARENT->CHILD, as odom->base_link')
     return parent, child
 
 
 def parents_of(edges: Iterable[str]) -> dict[str, str]:
-    """Return the parent of each frame that edges place; raises ValueError if they are no tree."""
+    """Return the parent of each frame; raises ValueError if the edges are not a tree."""
     parents: dict[str, str] = {}
     for parent, child in map(edge_of, edges):
         if parents.setdefault(child, parent) != parent:
@@ -125,7 +125,7 @@ class StackNode(Strict):
 
 
 class StackProgram(Strict):
-    """A program of the stack that is no ROS executable, without a shell."""
+    """A program of the stack that is not a ROS executable, without a shell."""
 
     command: tuple[str, ...] = Field(min_length=1)
     directory: str = '.'

@@ -25,7 +25,7 @@ OUTLIER_M = 0.1
 (one step slides by 0.14 m), and better at 5 Hz."""
 
 MAX_LOST = 5
-"""Frames that may be lost in a row before tracking starts anew from the pose that was kept."""
+"""Frames that may be lost in a row before tracking starts again from the pose that was kept."""
 
 SAMPLE_PX = 4
 """Every so many-th pixel counts for how firmly the surfaces in view hold the camera."""
@@ -63,7 +63,7 @@ class Open3dSlamMapper(TsdfMapper):
     aligned with the last keyframe by point-to-plane distances, from coarse to fine, and where
     surfaces leave a direction open, as one wall does, by colours too. A frame that cannot be
     aligned keeps the last pose and is not fused. Where the camera slides along surfaces, the
-    alignment of the keyframe with the frame seldom slides back the same way; such frames stay in
+    alignment of the keyframe with the frame rarely slides back the same way; such frames stay in
     the map. The remark of the map counts both. There is no loop closure, so errors add up.
 
     References

@@ -254,8 +254,8 @@ def map_of_point_cloud(message: Any, topic: str, options: TopicOptions) -> Seman
     """Return the map of a sensor_msgs/PointCloud2: its points, and one node per instance.
 
     A field `label` (or `class`, `semantic`, ...) holds class ids: -1 and 65535 are unlabelled, and
-    so is 0 if it is no class; without a label set classes are called "class <id>". `instance` (or
-    `object_id`, ...) holds instance ids, 0 or less for none. Without them, as in RTAB-Map's
+    so is 0 if it is not a class; without a label set classes are called "class <id>". `instance`
+    (or `object_id`, ...) holds instance ids, 0 or less for none. Without them, as in RTAB-Map's
     `cloud_map`, the map is geometry only. Raises ContractError if the layout of the message is
     broken, or a label is not in the label set.
     """

@@ -41,7 +41,7 @@ class ConfusionMatrix:
     counts : ndarray of int64, shape (C, C)
         Points.
     labels : ndarray of int64, shape (C,)
-        Label of each row and column; negative ones are no classes.
+        Label of each row and column; negative ones are not classes.
     """
 
     counts: NDArray[np.int64]
@@ -262,7 +262,7 @@ def read_confusion_pickle(path: Path) -> ConfusionMatrix:
             raise MetricError(f'{path} holds no dictionary of "conf_matrix" and "labels"')
         counts = data['conf_matrix']
         if not isinstance(counts, np.ndarray):  # of a list of texts any size could be made
-            raise MetricError(f'{path}: "conf_matrix" is no array')
+            raise MetricError(f'{path}: "conf_matrix" is not an array')
         with errors_as(MetricError, f'{path}: no published confusion matrix', MetricError):
             return ConfusionMatrix(counts, np.asarray(data['labels'], np.int64))
 

@@ -234,7 +234,7 @@ def set_ranking(
     """Score where the words for an object rank among all prompts.
 
     The nS synonyms belong to the ranks [0, nS - 1], the depictions and look-alikes to those that
-    follow. Words that are no prompt are left out.
+    follow. Words that are not prompts are left out.
 
     Parameters
     ----------

@@ -172,7 +172,7 @@ def _finite_rows(
     """Return the rows without NaN, and their indices."""
     rows = np.asarray(values, np.float64)
     if rows.ndim < 1:
-        raise MetricError('an interval needs one row a unit')
+        raise MetricError('an interval needs one row per unit')
     if not len(rows):
         return rows, np.zeros(0, np.intp)
     kept = np.flatnonzero(np.isfinite(rows.reshape(len(rows), -1)).all(axis=1))
@@ -194,7 +194,7 @@ class PairedDifference:
         a unit that changes.
     p_value : float
         Two-sided sign-flip test of no change, in (0, 1]. NaN if the units are not scenes: objects
-        and paths of one scene are no sample of what a method meets elsewhere.
+        and paths of one scene are not a sample of what a method meets elsewhere.
     smallest_p : float
         Least p the test can give with that many units, 2 / 2**n.
     """

@@ -217,7 +217,7 @@ class TransformHistory:
 
 
 PATIENCE_S = 2.0
-"""Transforms may come after the first map: a publisher of TF speaks once a second or oftener."""
+"""Transforms may come after the first map: a publisher of TF speaks once per second or oftener."""
 
 MOST_NAMED = 20
 """Frames, in a message."""

@@ -110,7 +110,7 @@ def _refuse_other_report(root: Path) -> None:
     file = root / 'report.json'
     schema = read_json(file).get('schema_name') if file.exists() else MATRIX_SCHEMA
     if schema != MATRIX_SCHEMA:
-        raise RunError(f'{file} is no report of a matrix ({schema}); choose another --out')
+        raise RunError(f'{file} is not a report of a matrix ({schema}); choose another --out')
 
 
 def _mixed_versions(matrix: MatrixOnDisk) -> Iterator[str]:

@@ -168,7 +168,7 @@ def _table(series: SweepSeries, headlines: Sequence[Headline]) -> Table:
 
 
 def _csv(report: SweepReport) -> str:
-    """Return one line a run: its speed, loss and latency, then every overall figure."""
+    """Return one line per run: its speed, loss and latency, then every overall figure."""
     rows = [
         {
             **series.model_dump(exclude={'points', 'max_loss'}),

@@ -247,7 +247,7 @@ def bag_trajectory(bag: Bag, content: BagContent, topic: str) -> StampedTrajecto
         return content.transforms.trajectory(parent.lstrip('/'), child.lstrip('/'))
     kind = content.types.get(topic, '')
     if kind not in TRAJECTORY_TYPES:
-        problem = f'holds {kind}, which are no poses' if kind else 'is not in the bag'
+        problem = f'holds {kind}, which are not poses' if kind else 'is not in the bag'
         raise ConfigError(
             f'topic "{topic}" {problem}. {suggestion(topic, pose_topics(content.types))}'
         )

@@ -188,7 +188,7 @@ def _geometries(path: Path, data: bytes, files: MeshFiles) -> list[tuple[list[st
 
     kind = path.suffix.lower()
     if kind not in MESH_SUFFIXES:
-        raise SceneError(f'{path} is no mesh file that is read: {", ".join(MESH_SUFFIXES)}')
+        raise SceneError(f'{path} is not a mesh file that is read: {", ".join(MESH_SUFFIXES)}')
     logging.getLogger('trimesh').setLevel(logging.CRITICAL)
     if kind in GLTF_SUFFIXES:
         check_gltf(path, data, files)
@@ -235,7 +235,7 @@ def _collada_frame(path: Path, text: bytes) -> NDArray[np.float64]:
     """Return the map from a Collada file's own units and axes, which it names, to z-up metres."""
     if b'<!DOCTYPE' in text or b'<!ENTITY' in text or b'\0' in text:
         raise SceneError(
-            f'{path} has a document type or is no UTF-8 text; export it as plain Collada'
+            f'{path} has a document type or is not UTF-8 text; export it as plain Collada'
         )
     frame = np.eye(4)
     unit = re.search(rb'<unit\b[^>]*\bmeter\s*=\s*["\']([0-9.eE+-]+)', text)

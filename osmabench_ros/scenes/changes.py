@@ -112,7 +112,7 @@ def carried_by(scene: Scene, item: SceneObject) -> tuple[SceneObject, ...]:
 
 
 def collision(scene: Scene, item: SceneObject, without: Collection[int]) -> SceneObject | None:
-    """Return a thing that one runs into, None if it is free; `without` are no obstacles.
+    """Return a thing that one runs into, None if it is free; `without` are not obstacles.
 
     Two things collide if an edge of one passes a face of the other after the first was shrunk by
     TOUCH_M on every side, or if one lies within the other, unless that is part of the building.
@@ -196,7 +196,7 @@ class _Context:
         raise SceneError(f'{self.where}: there is no object "{name}". {suggestion(name, names)}')
 
     def find_movable(self, name: str) -> SceneObject:
-        """Return the only object of a name, which is no part of the building."""
+        """Return the only object of a name, which is not a part of the building."""
         item = self.find(name)
         if is_structure(self.scene, item):
             raise SceneError(f'{self.where}: "{name}" is a part of the building and stays')
@@ -465,7 +465,7 @@ class Swing(Strict):
             or size[2] < 0.5
         ):
             raise SceneError(
-                f'{at.where}: "{item.name}" is no leaf of a door, and scenes keep no other '
+                f'{at.where}: "{item.name}" is not a leaf of a door, and scenes keep no other '
                 'joints; choose a thing of a class "... door" that is a thin upright slab, or for '
                 'joints of Habitat change initial_joint_pose in the data set'
             )

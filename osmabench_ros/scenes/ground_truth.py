@@ -56,7 +56,7 @@ PROBES = 4000
 
 
 def visibility_probes(scene: Scene, surfaces: Surfaces, points_per_m2: float) -> LabelledCloud:
-    """Return surfaces thinned to PROBES points an object, or `points_per_m2` where that is more.
+    """Return surfaces thinned to PROBES points per object, or `points_per_m2` where that is more.
 
     The points of an object come in random order, so that the first of them are spread evenly.
     """

@@ -135,7 +135,7 @@ def write_habitat_dataset(scene: Scene, directory: Path, overwrite: bool = False
     Raises
     ------
     SceneError
-        If class id 0, which is no class in Habitat, is in use.
+        If class id 0, which is not a class in Habitat, is in use.
     RunError
         If the folder is not ours.
     """

@@ -23,7 +23,7 @@ walls close `closed_share` of the circle, or A is in B's box and B covers half a
 `cover_share`.
 
 An object has at most one carrier (on or in) and one object that it is attached to. Parts of the
-building carry objects and have objects attached, but are no source of relations except `part of`.
+building carry objects and have objects attached, but are a source of `part of` only.
 """
 
 from __future__ import annotations

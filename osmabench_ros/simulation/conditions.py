@@ -138,7 +138,7 @@ class MotionSection(Strict):
     With ``stepping: speed`` it drives at these speeds, with limited acceleration if that is given.
     With ``stepping: actions`` every frame is a part of a discrete action, as in OSMa-Bench's
     code: steps of 0.06 m and turns of 4 degrees, two frames each; `speed_factor` divides the
-    number of frames an action.
+    number of frames per action.
     """
 
     linear_m_s: float = Field(0.75, gt=0)

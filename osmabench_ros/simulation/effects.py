@@ -254,7 +254,7 @@ class TimeOfFlightDepth(Effect):
     """Noise that grows with distance, a wiggling error, flying pixels and wrapped phases.
 
     The standard deviation is offset + factor z^2 (less light comes back); the systematic error is
-    periodic in the distance, as of modulation that is no perfect sine (Foix, Alenya and Torras,
+    periodic in the distance, as of modulation that is not a perfect sine (Foix, Alenya and Torras,
     IEEE Sensors Journal 2011). A pixel on an edge mixes both surfaces.
 
     Parameters

@@ -77,7 +77,7 @@ class ConditionedCamera:
         return np.flatnonzero(arrives)
 
     def reported_poses(self) -> list[Pose]:
-        """Return the optical poses that the robot believes to have, one a frame."""
+        """Return the optical poses that the robot believes to have, one per frame."""
         poses = list(self._trajectory.camera_poses)
         for effect in self.condition.effects:
             poses = effect.reported_poses(poses, self._seed)

@@ -46,7 +46,7 @@ MIN_PIECE_POINTS = 5
 class InstancesSuite(FigureSuite[MatchingOptions]):
     """Masks of a map against the objects that the trajectory saw.
 
-    Masks are compared on the visible surface. Parts of the building are no instances, and masks
+    Masks are compared on the visible surface. Parts of the building are not instances, and masks
     that lie mostly on them are left out and counted.
     """
 

@@ -141,7 +141,7 @@ def block_rows(root: Path, source: str) -> list[dict[str, Any]]:
     without any it is a QuestionError. `source`, STANDARD or PROMPT, decides the categories that
     count. As in the code of OSMa-Bench++ the first verdict key that an answer has counts, even an
     empty one; an answer without any is "unknown" and stays in the denominator; other categories,
-    and files that are no list, are passed over.
+    and files that are not a list, are passed over.
     """
     files = sorted(root.rglob(_ANSWERED))
     if not files:

@@ -45,7 +45,7 @@ def read_prompts(path: Path) -> list[str]:
     """
     prompts = [line.strip() for line in read_text(path, MetricError).splitlines()]
     if not prompts:
-        raise MetricError(f'{path}: holds no prompts; write one a line')
+        raise MetricError(f'{path}: holds no prompts; write one per line')
     return prompts
 
 
@@ -258,7 +258,7 @@ class QueriedMap:
 
     @cached_property
     def _scored(self) -> frozenset[int]:
-        """Objects that were seen and are no part of the building."""
+        """Objects that were seen and are not part of the building."""
         known = self.tiers.objects
         seen = (node.id for node in seen_things(self.context.ground_truth))
         return frozenset(i for i in seen if i in known and TieredLabels.is_scored(known[i]))

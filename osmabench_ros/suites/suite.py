@@ -113,7 +113,7 @@ def _surface_index(truth: GroundTruth, device: str) -> NeighbourIndex:
 class Correspondences:
     """Lazily computed matches; indices into the map are those of its valid points.
 
-    The device is 'auto', 'cpu' or 'cuda'; progress starts anew for each search.
+    The device is 'auto', 'cpu' or 'cuda'; progress starts again for each search.
     """
 
     def __init__(

@@ -127,7 +127,7 @@ def _rows_of_masks(
 def excused_masks(
     context: SuiteContext, overlaps: Overlaps, max_distance_m: float
 ) -> NDArray[np.bool_]:
-    """Return which masks are no error although they are on no seen object, shape (P,).
+    """Return which masks are not errors although they are on no seen object, shape (P,).
 
     At least half of such a mask is on the building or on void, which is surface of no instance
     or of one that was hardly seen. A mask that its label calls an object is not excused where it
@@ -223,7 +223,7 @@ class Masks:
     Notes
     -----
     Void is treated as by Kirillov et al. (Panoptic Segmentation, 2019): it changes no IoU, and
-    masks that lie mostly on it are no false positives.
+    masks that lie mostly on it are not false positives.
     """
 
     overlaps: Overlaps

@@ -142,7 +142,7 @@ class QuestionWriter:
         self.categories = category_requests(self._write)
 
     def description_requests(self, frames: Sequence[FrameImage]) -> list[ModelRequest]:
-        """Return the requests for descriptions, one a frame."""
+        """Return the requests for descriptions, one per frame."""
         prompt = self._describe.render()
         system = self._describe.system
         return [
@@ -298,7 +298,7 @@ def _value(candidate: Candidate) -> AnswerValue:
     return candidate.answer
 
 
-# A rich frame: what models write about one is seldom longer.
+# A rich frame: what models write about one is rarely longer.
 STATEMENTS, OBJECTS = 25, 20
 SENTENCE = 'a brown wooden chair stands next to the large white table near the window'
 

@@ -105,7 +105,7 @@ def test_the_bridge_leaves_the_edges_of_a_stack_to_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ('edges', 'reason'),
     [
-        (['odom'], r'mappers\.0\.transforms: .*"odom" is no edge of TF'),
+        (['odom'], r'mappers\.0\.transforms: .*"odom" is not an edge of TF'),
         (['map->base_link', 'odom->base_link'], 'frame "base_link" has two parents'),
         (['a->b', 'b->a'], 'is its own ancestor, over'),
     ],

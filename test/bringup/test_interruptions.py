@@ -127,7 +127,7 @@ def test_a_killed_runner_leaves_no_orphan_and_only_one_works_in_a_folder(
     assert any(str(FOREIGN_MAPPER) in line for line in orphans(tmp_path))
     os.kill(first.pid, signal.SIGKILL)
     first.communicate(timeout=180)
-    # The mapper is no child of the runner, but of the script that the runner has started.
+    # The mapper is not a child of the runner, but of the script that the runner has started.
     wait_until(lambda: orphans(tmp_path) == [], 10.0)
 
 

@@ -91,7 +91,7 @@ class Robot(Node):
 
 @contextmanager
 def running(domain: int, *, faulty: bool) -> Iterator[None]:
-    """Publish 20 frames a second until the block ends."""
+    """Publish 20 frames per second until the block ends."""
     context = rclpy.Context()
     rclpy.init(context=context, domain_id=domain, args=[])
     robot, over = Robot(context, faulty=faulty), threading.Event()

@@ -419,7 +419,7 @@ def test_a_bag_without_true_poses_is_compared_along_the_path_of_the_configuratio
     report = report_of(out)
     assert report.reference == ('scene apartment, seed 2, along the path of configuration "short"')
     assert report.run_id.startswith('apartment.seed_2.')
-    # The plain room is no apartment: that is measured, not refused.
+    # The plain room is not an apartment: that is measured, not refused.
     assert 0 <= values(out, 'map_geometry')['coverage'] < 0.2
     compat = [item for item in report.metrics if item.mode == 'compat' and item.metric == 'macc']
     assert [item.value for item in compat] != [None]

@@ -12,6 +12,6 @@ def test_discrete_actions_are_the_same_steps_at_any_frame_rate() -> None:
         trajectory = learning.ApartmentSequence(3, setup).trajectory('compat_baseline')
         at = np.array([pose.translation for pose in trajectory.camera_poses])
         steps = np.linalg.norm(np.diff(at, axis=0), axis=1)
-        # Two frames an action of 0.06 m.
+        # Two frames per action of 0.06 m.
         assert steps.max() <= 0.03 + 1e-6
         assert (steps > 0.02).any()

@@ -122,7 +122,7 @@ def test_a_method_that_finds_its_poses_begins_at_the_first_camera(tmp_path: Path
         )
     lost, _, left_out = made.header.remark.partition('; ')
     assert lost == 'rtabmap found the poses of 3 of 4 frames'
-    assert left_out.startswith('RTAB-Map lost track and began anew (2 maps); 2 nodes')
+    assert left_out.startswith('RTAB-Map lost track and began again (2 maps); 2 nodes')
     # Its calibration lies where it looks: in the folder of the sequence.
     calibration = json.loads(mapper.log.read_text().partition('calibration ')[2].splitlines()[0])
     assert calibration['camera_matrix']['data'] == CAMERA.matrix.ravel().tolist()

@@ -104,7 +104,7 @@ def test_nested_intervals_cover_what_other_scenes_and_paths_would_give(scenes: i
         found = jackknife_interval(list(changes.values()))
         alone += found.low <= -0.05 <= found.high
     assert 0.925 <= nested / 600 <= 0.985
-    assert alone < nested, 'paths are no independent scenes'
+    assert alone < nested, 'paths are not independent scenes'
 
 
 def test_the_spread_is_that_of_resampling_scenes_with_their_paths() -> None:

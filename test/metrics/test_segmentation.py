@@ -140,7 +140,7 @@ def test_compat_drops_what_scikit_learn_drops(seed: int) -> None:
     near = Neighbours(rng.integers(0, 20, 60), np.zeros(60, np.float32))
     found = compat_confusion(truth, predicted, near, device='cpu')
     kept = ~np.isin(truth, [0, UNLABELLED])
-    # The classes 7 and -1, which is one that the label set does not have, are no labels.
+    # The classes 7 and -1, which is one that the label set does not have, are not labels.
     expected = sklearn_metrics.confusion_matrix(
         truth[kept], predicted[near.indices][kept], labels=[3, 4, 9]
     )

@@ -33,7 +33,7 @@ def tab(browser: 'playwright.Browser', page: Path) -> Iterator['playwright.Page'
     tab = browser.new_page(viewport={'width': 1200, 'height': 900})
     complaints: list[str] = []
     requests: list[str] = []
-    # That a machine draws in software is no fault of the page.
+    # That a machine draws in software is not a fault of the page.
     tab.on('console', lambda m: complaints.append(m.text) if 'WebGL' not in m.text else None)
     tab.on('pageerror', lambda error: complaints.append(str(error)))
     tab.on('request', lambda request: requests.append(request.url))

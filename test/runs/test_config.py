@@ -89,7 +89,7 @@ def test_a_file_is_read_and_a_bundled_one_is_found_by_name(tmp_path: Path, monke
     assert load_config('demo').name == 'demo'
     monkeypatch.chdir(tmp_path)
     (tmp_path / 'demo').mkdir()
-    assert load_config('demo').name == 'demo', 'a folder of results is no configuration'
+    assert load_config('demo').name == 'demo', 'a folder of results is not a configuration'
 
 
 def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:

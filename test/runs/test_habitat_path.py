@@ -148,7 +148,7 @@ def test_random_goals_and_faults(room: Scene) -> None:
         np.testing.assert_array_equal(one, two)
         with pytest.raises(SimulationError, match=r'\(1\.00, 0\.00\) cannot be reached'):
             planned(room, planner=planner, goal_points=[[-1, 0], [1, 0]])
-    with pytest.raises(SimulationError, match='gone.navmesh is no navigation mesh'):
+    with pytest.raises(SimulationError, match='gone.navmesh is not a navigation mesh'):
         planned(room, planner='navmesh', navmesh='gone.navmesh')
     in_memory = planned(room_scene(), planner='navmesh')
     np.testing.assert_array_equal(in_memory.states, planned(room, planner='navmesh').states)

@@ -219,7 +219,7 @@ def test_a_door_opens_where_nothing_stands_in_its_way_and_closes_again():
 
 
 def test_what_is_no_leaf_of_a_door_does_not_open():
-    with pytest.raises(SceneError, match='"box_5" is no leaf of a door'):
+    with pytest.raises(SceneError, match='"box_5" is not a leaf of a door'):
         made(door_scene(), {'kind': 'open', 'object': 'box_5'})
 
 

@@ -421,7 +421,7 @@ def test_import_writes_a_folder_that_loads(tmp_path):
     with pytest.raises(RunError, match='out exists'):
         import_scene(str(world), tmp_path / 'out')
     import_scene(str(world), tmp_path / 'out', overwrite=True)
-    with pytest.raises(SceneError, match='is no mesh file and no world of Gazebo or USD'):
+    with pytest.raises(SceneError, match='is neither a mesh file nor a world of Gazebo or USD'):
         import_scene('apartment', tmp_path / 'b', world=WorldOptions(classes={'a': 'b'}))
 
 

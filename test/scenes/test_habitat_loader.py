@@ -442,7 +442,7 @@ def test_patterns_of_a_data_set_stay_in_it(dataset, named):
     data = json.loads(path.read_text())
     data['objects']['paths']['.json'] = [named]
     path.write_text(json.dumps(data))
-    with pytest.raises(SceneError, match=r'leaves the data set|is no pattern'):
+    with pytest.raises(SceneError, match=r'leaves the data set|is not a pattern'):
         load_scene(str(path))
 
 

@@ -60,7 +60,7 @@ def test_broken_image_is_named_in_every_kind_of_file(
     )
     with pytest.raises(SceneError, match=message('inline.gltf', '0')):
         load_meshes(tmp_path / 'inline.gltf')
-    if content:  # a bufferView of no bytes is no GLB
+    if content:  # a bufferView of no bytes is not a GLB
         write_glb(tmp_path / 'inside.glb', content, name='wood')
         with pytest.raises(SceneError, match=message('inside.glb', 'wood')):
             load_meshes(tmp_path / 'inside.glb')

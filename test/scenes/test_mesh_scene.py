@@ -105,7 +105,7 @@ def test_the_folder_that_is_written_is_the_same_scene(tmp_path: Path) -> None:
 
 def test_options_of_gazebo_are_refused(tmp_path: Path) -> None:
     options = WorldOptions(models=(tmp_path,))
-    with pytest.raises(SceneError, match='is no Gazebo world; --models'):
+    with pytest.raises(SceneError, match='is not a Gazebo world; --models'):
         import_scene(str(write_lab(tmp_path / 'lab.glb')), tmp_path / 'out', world=options)
     assert not (tmp_path / 'out').exists()
 

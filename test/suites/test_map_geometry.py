@@ -23,7 +23,7 @@ def evaluate(context: SuiteContext, **options: object) -> dict[tuple[str, str], 
 def test_a_faultless_map_covers_everything(context: SuiteContext) -> None:
     found = evaluate(context)
     assert found['coverage', ''].value == 1.0
-    # The map's points lie on the surface; the spacing of samples is no error.
+    # The map's points lie on the surface; the spacing of samples is not an error.
     assert found['accuracy_m', ''].value < 0.002
     assert found['hallucinated_volume_m3', ''].value == 0.0
     assert found['missed_volume_m3', ''].value == 0.0

@@ -79,7 +79,7 @@ def replaced(path, old, new):
     ('ground_truth.json', '"3": {', '"8": {', 'question 3 of questions.json is missing'),
     ('ground_truth.json', '"prompt"', '"promt"', 'promt'),
     ('misc/detections.json', '"class_name": "bed"', '"class_name": ""', 'class_name'),
-    ('misc/detections.json', '"7"', '"seven"', 'object id "seven" is no number'),
+    ('misc/detections.json', '"7"', '"seven"', 'object id "seven" is not a number'),
     ('misc/detections.json', '"7"', '"4"', 'object 4 is there twice'),
     ('misc/detections.json', '1.4,', '-1.4,', 'object 7: sizes'),
     ('misc/navmesh.txt', '12 8\n', '12 9\n', '12 vertices and 9 triangles are announced'),

@@ -84,7 +84,7 @@ class Audience(Spinner):
         self.lights: list[LightingState] = []
         self.labels: list[LabelInfo] = []
         self._acknowledges = acknowledges
-        # A run ends when one that is no participant of it could acknowledge.
+        # A run ends when one that is not a participant of it could acknowledge.
         self._acks = Acknowledger(self.node, 'audience') if acknowledges is not None else None
         self.restarts = 0
         FrameReceiver(

@@ -63,7 +63,7 @@ def orphans(tmp_path: Path) -> list[str]:
 
 def half_written(tmp_path: Path) -> list[Path]:
     """Return files and folders that were not renamed to what they were to become."""
-    # What goes while one looks is no error for os.walk.
+    # What goes while one looks is not an error for os.walk.
     return [
         Path(folder) / name
         for folder, folders, files in os.walk(tmp_path / 'runs')

@@ -87,7 +87,7 @@ def main() -> None:
     count, rate_hz, width, height = (int(text) for text in sys.argv[1:5])
     rclpy.init()
     talker = Talker()
-    # Drawing frames is no part of the load; a few serve for all.
+    # Drawing frames is not a part of the load; a few serve for all.
     drawn = [talker_frame(index, width, height) for index in range(min(count, 10))]
     wait_until(lambda: talker.heard_by() >= int(sys.argv[5]))
     time.sleep(0.5)

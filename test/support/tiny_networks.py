@@ -74,7 +74,7 @@ def mask2former(folder: Path) -> Path:
     )
     model = hf.Mask2FormerForUniversalSegmentation(config)
     with torch.no_grad():
-        # Random weights alone are sure of nothing, and what is unsure is no segment.
+        # Random weights alone are sure of nothing, and what is unsure is not a segment.
         model.class_predictor.bias[0] = 10.0
     model.save_pretrained(folder)
     size = {'height': 64, 'width': 64}

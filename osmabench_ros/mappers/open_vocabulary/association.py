@@ -60,7 +60,7 @@ class MappedObject:
 
     @property
     def cells(self) -> FusedCells:
-        """The cloud, one point a voxel."""
+        """The cloud, one point per voxel."""
         if self._cells is None:
             self._cells = self._fusion.cells()
         return self._cells
@@ -141,7 +141,7 @@ class ObjectMap:
 
         Similarity is the sum of the geometric one, the share of the cloud's points with a point
         of the object within delta_nn, and the semantic one, cosine / 2 + 1 / 2. Objects that the
-        cloud does not touch are no candidates.
+        cloud does not touch are not candidates.
         """
         best = np.full(len(fragments), -1)
         if not self.clouds or not fragments:

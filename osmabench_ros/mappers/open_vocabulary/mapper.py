@@ -302,7 +302,7 @@ class LabelledPoints:
         self._fusion.add(frame.world_points(used), frame.color[used], rows)
 
     def semantic_map(self, header: MapHeader) -> SemanticMap:
-        """Return a point a voxel, with the class that most of its pixels got."""
+        """Return a point per voxel, with the class that most of its pixels got."""
         cells = self._fusion.cells()
         nameless = cells.segments == len(self._label_set.classes)
         winners = cells.winner_rows(abstaining=nameless)

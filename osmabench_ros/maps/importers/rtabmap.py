@@ -56,7 +56,7 @@ def _describe_rest(graph: Mapping[str, Any], exported: int) -> str:
     if maps < 2 or left < 1:
         return ''
     return (
-        f'RTAB-Map lost track and began anew ({maps} maps); {left} nodes that no loop closure '
+        f'RTAB-Map lost track and began again ({maps} maps); {left} nodes that no loop closure '
         'ties to the first map are not in its export'
     )
 

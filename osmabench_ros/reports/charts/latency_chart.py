@@ -16,7 +16,7 @@ _SHARES = {'p50': 'latency_p50_s', 'p95': 'latency_p95_s', 'p99': 'latency_p99_s
 
 
 def latency_chart(realtime: Sequence[TimedRun]) -> Specification | None:
-    """Return median, percentiles and maximum of latency, a row a node; None without any."""
+    """Return median, percentiles and maximum of latency, a row per node; None without any."""
     rows = [
         {
             'title': f'{node.name} · {item.title}',

@@ -88,7 +88,7 @@ class PagedReport:
         self._pages.append(page)
 
     def write_first_page(self, report: MatrixReport, runs: Sequence[Run], root: Path) -> Path:
-        """Write report.html, with means, comparisons and links, and no row a run."""
+        """Write report.html, with means, comparisons and links, and no row per run."""
         # Resampling thousands of scenes takes seconds a figure.
         comparison = comparison_view(runs, without_pictures((), {}), without_modes=('compat',))
         failed = [run for run in runs if run.report.status is not Status.COMPLETE]

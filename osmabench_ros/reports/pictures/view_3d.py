@@ -206,7 +206,7 @@ class SpaceOfScene:
 
 
 def thinned(points: NDArray[np.floating], most: int) -> tuple[NDArray[np.int64], float]:
-    """Return rows of at most `most` points, one a voxel, and the edge of these in metres."""
+    """Return rows of at most `most` points, one per voxel, and the edge of these in metres."""
     edge_m = _FINEST_M
     rows = np.unique(voxel_keys(points, edge_m), return_index=True)[1]
     while len(rows) > most:

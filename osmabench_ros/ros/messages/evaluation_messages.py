@@ -13,7 +13,7 @@ from osmabench_ros.msg import EvaluationReport, MetricValue, RunInfo
 from osmabench_ros.runs.report_model import Record, RunReport
 
 MAX_RATE, MAX_NAME = 1e6, 1000
-"""Of a run_info: frames a second or times the speed, and characters of a name."""
+"""Of a run_info: frames per second or times the speed, and characters of a name."""
 
 
 def check_run_info(message: RunInfo) -> None:

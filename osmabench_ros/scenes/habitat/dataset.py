@@ -208,7 +208,7 @@ class HabitatDataset:
                 matches = sorted(root.glob(pattern.rstrip('/'))) if pattern else []
             except (NotImplementedError, ValueError) as error:
                 raise SceneError(
-                    f'{self.path}: path "{pattern}" is no pattern: {error}'
+                    f'{self.path}: path "{pattern}" is not a pattern: {error}'
                 ) from error
             for path in matches:
                 found += sorted(path.iterdir()) if path.is_dir() else [path]

@@ -306,7 +306,7 @@ NO_STAGE = 'NONE'
 def load_habitat_scene(path: Path, scene: str = '') -> Scene:
     """Load a scene instance or stage of a data set, the first without a name; or SceneError."""
     if not path.name.endswith(SUFFIX):
-        raise SceneError(f'{path} is no Habitat scene data set; its name must end in {SUFFIX}')
+        raise SceneError(f'{path} is not a Habitat scene data set; its name must end in {SUFFIX}')
     return _SceneReader(HabitatDataset(path), scene).read()
 
 

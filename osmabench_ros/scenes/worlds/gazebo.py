@@ -358,7 +358,7 @@ class _WorldReader:
     def _parse(self, path: Path) -> Element:
         root = read_xml(path, SceneError)
         if root.tag != 'sdf':
-            raise SceneError(f'{path} is no SDF file; its root is <{root.tag}>')
+            raise SceneError(f'{path} is not an SDF file; its root is <{root.tag}>')
         self.digest.update(read_bytes(path, SceneError))
         return root
 
@@ -456,7 +456,7 @@ def _up_axis_acts(wanted: ColladaUp, root: Element, path: Path) -> bool:
         parts = tuple(int(part) for part in version.split('.'))
     except ValueError:
         raise SceneError(
-            f'{path}: <sdf version="{version}"> is no version; correct it, or say what '
+            f'{path}: <sdf version="{version}"> is not a version; correct it, or say what '
             'up_axis of Collada files does with --collada-up'
         ) from None
     return parts > LAST_OF_CLASSIC

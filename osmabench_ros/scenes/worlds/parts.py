@@ -270,7 +270,7 @@ def match_known_class(name: str, known: Sequence[str]) -> str:
         ' '.join(words[start:end]) for end in range(len(words) - 1, 0, -1) for start in range(end)
     ]
     if any(item.endswith(f' {words[-1]}') for item in spelt):
-        # A desk lamp is no desk where there are floor lamps.
+        # A desk lamp is not a desk where there are floor lamps.
         parts = []
     return next((normalised_name(spelt[part]) for part in (*ends, *parts) if part in spelt), name)
 

@@ -270,9 +270,9 @@ def plain_stage(path: Path) -> dict[str, Any]:
         stage = Usd.Stage.Open(str(path)) if layers else None
     except Tf.ErrorException as error:
         text = ' '.join(str(error).split())
-        raise SceneError(f'{path} is no whole USD file: {text}') from error
+        raise SceneError(f'{path} is not a whole USD file: {text}') from error
     if stage is None:
-        raise SceneError(f'{path} is no USD file; export it again')
+        raise SceneError(f'{path} is not a USD file; export it again')
     named = [
         layer.ComputeAbsolutePath(name)
         for layer in layers

@@ -387,8 +387,8 @@ def _dataset_file(scene: Scene, dataset_config: str) -> Path | None:
         return path.absolute()
     if dataset_config:
         raise SimulationError(
-            f'dataset_config "{dataset_config}" is no file *{SUFFIX}; name that of the data set '
-            f'with scene {scene.dataset}/{scene.name}, or leave it out'
+            f'dataset_config "{dataset_config}" is not a file *{SUFFIX}; name that of the data '
+            f'set with scene {scene.dataset}/{scene.name}, or leave it out'
         )
     return None
 

@@ -40,7 +40,7 @@ from osmabench_ros.simulation.simulator import Observation, check_lights
 class Rendering(str, Enum):
     """How the embedded simulator makes colour images.
 
-    COMPAT takes one sample a pixel and clips what is brighter than white. STANDARD knows in four
+    COMPAT takes one sample per pixel and clips what is brighter than white. STANDARD knows in four
     places of a pixel which surface covers it, shades meshes without normals flat, and has the tone
     curve of a film. Depth, classes, instances and surface colours are the same in both.
     """
@@ -108,7 +108,7 @@ METER_STRIDE = 8
 
 
 class CompatImage:
-    """The image of one sample a pixel, clipped where it is brighter than white."""
+    """The image of one sample per pixel, clipped where it is brighter than white."""
 
     def __init__(self, context: Any, intrinsics: Intrinsics, lighting_pass: LightingPass) -> None:
         self._context, self._lighting_pass = context, lighting_pass
@@ -311,7 +311,7 @@ class OpenGLSimulator:
         return Observation(color, depth_m, classes, instances, albedo)
 
     def profile(self, camera_pose: Pose) -> dict[str, float]:
-        """Render one frame step by step; return seconds a step, triangles and shadow faces."""
+        """Render one frame step by step; return seconds per step, triangles and shadow faces."""
         self._ownership.check()
         faces = self._shadows.faces_rendered
         times = [time.perf_counter()]

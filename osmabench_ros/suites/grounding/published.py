@@ -254,7 +254,7 @@ def _list_of(text: str, where: str) -> Any:
     try:
         return literal_eval(text)
     except (ValueError, SyntaxError, MemoryError, RecursionError) as error:
-        raise QuestionError(f'{where}: "tokens" is no list: {error}') from error
+        raise QuestionError(f'{where}: "tokens" is not a list: {error}') from error
 
 
 def _of_stimulus(item: _Nr3D, where: str) -> Referring:

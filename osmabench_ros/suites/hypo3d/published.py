@@ -69,7 +69,7 @@ def normalised(text: str) -> str:
 
     "north-west" loses its hyphen and stays one word, "top" and "bottom" of a thing become its
     front and back, "near" becomes nothing, numbers are taken word by word ("point" is 0), and
-    words that are no numbers are dropped after the first one that is.
+    words that are not numbers are dropped after the first one that is.
     """
     text = _COMPAT.sub(lambda match: _SPOKEN[match[0]], text.lower())
     text = re.sub(r'[^a-z0-9\s]', '', _ARTICLES.sub('', text))

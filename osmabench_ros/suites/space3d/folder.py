@@ -217,7 +217,7 @@ def _texts(path: Path, what: str) -> dict[str, str]:
 
 def _object_id(key: str, path: Path) -> int:
     if not re.fullmatch(r'\d{1,9}', key):
-        raise QuestionError(f'{path}: object id "{key}" is no number')
+        raise QuestionError(f'{path}: object id "{key}" is not a number')
     return int(key)
 
 

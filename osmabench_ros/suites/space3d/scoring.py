@@ -176,7 +176,7 @@ class _Compat(_Decider):
 def read_as_published(reply: str) -> Entry:
     """Return what the published code reads in a reply: the first line with an object, as JSON.
 
-    From the first "{" of that line to its last "}"; what is no JSON, such as an object over
+    From the first "{" of that line to its last "}"; text that is not JSON, such as an object over
     several lines or with single quotes, is an error, and no reply is asked for again.
     """
     match = re.search(r'\{.*\}', reply)

@@ -63,7 +63,7 @@ class Facts:
 
     @property
     def values(self) -> list[float]:
-        """Numbers that are no coordinates and no ids, lengths in metres; lengths alone if any."""
+        """Numbers other than coordinates and ids, lengths in metres; only lengths if any."""
         found = quantities(self.rest)
         lengths = [item.value for item in found if item.is_length]
         return lengths or [item.value for item in found]

@@ -224,7 +224,7 @@ def test_the_database_of_rtabmap_gives_its_version_and_the_size_of_its_graph(
     database.close()
     made = import_map('rtabmap', tmp_path)
     assert made.extras['maps'] == 2
-    assert made.header.remark.startswith('RTAB-Map lost track and began anew (2 maps); 3 nodes')
+    assert made.header.remark.startswith('RTAB-Map lost track and began again (2 maps); 3 nodes')
     for file in (*tmp_path.glob('*.txt'), *tmp_path.glob('*.db')):
         file.unlink()
     for path in (tmp_path, tmp_path / 'rtabmap_cloud.ply'):

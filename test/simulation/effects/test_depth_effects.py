@@ -75,7 +75,7 @@ def test_grazing_surfaces_are_lost() -> None:
     steep = np.broadcast_to(np.linspace(1.0, 60.0, 320, dtype=np.float32), (240, 320))
     sensor = StructuredLightDepth(far_m=100.0)
     lost = np.isnan(sensor.depth(steep, SHOT))
-    slope = 59.0 / 319  # metres a pixel
+    slope = 59.0 / 319  # metres per pixel
     limit_m = np.tan(np.radians(8.0)) * slope * CAMERA.fx
     assert lost[:, steep[0] < limit_m - 0.5].all()
     assert not lost[:, steep[0] > limit_m + 0.5].any()

@@ -208,7 +208,7 @@ def test_a_navigation_mesh_is_on_the_floor_of_the_room(simulator: HabitatSimulat
         simulator.navigation(radius_m=0.25, height_m=1.2, floor_height_m=7.0)
     with pytest.raises(SimulationError, match='no floor fits a robot of radius 2.4 m'):
         simulator.navigation(radius_m=2.4, height_m=1.2)
-    with pytest.raises(SimulationError, match='is no navigation mesh'):
+    with pytest.raises(SimulationError, match='is not a navigation mesh'):
         simulator.navigation(radius_m=0.2, height_m=1.2, mesh_file='/no/such.navmesh')
 
 

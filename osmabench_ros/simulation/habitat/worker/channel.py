@@ -21,7 +21,7 @@ LARGEST_MESSAGE_BYTES = 64 * 2**20
 """Images travel through shared memory, so a longer message can only be nonsense."""
 
 
-class ChannelClosed(Exception):  # noqa: N818, it is no fault when the other side ends
+class ChannelClosed(Exception):  # noqa: N818, it is not a fault when the other side ends
     """The other side has gone."""
 
 

@@ -188,7 +188,7 @@ class Session:
         self._shine([_light(light) for light in lights])
 
     def _shine(self, infos: list[Any]) -> None:
-        # A shader is built for a number of lights; dark ones keep it from being built anew.
+        # A shader is built for a number of lights; dark ones keep it from being built again.
         infos = infos + [_light(DARK)] * (len(self._lights) - len(infos))
         self._lights = infos
         for (shader, _), simulator in self._simulators.items():

@@ -16,7 +16,7 @@ LARGE_SHARE = 0.25
 furniture."""
 
 SMALL_SHARE = 0.05
-"""A level of an island with less of its area is part of a ramp; a smaller island is no storey."""
+"""A level with less of its island's area is part of a ramp; a smaller island is not a storey."""
 
 SAME_FLOOR_M = 0.5
 
@@ -35,7 +35,7 @@ class Walking:
         self.finder = simulator.pathfinder
         if settings['mesh_file']:
             if not self.finder.load_nav_mesh(settings['mesh_file']):
-                raise ValueError(f'{settings["mesh_file"]} is no navigation mesh')
+                raise ValueError(f'{settings["mesh_file"]} is not a navigation mesh')
             built = True
         elif settings['as_loaded'] and self.finder.is_loaded:
             built = True
