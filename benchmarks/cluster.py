@@ -4,7 +4,7 @@
     python benchmarks/cluster.py runs/mine --real 10000
 
 With --real, tasks of known length go through the scheduler of `osmabench run --cluster` to nodes
-of Ray on this machine: what a task costs beside its length, and the share of time in which nodes
+of Ray on this machine: what a task costs next to its length, and the share of time in which nodes
 idle. Then fewer tasks, of which some last long and some kill their worker, go the same way, and
 through the simulation, which must agree.
 
@@ -155,7 +155,7 @@ def through_ray(
 
 @dataclass(frozen=True)
 class World:
-    """What happens to nodes and runs beside work; by default nothing."""
+    """What happens to nodes and runs next to work; by default nothing."""
 
     overhead_s: float = 0.0
     driver_s: float = 0.0

@@ -138,7 +138,7 @@ CHANGES: dict[str, Callable[[dict[str, Any]], None]] = {
 
 
 class Stack:
-    """One stack in a domain of its own."""
+    """One stack in its own domain."""
 
     def __init__(self, fault: str, domain: int) -> None:
         self.fault = fault

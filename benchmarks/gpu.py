@@ -70,7 +70,7 @@ def metrics(quick: bool, gpu: bool, _options: argparse.Namespace) -> Iterator[Re
     from metrics import CASES, ON_DEVICES, score_scene
 
     for name in ON_DEVICES:
-        # Rows beside several published ways have the same seconds of ours.
+        # Rows next to several published ways have the same seconds of ours.
         rows = {(name_of(row), row.size): row for row in CASES[name]('cpu', quick)}
         on_gpu = list(CASES[name]('cuda', quick)) if gpu else []
         found = {(row.case, row.size, row.variant): row for row in on_gpu}
@@ -117,7 +117,7 @@ LIGHTS = {'4 lamps with shadows': 4, 'unlit': 0}
 
 
 def drawn(frames: int, size: tuple[int, int], mesa: Path | None) -> dict[str, Any]:
-    """Render in a process of its own: the driver of OpenGL is chosen when a process starts.
+    """Render in its own process: the driver of OpenGL is chosen when a process starts.
 
     With a file of Mesa's, EGL finds Mesa alone, and Mesa the CPU.
     """
@@ -312,7 +312,7 @@ def main() -> int:
         done = {item.part for item in results}
         rest = [item for item in earlier if item['part'] not in done]
         found = [*rest, *({**asdict(item), 'ratio': item.ratio} for item in results)]
-        # The file is tracked by git: no list of what is ours belongs beside it.
+        # The file is tracked by git: no list of what is ours belongs next to it.
         text = json.dumps({'host': host(), 'results': found}, indent=1)
         options.out.write_text(f'{text}\n', encoding='utf-8')
     return 0 if all(item.agrees for item in results) else 1

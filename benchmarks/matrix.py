@@ -1,4 +1,4 @@
-"""How well runs side by side use the cores, and what a run costs beside mapping and metrics.
+"""How well runs side by side use the cores, and what a run costs next to mapping and metrics.
 
     python benchmarks/matrix.py
     python benchmarks/matrix.py --conditions 2
@@ -8,7 +8,7 @@ one by one and by two jobs. The scene is prepared before. Processor time is that
 and of all processes that it starts:
 
     bound     processor time / 2: no schedule of the same work on two cores is faster
-    ratio     bound / wall time; on a machine that others use too it says little, so beside it
+    ratio     bound / wall time; on a machine that others use too it says little, so next to it
     used      processor time / (2 x wall time - what other programs took), for two cores in all
     overhead  processor time of a run without mapping and metrics
 

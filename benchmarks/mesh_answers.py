@@ -101,7 +101,7 @@ class Meshes:
         return sample_object(item, 6000.0, rng)[0].astype(np.float64)
 
     def room(self, item: SceneObject) -> str:
-        """Return the room that most of an object's surface lies in."""
+        """Return the room that most of an object's surface is in."""
         points = self.points(item)
         inside = {
             room.name: float(room.box.contains(points, 0.05).mean()) for room in self.scene.rooms

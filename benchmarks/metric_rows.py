@@ -101,7 +101,7 @@ def table_of(rows: Iterable[Row]) -> Table:
 
 
 def growth_of(rows: Iterable[Row]) -> list[str]:
-    """Say of every case that ran at several sizes how its cost grew beside its size.
+    """Say of every case that ran at several sizes how its cost grew next to its size.
 
     Processor time is what is compared on the CPU: other programs disturb it less.
     """

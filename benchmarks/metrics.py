@@ -1,4 +1,4 @@
-"""Speed and memory of the metrics beside the straightforward way of published code.
+"""Speed and memory of the metrics next to the straightforward way of published code.
 
 Both are measured in one run. What would take minutes is measured on fewer points and scaled in
 proportion, which the table says; where the straightforward way grows faster than that, the ratio
@@ -185,7 +185,7 @@ def huge_case(device: str, quick: bool) -> Iterator[Row]:
 
 
 def in_own_process(n: int, m: int, device: str) -> Row:
-    """Score a scene in a process of its own, so that its peak of memory is its own."""
+    """Score a scene in its own process, so that its peak of memory is its own."""
     with multiprocessing.get_context('spawn').Pool(1) as pool:
         return pool.apply(score_scene, (n, m, device))
 

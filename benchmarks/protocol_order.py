@@ -2,7 +2,7 @@
 
     python benchmarks/protocol_order.py [--seeds 5] [--suites hypo3d ...] [--out runs]
 
-Runs `config/all_protocols.yaml` in scenes of several seeds, without what is mapped beside it,
+Runs `config/all_protocols.yaml` in scenes of several seeds, without what is mapped next to it,
 and goes on where it was cut off: all suites in apartments, `promptgt` in rooms by four
 specifications, of which a seed has the mean. The exit code is 0 if and only if, over the seeds,
 the oracle scores above the noisy oracle and that above appearance in each main figure, both by a

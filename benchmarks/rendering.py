@@ -4,7 +4,7 @@
     python benchmarks/rendering.py --habitat-python PYTHON --habitat-scene FILE
 
 The second also compares with Habitat-Sim on a `*.scene_dataset_config.json`, by default the small
-house in `shared/` beside the repository. Frames are those of a path through the scene at 2 frames
+house in `shared/` next to the repository. Frames are those of a path through the scene at 2 frames
 a second, so that every one looks elsewhere. Run it on an idle machine; the load before and after
 is printed.
 """

@@ -367,7 +367,7 @@ def write_page(file: Path, text: str) -> None:
     beginning = INTRODUCTION.partition(' out of')[0]
     if file.exists() and not file.read_text(encoding='utf-8').startswith(beginning):
         raise ConfigError(f'{file} is not a page of results; name another --page')
-    # The page is tracked by git: no list of what is ours belongs beside it.
+    # The page is tracked by git: no list of what is ours belongs next to it.
     file.write_text(text, encoding='utf-8')
 
 

@@ -5,7 +5,7 @@
 
 Each of fifteen faults alone, in a stack that runs before doctor does (early) and in one whose
 publishers come 3 s after doctor has begun to listen (late), and a stack without a fault. Every
-look is the real command with its defaults, in a process of its own; beside them run processes
+look is the real command with its defaults, in its own process; next to them run processes
 that do nothing but keep a processor busy. Exits with 0 if every fault was found and named in
 every round, and the stack without one passed.
 """
@@ -70,7 +70,7 @@ class Look:
 
 
 def look(case: tuple[int, str, str]) -> Look:
-    """Let doctor look at a stack in a domain of its own."""
+    """Let doctor look at a stack in its own domain."""
     _, fault, time = case
     with private_domain() as domain:
         environment = isolated_environment(domain)

@@ -175,7 +175,7 @@ def errors_as(
 ) -> Iterator[None]:
     """Turn the caught errors of a block into one `kind` of error that begins with `what`.
 
-    `Exception` stands for whatever a library raises: not our own errors, nor a lack of memory.
+    `Exception` means whatever a library raises: not our own errors, nor a lack of memory.
     """
     try:
         yield

@@ -137,7 +137,7 @@ def _show(findings: list[Finding], *, as_json: bool, omitted: int = 0) -> None:
     console.print(table)
     if omitted:
         console.print(f'{omitted} more checks passed; --verbose lists them', highlight=False)
-    # Whole and on a line of its own, as it is to be copied.
+    # Whole and on its own line, as it is to be copied.
     parts: dict[str, list[str]] = {}
     for item in findings:
         parts.setdefault(item.remedy, []).append(item.part)

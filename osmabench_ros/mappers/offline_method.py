@@ -100,7 +100,7 @@ class OfflineMethod(Strict):
     commands : tuple of tuple of str
         Run one after another, without a shell, in `directory`.
     environment : mapping of str to str
-        Set for the commands, beside what the user's environment holds.
+        Set for the commands, next to what the user's environment holds.
     directory : str
         Where the commands run.
     output : str
@@ -109,7 +109,7 @@ class OfflineMethod(Strict):
         Named in the report; None for a map without features.
     true_masks : str
         'conceptgraphs' if it reads the scene's masks as detections in the form of that method,
-        which are written beside the sequence; '' if it detects objects itself.
+        which are written next to the sequence; '' if it detects objects itself.
 
     Notes
     -----

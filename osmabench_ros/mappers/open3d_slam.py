@@ -219,7 +219,7 @@ def hold_of(frame: Frame) -> float:
     normals: NDArray[np.float64] = np.cross(right, down)
     length = np.linalg.norm(normals, axis=-1)
     used = used[:-1, :-1] & used[:-1, 1:] & used[1:, :-1] & (length > 0)
-    # Neighbours of which one lies far behind the other show no surface.
+    # Neighbours of which one is far behind the other show no surface.
     near = 0.1 * points[:-1, :-1, 2]
     used &= (np.abs(right[..., 2]) < near) & (np.abs(down[..., 2]) < near)
     if used.sum() < 6:

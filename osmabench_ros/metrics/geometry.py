@@ -14,7 +14,7 @@ _BITS = 21
 _HALF = 1 << (_BITS - 1)
 
 POINT_RADIUS_M = 0.04
-"""Radius of the disc that a map point stands for, along the true surface.
+"""Radius of the disc that a map point represents, along the true surface.
 
 It is the same for every map: discs that grew with the spacing of a map would close its holes as it
 gets sparser. It closes the gaps of a lattice of 5.6 cm.

@@ -202,7 +202,7 @@ def relation_scores(
     Parameters
     ----------
     matches : NodeMatches
-        Which predicted node stands for which true one.
+        Which predicted node matches which true one.
     predicted, true : SceneGraph
         The graphs.
     same : callable

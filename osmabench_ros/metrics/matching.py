@@ -114,7 +114,7 @@ def overlaps_of_masks(
     map_rows : ndarray of int, shape (N,)
         Map point that each true point matches, -1 for none.
     node_ids, offsets, point_indices : ndarray of int, shapes (R,), (R + 1,), (K,)
-        Row r stands for node ``node_ids[r]`` and owns the map points
+        Row r is node ``node_ids[r]`` and owns the map points
         ``point_indices[offsets[r]:offsets[r + 1]]``.
     """
     from scipy.sparse import csr_matrix

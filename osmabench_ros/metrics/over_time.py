@@ -70,7 +70,7 @@ class CurveOverTime:
 
 
 def curve(seen: Sequence[float], values: Sequence[float | None]) -> CurveOverTime:
-    """Build a curve; None stands for a figure that was not applicable."""
+    """Build a curve; None means a figure that was not applicable."""
     return CurveOverTime(
         tuple(float(item) for item in seen),
         tuple(math.nan if item is None else float(item) for item in values),

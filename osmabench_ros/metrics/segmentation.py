@@ -22,7 +22,7 @@ from osmabench_ros.metrics.nearest_neighbours import Neighbours
 from osmabench_ros.semantics.labels import UNLABELLED
 
 COMPAT_IGNORED = (0,)
-"""Classes OSMa-Bench leaves out: 0 stands for "other" in its data."""
+"""Classes OSMa-Bench leaves out: 0 means "other" in its data."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,7 +139,7 @@ def compat_confusion(
     Every true point takes the label of its nearest predicted point, however far that is. True
     points outside the scene's vocabulary are dropped, and so are those that get a class outside
     it, as scikit-learn's `confusion_matrix` drops what is not among its labels. The labels are
-    the vocabulary and OUTSIDE, which here stands for unlabelled points alone.
+    the vocabulary and OUTSIDE, which here means unlabelled points alone.
 
     Parameters
     ----------

@@ -91,7 +91,7 @@ def jackknife_interval(
     unit : str
         What the units are: 'scenes', 'paths', 'objects'.
     owners : sequence, shape (N,), optional
-        Units that each row hangs on; a row without any is a unit of its own, as all are by
+        Units that each row hangs on; a row without any is its own unit, as all are by
         default.
     share : bool
         The figure lies in [0, 1]: bounds are computed on its logit, and stay inside. At 0 and 1

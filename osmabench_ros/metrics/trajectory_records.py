@@ -53,7 +53,7 @@ class TrajectorySettings:
 
 @dataclass(frozen=True, eq=False)
 class TrajectoryScore:
-    """An estimate beside its reference.
+    """An estimate next to its reference.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Figures of Hypo3D that need what was mapped beside a matrix: changed scenes, changes halfway."""
+"""Metrics of Hypo3D that need more runs than a matrix: changed scenes, changes halfway."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ def _test_of(changes: pd.DataFrame) -> str:
 
 @dataclass(frozen=True)
 class Threshold:
-    """How much worse figures may get; `pattern` is a name, in which * stands for anything."""
+    """How much worse figures may get; `pattern` is a name, in which * means anything."""
 
     pattern: str
     amount: float
@@ -162,7 +162,7 @@ def read_records(path: Path) -> tuple[Record, ...]:
     Parameters
     ----------
     path : Path
-        A report.json, of a matrix or of one run or map, the folder that it lies in, or a folder of
+        A report.json, of a matrix or of one run or map, the folder that it is in, or a folder of
         runs, whose reports are read from the folders of the runs.
 
     Raises

@@ -38,7 +38,7 @@ Units = Mapping[str, float] | Mapping[tuple[str, ...], float]
 
 @dataclass(frozen=True)
 class Contrast:
-    """A condition beside the reference condition of a mapper, or a mapper beside its own."""
+    """A condition next to the reference condition of a mapper, or a mapper next to its own."""
 
     subject: str
     other: str

@@ -1,4 +1,4 @@
-"""Matrices beside a matrix: its changed scenes mapped again, and a change made halfway a run."""
+"""Matrices next to a matrix: its changed scenes mapped again, and a change made halfway a run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from osmabench_ros.vqa.question_files import read_records
 from osmabench_ros.vqa.questions import Question
 
 REMAPPED, LIVE = 'changed', 'live'
-"""Parts of the names of the folders beside that of a matrix."""
+"""Parts of the names of the folders next to that of a matrix."""
 
 
 @dataclass(frozen=True)
@@ -81,13 +81,13 @@ class _Mapped:
 
 
 def folder_beside(plan: RunPlan, kind: str) -> Path:
-    """Return the folder beside that of the matrix where a kind of runs of a scene goes."""
+    """Return the folder next to that of the matrix where a kind of runs of a scene goes."""
     name = f'{plan.root.name}_{kind}_{plan.identity.scene_key}'
     return plan.root.with_name(slug(name))
 
 
 def matrices_beside(plans: Sequence[RunPlan]) -> Iterator[MatrixConfig]:
-    """Yield what the suite hypo3d wants mapped beside a matrix that was run, if anything.
+    """Yield what the suite hypo3d wants mapped next to a matrix that was run, if anything.
 
     For each path in a scene: the changed scenes under the conditions of the matrix, and one run
     of each mapper in which the first change is made halfway. A scene that could not be prepared
@@ -123,9 +123,9 @@ def _mapped(plans: Sequence[RunPlan]) -> Iterator[_Mapped]:
 
 
 def runs_beside(plan: RunPlan, kind: str) -> list[RunPlan]:
-    """Return the finished runs of a mapper beside its run, under the same condition.
+    """Return the finished runs of a mapper next to its run, under the same condition.
 
-    Those that a change is made in are beside the runs of the first condition.
+    Those that a change is made in are next to the runs of the first condition.
     """
     root, wanted = folder_beside(plan, kind), plan.identity
     first = name_of_condition(plan.config.conditions[0])

@@ -23,7 +23,7 @@ BAG_SUITES = (
     'bag_timing',
     STATISTICS,
 )
-"""Suites of the evaluation of a bag beside those that are configured."""
+"""Suites of the evaluation of a bag next to those that are configured."""
 
 GROWTH_SUFFIXES = ('_over_frames', '_over_time', '_frames_until_90', '_seconds_until_90')
 """What follows the name of a metric in growth.json."""

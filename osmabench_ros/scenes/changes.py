@@ -43,7 +43,7 @@ _FIRMNESS = {RelationType.ON.value: 2, RelationType.IN.value: 2, RelationType.AT
 def holders(scene: Scene, places: Iterable[AxisAlignedBox]) -> dict[int, tuple[int, int]]:
     """Return for things near some places how firmly they are held, 1 or 2, and by what.
 
-    2 stands for on or in another thing, 1 for attached to one; the relations are those of the
+    2 means on or in another thing, 1 for attached to one; the relations are those of the
     scene graph. Things that nothing holds are left out, as are parts of the building.
     """
     boxes = list(places)
@@ -115,7 +115,7 @@ def collision(scene: Scene, item: SceneObject, without: Collection[int]) -> Scen
     """Return a thing that one runs into, None if it is free; `without` are not obstacles.
 
     Two things collide if an edge of one passes a face of the other after the first was shrunk by
-    TOUCH_M on every side, or if one lies within the other, unless that is part of the building.
+    TOUCH_M on every side, or if one is within the other, unless that is part of the building.
     """
     probe = _shrunk(item)
     single = RayCaster(replace(scene, objects=(probe,)))

@@ -21,7 +21,7 @@ def sample_surface(scene: Scene, points_per_m2: float, seed: int) -> LabelledClo
     """Draw labelled world points, equally likely on equal areas, with their triangles' normals.
 
     An object's number is its area times the density, rounded at random so that small objects are
-    not lost on average. Each has a stream of its own, so that adding one leaves the others as they
+    not lost on average. Each has its own stream, so that adding one leaves the others as they
     are.
     """
     parts = [

@@ -116,7 +116,7 @@ class SurfacePoints:
     def nearest_height_gap(self, box: AxisAlignedBox, gap_m: float) -> float:
         """Return the distance of the box's bottom from the surface within `gap_m` of it.
 
-        The surface's height is the 80th percentile of its points, which lies on the upper face
+        The surface's height is the 80th percentile of its points, which is on the upper face
         of a thin sheet seen from both sides. Infinite without points.
         """
         low, high = box.minimum.copy(), box.maximum.copy()

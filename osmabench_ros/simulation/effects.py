@@ -42,7 +42,7 @@ class Effect(Strict):
     kind: str
     """Its entry point in the group osmabench.effects."""
     seed: int = Field(0, ge=0)
-    """Of its random numbers, beside that of the run."""
+    """Of its random numbers, next to that of the run."""
 
     def generator(self, shot: Shot) -> np.random.Generator:
         """Return the random numbers of this effect for one frame."""
@@ -172,7 +172,7 @@ class StructuredLightDepth(Effect):
 
     Axial: sigma = 1.2 mm + 1.9 mm ((z - 0.4 m) / 1 m)^2 and lateral: 0.8 pixels, after Nguyen,
     Izadi and Lovell (3DIMPVT 2012); disparity in eighths of a pixel over a baseline of 75 mm.
-    Surfaces seen at a grazing angle, the projector's shadow beside near edges and everything out
+    Surfaces seen at a grazing angle, the projector's shadow next to near edges and everything out
     of range have no depth.
 
     Parameters

@@ -172,7 +172,7 @@ class LightingSection(Strict):
         return self
 
     def base_lights(self, scene: Scene) -> tuple[tuple[Light, Schedule], ...]:
-        """Return the lights that `scene_lights` acts on, each with a schedule of its own."""
+        """Return the lights that `scene_lights` acts on, each with its own schedule."""
         if self.setup is None or not self.setup.is_for(scene):
             return tuple((light, Schedule()) for light in scene.lights)
         placed = lights_in_rooms([item.light() for item in self.setup.lights], scene.rooms)

@@ -55,8 +55,8 @@ class Distances:
 def distances_of_surfaces(context: SuiteContext) -> Distances:
     """Return distances between surfaces; of points where the truth knows no normals.
 
-    A point of the truth stands for a disc that closes the gaps between its samples, one of the map
-    for a disc of `POINT_RADIUS_M` that lies along the true surface, so that a map need not be
+    A point of the truth represents a disc that closes the gaps between its samples, one of the map
+    for a disc of `POINT_RADIUS_M` that is along the true surface, so that a map need not be
     dense to be complete.
     """
     matches, surface = context.matches, context.ground_truth.surface

@@ -189,7 +189,7 @@ class QueriedMap:
 
     @cached_property
     def _strict_points(self) -> PointFeatures:
-        # The last entry stands for the points that have no feature.
+        # The last entry means the points that have no feature.
         is_none = np.append(~self.features.space.vectors.any(axis=1), True)
         rows = np.where(is_none[self._rows], -1, self._rows)
         surface, near = self.context.ground_truth.surface, self.context.matches.surface_to_map

@@ -1,4 +1,4 @@
-"""Accuracies of saved answers by scene, condition and category, constants beside them."""
+"""Accuracies of saved answers by scene, condition and category, constants next to them."""
 
 from __future__ import annotations
 

@@ -335,7 +335,7 @@ def estimate_verdicts(run: RunFolder, client: ModelClient) -> CostEstimate:
 
 
 def report(run: RunFolder, asked: QuestionedMap, *, compat: bool = False) -> list[MetricRecord]:
-    """Return and write the accuracies of a run's verdicts beside baselines and ceiling.
+    """Return and write the accuracies of a run's verdicts next to baselines and ceiling.
 
     Answers or verdicts that a server failed to give are an IncompleteError. In `compat` the
     paper's exclusions apply, and what the judge failed on leaves the denominator.
@@ -374,7 +374,7 @@ def stage_summaries(run: RunFolder) -> dict[str, Any]:
 
 
 def remarks(run: RunFolder) -> list[str]:
-    """Return what has to be said beside the accuracies of a run."""
+    """Return what has to be said next to the accuracies of a run."""
     found = stage_summaries(run)
     lines = [
         f'{stage} by {data.get(who, "?")}'

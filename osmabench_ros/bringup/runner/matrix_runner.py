@@ -132,7 +132,7 @@ def _claim_runs(
 def _write_report(
     config: MatrixConfig, plans: list[RunPlan], ended: list[RunReport], missing: Sequence[str]
 ) -> MatrixReport:
-    """Write the report of all runs; `missing` are runs beside them that did not complete."""
+    """Write the report of all runs; `missing` are runs next to them that did not complete."""
     try:
         origin = Origin(config_digest(config), tuple(missing))
         reports = _with_figures(config, plans, ended)

@@ -55,7 +55,7 @@ _CONFIG: Specification = {
 }
 _VEGA_LITE = '.'.join(alt.SCHEMA_VERSION.removeprefix('v').split('.')[:2])
 _START = 18337
-"""Of the checksum of a name; from it each method of this package has a colour of its own, and
+"""Of the checksum of a name; from it each method of this package has its own colour, and
 those of the demonstration have colours that are far apart."""
 _REFERENCE = ' (reference)'
 IS_REFERENCE = "(indexof(datum.method, '(reference)') > 0)"

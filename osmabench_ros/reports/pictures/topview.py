@@ -174,7 +174,7 @@ def _without_pits(
 
 
 def _shade(heights: NDArray[np.floating], drawn: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Return a factor in (0, 1] that darkens cells beside higher ones (eye-dome lighting)."""
+    """Return a factor in (0, 1] that darkens cells next to higher ones (eye-dome lighting)."""
     base = np.where(drawn, heights, np.nan)
     depth = np.zeros(heights.shape)
     for step in _SHADE_STEPS:

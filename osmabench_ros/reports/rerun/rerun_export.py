@@ -1,4 +1,4 @@
-"""Rerun recordings of a run, or of a map beside its ground truth, from disk."""
+"""Rerun recordings of a run, or of a map next to its ground truth, from disk."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def record_runs(
     *,
     overwrite: bool = False,
 ) -> list[Path]:
-    """Write Rerun recordings, of several runs a file each beside `file`; return the files."""
+    """Write Rerun recordings, of several runs a file each next to `file`; return the files."""
     files = []
     for directory in directories:
         name = f'{file.stem}.{directory.name}{file.suffix}'

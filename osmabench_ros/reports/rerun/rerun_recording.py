@@ -68,7 +68,7 @@ def require_rerun() -> Any:
 
 
 def layout_of(view: RerunScene) -> Any:
-    """Return the blueprint: the world at the left; camera and text beside it."""
+    """Return the blueprint: the world at the left; camera and text next to it."""
     blueprint = require_rerun().blueprint
 
     def world(name: str, hidden: Iterable[str], **options: Any) -> Any:

@@ -71,7 +71,7 @@ class Identities:
                 item.instance_id: other['ids'][0]
                 for item, other in zip(placed[:rigid], found[:rigid], strict=True)
             }
-        # One more than the largest id stands for all ids that nothing was matched with.
+        # One more than the largest id means all ids that nothing was matched with.
         self._unknown = max(self._object_of, default=0) + 1
         rest = self._rest
         unknown = (NO_INSTANCE, UNLABELLED) if rest is None else (rest.instance_id, rest.class_id)

@@ -48,7 +48,7 @@ PER_TASK = 2
 
 OPTIONS = 4
 IMAGES = 'cospace/{}_{}.png'
-"""Image of a place, turned clockwise by so many degrees; beside the file of questions."""
+"""Image of a place, turned clockwise by so many degrees; next to the file of questions."""
 
 _STEP_DEG = 30
 _QUARTERS = (0, 90, 180, 270)

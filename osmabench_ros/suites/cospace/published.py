@@ -87,7 +87,7 @@ class Saved:
 
 
 def read_cospace(paths: Sequence[Path]) -> list[Saved]:
-    """Read files of CoSpace, JSON lines with "pred" beside the keys of its annotations.
+    """Read files of CoSpace, JSON lines with "pred" next to the keys of its annotations.
 
     Raises QuestionError, which names file and line, also where a question is there twice.
     """

@@ -132,7 +132,7 @@ def off_between_m(box: AxisAlignedBox, first: AxisAlignedBox, second: AxisAligne
     """Return by how much a box misses being between two others, below 0 if it is.
 
     Its centre, seen from above, lies between 0.2 and 0.8 of the way between theirs, and at most
-    BETWEEN_M beside it.
+    BETWEEN_M next to it.
     """
     start, way = first.center[:2], (second.center - first.center)[:2]
     length = float(np.linalg.norm(way))

@@ -123,7 +123,7 @@ class _Describer:
         return all(item is not None and item.box is not None for item in known)
 
     def truths(self, node: SceneNode) -> list[Clause]:
-        """Return what is clearly true of a thing beside its kind and its attributes."""
+        """Return what is clearly true of a thing next to its kind and its attributes."""
         if not self._is_known(node):
             return []
         anchors = self._anchors(node)

@@ -402,7 +402,7 @@ def _table(mode: Mode, rows: Sequence[tuple[list[str], float]]) -> Iterator[Refe
 
 
 def referit3d_scores(expressions: Sequence[Referring]) -> list[ReferringScore]:
-    """Score files of ReferIt3D with "predicted_id" beside each expression, by difficulty.
+    """Score files of ReferIt3D with "predicted_id" next to each expression, by difficulty.
 
     compat leaves out expressions that do not name the class, as the published code does by
     default, and reads from the tokens whether they depend on the viewpoint; strict takes all, and

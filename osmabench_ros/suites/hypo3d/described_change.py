@@ -45,7 +45,7 @@ class DescribedChange:
     """A change in words; phrases are as in questions, without article.
 
     `thing` moves, goes, is painted or is replaced; of an addition it is what the new thing is
-    like. `other` is what that stands beside, or what comes in a replacement. `side` and
+    like. `other` is what that stands next to, or what comes in a replacement. `side` and
     `distance_m` are where a thing moves, or where the new one is from `other`, centre to centre;
     `anchors` are things at the sides of the scene.
     """

@@ -80,7 +80,7 @@ def _bounds_of(graph: SceneGraph) -> AxisAlignedBox:
 def chosen_anchors(graph: SceneGraph, names: Mapping[int, str]) -> dict[Side, str]:
     """Choose things at the sides of a scene, from which directions follow.
 
-    For each side where there is one it is the bulkiest of the nodes with `names` that lies within
+    For each side where there is one it is the bulkiest of the nodes with `names` that is within
     35 degrees of it and in the outer half, seen from the scene's middle; the front is the world's
     +x.
     """

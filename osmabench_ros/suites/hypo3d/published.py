@@ -103,7 +103,7 @@ _FILLERS = re.compile(r'\b(?:near|next|corner|side)\b')
 def strictly_normalised(text: str) -> str:
     """Return an answer without the quirks of `normalised`.
 
-    Compass points may be joined by a hyphen; "top" and "bottom" are directions only beside left,
+    Compass points may be joined by a hyphen; "top" and "bottom" are directions only next to left,
     right or corner, as on a map; "near" stays where nothing else is said; numbers are read whole,
     beyond ten and with decimals, and words after them are kept.
     """
@@ -248,7 +248,7 @@ def _change_type(text: str) -> str:
 
 @dataclass(frozen=True)
 class HypotheticalScore:
-    """Figures of a group of answers, as fractions; '' stands for all types.
+    """Figures of a group of answers, as fractions; '' means all types.
 
     `similarity` is the mean cosine of the answers by a sentence embedder, None without one.
     """

@@ -56,10 +56,10 @@ class Hypo3DOptions(QuestionModelOptions):
     Parameters
     ----------
     remap : bool
-        Whether the changed scenes of a matrix are mapped again, in a folder beside its own.
+        Whether the changed scenes of a matrix are mapped again, in a folder next to its own.
     live_maps_every : int
         With more than 0, the first change is also made halfway through another run of each
-        mapper, which then gives a map every so many frames; also beside the matrix.
+        mapper, which then gives a map every so many frames; also next to the matrix.
     before : Path, optional
         In a run on a changed scene: questions.jsonl of the scene before the change. Those that
         describe this change are asked without the description.

@@ -115,7 +115,7 @@ class SceneFolder:
         return found
 
     def answers(self, path: Path | None = None) -> Mapping[str, str]:
-        """Return a system's answers by number, those beside the questions unless named."""
+        """Return a system's answers by number, those next to the questions unless named."""
         chosen = path or self.path / ANSWERS
         found = _texts(chosen, 'one answer a number')
         unasked = [number for number in found if number not in self.questions]

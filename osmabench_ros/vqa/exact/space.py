@@ -104,7 +104,7 @@ def ways(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draf
             continue
         other = third.known_box
         sign = _shorter(view.ways[0], start, goal, other, _CLOSER_RATIO, _CLOSER_M)
-        # Half as clearly for other robots, and from other places beside the things.
+        # Half as clearly for other robots, and from other places next to the things.
         if sign and all(
             _shorter(way, start, goal, other, 1.0, _CLOSER_M / 2) == sign for way in view.ways[1:]
         ):
@@ -162,7 +162,7 @@ def patterns(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[
 
 
 def _mirrored(view: SceneView, label: str, nodes: list[SceneNode]) -> Iterator[Draft]:
-    """Yield whether two things stand symmetrically about others between or beside them."""
+    """Yield whether two things stand symmetrically about others between or next to them."""
     between = np.mean([node.known_box.center[:2] for node in nodes], axis=0)
     for about in view.named_boxed:
         # Only of what is near is it worth asking.
