@@ -1,4 +1,4 @@
-"""Errors that a user can act on; each message names what is at fault and the remedy."""
+"""Errors that a user can act on; each message names the cause and the remedy."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ class IncompleteError(LanguageModelError):
     message : str
         How much is missing, and why.
     kept : sequence
-        What there is for each question; what is missing says so.
+        The results by question; missing ones are marked.
     """
 
     def __init__(self, message: str, kept: Sequence[Any] = ()) -> None:
@@ -197,7 +197,7 @@ def needing(purpose: str, remedy: str) -> Iterator[None]:
 
 
 def check_all(looks: Iterable[Callable[[], object]]) -> None:
-    """Look at everything, then raise what was wrong: one error as it is, several as one."""
+    """Make every check, then raise the errors: one as it is, several as one."""
     errors: list[OsmabenchError] = []
     for look in looks:
         try:

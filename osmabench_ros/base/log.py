@@ -28,7 +28,7 @@ class TerminalHandler(logging.Handler):
         else:
             text = make_printable(self.format(record)) + '\n'
         sys.stderr.write(text)
-        sys.stderr.flush()  # before what the command prints next
+        sys.stderr.flush()  # before the command prints its results
 
 
 class LogFileHandler(logging.FileHandler):

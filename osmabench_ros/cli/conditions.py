@@ -32,7 +32,7 @@ def list_all() -> None:
 
     table = Table(box=None, header_style='bold')
     table.add_column('condition', no_wrap=True)
-    table.add_column('what it is')
+    table.add_column('description')
     for name in list_conditions():
         table.add_row(name, load_condition(name).description)
     Console().print(table)

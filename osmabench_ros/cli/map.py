@@ -79,7 +79,7 @@ def methods(
 @app.command('import')
 def import_(
     method: Annotated[str, Argument(help='Method; see `osmabench map methods`.')],
-    path: Annotated[Path, Argument(help='What it wrote; see `osmabench map methods METHOD`.')],
+    path: Annotated[Path, Argument(help='Its output; see `osmabench map methods METHOD`.')],
     out: NewFolder,
     world: Annotated[
         Literal['z_up', 'habitat', 'optical'] | None,
@@ -98,7 +98,7 @@ def import_(
     ] = '',
     feature_pretrained: Annotated[str, Option(help='Weights of that encoder.')] = '',
 ) -> None:
-    """Read what a mapping method left behind and write it as a semantic map."""
+    """Convert the output of a mapping method into a semantic map."""
     from osmabench_ros.maps.export import contents_of
     from osmabench_ros.maps.importer import ImportOptions, World, import_map
     from osmabench_ros.maps.importers.pointcloud import read_label_set

@@ -82,7 +82,7 @@ def export(
         list[str] | None, Option('--suite', help='Default: all. May be repeated.')
     ] = None,
 ) -> None:
-    """Write what a paper takes of runs: tables, figures and references.
+    """Write the tables, charts and references of runs for a paper.
 
     Tables are in Markdown and LaTeX, of the headline figures and of each suite; figures are SVG
     and PDF; references.bib has the suites, methods and data sets that were used.

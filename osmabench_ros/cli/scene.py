@@ -149,7 +149,7 @@ def check(
     output: Annotated[Path, Option('--output', '-o', help='Image to write.')] = Path('scene.png'),
     overwrite: Overwrite = False,
 ) -> None:
-    """Say what is doubtful about a scene, and draw it from above with the ids of its objects.
+    """List doubtful properties of a scene, and draw it from above with the ids of its objects.
 
     What a building would not have, such as another unit or axis, is a warning.
     """

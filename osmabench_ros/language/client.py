@@ -74,7 +74,7 @@ class Account:
         return (sent * self.input_price + received * self.output_price) / 1e6
 
     def reserve(self, request: ModelRequest) -> Usage:
-        """Set aside what a request may use at most; BudgetExceededError if that is too much."""
+        """Reserve the most a request may use; BudgetExceededError if that is too much."""
         wanted = Usage(estimated_prompt_tokens(request), request.max_output_tokens)
         with self._lock:
             self._check(self._spent + self._reserved + wanted)

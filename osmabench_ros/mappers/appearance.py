@@ -289,7 +289,7 @@ class Survey:
         self._fusion = VoxelFusion(VOXEL_M, extra_columns=4)
 
     def add(self, frame: Frame) -> SurfaceSamples:
-        """Fuse a frame and return what was taken of it."""
+        """Fuse a frame and return the samples taken from it."""
         samples = surface_samples(frame)
         luma = samples.colors.astype(np.int64) @ _LUMA // 1000
         extras = np.empty((len(luma), 4), np.int64)

@@ -28,7 +28,7 @@ _ABSORBING_ROUNDS = 3
 
 @dataclass(frozen=True, eq=False)
 class Voxels:
-    """What is known of each occupied voxel.
+    """The statistics of each occupied voxel.
 
     Parameters
     ----------

@@ -146,7 +146,7 @@ class MapFile(Strict):
 
 
 class FinishService(Strict):
-    """What is called once all frames are out, so that the stack completes its map."""
+    """The service called after the last frame, so that the stack completes its map."""
 
     service: str
     type: str
@@ -161,15 +161,15 @@ class LiveMethod(Strict):
     name, source : str
         Its name and where its code is.
     install : tuple of str
-        What a person does once; nothing of it is run.
+        Manual installation steps; none is run.
     variables : dict of str to str
-        What the user has to set; name to explanation.
+        Settings required from the user; name to explanation.
     files : dict of str to str
         Files that are written before it starts: name in the work folder to text.
     launch, nodes, program
         How it is started: exactly one of them.
     map : Topic or MapFile
-        What is scored.
+        The scored map.
     pose : Topic, optional
         Scored against ground truth where it is there.
     finish : FinishService, optional
@@ -224,7 +224,7 @@ class LiveMethod(Strict):
                 )
 
     def filled(self, values: Mapping[str, str]) -> LiveMethod:
-        """Return the method with every ``${...}`` replaced; ConfigError names what is not set."""
+        """Return the method with every ``${...}`` replaced; ConfigError names a missing value."""
         self.check_variables(values)
         kept = {'variables', 'install'}
         fields = filled(self.model_dump(exclude=kept), values, f'method {self.name}')

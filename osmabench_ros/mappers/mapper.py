@@ -1,4 +1,4 @@
-"""What a mapping method offers to the mapper node."""
+"""The interface between a mapping method and the mapper node."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class MappingMethod(Protocol):
 
 
 class Mapper(MappingMethod, Protocol):
-    """What an entry point in the group ``osmabench.mappers`` makes.
+    """A method made by an entry point in the group ``osmabench.mappers``.
 
-    That is called as ``factory(label_set=LabelSet, seed=int, options=dict)``. An option it does
-    not know is a ConfigError.
+    The entry point is called as ``factory(label_set=LabelSet, seed=int, options=dict)``. An
+    option it does not know is a ConfigError.
     """
 
     uses_ground_truth: bool
@@ -60,7 +60,7 @@ def mapper_class(name: str) -> MapperFactory:
 
 
 def home_advantage(name: str) -> str:
-    """Return what a bundled mapper has ahead of others here, by its class; '' if nothing."""
+    """Return the privileged inputs of a bundled mapper, by its class; '' if none."""
     return str(getattr(mapper_class(name), 'home_advantage', ''))
 
 

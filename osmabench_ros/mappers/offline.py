@@ -56,9 +56,9 @@ class OfflineOptions(Strict):
     work : Path
         Folder of the run; must not hold a sequence of this scene yet.
     time_limit_s, memory_limit_gib : float
-        What the method may use.
+        Resource limits of the method.
     variables : dict of str to str
-        What the method's configuration asks for.
+        Settings of the method.
     scene, condition : str
         For the names of folders and the provenance of the map.
     """
@@ -104,7 +104,7 @@ class OfflineMapper(BundledMapper):
 
     @property
     def log(self) -> Path:
-        """What the method printed."""
+        """The output of the method."""
         return self._place / f'{self._method.name}.log'
 
     def integrate(self, frame: Frame) -> None:

@@ -25,7 +25,7 @@ _TERMINATE_S = 5.0
 
 @dataclass(frozen=True)
 class Limits:
-    """What a method may use: wall time of its commands and memory of its processes, in sum."""
+    """Limits of a method: total wall time of its commands and memory of its processes."""
 
     time_s: float
     memory_bytes: int
@@ -86,12 +86,12 @@ class OfflineMethod(Strict):
     name, importer, source : str
         Its name, the importer that reads its output, and where its code is.
     install : tuple of str
-        What a person does once; nothing of it is run.
+        Manual installation steps; none is run.
     variables : mapping of str to str
         What the user has to set, e.g. where the code lies, in the options of the mapper or as
         ``OSMABENCH_<NAME>_<VARIABLE>`` in the environment; name to explanation.
     sequence : SequenceFormat
-        What it reads.
+        Its input format.
     origin : str
         'world' if its map is in the world of the poses that it reads; 'first_camera' if it finds
         its own poses, and begins at its first camera: x forward, z up.
@@ -100,11 +100,11 @@ class OfflineMethod(Strict):
     commands : tuple of tuple of str
         Run one after another, without a shell, in `directory`.
     environment : mapping of str to str
-        Set for the commands, next to what the user's environment holds.
+        Environment variables of the commands, added to the user's.
     directory : str
         Where the commands run.
     output : str
-        What the importer reads afterwards.
+        The files that the importer reads.
     text_encoder : TextEncoder, optional
         Named in the report; None for a map without features.
     true_masks : str

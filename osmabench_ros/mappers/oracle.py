@@ -1,6 +1,6 @@
 """Oracles: fuse ground-truth labels and instances, as they are or with errors in doses.
 
-The exact one is the ceiling of what a map can score.
+The exact one is the upper bound of every score.
 """
 
 from __future__ import annotations

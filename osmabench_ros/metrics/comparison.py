@@ -93,7 +93,7 @@ def units_needed(difference: float, spread: float, *, power: float = POWER) -> i
 
 @dataclass(frozen=True)
 class Spread:
-    """How much differences vary between units, and between what is inside of each.
+    """Variance of differences between units, and within each unit.
 
     Parameters
     ----------
@@ -240,7 +240,7 @@ def compare_with_reference(
     reference : str
         Key of the reference.
     unit : str
-        What the units are: 'scenes', or 'objects' of one scene. Nested places have that of
+        Kind of the units: 'scenes', or 'objects' of one scene. Nested places have that of
         their level.
     owners : mapping of str to sequence, optional
         The units that the figure of a place hangs on; by default the place itself.
@@ -355,7 +355,7 @@ def _spread(changes: Mapping[tuple[str, ...], float], level: int) -> Spread:
 ASSUMED_SPREAD = 5.0
 """Points: the median of the published ConceptGraphs rows on 22 scenes of ReplicaCAD."""
 DIFFERENCES = (1.0, 2.0, 5.0, 10.0)
-"""Points of which a reader may want to know what they need."""
+"""Effect sizes for which the required number of scenes is reported."""
 _ASSUMED = (
     f'assumed that differences vary by {ASSUMED_SPREAD:g} points (standard deviation; the '
     'published ones between conditions vary by 2 to 9)'

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 OUTSIDE = -1
-"""Label of what lies outside the vocabulary or has no class."""
+"""Label of points outside the vocabulary or without a class."""
 
 NOTHING = -2
 """Label of places where there is nothing: as a column missed, as a row hallucinated."""
@@ -98,7 +98,7 @@ def confusion_matrix(
     Parameters
     ----------
     truth, predicted : array or torch.Tensor of int, shape (N,)
-        Labels. What is neither in the vocabulary nor in `extra_labels` counts as OUTSIDE.
+        Labels. Labels in neither the vocabulary nor `extra_labels` count as OUTSIDE.
     vocabulary : sequence of int
         Labels in the order of rows and columns, none negative.
     extra_labels : sequence of int

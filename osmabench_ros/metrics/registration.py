@@ -56,7 +56,7 @@ class Registration:
 
     @property
     def doubts(self) -> tuple[str, ...]:
-        """What makes the alignment doubtful, for people."""
+        """Reasons to doubt the alignment, for people."""
         found = []
         if self.fitness < GOOD_FITNESS:
             found.append(

@@ -129,7 +129,7 @@ def compat_inverse_rank(
 
     Each wanted object takes the free retrieved object with the largest IoU above the threshold;
     the ranks of a query, 1-based and ascending, are lowered by 0, 1, 2, … so that a perfect list
-    has rank 1 throughout. What was not found counts 0. In [0, 1], higher is better; 0 without
+    has rank 1 throughout. Objects not found count 0. In [0, 1], higher is better; 0 without
     wanted objects.
     """
     inverse: list[float] = []

@@ -174,7 +174,7 @@ def strict_confusion(
     hallucinated: Mapping[int, int] | None = None,
     device: str = 'auto',
 ) -> ConfusionMatrix:
-    """Count with a distance gate; what is missing or unlabelled is an error, not an exception.
+    """Count with a distance gate; missing and unlabelled points are errors, not exceptions.
 
     A true point without a predicted one within the gate falls into the column NOTHING, one whose
     neighbour has no class or one outside the vocabulary into OUTSIDE. Both stay in the class's

@@ -36,8 +36,8 @@ class Interval:
     n : int
         Units that were resampled.
     unit : str
-        What they are: 'scenes', or 'paths', 'repetitions' or 'objects' of one scene. An interval
-        over the objects of one scene says nothing about other scenes.
+        Kind of the units: 'scenes', or 'paths', 'repetitions' or 'objects' of one scene. An
+        interval over the objects of one scene says nothing about other scenes.
     """
 
     value: float
@@ -87,9 +87,9 @@ def jackknife_interval(
     values : sequence, shape (N,) or (N, ...)
         Rows of the statistic. Rows with NaN are not applicable and left out.
     statistic : callable
-        What is computed of the rows.
+        The statistic, computed from rows.
     unit : str
-        What the units are: 'scenes', 'paths', 'objects'.
+        Kind of the units: 'scenes', 'paths' or 'objects'.
     owners : sequence, shape (N,), optional
         Units that each row hangs on; a row without any is its own unit, as all are by
         default.
@@ -221,7 +221,7 @@ def paired_difference(
     first, second : sequence of float, shape (N,)
         The same units in the same order; pairs with NaN are not applicable and left out.
     unit : str
-        What the units are.
+        Kind of the units.
     owners : sequence, shape (N,), optional
         Units that each pair hangs on; see `jackknife_interval`.
     seed : int
@@ -344,7 +344,7 @@ def relative_change(
     reference, condition : sequence of float, shape (N,)
         The same units under both conditions; pairs with NaN are left out.
     unit : str
-        What the units are.
+        Kind of the units.
     owners : sequence, shape (N,), optional
         Units that each pair hangs on; see `jackknife_interval`.
 

@@ -24,7 +24,7 @@ class Cell:
     """A cell with a value; `sort` is the number to sort by, '' sorts last.
 
     `interval` is such as '[41.2, 55.0]', `best` means that no other run has a better value,
-    `note` is the tooltip, `warning` what makes the value doubtful.
+    `note` is the tooltip, `warning` the reason to doubt the value.
     """
 
     text: str

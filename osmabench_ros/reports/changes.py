@@ -30,7 +30,7 @@ _RUN = ['dataset', 'scene', 'seeds', 'condition', 'mapper', 'simulator', 'speed'
 
 
 class ChangeVerdict(str, Enum):
-    """What a change means; from three scenes on its interval decides, below its sign."""
+    """The verdict on a change; from three scenes on its interval decides, below its sign."""
 
     BETTER = 'better'
     WORSE = 'worse'
@@ -94,7 +94,7 @@ class ResultChanges:
 
     @property
     def missing(self) -> list[tuple[str, Sequence[str]]]:
-        """Names of what one of the results lacks, after a title; no empty lists."""
+        """Names that one of the results lacks, after a title; no empty lists."""
         found = (
             ('only in the first result', self.only_before),
             ('only in the second result', self.only_after),

@@ -60,7 +60,7 @@ def write_csv(report: MatrixReport, path: Path) -> Path:
 
 @dataclass(frozen=True)
 class Origin:
-    """What a report that is built again has to say about where it is from.
+    """The provenance of a rebuilt report.
 
     The digest of the configuration as it was run, the runs that have no report yet, and notes.
     """
@@ -242,7 +242,7 @@ LEAST_SEEN, FEWEST_QUESTIONS = 0.5, 50
 
 
 def _doubts(plans: Sequence[RunPlan], runs: Sequence[RunReport]) -> Iterator[str]:
-    """Yield what makes the scores of a scene doubtful: a path that sees little, few questions."""
+    """Yield the reasons to doubt the scores of a scene: a path that sees little, few questions."""
     by_id = {report.run_id: report for report in runs}
     scenes = {plan.shared_directory: plan for plan in reversed(plans)}
     for folder, plan in reversed(scenes.items()):

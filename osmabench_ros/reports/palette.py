@@ -36,7 +36,7 @@ class PointOutcome(Enum):
 
 
 HALLUCINATED: Rgb = (150, 20, 20)
-"""Colour of what a map holds where there is nothing."""
+"""Colour of map points where the scene is empty."""
 
 
 def class_colors(label_set: LabelSet) -> Mapping[int, Rgb]:

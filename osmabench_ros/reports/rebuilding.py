@@ -39,7 +39,7 @@ def rebuild_report(
     reference: str = '',
     progress: Progress = silent,
 ) -> MatrixReport:
-    """Write report.json, report.csv and report.html of what is done in a folder of runs.
+    """Write report.json, report.csv and report.html of the finished runs in a folder.
 
     Parameters
     ----------

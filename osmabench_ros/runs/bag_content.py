@@ -201,7 +201,7 @@ def _read_vision(message: Any) -> list[LabelClass]:
 
 TF_PREFIX = '/tf:'
 REFERENCE_TOPICS = (topics.CAMERA_POSE, topics.ODOMETRY)
-"""What the bridge publishes, below any namespace."""
+"""The topics of the bridge, below any namespace."""
 
 
 def read_trajectory(name: str) -> StampedTrajectory:

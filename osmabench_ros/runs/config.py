@@ -46,7 +46,7 @@ class SceneConfig(Strict):
     path_seed: Seed | None = None
     """Seed of the path, what the sensors add on it, and the questions; None: as `seed`."""
     changes: Changes = ()
-    """What is changed in the scene before anything is rendered; a file of changes, or a list."""
+    """Changes of the scene before it is rendered: a file, or a list."""
     sequence: FilePath | None = None
     """A recorded sequence or bag, in place of a simulated scene."""
     ground_truth: FilePath | None = None

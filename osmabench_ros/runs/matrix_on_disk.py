@@ -51,7 +51,7 @@ class Stage(str, Enum):
     PREPARE = 'prepare'
     """Path, ground truth and questions of its scene, and the manifest."""
     MAP = 'map'
-    """The method maps what it sees."""
+    """The method is mapping."""
     EVALUATE = 'evaluate'
     """The suites score the map."""
     FINISH = 'finish'

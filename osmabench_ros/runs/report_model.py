@@ -90,7 +90,7 @@ class RunReport(Strict):
     encoders: dict[str, str] = Field(default_factory=dict)
     map_complete: bool = True
     remarks: tuple[str, ...] = ()
-    """What a reader has to know, such as why the map is partial."""
+    """Notes for the reader, such as why the map is partial."""
 
     def check_requirements(self) -> None:
         """Raise RequirementError if a requirement does not hold."""

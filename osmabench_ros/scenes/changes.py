@@ -247,7 +247,7 @@ class _Context:
         return 1 + max([item.instance_id for item in self.scene.objects] + rooms)
 
     def make(self, change: New, name: str) -> SceneObject:
-        """Return what comes, upright about the origin, with a new id and no room."""
+        """Return the added object, upright about the origin, with a new id and no room."""
         if name in {item.name for item in self.scene.objects}:
             raise SceneError(f'{self.where}: there is an object "{name}" already; choose "name"')
         if change.file is None:

@@ -167,7 +167,7 @@ def _rooms(manifest: Manifest, path: Path) -> dict[str, Room]:
 
 @dataclass
 class _Group:
-    """The meshes of an object, what the manifest says of it, and the node above it."""
+    """The meshes of an object, its entry in the manifest, and the node above it."""
 
     entry: ManifestNode
     meshes: list[Mesh] = field(default_factory=list)

@@ -193,7 +193,7 @@ STRUCTURE_NOUNS = frozenset({'wall', 'floor', 'ceiling', 'window'})
 UNNAMED = frozenset(
     {'', 'unknown', 'unlabeled', 'unlabelled', 'undefined', 'void', 'none', 'other', 'ignore'}
 )
-"""Names data sets give to what has no class."""
+"""Names that data sets give to surfaces without a class."""
 
 
 def is_structure(name: str) -> bool:

@@ -163,7 +163,7 @@ class SceneChange(Strict):
     span: Span
     """While the scene is the changed one."""
     changes: Changes = Field(min_length=1)
-    """What is changed, one after another."""
+    """The changes, in order."""
 
 
 class Condition(Strict):
@@ -178,7 +178,7 @@ class Condition(Strict):
     effects: tuple[AnyEffect, ...] = ()
     moving_objects: tuple[MovingObjects, ...] = ()
     scene_change: SceneChange | None = None
-    """What is moved, gone, new or repainted from some goal on."""
+    """The changes that apply from a goal on."""
 
     @field_validator('effects')
     @classmethod

@@ -229,7 +229,7 @@ class StructuredLightDepth(Effect):
         return np.asarray(self.baseline_m * focal_px / np.maximum(disparity, step))
 
     def in_shadow(self, depth_m: NDArray[np.float32], focal_px: float) -> NDArray[np.bool_]:
-        """Find what the projector, left of the camera, does not see."""
+        """Find the pixels that the projector, left of the camera, does not reach."""
         column = np.arange(depth_m.shape[1]) + self.baseline_m * focal_px / np.maximum(
             depth_m, 0.1
         )

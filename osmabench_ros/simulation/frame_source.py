@@ -161,7 +161,7 @@ class SimulatedFrame:
 
 
 class FrameSource(Protocol):
-    """What a bridge publishes."""
+    """The source of the frames that a bridge publishes."""
 
     dataset: str
     scene: str
@@ -175,7 +175,7 @@ class FrameSource(Protocol):
     frame_rate_hz: float
     """Frames per second of stamp time."""
     description: str
-    """What makes the frames, for people."""
+    """The renderer of the frames, for people."""
 
     def __len__(self) -> int:
         """Return the number of frames."""
@@ -186,7 +186,7 @@ class FrameSource(Protocol):
         ...
 
     def close(self) -> None:
-        """Free what the frames need."""
+        """Release the resources of the frames."""
         ...
 
 

@@ -48,7 +48,7 @@ class AssociationOptions(Strict):
 
 
 class MappedObject:
-    """An object of the map: its cloud, mean feature, and what it was taken for."""
+    """An object of the map: its cloud, mean feature and class."""
 
     def __init__(self, dimensions: int) -> None:
         self.feature = np.zeros(dimensions)
@@ -237,7 +237,7 @@ def _unit(feature: NDArray[np.floating]) -> NDArray[np.float64]:
 
 @dataclass(frozen=True, eq=False)
 class Detections:
-    """Masks of one image with what is known of each.
+    """Masks of one image with their attributes.
 
     Parameters
     ----------
@@ -276,7 +276,7 @@ CLUSTER_M, CLUSTER_POINTS = 0.1, 10
 
 @dataclass(frozen=True, eq=False)
 class Fragment:
-    """What one mask shows of an object: its cloud, feature, confidence and name, '' if unknown."""
+    """An object as one mask shows it: cloud, feature, confidence and name, '' if unknown."""
 
     cells: FusedCells
     feature: NDArray[np.float32]

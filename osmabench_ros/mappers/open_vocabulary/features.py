@@ -24,7 +24,7 @@ OPEN_CLIP = 'open_clip:'
 
 
 MARGIN_PX = 20
-"""What a crop shows around the box of its mask."""
+"""The context of a crop around the box of its mask."""
 
 
 class FeatureOptions(Strict):
@@ -260,7 +260,7 @@ class Runtime:
         return model.to(self.device).eval()
 
     def run(self, model: Any, inputs: Any, **options: Any) -> Any:
-        """Return what a network makes of tensors."""
+        """Return the output of a network for tensors."""
         import torch
 
         with torch.inference_mode():
@@ -293,7 +293,7 @@ def load(kind: str, source: NetworkSource, **options: Any) -> Any:
 
 
 def missing(source: NetworkSource) -> str:
-    """Return what a user can do where a network cannot be loaded."""
+    """Return the remedy if a network cannot be loaded."""
     if Path(source.name).is_dir():
         return f'folder {source.name} holds no network that transformers can load for this'
     return (

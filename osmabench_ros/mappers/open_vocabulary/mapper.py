@@ -69,7 +69,7 @@ class OpenVocabularyOptions(Strict):
     detector : NetworkSource, optional
         What finds boxes by text (Grounding DINO, OWL), for which `masks` then finds masks.
     prompts : tuple of str
-        What the detector looks for; the classes of the scene by default.
+        Prompts of the detector; the classes of the scene by default.
     min_confidence : float
         Of a box of the detector, or of a segment of Mask2Former.
     templates : tuple of str
@@ -107,7 +107,7 @@ class OpenVocabularyOptions(Strict):
 
 
 class _Way(Protocol):
-    """What is done with frames once its networks are loaded."""
+    """The mapping pipeline, with its networks loaded."""
 
     models: dict[str, str]
 
@@ -226,7 +226,7 @@ def map_of_objects(
     Parameters
     ----------
     objects : sequence of MappedObject
-        What the map consists of.
+        The contents of the map.
     header : MapHeader
         Of the map.
     label_set : LabelSet

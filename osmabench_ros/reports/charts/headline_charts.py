@@ -36,7 +36,7 @@ from osmabench_ros.reports.report_run import (
 _WIDTH_PX, _LEAST_PANEL_PX, _LETTER_PX, _ROW_PX = 990, 85, 7, 19
 _MOST_PANELS = 4
 _LEAST_RANGE = 2.0
-"""Percent; what is smaller looks as small as it is."""
+"""Percent; the axis is not shortened below this range."""
 _BOUNDS = ['value', 'low', 'high']
 
 PairedInterval = Callable[[str, str], 'tuple[float, float] | None']

@@ -39,7 +39,7 @@ _FIGURES = Path(__file__).with_name('question_charts.yaml')
 
 @dataclass(frozen=True)
 class QuestionFigure:
-    """A figure of answers that is drawn by category, and what it is compared with.
+    """An answer metric drawn by category, with its reference.
 
     `references` are metric, title and shape; `categories` are those that are shown, by default
     all that were asked.

@@ -69,7 +69,7 @@ _SCRIPTS = ('tables.js', 'questions.js', 'space.js', 'enlarge.js')
 
 
 def write_page(report: MatrixReport, plans: Sequence[RunPlan], root: Path) -> Path:
-    """Write report.html of a matrix; byte-identical for equal input; says what is missing."""
+    """Write report.html of a matrix; byte-identical for equal input; lists missing results."""
     runs = joined(plans, report.runs)
     content = gather(runs)
     pacing, comparison = pacing_view(timed_runs(runs)), comparison_view(runs, content)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from osmabench_ros.semantics.storeys import storey_of
 
 CUT_HEIGHT_M = 2.0
-"""Above the floor; what is higher (ceilings, lintels, lamps) is cut away."""
+"""Height above the floor; higher surfaces (ceilings, lintels, lamps) are cut away."""
 
 BELOW_FLOOR_M = 0.5
 _MOST_CELLS = 560

@@ -1,4 +1,4 @@
-"""What the 3D view of the page shows: thinned clouds, scene graphs, the path, errors by frame."""
+"""The 3D view of the page: thinned clouds, scene graphs, the path, errors by frame."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class SpaceOfScene:
         )
 
     def _errors(self, errors: DenseMap) -> Json:
-        """Return the outcome of the points of the ground truth, then what the map invents."""
+        """Return the outcome of the points of the ground truth, then of the invented points."""
         assert errors.labels is not None
         count = len(self._truth.surface)
         invented = errors.points[count:]

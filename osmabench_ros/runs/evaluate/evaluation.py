@@ -330,7 +330,7 @@ class EvaluationJob:
         self._finished = threading.Event()
         self._thread: threading.Thread | None = None
         self.at: tuple[str, float] = (WAITING, 0.0)
-        """What is going on, and the fraction done."""
+        """The current step, and the fraction done."""
         self.report: RunReport | None = None
         self.error: OsmabenchError | None = None
 

@@ -87,7 +87,7 @@ DEFAULT_OPTIONS = WorldOptions()
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """What becomes an object: meshes in its frame, its pose, and what the world says of it."""
+    """An object in the making: meshes in its frame, its pose, and its attributes in the world."""
 
     name: str
     pose: Pose

@@ -29,7 +29,7 @@ _ENCODED = encoded_image((np.arange(ENCODED_STEPS + 1) / ENCODED_STEPS) ** 2)
 
 
 def encoded(linear: NDArray[np.float32]) -> NDArray[np.uint8]:
-    """Encode linear colours; what is beyond 1 saturates."""
+    """Encode linear colours; values beyond 1 saturate."""
     steps = np.sqrt(np.clip(linear, 0.0, 1.0)) * ENCODED_STEPS + 0.5
     return _ENCODED[steps.astype(np.int16)]
 

@@ -100,7 +100,7 @@ class WorkerProcess:
         return not self._end.alive
 
     def log(self) -> str:
-        """Return what the worker has printed so far."""
+        """Return the output of the worker so far."""
         try:
             return self._log.read_text(encoding='utf-8', errors='replace')
         except OSError:

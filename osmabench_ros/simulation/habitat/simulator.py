@@ -45,7 +45,7 @@ STAGE_PIXEL = 0
 STAGE_NAME = 'stage'
 
 UNANNOTATED_NAME = 'unannotated'
-"""What a scene calls the part of a semantic mesh that no annotation claims."""
+"""Name of the part of a semantic mesh without an annotation."""
 
 
 class Identities:
