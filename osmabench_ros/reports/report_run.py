@@ -37,11 +37,12 @@ class Run:
 
     @property
     def scene(self) -> str:
-        """Dataset and scene, with the seeds unless the scene's name ends with the only one."""
+        """Dataset and scene, once if equal, with the seeds unless the name ends with the only one."""
         key = self.plan.identity.scene_key
         seed = '' if key.scene.endswith(f'seed_{key.seed}') else f', seed {key.seed}'
         path = '' if key.path_seed is None else f', path {key.path_seed}'
-        return f'{key.dataset} {key.scene}{seed}{path}'
+        name = key.scene if key.scene == key.dataset else f'{key.dataset} {key.scene}'
+        return f'{name}{seed}{path}'
 
     @property
     def condition(self) -> str:

@@ -66,6 +66,7 @@ def test_paths_and_repetitions_count_within_their_scene(matrix: Matrix):
     assert found.value == pytest.approx(0.7)
     assert vqa_of(runs[:3], 'oracle').units == pytest.approx([0.3, 0.7])
     assert runs[1].scene == 'boxes hall, seed 0, path 1'
+    assert moved(first, 'boxes').scene == 'boxes, seed 0'
     assert runs[1].title == 'oracle · baseline · method seed 2'
 
 
