@@ -37,7 +37,7 @@ class Run:
 
     @property
     def scene(self) -> str:
-        """Dataset and scene, once if equal, with the seeds unless the name ends with the only one."""
+        """Dataset and scene, once if equal, with the seeds unless its name ends with them."""
         key = self.plan.identity.scene_key
         seed = '' if key.scene.endswith(f'seed_{key.seed}') else f', seed {key.seed}'
         path = '' if key.path_seed is None else f', path {key.path_seed}'

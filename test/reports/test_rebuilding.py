@@ -94,7 +94,7 @@ def test_a_folder_in_use_is_left(whole: MatrixOnDisk, tmp_path: Path) -> None:
 
 def test_the_report_of_a_sweep_is_not_replaced(whole: MatrixOnDisk) -> None:
     write_json(whole.root / 'report.json', {'schema_name': 'osmabench.sweep/1'})
-    with pytest.raises(RunError, match='no report of a matrix'):
+    with pytest.raises(RunError, match='not a report of a matrix'):
         rebuild_report(whole)
 
 

@@ -252,7 +252,7 @@ def test_a_file_elsewhere_is_refused(tmp_path: Path) -> None:
             'is scaled by 0',
         ),
         ('def Xform "x"\n{\n}\n', 'no visible models'),
-        ('def Cube "x" {', 'no whole USD file|no USD file'),
+        ('def Cube "x" {', 'not a whole USD file|not a USD file'),
     ],
 )
 def test_faults_are_named(tmp_path: Path, content: str, reported: str) -> None:
