@@ -1,6 +1,6 @@
 # Needs Python 3.10 to 3.13, a C++ compiler and CMake; everything else goes into $(VENV).
 # Targets: demo, results, pictures, test, test-all, lint, unit, coverage, docs, env, messages, clean.
-# Those that make something are quick when nothing has changed.
+# Targets that build something are quick when nothing has changed.
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -12,12 +12,12 @@ STAMPS := $(VENV)/.osmabench
 help:
 	@echo 'make demo   the main job on the embedded scene; ends with a report'
 	@echo 'make results  the runs of docs/results.md, and that page; takes hours, resumes'
-	@echo 'make pictures  the pictures of docs/ and README.md, from the page of the demo'
-	@echo 'make test   lint, types, import rules and tests: what to run before a change is proposed'
+	@echo 'make pictures  the images of docs/ and README.md, from the page of the demo'
+	@echo 'make test   lint and tests: run it before you propose a change'
 	@echo 'make test-all  the same with every test'
-	@echo 'make lint   the first three of these'
+	@echo 'make lint   lint, types, import rules and the style of prose'
 	@echo 'make unit   the tests of make test; PYTEST_ARGS="-k word" chooses, PYTEST_ARGS=-n0 runs one at a time'
-	@echo 'make coverage  the same, with a table of what no test runs and htmlcov/index.html'
+	@echo 'make coverage  the same, with a table of lines that no test runs, and htmlcov/index.html'
 	@echo 'make docs   the pages of docs/ as a site, with a reference made from the code'
 	@echo 'make env    the local environment in $(VENV)'
 	@echo 'make clean  remove $(VENV)'
@@ -29,7 +29,7 @@ $(STAMPS):
 	@there="$$(ls -A $(VENV) 2>/dev/null)"; \
 	if test -z "$$there"; then mkdir -p $@; \
 	elif test -f $(VENV)/pyvenv.cfg; then mkdir -p $@ && touch $@/users; \
-	else echo '$(VENV) is no virtual environment; choose another VENV' >&2; exit 1; fi
+	else echo '$(VENV) is not a virtual environment; choose another VENV' >&2; exit 1; fi
 
 # Where another try may get missing packages (status 3), the rest goes on and the next call tries.
 $(STAMPS)/system: requirements/debian.txt requirements/install_debian.sh | $(STAMPS)
@@ -68,7 +68,7 @@ messages: $(STAMPS)/messages
 demo: env
 	$(BIN)/osmabench demo
 
-# RESULTS=config/results/slam.yaml runs one of them; the page then has that alone.
+# RESULTS=config/results/slam.yaml runs one of them; the page then has only that part.
 RESULTS ?= $(sort $(wildcard config/results/*.yaml))
 results: env
 	$(BIN)/python benchmarks/results_page.py $(RESULTS)
@@ -81,13 +81,14 @@ lint: env
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python test/style.py
 
-# What make test leaves out.
+# make test leaves out tests marked full.
 CHOSEN = -m 'not full'
 # Workers take the tests in their order; the slow ones come first. Their hundreds of processes
-# would compile the package anew in a shell that keeps Python from writing what it compiled.
+# would compile the package again in a shell that keeps Python from writing bytecode.
 unit: export PYTHONDONTWRITEBYTECODE =
-# More processes than cores run at once; threads of one would wait for the others'.
+# More processes than cores run at once; their threads would wait for each other.
 unit: export OMP_NUM_THREADS = 1
 unit: env
 	$(BIN)/python -m pytest -n auto --dist loadgroup --no-loadscope-reorder --benchmark-disable \
@@ -102,7 +103,7 @@ docs: env
 	$(BIN)/mkdocs build --quiet
 	@echo 'open site/index.html'
 
-# Beside the tests, which leave processors idle while they wait; printed after them.
+# Lint runs next to the tests, which leave processors idle while they wait; it is printed after them.
 test: env
 	@$(MAKE) --no-print-directory lint > $(STAMPS)/lint.log 2>&1 & lint=$$!; \
 	trap 'kill $$lint' INT TERM; \
