@@ -1,4 +1,4 @@
-"""Cells of tables as plain values; templates only lay them out."""
+"""Cells of tables as plain values; templates only arrange them."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ UPDATED = 0.5
 def with_changed_scenes(
     reports: Sequence[RunReport], plans: Sequence[RunPlan]
 ) -> tuple[RunReport, ...]:
-    """Return reports with `accuracy_remapped`, `imagination_gap` and the figures of live maps."""
+    """Return reports with `accuracy_remapped`, `imagination_gap` and the metrics of live maps."""
     by_id = {plan.identity.run_id: plan for plan in plans}
     return tuple(_with_own(report, by_id.get(report.run_id)) for report in reports)
 
@@ -58,7 +58,7 @@ def _remapped(plan: RunPlan) -> Iterator[MetricRecord]:
 def _live(plan: RunPlan) -> Iterator[MetricRecord]:
     """Yield how far the map of a run in which the scene changed came, and how soon.
 
-    `accuracy_live` is that of the last map over the answers that the change changes,
+    `accuracy_live` is the accuracy of the last map over the answers that the change changes,
     `frames_until_updated` how many frames after the change its maps begin to have more than half
     of them right for good; not applicable if they never do.
     """

@@ -1,4 +1,4 @@
-"""What changed between two results: paired differences of figures, and thresholds on them."""
+"""Changes between two results: paired differences of metrics, and thresholds on them."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def _test_of(changes: pd.DataFrame) -> str:
 
 @dataclass(frozen=True)
 class Threshold:
-    """How much worse figures may get; `pattern` is a name, in which * means anything."""
+    """How much worse metrics may get; `pattern` is a name, in which * matches any text."""
 
     pattern: str
     amount: float
@@ -149,7 +149,7 @@ class Threshold:
         return cls(pattern, number)
 
     def concerns(self, row: Any) -> bool:
-        """Return whether it is about a row of changes; those of single classes are not meant."""
+        """Return whether it applies to a row of changes; it never does to single classes."""
         short = f'{row.suite}/{row.metric}', f'{row.mode}/{row.metric}', row.metric
         return not row.class_name and any(
             fnmatchcase(name, self.pattern) for name in (full_name(row), *short)
@@ -163,7 +163,7 @@ def read_records(path: Path) -> tuple[Record, ...]:
     ----------
     path : Path
         A report.json, of a matrix or of one run or map, the folder that it is in, or a folder of
-        runs, whose reports are read from the folders of the runs.
+        runs; then the reports are read from the folders of the runs.
 
     Raises
     ------
@@ -201,10 +201,10 @@ def changes_between(
     Parameters
     ----------
     before, after : sequence of Record
-        The figures of the results.
+        The records of the results.
     renamed : mapping of str to str, optional
-        Mappers of the first result and those of the second that they are compared with; without,
-        equal names are.
+        Names of mappers in the second result by name in the first; without, mappers of equal
+        names are compared.
 
     Raises
     ------
@@ -314,7 +314,7 @@ def broken(found: ResultChanges, thresholds: Sequence[Threshold]) -> list[str]:
         if not changes and not gone:
             known = {full_name(row) for row in found.table.itertuples() if not row.class_name}
             raise ConfigError(
-                f'--worse {item.pattern}: no such figure. {suggestion(item.pattern, known)}'
+                f'--worse {item.pattern}: no such metric. {suggestion(item.pattern, known)}'
             )
         faults += [
             f'{_of(row)} got worse by {-row.gain:.4g}, from {row.before:.4g} to '

@@ -96,7 +96,7 @@ def comparison_view(
 
 @dataclass(frozen=True)
 class _Measured:
-    """One figure of all runs: by (mapper, condition), then by unit."""
+    """One metric of all runs: by (mapper, condition), then by unit."""
 
     figure: str
     unit: str
@@ -204,7 +204,7 @@ class PowerView:
 
 
 def power_view(runs: Sequence[Run], comparison: ComparisonView) -> PowerView:
-    """Return what the matrix can show, of every figure that is compared over three units."""
+    """Return the detectable differences of every metric that is compared over three units."""
     rows = [
         row
         for between, contrasts in (

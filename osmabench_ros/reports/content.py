@@ -86,7 +86,7 @@ def gather(runs: Sequence[Run]) -> PageContent:
 
 
 def without_pictures(runs: Sequence[Run], dialogues: Mapping[str, Dialogue]) -> PageContent:
-    """Return content of runs whose folders are not looked into."""
+    """Return the content of runs without reading their folders."""
     sections = tuple(RunSection(run, '', None, None, '') for run in runs)
     return PageContent((), sections, dialogues, {}, {})
 

@@ -1,4 +1,4 @@
-"""Tables, figures and references of a matrix for a paper."""
+"""Tables, charts and references of a matrix for a paper."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _in_markdown(text: str) -> str:
 
 
 def read_runs(matrix: MatrixOnDisk) -> list[Run]:
-    """Return the runs of a folder that have figures."""
+    """Return the runs of a folder that have a report."""
     there = [run for run in matrix.runs() if matrix.has_report(run)]
     reports = [report for run in there if (report := matrix.report(run)) is not None]
     reports = list(with_common_accuracies(reports))
@@ -99,15 +99,15 @@ def read_runs(matrix: MatrixOnDisk) -> list[Run]:
 
 
 def export_matrix(matrix: MatrixOnDisk, out: Path, suites: Sequence[str] = ()) -> list[Path]:
-    """Write tables, figures and references of the runs of a folder that have figures.
+    """Write tables, charts and references of the runs of a folder that have a report.
 
-    Tables are of the headline figures and of all `suites`, by default of every one that was run.
+    The tables show the headline metrics and all `suites`, by default every one that was run.
     They replace files of the same names of an earlier export; others stay.
-    Raises ConfigError if a suite was not run, or no run has figures yet.
+    Raises ConfigError if a suite was not run, or no run has a report yet.
     """
     runs = read_runs(matrix)
     if not runs:
-        raise ConfigError(f'no run in {matrix.root} has figures yet; osmabench status says why')
+        raise ConfigError(f'no run in {matrix.root} has a report yet; osmabench status says why')
     known = distinct(record.suite for run in runs for record in run.report.metrics)
     for name in suites:
         choose(name, known, ConfigError, f'no run in {matrix.root} has suite "{name}"')
@@ -196,7 +196,7 @@ def _charts(runs: Sequence[Run]) -> dict[str, Specification]:
 
 
 def bibliography(runs: Sequence[Run]) -> str:
-    """Return BibTeX of the suites, methods and data sets of runs, and what has no entry."""
+    """Return BibTeX of the suites, methods and data sets of runs, and the names without entry."""
     used = [
         *(f'suite {name}' for name in distinct(x.suite for r in runs for x in r.report.metrics)),
         *(f'mapper {run.plan.mapper.bundled or run.mapper}' for run in runs),

@@ -80,8 +80,8 @@ def write_matrix_report(
     """Write report.json, report.csv and report.html of a matrix into its folder.
 
     With more than `MOST_ON_ONE_PAGE` runs, report.html is about the whole and the runs are on
-    pages of `PAGES`, and what is about single classes stays in the report.json of each run; then
-    the returned report has the headline figures alone.
+    pages of `PAGES`, and metrics of single classes stay in the report.json of each run; then the
+    returned report has only the headline metrics.
     """
     origin = origin or Origin(config_digest(config))
     if len(plans) > MOST_ON_ONE_PAGE:
@@ -163,7 +163,7 @@ def _write_large_report(
     root: Path,
     origin: Origin,
 ) -> MatrixReport:
-    """Write the report while the reports of the runs are read; keeps their headlines alone."""
+    """Write the report while the reports of the runs are read; keeps only their headlines."""
     required = required_figures(config)
     kept: list[Run] = []
     judged: list[Record] = []
@@ -209,12 +209,12 @@ def _scene_by_scene(
 
 
 def required_figures(config: MatrixConfig) -> set[tuple[str, str, str]]:
-    """Return suite, metric and class of the figures that have thresholds."""
+    """Return suite, metric and class of the values that have thresholds."""
     return {(item.suite, item.metric, item.class_name) for item in config.requirements}
 
 
 def _without_classes(report: RunReport, required: Collection[tuple[str, str, str]]) -> RunReport:
-    """Return a report without figures of single classes, save required ones."""
+    """Return a report without metrics of single classes, except required ones."""
     metrics = (item for item in report.metrics if not item.class_name or _key(item) in required)
     return report.model_copy(update={'metrics': tuple(metrics)})
 

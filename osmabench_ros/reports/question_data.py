@@ -151,7 +151,7 @@ def _verdict_word(verdict: Verdict) -> str:
 
 
 def _best_frame(evidence: Evidence, frames: Sequence[SampleFrame]) -> dict[str, Any] | None:
-    """Return the frame a question is about, or that shows most of its nodes, and their places."""
+    """Return the frame of a question, or one that shows most of its nodes, and their places."""
     written = [frame for frame in frames if frame.index in evidence.frames]
     if written:
         return {'index': written[0].index, 'boxes': {}}
@@ -191,7 +191,7 @@ def _name(node: SceneNode) -> str:
 def _top_box(box: AxisAlignedBox | None, grid: TopGrid | None) -> list[float] | None:
     if box is None or grid is None:
         return None
-    # A tall thing is on the storey that it stands on.
+    # A tall object is on the storey of its lower end.
     upper = np.array([*box.maximum[:2], box.minimum[2]])
     (left, bottom), (right, top) = grid.pixels(box.minimum), grid.pixels(upper)
     return [round(float(v), 1) for v in (left, top, right - left, bottom - top)]

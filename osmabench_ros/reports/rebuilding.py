@@ -46,9 +46,9 @@ def rebuild_report(
     matrix : MatrixOnDisk
         The folder. Runs may have been copied there that other machines made.
     out : Path, optional
-        Folder of the report; by default that of the runs.
+        Folder of the report; by default the folder of the runs.
     reference : str
-        Mapper that comes first, with which the others are compared; by default that of the
+        Mapper that comes first, with which the others are compared; by default the one in the
         configuration.
     progress : callable
         Gets how many reports were read.
@@ -91,7 +91,7 @@ def _check_configuration(plan: RunPlan) -> None:
     if noted is None:
         return
     found = compare_configs(noted, config_of_run(plan))
-    # Thresholds judge figures and change none.
+    # Thresholds judge metrics and change none.
     changed = '; '.join(str(item) for item in found if item.key != REQUIREMENTS)
     if changed:
         raise RunError(

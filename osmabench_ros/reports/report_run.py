@@ -145,7 +145,7 @@ def headline_scores(runs: Sequence[Run], columns: Sequence[Headline]) -> pd.Data
 
 
 def means(scores: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
-    """Return the mean of each group over its scenes, in `units` those of the scenes.
+    """Return the mean of each group over its scenes, in `units` the mean of each scene.
 
     Repetitions are averaged on their path, and paths in their scene, so that each scene counts
     the same. Units are the paths of the only scene, or the repetitions on the only path. A group

@@ -100,7 +100,7 @@ def write_sweep_report(report: SweepReport, root: Path) -> None:
 
 
 def shown_headlines(report: SweepReport) -> list[Headline]:
-    """Return the headline figures of maps that at least one run has."""
+    """Return the headline metrics of maps that at least one run has."""
     return map_headlines([point.metrics for series in report.series for point in series.points])
 
 
@@ -168,7 +168,7 @@ def _table(series: SweepSeries, headlines: Sequence[Headline]) -> Table:
 
 
 def _csv(report: SweepReport) -> str:
-    """Return one line per run: its speed, loss and latency, then every overall figure."""
+    """Return one line per run: its speed, loss and latency, then every overall metric."""
     rows = [
         {
             **series.model_dump(exclude={'points', 'max_loss'}),

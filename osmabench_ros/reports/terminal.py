@@ -34,7 +34,7 @@ def report_console() -> Console:
 
 
 def print_figures(report: RunReport) -> None:
-    """Print the figures over all classes; those of single classes are in report.json."""
+    """Print the metrics over all classes; metrics of single classes are in report.json."""
     console = report_console()
     table = _plain_table(('suite', 'mode', 'metric'), ('value', 'interval', 'n'))
     for record in report.metrics:

@@ -23,7 +23,7 @@ SERIES = tuple(f'var(--series-{number})' for number in range(1, 7))
 
 _FONT = 'system-ui, -apple-system, Segoe UI, Roboto, DejaVu Sans, sans-serif'
 _CONFIG: Specification = {
-    'aria': False,  # the element that holds the chart says what it shows
+    'aria': False,  # the element that holds the chart has the description
     'background': 'transparent',
     'font': _FONT,
     'view': {'stroke': None},

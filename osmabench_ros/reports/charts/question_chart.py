@@ -66,7 +66,7 @@ def question_figures() -> tuple[QuestionFigure, ...]:
 def question_chart(
     runs: Sequence[Run], figure: QuestionFigure | None = None
 ) -> Specification | None:
-    """Return a figure by category with intervals, None if nothing was asked."""
+    """Return a chart by category with intervals, None if nothing was asked."""
     figure = figure or question_figures()[0]
     table = score_table(runs)
     table = table[(table['suite'] == figure.suite) & (table['mode'] == figure.mode)]

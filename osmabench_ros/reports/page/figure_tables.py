@@ -1,4 +1,4 @@
-"""Figures of every class, what each class was taken for, and all figures over all classes."""
+"""Metrics of every class, the confusion of classes, and all metrics over all classes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The headline figures of runs, and their means over scenes."""
+"""The headline metrics of runs, and their means over scenes."""
 
 from __future__ import annotations
 
@@ -154,10 +154,10 @@ def summary_table(runs: Sequence[Run]) -> list[tuple[str, str, int, list[Cell]]]
 
 
 def headline_sentence(runs: Sequence[Run]) -> str:
-    """Return what the figures say: the best method, where it loses, and what a test says of it.
+    """Return a summary of the metrics: the best method, where it loses, and the test's verdict.
 
-    Methods that are given the truth do not take part; where no other ran, their figures are given
-    without a rank. '' without figures.
+    Methods that read ground truth do not take part; where no other ran, their scores are given
+    without a rank. '' without scores.
     """
     scored = [run for run in runs if not run.failed]
     competing = [run for run in scored if not run.is_reference]
@@ -193,7 +193,7 @@ def headline_sentence(runs: Sequence[Run]) -> str:
 
 
 def _only(competing: Sequence[Run], headline: Headline) -> str:
-    """Return in what a method is alone among those that were not told the truth."""
+    """Return a predicate: the only method without ground truth, or the only one with labels."""
     if len({run.mapper for run in competing}) == 1:
         return 'is the only method that is not told the truth'
     figure = 'labels' if headline.suite == SEGMENTATION else headline.title

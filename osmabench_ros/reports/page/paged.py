@@ -58,7 +58,7 @@ class PagedReport:
         self._scripts = [read_scripts('tables.js')]
 
     def write_runs(self, runs: Sequence[Run]) -> None:
-        """Write a page of runs with all their figures."""
+        """Write a page of runs with all their metrics."""
         number, first = len(self._pages), self._pages[-1].last + 1 if self._pages else 1
         last = first + len(runs) - 1
         page = PageOfRuns(
@@ -89,7 +89,7 @@ class PagedReport:
 
     def write_first_page(self, report: MatrixReport, runs: Sequence[Run], root: Path) -> Path:
         """Write report.html, with means, comparisons and links, and no row per run."""
-        # Resampling thousands of scenes takes seconds a figure.
+        # Resampling thousands of scenes takes seconds per metric.
         comparison = comparison_view(runs, without_pictures((), {}), without_modes=('compat',))
         failed = [run for run in runs if run.report.status is not Status.COMPLETE]
         notices = (

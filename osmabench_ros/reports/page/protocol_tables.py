@@ -110,7 +110,7 @@ def _prompts(scores: pd.DataFrame) -> Iterator[ProtocolTable]:
 
 
 def _blocks(asked: pd.DataFrame) -> Iterator[pd.DataFrame]:
-    """Yield the accuracy in each block, of the exact questions and of those of prompts."""
+    """Yield the accuracy in each block, of exact questions and of questions from prompts."""
     exact = asked[(asked['suite'] == QUESTIONS) & (asked['metric'] == 'accuracy')]
     given = asked[(asked['suite'] == PROMPTGT) & (asked['metric'] == 'accuracy_block')]
     for block, categories in _STANDARD.items():

@@ -2,9 +2,9 @@
 
 Entities: `about`; `world/camera` (pose, pinhole, `image`,
 `depth`), `world/path`, `world/map/{color,class,errors}`, `world/graph/{objects,structure,errors}`,
-`world/graph/edges/TYPE`, `world/ground_truth/…` likewise. What is above CUT_HEIGHT_M of the floors
-of a cloud is an entity `ceiling` below it, so that it can be switched off. Timelines: `frame` and
-`time`.
+`world/graph/edges/TYPE`, `world/ground_truth/…` likewise. The points of a cloud that are more than
+CUT_HEIGHT_M above the floors are an entity `ceiling` below it, so that they can be switched off.
+Timelines: `frame` and `time`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from osmabench_ros.sequences.ground_truth import GroundTruth
 
 @dataclass(frozen=True, eq=False)
 class RerunScene:
-    """A map, the ground truth that shows its errors, and what the camera saw, consumed once."""
+    """A map, the ground truth that shows its errors, and the camera's frames, consumed once."""
 
     name: str
     about: str
