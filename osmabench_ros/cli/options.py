@@ -1,4 +1,4 @@
-"""Options that several commands share, those of scoring too."""
+"""Options that several commands share, also for scoring."""
 
 from __future__ import annotations
 
@@ -224,7 +224,7 @@ class Scoring:
 
 
 def conclude(report: RunReport, *files: Path) -> None:
-    """Print figures and files; raises RequirementError if a requirement does not hold."""
+    """Print metrics and files; raises RequirementError if a requirement does not hold."""
     from osmabench_ros.reports.terminal import print_figures
 
     print_figures(report)

@@ -61,7 +61,7 @@ def report(
 ) -> None:
     """Build the report again, also of a part of the runs.
 
-    Nothing is run or scored. Exits as osmabench run does; runs without figures count as failed.
+    Nothing is run or scored. Exits as osmabench run does; runs without a report count as failed.
     """
     from osmabench_ros.reports.rebuilding import rebuild_report
     from osmabench_ros.reports.terminal import print_report
@@ -72,7 +72,7 @@ def report(
     print_report(made, out or matrix.root, config=matrix.config)
     made.check_verdict()
     if not made.passed:
-        raise RunError('not every run has figures yet; osmabench status says which')
+        raise RunError('not every run has a report yet; osmabench status says which')
 
 
 def export(
@@ -84,7 +84,7 @@ def export(
 ) -> None:
     """Write the tables, charts and references of runs for a paper.
 
-    Tables are in Markdown and LaTeX, of the headline figures and of each suite; figures are SVG
+    Tables are in Markdown and LaTeX, of the headline metrics and of each suite; charts are SVG
     and PDF; references.bib has the suites, methods and data sets that were used.
     """
     from osmabench_ros.base.files import Existing, check_folder
@@ -116,7 +116,7 @@ def compare(
 ) -> None:
     """Say what got better and worse between two results, over equal scenes and seeds.
 
-    Differences are paired by run; intervals come from resampling scenes. Exits with 4 if a figure
+    Differences are paired by run; intervals come from resampling scenes. Exits with 4 if a metric
     got worse than --worse allows; then a run that is missing from the second result fails too.
     """
     from osmabench_ros.base.files import claim_folder
