@@ -213,11 +213,11 @@ class Scoring:
     def record(self, map_directory: Path, ground_truth: Path, progress: Progress) -> None:
         """Write the recording for Rerun, if it is wanted."""
         if self.rerun is not None:
-            from osmabench_ros.reports.outcomes import max_distance_of
+            from osmabench_ros.reports.outcomes import read_max_distance
             from osmabench_ros.reports.rerun.rerun_export import record_map
 
             folders = map_directory, ground_truth
-            max_distance_m, overwrite = max_distance_of(self.suites), self.force
+            max_distance_m, overwrite = read_max_distance(self.suites), self.force
             record_map(
                 *folders, self.rerun, progress, max_distance_m=max_distance_m, overwrite=overwrite
             )

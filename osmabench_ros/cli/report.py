@@ -26,12 +26,12 @@ def status(folders: Folders, as_json: AsJson = False) -> None:
 
     Only looks, also while the runs go on. Exits with 0 if every run is done, else with 1.
     """
-    from osmabench_ros.reports.terminal import print_status, status_of
+    from osmabench_ros.reports.terminal import describe_status, print_status
     from osmabench_ros.runs.matrix_on_disk import RunState
 
     found = [(matrix, list(matrix.runs())) for matrix in _matrices(folders)]
     if as_json:
-        typer.echo(json.dumps([status_of(matrix, runs) for matrix, runs in found], indent=2))
+        typer.echo(json.dumps([describe_status(matrix, runs) for matrix, runs in found], indent=2))
     else:
         for matrix, runs in found:
             print_status(matrix, runs)
@@ -120,7 +120,7 @@ def compare(
     got worse than --worse allows; then a run that is missing from the second result fails too.
     """
     from osmabench_ros.base.files import claim_folder
-    from osmabench_ros.reports.changes import Threshold, broken, changes_between, read_records
+    from osmabench_ros.reports.changes import Threshold, compare_results, list_broken, read_records
     from osmabench_ros.reports.page.changes_page import write_changes_page
     from osmabench_ros.reports.terminal import print_changes
     from osmabench_ros.runs.run_manifest import undisturbed
@@ -129,8 +129,8 @@ def compare(
         claim_folder(out)
     thresholds = [Threshold.parse(text) for text in worse or ()]
     renamed = dict(pair_of(text, '=', '--mapper', 'OLD=NEW') for text in mapper or ())
-    found = changes_between(read_records(before), read_records(after), renamed=renamed)
-    faults = broken(found, thresholds)
+    found = compare_results(read_records(before), read_records(after), renamed=renamed)
+    faults = list_broken(found, thresholds)
     page = None
     if out is not None:
         with undisturbed(out):

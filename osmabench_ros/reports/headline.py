@@ -69,7 +69,7 @@ def map_headlines(reports: Sequence[Collection[Record]]) -> list[Headline]:
     ]
 
 
-def headline_titles() -> dict[tuple[str, str, str], str]:
+def map_headline_titles() -> dict[tuple[str, str, str], str]:
     """Return the titles of the headline metrics of maps by suite, mode and metric."""
     return {
         (item.suite, item.mode or '', item.metric): item.title
@@ -78,7 +78,7 @@ def headline_titles() -> dict[tuple[str, str, str], str]:
     }
 
 
-def table_headlines(reports: Iterable[Collection[Record]]) -> list[Headline]:
+def select_table_headlines(reports: Iterable[Collection[Record]]) -> list[Headline]:
     """Return the metrics that a table of runs shows: those that have a value in some run.
 
     A suite without a headline metric, such as one of another package, gives its first metric.
@@ -91,13 +91,13 @@ def table_headlines(reports: Iterable[Collection[Record]]) -> list[Headline]:
                 key = item.suite, item.mode, item.metric
                 computed[key] = computed.get(key, False) or item.value is not None
     known = headlines()
-    columns = [*known, *_first_of_others(computed, {item.suite for item in known})]
+    columns = [*known, *_find_first_of_others(computed, {item.suite for item in known})]
     columns = [item for item in columns if (item.suite, item.mode, item.metric) in computed]
     filled = [item for item in columns if computed[item.suite, item.mode, item.metric]]
     return filled or columns
 
 
-def _first_of_others(
+def _find_first_of_others(
     computed: Iterable[tuple[str, str | None, str]], known: Collection[str]
 ) -> Iterator[Headline]:
     seen = set(known)
