@@ -22,8 +22,8 @@ from osmabench_ros.errors import ConfigError
 from osmabench_ros.mappers.offline_method import load_method, variables_of
 from osmabench_ros.metrics.statistics import LEAST_UNITS, jackknife_interval
 from osmabench_ros.reports.headline import NOT_APPLICABLE, Headline, headlines
-from osmabench_ros.reports.page.headline_table import machine_rows
-from osmabench_ros.reports.report_run import Run, distinct, headline_scores, means
+from osmabench_ros.reports.page.headline_table import build_machine_rows
+from osmabench_ros.reports.report_run import Run, distinct, means, select_headline_scores
 from osmabench_ros.runs.config import MatrixConfig, load_config
 from osmabench_ros.runs.matrix_on_disk import MatrixOnDisk
 from osmabench_ros.runs.report_model import Status
@@ -159,7 +159,7 @@ class Matrix:
 
 def cells_of(runs: Sequence[Run], figure: Headline) -> dict[tuple[str, str], str]:
     """Return means over scenes by method and condition, with 95 % intervals from three on."""
-    found = means(headline_scores(runs, [figure]), ['mapper', 'condition'])
+    found = means(select_headline_scores(runs, [figure]), ['mapper', 'condition'])
     cells = {}
     for row in found.itertuples():
         text, units = figure.number(row.value), len(row.units)
@@ -302,7 +302,7 @@ def section(matrix: Matrix, earlier: str = '') -> Iterator[str]:
     disk = MatrixOnDisk(matrix.root)
     versions = {name: ' or '.join(sorted(found)) for name, found in disk.versions.items()}
     known = [f'{name} {found}' for name, found in versions.items() if found != 'absent']
-    told = [f'{name}: {text}' for name, text in machine_rows(scored)]
+    told = [f'{name}: {text}' for name, text in build_machine_rows(scored)]
     at_once = {
         item.runs_at_once
         for run in scored

@@ -43,7 +43,7 @@ def doctor(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say what is installed and what is missing, or what is wrong with a running stack.
+    """List installed and missing parts, or the problems of a running stack.
 
     With --stack, every topic of the contract is looked at in the ROS_DOMAIN_ID and discovery
     range of this shell: types, quality of service, rates, stamps, images, intrinsics, transforms,
@@ -132,7 +132,7 @@ def _show(findings: list[Finding], *, as_json: bool, omitted: int = 0) -> None:
     console = Console()
     for item in findings:
         style = STYLES[item.level.value]
-        # What a library says may look like markup.
+        # The message of a library may look like markup.
         table.add_row(item.part, f'[{style}]{item.level.value}[/]', escape(item.detail))
     console.print(table)
     if omitted:

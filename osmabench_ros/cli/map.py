@@ -62,7 +62,7 @@ def info(directory: Directory) -> None:
 def methods(
     method: Annotated[str, Argument(help='Say which files of this method are read.')] = '',
 ) -> None:
-    """List the methods whose maps can be imported, or describe the files of one."""
+    """List the methods with importable maps, or describe the files of one."""
     import inspect
 
     from osmabench_ros.maps.importer import find_importer, importer_names

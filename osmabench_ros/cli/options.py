@@ -1,4 +1,4 @@
-"""Options that several commands share, those of scoring too."""
+"""Options that several commands share, also for scoring."""
 
 from __future__ import annotations
 
@@ -213,18 +213,18 @@ class Scoring:
     def record(self, map_directory: Path, ground_truth: Path, progress: Progress) -> None:
         """Write the recording for Rerun, if it is wanted."""
         if self.rerun is not None:
-            from osmabench_ros.reports.outcomes import max_distance_of
+            from osmabench_ros.reports.outcomes import read_max_distance
             from osmabench_ros.reports.rerun.rerun_export import record_map
 
             folders = map_directory, ground_truth
-            max_distance_m, overwrite = max_distance_of(self.suites), self.force
+            max_distance_m, overwrite = read_max_distance(self.suites), self.force
             record_map(
                 *folders, self.rerun, progress, max_distance_m=max_distance_m, overwrite=overwrite
             )
 
 
 def conclude(report: RunReport, *files: Path) -> None:
-    """Print figures and files; raises RequirementError if a requirement does not hold."""
+    """Print metrics and files; raises RequirementError if a requirement does not hold."""
     from osmabench_ros.reports.terminal import print_figures
 
     print_figures(report)

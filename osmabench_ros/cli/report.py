@@ -26,12 +26,12 @@ def status(folders: Folders, as_json: AsJson = False) -> None:
 
     Only looks, also while the runs go on. Exits with 0 if every run is done, else with 1.
     """
-    from osmabench_ros.reports.terminal import print_status, status_of
+    from osmabench_ros.reports.terminal import describe_status, print_status
     from osmabench_ros.runs.matrix_on_disk import RunState
 
     found = [(matrix, list(matrix.runs())) for matrix in _matrices(folders)]
     if as_json:
-        typer.echo(json.dumps([status_of(matrix, runs) for matrix, runs in found], indent=2))
+        typer.echo(json.dumps([describe_status(matrix, runs) for matrix, runs in found], indent=2))
     else:
         for matrix, runs in found:
             print_status(matrix, runs)
@@ -61,7 +61,7 @@ def report(
 ) -> None:
     """Build the report again, also of a part of the runs.
 
-    Nothing is run or scored. Exits as osmabench run does; runs without figures count as failed.
+    Nothing is run or scored. Exits as osmabench run does; runs without a report count as failed.
     """
     from osmabench_ros.reports.rebuilding import rebuild_report
     from osmabench_ros.reports.terminal import print_report
@@ -72,7 +72,7 @@ def report(
     print_report(made, out or matrix.root, config=matrix.config)
     made.check_verdict()
     if not made.passed:
-        raise RunError('not every run has figures yet; osmabench status says which')
+        raise RunError('not every run has a report yet; osmabench status says which')
 
 
 def export(
@@ -84,7 +84,7 @@ def export(
 ) -> None:
     """Write the tables, charts and references of runs for a paper.
 
-    Tables are in Markdown and LaTeX, of the headline figures and of each suite; figures are SVG
+    Tables are in Markdown and LaTeX, of the headline metrics and of each suite; charts are SVG
     and PDF; references.bib has the suites, methods and data sets that were used.
     """
     from osmabench_ros.base.files import Existing, check_folder
@@ -116,11 +116,11 @@ def compare(
 ) -> None:
     """Say what got better and worse between two results, over equal scenes and seeds.
 
-    Differences are paired by run; intervals come from resampling scenes. Exits with 4 if a figure
+    Differences are paired by run; intervals come from resampling scenes. Exits with 4 if a metric
     got worse than --worse allows; then a run that is missing from the second result fails too.
     """
     from osmabench_ros.base.files import claim_folder
-    from osmabench_ros.reports.changes import Threshold, broken, changes_between, read_records
+    from osmabench_ros.reports.changes import Threshold, compare_results, list_broken, read_records
     from osmabench_ros.reports.page.changes_page import write_changes_page
     from osmabench_ros.reports.terminal import print_changes
     from osmabench_ros.runs.run_manifest import undisturbed
@@ -129,8 +129,8 @@ def compare(
         claim_folder(out)
     thresholds = [Threshold.parse(text) for text in worse or ()]
     renamed = dict(pair_of(text, '=', '--mapper', 'OLD=NEW') for text in mapper or ())
-    found = changes_between(read_records(before), read_records(after), renamed=renamed)
-    faults = broken(found, thresholds)
+    found = compare_results(read_records(before), read_records(after), renamed=renamed)
+    faults = list_broken(found, thresholds)
     page = None
     if out is not None:
         with undisturbed(out):

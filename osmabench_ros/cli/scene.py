@@ -151,7 +151,7 @@ def check(
 ) -> None:
     """List doubtful properties of a scene, and draw it from above with the ids of its objects.
 
-    What a building would not have, such as another unit or axis, is a warning.
+    Values that no building has, as with another unit or axis, give a warning.
     """
     from osmabench_ros.scenes.changes import doubtful_things
     from osmabench_ros.scenes.loading import load_scene

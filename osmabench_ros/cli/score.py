@@ -57,7 +57,7 @@ def confusion(
 
 
 def _with_nulls(row: dict[str, Any]) -> dict[str, Any]:
-    """Replace NaN figures by None, which both formats can write."""
+    """Replace NaN by None, which both formats can write."""
     return {
         key: None if isinstance(value, float) and math.isnan(value) else value
         for key, value in row.items()
@@ -80,8 +80,8 @@ def answers(
 ) -> None:
     """Recompute accuracies, overall and by category, from saved answers.
 
-    Verdicts are taken from "similar"; answers without one are judged by rule, and those whose
-    verdict says nothing ("N/A") count as wrong and are counted as unjudged. A row for each scene
+    Verdicts are taken from "similar"; answers without one are judged by rule, and answers with
+    the verdict "N/A" count as wrong and are counted as unjudged. A row for each scene
     and condition, then pooled rows with an interval over scenes. With published files of several
     folders a column names the folder of a row.
     """
@@ -121,7 +121,7 @@ def cospace(
     """Score predictions for CoSpace as published and strictly, a row a task and order of images.
 
     With several orders of a task a row "all" has them together: "accuracy" is ACC_q of the paper,
-    "accuracy_pairs" its ACC_p. Annotations without predictions give the baselines alone.
+    "accuracy_pairs" its ACC_p. Annotations without predictions give only the baselines.
     """
     from osmabench_ros.suites.cospace.published import cospace_scores, read_cospace
 
@@ -280,8 +280,8 @@ def trajectory(
 ) -> None:
     """Score a trajectory: absolute and relative pose errors by the conventions of evo.
 
-    Needs no ROS. Figures under "trajectory" are those of the poses as recorded, under
-    "trajectory@aligned" those after the alignment.
+    Needs no ROS. Metrics under "trajectory" are of the poses as recorded, metrics under
+    "trajectory@aligned" of the poses after the alignment.
     """
     import warnings
 

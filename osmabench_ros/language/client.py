@@ -227,7 +227,7 @@ class ModelClient:
         A reply that does not parse is asked for again with another seed; only replies that parse
         are kept, and refusals; each failure and each wait is shown at once. Once the server would
         take no request of ours, or MAX_FAILED_REQUESTS have failed and none had a reply, nothing
-        more is sent; what a server asks to wait for is not counted. Raises BudgetExceededError if
+        more is sent; replies that ask to wait are not counted. Raises BudgetExceededError if
         the request could overrun the budget, RefusalError if the model declined,
         LanguageModelError if no attempt gave a usable reply.
         """
@@ -388,6 +388,6 @@ def raise_if_incomplete(
         causes = ', '.join(f'{reason} ({count})' for reason, count in reasons.most_common())
         raise IncompleteError(
             f'{reasons.total()} of {len(failures)} {what} unanswered: {causes}; '
-            f'what was answered is kept: {remedy}',
+            f'the replies so far are kept: {remedy}',
             kept,
         )

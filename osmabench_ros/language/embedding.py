@@ -69,7 +69,7 @@ class SentenceEmbedder:
             # The weights lie in the package: nothing is ever to be fetched.
             os.environ.setdefault('HF_HUB_OFFLINE', '1')
             if self._device == 'cpu':
-                # It comes with torch for CUDA, and its LLVM crashes next to that of Mesa's OpenGL.
+                # It comes with torch for CUDA, and its LLVM crashes next to Mesa's OpenGL.
                 sys.modules.setdefault('triton', cast('ModuleType', None))
             from sentence_transformers import SentenceTransformer
             from transformers.utils import logging

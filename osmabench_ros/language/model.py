@@ -159,7 +159,7 @@ class ModelRequest:
             'images': [image.sha256 for image in self.images],
             **{name: getattr(self, name) for name in shapes},
         }
-        if self.tools:  # keys of other requests stay what they were
+        if self.tools:  # keys of other requests do not change
             parts['tools'] = [asdict(tool) for tool in self.tools]
             parts['turns'] = [turn.key for turn in self.turns]
         text = json.dumps(parts, sort_keys=True, separators=(',', ':'))
@@ -218,7 +218,7 @@ class LanguageModel(Protocol):
     """A model behind any kind of server.
 
     A model is made by its entry point in the group ``osmabench.language_models``, called as
-    ``factory(model=str, options=dict)``. Keys come from the environment alone.
+    ``factory(model=str, options=dict)``. Keys come only from the environment.
     """
 
     name: str

@@ -46,8 +46,8 @@ class OpenAIModel(HostedModel):
         """Make the client of openai."""
         if not self._key and self.server == OPENAI_SERVER:
             raise LanguageModelError(
-                f'{self.name} needs a key in the environment variable {KEY_VARIABLE}, or a server '
-                'of your own in the option base_url'
+                f'{self.name} needs a key in the environment variable {KEY_VARIABLE}, or the '
+                'address of your server in the option base_url'
             )
         import openai
 

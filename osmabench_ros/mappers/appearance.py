@@ -1,4 +1,4 @@
-"""Appearance: depth and raw colour alone, no ground truth, no network; the floor.
+"""Appearance: only depth and raw colour, no ground truth, no network; the floor.
 
 Similar voxels grow together to regions, each piece of which gets the class of the prototypes it
 resembles most. Colours are as the camera gives them, so it suffers from light.
@@ -73,7 +73,7 @@ class Prototypes:
     provenance: Mapping[str, Any]
 
     def for_label_set(self, label_set: LabelSet) -> tuple[Prototypes, NDArray[np.int32]]:
-        """Return the prototypes whose class the label set has, and their class ids."""
+        """Return the prototypes with a class of the label set, and their class ids."""
         known = np.array([name in label_set.by_name for name in self.names], np.bool_)
         if not known.any():
             raise ConfigError(
@@ -140,7 +140,7 @@ class AppearanceOptions(Strict):
         Add room nodes, found in the floor plan, and make them parents of the objects.
     text_features : bool
         Give every label the text feature of its class name, so that suites which query maps by
-        words score the map; the feature says what the name means, not how the object looks.
+        words score the map; the feature encodes the name, not the looks of the object.
     """
 
     prototypes: str = ''

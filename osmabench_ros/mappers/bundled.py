@@ -78,7 +78,7 @@ LABEL_TEXT = 'label_text'
 class LabelFeatures:
     """Text features of the class names of a label set, for maps that are queried by words.
 
-    They say what the name of a label means, not how an object looks. Raises
+    They encode the name of a label, not the looks of an object. Raises
     MissingDependencyError if the sentence embedder is not installed.
     """
 
@@ -91,7 +91,7 @@ class LabelFeatures:
         self._rows = {item.id: row for row, item in enumerate(label_set.classes)}
 
     def add_to(self, semantic_map: SemanticMap) -> SemanticMap:
-        """Return the map whose labelled nodes and points refer to the feature of their class."""
+        """Return the map with a reference to the class feature in labelled nodes and points."""
         graph, dense = semantic_map.graph, semantic_map.dense
         nodes = tuple(
             replace(node, feature_row=self._rows[node.class_id], feature_space=LABEL_TEXT)
@@ -202,7 +202,7 @@ def find_rooms(points: NDArray[np.floating]) -> FoundRooms:
 def _walls(
     cells: NDArray[np.int64], height: NDArray[np.floating], shape: tuple[int, ...]
 ) -> NDArray[np.bool_]:
-    """Return the cells whose column is filled from WALL_FROM_M to WALL_TO_M."""
+    """Return the cells with a column that is filled from WALL_FROM_M to WALL_TO_M."""
     bins = round((WALL_TO_M - WALL_FROM_M) / WALL_BIN_M)
     level = np.floor((height - WALL_FROM_M) / WALL_BIN_M).astype(np.int64)
     used = (level >= 0) & (level < bins)
@@ -262,7 +262,7 @@ UNKNOWN_ROOM = 'room'
 
 
 def room_label(object_names: Iterable[str]) -> ScoredLabel:
-    """Return the purpose that most telling objects hint at, and their share; else 'room'."""
+    """Return the purpose that most indicative objects suggest, and their share; else 'room'."""
     names = list(object_names)
     votes = {
         purpose: sum(name in telling for name in names)

@@ -157,7 +157,7 @@ class VoxelFusion:
         if (index < 0).any() or (index >= 2 * _LEVELS).any():
             reach = (_LEVELS * self.voxel_m).astype(int).tolist()
             raise MapError(
-                f'a point lies {float(np.abs(points).max()):.0f} m from the origin; the voxel '
+                f'a point is {float(np.abs(points).max()):.0f} m from the origin; the voxel '
                 f'grid reaches {reach} m: check poses and depth, or set a larger voxel_m'
             )
         if segments.min() < 0 or segments.max() >= MAX_SEGMENTS:

@@ -22,7 +22,7 @@ ARROW = '->'
 
 
 class TfMode(str, Enum):
-    """Which edge from the world the bridge publishes, besides those from base_link to the camera.
+    """The edge from the world that the bridge publishes, apart from base_link to the camera.
 
     With a stack that owns map → odom → base_link, world → base_link would give base_link a second
     parent. AUTO takes the one that the declared edges of the stack leave free.
@@ -178,7 +178,7 @@ class LiveMethod(Strict):
         Names of its nodes that must be there before the first frame is published.
     transforms : tuple of str
         Edges of the transform tree that it publishes itself, as ``'map->odom'``; the bridge
-        publishes what they leave free.
+        publishes the other edges.
     map_origin : MapOrigin
         Where it puts the root of its tree, if it says where base_link is.
 

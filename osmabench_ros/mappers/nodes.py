@@ -73,8 +73,8 @@ def _turned(footprint: NDArray[np.float64], yaw_rad: float) -> NDArray[np.float6
 def upright_box(points: NDArray[np.floating]) -> OrientedBox:
     """Return the upright box of smallest footprint around points (N, 3), N >= 1.
 
-    The best heading is that of an edge of the footprint's convex hull (Freeman and Shapira,
-    1975). Headings lie in (-pi/4, pi/4]; the box stays along the world's axes unless turning it
+    The best heading is along an edge of the footprint's convex hull (Freeman and Shapira,
+    1975). Headings are in (-pi/4, pi/4]; the box stays along the world's axes unless turning it
     makes its footprint at least 5 % smaller.
     """
     inside = trimmed_box(points).contains(points)

@@ -112,7 +112,7 @@ class OfflineMapper(BundledMapper):
         if self._map is not None:
             raise RunError(f'{self._method.name} has run; it takes no further frames')
         if self._writer is None:
-            # The program works in a scratch folder; what it leaves is listed as ours.
+            # The program works in a scratch folder; files that it leaves are listed as ours.
             folder = atomic_directory(self._run.work, Existing.MERGE)
             self._place = self._resources.enter_context(folder)
             self.sequence.parent.mkdir()
@@ -254,7 +254,7 @@ class ConceptGraphsDetections:
     `xyxy` (N, 4), `confidence` (N,), `class_id` (N,), `mask` (N, H, W), the names `classes`,
     `image_feats` and `text_feats` (N, 64); ``gsa_classes_true_masks.json`` the names. Masks and
     names are the truth. Image features are random ones of the pixels, text features a random
-    vector for each class, so that features say what the pixels and the names do and no more.
+    vector for each class, so that features contain no more than the pixels and the names.
     """
 
     def __init__(self, sequence: Path, label_set: LabelSet, seed: int) -> None:

@@ -71,7 +71,7 @@ def _watch(process: SupervisedProcess, deadline_s: float, memory_bytes: int) -> 
 
 
 class TextEncoder(Strict):
-    """The encoder whose text features the map can be queried with, and the method's prompts."""
+    """The encoder of the text features that query the map, and the method's prompts."""
 
     model: str
     pretrained: str
@@ -88,8 +88,8 @@ class OfflineMethod(Strict):
     install : tuple of str
         Manual installation steps; none is run.
     variables : mapping of str to str
-        What the user has to set, e.g. where the code lies, in the options of the mapper or as
-        ``OSMABENCH_<NAME>_<VARIABLE>`` in the environment; name to explanation.
+        Values that the user has to set, e.g. the path of the code, in the options of the mapper
+        or as ``OSMABENCH_<NAME>_<VARIABLE>`` in the environment; name to explanation.
     sequence : SequenceFormat
         Its input format.
     origin : str
@@ -158,7 +158,7 @@ def load_method(name_or_path: str) -> OfflineMethod:
 def filled(value: Any, values: Mapping[str, str], where: str) -> Any:
     """Return a value with the ``${...}`` of its texts and keys replaced, at any depth.
 
-    Raises ConfigError for what is not known, which begins with `where`.
+    Raises ConfigError for unknown names; its message begins with `where`.
     """
     if isinstance(value, Mapping):
         return {

@@ -59,7 +59,7 @@ class View:
 class Open3dSlamMapper(TsdfMapper):
     """Tracks the camera from keyframe to keyframe by Open3D's odometry, and fuses by tsdf.
 
-    Of the poses of the frames it reads the first one alone: there its map begins. Frames are
+    It reads only the pose of the first frame: there its map begins. Frames are
     aligned with the last keyframe by point-to-plane distances, from coarse to fine, and where
     surfaces leave a direction open, as one wall does, by colours too. A frame that cannot be
     aligned keeps the last pose and is not fused. Where the camera slides along surfaces, the

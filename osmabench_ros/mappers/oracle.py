@@ -50,7 +50,7 @@ class OracleOptions(Strict):
         simulator must give them, as `opengl` does.
     text_features : bool
         Give every label the text feature of its class name, so that suites which query maps by
-        words score the map; the feature says what the name means, not how the object looks.
+        words score the map; the feature encodes the name, not the looks of the object.
     """
 
     voxel_m: float = Field(0.04, gt=0.001, le=1.0)
@@ -90,8 +90,8 @@ def near_contacts(
 class OracleMapper(BundledMapper):
     """Fuses the simulator's class and instance images, in smaller voxels at objects' borders.
 
-    A class that `votes` keeps one point per voxel, that of the segment with most pixels, instead
-    of one per segment; all its voxels are of size `voxel_m`.
+    A class that `votes` keeps one point per voxel, from the segment with most pixels, instead of
+    one per segment; all its voxels are of size `voxel_m`.
     """
 
     name = 'oracle'
@@ -214,7 +214,7 @@ class NoisyDetection:
 
 
 class NoisyOracleOptions(OracleOptions):
-    """Options of the noisy oracle: those of the oracle, and how much goes wrong.
+    """Options of the noisy oracle: the oracle's, and the amount of noise.
 
     Parameters
     ----------

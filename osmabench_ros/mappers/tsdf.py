@@ -46,8 +46,8 @@ class TsdfOptions(Strict):
 class TsdfMapper(BundledMapper):
     """Open3D's voxel-block grid of truncated signed distances, with ground-truth poses.
 
-    Its map has points and colours and neither labels nor objects, so it is scored by geometry
-    alone. What light, speed and dropped frames do to depth shows in its surfaces.
+    Its map has points and colours and neither labels nor objects, so it is scored only by
+    geometry. The effect of light, speed and dropped frames on depth shows in its surfaces.
 
     References
     ----------

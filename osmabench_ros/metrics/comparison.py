@@ -122,7 +122,7 @@ class Spread:
 
 
 def spread_of(differences: Mapping[tuple[str, ...], float]) -> Spread:
-    """Return the spread of differences by (unit, what is inside), one level deep."""
+    """Return the spread of differences by (unit, inner unit), one level deep."""
     groups: dict[tuple[str, ...], list[float]] = {}
     for place, value in differences.items():
         groups.setdefault(place[:-1], []).append(value)
@@ -168,8 +168,8 @@ def macc_over_objects(
     Returns
     -------
     Interval
-        Of unit 'objects': it says how much the figure hangs on single objects of this scene,
-        not how another scene would fare.
+        Of unit 'objects': it shows how much the metric depends on single objects of this scene,
+        not how another scene would score.
     """
     if not labels.shape == instances.shape == correct.shape:
         raise MetricError(
@@ -177,7 +177,7 @@ def macc_over_objects(
         )
     _, things = np.unique(instances, return_inverse=True)
     names, kind = np.unique(labels, return_inverse=True)
-    # An object whose points have several classes counts as one of each.
+    # An object with points of several classes counts as one of each.
     objects, owner = np.unique(things * max(len(names), 1) + kind, return_inverse=True)
     classes = objects % max(len(names), 1)
     hits = np.bincount(owner, weights=correct, minlength=len(objects))
@@ -235,15 +235,15 @@ def compare_with_reference(
     Parameters
     ----------
     figures : mapping of str to mapping of str or tuple of str to float
-        A figure by condition (or method) and place. Places that one side lacks, or where the
-        figure is not applicable, leave that comparison. Tuples are nested: see `nested_means`.
+        A metric by condition (or method) and place. Places that one side lacks, or where the
+        metric is not applicable, leave that comparison. Tuples are nested: see `nested_means`.
     reference : str
         Key of the reference.
     unit : str
-        Kind of the units: 'scenes', or 'objects' of one scene. Nested places have that of
-        their level.
+        Kind of the units: 'scenes', or 'objects' of one scene. Nested places have the
+        kind of their level.
     owners : mapping of str to sequence, optional
-        The units that the figure of a place hangs on; by default the place itself.
+        The units that the value of a place depends on; by default the place itself.
 
     Raises
     ------
@@ -287,11 +287,11 @@ def nested_level(places: Iterable[Place]) -> int | None:
 def nested_means(
     figures: Mapping[tuple[str, ...], float], level: int = 0
 ) -> dict[tuple[str, ...], float]:
-    """Average figures by place from inside out, until one is left for each unit of a level.
+    """Average values by place from inside out, until one is left for each unit of a level.
 
     Every repetition counts the same on its path, every path in its scene, every scene in the
     mean, however many there are. Resampling the scenes with all that is inside of them has the
-    variance of the nested scheme (Davison and Hinkley, 1997, section 3.8): what differs between
+    variance of the nested scheme (Davison and Hinkley, 1997, section 3.8): the spread between
     paths and repetitions is part of the spread between scenes.
 
     Parameters
@@ -312,7 +312,7 @@ def nested_means(
 
 @dataclass(frozen=True)
 class _Pairs:
-    """The figures of two sides at their common places, what each hangs on, and their spread."""
+    """The values of two sides at their common places, the units of each, and their spread."""
 
     first: list[float]
     second: list[float]
@@ -363,7 +363,7 @@ _ASSUMED = (
 
 
 def expected_power(places: Iterable[tuple[str, ...]], columns: int) -> list[str]:
-    """Return how small a difference a matrix can show and what others need, before it is run.
+    """Return the smallest difference that a planned matrix can show, and the units others need.
 
     Parameters
     ----------

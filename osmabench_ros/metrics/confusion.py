@@ -150,7 +150,7 @@ def _places(labels: Any, offset: int, table: torch.Tensor) -> torch.Tensor:
 
 
 def _lookup(labels: NDArray[np.int64], device: torch.device) -> tuple[torch.Tensor, int]:
-    """Return the index of every label, and what to add to a label to look it up."""
+    """Return the index of every label, and the offset to add to a label to look it up."""
     offset = 1 - int(labels.min())
     outside = int(np.flatnonzero(labels == OUTSIDE)[0])
     small = len(labels) ** 2 < 2**31

@@ -61,8 +61,8 @@ def voxel_keys(points: NDArray[np.floating], edge_m: float) -> NDArray[np.int64]
 class GeometryScores:
     r"""Distances in both directions; NaN where a direction has no points.
 
-    With d(p) the distance of a predicted point to the true surface and d(q) that of a true point
-    to the prediction:
+    With d(p) the distance of a predicted point to the true surface and d(q) the distance of a
+    true point to the prediction:
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ def surfel_distances(
     normals: NDArray[np.floating],
     radius_m: float,
 ) -> NDArray[np.float32]:
-    r"""Return the distance of points to the discs that sampled surface points stand for.
+    r"""Return the distance of points to the discs that sampled surface points represent.
 
     With v from centre to point, n the unit normal and a = |v . n|, t = |v - (v . n) n|:
     d = a inside the disc (t <= r), else hypot(a, t - r). The distance to the sampled points

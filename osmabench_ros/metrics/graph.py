@@ -1,4 +1,4 @@
-"""Scene-graph figures: labels, boxes, attributes and relations of matched nodes."""
+"""Scene-graph metrics: labels, boxes, attributes and relations of matched nodes."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def exactly(predicted: str, true: str) -> bool:
 def label_accuracy(
     matches: NodeMatches, predicted: SceneGraph, true: SceneGraph, same: SameLabel = exactly
 ) -> Share:
-    """Return the share of matched nodes whose best label means the true one.
+    """Return the fraction of matched nodes with a best label that means the true one.
 
     A matched node without a label is wrong. In [0, 1], higher is better.
     """
@@ -93,7 +93,7 @@ def attribute_accuracy(
 ) -> dict[str, Share]:
     """Return the share of matched nodes with the right value, for each attribute.
 
-    Nodes whose true value is unknown leave the denominator; a matched node that lacks a known
+    Nodes with an unknown true value leave the denominator; a matched node that lacks a known
     attribute is wrong. An attribute that the map gives for no node at all is left out of the
     result: the method does not provide it. In [0, 1], higher is better.
     """
@@ -145,7 +145,7 @@ class RelationScores:
     unmatched : int
         Predicted relations that end at an unmatched node.
     unknown : int
-        Predicted relations whose name is neither a `RelationType` nor a synonym; left out.
+        Predicted relations with a name that is neither a `RelationType` nor a synonym; left out.
     """
 
     precision: Share
@@ -296,8 +296,8 @@ def _ranked_triples(
 ) -> tuple[list[tuple[float, Triple | None]], int]:
     """Return unique predicted relations between true ids with their scores, best first.
 
-    None holds the place of a relation that ends at an unmatched node. Beside them the number of
-    relations whose name is unknown.
+    None is in the place of a relation that ends at an unmatched node. The second value is the
+    number of relations with an unknown name.
     """
     found: dict[Triple, float] = {}
     unknown = 0

@@ -165,7 +165,7 @@ class PrecisionProtocol:
     Parameters
     ----------
     name : str
-        Part of the name of its figures.
+        Part of the name of its metrics.
     precision : callable
         Called with IoU (P, G), confidence (P,) and threshold of one class.
     thresholds : tuple of float
@@ -292,8 +292,8 @@ def class_average_precision(
 ) -> dict[int, float]:
     """Return the average precision of every class that counts, ascending by class.
 
-    These are the classes of instances and, if the protocol counts them, those that masks have and
-    no instance has, with 0. A negative class is that of no name of the label set.
+    These are the classes of instances and, if the protocol counts them, classes that masks have
+    and no instance has, with 0. A negative class has no name in the label set.
     """
     result = {}
     for class_id in np.unique(true_classes):

@@ -28,7 +28,7 @@ _CELL_M = 0.1
 def map_statistics(semantic_map: SemanticMap) -> list[MetricRecord]:
     """Return counts, coverage by labels, extent and repetitions of a map.
 
-    None of these figures is a score: a larger map is no better one. `higher_is_better` is true
+    None of these values is a score: a larger map is not a better one. `higher_is_better` is true
     for shares that a complete map has at 1, and false for repetitions.
     """
     return [*_graph(semantic_map), *_points(semantic_map), *_repetitions(semantic_map)]
@@ -80,7 +80,7 @@ def _points(semantic_map: SemanticMap) -> Iterator[MetricRecord]:
 
 
 def _repetitions(semantic_map: SemanticMap) -> Iterator[MetricRecord]:
-    """Yield objects whose box overlaps another one's: of the same name, and of any."""
+    """Yield objects with a box that overlaps another one's: of the same name, and of any."""
     boxed = [node for node in semantic_map.graph.of_kind(NodeKind.OBJECT) if node.box is not None]
     if not boxed or len(boxed) > MAX_BOXES:
         for metric in ('overlapping_objects', 'duplicate_objects'):

@@ -27,7 +27,7 @@ class Overlaps:
     shared : ndarray of int64, shape (P, G)
         Points in both.
     predicted_sizes : ndarray of int64, shape (P,)
-        True points a mask covers, and what it hallucinates in true points if that is known.
+        True points that a mask covers, and hallucinated ones in true points if known.
     true_sizes : ndarray of int64, shape (G,)
         Points of an instance.
     """
@@ -83,7 +83,7 @@ def overlaps_of_instances(
         )
     true_ids, true_rows = np.unique(true_instances, return_inverse=True)
     every_id = () if mask_ids is None else mask_ids
-    # Ids that stand only at the end are listed, and counted nowhere.
+    # Ids that are only at the end are listed, and counted nowhere.
     ids, rows = np.unique(np.append(predicted_instances, every_id), return_inverse=True)
     rows = rows[: len(predicted_instances)]
     counts = np.bincount(rows * len(true_ids) + true_rows, minlength=len(ids) * len(true_ids))

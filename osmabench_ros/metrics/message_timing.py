@@ -34,9 +34,9 @@ class Staleness:
 class StalenessMeter:
     """Follows published frames and maps.
 
-    At each time, staleness is the stamp of the newest published frame minus that of the newest
-    frame in the newest map. Before the first map nothing is mapped, and it counts from the stamp
-    of the first frame.
+    At each time, staleness is the stamp of the newest published frame minus the stamp of the
+    newest frame in the newest map. Before the first map it counts from the stamp of the first
+    frame.
     """
 
     _first_ns: int | None = field(default=None, init=False)

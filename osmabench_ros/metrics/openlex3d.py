@@ -167,7 +167,7 @@ class BoxScores:
     Parameters
     ----------
     score, left, right : ndarray of float64
-        Overall score and those of the two sides, in [0, 1], higher is better.
+        Overall score and the scores of the two sides, in [0, 1], higher is better.
     """
 
     score: NDArray[np.float64]
@@ -251,8 +251,8 @@ def set_ranking(
         their labels scores 0 on both sides, so that a sparser map never gains.
     compat : bool
         As published: neither the gate nor the excluded objects apply, a point without a feature
-        takes the last one, and under-, overshooting and inlier rates are those of an object's
-        last point only.
+        takes the last one, and under-, overshooting and inlier rates come only from the last
+        point of an object.
     """
     place: dict[str, int] = {}
     for index, prompt in enumerate(prompts):
@@ -295,9 +295,9 @@ def _object_scores(
     ranks = ranks_of_rows(similarity, used, wanted)
     primary = box_scores(ranks[:, :n_synonyms], 0, n_synonyms - 1, last)
     secondary = box_scores(ranks[:, n_synonyms:], n_synonyms, len(wanted) - 1, last)
-    # What is missing adds nothing to a share, so that the shares of the others are less than 1.
+    # Missing points add nothing to a share, so that the shares of the others are less than 1.
     share, missing = counts / n, 0 if compat else (n - len(rows)) / n
-    # What the published code overwrites with every point is left with the last one.
+    # The published code overwrites these with every point, so that the last one remains.
     weights = np.eye(len(used))[inverse[-1]] if compat else share
     both = np.concatenate([primary.score, secondary.score], axis=1)
     return {

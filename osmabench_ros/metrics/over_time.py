@@ -14,14 +14,14 @@ from osmabench_ros.metrics.record import MetricRecord
 
 @dataclass(frozen=True)
 class CurveOverTime:
-    """A figure at several moments of a run.
+    """A metric at several moments of a run.
 
     Parameters
     ----------
     seen : tuple of float
         Frames or seconds at each moment, strictly ascending, > 0.
     values : tuple of float
-        The figure then; NaN while it was not applicable, which counts as nothing yet.
+        The metric then; NaN while it was not applicable, which counts as 0.
 
     Raises
     ------
@@ -44,10 +44,10 @@ class CurveOverTime:
         return self.values[-1] if self.values else math.nan
 
     def mean_quality(self) -> float:
-        """Return the mean of the figure over the run: area under the curve over its length.
+        """Return the mean of the metric over the run: area under the curve over its length.
 
-        The figure is 0 before the first moment and holds its value until the next one. In the
-        range of the figure; a map that is good early has more. NaN without moments.
+        The metric is 0 before the first moment and holds its value until the next one. In the
+        range of the metric; a map that is good early has more. NaN without moments.
         """
         if not self.seen:
             return math.nan
@@ -56,7 +56,7 @@ class CurveOverTime:
         return float((lengths * held).sum() / self.seen[-1]) if len(held) else 0.0
 
     def seen_until(self, share: float = 0.9) -> float:
-        """Return the first moment from which on the figure stays at a share of its final value.
+        """Return the first moment from which on the metric stays at a fraction of its final value.
 
         Lower is better; NaN if there is no final value.
         """
@@ -70,7 +70,7 @@ class CurveOverTime:
 
 
 def curve(seen: Sequence[float], values: Sequence[float | None]) -> CurveOverTime:
-    """Build a curve; None means a figure that was not applicable."""
+    """Build a curve; None means a metric that was not applicable."""
     return CurveOverTime(
         tuple(float(item) for item in seen),
         tuple(math.nan if item is None else float(item) for item in values),
@@ -87,7 +87,7 @@ class ScoresAtTime:
 
 
 def over_time_records(moments: Sequence[ScoresAtTime]) -> list[MetricRecord]:
-    """Summarise how each overall figure in [0, 1] grew.
+    """Summarise how each overall metric in [0, 1] grew.
 
     For a metric m there are ``m_over_frames`` and ``m_over_time``, its mean over the run, and
     ``m_frames_until_90`` and ``m_seconds_until_90``, the moment from which on it stays at 90 %

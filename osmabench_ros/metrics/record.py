@@ -1,4 +1,4 @@
-"""One figure of a report."""
+"""One metric of a report."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from osmabench_ros.metrics.statistics import wilson_interval
 
 
 class Mode(str, Enum):
-    """The rules of a figure: as published or strict."""
+    """The rules of a metric: as published or strict."""
 
     NONE = ''
     COMPAT = 'compat'
@@ -22,7 +22,7 @@ class Mode(str, Enum):
 
 @dataclass(frozen=True)
 class MetricRecord:
-    """A figure with its interval and the number of samples behind it.
+    """The value of a metric with its interval and number of samples.
 
     Parameters
     ----------
@@ -32,11 +32,11 @@ class MetricRecord:
         A `Mode` value: 'compat' for the published code's rules, 'strict' for the protocol done
         right, '' where the two do not differ.
     metric : str
-        Name of the figure with its unit if it has one, e.g. ``'macc'``, ``'chamfer_m'``.
+        Name of the metric with its unit if it has one, e.g. ``'macc'``, ``'chamfer_m'``.
     class_name : str
-        Class, room or other group the figure is about; '' for all.
+        Class, room or other group that the value is of; '' for all.
     value : float, optional
-        None if the figure is not applicable.
+        None if the metric is not applicable.
     low, high : float, optional
         Bounds of the interval; None without one.
     n : int
@@ -44,7 +44,7 @@ class MetricRecord:
     higher_is_better : bool
         Direction.
     applicable : bool
-        False if the method does not give what the metric needs; such a record leaves every
+        False if the method does not give the data of the metric; such a record leaves every
         average, it is not a zero.
     """
 
@@ -72,7 +72,7 @@ class MetricRecord:
     def not_applicable(
         cls, suite: str, mode: str, metric: str, *, higher_is_better: bool = True
     ) -> MetricRecord:
-        """Return the record of a figure for which the method gives no data."""
+        """Return the record of a metric for which the method gives no data."""
         return cls(suite, mode, metric, higher_is_better=higher_is_better, applicable=False)
 
     @classmethod
@@ -97,14 +97,14 @@ class MetricRecord:
         return self.suite, self.mode, self.metric, self.class_name
 
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON-serialisable form; a figure that does not exist is null."""
+        """Return a JSON-serialisable form; a value that does not exist is null."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> MetricRecord:
-        """Rebuild from `to_json`; other keys, such as those of the run, are left aside.
+        """Rebuild from `to_json`; other keys, such as keys of the run, are ignored.
 
-        Raises MetricError if a key is missing or a figure is not a number.
+        Raises MetricError if a key is missing or a value is not a number.
         """
         try:
             return cls(**{name: data[name] for name in cls.__dataclass_fields__})

@@ -36,7 +36,7 @@ class Registration:
     Parameters
     ----------
     similarity : Similarity
-        Takes map points to the truth; the scale is that of the initial guess.
+        Takes map points to the ground truth; the scale is the one of the initial guess.
     fitness : float
         Share of map points with a true point within `inlier_distance_m`, in [0, 1].
     rmse_m : float

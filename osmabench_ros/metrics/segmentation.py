@@ -138,8 +138,8 @@ def compat_confusion(
 
     Every true point takes the label of its nearest predicted point, however far that is. True
     points outside the scene's vocabulary are dropped, and so are those that get a class outside
-    it, as scikit-learn's `confusion_matrix` drops what is not among its labels. The labels are
-    the vocabulary and OUTSIDE, which here means unlabelled points alone.
+    it, as scikit-learn's `confusion_matrix` drops points of other labels. The labels are the
+    vocabulary and OUTSIDE, which here means only unlabelled points.
 
     Parameters
     ----------
@@ -176,8 +176,8 @@ def strict_confusion(
 ) -> ConfusionMatrix:
     """Count with a distance gate; missing and unlabelled points are errors, not exceptions.
 
-    A true point without a predicted one within the gate falls into the column NOTHING, one whose
-    neighbour has no class or one outside the vocabulary into OUTSIDE. Both stay in the class's
+    A true point without a predicted one within the gate counts in the column NOTHING, and in
+    OUTSIDE if its neighbour has no class or one outside the vocabulary. Both stay in the class's
     denominator. Hallucinated surface forms the row NOTHING and so counts as false positives.
 
     Parameters
@@ -191,7 +191,7 @@ def strict_confusion(
     max_distance_m : float
         Largest distance of a match in metres.
     vocabulary : ndarray of int
-        Classes that can be predicted: those of the scene, or all of the label set (global).
+        Classes that can be predicted: the scene's, or all of the label set (global).
     hallucinated : mapping of int to int, optional
         Hallucinated surface per predicted class, in true points; see `hallucinated_points`.
     device : str
@@ -257,7 +257,7 @@ def hallucinated_points(
 def top_k_accuracy(
     ranked: NDArray[np.integer], truth: NDArray[np.integer], k: int
 ) -> tuple[float, int]:
-    """Return the share of points whose class is among the k best, and the number of points.
+    """Return the fraction of points with their class among the k best, and the number of points.
 
     Parameters
     ----------
@@ -276,7 +276,7 @@ def top_k_accuracy(
 
 
 class SegmentationRow(NamedTuple):
-    """A line of a published table; figures in [0, 1], higher is better."""
+    """A line of a published table; values in [0, 1], higher is better."""
 
     miou: float
     fmiou: float

@@ -117,8 +117,8 @@ def best_prompts(
 ) -> NDArray[np.int32]:
     """Return the n prompts most like each feature, best first, shape (N, n).
 
-    Of equally similar prompts the one that stands first in the list comes first. The full
-    similarity matrix never exists at once, and no more of it is sorted than needed.
+    Equally similar prompts keep their order in the list. The full similarity matrix never exists
+    at once, and no more of it is sorted than needed.
     """
     if not 1 <= n <= len(prompts):
         raise MetricError(f'of {len(prompts)} prompts one cannot take the best {n}')
@@ -167,7 +167,7 @@ def prompt_ranks(
     similarity : ndarray or torch.Tensor, shape (N, L)
         Similarities; chunks of it, if it is large.
     wanted : ndarray of int, shape (W,)
-        Prompts whose ranks are asked for.
+        Prompts to rank.
     """
     import torch
 

@@ -25,12 +25,12 @@ Statistic = Callable[[NDArray[np.float64]], float]
 
 @dataclass(frozen=True)
 class Interval:
-    """A figure with its confidence interval.
+    """A value with its confidence interval.
 
     Parameters
     ----------
     value : float
-        The figure; NaN if there is none.
+        The value; NaN if there is none.
     low, high : float
         Bounds; NaN with fewer than three units, too few for an interval.
     n : int
@@ -48,7 +48,7 @@ class Interval:
 
     @property
     def excludes_zero(self) -> bool:
-        """Whether the whole interval lies on one side of 0."""
+        """Whether the whole interval is on one side of 0."""
         return self.low > 0 or self.high < 0
 
 
@@ -76,11 +76,11 @@ def jackknife_interval(
     share: bool = False,
     level: float = LEVEL,
 ) -> Interval:
-    """Return a figure with the t interval of the delete-one jackknife (Tukey, 1958).
+    """Return a statistic with the t interval of the delete-one jackknife (Tukey, 1958).
 
-    Units are left out one at a time, each with all that hangs on it. The standard error of the
-    figure is sqrt((n - 1) / n * sum((left_out - mean of left_out)**2)), the quantile that of
-    Student's t with n - 1 degrees of freedom. Of a mean this is the classic t interval.
+    Units are left out one at a time, each with all its rows. The standard error of the statistic
+    is sqrt((n - 1) / n * sum((left_out - mean of left_out)**2)), the quantile is from Student's
+    t with n - 1 degrees of freedom. Of a mean this is the classic t interval.
 
     Parameters
     ----------
@@ -94,16 +94,16 @@ def jackknife_interval(
         Units that each row hangs on; a row without any is its own unit, as all are by
         default.
     share : bool
-        The figure lies in [0, 1]: bounds are computed on its logit, and stay inside. At 0 and 1
-        they are those of Wilson (1927), every unit counted as one sample.
+        The statistic is in [0, 1]: bounds are computed on its logit, and stay inside. At 0 and 1
+        they are Wilson's (1927), every unit counted as one sample.
     level : float
         Confidence in (0, 1).
 
     Returns
     -------
     Interval
-        Without bounds if there are fewer than three units, or the figure does not exist without
-        one of them.
+        Without bounds if there are fewer than three units, or the statistic does not exist
+        without one of them.
     """
     from scipy.special import expit, logit, stdtrit
 
@@ -194,7 +194,7 @@ class PairedDifference:
         a unit that changes.
     p_value : float
         Two-sided sign-flip test of no change, in (0, 1]. NaN if the units are not scenes: objects
-        and paths of one scene are not a sample of what a method meets elsewhere.
+        and paths of one scene are not a sample of other scenes.
     smallest_p : float
         Least p the test can give with that many units, 2 / 2**n.
     """
@@ -294,7 +294,7 @@ def sign_flip_p(
 
 @lru_cache(maxsize=1)
 def _random_signs(seed: int, resamples: int, units: int) -> NDArray[np.float64]:
-    """Return sign patterns, the first without a flip; the figures of a matrix share them."""
+    """Return sign patterns, the first without a flip; the metrics of a matrix share them."""
     signs = np.random.default_rng(seed).choice([-1.0, 1.0], (resamples, units))
     signs[0] = 1.0
     return signs
@@ -316,8 +316,8 @@ def corrected_tests(
     """Return Holm-adjusted p values, or None where no outcome could be significant.
 
     With n units and m contrasts the least adjusted p is m * 2 / 2**n. Above alpha a test says
-    nothing whatever the data: 8 scenes and 7 contrasts (0.055) are too few. Then intervals and
-    effect sizes stand alone; so they do where there is no p.
+    nothing whatever the data: 8 scenes and 7 contrasts (0.055) are too few. Then only
+    intervals and effect sizes are reported, as where there is no p.
     """
     if not contrasts or any(math.isnan(item.p_value) for item in contrasts.values()):
         return None

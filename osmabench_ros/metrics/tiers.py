@@ -44,9 +44,9 @@ class TieredObject:
     object_id : int
         Instance id.
     synonyms, depictions, visually_similar : tuple of str
-        What it is, what is pictured on it, what it looks like.
+        Names of the object, of pictures on it, and of objects that look like it.
     clutter : tuple of int
-        Objects around it, whose words count as clutter.
+        Objects around it; their words count as clutter.
     """
 
     object_id: int

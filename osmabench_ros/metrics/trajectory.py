@@ -96,12 +96,12 @@ class ErrorStatistics:
 
 
 def error_statistics(errors: NDArray[np.floating]) -> ErrorStatistics:
-    """Return the figures that evo reports; the standard deviation is that of the population.
+    """Return the statistics that evo reports; the standard deviation is the population's.
 
     Raises MetricError if there is no error to speak of.
     """
     if not len(errors):
-        raise MetricError('there are no errors to take figures of')
+        raise MetricError('there are no errors to compute statistics of')
     squares = np.square(errors, dtype=np.float64)
     return ErrorStatistics(
         rmse=float(np.sqrt(squares.mean())),

@@ -1,4 +1,4 @@
-"""Trajectory errors as figures of a report: as recorded, and after alignment."""
+"""Trajectory errors as metrics of a report: as recorded, and after alignment."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class TrajectorySettings:
     Parameters
     ----------
     alignment : TrajectoryAlignment
-        Of the figures under ``trajectory@aligned``.
+        Alignment for the metrics under ``trajectory@aligned``.
     max_difference_s : float
         Largest difference of stamps that belong together.
     offset_s : float
@@ -167,7 +167,7 @@ def score_trajectory(
 
 
 def without_value(record: MetricRecord) -> MetricRecord:
-    """Return the record of the same figure, not applicable."""
+    """Return the record of the same metric, not applicable."""
     return replace(record, value=None, low=None, high=None, n=0, applicable=False)
 
 

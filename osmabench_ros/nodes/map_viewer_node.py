@@ -25,8 +25,12 @@ from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
 from osmabench_ros.maps.storage import read_map
 from osmabench_ros.msg import LabelInfo, RecordedMap, SemanticMapChunk
 from osmabench_ros.msg import SemanticMap as SemanticMapMessage
-from osmabench_ros.reports.palette import Rgb, class_colors, colors_of_labels
-from osmabench_ros.reports.pictures.graph_errors import ColouredGraph, map_layers, truth_layers
+from osmabench_ros.reports.palette import Rgb, assign_class_colors, color_labels
+from osmabench_ros.reports.pictures.graph_errors import (
+    ColouredGraph,
+    draw_truth_layers,
+    map_layers,
+)
 from osmabench_ros.ros.messages.evaluation_messages import path_from_uri
 from osmabench_ros.ros.messages.images import (
     image_from_message,
@@ -186,7 +190,7 @@ class MapViewerNode(BenchmarkNode[MapViewerSettings]):
 
     def _show_truth(self, truth: GroundTruth) -> None:
         header = Header(frame_id=truth.graph.frame_id)
-        surface = truth_layers(truth).clouds['surface']
+        surface = draw_truth_layers(truth).clouds['surface']
         self._publish_cloud(topics.VIEW_GROUND_TRUTH, surface, header)
         self._views[topics.VIEW_PATH].publish(path_message(truth.camera_poses, header))
 
@@ -196,13 +200,13 @@ class MapViewerNode(BenchmarkNode[MapViewerSettings]):
             self._views[topic].publish(point_cloud_message(dense, header, max_points=limit))
 
     def _on_labels(self, message: LabelInfo) -> None:
-        self._palette = class_colors(label_set_from_message(message, topics.LABEL_INFO))
+        self._palette = assign_class_colors(label_set_from_message(message, topics.LABEL_INFO))
 
     def _on_semantic(self, message: Image) -> None:
         if self._palette is None or not self._semantic.get_subscription_count():
             return
         labels = image_from_message(message, topics.SEMANTIC, classes_of)
-        picture = colors_of_labels(labels.ravel(), self._palette).reshape(*labels.shape, 3)
+        picture = color_labels(labels.ravel(), self._palette).reshape(*labels.shape, 3)
         header = message.header
         self._semantic.publish(image_to_message(picture, 'rgb8', header.stamp, header.frame_id))
 

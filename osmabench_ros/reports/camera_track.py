@@ -15,7 +15,7 @@ from PIL import Image
 
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.reports.pictures.sample_frames import camera_poses
+from osmabench_ros.reports.pictures.sample_frames import read_camera_poses
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.sequences.recorded import open_sequence
 
@@ -38,42 +38,42 @@ class TrackedFrame:
 def track_of_run(plan: RunPlan) -> Iterator[TrackedFrame]:
     """Yield the frames of a run in order; of a long bag every n-th, at most MOST_FRAMES."""
     bag = plan.bag_directory
-    yield from _recorded(bag) if bag.exists() else _kept(plan)
+    yield from _read_recorded(bag) if bag.exists() else _read_kept(plan)
 
 
-def _kept(plan: RunPlan) -> Iterator[TrackedFrame]:
+def _read_kept(plan: RunPlan) -> Iterator[TrackedFrame]:
     rate_hz = plan.config.trajectory.frame_rate_hz
-    for index, pose in enumerate(camera_poses(plan)):
+    for index, pose in enumerate(read_camera_poses(plan)):
         file = plan.frames_directory / f'{index:06d}.png'
         picture = file.read_bytes() if file.exists() else b''
         yield TrackedFrame(index, index / rate_hz, pose, picture)
 
 
-def _recorded(bag: Path) -> Iterator[TrackedFrame]:
+def _read_recorded(bag: Path) -> Iterator[TrackedFrame]:
     sequence = open_sequence(bag)
     first_ns = sequence.stamps_ns[0]
     every = math.ceil(len(sequence) / MOST_FRAMES)
     for frame in islice(sequence, 0, None, every):
-        yield tracked(frame, (frame.stamp_ns - first_ns) / 1e9)
+        yield encode_frame(frame, (frame.stamp_ns - first_ns) / 1e9)
 
 
-def tracked(frame: Frame, time_s: float) -> TrackedFrame:
+def encode_frame(frame: Frame, time_s: float) -> TrackedFrame:
     """Return a frame with its images encoded."""
     return TrackedFrame(
         frame.index,
         time_s,
         frame.camera_pose,
-        _encoded(frame.color, 'JPEG', quality=JPEG_QUALITY),
-        _encoded(_millimetres(frame.depth_m), 'PNG', compress_level=1),
+        _encode_image(frame.color, 'JPEG', quality=JPEG_QUALITY),
+        _encode_image(_convert_to_millimetres(frame.depth_m), 'PNG', compress_level=1),
     )
 
 
-def _millimetres(depth_m: NDArray[np.floating]) -> NDArray[np.uint16]:
+def _convert_to_millimetres(depth_m: NDArray[np.floating]) -> NDArray[np.uint16]:
     finite = np.where(np.isfinite(depth_m), depth_m, 0.0) * DEPTH_PER_M
     return np.where(finite < np.iinfo(np.uint16).max, finite, 0).round().astype(np.uint16)
 
 
-def _encoded(image: NDArray[np.integer], kind: str, **options: int) -> bytes:
+def _encode_image(image: NDArray[np.integer], kind: str, **options: int) -> bytes:
     buffer = io.BytesIO()
     Image.fromarray(image).save(buffer, kind, **options)
     return buffer.getvalue()

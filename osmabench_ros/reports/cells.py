@@ -1,4 +1,4 @@
-"""Cells of tables as plain values; templates only lay them out."""
+"""Cells of tables as plain values; templates only arrange them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ ABSENT = Cell(NOT_APPLICABLE)
 FORMULA_STARTS = ('=', '+', '-', '@', '\t', '\r')
 
 
-def plain(value: float | None) -> str:
+def format_plain(value: float | None) -> str:
     """Return a value of any unit with four significant digits, and whole numbers as they are."""
     if value is None or math.isnan(value):
         return NOT_APPLICABLE
@@ -64,12 +64,12 @@ def plain(value: float | None) -> str:
     return f'{value:.4g}'
 
 
-def percent(value: float) -> str:
+def format_percent(value: float) -> str:
     """Return a fraction in percent."""
     return f'{100 * value:.1f}'
 
 
-def scaled_cell(value: float | None, factor: float, digits: int, absent: Cell = ABSENT) -> Cell:
+def scale_cell(value: float | None, factor: float, digits: int, absent: Cell = ABSENT) -> Cell:
     """Return the cell of a value times a factor, with so many digits after the point."""
     if value is None or math.isnan(value):
         return absent
@@ -86,12 +86,12 @@ class Column(NamedTuple):
     explanation: str = ''
 
 
-def field_cells(item: object, columns: Iterable[Column], absent: Cell = ABSENT) -> list[Cell]:
+def make_field_cells(item: object, columns: Iterable[Column], absent: Cell = ABSENT) -> list[Cell]:
     """Return the cells of the fields of an object, `absent` where one is None."""
-    return [scaled_cell(getattr(item, x.field, None), x.factor, x.digits, absent) for x in columns]
+    return [scale_cell(getattr(item, x.field, None), x.factor, x.digits, absent) for x in columns]
 
 
-def score_cell(row: Any, number: Callable[[float], str] = plain) -> Cell:
+def score_cell(row: Any, number: Callable[[float], str] = format_plain) -> Cell:
     """Return the cell of a record or a row of scores; `number` is how values are written."""
     if row is None or _is_absent(row.value):
         return ABSENT
@@ -105,11 +105,11 @@ def _is_absent(value: float | None) -> bool:
     return value is None or math.isnan(value)
 
 
-def cell_table(
+def build_cell_table(
     scores: pd.DataFrame,
     rows: Sequence[str],
     columns: str,
-    number: Callable[[float], str] = plain,
+    number: Callable[[float], str] = format_plain,
     order: Sequence[str] | None = None,
 ) -> pd.DataFrame:
     """Return cells by entries of some columns of scores, in the order of first occurrence.
@@ -124,7 +124,7 @@ def cell_table(
     return found.where(found.notna(), ABSENT)
 
 
-def suite_tables(records: Sequence[Record | MetricRecord]) -> dict[str, pd.DataFrame]:
+def build_suite_tables(records: Sequence[Record | MetricRecord]) -> dict[str, pd.DataFrame]:
     """Return cells by class, metric and mode of each suite, as recorded and after an alignment."""
     scores = pd.DataFrame([vars(record) for record in records])
     if scores.empty:
@@ -135,7 +135,7 @@ def suite_tables(records: Sequence[Record | MetricRecord]) -> dict[str, pd.DataF
     scores['suite'] = scores['suite'].str.removesuffix(ALIGNED)
     tables = {}
     for suite, own in scores.groupby('suite', sort=False):
-        cells = cell_table(own, rows, 'column')
+        cells = build_cell_table(own, rows, 'column')
         if 'aligned' not in cells:
             cells = cells.rename(columns={'as recorded': 'value'})
         counts = own.drop_duplicates(rows).set_index(rows)['n']
@@ -143,7 +143,7 @@ def suite_tables(records: Sequence[Record | MetricRecord]) -> dict[str, pd.DataF
     return tables
 
 
-def csv_text(
+def write_csv_text(
     columns: Sequence[str], rows: Iterable[Mapping[str, Any]], *, names: bool = True
 ) -> str:
     """Return rows as comma-separated values, below the names of the columns if wanted.
@@ -157,7 +157,7 @@ def csv_text(
     writer.writerows(
         # Most values are numbers, and ten thousand runs have millions.
         [
-            value if type(value := row.get(name, '')) in _NUMBERS else _in_csv(value)
+            value if type(value := row.get(name, '')) in _NUMBERS else _convert_for_csv(value)
             for name in columns
         ]
         for row in rows
@@ -169,7 +169,7 @@ _NUMBERS = frozenset({float, int, type(None)})
 
 
 @lru_cache(maxsize=4096, typed=True)
-def _in_csv(value: object) -> object:
+def _convert_for_csv(value: object) -> object:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str) and value.startswith(FORMULA_STARTS):

@@ -29,7 +29,7 @@ UPDATED = 0.5
 def with_changed_scenes(
     reports: Sequence[RunReport], plans: Sequence[RunPlan]
 ) -> tuple[RunReport, ...]:
-    """Return reports with `accuracy_remapped`, `imagination_gap` and the figures of live maps."""
+    """Return reports with `accuracy_remapped`, `imagination_gap` and the metrics of live maps."""
     by_id = {plan.identity.run_id: plan for plan in plans}
     return tuple(_with_own(report, by_id.get(report.run_id)) for report in reports)
 
@@ -38,11 +38,11 @@ def _with_own(report: RunReport, plan: RunPlan | None) -> RunReport:
     options = None if plan is None else hypo3d_options(plan.config.suites)
     if plan is None or report.status is not Status.COMPLETE or options is None or options.before:
         return report
-    own = [Record.of(plan.identity, item) for item in (*_remapped(plan), *_live(plan))]
+    own = [Record.of(plan.identity, item) for item in (*_score_remapped(plan), *_score_live(plan))]
     return report.model_copy(update={'metrics': (*report.metrics, *own)})
 
 
-def _remapped(plan: RunPlan) -> Iterator[MetricRecord]:
+def _score_remapped(plan: RunPlan) -> Iterator[MetricRecord]:
     found = [read_dialogue(other.directory) for other in runs_beside(plan, REMAPPED)]
     questions = [item for dialogue in found for item in dialogue.questions]
     verdicts = [item for dialogue in found for item in dialogue.verdicts]
@@ -55,10 +55,10 @@ def _remapped(plan: RunPlan) -> Iterator[MetricRecord]:
         )
 
 
-def _live(plan: RunPlan) -> Iterator[MetricRecord]:
+def _score_live(plan: RunPlan) -> Iterator[MetricRecord]:
     """Yield how far the map of a run in which the scene changed came, and how soon.
 
-    `accuracy_live` is that of the last map over the answers that the change changes,
+    `accuracy_live` is the accuracy of the last map over the answers that the change changes,
     `frames_until_updated` how many frames after the change its maps begin to have more than half
     of them right for good; not applicable if they never do.
     """
@@ -70,7 +70,7 @@ def _live(plan: RunPlan) -> Iterator[MetricRecord]:
             for record in moment.metrics
             if (record.suite, record.metric, record.class_name) == (SUITE, AFFECTED, '')
         ]
-        first = _first_changed_frame(other)
+        first = _find_first_changed_frame(other)
         if not seen or first is None:
             continue
         _, last = seen[-1]
@@ -83,7 +83,7 @@ def _live(plan: RunPlan) -> Iterator[MetricRecord]:
         )
 
 
-def _first_changed_frame(plan: RunPlan) -> int | None:
+def _find_first_changed_frame(plan: RunPlan) -> int | None:
     """Return the number of frames before the scene of a run changes, None if it does not."""
     change = plan.condition.scene_change
     if change is None:

@@ -1,4 +1,4 @@
-"""What changed between two results: paired differences of figures, and thresholds on them."""
+"""Changes between two results: paired differences of metrics, and thresholds on them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from osmabench_ros.base.files import read_json
 from osmabench_ros.base.strict import read_model
 from osmabench_ros.errors import ConfigError, RunError, suggestion
 from osmabench_ros.metrics.statistics import LEAST_UNITS, paired_difference
-from osmabench_ros.reports.headline import headline_titles
+from osmabench_ros.reports.headline import map_headline_titles
 from osmabench_ros.reports.report_run import METRIC, distinct
 from osmabench_ros.runs.evaluate.evaluation import REPORT
 from osmabench_ros.runs.identity import Seeds, is_run_name
@@ -76,7 +76,7 @@ class ResultChanges:
         overall, _ = self.shown
         if overall.empty:
             return 'No figure over all classes changed.'
-        titles = headline_titles()
+        titles = map_headline_titles()
         is_headline = [key in titles for key in overall[METRIC[:3]].itertuples(index=False)]
         changed = overall[is_headline] if any(is_headline) else overall
         parts = []
@@ -85,7 +85,7 @@ class ResultChanges:
             counts = [f'{found[x.value]} {x.value}' for x in ChangeVerdict if x.value in found]
             parts.append(f'{", ".join(counts)} under “{condition}”')
         most = next(changed.loc[[changed['gain'].abs().idxmax()]].itertuples())
-        title = titles.get((most.suite, most.mode, most.metric), full_name(most))
+        title = titles.get((most.suite, most.mode, most.metric), join_full_name(most))
         return (
             f'{"Headline figures" if any(is_headline) else "Figures over all classes"}: '
             f'{"; ".join(parts)} ({_test_of(changed)}); most changed {title} of '
@@ -98,7 +98,7 @@ class ResultChanges:
         found = (
             ('only in the first result', self.only_before),
             ('only in the second result', self.only_after),
-            ('without a value any more', distinct(map(full_name, self.lost.itertuples()))),
+            ('without a value any more', distinct(map(join_full_name, self.lost.itertuples()))),
         )
         return [(title, names) for title, names in found if names]
 
@@ -113,12 +113,12 @@ class ResultChanges:
         }
 
 
-def full_name(row: Any) -> str:
+def join_full_name(row: Any) -> str:
     """Return suite, mode and metric of a row."""
     return '/'.join(filter(None, (row.suite, row.mode, row.metric)))
 
 
-def interval_text(row: Any) -> str:
+def format_interval(row: Any) -> str:
     """Return the interval of a row of changes, '' without one."""
     return '' if math.isnan(row.low) else f'{row.low:+.3g} to {row.high:+.3g}'
 
@@ -131,7 +131,7 @@ def _test_of(changes: pd.DataFrame) -> str:
 
 @dataclass(frozen=True)
 class Threshold:
-    """How much worse figures may get; `pattern` is a name, in which * means anything."""
+    """How much worse metrics may get; `pattern` is a name, in which * matches any text."""
 
     pattern: str
     amount: float
@@ -149,10 +149,10 @@ class Threshold:
         return cls(pattern, number)
 
     def concerns(self, row: Any) -> bool:
-        """Return whether it is about a row of changes; those of single classes are not meant."""
+        """Return whether it applies to a row of changes; it never does to single classes."""
         short = f'{row.suite}/{row.metric}', f'{row.mode}/{row.metric}', row.metric
         return not row.class_name and any(
-            fnmatchcase(name, self.pattern) for name in (full_name(row), *short)
+            fnmatchcase(name, self.pattern) for name in (join_full_name(row), *short)
         )
 
 
@@ -163,7 +163,7 @@ def read_records(path: Path) -> tuple[Record, ...]:
     ----------
     path : Path
         A report.json, of a matrix or of one run or map, the folder that it is in, or a folder of
-        runs, whose reports are read from the folders of the runs.
+        runs; then the reports are read from the folders of the runs.
 
     Raises
     ------
@@ -178,19 +178,19 @@ def read_records(path: Path) -> tuple[Record, ...]:
             for run in matrix.runs()
             if run.state is RunState.DONE
         )
-        return _records(report for report in found if report is not None)
+        return _read_records(report for report in found if report is not None)
     file = path / REPORT if path.is_dir() else path
     if 'runs' in read_json(file):
-        return _records(read_model(MatrixReport, file).runs)
-    return _records([read_model(RunReport, file)])
+        return _read_records(read_model(MatrixReport, file).runs)
+    return _read_records([read_model(RunReport, file)])
 
 
-def _records(reports: Iterable[RunReport]) -> tuple[Record, ...]:
+def _read_records(reports: Iterable[RunReport]) -> tuple[Record, ...]:
     complete = (report for report in reports if report.status is Status.COMPLETE)
     return tuple(record for report in complete for record in report.metrics)
 
 
-def changes_between(
+def compare_results(
     before: Sequence[Record],
     after: Sequence[Record],
     *,
@@ -201,17 +201,17 @@ def changes_between(
     Parameters
     ----------
     before, after : sequence of Record
-        The figures of the results.
+        The records of the results.
     renamed : mapping of str to str, optional
-        Mappers of the first result and those of the second that they are compared with; without,
-        equal names are.
+        Names of mappers in the second result by name in the first; without, mappers of equal
+        names are compared.
 
     Raises
     ------
     RunError
         If the results have no run in common.
     """
-    first, second = _scores(before), _scores(after)
+    first, second = _select_scores(before), _select_scores(after)
     names = first['mapper']
     if renamed:
         first = first[names.isin(renamed)]
@@ -228,9 +228,9 @@ def changes_between(
     common = both.merge(second[_RUN].drop_duplicates())
     if common.empty:
         raise RunError(
-            f'the results have no run in common: {_some(first)} before, {_some(second)} after; '
-            'compare results with equal scenes, seeds, conditions and mappers, or name the '
-            'mappers with --mapper OLD=NEW'
+            f'the results have no run in common: {_list_some(first)} before, '
+            f'{_list_some(second)} after; compare results with equal scenes, seeds, '
+            'conditions and mappers, or name the mappers with --mapper OLD=NEW'
         )
     common = common.assign(mapper=common['shown']).dropna(subset=['value'])
     paired = common.dropna(subset=['value_after'])
@@ -238,11 +238,11 @@ def changes_between(
     by_scene = paired.groupby([*FIGURE, 'dataset', 'scene'], sort=False)
     scenes = by_scene[['value', 'value_after', 'higher_is_better']].mean().reset_index()
     values = scenes.groupby(FIGURE, sort=False).agg(list).reset_index()
-    table = pd.DataFrame([_change(row) for row in values.itertuples()], columns=_COLUMNS)
+    table = pd.DataFrame([_compute_change(row) for row in values.itertuples()], columns=_COLUMNS)
     return ResultChanges(
         table,
-        _missing_runs(first, second),
-        _missing_runs(second, first),
+        _find_missing_runs(first, second),
+        _find_missing_runs(second, first),
         common.loc[common['value_after'].isna(), FIGURE].drop_duplicates(),
     )
 
@@ -254,7 +254,7 @@ _COLUMNS = [
 ]
 
 
-def _scores(records: Iterable[Record]) -> pd.DataFrame:
+def _select_scores(records: Iterable[Record]) -> pd.DataFrame:
     rows = []
     for item in records:
         seeds = str(Seeds(item.seed, item.path_seed, item.method_seed))
@@ -267,7 +267,7 @@ def _scores(records: Iterable[Record]) -> pd.DataFrame:
     return table.drop_duplicates([*_RUN, *METRIC], keep='last').astype({'value': float})
 
 
-def _missing_runs(runs: pd.DataFrame, others: pd.DataFrame) -> tuple[str, ...]:
+def _find_missing_runs(runs: pd.DataFrame, others: pd.DataFrame) -> tuple[str, ...]:
     """Return names of the runs that others lack."""
     own = runs.drop_duplicates(_RUN).merge(
         others[_RUN].drop_duplicates(), how='left', indicator=True
@@ -275,12 +275,12 @@ def _missing_runs(runs: pd.DataFrame, others: pd.DataFrame) -> tuple[str, ...]:
     return tuple(own.loc[own['_merge'] == 'left_only', 'run'])
 
 
-def _some(scores: pd.DataFrame) -> str:
+def _list_some(scores: pd.DataFrame) -> str:
     names = list(scores.drop_duplicates(_RUN)['run'])
     return ', '.join(names[:3]) + (f' and {len(names) - 3} more' if len(names) > 3 else '')
 
 
-def _change(row: Any) -> tuple[Any, ...]:
+def _compute_change(row: Any) -> tuple[Any, ...]:
     """Return the changes of a metric, from its values before and after by scene."""
     paired = paired_difference(row.value, row.value_after)
     interval, higher = paired.difference, bool(row.higher_is_better[0])
@@ -293,16 +293,17 @@ def _change(row: Any) -> tuple[Any, ...]:
         verdict = ChangeVerdict.BETTER if gain > 0 else ChangeVerdict.WORSE
     return (
         *(getattr(row, name) for name in FIGURE),
-        _mean(row.value), _mean(row.value_after), interval.value, interval.low, interval.high,
+        _average_scenes(row.value), _average_scenes(row.value_after),
+        interval.value, interval.low, interval.high,
         paired.p_value, interval.n, higher, verdict.value, gain,
     )  # fmt: skip
 
 
-def _mean(values: Sequence[float]) -> float:
+def _average_scenes(values: Sequence[float]) -> float:
     return math.fsum(values) / len(values)
 
 
-def broken(found: ResultChanges, thresholds: Sequence[Threshold]) -> list[str]:
+def list_broken(found: ResultChanges, thresholds: Sequence[Threshold]) -> list[str]:
     """Return a sentence for each metric that got worse than a threshold allows, or got lost.
 
     Raises ConfigError for a threshold that is about no metric.
@@ -312,21 +313,21 @@ def broken(found: ResultChanges, thresholds: Sequence[Threshold]) -> list[str]:
         changes = [row for row in found.table.itertuples() if item.concerns(row)]
         gone = [row for row in found.lost.itertuples() if item.concerns(row)]
         if not changes and not gone:
-            known = {full_name(row) for row in found.table.itertuples() if not row.class_name}
+            known = {join_full_name(row) for row in found.table.itertuples() if not row.class_name}
             raise ConfigError(
-                f'--worse {item.pattern}: no such figure. {suggestion(item.pattern, known)}'
+                f'--worse {item.pattern}: no such metric. {suggestion(item.pattern, known)}'
             )
         faults += [
-            f'{_of(row)} got worse by {-row.gain:.4g}, from {row.before:.4g} to '
+            f'{_describe_side(row)} got worse by {-row.gain:.4g}, from {row.before:.4g} to '
             f'{row.after:.4g}; at most {item.amount:g} may be lost'
             for row in changes
             if -row.gain > item.amount
         ]
-        faults += [f'{_of(row)} has no value any more' for row in gone]
+        faults += [f'{_describe_side(row)} has no value any more' for row in gone]
     if thresholds and found.only_before:
         faults.append(f'runs are missing or did not complete: {", ".join(found.only_before[:3])}')
     return faults
 
 
-def _of(row: Any) -> str:
-    return f'{full_name(row)} of {row.mapper} under {row.condition}'
+def _describe_side(row: Any) -> str:
+    return f'{join_full_name(row)} of {row.mapper} under {row.condition}'

@@ -16,15 +16,15 @@ from osmabench_ros.metrics.comparison import (
     units_needed,
 )
 from osmabench_ros.metrics.statistics import SCENES, Interval
-from osmabench_ros.reports.cells import ABSENT, Cell, scaled_cell
+from osmabench_ros.reports.cells import ABSENT, Cell, scale_cell
 from osmabench_ros.reports.content import PageContent, RunSection
 from osmabench_ros.reports.headline import map_headlines
 from osmabench_ros.reports.report_run import (
     Run,
-    baseline_condition,
     by_place,
     distinct,
-    headline_scores,
+    find_baseline_condition,
+    select_headline_scores,
 )
 
 QUESTIONS = 'exact_questions'
@@ -59,12 +59,12 @@ class Contrast:
         """Difference in points, relative change in percent, effect sizes, adjusted p."""
         paired = self.comparison.paired
         return (
-            _interval(paired.difference),
-            _interval(self.comparison.robustness),
-            _finite(paired.effect_size, 2),
+            _make_interval_cell(paired.difference),
+            _make_interval_cell(self.comparison.robustness),
+            _make_finite_cell(paired.effect_size, 2),
             # Of one pair it could be nothing but -1 or 1.
-            _finite(paired.rank_biserial, 2) if paired.difference.n > 1 else ABSENT,
-            _finite(self.comparison.adjusted_p, 4),
+            _make_finite_cell(paired.rank_biserial, 2) if paired.difference.n > 1 else ABSENT,
+            _make_finite_cell(self.comparison.adjusted_p, 4),
         )
 
 
@@ -78,17 +78,21 @@ class ComparisonView:
     reference_mapper: str
 
 
-def comparison_view(
+def build_comparison_view(
     runs: Sequence[Run], content: PageContent, *, without_modes: Collection[str] = ()
 ) -> ComparisonView:
     """Compare the runs of a matrix; over scenes, or within the scene if there is only one."""
     scored = [run for run in runs if not run.failed]
     mappers = distinct(run.mapper for run in runs)
-    condition, mapper = baseline_condition(runs), mappers[0] if mappers else ''
-    measured = list(_measured(scored, content, without_modes))
+    condition, mapper = find_baseline_condition(runs), mappers[0] if mappers else ''
+    measured = list(_measure_runs(scored, content, without_modes))
     return ComparisonView(
-        tuple(_contrasts(measured, distinct(run.mapper for run in scored), condition, axis=1)),
-        tuple(_contrasts(measured, distinct(run.condition for run in scored), mapper, axis=0)),
+        tuple(
+            _list_contrasts(measured, distinct(run.mapper for run in scored), condition, axis=1)
+        ),
+        tuple(
+            _list_contrasts(measured, distinct(run.condition for run in scored), mapper, axis=0)
+        ),
         condition,
         mapper,
     )
@@ -96,7 +100,7 @@ def comparison_view(
 
 @dataclass(frozen=True)
 class _Measured:
-    """One figure of all runs: by (mapper, condition), then by unit."""
+    """One metric of all runs: by (mapper, condition), then by unit."""
 
     figure: str
     unit: str
@@ -104,32 +108,32 @@ class _Measured:
     owners: Mapping[str, Sequence[int]] | None = None
 
 
-def _measured(
+def _measure_runs(
     runs: Sequence[Run], content: PageContent, without_modes: Collection[str]
 ) -> Iterator[_Measured]:
     single = len({run.plan.identity.place for run in runs}) == 1
     columns = map_headlines([run.report.metrics for run in runs])
-    scores = headline_scores(runs, columns)
+    scores = select_headline_scores(runs, columns)
     for headline in columns:
         if headline.mode in without_modes:
             continue
         if single and headline.suite == QUESTIONS and content.dialogues:
             if headline.metric != 'accuracy':
                 continue  # of the same answers
-            about = _about(runs, content)
+            about = _map_owners(runs, content)
             unit = OBJECTS_OF_SCENE if any(about.values()) else 'questions'
-            yield _Measured(headline.title, unit, _answers(runs, content), about)
+            yield _Measured(headline.title, unit, _collect_answers(runs, content), about)
         else:
             own = scores[scores['headline'] == headline.title]
             methods = own.assign(method=list(zip(own['mapper'], own['condition'], strict=True)))
             yield _Measured(headline.title, SCENES, by_place(methods, 'method'))
     ids = {run.report.run_id for run in runs}
     sections = [item for item in content.sections if item.run.report.run_id in ids]
-    if single and (found := _objects(sections)):
+    if single and (found := _collect_objects(sections)):
         yield _Measured(OBJECTS, OBJECTS_OF_SCENE, found)
 
 
-def _about(runs: Sequence[Run], content: PageContent) -> dict[str, Sequence[int]]:
+def _map_owners(runs: Sequence[Run], content: PageContent) -> dict[str, Sequence[int]]:
     return {
         '/'.join(question): nodes
         for run in runs
@@ -137,7 +141,7 @@ def _about(runs: Sequence[Run], content: PageContent) -> dict[str, Sequence[int]
     }
 
 
-def _answers(runs: Sequence[Run], content: PageContent) -> dict[tuple[str, str], Units]:
+def _collect_answers(runs: Sequence[Run], content: PageContent) -> dict[tuple[str, str], Units]:
     return {
         (run.mapper, run.condition): {
             '/'.join(question): float(correct)
@@ -147,7 +151,7 @@ def _answers(runs: Sequence[Run], content: PageContent) -> dict[tuple[str, str],
     }
 
 
-def _objects(sections: Sequence[RunSection]) -> dict[tuple[str, str], Units]:
+def _collect_objects(sections: Sequence[RunSection]) -> dict[tuple[str, str], Units]:
     return {
         (section.run.mapper, section.run.condition): {
             str(number): share for number, share in section.pictures.object_shares.items()
@@ -157,7 +161,7 @@ def _objects(sections: Sequence[RunSection]) -> dict[tuple[str, str], Units]:
     }
 
 
-def _contrasts(
+def _list_contrasts(
     measured: Sequence[_Measured], subjects: Sequence[str], reference: str, *, axis: int
 ) -> Iterator[Contrast]:
     """Yield the contrasts along one axis of (mapper, condition) for every value of the other."""
@@ -176,7 +180,7 @@ def _contrasts(
                     yield Contrast(subject, other, reference, item.figure, comparison)
 
 
-def _interval(interval: Interval) -> Cell:
+def _make_interval_cell(interval: Interval) -> Cell:
     if not math.isfinite(interval.value):
         return ABSENT
     bounds = ''
@@ -185,8 +189,8 @@ def _interval(interval: Interval) -> Cell:
     return Cell(f'{100 * interval.value:+.1f}', repr(interval.value), bounds)
 
 
-def _finite(value: float, digits: int) -> Cell:
-    return scaled_cell(value if math.isfinite(value) else None, 1, digits)
+def _make_finite_cell(value: float, digits: int) -> Cell:
+    return scale_cell(value if math.isfinite(value) else None, 1, digits)
 
 
 PowerRow = tuple[str, str, str, list[Cell]]
@@ -203,8 +207,8 @@ class PowerView:
     differences: tuple[float, ...] = DIFFERENCES
 
 
-def power_view(runs: Sequence[Run], comparison: ComparisonView) -> PowerView:
-    """Return what the matrix can show, of every figure that is compared over three units."""
+def build_power_view(runs: Sequence[Run], comparison: ComparisonView) -> PowerView:
+    """Return the detectable differences of every metric that is compared over three units."""
     rows = [
         row
         for between, contrasts in (
@@ -212,7 +216,7 @@ def power_view(runs: Sequence[Run], comparison: ComparisonView) -> PowerView:
             ('mappers', comparison.mappers),
         )
         for figure in distinct(item.figure for item in contrasts)
-        if (row := _row(figure, between, [x for x in contrasts if x.figure == figure]))
+        if (row := _make_power_row(figure, between, [x for x in contrasts if x.figure == figure]))
     ]
     identities = [run.plan.identity for run in runs]
     columns = len({(item.condition, item.mapper) for item in identities})
@@ -220,7 +224,7 @@ def power_view(runs: Sequence[Run], comparison: ComparisonView) -> PowerView:
     return PowerView(tuple(rows), tuple(expected))
 
 
-def _row(figure: str, between: str, contrasts: Sequence[Contrast]) -> PowerRow | None:
+def _make_power_row(figure: str, between: str, contrasts: Sequence[Contrast]) -> PowerRow | None:
     observed = [(item.comparison.spread, item) for item in contrasts]
     spreads = [(spread, item) for spread, item in observed if spread is not None]
     if not spreads:
@@ -232,11 +236,13 @@ def _row(figure: str, between: str, contrasts: Sequence[Contrast]) -> PowerRow |
     if not math.isfinite(shown) or total == 0:
         return None
     over = next(item.units for spread, item in spreads if spread.units == units)
-    points = [_points(value) for value in (total, shown, smallest_difference(units, twice))]
+    points = [
+        _make_points_cell(value) for value in (total, shown, smallest_difference(units, twice))
+    ]
     counts = [units_needed(points / 100, total) for points in DIFFERENCES]
     needed = [Cell(str(count), str(count)) for count in counts]
     return figure, between, over, [*points, *needed]
 
 
-def _points(value: float) -> Cell:
-    return scaled_cell(value, 100, 1) if math.isfinite(value) else ABSENT
+def _make_points_cell(value: float) -> Cell:
+    return scale_cell(value, 100, 1) if math.isfinite(value) else ABSENT

@@ -11,17 +11,17 @@ from osmabench_ros.errors import OsmabenchError
 from osmabench_ros.reports.pictures.illustrations import (
     RunPictures,
     ScenePictures,
+    draw_scene_pictures,
     run_pictures,
-    scene_pictures,
 )
 from osmabench_ros.reports.pictures.view_3d import LARGEST_CLOUD, MOST_POINTS
 from osmabench_ros.reports.question_data import (
     Dialogue,
     answer_rows,
-    node_rows,
-    question_rows,
+    build_node_rows,
+    build_question_rows,
+    collect_used_nodes,
     read_dialogue,
-    used_nodes,
 )
 from osmabench_ros.reports.report_run import Run
 from osmabench_ros.semantics.scene_graph import SceneGraph
@@ -68,11 +68,13 @@ def gather(runs: Sequence[Run]) -> PageContent:
     illustrated = min(len(runs), MOST_ILLUSTRATED)
     most_points = min(LARGEST_CLOUD, MOST_POINTS // max(illustrated, 1))
     drawn = {
-        name: _drawn(partial(scene_pictures, scenes[name].plan, f'scene-{i}', most_points))
+        name: _draw_or_explain(
+            partial(draw_scene_pictures, scenes[name].plan, f'scene-{i}', most_points)
+        )
         for i, name in enumerate(sorted(scenes))
     }
     sections = tuple(
-        _section(run, f'run-{i}', *drawn[run.scene], illustrated=i < MOST_ILLUSTRATED)
+        _draw_section(run, f'run-{i}', *drawn[run.scene], illustrated=i < MOST_ILLUSTRATED)
         for i, run in enumerate(runs)
     )
     dialogues = {run.report.run_id: read_dialogue(run.plan.directory) for run in runs}
@@ -80,18 +82,18 @@ def gather(runs: Sequence[Run]) -> PageContent:
         tuple(pictures for pictures, _ in drawn.values() if pictures is not None),
         sections,
         dialogues,
-        _questions(sections, dialogues),
-        _space(sections),
+        _collect_questions(sections, dialogues),
+        _collect_space(sections),
     )
 
 
-def without_pictures(runs: Sequence[Run], dialogues: Mapping[str, Dialogue]) -> PageContent:
-    """Return content of runs whose folders are not looked into."""
+def skip_pictures(runs: Sequence[Run], dialogues: Mapping[str, Dialogue]) -> PageContent:
+    """Return the content of runs without reading their folders."""
     sections = tuple(RunSection(run, '', None, None, '') for run in runs)
     return PageContent((), sections, dialogues, {}, {})
 
 
-def _drawn(draw: Callable[[], Drawn]) -> tuple[Drawn | None, str]:
+def _draw_or_explain(draw: Callable[[], Drawn]) -> tuple[Drawn | None, str]:
     """Return pictures, or None and why they cannot be drawn."""
     try:
         return draw(), ''
@@ -99,16 +101,18 @@ def _drawn(draw: Callable[[], Drawn]) -> tuple[Drawn | None, str]:
         return None, str(error)
 
 
-def _section(
+def _draw_section(
     run: Run, anchor: str, scene: ScenePictures | None, remark: str, *, illustrated: bool
 ) -> RunSection:
     if run.failed or scene is None:
         return RunSection(run, anchor, scene, None, remark)
-    pictures, remark = _drawn(lambda: run_pictures(run.plan, scene)) if illustrated else (None, '')
+    pictures, remark = (
+        _draw_or_explain(lambda: run_pictures(run.plan, scene)) if illustrated else (None, '')
+    )
     return RunSection(run, anchor, scene, pictures, remark)
 
 
-def _space(sections: Sequence[RunSection]) -> dict[str, Any]:
+def _collect_space(sections: Sequence[RunSection]) -> dict[str, Any]:
     """Return the data of the 3D view: scenes with their truth, runs with their maps."""
     shown = [
         (item, item.pictures, item.scene) for item in sections if item.pictures and item.scene
@@ -130,7 +134,7 @@ def _space(sections: Sequence[RunSection]) -> dict[str, Any]:
     }
 
 
-def _questions(
+def _collect_questions(
     sections: Sequence[RunSection], dialogues: Mapping[str, Dialogue]
 ) -> dict[str, Any]:
     """Return the data of the question browser: scenes with questions, runs with answers."""
@@ -141,23 +145,23 @@ def _questions(
         if not dialogue.questions:
             continue
         key = section.run.scene
-        scenes.setdefault(key, _asked(dialogue, section.scene))
-        runs.append(_answered(section, dialogue))
+        scenes.setdefault(key, _describe_asked(dialogue, section.scene))
+        runs.append(_describe_answered(section, dialogue))
     return {'scenes': scenes, 'runs': runs}
 
 
-def _asked(dialogue: Dialogue, scene: ScenePictures | None) -> dict[str, Any]:
-    rows = question_rows(dialogue)
+def _describe_asked(dialogue: Dialogue, scene: ScenePictures | None) -> dict[str, Any]:
+    rows = build_question_rows(dialogue)
     used = {node for row in rows for node in row['nodes']}
     graph = scene.truth.graph if scene else SceneGraph()
     return {
         'questions': rows,
-        'nodes': node_rows(graph, used, scene.grid if scene else None),
+        'nodes': build_node_rows(graph, used, scene.grid if scene else None),
         'view': scene and {'id': scene.key, 'size': [scene.grid.width, scene.grid.height]},
     }
 
 
-def _answered(section: RunSection, dialogue: Dialogue) -> dict[str, Any]:
+def _describe_answered(section: RunSection, dialogue: Dialogue) -> dict[str, Any]:
     pictures, scene = section.pictures, section.scene
     answers = answer_rows(dialogue, pictures.frames if pictures else ())
     graph = pictures.graph if pictures else SceneGraph()
@@ -168,5 +172,7 @@ def _answered(section: RunSection, dialogue: Dialogue) -> dict[str, Any]:
         'condition': section.run.condition,
         'mapper': section.run.mapper,
         'answers': answers,
-        'nodes': node_rows(graph, used_nodes(answers), scene.grid if scene else None),
+        'nodes': build_node_rows(
+            graph, collect_used_nodes(answers), scene.grid if scene else None
+        ),
     }

@@ -1,4 +1,4 @@
-"""Tables, figures and references of a matrix for a paper."""
+"""Tables, charts and references of a matrix for a paper."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ import pandas as pd
 from osmabench_ros.base.files import MARKER, Existing, atomic_directory
 from osmabench_ros.errors import ConfigError, choose
 from osmabench_ros.reports.charts.chart import Specification, write_images
-from osmabench_ros.reports.comparison import comparison_view
-from osmabench_ros.reports.content import without_pictures
-from osmabench_ros.reports.headline import NOT_APPLICABLE, table_headlines
+from osmabench_ros.reports.comparison import build_comparison_view
+from osmabench_ros.reports.content import skip_pictures
+from osmabench_ros.reports.headline import NOT_APPLICABLE, select_table_headlines
 from osmabench_ros.reports.matrix import with_common_accuracies
-from osmabench_ros.reports.page.page import matrix_charts
+from osmabench_ros.reports.page.page import draw_matrix_charts
 from osmabench_ros.reports.question_data import read_dialogue
 from osmabench_ros.reports.report_run import (
     Run,
-    best_values,
+    compute_best_values,
     distinct,
-    headline_scores,
     means,
     score_table,
+    select_headline_scores,
 )
 from osmabench_ros.runs.matrix_on_disk import MatrixOnDisk
 
@@ -40,28 +40,28 @@ class PaperTable:
     cells: pd.DataFrame
     bold: pd.DataFrame
 
-    def markdown(self) -> str:
+    def write_markdown(self) -> str:
         """Return the table for Markdown."""
-        cells = self._escaped(_in_markdown, '**{}**')
+        cells = self._escape_cells(_escape_markdown, '**{}**')
         rule = ['---'] * cells.index.nlevels + ['---:'] * len(cells.columns)
         lines = [[*cells.index.names, *cells.columns], rule, *cells.reset_index().to_numpy()]
         table = ''.join(f'| {" | ".join(line)} |\n' for line in lines)
-        return f'{table}\n{_in_markdown(self.caption)}\n'
+        return f'{table}\n{_escape_markdown(self.caption)}\n'
 
-    def latex(self) -> str:
+    def write_latex(self) -> str:
         """Return the table for LaTeX with the package booktabs."""
-        cells = self._escaped(_in_latex, r'\textbf{{{}}}').reset_index()
+        cells = self._escape_cells(_escape_latex, r'\textbf{{{}}}').reset_index()
         words = self.cells.index.nlevels
         styled = cells.style.hide(axis='index')
         text = styled.to_latex(
             column_format='l' * words + 'r' * (len(cells.columns) - words),
-            caption=_in_latex(self.caption),
+            caption=_escape_latex(self.caption),
             position_float='centering',
             hrules=True,
         )
         return f'% \\usepackage{{booktabs}}\n{text}'
 
-    def _escaped(self, escaped: Callable[[str], str], bold: str) -> pd.DataFrame:
+    def _escape_cells(self, escaped: Callable[[str], str], bold: str) -> pd.DataFrame:
         cells = self.cells.map(escaped)
         cells = cells.where(~self.bold, cells.map(bold.format))
         cells.columns = [escaped(name) for name in cells.columns]
@@ -81,16 +81,16 @@ _OF_LATEX = {
 }
 
 
-def _in_latex(text: str) -> str:
+def _escape_latex(text: str) -> str:
     return ''.join(_OF_LATEX.get(sign, sign) for sign in text)
 
 
-def _in_markdown(text: str) -> str:
+def _escape_markdown(text: str) -> str:
     return ''.join(f'\\{sign}' if sign in '\\|*_<>[]`' else sign for sign in text)
 
 
 def read_runs(matrix: MatrixOnDisk) -> list[Run]:
-    """Return the runs of a folder that have figures."""
+    """Return the runs of a folder that have a report."""
     there = [run for run in matrix.runs() if matrix.has_report(run)]
     reports = [report for run in there if (report := matrix.report(run)) is not None]
     reports = list(with_common_accuracies(reports))
@@ -99,46 +99,46 @@ def read_runs(matrix: MatrixOnDisk) -> list[Run]:
 
 
 def export_matrix(matrix: MatrixOnDisk, out: Path, suites: Sequence[str] = ()) -> list[Path]:
-    """Write tables, figures and references of the runs of a folder that have figures.
+    """Write tables, charts and references of the runs of a folder that have a report.
 
-    Tables are of the headline figures and of all `suites`, by default of every one that was run.
+    The tables show the headline metrics and all `suites`, by default every one that was run.
     They replace files of the same names of an earlier export; others stay.
-    Raises ConfigError if a suite was not run, or no run has figures yet.
+    Raises ConfigError if a suite was not run, or no run has a report yet.
     """
     runs = read_runs(matrix)
     if not runs:
-        raise ConfigError(f'no run in {matrix.root} has figures yet; osmabench status says why')
+        raise ConfigError(f'no run in {matrix.root} has a report yet; osmabench status says why')
     known = distinct(record.suite for run in runs for record in run.report.metrics)
     for name in suites:
         choose(name, known, ConfigError, f'no run in {matrix.root} has suite "{name}"')
     with atomic_directory(out, Existing.MERGE) as folder:
-        tables = {TABLE: headline_paper_table(runs)}
-        tables |= {name: suite_paper_table(runs, name) for name in suites or known}
+        tables = {TABLE: build_headline_paper_table(runs)}
+        tables |= {name: build_suite_paper_table(runs, name) for name in suites or known}
         for name, table in tables.items():
-            (folder / f'{name}.md').write_text(table.markdown(), encoding='utf-8')
-            (folder / f'{name}.tex').write_text(table.latex(), encoding='utf-8')
-        (folder / REFERENCES).write_text(bibliography(runs), encoding='utf-8')
+            (folder / f'{name}.md').write_text(table.write_markdown(), encoding='utf-8')
+            (folder / f'{name}.tex').write_text(table.write_latex(), encoding='utf-8')
+        (folder / REFERENCES).write_text(collect_bibliography(runs), encoding='utf-8')
         (folder / FIGURES).mkdir()
-        write_images(_charts(runs), folder / FIGURES)
+        write_images(_draw_charts(runs), folder / FIGURES)
         files = (item for item in folder.rglob('*') if item.is_file() and item.name != MARKER)
         written = [item.relative_to(folder) for item in files]
     return [out / item for item in sorted(written)]
 
 
-def _scenes(runs: Sequence[Run]) -> str:
+def _count_scenes(runs: Sequence[Run]) -> str:
     count = len({run.plan.identity.scene_key for run in runs})
     return f'{count} scene{"" if count == 1 else "s"}'
 
 
-def headline_paper_table(runs: Sequence[Run]) -> PaperTable:
+def build_headline_paper_table(runs: Sequence[Run]) -> PaperTable:
     """Return the means over scenes, a row per condition and method; the best of each are bold.
 
     References are given the ground truth: they bear a mark, and are never the best.
     """
-    columns = table_headlines(run.report.metrics for run in runs)
+    columns = select_table_headlines(run.report.metrics for run in runs)
     by, number = ['headline', 'condition'], {item.title: item.number for item in columns}
-    found = means(headline_scores(runs, columns), [*by, 'mapper'])
-    best = best_values(found, by)
+    found = means(select_headline_scores(runs, columns), [*by, 'mapper'])
+    best = compute_best_values(found, by)
     found['bold'] = [
         row.value == best.get((row.headline, row.condition)) and not row.reference
         for row in found.itertuples()
@@ -148,15 +148,15 @@ def headline_paper_table(runs: Sequence[Run]) -> PaperTable:
         {True: ' (reference)', False: ''}
     )
     units = ', '.join(item.title for item in columns if item.percent)
-    caption = f'{runs[0].plan.config.name}: means over {_scenes(runs)}.'
+    caption = f'{runs[0].plan.config.name}: means over {_count_scenes(runs)}.'
     caption += f' In percent: {units}.' if units else ''
-    table = _paper_table(caption, found, ['condition', 'method'], ['headline'])
+    table = _build_paper_table(caption, found, ['condition', 'method'], ['headline'])
     constant = [item.title for item in columns if item.is_baseline]
     table.bold[[name for name in constant if name in table.bold]] = False
     return table
 
 
-def suite_paper_table(runs: Sequence[Run], suite: str) -> PaperTable:
+def build_suite_paper_table(runs: Sequence[Run], suite: str) -> PaperTable:
     """Return every metric over all classes of a suite, a row per metric, a column per method."""
     scores = score_table(runs)
     own = scores[(scores['suite'] == suite) & (scores['class_name'] == '')]
@@ -167,11 +167,11 @@ def suite_paper_table(runs: Sequence[Run], suite: str) -> PaperTable:
         NOT_APPLICABLE if pd.isna(value) else f'{value:.4g}' for value in found['value']
     ]
     found['method'] = [f'{row.mapper}, {row.condition}' for row in found.itertuples()]
-    caption = f'{suite}: means over {_scenes(runs)}.'
-    return _paper_table(caption, found, ['figure', 'mode'], ['method'])
+    caption = f'{suite}: means over {_count_scenes(runs)}.'
+    return _build_paper_table(caption, found, ['figure', 'mode'], ['method'])
 
 
-def _paper_table(
+def _build_paper_table(
     caption: str, found: pd.DataFrame, rows: list[str], columns: list[str]
 ) -> PaperTable:
     cells = found.set_index([*rows, *columns])[['text', 'bold']].astype(object)
@@ -188,15 +188,15 @@ def _paper_table(
     )
 
 
-def _charts(runs: Sequence[Run]) -> dict[str, Specification]:
+def _draw_charts(runs: Sequence[Run]) -> dict[str, Specification]:
     dialogues = {run.report.run_id: read_dialogue(run.plan.directory) for run in runs}
-    comparison = comparison_view(runs, without_pictures(runs, dialogues))
-    found = matrix_charts(runs, dialogues, comparison)
+    comparison = build_comparison_view(runs, skip_pictures(runs, dialogues))
+    found = draw_matrix_charts(runs, dialogues, comparison)
     return {name: chart for name, chart in found.items() if chart is not None}
 
 
-def bibliography(runs: Sequence[Run]) -> str:
-    """Return BibTeX of the suites, methods and data sets of runs, and what has no entry."""
+def collect_bibliography(runs: Sequence[Run]) -> str:
+    """Return BibTeX of the suites, methods and data sets of runs, and the names without entry."""
     used = [
         *(f'suite {name}' for name in distinct(x.suite for r in runs for x in r.report.metrics)),
         *(f'mapper {run.plan.mapper.bundled or run.mapper}' for run in runs),
@@ -204,7 +204,7 @@ def bibliography(runs: Sequence[Run]) -> str:
     ]
     wanted = dict.fromkeys(used)
     entries = []
-    for entry, names in _entries():
+    for entry, names in _read_entries():
         if 'osmabench' in names or wanted.keys() & names:
             entries.append(entry)
         for name in names:
@@ -213,7 +213,7 @@ def bibliography(runs: Sequence[Run]) -> str:
     return '\n'.join([*entries, without]) if without else '\n'.join(entries)
 
 
-def _entries() -> Iterator[tuple[str, set[str]]]:
+def _read_entries() -> Iterator[tuple[str, set[str]]]:
     """Yield the entries that come with the package, and what uses them."""
     for part in BIBLIOGRAPHY.read_text(encoding='utf-8').split(_USED_BY)[1:]:
         names, _, entry = part.partition('\n')

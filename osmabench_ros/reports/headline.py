@@ -1,4 +1,4 @@
-"""The headline figures of a run in tables and plots."""
+"""The headline metrics of a run in tables and plots."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FILE = Path(__file__).with_name('headlines.yaml')
 
 @dataclass(frozen=True)
 class Headline:
-    """A figure that tables show, by suite, mode and metric; times 100 if `percent`."""
+    """A value that tables show, by suite, mode and metric; times 100 if `percent`."""
 
     title: str
     suite: str
@@ -36,7 +36,7 @@ class Headline:
         return None
 
     def text(self, record: Record | None) -> str:
-        """Return the cell of a table; an en dash if the figure is not applicable."""
+        """Return the cell of a table; an en dash if the metric is not applicable."""
         if record is None or record.value is None:
             return NOT_APPLICABLE
         return self.number(record.value)
@@ -59,7 +59,7 @@ def headlines() -> tuple[Headline, ...]:
 
 
 def map_headlines(reports: Sequence[Collection[Record]]) -> list[Headline]:
-    """Return the headline figures of maps that some of the reports have a record of."""
+    """Return the headline metrics of maps that some of the reports have a record of."""
     return [
         item
         for item in headlines()
@@ -69,8 +69,8 @@ def map_headlines(reports: Sequence[Collection[Record]]) -> list[Headline]:
     ]
 
 
-def headline_titles() -> dict[tuple[str, str, str], str]:
-    """Return the titles of the headline figures of maps by suite, mode and metric."""
+def map_headline_titles() -> dict[tuple[str, str, str], str]:
+    """Return the titles of the headline metrics of maps by suite, mode and metric."""
     return {
         (item.suite, item.mode or '', item.metric): item.title
         for item in headlines()
@@ -78,11 +78,11 @@ def headline_titles() -> dict[tuple[str, str, str], str]:
     }
 
 
-def table_headlines(reports: Iterable[Collection[Record]]) -> list[Headline]:
-    """Return the figures that a table of runs shows: those that have a value in some run.
+def select_table_headlines(reports: Iterable[Collection[Record]]) -> list[Headline]:
+    """Return the metrics that a table of runs shows: those that have a value in some run.
 
-    A suite that none of them is of, such as one of another package, gives its first figure. Where
-    nothing has a value, the figures that were computed stay, so that the table says so.
+    A suite without a headline metric, such as one of another package, gives its first metric.
+    Where no metric has a value, those that were computed stay, so that the table shows that.
     """
     computed: dict[tuple[str, str | None, str], bool] = {}
     for records in reports:
@@ -91,13 +91,13 @@ def table_headlines(reports: Iterable[Collection[Record]]) -> list[Headline]:
                 key = item.suite, item.mode, item.metric
                 computed[key] = computed.get(key, False) or item.value is not None
     known = headlines()
-    columns = [*known, *_first_of_others(computed, {item.suite for item in known})]
+    columns = [*known, *_find_first_of_others(computed, {item.suite for item in known})]
     columns = [item for item in columns if (item.suite, item.mode, item.metric) in computed]
     filled = [item for item in columns if computed[item.suite, item.mode, item.metric]]
     return filled or columns
 
 
-def _first_of_others(
+def _find_first_of_others(
     computed: Iterable[tuple[str, str | None, str]], known: Collection[str]
 ) -> Iterator[Headline]:
     seen = set(known)

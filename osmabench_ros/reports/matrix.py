@@ -21,9 +21,9 @@ from osmabench_ros.base.files import (
 )
 from osmabench_ros.base.processes import without_garbage_collection
 from osmabench_ros.metrics.record import MetricRecord
-from osmabench_ros.reports.cells import csv_text
+from osmabench_ros.reports.cells import write_csv_text
 from osmabench_ros.reports.changed_scenes import with_changed_scenes
-from osmabench_ros.reports.headline import table_headlines
+from osmabench_ros.reports.headline import select_table_headlines
 from osmabench_ros.reports.page.page import write_page
 from osmabench_ros.reports.page.paged import RUNS_A_PAGE, PagedReport
 from osmabench_ros.reports.report_run import Run
@@ -54,7 +54,7 @@ MOST_ON_ONE_PAGE = 100
 
 def write_csv(report: MatrixReport, path: Path) -> Path:
     """Write one row a record, columns as in report.json, null as an empty cell."""
-    write_text(path, csv_text(list(Record.model_fields), map(vars, report.metrics)))
+    write_text(path, write_csv_text(list(Record.model_fields), map(vars, report.metrics)))
     return path
 
 
@@ -80,8 +80,8 @@ def write_matrix_report(
     """Write report.json, report.csv and report.html of a matrix into its folder.
 
     With more than `MOST_ON_ONE_PAGE` runs, report.html is about the whole and the runs are on
-    pages of `PAGES`, and what is about single classes stays in the report.json of each run; then
-    the returned report has the headline figures alone.
+    pages of `PAGES`, and metrics of single classes stay in the report.json of each run; then the
+    returned report has only the headline metrics.
     """
     origin = origin or Origin(config_digest(config))
     if len(plans) > MOST_ON_ONE_PAGE:
@@ -90,8 +90,8 @@ def write_matrix_report(
     done = tuple(reports)
     runs = with_changed_scenes(with_common_accuracies(done), plans)
     judged = judged_records(plans, runs, config.requirements)
-    origin = replace(origin, notes=(*origin.notes, *_uneven_mixes(plans)))
-    report = _matrix_report(config, plans, runs, judged, origin)
+    origin = replace(origin, notes=(*origin.notes, *_list_uneven_mixes(plans)))
+    report = _make_matrix_report(config, plans, runs, judged, origin)
     write_json(root / 'report.json', report.model_dump(mode='json'))
     write_csv(report, root / 'report.csv')
     write_page(report, plans, root)
@@ -125,7 +125,7 @@ def with_common_accuracies(runs: Sequence[RunReport]) -> tuple[RunReport, ...]:
     return tuple(map(with_own, runs))
 
 
-def _matrix_report(
+def _make_matrix_report(
     config: MatrixConfig,
     plans: Sequence[RunPlan],
     runs: Sequence[RunReport],
@@ -147,10 +147,10 @@ def _matrix_report(
         versions=versions(),
         hashes={'config': origin.config_digest},
         warnings=(
-            *_of_unfinished(origin.unfinished, len(plans)),
+            *_describe_unfinished(origin.unfinished, len(plans)),
             *origin.notes,
             *read_warnings(plans),
-            *_doubts(plans, runs),
+            *_list_doubts(plans, runs),
             *(f'{run.run_id}: {text}' for run in runs for text in run.remarks),
         ),
     )
@@ -163,8 +163,8 @@ def _write_large_report(
     root: Path,
     origin: Origin,
 ) -> MatrixReport:
-    """Write the report while the reports of the runs are read; keeps their headlines alone."""
-    required = required_figures(config)
+    """Write the report while the reports of the runs are read; keeps only their headlines."""
+    required = list_required_figures(config)
     kept: list[Run] = []
     judged: list[Record] = []
     with ExitStack() as files:
@@ -178,26 +178,26 @@ def _write_large_report(
         pages = PagedReport(config.name, len(plans), folder)
         figures.write('{"runs": [')
         columns = list(Record.model_fields)
-        table.write(csv_text(columns, ()))
+        table.write(write_csv_text(columns, ()))
         runs = (
-            Run(plan, _without_classes(report, required))
-            for plan, report in _scene_by_scene(plans, reports)
+            Run(plan, _drop_classes(report, required))
+            for plan, report in _group_by_scene(plans, reports)
         )
         while batch := list(islice(runs, RUNS_A_PAGE)):
             for run in batch:
                 figures.write((',\n' if kept else '') + run.report.model_dump_json())
-                table.write(csv_text(columns, map(vars, run.report.metrics), names=False))
-                judged += _required(run, config.requirements, required)
-                kept.append(Run(run.plan, _headlines_of(run.report)))
+                table.write(write_csv_text(columns, map(vars, run.report.metrics), names=False))
+                judged += _select_required(run, config.requirements, required)
+                kept.append(Run(run.plan, _select_headlines(run.report)))
             pages.write_runs(batch)
-        report = _matrix_report(config, plans, [run.report for run in kept], judged, origin)
+        report = _make_matrix_report(config, plans, [run.report for run in kept], judged, origin)
         rest = json.dumps(report.model_dump(mode='json', exclude={'runs'}), sort_keys=True)
         figures.write(f'],\n{rest[1:]}\n')
     pages.write_first_page(report, kept, root)
     return report
 
 
-def _scene_by_scene(
+def _group_by_scene(
     plans: Sequence[RunPlan], reports: Iterable[RunReport]
 ) -> Iterator[tuple[RunPlan, RunReport]]:
     """Yield reports with what all maps of a scene can serve; they follow each other."""
@@ -208,31 +208,33 @@ def _scene_by_scene(
         yield from zip(of_scene, whole, strict=True)
 
 
-def required_figures(config: MatrixConfig) -> set[tuple[str, str, str]]:
-    """Return suite, metric and class of the figures that have thresholds."""
+def list_required_figures(config: MatrixConfig) -> set[tuple[str, str, str]]:
+    """Return suite, metric and class of the values that have thresholds."""
     return {(item.suite, item.metric, item.class_name) for item in config.requirements}
 
 
-def _without_classes(report: RunReport, required: Collection[tuple[str, str, str]]) -> RunReport:
-    """Return a report without figures of single classes, save required ones."""
-    metrics = (item for item in report.metrics if not item.class_name or _key(item) in required)
+def _drop_classes(report: RunReport, required: Collection[tuple[str, str, str]]) -> RunReport:
+    """Return a report without metrics of single classes, except required ones."""
+    metrics = (
+        item for item in report.metrics if not item.class_name or _make_key(item) in required
+    )
     return report.model_copy(update={'metrics': tuple(metrics)})
 
 
-def _key(record: Record) -> tuple[str, str, str]:
+def _make_key(record: Record) -> tuple[str, str, str]:
     return record.suite, record.metric, record.class_name
 
 
-def _required(
+def _select_required(
     run: Run, requirements: Sequence[Requirement], figures: Collection[tuple[str, str, str]]
 ) -> Iterator[Record]:
     if figures:
         records = judged_records([run.plan], [run.report], requirements)
-        yield from (record for record in records if _key(record) in figures)
+        yield from (record for record in records if _make_key(record) in figures)
 
 
-def _headlines_of(report: RunReport) -> RunReport:
-    columns = table_headlines([report.metrics])
+def _select_headlines(report: RunReport) -> RunReport:
+    columns = select_table_headlines([report.metrics])
     shown = (item.record_in(report.metrics) for item in columns)
     return report.model_copy(update={'metrics': tuple(item for item in shown if item)})
 
@@ -241,7 +243,7 @@ LEAST_SEEN, FEWEST_QUESTIONS = 0.5, 50
 """Of the visible surface a path should see that fraction, and of a suite ask that many."""
 
 
-def _doubts(plans: Sequence[RunPlan], runs: Sequence[RunReport]) -> Iterator[str]:
+def _list_doubts(plans: Sequence[RunPlan], runs: Sequence[RunReport]) -> Iterator[str]:
     """Yield the reasons to doubt the scores of a scene: a path that sees little, few questions."""
     by_id = {report.run_id: report for report in runs}
     scenes = {plan.shared_directory: plan for plan in reversed(plans)}
@@ -263,7 +265,7 @@ def _doubts(plans: Sequence[RunPlan], runs: Sequence[RunReport]) -> Iterator[str
                 )
 
 
-def _uneven_mixes(plans: Sequence[RunPlan]) -> Iterator[str]:
+def _list_uneven_mixes(plans: Sequence[RunPlan]) -> Iterator[str]:
     """Yield which scenes do not ask each category alike, and what that means for means."""
     scenes = {plan.questions_file: plan for plan in reversed(plans)}
     found = [
@@ -276,7 +278,7 @@ def _uneven_mixes(plans: Sequence[RunPlan]) -> Iterator[str]:
         yield 'VQA macro weighs categories alike; over scenes compare that, not VQA'
 
 
-def _of_unfinished(unfinished: Sequence[str], others: int) -> Iterator[str]:
+def _describe_unfinished(unfinished: Sequence[str], others: int) -> Iterator[str]:
     if unfinished:
         named = ', '.join(unfinished[:_MOST_NAMED])
         more = ' and others' if len(unfinished) > _MOST_NAMED else ''

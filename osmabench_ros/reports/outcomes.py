@@ -18,7 +18,7 @@ from osmabench_ros.suites.suite import SuiteContext
 OUTCOMES = tuple(PointOutcome)
 
 
-def max_distance_of(suites: Sequence[SuiteConfig]) -> float:
+def read_max_distance(suites: Sequence[SuiteConfig]) -> float:
     """Return the distance gate in metres that the segmentation suite of a run was scored with."""
     for suite in suites:
         if suite.name == 'osma_segmentation':
@@ -26,7 +26,9 @@ def max_distance_of(suites: Sequence[SuiteConfig]) -> float:
     return SegmentationOptions().max_distance_m
 
 
-def surface_outcomes(context: SuiteContext, max_distance_m: float) -> NDArray[np.uint8] | None:
+def compute_surface_outcomes(
+    context: SuiteContext, max_distance_m: float
+) -> NDArray[np.uint8] | None:
     """Return the index into OUTCOMES of every visible surface point, uint8 (N,), or None."""
     truth, predicted = context.ground_truth, context.matches.predicted
     if predicted is None:
@@ -50,7 +52,7 @@ def shares(codes: NDArray[np.uint8]) -> dict[PointOutcome, float]:
     return {item: float(counts[i] / total) for i, item in enumerate(OUTCOMES)}
 
 
-def object_shares(codes: NDArray[np.uint8], truth: GroundTruth) -> dict[int, float]:
+def compute_object_shares(codes: NDArray[np.uint8], truth: GroundTruth) -> dict[int, float]:
     """Return by instance id the share of visible surface that got its class."""
     instances, labels = truth.surface.instances, truth.surface.labels
     counted = (instances > 0) & (labels != UNLABELLED)
@@ -60,7 +62,7 @@ def object_shares(codes: NDArray[np.uint8], truth: GroundTruth) -> dict[int, flo
     return {int(number): float(share) for number, share in zip(ids, found, strict=True)}
 
 
-def surface_shares(truth: GroundTruth) -> dict[str, float]:
+def compute_surface_shares(truth: GroundTruth) -> dict[str, float]:
     """Return the share of the visible labelled surface by class name."""
     labels = truth.surface.labels[truth.surface.labels != UNLABELLED]
     ids, counts = np.unique(labels, return_counts=True)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from osmabench_ros.reports.cells import Cell, Column, field_cells
+from osmabench_ros.reports.cells import Cell, Column, make_field_cells
 from osmabench_ros.reports.report_run import Run, distinct
 from osmabench_ros.runs.config import PacingMode
 from osmabench_ros.runs.timings import TIMINGS, Measurements, read_measurements
@@ -65,24 +65,24 @@ class PacingView:
     beside: tuple[tuple[int, int], ...]
 
 
-def timed_runs(runs: Sequence[Run]) -> list[TimedRun]:
+def read_timed_runs(runs: Sequence[Run]) -> list[TimedRun]:
     """Return the runs that have a timings.json."""
     found = [(run, read_measurements(run.plan.directory / TIMINGS)) for run in runs]
     several = len(distinct(run.scene for run in runs)) > 1
     return [
-        TimedRun(_title(run, several), measured, run.mapper, run.condition)
+        TimedRun(_make_title(run, several), measured, run.mapper, run.condition)
         for run, measured in found
         if measured is not None
     ]
 
 
-def _title(run: Run, several_scenes: bool) -> str:
+def _make_title(run: Run, several_scenes: bool) -> str:
     speed = run.plan.identity.speed_factor
     parts = [run.title, '' if speed is None else f'at {speed:g} x']
     return ' · '.join(filter(None, [*parts, run.scene if several_scenes else '']))
 
 
-def pacing_view(timed: Sequence[TimedRun]) -> PacingView:
+def build_pacing_view(timed: Sequence[TimedRun]) -> PacingView:
     """Return frames, latencies and staleness of the runs."""
     realtime = [item for item in timed if item.measured.pacing == PacingMode.REALTIME.value]
     at_once = Counter(item.measured.runs_at_once for item in realtime)
@@ -92,13 +92,14 @@ def pacing_view(timed: Sequence[TimedRun]) -> PacingView:
             (
                 item.title,
                 node.name,
-                field_cells(node, FRAME_COLUMNS, UNKNOWN) + field_cells(node, LATENCY_COLUMNS),
+                make_field_cells(node, FRAME_COLUMNS, UNKNOWN)
+                + make_field_cells(node, LATENCY_COLUMNS),
             )
             for item in realtime
             for node in item.measured.participants
         ),
         tuple(
-            (item.title, field_cells(x, _SPEED) + field_cells(x.staleness, _STALENESS))
+            (item.title, make_field_cells(x, _SPEED) + make_field_cells(x.staleness, _STALENESS))
             for item in realtime
             for x in [item.measured]
         ),

@@ -39,22 +39,22 @@ HALLUCINATED: Rgb = (150, 20, 20)
 """Colour of map points where the scene is empty."""
 
 
-def class_colors(label_set: LabelSet) -> Mapping[int, Rgb]:
+def assign_class_colors(label_set: LabelSet) -> Mapping[int, Rgb]:
     """Return one colour per class: vivid for objects, pale for structure, fixed for all maps."""
     colors: dict[int, Rgb] = {UNLABELLED: _NO_CLASS}
     things = [item for item in label_set.classes if not item.structure]
     structures = [item for item in label_set.classes if item.structure]
     for i, item in enumerate(things):
         lightness, chroma = _RINGS[i % len(_RINGS)]
-        colors[item.id] = _from_oklch(lightness, chroma, i * _GOLDEN_ANGLE_DEG)
+        colors[item.id] = _convert_from_oklch(lightness, chroma, i * _GOLDEN_ANGLE_DEG)
     for i, item in enumerate(structures):
         lightness, chroma = _STRUCTURE_RING
         step = _STRUCTURE_STEP * (i % 4)
-        colors[item.id] = _from_oklch(lightness - step, chroma, 80 + i * _GOLDEN_ANGLE_DEG)
+        colors[item.id] = _convert_from_oklch(lightness - step, chroma, 80 + i * _GOLDEN_ANGLE_DEG)
     return colors
 
 
-def colors_of_labels(labels: NDArray[np.integer], colors: Mapping[int, Rgb]) -> NDArray[np.uint8]:
+def color_labels(labels: NDArray[np.integer], colors: Mapping[int, Rgb]) -> NDArray[np.uint8]:
     """Return RGB (N, 3) of class ids (N,); ids without a colour look unlabelled."""
     table = np.full((UNLABELLED + 1, 3), _NO_CLASS, np.uint8)
     for class_id, color in colors.items():
@@ -67,15 +67,15 @@ def name_color(name: str) -> Rgb:
     """Return the colour of a class name without an id, the same in every map and run."""
     digest = hashlib.sha256(name.encode()).digest()
     lightness, chroma = _RINGS[digest[0] % len(_RINGS)]
-    return _from_oklch(lightness, chroma, 360 * int.from_bytes(digest[1:3], 'big') / 65536)
+    return _convert_from_oklch(lightness, chroma, 360 * int.from_bytes(digest[1:3], 'big') / 65536)
 
 
-def hex_color(color: Sequence[int]) -> str:
+def format_hex_color(color: Sequence[int]) -> str:
     """Return a colour as CSS writes it."""
     return '#' + ''.join(f'{channel:02x}' for channel in color)
 
 
-def _from_oklch(lightness: float, chroma: float, hue_deg: float) -> Rgb:
+def _convert_from_oklch(lightness: float, chroma: float, hue_deg: float) -> Rgb:
     """Return sRGB of an OKLCH colour (Ottosson 2020), clipped to the gamut."""
     hue = math.radians(hue_deg)
     a, b = chroma * math.cos(hue), chroma * math.sin(hue)

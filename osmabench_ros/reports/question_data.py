@@ -74,39 +74,39 @@ def read_dialogue(directory: Path) -> Dialogue:
     return Dialogue(
         tuple(questions.values()),
         tuple(answers.get(item.id) or Answer(item.id, None, '') for item in questions.values()),
-        tuple(verdicts.get(item.id) or _no_verdict(item) for item in questions.values()),
+        tuple(verdicts.get(item.id) or _make_no_verdict(item) for item in questions.values()),
     )
 
 
-def _no_verdict(question: Question) -> Verdict:
+def _make_no_verdict(question: Question) -> Verdict:
     return Verdict(question.id, correct=False, judge='', answered=False, reason='no verdict')
 
 
-def paired_interval(before: Dialogue, after: Dialogue) -> tuple[float, float] | None:
+def compute_paired_interval(before: Dialogue, after: Dialogue) -> tuple[float, float] | None:
     """Return the interval of the change of accuracy, None without one."""
     change = paired_change(before.correct, after.correct, before.about)
     return (change.low, change.high) if math.isfinite(change.low) else None
 
 
-def question_rows(dialogue: Dialogue) -> list[dict[str, Any]]:
+def build_question_rows(dialogue: Dialogue) -> list[dict[str, Any]]:
     """Return the data that all runs of a scene share: one object per question."""
     return [
         {
             'id': item.id,
             'category': item.category,
             'text': item.text,
-            'answer': shown(item.answer, item.tolerance),
+            'answer': show_answer(item.answer, item.tolerance),
             **({'options': list(item.options)} if item.options else {}),
             **({'changed': item.context_change} if item.context_change else {}),
             'nodes': list(item.evidence.nodes),
             'kind': item.provenance.get('kind', ''),
-            'visible': _percent(item.provenance.get('visible_share', '')),
+            'visible': _format_percent(item.provenance.get('visible_share', '')),
         }
         for item in dialogue.questions
     ]
 
 
-def _percent(share: str) -> str:
+def _format_percent(share: str) -> str:
     return f'{float(share):.1%} of the surface' if share else ''
 
 
@@ -115,8 +115,8 @@ def answer_rows(dialogue: Dialogue, frames: Sequence[SampleFrame]) -> dict[str, 
     rows = zip(dialogue.questions, dialogue.answers, dialogue.verdicts, strict=True)
     return {
         question.id: {
-            'answer': shown(answer.value),
-            'verdict': _verdict_word(verdict),
+            'answer': show_answer(answer.value),
+            'verdict': _choose_verdict_word(verdict),
             'nodes': list(answer.nodes),
             'note': answer.note,
             'reason': verdict.reason,
@@ -125,24 +125,24 @@ def answer_rows(dialogue: Dialogue, frames: Sequence[SampleFrame]) -> dict[str, 
                 if answer.transcript
                 else {}
             ),
-            'frame': _best_frame(question.evidence, frames),
+            'frame': _choose_best_frame(question.evidence, frames),
         }
         for question, answer, verdict in rows
     }
 
 
-def shown(value: AnswerValue | None, tolerance: float = 0.0) -> str:
+def show_answer(value: AnswerValue | None, tolerance: float = 0.0) -> str:
     """Return an answer as people read it, '' if there is none."""
     if value is None:
         return ''
     if isinstance(value, tuple):
-        text = ', '.join(shown(item) for item in value)
+        text = ', '.join(show_answer(item) for item in value)
     else:
         text = f'{value:.3g}' if isinstance(value, float) else str(value)
     return f'{text} ± {tolerance:.2g}' if tolerance else text
 
 
-def _verdict_word(verdict: Verdict) -> str:
+def _choose_verdict_word(verdict: Verdict) -> str:
     if verdict.reason == UNSERVED:
         return 'not applicable'
     if verdict.correct:
@@ -150,8 +150,8 @@ def _verdict_word(verdict: Verdict) -> str:
     return 'wrong' if verdict.answered else 'unanswered'
 
 
-def _best_frame(evidence: Evidence, frames: Sequence[SampleFrame]) -> dict[str, Any] | None:
-    """Return the frame a question is about, or that shows most of its nodes, and their places."""
+def _choose_best_frame(evidence: Evidence, frames: Sequence[SampleFrame]) -> dict[str, Any] | None:
+    """Return the frame of a question, or one that shows most of its nodes, and their places."""
     written = [frame for frame in frames if frame.index in evidence.frames]
     if written:
         return {'index': written[0].index, 'boxes': {}}
@@ -170,13 +170,13 @@ def _best_frame(evidence: Evidence, frames: Sequence[SampleFrame]) -> dict[str, 
     return {'index': best.index, 'boxes': boxes}
 
 
-def node_rows(
+def build_node_rows(
     graph: SceneGraph, used: Iterable[int], grid: TopGrid | None
 ) -> dict[str, dict[str, Any]]:
     """Return name and box in the top view of those nodes of a graph that answers used."""
     nodes = (graph.by_id.get(node_id) for node_id in sorted(set(used)))
     return {
-        str(node.id): {'name': _name(node), 'box': _top_box(node.box, grid)}
+        str(node.id): {'name': _name(node), 'box': _compute_top_box(node.box, grid)}
         for node in nodes
         if node is not None
     }
@@ -188,15 +188,15 @@ def _name(node: SceneNode) -> str:
     return node.captions[0][:_CAPTION_LENGTH] if node.captions else node.kind.value
 
 
-def _top_box(box: AxisAlignedBox | None, grid: TopGrid | None) -> list[float] | None:
+def _compute_top_box(box: AxisAlignedBox | None, grid: TopGrid | None) -> list[float] | None:
     if box is None or grid is None:
         return None
-    # A tall thing is on the storey that it stands on.
+    # A tall object is on the storey of its lower end.
     upper = np.array([*box.maximum[:2], box.minimum[2]])
     (left, bottom), (right, top) = grid.pixels(box.minimum), grid.pixels(upper)
     return [round(float(v), 1) for v in (left, top, right - left, bottom - top)]
 
 
-def used_nodes(rows: Mapping[str, Mapping[str, Any]]) -> set[int]:
+def collect_used_nodes(rows: Mapping[str, Mapping[str, Any]]) -> set[int]:
     """Return the ids of all nodes that answers rest on."""
     return {node for row in rows.values() for node in row['nodes']}

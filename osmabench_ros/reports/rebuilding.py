@@ -12,7 +12,7 @@ from osmabench_ros.errors import ConfigError, RunError, choose
 from osmabench_ros.reports.matrix import (
     MOST_ON_ONE_PAGE,
     Origin,
-    required_figures,
+    list_required_figures,
     write_matrix_report,
 )
 from osmabench_ros.runs.matrix_on_disk import MatrixOnDisk, RunOnDisk
@@ -46,9 +46,9 @@ def rebuild_report(
     matrix : MatrixOnDisk
         The folder. Runs may have been copied there that other machines made.
     out : Path, optional
-        Folder of the report; by default that of the runs.
+        Folder of the report; by default the folder of the runs.
     reference : str
-        Mapper that comes first, with which the others are compared; by default that of the
+        Mapper that comes first, with which the others are compared; by default the one in the
         configuration.
     progress : callable
         Gets how many reports were read.
@@ -76,13 +76,13 @@ def rebuild_report(
         for _, plan in planned:
             _check_configuration(plan)
         if reference:
-            planned = _first(reference, planned)
+            planned = _put_first(reference, planned)
         return write_matrix_report(
             matrix.config,
             [plan for _, plan in planned],
-            _reports(matrix, planned, progress),
+            _read_reports(matrix, planned, progress),
             target,
-            Origin(matrix.config_digest, left, tuple(_mixed_versions(matrix))),
+            Origin(matrix.config_digest, left, tuple(_describe_mixed_versions(matrix))),
         )
 
 
@@ -91,7 +91,7 @@ def _check_configuration(plan: RunPlan) -> None:
     if noted is None:
         return
     found = compare_configs(noted, config_of_run(plan))
-    # Thresholds judge figures and change none.
+    # Thresholds judge metrics and change none.
     changed = '; '.join(str(item) for item in found if item.key != REQUIREMENTS)
     if changed:
         raise RunError(
@@ -100,7 +100,7 @@ def _check_configuration(plan: RunPlan) -> None:
         )
 
 
-def _first(mapper: str, planned: list[Planned]) -> list[Planned]:
+def _put_first(mapper: str, planned: list[Planned]) -> list[Planned]:
     names = [plan.identity.mapper for _, plan in planned]
     choose(mapper, set(names), ConfigError, f'no run is of mapper "{mapper}"')
     return sorted(planned, key=lambda item: item[1].identity.mapper != mapper)
@@ -113,17 +113,17 @@ def _refuse_other_report(root: Path) -> None:
         raise RunError(f'{file} is not a report of a matrix ({schema}); choose another --out')
 
 
-def _mixed_versions(matrix: MatrixOnDisk) -> Iterator[str]:
+def _describe_mixed_versions(matrix: MatrixOnDisk) -> Iterator[str]:
     for name, found in matrix.versions.items():
         if len(found) > 1:
             versions = ' or '.join(sorted(found))
             yield f'the runs in {matrix.root} were scored with {name} {versions}'
 
 
-def _reports(
+def _read_reports(
     matrix: MatrixOnDisk, planned: Sequence[Planned], progress: Progress
 ) -> Iterator[RunReport]:
-    classes = required_figures(matrix.config) if len(planned) > MOST_ON_ONE_PAGE else None
+    classes = list_required_figures(matrix.config) if len(planned) > MOST_ON_ONE_PAGE else None
     for number, (run, _) in enumerate(planned):
         if number % _READ_AT_ONCE == 0:
             progress(f'reading report {number + 1} of {len(planned)}', number / len(planned))

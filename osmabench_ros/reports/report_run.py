@@ -80,7 +80,7 @@ class Run:
         }
 
 
-def joined(plans: Sequence[RunPlan], reports: Sequence[RunReport]) -> list[Run]:
+def join_runs(plans: Sequence[RunPlan], reports: Sequence[RunReport]) -> list[Run]:
     """Return the runs that have a report, in the order of the plans."""
     by_id = {report.run_id: report for report in reports}
     return [
@@ -95,12 +95,12 @@ def score_table(runs: Sequence[Run], only: Container[Key] | None = None) -> pd.D
     are several, `where` (the scene), `reference`, and `PLACE`. Conditions and mappers sort in
     the order of the runs.
     """
-    titles = full_titles(runs)
+    titles = make_full_titles(runs)
     rows = [
         {**vars(record), **own}
         for run in runs
         if not run.failed
-        for own in [_identity(run, titles[run])]
+        for own in [_describe_identity(run, titles[run])]
         for record in run.report.metrics
         if only is None or (record.suite, record.mode, record.metric, record.class_name) in only
     ]
@@ -114,7 +114,7 @@ def score_table(runs: Sequence[Run], only: Container[Key] | None = None) -> pd.D
     return table.astype({'value': float, 'low': float, 'high': float, 'reference': bool})
 
 
-def _identity(run: Run, title: str) -> dict[str, object]:
+def _describe_identity(run: Run, title: str) -> dict[str, object]:
     identity = run.plan.identity
     return {
         'run_id': identity.run_id,
@@ -128,13 +128,13 @@ def _identity(run: Run, title: str) -> dict[str, object]:
     }
 
 
-def of_metric(scores: pd.DataFrame, suite: str, mode: str, metric: str) -> pd.DataFrame:
+def select_metric(scores: pd.DataFrame, suite: str, mode: str, metric: str) -> pd.DataFrame:
     """Return the scores of one metric, over all classes and of single ones."""
     chosen = (scores['suite'] == suite) & (scores['mode'] == mode) & (scores['metric'] == metric)
     return scores[chosen]
 
 
-def headline_scores(runs: Sequence[Run], columns: Sequence[Headline]) -> pd.DataFrame:
+def select_headline_scores(runs: Sequence[Run], columns: Sequence[Headline]) -> pd.DataFrame:
     """Return the scores of some metrics over all classes, with their titles as `headline`."""
     names = [(x.suite, x.mode or '', x.metric, '', x.title) for x in columns]
     chosen = pd.DataFrame(names, columns=[*METRIC, 'headline']).astype(object)
@@ -145,7 +145,7 @@ def headline_scores(runs: Sequence[Run], columns: Sequence[Headline]) -> pd.Data
 
 
 def means(scores: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
-    """Return the mean of each group over its scenes, in `units` those of the scenes.
+    """Return the mean of each group over its scenes, in `units` the mean of each scene.
 
     Repetitions are averaged on their path, and paths in their scene, so that each scene counts
     the same. Units are the paths of the only scene, or the repetitions on the only path. A group
@@ -174,7 +174,7 @@ def by_place(scores: pd.DataFrame, column: str) -> dict[Any, dict[tuple[str, ...
     }
 
 
-def best_values(scores: pd.DataFrame, by: Sequence[str]) -> pd.Series:
+def compute_best_values(scores: pd.DataFrame, by: Sequence[str]) -> pd.Series:
     """Return the best value of each group in which methods differ; references do not compete."""
     known = scores[~scores['reference']].dropna(subset=['value'])
     groups = known.groupby(list(by), observed=True)
@@ -182,7 +182,7 @@ def best_values(scores: pd.DataFrame, by: Sequence[str]) -> pd.Series:
     return best[(groups['mapper'].nunique() > 1) & (groups['value'].nunique() > 1)]
 
 
-def reference_mappers(runs: Iterable[Run]) -> set[str]:
+def find_reference_mappers(runs: Iterable[Run]) -> set[str]:
     """Return mappers that are given the ground truth; none where there is no other method."""
     known = {run.mapper: run.is_reference for run in runs}
     return set() if all(known.values()) else {name for name, item in known.items() if item}
@@ -193,13 +193,13 @@ def distinct(texts: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(texts))
 
 
-def full_titles(runs: Sequence[Run]) -> dict[Run, str]:
+def make_full_titles(runs: Sequence[Run]) -> dict[Run, str]:
     """Return mapper and condition of runs, and the scene where there are several."""
     several = len({run.scene for run in runs}) > 1
     return {run: f'{run.title} · {run.scene}' if several else run.title for run in runs}
 
 
-def baseline_condition(runs: Sequence[Run]) -> str:
+def find_baseline_condition(runs: Sequence[Run]) -> str:
     """Return the condition that the others are compared with: 'baseline', or the first one."""
     conditions = distinct(run.condition for run in runs)
     return BASELINE if BASELINE in conditions or not conditions else conditions[0]

@@ -12,9 +12,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from osmabench_ros.base.files import write_json, write_text
-from osmabench_ros.reports.cells import Cell, Column, csv_text, field_cells, score_cell
-from osmabench_ros.reports.charts.chart import Specification, specification
-from osmabench_ros.reports.charts.line_chart import line_layers
+from osmabench_ros.reports.cells import Cell, Column, make_field_cells, score_cell, write_csv_text
+from osmabench_ros.reports.charts.chart import Specification, build_specification
+from osmabench_ros.reports.charts.line_chart import draw_line_layers
 from osmabench_ros.reports.headline import Headline, map_headlines
 from osmabench_ros.reports.page.page import PAGE, write_rendered
 from osmabench_ros.reports.report_run import distinct
@@ -24,7 +24,7 @@ from osmabench_ros.runs.sweep import SweepPoint, SweepReport, SweepSeries
 _PANELS_IN_A_ROW = 3
 
 
-def sweep_chart(report: SweepReport, headlines: Sequence[Headline]) -> Specification | None:
+def draw_sweep_chart(report: SweepReport, headlines: Sequence[Headline]) -> Specification | None:
     """Return loss and the headline metrics by speed, one line a series; None without any run."""
     rows = [
         (panel, point.speed_factor, series.title, series.mapper, series.condition,
@@ -32,7 +32,7 @@ def sweep_chart(report: SweepReport, headlines: Sequence[Headline]) -> Specifica
         for series in report.series
         for point in series.points
         if not point.error
-        for panel, bounds in _metrics_of(point, headlines)
+        for panel, bounds in _list_metrics(point, headlines)
     ]  # fmt: skip
     columns = ['panel', 'x', 'run', 'mapper', 'condition', 'missed', 'value', 'low', 'high']
     table = pd.DataFrame(rows, columns=columns)
@@ -46,11 +46,11 @@ def sweep_chart(report: SweepReport, headlines: Sequence[Headline]) -> Specifica
         .axis(values=speeds, format='~g')
     )
     panel = alt.Facet('panel:N').sort(distinct(table['panel'])).title(None)
-    chart = line_layers(table, x, report.max_loss).facet(panel, columns=_PANELS_IN_A_ROW)
-    return specification(chart, 'Loss of frames and map quality against speed')
+    chart = draw_line_layers(table, x, report.max_loss).facet(panel, columns=_PANELS_IN_A_ROW)
+    return build_specification(chart, 'Loss of frames and map quality against speed')
 
 
-def _metrics_of(
+def _list_metrics(
     point: SweepPoint, headlines: Sequence[Headline]
 ) -> Iterator[tuple[str, tuple[float | None, ...]]]:
     """Yield title, value and interval of the loss and the headline metrics."""
@@ -86,34 +86,34 @@ SweepRow = tuple[SweepPoint, str, dict[str, Cell]]
 def write_sweep_report(report: SweepReport, root: Path) -> None:
     """Write report.json, report.csv and report.html of a sweep into its folder."""
     write_json(root / 'report.json', report.model_dump(mode='json'))
-    write_text(root / 'report.csv', _csv(report))
-    headlines = shown_headlines(report)
+    write_text(root / 'report.csv', _write_csv(report))
+    headlines = select_shown_headlines(report)
     write_rendered(
         root / PAGE,
         'sweep.html',
         report=report,
         columns=COLUMNS,
         headlines=headlines,
-        tables=[(series, sweep_rows(series, headlines)) for series in report.series],
-        charts={'sweep': sweep_chart(report, headlines)},
+        tables=[(series, build_sweep_rows(series, headlines)) for series in report.series],
+        charts={'sweep': draw_sweep_chart(report, headlines)},
     )
 
 
-def shown_headlines(report: SweepReport) -> list[Headline]:
-    """Return the headline figures of maps that at least one run has."""
+def select_shown_headlines(report: SweepReport) -> list[Headline]:
+    """Return the headline metrics of maps that at least one run has."""
     return map_headlines([point.metrics for series in report.series for point in series.points])
 
 
-def sweep_rows(series: SweepSeries, headlines: Sequence[Headline]) -> list[SweepRow]:
+def build_sweep_rows(series: SweepSeries, headlines: Sequence[Headline]) -> list[SweepRow]:
     """Return a row for every speed that was tried."""
     return [
         (
             point,
-            _verdict(series, point),
+            _describe_verdict(series, point),
             dict(
                 zip(
                     (x.title for x in COLUMNS),
-                    field_cells(None if point.error else point, COLUMNS),
+                    make_field_cells(None if point.error else point, COLUMNS),
                     strict=True,
                 )
             )
@@ -126,7 +126,7 @@ def sweep_rows(series: SweepSeries, headlines: Sequence[Headline]) -> list[Sweep
     ]
 
 
-def _verdict(series: SweepSeries, point: SweepPoint) -> str:
+def _describe_verdict(series: SweepSeries, point: SweepPoint) -> str:
     if point.error:
         return 'failed'
     if point is series.fastest:
@@ -141,10 +141,10 @@ def _verdict(series: SweepSeries, point: SweepPoint) -> str:
 def print_sweep(report: SweepReport, directory: Path, console: Console | None = None) -> None:
     """Print loss and quality by speed, the verdicts, and the path of the report."""
     console = console or report_console()
-    headlines = [item for item in shown_headlines(report) if item.mode != 'compat']
+    headlines = [item for item in select_shown_headlines(report) if item.mode != 'compat']
     for series in report.series:
         console.print(f'[bold]{escape(series.title)}[/]', highlight=False)
-        console.print(_table(series, headlines))
+        console.print(_build_table(series, headlines))
         color = 'green' if series.fastest else 'red'
         console.print(f'[{color}]{escape(series.verdict)}[/]', highlight=False, soft_wrap=True)
         if series.remark:
@@ -152,7 +152,7 @@ def print_sweep(report: SweepReport, directory: Path, console: Console | None = 
     console.print(f'[dim]{escape(str(directory / PAGE))}[/]', highlight=False, soft_wrap=True)
 
 
-def _table(series: SweepSeries, headlines: Sequence[Headline]) -> Table:
+def _build_table(series: SweepSeries, headlines: Sequence[Headline]) -> Table:
     table = Table(box=None, pad_edge=False, header_style='bold')
     for name in ('speed', 'frames', 'dropped', 'loss, %', 'p95, ms'):
         table.add_column(name, justify='right', no_wrap=True)
@@ -160,15 +160,15 @@ def _table(series: SweepSeries, headlines: Sequence[Headline]) -> Table:
         table.add_column(headline.title, justify='right')
     table.add_column('', no_wrap=True)
     titles = (*_ON_TERMINAL, *(item.title for item in headlines))
-    for point, verdict, cells in sweep_rows(series, headlines):
+    for point, verdict, cells in build_sweep_rows(series, headlines):
         shown = f'[{_STYLES[verdict]}]{verdict}[/]' if verdict in _STYLES else ''
         texts = (cells[title].text for title in titles)
         table.add_row(f'{point.speed_factor:g}', *texts, shown)
     return table
 
 
-def _csv(report: SweepReport) -> str:
-    """Return one line per run: its speed, loss and latency, then every overall figure."""
+def _write_csv(report: SweepReport) -> str:
+    """Return one line per run: its speed, loss and latency, then every overall metric."""
     rows = [
         {
             **series.model_dump(exclude={'points', 'max_loss'}),
@@ -179,4 +179,4 @@ def _csv(report: SweepReport) -> str:
         for series in report.series
         for point in series.points
     ]  # fmt: skip
-    return csv_text(list(dict.fromkeys(key for row in rows for key in row)), rows)
+    return write_csv_text(list(dict.fromkeys(key for row in rows for key in row)), rows)

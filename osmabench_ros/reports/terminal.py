@@ -16,10 +16,10 @@ from rich.table import Table
 from osmabench_ros.mappers.mapper import knows_ground_truth
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.metrics.trajectory_records import TrajectoryScore
-from osmabench_ros.reports.cells import plain, suite_tables
-from osmabench_ros.reports.changes import ResultChanges, full_name, interval_text
-from osmabench_ros.reports.headline import table_headlines
-from osmabench_ros.reports.pacing import NODE_COLUMNS, TimedRun, pacing_view
+from osmabench_ros.reports.cells import build_suite_tables, format_plain
+from osmabench_ros.reports.changes import ResultChanges, format_interval, join_full_name
+from osmabench_ros.reports.headline import select_table_headlines
+from osmabench_ros.reports.pacing import NODE_COLUMNS, TimedRun, build_pacing_view
 from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.runs.matrix_on_disk import MatrixOnDisk, RunOnDisk
 from osmabench_ros.runs.report_model import MatrixReport, Record, RunReport, Status
@@ -34,17 +34,17 @@ def report_console() -> Console:
 
 
 def print_figures(report: RunReport) -> None:
-    """Print the figures over all classes; those of single classes are in report.json."""
+    """Print the metrics over all classes; metrics of single classes are in report.json."""
     console = report_console()
-    table = _plain_table(('suite', 'mode', 'metric'), ('value', 'interval', 'n'))
+    table = _make_plain_table(('suite', 'mode', 'metric'), ('value', 'interval', 'n'))
     for record in report.metrics:
         if not record.class_name:
             table.add_row(
                 record.suite,
                 record.mode or '',
                 record.metric,
-                plain(record.value),
-                _interval(record),
+                format_plain(record.value),
+                _format_interval(record),
                 str(record.n) if record.applicable else '',
             )
     console.print(table)
@@ -54,7 +54,7 @@ def print_figures(report: RunReport) -> None:
         console.print(f'text encoder, {role}: {encoder}', highlight=False, markup=False)
 
 
-def _interval(record: Record) -> str:
+def _format_interval(record: Record) -> str:
     if record.low is None or record.high is None:
         return ''
     return f'{record.low:.4g} to {record.high:.4g}'
@@ -67,9 +67,9 @@ MOST_COLUMNS = 8
 def print_pacing(runs: Sequence[RunReport], directory: Path, console: Console) -> None:
     """Print the losses of realtime runs by run and node, and totals of lockstep runs."""
     found = [(run.run_id, read_measurements(directory / run.run_id / TIMINGS)) for run in runs]
-    view = pacing_view([TimedRun(title, measured) for title, measured in found if measured])
+    view = build_pacing_view([TimedRun(title, measured) for title, measured in found if measured])
     if view.nodes:
-        table = _plain_table(['realtime run, node'], [item.title for item in NODE_COLUMNS])
+        table = _make_plain_table(['realtime run, node'], [item.title for item in NODE_COLUMNS])
         for title, nodes in groupby(view.nodes, key=lambda row: row[0]):
             [stale] = [x.measured.staleness for x in view.realtime if x.title == title]
             staleness = '' if stale is None else f'; map staleness {stale.mean_s:.1f} s'
@@ -106,10 +106,10 @@ def print_report(
     if len(report.runs) > MOST_LISTED:
         failed = [run for run in report.runs if run.status is not Status.COMPLETE]
         if failed:
-            console.print(_table(failed[:MOST_LISTED], references))
+            console.print(_build_table(failed[:MOST_LISTED], references))
         console.print(f'{len(report.runs)} runs, {len(failed)} of them not complete')
     else:
-        console.print(_table(report.runs, references))
+        console.print(_build_table(report.runs, references))
         print_pacing(report.runs, directory, console)
     for warning in report.warnings[:MOST_LISTED]:
         console.print(f'[yellow]warning:[/] {escape(warning)}', highlight=False, soft_wrap=True)
@@ -119,8 +119,8 @@ def print_report(
     console.print(f'[dim]{page}[/]', highlight=False, soft_wrap=True)
 
 
-def _table(runs: Sequence[RunReport], references: Collection[str]) -> Table:
-    columns = table_headlines(run.metrics for run in runs)[:MOST_COLUMNS]
+def _build_table(runs: Sequence[RunReport], references: Collection[str]) -> Table:
+    columns = select_table_headlines(run.metrics for run in runs)[:MOST_COLUMNS]
     table = Table(box=None, pad_edge=False, header_style='bold')
     for name in ('scene', 'condition', 'mapper'):
         table.add_column(name, no_wrap=True)
@@ -131,11 +131,11 @@ def _table(runs: Sequence[RunReport], references: Collection[str]) -> Table:
             table.add_row(run.run_id, '', '', *['[red]failed[/]'] * max(1, len(columns)))
             continue
         cells = [headline.text(headline.record_in(run.metrics)) for headline in columns]
-        table.add_row(*_names(run, references), *cells)
+        table.add_row(*_split_names(run, references), *cells)
     return table
 
 
-def _names(run: RunReport, references: Collection[str]) -> tuple[str, str, str]:
+def _split_names(run: RunReport, references: Collection[str]) -> tuple[str, str, str]:
     """Return scene, condition and mapper; a run without records has only its name."""
     if not run.metrics:
         return run.run_id, '', ''
@@ -147,9 +147,9 @@ def _names(run: RunReport, references: Collection[str]) -> tuple[str, str, str]:
 
 def print_trajectory(score: TrajectoryScore) -> None:
     """Print one row per metric: as recorded and aligned."""
-    [cells] = suite_tables(score.records).values()
+    [cells] = build_suite_tables(score.records).values()
     cells = cells.rename(columns={'aligned': f'aligned ({score.settings.alignment.value})'})
-    table = _plain_table(['figure'], list(cells.columns))
+    table = _make_plain_table(['figure'], list(cells.columns))
     for row in cells.itertuples(name=None):
         table.add_row(row[0][1], *(cell.text for cell in row[1:]))
     report_console().print(table)
@@ -167,9 +167,9 @@ def print_changes(found: ResultChanges) -> None:
     console.print(escape(found.sentence), highlight=False, soft_wrap=True)
     overall, classes = found.shown
     if not overall.empty:
-        console.print(_changes_table(overall, 'figure'))
+        console.print(_build_changes_table(overall, 'figure'))
     if not classes.empty:
-        console.print(_changes_table(classes[:MAX_CLASSES], 'figure of a class or kind'))
+        console.print(_build_changes_table(classes[:MAX_CLASSES], 'figure of a class or kind'))
     if len(classes) > MAX_CLASSES:
         console.print(f'{len(classes) - MAX_CLASSES} smaller changes of classes: see --json')
     console.print(', '.join(f'{count} {verdict}' for verdict, count in found.counts.items()))
@@ -177,26 +177,26 @@ def print_changes(found: ResultChanges) -> None:
         console.print(f'[yellow]{title}:[/] {escape(", ".join(names))}', soft_wrap=True)
 
 
-def _changes_table(changes: pd.DataFrame, title: str) -> Table:
+def _build_changes_table(changes: pd.DataFrame, title: str) -> Table:
     numbers = ('before', 'after', 'difference', 'interval', 'scenes')
-    table = _plain_table((title, 'condition', 'mapper'), numbers)
+    table = _make_plain_table((title, 'condition', 'mapper'), numbers)
     table.add_column('', no_wrap=True)
     for row in changes.itertuples():
         table.add_row(
-            escape('/'.join(filter(None, (full_name(row), row.class_name)))),
+            escape('/'.join(filter(None, (join_full_name(row), row.class_name)))),
             escape(row.condition),
             escape(row.mapper),
-            plain(row.before),
-            plain(row.after),
+            format_plain(row.before),
+            format_plain(row.after),
             f'{row.difference:+.3g}',
-            interval_text(row),
+            format_interval(row),
             str(row.scenes),
             f'[{VERDICT_STYLES[row.verdict]}]{row.verdict}[/]',
         )
     return table
 
 
-def _plain_table(words: Sequence[str], numbers: Sequence[str] = ()) -> Table:
+def _make_plain_table(words: Sequence[str], numbers: Sequence[str] = ()) -> Table:
     """Return a table without lines; its first column is never broken, nor are its numbers."""
     table = Table(box=None, pad_edge=False, header_style='bold')
     for place, name in enumerate(words):
@@ -215,16 +215,16 @@ STATE_STYLES = {
 }
 
 
-def _counts(runs: list[RunOnDisk]) -> dict[str, int]:
+def _count_states(runs: list[RunOnDisk]) -> dict[str, int]:
     counted = Counter(run.state.value for run in runs)
     return {state: counted[state] for state in STATE_STYLES}
 
 
-def status_of(matrix: MatrixOnDisk, runs: list[RunOnDisk]) -> dict[str, object]:
+def describe_status(matrix: MatrixOnDisk, runs: list[RunOnDisk]) -> dict[str, object]:
     """Return the states of the runs of a matrix, for programs."""
     return {
         'folder': str(matrix.root),
-        'counts': _counts(runs),
+        'counts': _count_states(runs),
         'runs': [
             {'run_id': run.run_id, 'state': run.state.value, 'reason': run.reason} for run in runs
         ],
@@ -243,7 +243,7 @@ def print_status(matrix: MatrixOnDisk, runs: list[RunOnDisk]) -> None:
         state = f'[{STATE_STYLES[run.state.value]}]{run.state.value}[/]'
         table.add_row(escape(run.run_id), state, escape(first))
     console.print(table)
-    counts = ', '.join(f'{count} {state}' for state, count in _counts(runs).items() if count)
+    counts = ', '.join(f'{count} {state}' for state, count in _count_states(runs).items() if count)
     console.print(f'{escape(str(matrix.root))}: {counts or "no runs"}', highlight=False)
 
 
@@ -282,15 +282,15 @@ def print_accuracies(records: Sequence[MetricRecord]) -> None:
         for metric in shown:
             table.add_column(metric.replace('_', ' '), justify='right')
         for category, own in rows.items():
-            cells = [_percent(own.get(metric)) for metric in shown]
+            cells = [_format_percent(own.get(metric)) for metric in shown]
             table.add_row(category or 'all', str(next(iter(own.values())).n), *cells)
         console.print(table)
     for record in records:
         if parted and record.metric not in parted:
-            console.print(f'{record.metric}: {_percent(record)} of {record.n}')
+            console.print(f'{record.metric}: {_format_percent(record)} of {record.n}')
 
 
-def _percent(record: MetricRecord | None) -> str:
+def _format_percent(record: MetricRecord | None) -> str:
     if record is None or record.value is None:
         return 'n/a'
     return f'{100 * record.value:.1f}'

@@ -240,7 +240,7 @@ def test_what_is_missing_is_counted_by_reason_and_refusals_are_not_missing():
     fine, refused = Parsed(value=1), Parsed(error=RefusalError('no'))
     raise_if_incomplete([fine.failure, refused.failure], 'questions')
     down = Parsed(error=LanguageModelError('long story', reason='down')).failure
-    reported = r'3 of 4 questions unanswered: down \(2\), up \(1\); what was answered is kept'
+    reported = r'3 of 4 questions unanswered: down \(2\), up \(1\); the replies so far are kept'
     with pytest.raises(IncompleteError, match=reported):
         raise_if_incomplete([down, 'up', '', down], 'questions')
 

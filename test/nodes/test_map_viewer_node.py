@@ -34,7 +34,7 @@ from osmabench_ros.maps.standard_messages import (
     records_of_message,
 )
 from osmabench_ros.maps.storage import write_map
-from osmabench_ros.reports.palette import HALLUCINATED, PointOutcome, class_colors
+from osmabench_ros.reports.palette import HALLUCINATED, PointOutcome, assign_class_colors
 from osmabench_ros.ros.messages.images import (
     image_from_message,
     image_to_message,
@@ -133,7 +133,7 @@ def test_a_map_on_disk_is_shown_with_its_errors(
     listener.spin_until(lambda: set(listener.heard) == wanted)
     heard = listener.heard
 
-    colors = class_colors(truth().label_set)
+    colors = assign_class_colors(truth().label_set)
     classes = cloud(heard[topics.VIEW_CLASSES])
     assert [tuple(v) for v in classes.colors] == [colors[SOFA], colors[TABLE], colors[SOFA]]
     errors = cloud(heard[topics.VIEW_ERRORS])
@@ -206,7 +206,7 @@ def test_class_images_are_coloured_as_the_map(
         return bool(seen)
 
     listener.spin_until(show)
-    colors = class_colors(labels)
+    colors = assign_class_colors(labels)
     shown = image_from_message(seen[0], 't')
     expected = [colors[SOFA], colors[TABLE], colors[UNLABELLED], colors[SOFA]]
     assert [tuple(pixel) for pixel in shown.reshape(-1, 3)] == expected

@@ -9,7 +9,7 @@ from support.world.frames import FRAMES, INFO
 from support.world.matrix import Matrix
 
 from osmabench_ros.reports import camera_track
-from osmabench_ros.reports.camera_track import track_of_run, tracked
+from osmabench_ros.reports.camera_track import encode_frame, track_of_run
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.sequences.writer import BagWriter
 
@@ -54,6 +54,6 @@ def test_depth_becomes_millimetres_and_zero_where_unknown() -> None:
     depth_m = FRAMES[0].depth_m.copy()
     depth_m[0, :4] = [1.2344, np.nan, np.inf, 70.0]
     shown = np.asarray(
-        Image.open(io.BytesIO(tracked(replace(FRAMES[0], depth_m=depth_m), 0.0).depth))
+        Image.open(io.BytesIO(encode_frame(replace(FRAMES[0], depth_m=depth_m), 0.0).depth))
     )
     assert shown[0, :4].tolist() == [1234, 0, 0, 0]

@@ -1,6 +1,6 @@
 import pytest
 
-from osmabench_ros.reports.cells import plain
+from osmabench_ros.reports.cells import format_plain
 from osmabench_ros.reports.headline import NOT_APPLICABLE
 
 
@@ -22,4 +22,4 @@ from osmabench_ros.reports.headline import NOT_APPLICABLE
     ],
 )
 def test_figures_are_shown_as_people_write_them(value: float | None, text: str) -> None:
-    assert plain(value) == text
+    assert format_plain(value) == text

@@ -15,8 +15,8 @@ from osmabench_ros.errors import ConfigError, RequirementError, RunError
 from osmabench_ros.reports.changes import (
     ChangeVerdict,
     Threshold,
-    broken,
-    changes_between,
+    compare_results,
+    list_broken,
     read_records,
 )
 from osmabench_ros.runs.report_model import MatrixReport, Record, RunReport, Status
@@ -40,7 +40,7 @@ def scenes(values: list[float], **changes) -> list[Record]:
 
 
 def test_differences_are_paired_by_scene_with_the_interval_of_scipy() -> None:
-    [change] = changes_between(scenes(BEFORE), scenes(AFTER)[::-1]).table.itertuples()
+    [change] = compare_results(scenes(BEFORE), scenes(AFTER)[::-1]).table.itertuples()
     steps = np.subtract(AFTER, BEFORE)
     assert change.difference == pytest.approx(steps.mean())
     assert (change.before, change.after) == pytest.approx((np.mean(BEFORE), np.mean(AFTER)))
@@ -54,7 +54,7 @@ def test_differences_are_paired_by_scene_with_the_interval_of_scipy() -> None:
 
 
 def verdict(before: list[float], after: list[float], **changes) -> ChangeVerdict:
-    [found] = changes_between(scenes(before, **changes), scenes(after, **changes)).table['verdict']
+    [found] = compare_results(scenes(before, **changes), scenes(after, **changes)).table['verdict']
     return ChangeVerdict(found)
 
 
@@ -72,7 +72,7 @@ def test_the_direction_of_a_figure_and_its_interval_decide() -> None:
 def test_seeds_of_a_scene_are_one_unit() -> None:
     before = [record(v, scene=s, seed=i) for s in ('a', 'b') for i, v in enumerate((0.2, 0.4))]
     after = [record(v, scene=s, seed=i) for s in ('a', 'b') for i, v in enumerate((0.3, 0.6))]
-    [change] = changes_between(before, after[:-1]).table.itertuples()
+    [change] = compare_results(before, after[:-1]).table.itertuples()
     assert change.scenes == 2
     assert change.before == pytest.approx((0.3 + 0.2) / 2)
     assert change.after == pytest.approx((0.45 + 0.3) / 2)
@@ -84,7 +84,7 @@ def test_conditions_mappers_and_classes_are_kept_apart() -> None:
         for class_name in ('', 'chair'):
             before += scenes([0.5, 0.6], condition=condition, class_name=class_name)
             after += scenes([0.7, 0.8], condition=condition, class_name=class_name)
-    found = changes_between(before, after)
+    found = compare_results(before, after)
     assert sorted(found.table[['condition', 'class_name']].itertuples(index=False, name=None)) == [
         ('baseline', ''), ('baseline', 'chair'), ('dark', ''), ('dark', 'chair'),
     ]  # fmt: skip
@@ -94,8 +94,8 @@ def test_versions_of_a_mapper_are_paired_by_their_names() -> None:
     before = [*scenes(BEFORE, mapper='v1'), *scenes(BEFORE, mapper='other')]
     after = [*scenes(AFTER, mapper='v2'), *scenes(BEFORE, mapper='other')]
     with pytest.raises(RunError, match='no run in common'):
-        changes_between(scenes(BEFORE, mapper='v1'), scenes(AFTER, mapper='v2'))
-    found = changes_between(before, after, renamed={'v1': 'v2'})
+        compare_results(scenes(BEFORE, mapper='v1'), scenes(AFTER, mapper='v2'))
+    found = compare_results(before, after, renamed={'v1': 'v2'})
     assert found.table['mapper'].tolist() == ['v1 → v2']
     assert (found.only_before, found.only_after) == ((), ())
 
@@ -105,7 +105,7 @@ def test_the_sentence_is_about_headline_figures_where_some_changed() -> None:
         before = [replaced(item) for item in scenes(AFTER)[:count]]
         others = [record(0.9, metric='other', scene='s0')]
         after = [replaced(item) for item in scenes(BEFORE)[:count]]
-        return changes_between(
+        return compare_results(
             [*before, *others], [*after, record(0.1, metric='other', scene='s0')]
         ).sentence
 
@@ -115,7 +115,7 @@ def test_the_sentence_is_about_headline_figures_where_some_changed() -> None:
     assert told(8).startswith('Headline figures: 1 worse under “baseline” (by 95 % t intervals')
     assert '; most changed mAcc of mine under “baseline”, from ' in told(8)
     assert 'fewer than three scenes cannot tell a change from chance' in told(2)
-    assert changes_between(scenes(AFTER), scenes(AFTER)).sentence == (
+    assert compare_results(scenes(AFTER), scenes(AFTER)).sentence == (
         'No figure over all classes changed.'
     )
 
@@ -123,30 +123,32 @@ def test_the_sentence_is_about_headline_figures_where_some_changed() -> None:
 def test_what_only_one_side_has_is_named() -> None:
     before = [*scenes(BEFORE), record(0.5, metric='miou', scene='s0')]
     after = [*scenes(AFTER[:-1]), record(None, metric='miou', scene='s0')]
-    found = changes_between(before, [*after, record(1.0, scene='new')])
+    found = compare_results(before, [*after, record(1.0, scene='new')])
     assert found.only_before == ('set.s7.0.baseline.mine',)
     assert found.only_after == ('set.new.0.baseline.mine',)
     assert found.lost['metric'].tolist() == ['miou']
 
 
 def test_a_threshold_is_on_the_mean_and_in_the_bad_direction() -> None:
-    found = changes_between(scenes(AFTER), scenes(BEFORE))
+    found = compare_results(scenes(AFTER), scenes(BEFORE))
     lost = -found.table['gain'].iloc[0]
     for name in ('macc', 'strict/macc', 'segmentation/macc', 'segmentation/strict/macc', 'seg*'):
-        assert broken(found, [Threshold(name, lost + 1e-9)]) == []
-        [sentence] = broken(found, [Threshold(name, lost - 1e-9)])
+        assert list_broken(found, [Threshold(name, lost + 1e-9)]) == []
+        [sentence] = list_broken(found, [Threshold(name, lost - 1e-9)])
         assert 'segmentation/strict/macc of mine under baseline got worse by 0.04' in sentence
-    assert broken(changes_between(scenes(BEFORE), scenes(AFTER)), [Threshold('macc', 0.0)]) == []
+    assert (
+        list_broken(compare_results(scenes(BEFORE), scenes(AFTER)), [Threshold('macc', 0.0)]) == []
+    )
     with pytest.raises(ConfigError, match='Did you mean "segmentation/strict/macc"'):
-        broken(found, [Threshold('segmentation/strict/mac', 0.1)])
+        list_broken(found, [Threshold('segmentation/strict/mac', 0.1)])
 
 
 def test_a_gate_is_not_passed_by_what_is_missing() -> None:
     gate = [Threshold('macc', 0.5)]
-    [sentence] = broken(changes_between(scenes(BEFORE), scenes(AFTER[:-1])), gate)
+    [sentence] = list_broken(compare_results(scenes(BEFORE), scenes(AFTER[:-1])), gate)
     assert 'set.s7.0.baseline.mine' in sentence
     without = [*scenes(AFTER[:-1]), record(None, scene='s7')]
-    [sentence] = broken(changes_between(scenes(BEFORE), without), gate)
+    [sentence] = list_broken(compare_results(scenes(BEFORE), without), gate)
     assert 'has no value any more' in sentence
 
 

@@ -11,18 +11,18 @@ from support.world.matrix import HOSTILE, Matrix
 
 from osmabench_ros.reports.charts.chart import (
     Specification,
-    in_light_colors,
-    method_colors,
+    assign_method_colors,
+    use_light_colors,
     write_images,
 )
-from osmabench_ros.reports.charts.class_chart import class_chart
+from osmabench_ros.reports.charts.class_chart import draw_class_chart
 from osmabench_ros.reports.charts.headline_charts import (
-    change_chart,
-    changes_of,
-    condition_chart,
+    compute_changes,
+    draw_change_chart,
+    draw_condition_chart,
 )
-from osmabench_ros.reports.charts.question_chart import question_chart
-from osmabench_ros.reports.report_run import Run, joined
+from osmabench_ros.reports.charts.question_chart import draw_question_chart
+from osmabench_ros.reports.report_run import Run, join_runs
 
 VQA = ('exact_questions', None, 'accuracy', '')
 
@@ -33,10 +33,10 @@ def no_interval(before: str, after: str) -> None:
 
 def all_charts(runs: list[Run]) -> list[Specification | None]:
     return [
-        condition_chart(runs),
-        change_chart(runs, no_interval),
-        class_chart(runs),
-        question_chart(runs),
+        draw_condition_chart(runs),
+        draw_change_chart(runs, no_interval),
+        draw_class_chart(runs),
+        draw_question_chart(runs),
     ]
 
 
@@ -47,12 +47,12 @@ def rows_of(chart: Specification | None) -> list[dict]:
 
 def drawn(chart: Specification | None) -> str:
     assert chart is not None
-    return vl_convert.vegalite_to_svg(in_light_colors(chart))
+    return vl_convert.vegalite_to_svg(use_light_colors(chart))
 
 
 @pytest.fixture(scope='module')
 def runs(matrix: Matrix) -> list[Run]:
-    return [run for run in joined(matrix.plans, matrix.report.runs) if not run.failed]
+    return [run for run in join_runs(matrix.plans, matrix.report.runs) if not run.failed]
 
 
 @pytest.fixture(scope='module')
@@ -72,14 +72,14 @@ def test_colours_come_from_the_page(charts: list[Specification | None]):
         assert 'var(--ink)' in text
         assert re.search(r'var\(--series-[1-6]\)', text)
         assert not re.search(r'#[0-9a-f]{6}', text)
-        assert 'var(' not in json.dumps(in_light_colors(chart or {}))
+        assert 'var(' not in json.dumps(use_light_colors(chart or {}))
 
 
 def test_names_are_text_even_if_they_look_like_markup_or_expressions(runs: list[Run]):
     name = f'{HOSTILE} ${{1+1}} datum.value'
     identity = replace(runs[0].plan.identity, mapper=name)
     run = Run(replace(runs[0].plan, identity=identity), runs[0].report)
-    svg = drawn(condition_chart([run]))
+    svg = drawn(draw_condition_chart([run]))
     ElementTree.fromstring(svg)
     assert '<img' not in svg
     assert '${1+1} datum.value' in svg
@@ -90,7 +90,7 @@ def test_nothing_gives_nothing():
 
 
 def test_there_is_no_change_without_a_second_condition(runs: list[Run]):
-    assert change_chart(runs[:2], no_interval) is None
+    assert draw_change_chart(runs[:2], no_interval) is None
 
 
 def test_a_bar_holds_run_value_and_interval(runs: list[Run]):
@@ -98,7 +98,7 @@ def test_a_bar_holds_run_value_and_interval(runs: list[Run]):
         record = run.records[VQA]
         [bar] = [
             row
-            for row in rows_of(condition_chart(runs))
+            for row in rows_of(draw_condition_chart(runs))
             if row.get('run') == f'{run.mapper} · {run.condition}' and row['headline'] == 'VQA'
         ]
         shown = [bar['value'], bar['low'], bar['high']]
@@ -108,7 +108,7 @@ def test_a_bar_holds_run_value_and_interval(runs: list[Run]):
 
 def test_a_change_is_the_difference_to_the_baseline_of_the_same_mapper(runs: list[Run]):
     before, after = runs[1], runs[3]
-    found = changes_of(runs, lambda a, b: (-0.05, 0.05)).set_index(['headline', 'mapper'])
+    found = compute_changes(runs, lambda a, b: (-0.05, 0.05)).set_index(['headline', 'mapper'])
     assert set(found['condition']) == {'camera'}
     change = found.loc['VQA', 'noisy_oracle']
     assert change['value'] == pytest.approx(after.records[VQA].value - before.records[VQA].value)
@@ -131,18 +131,18 @@ def test_references_are_named_and_have_no_bars(runs: list[Run]):
 
 def test_a_method_keeps_its_colour_in_every_report():
     bundled = [item.name for item in entry_points(group='osmabench.mappers')]
-    alone = {name: method_colors([name])[name] for name in bundled}
+    alone = {name: assign_method_colors([name])[name] for name in bundled}
     others = ['mine', 'ours', 'theirs']
-    assert alone == {name: method_colors([name])[name] for name in reversed(bundled)}
+    assert alone == {name: assign_method_colors([name])[name] for name in reversed(bundled)}
     mapping = [name for name in bundled if not name.startswith('offline')]
     assert len({alone[name] for name in mapping}) == len(mapping) == 6
-    assert {name: method_colors(mapping)[name] for name in mapping} == {
+    assert {name: assign_method_colors(mapping)[name] for name in mapping} == {
         name: alone[name] for name in mapping
     }
     for names in itertools.permutations(others):
-        assert method_colors(names) == method_colors(others)
-        assert len(set(method_colors(names).values())) == 3
-    assert set(method_colors([*others, *bundled])) == {*others, *bundled}
+        assert assign_method_colors(names) == assign_method_colors(others)
+        assert len(set(assign_method_colors(names).values())) == 3
+    assert set(assign_method_colors([*others, *bundled])) == {*others, *bundled}
 
 
 def test_a_chart_is_as_high_as_its_runs_need(runs: list[Run]):
@@ -156,7 +156,7 @@ def test_a_chart_is_as_high_as_its_runs_need(runs: list[Run]):
             for run in runs[:2]
             for i in range(count)
         ]
-        svg = ElementTree.fromstring(drawn(condition_chart(many)))
+        svg = ElementTree.fromstring(drawn(draw_condition_chart(many)))
         heights.append(float(svg.get('height')))
     assert heights[1] - heights[0] == pytest.approx(14 * 19, abs=2)
 

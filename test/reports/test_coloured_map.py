@@ -7,16 +7,21 @@ from support.world.outcomes import POINTS, SOFA, TABLE, context
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
 from osmabench_ros.reports.outcomes import OUTCOMES
-from osmabench_ros.reports.palette import HALLUCINATED, PointOutcome, class_colors, name_color
+from osmabench_ros.reports.palette import (
+    HALLUCINATED,
+    PointOutcome,
+    assign_class_colors,
+    name_color,
+)
 from osmabench_ros.reports.pictures.graph_errors import (
     ERROR_COLORS,
     ERROR_TITLES,
     HALLUCINATED_CODE,
+    assign_node_colors,
     centers,
-    coloured_by_class,
-    coloured_by_error,
-    graph_errors,
-    node_colors,
+    color_by_class,
+    color_by_error,
+    find_graph_errors,
 )
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph, SceneNode, ScoredLabel
@@ -28,17 +33,17 @@ def test_points_get_the_colour_of_their_class_by_name():
     other = LabelSet.from_names('other', ['a', 'b', 'sofa', 'z'])
     dense = DenseMap(POINTS, labels=np.array([other.id_of('sofa'), other.id_of('z'), 65535, 1]))
     semantic_map = SemanticMap(context(POINTS, None).semantic_map.header, dense=dense)
-    shown = coloured_by_class(replace(semantic_map, label_set=other), LABELS)
-    colors = class_colors(LABELS)
+    shown = color_by_class(replace(semantic_map, label_set=other), LABELS)
+    colors = assign_class_colors(LABELS)
     grey = colors[UNLABELLED]
     assert [tuple(color) for color in shown.colors] == [colors[SOFA], grey, grey, grey]
     assert shown.labels.tolist() == [SOFA, UNLABELLED, UNLABELLED, UNLABELLED]
-    assert coloured_by_class(semantic_map) is None, 'the meaning of the labels is unknown'
+    assert color_by_class(semantic_map) is None, 'the meaning of the labels is unknown'
 
 
 def test_every_kind_of_error_has_its_colour():
     points = [[0, 0, 0.05], [1, 0, 0], [2, 0, 0], [3, 0, 0.2], FAR]
-    shown = coloured_by_error(context(points, [SOFA, TABLE, UNLABELLED, SOFA, SOFA]), 0.1)
+    shown = color_by_error(context(points, [SOFA, TABLE, UNLABELLED, SOFA, SOFA]), 0.1)
     kinds = [
         PointOutcome.CORRECT,
         PointOutcome.WRONG,
@@ -54,7 +59,7 @@ def test_every_kind_of_error_has_its_colour():
 
 
 def test_a_map_without_labels_is_judged_by_geometry():
-    shown = coloured_by_error(context([[0, 0, 0], [1, 0, 0], FAR], None), 0.1)
+    shown = color_by_error(context([[0, 0, 0], [1, 0, 0], FAR], None), 0.1)
     mapped, missing = PointOutcome.UNLABELLED.color, PointOutcome.MISSING.color
     assert [tuple(color) for color in shown.colors] == [
         mapped, mapped, missing, missing, HALLUCINATED,
@@ -64,8 +69,8 @@ def test_a_map_without_labels_is_judged_by_geometry():
 def test_a_map_without_points_has_nothing_to_show():
     given = context(POINTS, None)
     empty = replace(given, semantic_map=replace(given.semantic_map, dense=None))
-    assert coloured_by_error(empty, 0.1) is None
-    assert coloured_by_class(empty.semantic_map, LABELS) is None
+    assert color_by_error(empty, 0.1) is None
+    assert color_by_class(empty.semantic_map, LABELS) is None
 
 
 def node(node_id: int, name: str, x: float, kind: NodeKind = NodeKind.OBJECT) -> SceneNode:
@@ -75,11 +80,11 @@ def node(node_id: int, name: str, x: float, kind: NodeKind = NodeKind.OBJECT) ->
 
 def test_words_outside_the_label_set_have_colours_of_their_own():
     graph = SceneGraph((node(1, 'sofa', 0), node(2, 'sofa bed', 2), node(3, '', 4)))
-    colors = node_colors(graph, LABELS)
-    assert colors[1] == class_colors(LABELS)[SOFA]
+    colors = assign_node_colors(graph, LABELS)
+    assert colors[1] == assign_class_colors(LABELS)[SOFA]
     assert colors[2] == name_color('sofa bed') != name_color('bed sofa')
-    assert colors[3] == class_colors(LABELS)[UNLABELLED]
-    assert node_colors(graph, None)[1] == name_color('sofa')
+    assert colors[3] == assign_class_colors(LABELS)[UNLABELLED]
+    assert assign_node_colors(graph, None)[1] == name_color('sofa')
 
 
 def test_nodes_are_right_wrong_invented_or_missed():
@@ -103,7 +108,7 @@ def test_nodes_are_right_wrong_invented_or_missed():
             node(50, 'kitchen', 0, NodeKind.ROOM),
         )
     )
-    errors = graph_errors(found, truth)
+    errors = find_graph_errors(found, truth)
     assert {item.id: errors.colors[item.id] for item in errors.graph.nodes} == {
         10: PointOutcome.CORRECT.color,
         20: PointOutcome.WRONG.color,

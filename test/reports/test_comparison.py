@@ -8,10 +8,15 @@ import pytest
 
 from osmabench_ros.metrics.comparison import smallest_difference
 from osmabench_ros.metrics.statistics import jackknife_interval
-from osmabench_ros.reports.charts.headline_charts import robustness_chart
-from osmabench_ros.reports.comparison import OBJECTS, ComparisonView, comparison_view, power_view
+from osmabench_ros.reports.charts.headline_charts import draw_robustness_chart
+from osmabench_ros.reports.comparison import (
+    OBJECTS,
+    ComparisonView,
+    build_comparison_view,
+    build_power_view,
+)
 from osmabench_ros.reports.content import PageContent, gather
-from osmabench_ros.reports.outcomes import OUTCOMES, object_shares
+from osmabench_ros.reports.outcomes import OUTCOMES, compute_object_shares
 from osmabench_ros.reports.palette import PointOutcome
 from osmabench_ros.reports.report_run import Run
 from osmabench_ros.runs.identity import SceneKey
@@ -25,7 +30,7 @@ def content(runs: list[Run]) -> PageContent:
 
 @pytest.fixture(scope='module')
 def view(runs: list[Run], content: PageContent) -> ComparisonView:
-    return comparison_view(runs, content)
+    return build_comparison_view(runs, content)
 
 
 @pytest.mark.full
@@ -63,7 +68,7 @@ def test_objects_count_their_own_points_only(content: PageContent) -> None:
     codes = np.full(len(truth.surface), OUTCOMES.index(PointOutcome.WRONG), np.uint8)
     first = int(truth.surface.instances[truth.surface.instances > 0][0])
     codes[truth.surface.instances == first] = OUTCOMES.index(PointOutcome.CORRECT)
-    found = object_shares(codes, truth)
+    found = compute_object_shares(codes, truth)
     assert found.pop(first) == 1.0
     assert set(found.values()) == {0.0}
     assert set(found) == set(truth.surface.instances.tolist()) - {0, first}
@@ -86,7 +91,7 @@ def scenes_of(runs: list[Run], values: dict[SceneKey, float]) -> list[Run]:
 def test_the_power_is_that_of_the_observed_spread(runs: list[Run], content: PageContent) -> None:
     values = {SceneKey('boxes', f'room_{i}', 0): 0.5 + 0.1 * i for i in range(3)}
     three = scenes_of(runs, values)
-    found = power_view(three, comparison_view(three, content))
+    found = build_power_view(three, build_comparison_view(three, content))
     assert found.expected == ()
     [(_, between, units, cells)] = [row for row in found.rows if row[0] == 'mAcc']
     # Changes of -25, -35 and -45 points.
@@ -97,7 +102,7 @@ def test_the_power_is_that_of_the_observed_spread(runs: list[Run], content: Page
 
     keys = [SceneKey('boxes', f'room_{i}', 0, path) for i in range(3) for path in (1, 2)]
     paths = scenes_of(runs, dict(zip(keys, (0.4, 0.6, 0.5, 0.7, 0.6, 0.8), strict=True)))
-    found = power_view(paths, comparison_view(paths, content))
+    found = build_power_view(paths, build_comparison_view(paths, content))
     [(_, _, units, cells)] = [row for row in found.rows if row[0] == 'mAcc']
     assert (units, cells[0].text) == ('3 scenes', '10.0')
     # Paths differ by 14.1 points inside: 10**2 - 14.1**2 / 4 is left with four instead of two.
@@ -108,7 +113,7 @@ def test_the_power_is_that_of_the_observed_spread(runs: list[Run], content: Page
 def test_without_three_units_the_power_is_that_of_an_assumed_spread(
     runs: list[Run], content: PageContent, html: str
 ) -> None:
-    found = power_view(runs, comparison_view(runs, content))
+    found = build_power_view(runs, build_comparison_view(runs, content))
     assert found.rows == ()
     assert '1 scene: no interval' in found.expected[0]
     assert f'<p class="notice">{found.expected[0]}.</p>' in html
@@ -116,7 +121,7 @@ def test_without_three_units_the_power_is_that_of_an_assumed_spread(
 
 def test_several_scenes_are_the_units(runs: list[Run], content: PageContent) -> None:
     values = {SceneKey('boxes', f'room_{i}', 0): 0.5 + 0.1 * i for i in range(3)}
-    view = comparison_view(scenes_of(runs, values), content)
+    view = build_comparison_view(scenes_of(runs, values), content)
     [row] = [row for row in view.mappers if row.figure == 'mAcc']
     assert row.units == '3 scenes'
     found = row.comparison
@@ -138,6 +143,6 @@ def test_the_page_says_what_was_resampled(html: str) -> None:
 
 
 def test_nothing_is_compared_where_there_is_one_run(runs: list[Run], content: PageContent) -> None:
-    view = comparison_view(runs[:1], content)
+    view = build_comparison_view(runs[:1], content)
     assert view.conditions == view.mappers == ()
-    assert robustness_chart(view.conditions, runs[:1]) is None
+    assert draw_robustness_chart(view.conditions, runs[:1]) is None

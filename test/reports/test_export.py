@@ -10,7 +10,12 @@ from typer.testing import CliRunner
 
 from osmabench_ros.cli.main import app
 from osmabench_ros.errors import ConfigError
-from osmabench_ros.reports.export import PaperTable, export_matrix, headline_paper_table, read_runs
+from osmabench_ros.reports.export import (
+    PaperTable,
+    build_headline_paper_table,
+    export_matrix,
+    read_runs,
+)
 from osmabench_ros.reports.report_run import Run
 from osmabench_ros.runs.matrix_on_disk import MatrixOnDisk
 
@@ -44,7 +49,7 @@ def test_the_tables_hold_the_figures_of_the_runs(out: Path, left: MatrixOnDisk) 
 
 def test_the_best_method_of_a_condition_is_bold_and_no_reference_is(left: MatrixOnDisk) -> None:
     runs = read_runs(left)
-    assert not headline_paper_table(runs).bold.to_numpy().any()
+    assert not build_headline_paper_table(runs).bold.to_numpy().any()
     command = {'command': ('mine',)}
     others = [
         Run(
@@ -53,10 +58,10 @@ def test_the_best_method_of_a_condition_is_bold_and_no_reference_is(left: Matrix
         )
         for run in runs
     ]
-    table = headline_paper_table(others)
+    table = build_headline_paper_table(others)
     assert table.bold['mAcc'].tolist() == [True, False, True, False]
-    assert '**' in table.markdown()
-    assert r'\textbf{' in table.latex()
+    assert '**' in table.write_markdown()
+    assert r'\textbf{' in table.write_latex()
 
 
 def _changed(plan, **changes):
@@ -69,9 +74,9 @@ def test_what_is_special_to_latex_and_markdown_is_escaped() -> None:
     index = pd.MultiIndex.from_tuples([(r'a\b{c}',)], names=['x & y'])
     cells = pd.DataFrame({'50 %': ['1 | 2']}, index)
     table = PaperTable('a_b', cells, cells == '')
-    assert r'x \& y & 50 \% \\' in table.latex()
-    assert r'a\textbackslash{}b\{c\} & 1 | 2 \\' in table.latex()
-    assert r'| a\\b{c} | 1 \| 2 |' in table.markdown()
+    assert r'x \& y & 50 \% \\' in table.write_latex()
+    assert r'a\textbackslash{}b\{c\} & 1 | 2 \\' in table.write_latex()
+    assert r'| a\\b{c} | 1 \| 2 |' in table.write_markdown()
 
 
 def test_figures_have_the_light_colours_of_the_page(out: Path) -> None:

@@ -15,8 +15,8 @@ from support.world.matrix import HOSTILE, Matrix
 
 from osmabench_ros.base.files import claim_folder
 from osmabench_ros.reports import content
-from osmabench_ros.reports.page.page import home_advantages, write_page
-from osmabench_ros.reports.report_run import joined
+from osmabench_ros.reports.page.page import list_home_advantages, write_page
+from osmabench_ros.reports.report_run import join_runs
 from osmabench_ros.runs.config import MapperConfig
 from osmabench_ros.runs.report_model import MatrixReport
 
@@ -45,10 +45,10 @@ def test_bundled_mappers_are_said_to_be_at_home(matrix: Matrix, written: MatrixR
     [notice] = re.findall(r'<strong>Home advantage\.</strong>(.*?)</p>', html)
     assert 'oracle reads ground-truth images' in notice
     assert 'definitions of the benchmark' in notice
-    runs = joined(matrix.plans, written.runs)
+    runs = join_runs(matrix.plans, written.runs)
     foreign = MapperConfig(name='oracle', command=('ros2', 'run', 'a', 'b'))
     abroad = [replace(run, plan=replace(run.plan, mapper=foreign)) for run in runs]
-    assert home_advantages(abroad) == {}
+    assert list_home_advantages(abroad) == {}
 
 
 def test_the_page_needs_nothing_beside_it(elements):
@@ -155,7 +155,7 @@ def test_encoders_and_labels_made_by_machine_are_named(matrix: Matrix, tmp_path:
 
 def test_a_large_matrix_shows_the_pictures_of_its_first_runs(matrix: Matrix, monkeypatch):
     monkeypatch.setattr(content, 'MOST_ILLUSTRATED', 1)
-    sections = content.gather(joined(matrix.plans, matrix.report.runs)).sections
+    sections = content.gather(join_runs(matrix.plans, matrix.report.runs)).sections
     assert [section.pictures is not None for section in sections] == [True] + [False] * 5
     # Failed runs are never left out.
     assert [section.shown for section in sections] == [True, False, True, False, False, True]

@@ -2,7 +2,12 @@ import colorsys
 
 import numpy as np
 
-from osmabench_ros.reports.palette import PointOutcome, class_colors, colors_of_labels, hex_color
+from osmabench_ros.reports.palette import (
+    PointOutcome,
+    assign_class_colors,
+    color_labels,
+    format_hex_color,
+)
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 
 THINGS = [f'thing {letter}' for letter in 'abcdefghijklmnopqrstuvwxyzäöü']
@@ -10,21 +15,23 @@ LABELS = LabelSet.from_names('many', THINGS, structure=['floor', 'wall', 'ceilin
 
 
 def test_every_class_has_a_colour_of_its_own():
-    colors = class_colors(LABELS)
+    colors = assign_class_colors(LABELS)
     assert set(colors) == {UNLABELLED, *LABELS.ids.tolist()}
     assert len(set(colors.values())) == len(colors)
 
 
 def test_structure_is_paler_than_things():
     def saturation(name: str) -> float:
-        return colorsys.rgb_to_hsv(*(v / 255 for v in class_colors(LABELS)[LABELS.id_of(name)]))[1]
+        return colorsys.rgb_to_hsv(
+            *(v / 255 for v in assign_class_colors(LABELS)[LABELS.id_of(name)])
+        )[1]
 
     assert max(map(saturation, ['floor', 'wall', 'ceiling'])) < min(map(saturation, THINGS))
 
 
 def test_ids_without_a_colour_look_unlabelled():
-    colors = class_colors(LABELS)
-    found = colors_of_labels(np.array([1, UNLABELLED, -1, 60000]), colors)
+    colors = assign_class_colors(LABELS)
+    found = color_labels(np.array([1, UNLABELLED, -1, 60000]), colors)
     assert found[0].tolist() == list(colors[1])
     assert (found[1:] == colors[UNLABELLED]).all()
 
@@ -32,4 +39,4 @@ def test_ids_without_a_colour_look_unlabelled():
 def test_outcomes_differ_in_brightness_too():
     light = sorted(np.dot(item.color, (0.2126, 0.7152, 0.0722)) for item in PointOutcome)
     assert min(np.diff(light)) > 8
-    assert hex_color((0, 114, 178)) == '#0072b2'
+    assert format_hex_color((0, 114, 178)) == '#0072b2'

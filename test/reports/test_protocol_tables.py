@@ -4,10 +4,10 @@ import pytest
 from support.world.matrix import Matrix
 
 from osmabench_ros.metrics.record import MetricRecord
-from osmabench_ros.reports.charts.question_chart import question_chart, question_figures
-from osmabench_ros.reports.page.page import page_environment
-from osmabench_ros.reports.page.protocol_tables import ProtocolTable, protocol_tables
-from osmabench_ros.reports.report_run import Run, joined
+from osmabench_ros.reports.charts.question_chart import draw_question_chart, list_question_figures
+from osmabench_ros.reports.page.page import make_page_environment
+from osmabench_ros.reports.page.protocol_tables import ProtocolTable, build_protocol_tables
+from osmabench_ros.reports.report_run import Run, join_runs
 from osmabench_ros.runs.report_model import Record, RunReport
 
 
@@ -27,7 +27,7 @@ def texts(table: ProtocolTable) -> list[list[str]]:
 
 @pytest.fixture
 def runs(matrix: Matrix) -> list[Run]:
-    first, second, *others = joined(matrix.plans, matrix.report.runs)
+    first, second, *others = join_runs(matrix.plans, matrix.report.runs)
     first = with_figures(
         first,
         ('space3d', 'accuracy', '', 0.75),
@@ -44,7 +44,7 @@ def runs(matrix: Matrix) -> list[Run]:
 
 
 def test_kinds_of_questions_and_types_of_changes_are_columns(runs: list[Run]):
-    kinds, changes, maps = protocol_tables(runs)
+    kinds, changes, maps = build_protocol_tables(runs)
     assert (kinds.suite, list(kinds.cells)) == ('space3d', ['all', 'navigation'])
     # The other map was not scored by kind.
     assert texts(kinds) == [['75.0', '50.0']]
@@ -58,15 +58,15 @@ def test_kinds_of_questions_and_types_of_changes_are_columns(runs: list[Run]):
 
 
 def test_the_page_shows_them_and_leaves_out_the_section_without_any(runs: list[Run]):
-    section = page_environment().get_template('protocols.html')
-    html = section.render(protocols=protocol_tables(runs), charts={})
+    section = make_page_environment().get_template('protocols.html')
+    html = section.render(protocols=build_protocol_tables(runs), charts={})
     assert html.count('<table') == 3
     assert '>-50.0<' in html.replace('<span', '<').replace('</td', '<')
-    assert not section.render(protocols=protocol_tables(runs[2:]), charts={}).strip()
+    assert not section.render(protocols=build_protocol_tables(runs[2:]), charts={}).strip()
 
 
 def test_each_protocol_has_the_figures_of_its_field(matrix: Matrix):
-    run, *_ = joined(matrix.plans, matrix.report.runs)
+    run, *_ = join_runs(matrix.plans, matrix.report.runs)
     run = with_figures(
         run,
         ('cospace', 'accuracy', '', 0.5),
@@ -92,7 +92,7 @@ def test_each_protocol_has_the_figures_of_its_field(matrix: Matrix):
         ('promptgt', 'fidelity', '', 0.5),
         ('promptgt', 'fidelity', 'count', 0.375),
     )
-    tables = protocol_tables([run])
+    tables = build_protocol_tables([run])
     shown = [(t.suite, tuple(t.cells), texts(t)) for t in tables]
     blocks = ('Standard VQA | Measurements', 'PromptGT | Measurements',
               'Standard VQA | Relations', 'PromptGT | Relations', 'map quality')  # fmt: skip
@@ -106,7 +106,7 @@ def test_each_protocol_has_the_figures_of_its_field(matrix: Matrix):
     assert [table.charts for table in tables[:2]] == [
         ('cospace',), ('grounding_acc_025', 'grounding_acc_05'),
     ]  # fmt: skip
-    cospace = question_chart([run], question_figures()[1])
+    cospace = draw_question_chart([run], list_question_figures()[1])
     assert cospace is not None
     [rows] = cospace['datasets'].values()
     assert {row['category'] for row in rows} == {'all questions', 'DIR-Rec'}

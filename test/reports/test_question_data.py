@@ -9,11 +9,11 @@ from osmabench_ros.reports.pictures.sample_frames import SampleFrame
 from osmabench_ros.reports.pictures.topview import TopGrid
 from osmabench_ros.reports.question_data import (
     answer_rows,
-    node_rows,
-    paired_interval,
-    question_rows,
+    build_node_rows,
+    build_question_rows,
+    compute_paired_interval,
     read_dialogue,
-    shown,
+    show_answer,
 )
 from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode, ScoredLabel
 from osmabench_ros.vqa.question_files import write_records
@@ -50,7 +50,7 @@ def test_answers_join_by_id_and_missing_ones_are_unanswered(folder):
 def test_a_question_says_how_much_of_its_objects_was_visible(folder):
     known = replace(question(1), provenance={'kind': 'height', 'visible_share': '0.048'})
     write_records(folder / 'vqa' / 'questions.jsonl', [question(0), known])
-    rows = question_rows(read_dialogue(folder))
+    rows = build_question_rows(read_dialogue(folder))
     assert [(row['kind'], row['visible']) for row in rows] == [
         ('', ''), ('height', '4.8% of the surface')
     ]  # fmt: skip
@@ -84,7 +84,7 @@ def test_a_folder_without_answers_is_an_empty_dialogue(tmp_path):
     ],
 )
 def test_answers_read_as_people_write_them(value, tolerance, text):
-    assert shown(value, tolerance) == text
+    assert show_answer(value, tolerance) == text
 
 
 def test_the_frame_that_shows_most_of_the_nodes_is_chosen(matrix: Matrix):
@@ -107,7 +107,7 @@ def test_nodes_have_a_name_and_a_place_in_the_view():
         SceneNode(2, captions=(HOSTILE,)),
         SceneNode(3),
     )
-    rows = node_rows(SceneGraph(nodes), [1, 2, 3, 77], grid)
+    rows = build_node_rows(SceneGraph(nodes), [1, 2, 3, 77], grid)
     assert rows['1'] == {'name': 'cup', 'box': [2.0, 2.0, 2.0, 4.0]}
     assert rows['2'] == {'name': HOSTILE[:80], 'box': None}
     assert rows['3']['name'] == 'object'
@@ -116,8 +116,8 @@ def test_nodes_have_a_name_and_a_place_in_the_view():
 
 def test_the_change_between_runs_is_paired_by_question(folder):
     dialogue = read_dialogue(folder)
-    assert paired_interval(dialogue, dialogue) == (0.0, 0.0)
-    assert paired_interval(dialogue, read_dialogue(folder / 'elsewhere')) is None
+    assert compute_paired_interval(dialogue, dialogue) == (0.0, 0.0)
+    assert compute_paired_interval(dialogue, read_dialogue(folder / 'elsewhere')) is None
 
 
 def test_a_question_written_about_a_frame_shows_that_frame(folder):
@@ -151,7 +151,7 @@ def test_options_changes_and_what_was_looked_up_go_with_their_questions(folder):
     answers = [Answer('q-0', 'b', 'tools', transcript=(used,)), Answer('q-1', 'yes', 'tools')]
     write_records(folder / 'vqa' / 'answers.jsonl', answers)
     dialogue = read_dialogue(folder)
-    first, second = question_rows(dialogue)
+    first, second = build_question_rows(dialogue)
     assert (first['options'], first['changed']) == (['a', 'b'], 'The sofa was moved.')
     assert not {'options', 'changed'} & set(second)
     rows = answer_rows(dialogue, ())

@@ -8,10 +8,10 @@ from support.world.matrix import Matrix
 from osmabench_ros.reports.headline import headlines, map_headlines
 from osmabench_ros.reports.report_run import (
     Run,
-    baseline_condition,
-    headline_scores,
-    joined,
+    find_baseline_condition,
+    join_runs,
     means,
+    select_headline_scores,
 )
 from osmabench_ros.runs.identity import SceneKey
 
@@ -21,19 +21,19 @@ VQA = next(item for item in headlines() if item.title == 'VQA')
 
 def vqa_of(runs: list[Run], mapper: str) -> pd.Series:
     """Return the mean accuracy of a mapper under the baseline condition."""
-    found = means(headline_scores(runs, [VQA]), ['mapper', 'condition'])
+    found = means(select_headline_scores(runs, [VQA]), ['mapper', 'condition'])
     return found.set_index(['mapper', 'condition']).loc[mapper, 'baseline']
 
 
 def test_runs_follow_the_plans_whatever_the_order_of_the_reports(matrix: Matrix):
-    runs = joined(matrix.plans, matrix.report.runs[::-1])
+    runs = join_runs(matrix.plans, matrix.report.runs[::-1])
     assert [run.report.run_id for run in runs] == [p.identity.run_id for p in matrix.plans]
-    assert joined(matrix.plans, matrix.report.runs[:2])[-1].mapper == 'noisy_oracle'
+    assert join_runs(matrix.plans, matrix.report.runs[:2])[-1].mapper == 'noisy_oracle'
 
 
 def test_the_first_condition_is_the_baseline_where_none_is_called_so(runs: list[Run]):
-    assert baseline_condition(runs) == 'baseline'
-    assert baseline_condition(runs[3:]) == 'camera'
+    assert find_baseline_condition(runs) == 'baseline'
+    assert find_baseline_condition(runs[3:]) == 'camera'
 
 
 def test_a_single_run_keeps_its_interval_and_several_are_averaged(runs: list[Run]):
@@ -56,7 +56,7 @@ def moved(run: Run, scene: str, value: float = 0.6, **seeds: int) -> Run:
 
 
 def test_paths_and_repetitions_count_within_their_scene(matrix: Matrix):
-    first = joined(matrix.plans, matrix.report.runs)[0]
+    first = join_runs(matrix.plans, matrix.report.runs)[0]
     runs = [
         moved(first, 'hall', 0.2, path=1, method=1), moved(first, 'hall', 0.4, path=1, method=2),
         moved(first, 'hall', 0.7, path=2, method=1), moved(first, 'shed', 0.9, path=1, method=1),

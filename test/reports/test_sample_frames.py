@@ -1,29 +1,33 @@
 from support.world import box_room
 from support.world.matrix import Matrix
 
-from osmabench_ros.reports.pictures.sample_frames import sample_frames, shown_instances, spread
+from osmabench_ros.reports.pictures.sample_frames import (
+    find_shown_instances,
+    sample_frames,
+    spread,
+)
 from osmabench_ros.sequences.ground_truth import GroundTruth
 
 TABLE, CUP, SOFA = 6, 7, 8
 
 
 def test_a_camera_shows_what_lies_before_it(truth: GroundTruth):
-    shown = shown_instances(truth, box_room.look((-0.5, 0, 1.4), (1.4, 0, 0.6)))
+    shown = find_shown_instances(truth, box_room.look((-0.5, 0, 1.4), (1.4, 0, 0.6)))
     assert {TABLE, CUP} <= set(shown)
     assert SOFA not in shown
 
 
 def test_what_is_behind_something_is_not_shown(truth: GroundTruth):
-    from_the_floor = shown_instances(truth, box_room.look((0, 0, 0.2), (1.4, 0, 0.4)))
+    from_the_floor = find_shown_instances(truth, box_room.look((0, 0, 0.2), (1.4, 0, 0.4)))
     assert TABLE in from_the_floor
     assert CUP not in from_the_floor
 
 
 def test_rectangles_hold_what_they_frame(truth: GroundTruth):
     position, target = (-0.5, 0, 1.4), (1.35, -0.05, 0.78)
-    count, (left, top, width, height) = shown_instances(truth, box_room.look(position, target))[
-        CUP
-    ]
+    count, (left, top, width, height) = find_shown_instances(
+        truth, box_room.look(position, target)
+    )[CUP]
     assert count >= 4
     assert left < 50 < left + width
     assert top < 50 < top + height

@@ -11,11 +11,11 @@ from rich.console import Console
 
 from osmabench_ros.base.files import read_json
 from osmabench_ros.metrics.record import MetricRecord
-from osmabench_ros.reports.charts.chart import in_light_colors
+from osmabench_ros.reports.charts.chart import use_light_colors
 from osmabench_ros.reports.sweep import (
+    draw_sweep_chart,
     print_sweep,
-    shown_headlines,
-    sweep_chart,
+    select_shown_headlines,
     write_sweep_report,
 )
 from osmabench_ros.runs.identity import RunIdentity, SceneKey
@@ -78,7 +78,7 @@ def test_the_page_has_verdict_chart_and_every_run(root: Path) -> None:
 
 
 def test_each_run_has_a_point_in_the_colour_of_its_method(report: SweepReport) -> None:
-    chart = in_light_colors(sweep_chart(report, shown_headlines(report)) or {})
+    chart = use_light_colors(draw_sweep_chart(report, select_shown_headlines(report)) or {})
     points = re.findall(
         r'<g class="mark-symbol role-mark child_layer_3_marks".*?</g>',
         vl_convert.vegalite_to_svg(chart),

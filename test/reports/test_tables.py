@@ -6,18 +6,18 @@ import pytest
 from support.world.matrix import Matrix
 
 from osmabench_ros.base.files import write_json
-from osmabench_ros.reports.headline import table_headlines
+from osmabench_ros.reports.headline import select_table_headlines
 from osmabench_ros.reports.page.figure_tables import (
     CLASS_FIGURES,
-    class_table,
-    figure_table,
-    requirement_rows,
+    build_class_table,
+    build_figure_table,
+    build_requirement_rows,
 )
 from osmabench_ros.reports.page.headline_table import (
-    headline_sentence,
-    headline_table,
-    machine_rows,
-    summary_table,
+    build_headline_table,
+    build_machine_rows,
+    build_summary_table,
+    write_headline_sentence,
 )
 from osmabench_ros.reports.report_run import Run
 from osmabench_ros.runs.identity import SceneKey
@@ -44,7 +44,7 @@ def as_method(run: Run, scene: str = 'room', condition: str = 'baseline') -> Run
 
 
 def test_the_best_of_a_column_is_marked_and_only_there(runs: list[Run]):
-    columns, rows = headline_table(
+    columns, rows = build_headline_table(
         [
             as_method(with_values(runs[0], macc=0.7, baseline_most_frequent=0.5)),
             as_method(with_values(runs[1], macc=0.3)),
@@ -58,13 +58,15 @@ def test_the_best_of_a_column_is_marked_and_only_there(runs: list[Run]):
 
 
 def test_nothing_is_best_where_all_are_equal(runs: list[Run]):
-    columns, rows = headline_table([as_method(with_values(run, macc=0.5)) for run in runs[:2]])
+    columns, rows = build_headline_table(
+        [as_method(with_values(run, macc=0.5)) for run in runs[:2]]
+    )
     macc = [column.title for column in columns].index('mAcc')
     assert not any(cells[macc].best for _, cells in rows)
 
 
 def test_not_applicable_is_a_dash_and_never_a_zero(runs: list[Run]):
-    columns, ((_, cells), _) = headline_table([with_values(runs[0], macc=None), runs[1]])
+    columns, ((_, cells), _) = build_headline_table([with_values(runs[0], macc=None), runs[1]])
     cell = cells[[column.title for column in columns].index('mAcc')]
     assert (cell.text, cell.sort, cell.best) == ('\N{EN DASH}', '', False)
 
@@ -72,25 +74,27 @@ def test_not_applicable_is_a_dash_and_never_a_zero(runs: list[Run]):
 def test_answers_no_better_than_constant_ones_are_marked(runs: list[Run]):
     high = with_values(runs[0], accuracy=0.5, baseline_most_frequent=0.4)
     low = with_values(runs[1], accuracy=0.4, baseline_most_frequent=0.4)
-    columns, rows = headline_table([high, low])
+    columns, rows = build_headline_table([high, low])
     vqa = [column.title for column in columns].index('VQA')
     assert [cells[vqa].warning for _, cells in rows] == ['', 'not above constant']
 
 
 def test_failed_runs_have_no_cells(runs: list[Run]):
-    _, rows = headline_table(runs)
+    _, rows = build_headline_table(runs)
     assert [bool(cells) for _, cells in rows] == [True, True, False] * 2
 
 
 def test_every_requirement_is_listed_with_what_was_found(matrix: Matrix):
-    kept, failed = requirement_rows(matrix.report.metrics, matrix.plans[0].config.requirements)
+    kept, failed = build_requirement_rows(
+        matrix.report.metrics, matrix.plans[0].config.requirements
+    )
     assert (kept.holds, kept.where, kept.bound) == (True, 'oracle', '≥ 0.5')
     assert kept.found.startswith('baseline: ')
     assert (failed.holds, failed.where, failed.found) == (False, 'every run', 'no such figure')
 
 
 def test_classes_come_by_their_surface_with_both_modes(runs: list[Run]):
-    groups, rows = class_table(runs)
+    groups, rows = build_class_table(runs)
     assert tuple(groups[:2]) == ('oracle · baseline', 'noisy_oracle · baseline')
     assert [name for name, *_ in rows][-1] == 'cup'
     shares = [float(share.sort) for _, share, _ in rows]
@@ -103,22 +107,22 @@ def test_classes_come_by_their_surface_with_both_modes(runs: list[Run]):
 
 
 def test_all_figures_have_a_column_a_run(runs: list[Run]):
-    table = figure_table(runs)
+    table = build_figure_table(runs)
     assert len(table.columns) == 4
     assert ('osma_segmentation', 'strict', 'macc') in table.index
     assert table.loc[('osma_segmentation', 'strict', 'macc')].iloc[0].text.startswith('1')
 
 
 def test_means_over_scenes_come_with_their_range(runs: list[Run]):
-    assert summary_table(runs) == []
+    assert build_summary_table(runs) == []
     plan = runs[0].plan
     elsewhere = replace(
         plan, identity=replace(plan.identity, scene_key=SceneKey('boxes', 'hall', 0))
     )
     other = with_values(Run(elsewhere, runs[0].report), macc=0.2)
     here = [with_values(runs[0], macc=0.6), with_values(runs[1], macc=0.3)]
-    columns, _ = headline_table([*here, other])
-    oracle, noisy = summary_table([*here, other])
+    columns, _ = build_headline_table([*here, other])
+    oracle, noisy = build_summary_table([*here, other])
     macc = [column.title for column in columns].index('mAcc')
     assert (oracle[1:3], noisy[2]) == (('oracle', 2), 1)
     # Two scenes are too few for a range.
@@ -131,13 +135,13 @@ def test_means_over_scenes_come_with_their_range(runs: list[Run]):
             (0, 'a', 0.2), (0, 'b', 0.6), (0, 'c', 0.4), (1, 'a', 0.1), (1, 'b', 0.3)
         )
     ]  # fmt: skip
-    oracle, noisy = summary_table(ranked)
+    oracle, noisy = build_summary_table(ranked)
     assert (oracle[3][macc].text, oracle[3][macc].interval) == ('40.0', '20.0 to 60.0')
     assert (oracle[3][macc].best, noisy[3][macc].best) == (True, False)
 
 
 def test_nothing_is_best_beside_references_alone(runs: list[Run]):
-    columns, rows = headline_table(
+    columns, rows = build_headline_table(
         [with_values(runs[0], macc=0.9), as_method(with_values(runs[1], macc=0.3))]
     )
     macc = [column.title for column in columns].index('mAcc')
@@ -155,10 +159,10 @@ def test_the_columns_are_those_of_suites_that_gave_a_figure(runs: list[Run]):
     unlabelled = figure('osma_segmentation', 'macc', None, 'strict')
     geometry = figure('map_geometry', 'f_score_0.05m', 0.9)
     other = [figure('map_height', 'error_m', 0.2), figure('map_height', 'bias_m', 0.1)]
-    titles = [item.title for item in table_headlines([[unlabelled, geometry, *other]])]
+    titles = [item.title for item in select_table_headlines([[unlabelled, geometry, *other]])]
     assert titles == ['F-score 5 cm', 'map_height error_m']
-    assert [item.title for item in table_headlines([[unlabelled]])] == ['mAcc']
-    assert table_headlines([[]]) == []
+    assert [item.title for item in select_table_headlines([[unlabelled]])] == ['mAcc']
+    assert select_table_headlines([[]]) == []
 
 
 def matrix_of(runs: list[Run], scenes: int) -> list[Run]:
@@ -174,22 +178,22 @@ def matrix_of(runs: list[Run], scenes: int) -> list[Run]:
 
 def test_the_sentence_names_the_best_its_loss_and_the_test(runs: list[Run]):
     # Eight differences of one sign have the p of 2 / 2**8 in a sign-flip test.
-    assert headline_sentence(matrix_of(runs, 8)) == (
+    assert write_headline_sentence(matrix_of(runs, 8)) == (
         'oracle is best under “baseline”, with mAcc 63.5 %; 10.0 points ahead of noisy_oracle '
         '(significant: sign-flip test over 8 scenes, adjusted by Holm, p = 0.0078); it loses most '
         'under “dark”, 30.0 points (significant: sign-flip test over 8 scenes, adjusted by Holm, '
         'p = 0.0078).'
     )
-    few = headline_sentence(matrix_of(runs, 4))
+    few = write_headline_sentence(matrix_of(runs, 4))
     assert few.count('no test can tell: the 95 % t interval over 4 scenes excludes 0') == 2
-    assert headline_sentence(matrix_of(runs, 1)).count('1 scene cannot tell') == 2
-    assert headline_sentence([run for run in runs if run.failed]) == ''
+    assert write_headline_sentence(matrix_of(runs, 1)).count('1 scene cannot tell') == 2
+    assert write_headline_sentence([run for run in runs if run.failed]) == ''
 
 
 def test_references_alone_are_told_without_a_rank(runs: list[Run]):
     told = [with_values(runs[0], macc=0.9), with_values(runs[1], macc=0.4)]
     assert all(run.is_reference for run in told)
-    assert headline_sentence(told) == (
+    assert write_headline_sentence(told) == (
         'No method ran, only references that are told the truth: under “baseline”, mAcc is '
         '90.0 % for oracle, 40.0 % for noisy_oracle.'
     )
@@ -197,7 +201,7 @@ def test_references_alone_are_told_without_a_rank(runs: list[Run]):
 
 def test_references_do_not_take_part_in_the_sentence(runs: list[Run]):
     told = with_values(runs[0], macc=0.9)
-    assert headline_sentence([told, as_method(with_values(runs[1], macc=0.4))]) == (
+    assert write_headline_sentence([told, as_method(with_values(runs[1], macc=0.4))]) == (
         'noisy_oracle is the only method that is not told the truth under “baseline”, with mAcc '
         '40.0 %.'
     )
@@ -205,7 +209,7 @@ def test_references_do_not_take_part_in_the_sentence(runs: list[Run]):
 
 def test_a_method_without_the_figure_is_not_compared(runs: list[Run]):
     without = as_method(with_values(runs[0], macc=None, fmiou=None))
-    sentence = headline_sentence([without, as_method(with_values(runs[1], macc=0.4))])
+    sentence = write_headline_sentence([without, as_method(with_values(runs[1], macc=0.4))])
     assert sentence == (
         'noisy_oracle is the only method with labels under “baseline”, with mAcc 40.0 %.'
     )
@@ -220,13 +224,13 @@ def test_there_is_nothing_to_pass_without_requirements(matrix: Matrix):
 
 def test_date_and_machine_come_from_the_folders_of_the_runs(runs: list[Run], tmp_path: Path):
     plan = replace(runs[0].plan, root=tmp_path)
-    assert machine_rows([Run(plan, runs[0].report)]) == []
+    assert build_machine_rows([Run(plan, runs[0].report)]) == []
     plan.directory.mkdir()
     (plan.directory / 'report.json').touch()
     os.utime(plan.directory / 'report.json', (86_400.0 * 365, 86_400.0 * 365))
     host = {'cpu': 'Z80', 'gpus': [], 'os': 'CP/M'}
     write_json(plan.directory / 'manifest.json', {'host': host, 'versions': {'python': '3.10'}})
-    assert machine_rows([Run(plan, runs[0].report)]) == [
+    assert build_machine_rows([Run(plan, runs[0].report)]) == [
         ('Date', '1971-01-01'), ('CPU', 'Z80'), ('GPU', 'none'), ('Operating system', 'CP/M'),
         ('Python', '3.10'),
     ]  # fmt: skip

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from osmabench_ros.reports.pictures.topview import TopGrid, top_view
+from osmabench_ros.reports.pictures.topview import TopGrid, draw_top_view
 
 RED, GREEN, BLUE = (250, 0, 0), (0, 250, 0), (0, 0, 250)
 
@@ -17,7 +17,7 @@ def view(parts, **options) -> tuple[np.ndarray, TopGrid]:
     points = np.concatenate([points for points, _ in parts])
     colors = np.concatenate([np.tile(np.uint8(color), (len(p), 1)) for p, color in parts])
     grid = TopGrid.around(points, (0.0,))
-    return top_view(points, colors, grid, **options), grid
+    return draw_top_view(points, colors, grid, **options), grid
 
 
 def at(image: np.ndarray, grid: TopGrid, x: float, y: float, z: float = 0.0) -> list[int]:
@@ -41,7 +41,7 @@ def test_storeys_lie_side_by_side_and_a_point_is_on_its_own():
     points = np.concatenate([part for part, _ in parts])
     colors = np.concatenate([np.tile(np.uint8(color), (len(p), 1)) for p, color in parts])
     grid = TopGrid.around(points, (0.0, 2.8))
-    image = top_view(points, colors, grid)
+    image = draw_top_view(points, colors, grid)
     assert image.shape == (grid.height, 2 * grid.panel, 4)
     assert at(image, grid, 1.0, 1.0) == [*RED, 255]
     assert at(image, grid, 1.0, 1.0, 2.85) == [*GREEN, 255]
@@ -86,7 +86,7 @@ def test_cells_beside_higher_ones_are_darker():
 def test_an_empty_cloud_gives_an_empty_image():
     nothing = np.zeros((0, 3))
     grid = TopGrid.around(nothing, (0.0,))
-    assert not top_view(nothing, np.zeros((0, 3), np.uint8), grid).any()
+    assert not draw_top_view(nothing, np.zeros((0, 3), np.uint8), grid).any()
 
 
 def test_large_scenes_get_larger_cells():
@@ -98,4 +98,4 @@ def test_large_scenes_get_larger_cells():
 def test_points_beside_the_grid_are_left_out():
     grid = TopGrid.around(plane((0, 0), (1, 1), 0), (0.0,))
     far = np.array([[90.0, 90.0, 0.0], [-90.0, 0.0, 0.0]])
-    assert not top_view(far, np.full((2, 3), 9, np.uint8), grid).any()
+    assert not draw_top_view(far, np.full((2, 3), 9, np.uint8), grid).any()

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.spatial import cKDTree
 
-from osmabench_ros.reports.page.figure_tables import confusion_tables
-from osmabench_ros.reports.pictures.view_3d import LARGEST_CLOUD, thinned, three_js
+from osmabench_ros.reports.page.figure_tables import build_confusion_tables
+from osmabench_ros.reports.pictures.view_3d import LARGEST_CLOUD, read_three_js, select_per_voxel
 from osmabench_ros.reports.report_run import Run
 
 
@@ -57,21 +57,21 @@ def test_errors_of_the_points_and_of_frames_are_told(space):
 
 def test_a_thinned_cloud_is_small_and_spread():
     points = np.random.default_rng(0).uniform(0, 4, (50_000, 3)) * (1, 1, 0)
-    rows, edge_m = thinned(points, 2000)
+    rows, edge_m = select_per_voxel(points, 2000)
     assert 1000 < len(rows) <= 2000
     gaps = cKDTree(points[rows]).query(points)[0]
     assert gaps.max() < 2.9 * edge_m
 
 
 def test_the_library_is_whole_and_without_the_viewer():
-    text = three_js()
+    text = read_three_js()
     assert 'Three.js Authors' in text[:200]
     assert '$B64GLTF' not in text
     assert '</script' not in text
 
 
 def test_rows_of_the_confusion_table_are_shares_of_the_class(runs: list[Run], truth):
-    tables = confusion_tables(runs, {runs[0].scene: truth.label_set})
+    tables = build_confusion_tables(runs, {runs[0].scene: truth.label_set})
     assert list(tables) == ['oracle · baseline', 'noisy_oracle · baseline']
     for table in tables.values():
         assert table.sum(axis=1).to_numpy() == pytest.approx(100)

@@ -14,8 +14,8 @@ from osmabench_ros.errors import ContractError
 from osmabench_ros.geometry.boxes import AxisAlignedBox, OrientedBox
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.maps.standard_messages import graph_of_markers
-from osmabench_ros.reports.palette import class_colors, name_color
-from osmabench_ros.reports.pictures.graph_errors import node_colors
+from osmabench_ros.reports.palette import assign_class_colors, name_color
+from osmabench_ros.reports.pictures.graph_errors import assign_node_colors
 from osmabench_ros.ros.messages.markers import (
     EDGES,
     LABELS,
@@ -57,7 +57,7 @@ def graph() -> SceneGraph:
 
 
 def markers(of: SceneGraph) -> MarkerArray:
-    return markers_of_graph(of, Header(frame_id='world'), node_colors(of, CLASSES))
+    return markers_of_graph(of, Header(frame_id='world'), assign_node_colors(of, CLASSES))
 
 
 def by_name(message: MarkerArray, namespace: str) -> dict[int, Marker]:
@@ -79,7 +79,7 @@ def test_boxes_have_pose_size_and_the_colour_of_their_class() -> None:
     assert 2 * np.arctan2(table.pose.orientation.z, table.pose.orientation.w) == pytest.approx(0.5)
     assert (table.scale.x, table.scale.y) == (1.0, 2.0)
     assert table.scale.z > 0, 'RViz draws nothing without extent'
-    expected = np.array(class_colors(CLASSES)[2]) / 255
+    expected = np.array(assign_class_colors(CLASSES)[2]) / 255
     np.testing.assert_allclose((table.color.r, table.color.g, table.color.b), expected, atol=1e-6)
     assert boxes[4].color.a < table.color.a, 'a room must not hide what is in it'
     kitchen = np.array(name_color('kitchen')) / 255

@@ -20,7 +20,7 @@ from osmabench_ros.errors import OsmabenchError, RunError
 from osmabench_ros.reports.matrix import (
     MOST_ON_ONE_PAGE,
     Origin,
-    required_figures,
+    list_required_figures,
     write_matrix_report,
 )
 from osmabench_ros.reports.sweep import write_sweep_report
@@ -148,7 +148,7 @@ def _with_figures(
 ) -> Iterator[RunReport]:
     """Read the reports of runs, one at a time; a run that failed has no metrics."""
     matrix = MatrixOnDisk(plans[0].root)
-    classes = required_figures(config) if len(plans) > MOST_ON_ONE_PAGE else None
+    classes = list_required_figures(config) if len(plans) > MOST_ON_ONE_PAGE else None
     for report in ended:
         state = STATES.get(report.status)
         found = state and matrix.report(RunOnDisk(report.run_id, state), classes)

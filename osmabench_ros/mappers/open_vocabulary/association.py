@@ -132,7 +132,7 @@ class ObjectMap:
             self.changed = set()
 
     def objects(self) -> list[MappedObject]:
-        """Return the objects that were found often enough, those of one thing merged."""
+        """Return the objects that were found often enough, duplicates merged."""
         kept = self.options.min_detections
         return [item for item in self._merged() if item.detections >= kept]
 
@@ -171,7 +171,7 @@ class ObjectMap:
         objects: list[MappedObject | None] = list(self.clouds)
         for smaller, larger in self._pairs_to_merge():
             part, whole = objects[smaller], objects[larger]
-            # What was merged meanwhile is compared again next time.
+            # Objects that were merged meanwhile are compared again next time.
             if part is not None and whole is not None:
                 objects[larger], objects[smaller] = whole.joined(part), None
         return [item for item in objects if item is not None]

@@ -33,8 +33,8 @@ class FeatureOptions(Strict):
     Parameters
     ----------
     crop, masked_crop, whole_image : float
-        Weights of the features of the crop, of the crop without what is outside the mask, and of
-        the whole image; those of 0 are not computed.
+        Weights of the features of the crop, of the crop without the pixels outside the mask, and
+        of the whole image; features of weight 0 are not computed.
     """
 
     crop: float = Field(1.0, ge=0)
@@ -267,7 +267,7 @@ class Runtime:
             return model(**self.moved(inputs), **options)
 
     def moved(self, inputs: Any) -> dict[str, Any]:
-        """Return tensors on the device, those of floating point in the networks' format."""
+        """Return tensors on the device, floating-point ones in the networks' format."""
         return {
             name: value.to(self.device, self.dtype)
             if value.is_floating_point()

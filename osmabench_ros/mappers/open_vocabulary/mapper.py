@@ -1,7 +1,7 @@
 """Open vocabulary: pretrained networks see, geometry and features keep objects apart.
 
 Two ways: objects of masks and their features, as ConceptGraphs (Gu et al., ICRA 2024) builds its
-map, or points with the labels of a network whose classes are fixed.
+map, or points with the labels of a network with fixed classes.
 """
 
 from __future__ import annotations
@@ -280,7 +280,7 @@ def _named(votes: Mapping[str, float], label_set: LabelSet) -> NDArray[np.float6
 
 
 class LabelledPoints:
-    """Points with the labels of a network whose classes are fixed."""
+    """Points with the labels of a network with fixed classes."""
 
     def __init__(
         self, options: OpenVocabularyOptions, label_set: LabelSet, runtime: Runtime

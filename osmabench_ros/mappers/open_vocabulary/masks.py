@@ -1,4 +1,4 @@
-"""Masks of everything or of what a text asks for, and pixels of fixed classes, by networks."""
+"""Masks of everything or of the names in a text, and pixels of fixed classes, by networks."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def class_ids(
     label_set : LabelSet
         Classes of the scene.
     names : mapping of str to str
-        Name in the label set by name of the network, for what is not spelt alike.
+        Name in the label set by name of the network, where the two are spelt differently.
 
     Returns
     -------

@@ -23,7 +23,7 @@ SERIES = tuple(f'var(--series-{number})' for number in range(1, 7))
 
 _FONT = 'system-ui, -apple-system, Segoe UI, Roboto, DejaVu Sans, sans-serif'
 _CONFIG: Specification = {
-    'aria': False,  # the element that holds the chart says what it shows
+    'aria': False,  # the element that holds the chart has the description
     'background': 'transparent',
     'font': _FONT,
     'view': {'stroke': None},
@@ -64,23 +64,23 @@ IS_REFERENCE = "(indexof(datum.method, '(reference)') > 0)"
 alt.data_transformers.disable_max_rows()
 
 
-def specification(chart: alt.TopLevelMixin, description: str) -> Specification:
+def build_specification(chart: alt.TopLevelMixin, description: str) -> Specification:
     """Return a chart as JSON-serialisable Vega-Lite in the style of the page."""
-    return {**_rounded(chart.to_dict()), 'description': description, 'config': _CONFIG}
+    return {**_round_numbers(chart.to_dict()), 'description': description, 'config': _CONFIG}
 
 
-def _rounded(found: Any) -> Any:
+def _round_numbers(found: Any) -> Any:
     """Return numbers with the digits that are seen, which halves the data, and no NaN."""
     if isinstance(found, dict):
-        return {name: _rounded(value) for name, value in found.items()}
+        return {name: _round_numbers(value) for name, value in found.items()}
     if isinstance(found, list):
-        return [_rounded(item) for item in found]
+        return [_round_numbers(item) for item in found]
     if isinstance(found, float):
         return float(f'{found:.6g}') if math.isfinite(found) else None
     return found
 
 
-def method_colors(names: Iterable[str]) -> dict[str, str]:
+def assign_method_colors(names: Iterable[str]) -> dict[str, str]:
     """Return the colours of the methods of a report, those that they have in every report.
 
     Of two names with the same colour the later in the alphabet gets the next one that is free.
@@ -93,14 +93,14 @@ def method_colors(names: Iterable[str]) -> dict[str, str]:
     return colors
 
 
-def method_color(names: Sequence[str], references: Collection[str] = ()) -> alt.Color:
+def encode_method_color(names: Sequence[str], references: Collection[str] = ()) -> alt.Color:
     """Return the colour of marks by their field `method`; the legend marks references."""
-    colors = method_colors(names)
-    domain = [method_name(name, references) for name in names]
+    colors = assign_method_colors(names)
+    domain = [label_method(name, references) for name in names]
     return alt.Color('method:N').scale(domain=domain, range=[colors[name] for name in names])
 
 
-def method_name(name: str, references: Collection[str]) -> str:
+def label_method(name: str, references: Collection[str]) -> str:
     """Return the name of a method as legends give it."""
     return f'{name}{_REFERENCE}' if name in references else name
 
@@ -111,7 +111,7 @@ INTERVAL = (
 """The text of `interval` in tooltips."""
 
 
-def tooltip(**titles: str) -> list[alt.Tooltip]:
+def build_tooltip(**titles: str) -> list[alt.Tooltip]:
     """Return the content of the tooltip: run, the fields of `titles`, value and interval."""
     named = {'run': 'run', **titles}
     return [
@@ -127,7 +127,7 @@ def step_of_rows(pixels: int) -> alt.Step:
 
 
 @cache
-def vega_script() -> str:
+def read_vega_script() -> str:
     """Return Vega, Vega-Lite and vega-embed as one script, unmodified."""
     # Its stub lacks that a script of the caller may be left out.
     return str(vl_convert.javascript_bundle(vl_version=_VEGA_LITE))  # type: ignore[call-arg]
@@ -136,7 +136,7 @@ def vega_script() -> str:
 def write_images(charts: Mapping[str, Specification], folder: Path) -> None:
     """Write charts as SVG, PDF and PNG in the light colours of the page."""
     for name, chart in charts.items():
-        light = in_light_colors(chart)
+        light = use_light_colors(chart)
         svg = vl_convert.vegalite_to_svg(light, _VEGA_LITE)
         (folder / f'{name}.svg').write_text(svg, encoding='utf-8')
         pdf = vl_convert.vegalite_to_pdf(light, _VEGA_LITE)
@@ -145,7 +145,7 @@ def write_images(charts: Mapping[str, Specification], folder: Path) -> None:
         (folder / f'{name}.png').write_bytes(png)
 
 
-def in_light_colors(chart: Specification) -> Specification:
+def use_light_colors(chart: Specification) -> Specification:
     """Return a chart with the colours that the page has on a light ground."""
     colors: dict[str, str] = {}
     for name, color in re.findall(r'--([\w-]+): (#[0-9a-f]{3,6})', STYLE.read_text('utf-8')):

@@ -16,21 +16,21 @@ from osmabench_ros.reports.charts.chart import (
     IS_REFERENCE,
     MUTED,
     Specification,
-    method_color,
-    method_name,
-    specification,
-    tooltip,
+    build_specification,
+    build_tooltip,
+    encode_method_color,
+    label_method,
 )
 from osmabench_ros.reports.comparison import QUESTIONS, Contrast
 from osmabench_ros.reports.headline import map_headlines
 from osmabench_ros.reports.report_run import (
     PLACE,
     Run,
-    baseline_condition,
     distinct,
-    headline_scores,
+    find_baseline_condition,
+    find_reference_mappers,
     means,
-    reference_mappers,
+    select_headline_scores,
 )
 
 _WIDTH_PX, _LEAST_PANEL_PX, _LETTER_PX, _ROW_PX = 990, 85, 7, 19
@@ -43,22 +43,24 @@ PairedInterval = Callable[[str, str], 'tuple[float, float] | None']
 """Interval of the change of accuracy on the questions that two runs share, by their names."""
 
 
-def condition_chart(runs: Sequence[Run]) -> Specification | None:
+def draw_condition_chart(runs: Sequence[Run]) -> Specification | None:
     """Return bars of every headline metric by condition and mapper; None without any."""
     columns = map_headlines([run.report.metrics for run in runs])
-    bars = means(headline_scores(runs, columns), ['headline', 'condition', 'mapper'])
+    bars = means(select_headline_scores(runs, columns), ['headline', 'condition', 'mapper'])
     bars['label'] = (100 * bars['value']).map('{:.1f}'.format)
     bars['units'] = bars['units'].map(lambda units: units if len(units) > 1 else [])
     # The score of the most frequent answer, without a map.
     answered = [item for item in columns if item.metric == 'accuracy']
     constants = [replace(item, metric='baseline_most_frequent') for item in answered]
-    lines = means(headline_scores(runs, constants), ['headline'])
+    lines = means(select_headline_scores(runs, constants), ['headline'])
     lines = pd.DataFrame({'headline': lines['headline'], 'constant': 100 * lines['value']})
     title = 'Headline figures by condition and mapper'
-    return _panels(bars, runs, 'percent', title, domain=(0, 112), lines=lines)
+    return _draw_panels(bars, runs, 'percent', title, domain=(0, 112), lines=lines)
 
 
-def robustness_chart(contrasts: Sequence[Contrast], runs: Sequence[Run]) -> Specification | None:
+def draw_robustness_chart(
+    contrasts: Sequence[Contrast], runs: Sequence[Run]
+) -> Specification | None:
     """Return relative changes of runs with intervals (Fig. 5 of arXiv 2503.10331), or None."""
     shown = [item for item in contrasts if math.isfinite(item.comparison.robustness.value)]
     # Two metrics that differ only in their rules would crowd out others.
@@ -71,17 +73,17 @@ def robustness_chart(contrasts: Sequence[Contrast], runs: Sequence[Run]) -> Spec
     ]
     table = pd.DataFrame(rows, columns=['headline', 'mapper', 'condition', *_BOUNDS])
     title = f'change from "{shown[0].reference}", percent of its value' if shown else ''
-    return _panels(table, runs, title, 'Relative change of figures by condition')
+    return _draw_panels(table, runs, title, 'Relative change of figures by condition')
 
 
-def changes_of(runs: Sequence[Run], paired_interval: PairedInterval) -> pd.DataFrame:
+def compute_changes(runs: Sequence[Run], paired_interval: PairedInterval) -> pd.DataFrame:
     """Return mean differences to the baseline condition on the same scenes and paths.
 
     From three runs on their range is `low` and `high`; of the answers of one run an interval.
     """
-    baseline, pair = baseline_condition(runs), ['headline', 'mapper', *PLACE]
+    baseline, pair = find_baseline_condition(runs), ['headline', 'mapper', *PLACE]
     columns = map_headlines([run.report.metrics for run in runs])
-    scores = headline_scores(runs, columns).dropna(subset=['value'])
+    scores = select_headline_scores(runs, columns).dropna(subset=['value'])
     here = scores.loc[scores['condition'] == baseline, [*pair, 'value', 'run_id']]
     both = scores[scores['condition'] != baseline].merge(here, on=pair, suffixes=('', '_before'))
     both['change'] = both['value'] - both['value_before']
@@ -96,18 +98,20 @@ def changes_of(runs: Sequence[Run], paired_interval: PairedInterval) -> pd.DataF
     return found.reset_index()
 
 
-def change_chart(runs: Sequence[Run], paired_interval: PairedInterval) -> Specification | None:
+def draw_change_chart(
+    runs: Sequence[Run], paired_interval: PairedInterval
+) -> Specification | None:
     """Return the changes of all headline metrics, None without a second condition."""
-    baseline = baseline_condition(runs)
-    return _panels(
-        changes_of(runs, paired_interval),
+    baseline = find_baseline_condition(runs)
+    return _draw_panels(
+        compute_changes(runs, paired_interval),
         runs,
         f'change from "{baseline}", percentage points',
         f'Change of the headline figures relative to "{baseline}"',
     )
 
 
-def _panels(
+def _draw_panels(
     bars: pd.DataFrame,
     runs: Sequence[Run],
     title: str,
@@ -122,7 +126,7 @@ def _panels(
     """
     if bars.empty:
         return None
-    references, mappers = reference_mappers(runs), distinct(run.mapper for run in runs)
+    references, mappers = find_reference_mappers(runs), distinct(run.mapper for run in runs)
     table = pd.DataFrame({'label': (100 * bars['value']).map('{:+.1f}'.format), 'units': ''})
     table = table.assign(**bars).astype({'mapper': str, 'condition': str})
     table['units'] = [[100 * unit for unit in units] for units in table['units']]
@@ -132,9 +136,9 @@ def _panels(
         for value, high, units in table[['value', 'high', 'units']].itertuples(index=False)
     ]
     table['run'] = table['mapper'] + ' · ' + table['condition']
-    table['method'] = [method_name(name, references) for name in table['mapper']]
+    table['method'] = [label_method(name, references) for name in table['mapper']]
     titles, order = distinct(table['headline']), distinct(table['run'])
-    low, high = domain or _range(table)
+    low, high = domain or _compute_range(table)
     shown = ['headline', 'run', 'mapper', 'method', 'condition', *_BOUNDS, 'end', 'label', 'units']
     data = table[shown]
     if lines is not None and not lines.empty:
@@ -143,10 +147,10 @@ def _panels(
     base = (
         alt.Chart()
         .transform_calculate(interval=INTERVAL)
-        .encode(alt.Y('run:N').title(None).sort(order), tooltip=tooltip(headline='metric'))
+        .encode(alt.Y('run:N').title(None).sort(order), tooltip=build_tooltip(headline='metric'))
     )
     runs_only = base.transform_filter('isValid(datum.mapper)')
-    color = method_color(mappers, references)
+    color = encode_method_color(mappers, references)
     layers = alt.layer(
         alt.Chart()
         .transform_filter('isValid(datum.constant)')
@@ -172,10 +176,10 @@ def _panels(
     )  # fmt: skip
     header = alt.Header(labelAnchor='start', labelFontWeight='bold', titleAnchor='start')
     column = alt.Column('headline:N').sort(titles).title(title).header(header)
-    return specification(layers.facet(column=column), description)
+    return build_specification(layers.facet(column=column), description)
 
 
-def _range(table: pd.DataFrame) -> tuple[float, float]:
+def _compute_range(table: pd.DataFrame) -> tuple[float, float]:
     """Return the range of all panels, so that lengths compare, with room for labels."""
     low, high = min(0.0, table[_BOUNDS].min().min()), max(0.0, table[_BOUNDS].max().max())
     pad = max(_LEAST_RANGE / 2, 0.05 * (high - low))

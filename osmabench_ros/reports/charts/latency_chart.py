@@ -7,7 +7,13 @@ from collections.abc import Sequence
 import altair as alt
 import pandas as pd
 
-from osmabench_ros.reports.charts.chart import INK, MUTED, SERIES, Specification, specification
+from osmabench_ros.reports.charts.chart import (
+    INK,
+    MUTED,
+    SERIES,
+    Specification,
+    build_specification,
+)
 from osmabench_ros.reports.pacing import TimedRun
 from osmabench_ros.runs.timings import Participation
 
@@ -15,7 +21,7 @@ _MOST_ROWS = 40
 _SHARES = {'p50': 'latency_p50_s', 'p95': 'latency_p95_s', 'p99': 'latency_p99_s'}
 
 
-def latency_chart(realtime: Sequence[TimedRun]) -> Specification | None:
+def draw_latency_chart(realtime: Sequence[TimedRun]) -> Specification | None:
     """Return median, percentiles and maximum of latency, a row per node; None without any."""
     rows = [
         {
@@ -24,7 +30,7 @@ def latency_chart(realtime: Sequence[TimedRun]) -> Specification | None:
             'run': item.title,
             'mapper': item.mapper,
             'condition': item.condition,
-            **_milliseconds(node),
+            **_compute_milliseconds(node),
         }
         for item in realtime
         for node in item.measured.participants
@@ -45,10 +51,10 @@ def latency_chart(realtime: Sequence[TimedRun]) -> Specification | None:
         data=pd.DataFrame(rows),
     )
     sized = layers.properties(width=620, height=alt.Step(22))
-    return specification(sized, 'Latency from publication to acknowledgement')
+    return build_specification(sized, 'Latency from publication to acknowledgement')
 
 
-def _milliseconds(node: Participation) -> dict[str, float]:
+def _compute_milliseconds(node: Participation) -> dict[str, float]:
     """Return p50, p95, p99 and maximum, above 0 for the logarithmic axis."""
     largest = node.latency_max_s or 0.0
     found = {name: getattr(node, field) for name, field in _SHARES.items()}

@@ -5,13 +5,15 @@ from __future__ import annotations
 import altair as alt
 import pandas as pd
 
-from osmabench_ros.reports.charts.chart import INTERVAL, MUTED, method_color, tooltip
+from osmabench_ros.reports.charts.chart import INTERVAL, MUTED, build_tooltip, encode_method_color
 from osmabench_ros.reports.report_run import distinct
 
 PANEL_WIDTH_PX, PANEL_HEIGHT_PX = 240, 150
 
 
-def line_layers(points: pd.DataFrame, x: alt.X, max_loss: float | None = None) -> alt.LayerChart:
+def draw_line_layers(
+    points: pd.DataFrame, x: alt.X, max_loss: float | None = None
+) -> alt.LayerChart:
     """Return a line per run with the intervals of its values, to be divided into panels.
 
     `points` have panel, x, run, mapper, condition and, as fractions, value, low and high. Those
@@ -26,12 +28,12 @@ def line_layers(points: pd.DataFrame, x: alt.X, max_loss: float | None = None) -
     if max_loss is not None:
         limit = pd.DataFrame({'panel': table['panel'].iloc[:1], 'limit': 100 * max_loss})
         table = pd.concat([table, limit])
-    color = method_color(distinct(table['mapper'].dropna()))
+    color = encode_method_color(distinct(table['mapper'].dropna()))
     y = alt.Y('value:Q').title(None).scale(domain=[0, 100])
     base = (
         alt.Chart()
         .transform_calculate(interval=INTERVAL)
-        .encode(x, color, alt.Detail('run:N'), tooltip=tooltip(panel='metric'))
+        .encode(x, color, alt.Detail('run:N'), tooltip=build_tooltip(panel='metric'))
     )
     known = base.transform_filter('isValid(datum.value)')
     return alt.layer(

@@ -16,17 +16,17 @@ from osmabench_ros.reports.charts.chart import (
     IS_REFERENCE,
     MUTED,
     Specification,
-    method_color,
-    method_name,
-    specification,
+    build_specification,
+    build_tooltip,
+    encode_method_color,
+    label_method,
     step_of_rows,
-    tooltip,
 )
 from osmabench_ros.reports.report_run import (
     Run,
     distinct,
+    find_reference_mappers,
     means,
-    reference_mappers,
     score_table,
 )
 
@@ -56,30 +56,32 @@ class QuestionFigure:
 
 
 @cache
-def question_figures() -> tuple[QuestionFigure, ...]:
+def list_question_figures() -> tuple[QuestionFigure, ...]:
     """Return the charts of answers, the one of the exact questions first."""
     return tuple(
         QuestionFigure(**row) for row in yaml.safe_load(_FIGURES.read_text(encoding='utf-8'))
     )
 
 
-def question_chart(
+def draw_question_chart(
     runs: Sequence[Run], figure: QuestionFigure | None = None
 ) -> Specification | None:
-    """Return a figure by category with intervals, None if nothing was asked."""
-    figure = figure or question_figures()[0]
+    """Return a chart by category with intervals, None if nothing was asked."""
+    figure = figure or list_question_figures()[0]
     table = score_table(runs)
     table = table[(table['suite'] == figure.suite) & (table['mode'] == figure.mode)]
-    answers = _means(table[table['metric'] == figure.metric], ['run', 'mapper', 'condition'])
+    answers = _compute_means(
+        table[table['metric'] == figure.metric], ['run', 'mapper', 'condition']
+    )
     if answers.empty:
         return None
     asked = distinct(table.loc[table['metric'] == figure.metric, 'class_name'])
     categories = [name for name in figure.categories if name in asked] or asked
     titles = {metric: title for metric, title, _ in figure.references}
-    without_map = _means(table[table['metric'].isin(titles)], ['metric'])
+    without_map = _compute_means(table[table['metric'].isin(titles)], ['metric'])
     without_map['run'] = without_map['metric'].map(titles)
-    references = reference_mappers(runs)
-    answers['method'] = [method_name(name, references) for name in answers['mapper']]
+    references = find_reference_mappers(runs)
+    answers['method'] = [label_method(name, references) for name in answers['mapper']]
     groups = distinct(answers['run'])
     shown = pd.concat([answers, without_map])
     shown = shown[shown['class_name'].isin(categories)]
@@ -102,11 +104,11 @@ def question_chart(
         .encode(
             alt.Y('category:N').title(None).sort([name or OVERALL for name in categories]),
             alt.YOffset('offset:N').sort([*groups, 'without a map']),
-            tooltip=tooltip(category='category'),
+            tooltip=build_tooltip(category='category'),
         )
     )
     x = alt.X('value:Q').title(f'{figure.axis}, %, with 95 % interval').scale(domain=[0, 100])
-    color = method_color(distinct(run.mapper for run in runs), references)
+    color = encode_method_color(distinct(run.mapper for run in runs), references)
     of_maps = base.transform_filter('isValid(datum.mapper)')
     layers = alt.layer(
         of_maps.transform_filter('isValid(datum.low)')
@@ -123,10 +125,10 @@ def question_chart(
         .encode(x, shape),
         data=shown,
     ).properties(width=760, height=step_of_rows(_RUN_PX * (len(groups) + 2)))
-    return specification(layers, figure.description)
+    return build_specification(layers, figure.description)
 
 
-def _means(table: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+def _compute_means(table: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     """Return means by `keys` and category in percent, with the interval of a single run."""
     found = means(table, [*keys, 'class_name'])[[*keys, 'class_name', 'value', 'low', 'high']]
     found[['value', 'low', 'high']] *= 100

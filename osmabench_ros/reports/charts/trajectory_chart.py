@@ -8,29 +8,35 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from osmabench_ros.metrics.trajectory_records import TrajectoryScore
-from osmabench_ros.reports.charts.chart import INK, MUTED, SERIES, Specification, specification
+from osmabench_ros.reports.charts.chart import (
+    INK,
+    MUTED,
+    SERIES,
+    Specification,
+    build_specification,
+)
 
 _MOST_POINTS = 4000
 _EDGE_PX, _ERRORS_PX = 400, 440
 
 
-def trajectory_chart(score: TrajectoryScore) -> Specification:
+def draw_trajectory_chart(score: TrajectoryScore) -> Specification:
     """Return both trajectories from above and the errors after alignment."""
     errors = score.errors
-    return specification(
+    return build_specification(
         alt.hconcat(
-            _from_above(score),
+            _draw_from_above(score),
             alt.vconcat(
-                _over_time(score, errors.translation_m, 'translation error, m'),
-                _over_time(score, errors.rotation_deg, 'rotation error, deg'),
+                _draw_over_time(score, errors.translation_m, 'translation error, m'),
+                _draw_over_time(score, errors.rotation_deg, 'rotation error, deg'),
             ),
         ),
         'The estimated trajectory and the true one from above, and the errors over time',
     )
 
 
-def _from_above(score: TrajectoryScore) -> alt.LayerChart:
-    rows = _thinned(len(score.reference))
+def _draw_from_above(score: TrajectoryScore) -> alt.LayerChart:
+    rows = _select_rows(len(score.reference))
     paths = {'reference': score.reference, 'estimate': score.aligned}
     table = pd.concat(
         pd.DataFrame(path.positions[rows, :2], columns=['x', 'y']).assign(path=name, order=rows)
@@ -53,8 +59,10 @@ def _from_above(score: TrajectoryScore) -> alt.LayerChart:
     return alt.layer(lines, start).properties(width=_EDGE_PX, height=_EDGE_PX, title=title)
 
 
-def _over_time(score: TrajectoryScore, values: NDArray[np.float64], title: str) -> alt.LayerChart:
-    rows = _thinned(len(values))
+def _draw_over_time(
+    score: TrajectoryScore, values: NDArray[np.float64], title: str
+) -> alt.LayerChart:
+    rows = _select_rows(len(values))
     seconds = (score.aligned.stamps_ns - score.aligned.stamps_ns[0]) / 1e9
     rmse = float(np.sqrt(np.mean(np.square(values))))
     table = pd.DataFrame({'seconds': seconds[rows], 'error': values[rows]})
@@ -79,7 +87,7 @@ def _over_time(score: TrajectoryScore, values: NDArray[np.float64], title: str) 
     ).properties(width=_ERRORS_PX, height=150, title=title)
 
 
-def _thinned(count: int) -> NDArray[np.intp]:
+def _select_rows(count: int) -> NDArray[np.intp]:
     """Return rows to draw: all, or evenly spread ones of very many."""
     if count <= _MOST_POINTS:
         return np.arange(count)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pandas as pd
 
 from osmabench_ros.metrics.trajectory_records import TrajectoryScore
-from osmabench_ros.reports.cells import cell_table, suite_tables
-from osmabench_ros.reports.charts.trajectory_chart import trajectory_chart
+from osmabench_ros.reports.cells import build_cell_table, build_suite_tables
+from osmabench_ros.reports.charts.trajectory_chart import draw_trajectory_chart
 from osmabench_ros.reports.page.page import PAGE, write_rendered
 from osmabench_ros.runs.bag_content import TIMING_SUITE
 from osmabench_ros.runs.bag_settings import REFERENCE_FREE, BagReport
@@ -39,8 +39,8 @@ def write_trajectory_page(
         alignment=score.settings.alignment.value,
         poses=len(score.reference),
         remarks=score.remarks,
-        suites=suite_tables(score.records),
-        charts={'trajectory': trajectory_chart(score)},
+        suites=build_suite_tables(score.records),
+        charts={'trajectory': draw_trajectory_chart(score)},
     )
 
 
@@ -54,10 +54,10 @@ def write_bag_page(report: BagReport, trajectory: TrajectoryScore | None, direct
         report=report,
         reference_free='' if report.reference else REFERENCE_FREE,
         remarks=[item for item in report.remarks if item != REFERENCE_FREE],
-        suites=suite_tables([item for item in others if not item.class_name]),
-        timing=_timing(topics),
-        classes=suite_tables([item for item in others if item.class_name]),
-        charts={'trajectory': trajectory_chart(trajectory) if trajectory else None},
+        suites=build_suite_tables([item for item in others if not item.class_name]),
+        timing=_build_timing_table(topics),
+        classes=build_suite_tables([item for item in others if item.class_name]),
+        charts={'trajectory': draw_trajectory_chart(trajectory) if trajectory else None},
     )
 
 
@@ -71,13 +71,13 @@ def write_map_page(report: RunReport, directory: Path) -> Path:
         mapper=first.mapper if first else report.run_id,
         scene=f'{first.dataset} {first.scene}' if first else '',
         condition=first.condition if first else '',
-        suites=suite_tables([item for item in report.metrics if not item.class_name]),
-        classes=suite_tables([item for item in report.metrics if item.class_name]),
+        suites=build_suite_tables([item for item in report.metrics if not item.class_name]),
+        classes=build_suite_tables([item for item in report.metrics if item.class_name]),
     )
 
 
-def _timing(records: Sequence[Record]) -> pd.DataFrame:
+def _build_timing_table(records: Sequence[Record]) -> pd.DataFrame:
     """Return a row per topic."""
     scores = pd.DataFrame([vars(record) for record in records], columns=list(Record.model_fields))
-    cells = cell_table(scores, ['class_name'], 'metric', order=list(_TOPIC_COLUMNS))
+    cells = build_cell_table(scores, ['class_name'], 'metric', order=list(_TOPIC_COLUMNS))
     return cells.rename(columns=_TOPIC_COLUMNS)

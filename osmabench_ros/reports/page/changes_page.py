@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from osmabench_ros.reports.cells import plain
-from osmabench_ros.reports.changes import ResultChanges, full_name, interval_text
+from osmabench_ros.reports.cells import format_plain
+from osmabench_ros.reports.changes import ResultChanges, format_interval, join_full_name
 from osmabench_ros.reports.page.page import read_scripts, write_rendered
 
 COMPARISON_PAGE = 'comparison.html'
@@ -31,9 +31,9 @@ def write_changes_page(
         sentence=found.sentence,
         overall=list(overall.itertuples()),
         classes=list(classes.itertuples()),
-        full_name=full_name,
-        interval_text=interval_text,
-        plain=plain,
+        full_name=join_full_name,
+        interval_text=format_interval,
+        plain=format_plain,
         missing=[(title.capitalize(), names) for title, names in found.missing],
         scripts=[read_scripts('tables.js')],
     )

@@ -1,4 +1,4 @@
-"""Figures of every class, what each class was taken for, and all figures over all classes."""
+"""Metrics of every class, the confusion of classes, and all metrics over all classes."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from dataclasses import dataclass
 import pandas as pd
 
 from osmabench_ros.metrics.confusion import NOTHING, OUTSIDE, read_confusions
-from osmabench_ros.reports.cells import Cell, cell_table, plain, scaled_cell
-from osmabench_ros.reports.charts.class_chart import SEGMENTATION, class_shares
+from osmabench_ros.reports.cells import Cell, build_cell_table, format_plain, scale_cell
+from osmabench_ros.reports.charts.class_chart import SEGMENTATION, compute_class_shares
 from osmabench_ros.reports.report_run import (
     METRIC,
     Run,
-    baseline_condition,
     distinct,
-    full_titles,
+    find_baseline_condition,
+    find_reference_mappers,
+    make_full_titles,
     means,
-    reference_mappers,
     score_table,
 )
 from osmabench_ros.runs.config import Requirement
@@ -37,7 +37,7 @@ class RequirementRow:
     holds: bool
 
 
-def requirement_rows(
+def build_requirement_rows(
     records: Sequence[Record], requirements: Sequence[Requirement]
 ) -> list[RequirementRow]:
     """Return every requirement with the values it was checked against."""
@@ -46,7 +46,7 @@ def requirement_rows(
             ' '.join(filter(None, (item.suite, item.mode, item.metric, item.class_name))),
             ', '.join(filter(None, (item.mapper, item.condition))) or 'every run',
             _bound(item),
-            ', '.join(_found(item, records)) or 'no such figure',
+            ', '.join(_list_values(item, records)) or 'no such figure',
             not unmet((item,), tuple(records)),
         )
         for item in requirements
@@ -58,11 +58,11 @@ def _bound(requirement: Requirement) -> str:
     return ' and '.join(f'{sign} {value:g}' for sign, value in bounds if value is not None)
 
 
-def _found(requirement: Requirement, records: Sequence[Record]) -> list[str]:
+def _list_values(requirement: Requirement, records: Sequence[Record]) -> list[str]:
     return [
-        f'{record.condition}: {plain(record.value)}'
+        f'{record.condition}: {format_plain(record.value)}'
         if requirement.mapper
-        else f'{record.mapper} · {record.condition}: {plain(record.value)}'
+        else f'{record.mapper} · {record.condition}: {format_plain(record.value)}'
         for record in records
         if concerns(requirement, record)
     ]
@@ -76,7 +76,7 @@ CLASS_FIGURES = (
 )
 
 
-def class_table(
+def build_class_table(
     runs: Sequence[Run],
 ) -> tuple[list[str], list[tuple[str, Cell, list[Cell]]]]:
     """Return methods, and of each class its fraction of the visible surface and its metrics.
@@ -88,14 +88,14 @@ def class_table(
     found = means(scores, ['class_name', 'metric', 'mode', 'condition', 'mapper'])
     values = found.set_index(['class_name', 'metric', 'mode', 'condition', 'mapper'])['value']
     groups = list(dict.fromkeys((run.condition, run.mapper) for run in runs if not run.failed))
-    surface = class_shares(scores)
+    surface = compute_class_shares(scores)
     others = set(scores.loc[scores['metric'] == 'iou', 'class_name']) - set(surface)
     rows = [
         (
             name,
-            scaled_cell(surface.get(name), 100, 2),
+            scale_cell(surface.get(name), 100, 2),
             [
-                scaled_cell(values.get((name, metric, mode, *group)), 100, 1)
+                scale_cell(values.get((name, metric, mode, *group)), 100, 1)
                 for group in groups
                 for metric, mode, _ in CLASS_FIGURES
             ],
@@ -105,11 +105,11 @@ def class_table(
     return [f'{mapper} · {condition}' for condition, mapper in groups], rows
 
 
-def figure_table(runs: Sequence[Run]) -> pd.DataFrame:
+def build_figure_table(runs: Sequence[Run]) -> pd.DataFrame:
     """Return every metric that is not about a single class, a column per run."""
     scores = score_table(runs)
-    table = cell_table(scores[scores['class_name'] == ''], METRIC[:3], 'run_id')
-    titles = {run.plan.identity.run_id: title for run, title in full_titles(runs).items()}
+    table = build_cell_table(scores[scores['class_name'] == ''], METRIC[:3], 'run_id')
+    titles = {run.plan.identity.run_id: title for run, title in make_full_titles(runs).items()}
     return table.rename(columns=titles)
 
 
@@ -119,7 +119,7 @@ _NOT_CLASSES = {OUTSIDE: 'no class', NOTHING: 'nothing'}
 _OTHERS = 'another class'
 
 
-def confusion_tables(
+def build_confusion_tables(
     runs: Sequence[Run], label_sets: Mapping[str, LabelSet]
 ) -> dict[str, pd.DataFrame]:
     """Return of each mapper under the baseline condition what classes were taken for, in percent.
@@ -127,18 +127,18 @@ def confusion_tables(
     By strict rules, over its scenes: rows are classes, the largest first, columns predictions.
     References come last.
     """
-    condition, references = baseline_condition(runs), reference_mappers(runs)
+    condition, references = find_baseline_condition(runs), find_reference_mappers(runs)
     mappers = distinct(run.mapper for run in runs if run.condition == condition)
     tables = {}
     for mapper in sorted(mappers, key=lambda name: name in references):
         own = [run for run in runs if (run.mapper, run.condition) == (mapper, condition)]
-        counts = list(_counts(own, label_sets))
+        counts = list(_read_counts(own, label_sets))
         if counts:
-            tables[f'{mapper} · {condition}'] = _fractions(pd.concat(counts))
+            tables[f'{mapper} · {condition}'] = _compute_fractions(pd.concat(counts))
     return tables
 
 
-def _counts(runs: Sequence[Run], label_sets: Mapping[str, LabelSet]) -> Iterator[pd.Series]:
+def _read_counts(runs: Sequence[Run], label_sets: Mapping[str, LabelSet]) -> Iterator[pd.Series]:
     """Yield numbers of points by the names of the true and of the predicted class."""
     for run in runs:
         file = run.plan.directory / ANSWERS_FOLDER / _CONFUSIONS
@@ -151,7 +151,7 @@ def _counts(runs: Sequence[Run], label_sets: Mapping[str, LabelSet]) -> Iterator
             yield pd.DataFrame(matrix.counts, names, names).stack()
 
 
-def _fractions(counts: pd.Series) -> pd.DataFrame:
+def _compute_fractions(counts: pd.Series) -> pd.DataFrame:
     others = list(_NOT_CLASSES.values())
     table = counts.groupby(level=[0, 1], sort=False).sum().unstack(fill_value=0)
     sizes = table.drop(index=others, errors='ignore').sum(axis=1)

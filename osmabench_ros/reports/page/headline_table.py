@@ -1,4 +1,4 @@
-"""The headline figures of runs, and their means over scenes."""
+"""The headline metrics of runs, and their means over scenes."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ import pandas as pd
 
 from osmabench_ros.metrics.comparison import Comparison, compare_with_reference
 from osmabench_ros.metrics.statistics import LEAST_UNITS
-from osmabench_ros.reports.cells import ABSENT, Cell, Column, field_cells, score_cell
+from osmabench_ros.reports.cells import ABSENT, Cell, Column, make_field_cells, score_cell
 from osmabench_ros.reports.charts.class_chart import SEGMENTATION
-from osmabench_ros.reports.headline import NOT_APPLICABLE, Headline, table_headlines
+from osmabench_ros.reports.headline import NOT_APPLICABLE, Headline, select_table_headlines
 from osmabench_ros.reports.report_run import (
     Run,
-    baseline_condition,
-    best_values,
     by_place,
-    headline_scores,
+    compute_best_values,
+    find_baseline_condition,
     means,
+    select_headline_scores,
 )
 from osmabench_ros.runs.run_manifest import read_manifest
 from osmabench_ros.runs.timings import TIMINGS, read_measurements
@@ -41,17 +41,17 @@ COST_COLUMNS = (
 )
 
 
-def cost_rows(runs: Sequence[Run]) -> list[tuple[str, list[Cell]]]:
+def build_cost_rows(runs: Sequence[Run]) -> list[tuple[str, list[Cell]]]:
     """Return title and cells of each run that was timed; RunError on a malformed timings.json."""
     found = [(run, read_measurements(run.plan.directory / TIMINGS)) for run in runs]
     return [
-        (f'{run.title} · {run.scene}', field_cells(measured, COST_COLUMNS))
+        (f'{run.title} · {run.scene}', make_field_cells(measured, COST_COLUMNS))
         for run, measured in found
         if measured is not None
     ]
 
 
-def machine_rows(runs: Sequence[Run]) -> list[tuple[str, str]]:
+def build_machine_rows(runs: Sequence[Run]) -> list[tuple[str, str]]:
     """Return date and machine of the runs as their folders say, by name; each value once."""
     found: dict[str, dict[str, None]] = {}
     for run in runs:
@@ -59,7 +59,7 @@ def machine_rows(runs: Sequence[Run]) -> list[tuple[str, str]]:
         noted = read_manifest(folder)
         host = noted.get('host') or {}
         facts = {
-            'Date': _date(folder / 'report.json'),
+            'Date': _format_date(folder / 'report.json'),
             'CPU': host.get('cpu', ''),
             'GPU': ', '.join(host.get('gpus', ())) or ('none' if host else ''),
             'Operating system': host.get('os', ''),
@@ -72,30 +72,30 @@ def machine_rows(runs: Sequence[Run]) -> list[tuple[str, str]]:
     return [(name, ' or '.join(texts)) for name, texts in found.items()]
 
 
-def _date(file: Path) -> str:
+def _format_date(file: Path) -> str:
     if not file.exists():
         return ''
     return datetime.fromtimestamp(file.stat().st_mtime, timezone.utc).date().isoformat()
 
 
-def headline_table(
+def build_headline_table(
     runs: Sequence[Run], *, whole: bool = True
 ) -> tuple[list[Headline], list[tuple[Run, list[Cell]]]]:
     """Return the columns and the rows of the headline table; failed runs have no cells.
 
     No cell is the best if these are not the `whole` of the runs: of a part that would mislead.
     """
-    columns = table_headlines(run.report.metrics for run in runs)
-    scores = headline_scores(runs, columns)
-    best = best_values(scores, ['headline']) if whole else {}
+    columns = select_table_headlines(run.report.metrics for run in runs)
+    scores = select_headline_scores(runs, columns)
+    best = compute_best_values(scores, ['headline']) if whole else {}
     cells: dict[str, dict[str, Cell]] = defaultdict(dict)
     shown = ['run_id', 'headline', 'value', 'low', 'high', 'n', 'reference']
     for row in scores[shown].itertuples():
-        cells[row.run_id][row.headline] = _headline_cell(row, columns, best)
-    return columns, [(run, _cells_of_run(run, columns, cells)) for run in runs]
+        cells[row.run_id][row.headline] = _make_headline_cell(row, columns, best)
+    return columns, [(run, _make_cells_of_run(run, columns, cells)) for run in runs]
 
 
-def _cells_of_run(
+def _make_cells_of_run(
     run: Run, columns: Sequence[Headline], cells: Mapping[str, Mapping[str, Cell]]
 ) -> list[Cell]:
     if run.failed:
@@ -112,7 +112,7 @@ def _cells_of_run(
 _NO_VALUE = Cell(NOT_APPLICABLE, note='not applicable: the map gives nothing to compute it from')
 
 
-def _headline_cell(row: Any, columns: Sequence[Headline], best: Mapping[str, float]) -> Cell:
+def _make_headline_cell(row: Any, columns: Sequence[Headline], best: Mapping[str, float]) -> Cell:
     item = next(item for item in columns if item.title == row.headline)
     if pd.isna(row.value):
         return _NO_VALUE
@@ -130,13 +130,13 @@ def _is_no_better_than_constant(run: Run, headline: Headline) -> bool:
     return len(values) == 2 and values[0] <= values[1]
 
 
-def summary_table(runs: Sequence[Run]) -> list[tuple[str, str, int, list[Cell]]]:
+def build_summary_table(runs: Sequence[Run]) -> list[tuple[str, str, int, list[Cell]]]:
     """Return condition, mapper, number of runs and means; empty with one run of each."""
     if len({run.plan.identity.place for run in runs}) < 2:
         return []
-    columns = table_headlines(run.report.metrics for run in runs)
-    found = means(headline_scores(runs, columns), ['condition', 'mapper', 'headline'])
-    best = best_values(found, ['headline'])
+    columns = select_table_headlines(run.report.metrics for run in runs)
+    found = means(select_headline_scores(runs, columns), ['condition', 'mapper', 'headline'])
+    best = compute_best_values(found, ['headline'])
     cells: dict[tuple[str, str], dict[str, Cell]] = {}
     for row in found.itertuples():
         item = next(item for item in columns if item.title == row.headline)
@@ -153,56 +153,56 @@ def summary_table(runs: Sequence[Run]) -> list[tuple[str, str, int, list[Cell]]]
     ]
 
 
-def headline_sentence(runs: Sequence[Run]) -> str:
-    """Return what the figures say: the best method, where it loses, and what a test says of it.
+def write_headline_sentence(runs: Sequence[Run]) -> str:
+    """Return a summary of the metrics: the best method, where it loses, and the test's verdict.
 
-    Methods that are given the truth do not take part; where no other ran, their figures are given
-    without a rank. '' without figures.
+    Methods that read ground truth do not take part; where no other ran, their scores are given
+    without a rank. '' without scores.
     """
     scored = [run for run in runs if not run.failed]
     competing = [run for run in scored if not run.is_reference]
     if not competing:
-        return _of_references(scored)
-    condition = baseline_condition(runs)
-    headline, scores, ordered = _ordered_methods(competing, condition)
+        return _describe_references(scored)
+    condition = find_baseline_condition(runs)
+    headline, scores, ordered = _order_methods(competing, condition)
     if headline is None or not ordered:
         return ''
     sign = 1 if scores['higher_is_better'].iloc[0] else -1
     (best, highest), *others = ordered.items()
     value = _with_unit(headline, highest)
-    rank = 'is best' if others else _only(competing, headline)
+    rank = 'is best' if others else _describe_only_method(competing, headline)
     parts = [f'{best} {rank} under “{condition}”, with {headline.title} {value}']
     if others:
         second, _ = others[0]
         found = by_place(scores[scores['condition'] == condition], 'mapper')
         pair = {name: found[name] for name in (best, second)}
-        parts.append(f'{_ahead(pair, second, headline, sign)} {second} ({_verdict(pair, second)})')
+        lead = _describe_lead(pair, second, headline, sign)
+        parts.append(f'{lead} {second} ({_judge_difference(pair, second)})')
     lost = by_place(scores[scores['mapper'] == best], 'condition')
-    changes = _compared(lost, condition)
+    changes = _compare_methods(lost, condition)
     if changes:
         worst = min(changes, key=lambda name: sign * changes[name].paired.difference.value)
         change = changes[worst].paired.difference.value
         if sign * change < 0:
             by = _with_unit(headline, abs(change), points=True)
-            parts.append(
-                f'it loses most under “{worst}”, {by} ({_verdict(lost, condition, worst)})'
-            )
+            verdict = _judge_difference(lost, condition, worst)
+            parts.append(f'it loses most under “{worst}”, {by} ({verdict})')
         else:
             parts.append('it loses under no other condition')
     return '; '.join(parts) + '.'
 
 
-def _only(competing: Sequence[Run], headline: Headline) -> str:
-    """Return in what a method is alone among those that were not told the truth."""
+def _describe_only_method(competing: Sequence[Run], headline: Headline) -> str:
+    """Return a predicate: the only method without ground truth, or the only one with labels."""
     if len({run.mapper for run in competing}) == 1:
         return 'is the only method that is not told the truth'
     figure = 'labels' if headline.suite == SEGMENTATION else headline.title
     return f'is the only method with {figure}'
 
 
-def _of_references(runs: Sequence[Run]) -> str:
-    condition = baseline_condition(runs)
-    headline, _, values = _ordered_methods(runs, condition)
+def _describe_references(runs: Sequence[Run]) -> str:
+    condition = find_baseline_condition(runs)
+    headline, _, values = _order_methods(runs, condition)
     if headline is None or not values:
         return ''
     found = ', '.join(f'{_with_unit(headline, x)} for {mapper}' for mapper, x in values.items())
@@ -212,13 +212,13 @@ def _of_references(runs: Sequence[Run]) -> str:
     )
 
 
-def _ordered_methods(
+def _order_methods(
     runs: Sequence[Run], condition: str
 ) -> tuple[Headline | None, pd.DataFrame, dict[str, float]]:
     """Return the first headline metric, its scores, and means by mapper, the best first."""
-    columns = table_headlines(run.report.metrics for run in runs)
+    columns = select_table_headlines(run.report.metrics for run in runs)
     first = [item for item in columns if not item.is_baseline][:1]
-    scores = headline_scores(runs, first)
+    scores = select_headline_scores(runs, first)
     found = means(scores[scores['condition'] == condition], ['mapper'])
     lowest_first = not scores['higher_is_better'].all()
     found = found.sort_values('value', ascending=lowest_first, kind='stable')
@@ -229,8 +229,8 @@ def _ordered_methods(
 Values = Mapping[str, Mapping[tuple[str, ...], float]]
 
 
-def _ahead(figures: Values, other: str, headline: Headline, sign: int) -> str:
-    found = next(iter(_compared(figures, other).values()), None)
+def _describe_lead(figures: Values, other: str, headline: Headline, sign: int) -> str:
+    found = next(iter(_compare_methods(figures, other).values()), None)
     if found is None:
         return 'shares no scene with'
     change = found.paired.difference.value
@@ -238,7 +238,7 @@ def _ahead(figures: Values, other: str, headline: Headline, sign: int) -> str:
     return f'{by} {"ahead of" if sign * change >= 0 else "behind, on common scenes,"}'
 
 
-def _compared(figures: Values, reference: str) -> dict[str, Comparison]:
+def _compare_methods(figures: Values, reference: str) -> dict[str, Comparison]:
     figures = {name: found for name, found in figures.items() if found}
     if reference not in figures:
         return {}
@@ -246,9 +246,9 @@ def _compared(figures: Values, reference: str) -> dict[str, Comparison]:
     return {name: item for name, item in compared.items() if item.paired.difference.n}
 
 
-def _verdict(figures: Values, reference: str, other: str = '') -> str:
+def _judge_difference(figures: Values, reference: str, other: str = '') -> str:
     """Return whether a difference is more than chance, and by which test."""
-    compared = _compared(figures, reference)
+    compared = _compare_methods(figures, reference)
     found = compared.get(other) or next(iter(compared.values()), None)
     if found is None:
         return 'not compared'

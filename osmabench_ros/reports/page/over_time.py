@@ -9,11 +9,11 @@ import altair as alt
 import pandas as pd
 
 from osmabench_ros.base.strict import read_model
-from osmabench_ros.reports.cells import Cell, scaled_cell
-from osmabench_ros.reports.charts.chart import Specification, specification
-from osmabench_ros.reports.charts.line_chart import line_layers
+from osmabench_ros.reports.cells import Cell, scale_cell
+from osmabench_ros.reports.charts.chart import Specification, build_specification
+from osmabench_ros.reports.charts.line_chart import draw_line_layers
 from osmabench_ros.reports.headline import Headline, map_headlines
-from osmabench_ros.reports.report_run import Run, distinct, full_titles
+from osmabench_ros.reports.report_run import Run, distinct, make_full_titles
 from osmabench_ros.runs.evaluate.over_time import GROWTH, ReportOverTime
 
 _MOST_FIGURES = 4
@@ -36,7 +36,7 @@ class ViewOverTime:
 
 def view_over_time(runs: Sequence[Run]) -> ViewOverTime:
     """Return the scores over time of the runs that have any."""
-    titles = full_titles(runs)
+    titles = make_full_titles(runs)
     grown = [
         (run, read_model(ReportOverTime, run.plan.directory / GROWTH))
         for run in runs
@@ -57,7 +57,7 @@ def view_over_time(runs: Sequence[Run]) -> ViewOverTime:
             titles[run],
             len(growth.moments),
             tuple(
-                scaled_cell(record.value if record else None, factor, digits)
+                scale_cell(record.value if record else None, factor, digits)
                 for headline in headlines
                 for suffix, _, factor, digits in SUMMARIES
                 for record in [headline.record_in(growth.metrics, f'_{suffix}')]
@@ -66,17 +66,19 @@ def view_over_time(runs: Sequence[Run]) -> ViewOverTime:
         for run, growth in grown
     )
     final_only = distinct(name for _, growth in grown for name in growth.final_only)
-    return ViewOverTime(headlines, rows, tuple(final_only), _chart(points))
+    return ViewOverTime(headlines, rows, tuple(final_only), _draw_chart(points))
 
 
-def _chart(points: Sequence[tuple[object, ...]]) -> Specification | None:
+def _draw_chart(points: Sequence[tuple[object, ...]]) -> Specification | None:
     """Return the headline metrics against frames and seconds, a line per run."""
     columns = ['panel', 'unit', 'x', 'value', 'run', 'mapper', 'condition']
     table = pd.DataFrame(points, columns=columns).assign(low=None, high=None, missed=False)
     if table.empty:
         return None
-    chart = line_layers(table, alt.X('x:Q').title(None)).facet(
+    chart = draw_line_layers(table, alt.X('x:Q').title(None)).facet(
         column=alt.Column('panel:N').sort(distinct(table['panel'])).title(None),
         row=alt.Row('unit:N').title(None),
     )
-    return specification(chart.resolve_scale(x='independent'), 'Figures of the maps on the way')
+    return build_specification(
+        chart.resolve_scale(x='independent'), 'Figures of the maps on the way'
+    )

@@ -14,49 +14,58 @@ from markupsafe import Markup
 
 from osmabench_ros.base.files import write_text
 from osmabench_ros.mappers.mapper import home_advantage
-from osmabench_ros.reports.charts.chart import Specification, vega_script
-from osmabench_ros.reports.charts.class_chart import class_chart
+from osmabench_ros.reports.charts.chart import Specification, read_vega_script
+from osmabench_ros.reports.charts.class_chart import draw_class_chart
 from osmabench_ros.reports.charts.headline_charts import (
-    change_chart,
-    condition_chart,
-    robustness_chart,
+    draw_change_chart,
+    draw_condition_chart,
+    draw_robustness_chart,
 )
-from osmabench_ros.reports.charts.latency_chart import latency_chart
-from osmabench_ros.reports.charts.question_chart import question_chart, question_figures
-from osmabench_ros.reports.comparison import ComparisonView, comparison_view, power_view
+from osmabench_ros.reports.charts.latency_chart import draw_latency_chart
+from osmabench_ros.reports.charts.question_chart import draw_question_chart, list_question_figures
+from osmabench_ros.reports.comparison import (
+    ComparisonView,
+    build_comparison_view,
+    build_power_view,
+)
 from osmabench_ros.reports.content import gather
 from osmabench_ros.reports.outcomes import OUTCOMES
 from osmabench_ros.reports.pacing import (
     NODE_COLUMNS,
     STALENESS_COLUMNS,
-    pacing_view,
-    timed_runs,
+    build_pacing_view,
+    read_timed_runs,
 )
 from osmabench_ros.reports.page.figure_tables import (
     CLASS_FIGURES,
     RequirementRow,
-    class_table,
-    confusion_tables,
-    figure_table,
-    requirement_rows,
+    build_class_table,
+    build_confusion_tables,
+    build_figure_table,
+    build_requirement_rows,
 )
 from osmabench_ros.reports.page.headline_table import (
     COST_COLUMNS,
-    cost_rows,
-    headline_sentence,
-    headline_table,
-    machine_rows,
-    summary_table,
+    build_cost_rows,
+    build_headline_table,
+    build_machine_rows,
+    build_summary_table,
+    write_headline_sentence,
 )
 from osmabench_ros.reports.page.over_time import (
     SUMMARIES,
     view_over_time,
 )
-from osmabench_ros.reports.page.protocol_tables import protocol_tables
-from osmabench_ros.reports.palette import hex_color
-from osmabench_ros.reports.pictures.view_3d import three_js
-from osmabench_ros.reports.question_data import Dialogue, paired_interval
-from osmabench_ros.reports.report_run import Run, baseline_condition, joined, reference_mappers
+from osmabench_ros.reports.page.protocol_tables import build_protocol_tables
+from osmabench_ros.reports.palette import format_hex_color
+from osmabench_ros.reports.pictures.view_3d import read_three_js
+from osmabench_ros.reports.question_data import Dialogue, compute_paired_interval
+from osmabench_ros.reports.report_run import (
+    Run,
+    find_baseline_condition,
+    find_reference_mappers,
+    join_runs,
+)
 from osmabench_ros.runs.evaluate.over_time import judged_records
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.report_model import MatrixReport
@@ -70,14 +79,17 @@ _SCRIPTS = ('tables.js', 'questions.js', 'space.js', 'enlarge.js')
 
 def write_page(report: MatrixReport, plans: Sequence[RunPlan], root: Path) -> Path:
     """Write report.html of a matrix; byte-identical for equal input; lists missing results."""
-    runs = joined(plans, report.runs)
+    runs = join_runs(plans, report.runs)
     content = gather(runs)
-    pacing, comparison = pacing_view(timed_runs(runs)), comparison_view(runs, content)
+    pacing, comparison = (
+        build_pacing_view(read_timed_runs(runs)),
+        build_comparison_view(runs, content),
+    )
     growth = view_over_time(runs)
     label_sets = {
         item.run.scene: item.scene.truth.label_set for item in content.sections if item.scene
     }
-    three = three_js() if content.space['runs'] else ''
+    three = read_three_js() if content.space['runs'] else ''
     script = read_scripts(*_SCRIPTS)
     return write_rendered(
         root / PAGE,
@@ -86,17 +98,17 @@ def write_page(report: MatrixReport, plans: Sequence[RunPlan], root: Path) -> Pa
         runs=runs,
         content=content,
         whole=True,
-        sentence=headline_sentence(runs),
+        sentence=write_headline_sentence(runs),
         verdict=report.verdict(plans[0].config.requirements if plans else ()),
-        machines=machine_rows(runs),
-        requirements=_requirements(report, plans),
-        headline=headline_table(runs),
-        summary=summary_table(runs),
-        at_home=home_advantages(runs),
+        machines=build_machine_rows(runs),
+        requirements=_judge_requirements(report, plans),
+        headline=build_headline_table(runs),
+        summary=build_summary_table(runs),
+        at_home=list_home_advantages(runs),
         charts={
-            **matrix_charts(runs, content.dialogues, comparison),
+            **draw_matrix_charts(runs, content.dialogues, comparison),
             'growth': growth.chart,
-            'latency': latency_chart(pacing.realtime),
+            'latency': draw_latency_chart(pacing.realtime),
         },
         scripts=(three, script) if three else (script,),
         pacing=pacing,
@@ -105,28 +117,28 @@ def write_page(report: MatrixReport, plans: Sequence[RunPlan], root: Path) -> Pa
         growth=growth,
         growth_summaries=SUMMARIES,
         comparison=comparison,
-        references=reference_mappers(runs),
-        power=power_view(runs, comparison),
-        baseline=baseline_condition(runs),
-        classes=class_table(runs),
-        protocols=protocol_tables(runs),
+        references=find_reference_mappers(runs),
+        power=build_power_view(runs, comparison),
+        baseline=find_baseline_condition(runs),
+        classes=build_class_table(runs),
+        protocols=build_protocol_tables(runs),
         class_figures=CLASS_FIGURES,
-        confusions=confusion_tables(runs, label_sets),
-        figures=figure_table(runs),
-        costs=cost_rows(runs),
+        confusions=build_confusion_tables(runs, label_sets),
+        figures=build_figure_table(runs),
+        costs=build_cost_rows(runs),
         cost_columns=COST_COLUMNS,
-        configuration=configuration_text(plans),
+        configuration=write_configuration_text(plans),
         outcomes=OUTCOMES,
-        hex_color=hex_color,
+        hex_color=format_hex_color,
     )
 
 
-def _requirements(report: MatrixReport, plans: Sequence[RunPlan]) -> list[RequirementRow]:
+def _judge_requirements(report: MatrixReport, plans: Sequence[RunPlan]) -> list[RequirementRow]:
     required = plans[0].config.requirements if plans else ()
-    return requirement_rows(judged_records(plans, report.runs, required), required)
+    return build_requirement_rows(judged_records(plans, report.runs, required), required)
 
 
-def home_advantages(runs: Sequence[Run]) -> dict[str, str]:
+def list_home_advantages(runs: Sequence[Run]) -> dict[str, str]:
     """Return what bundled mappers have ahead of others, by the name of the mapper in the runs."""
     bundled = {run.mapper: run.plan.mapper.bundled for run in runs if run.plan.mapper.bundled}
     found = {mapper: home_advantage(name) for mapper, name in bundled.items()}
@@ -142,7 +154,7 @@ def write_rendered(
     **values: Any,
 ) -> Path:
     """Write a page, byte-identical for equal values; return its path."""
-    write_text(path, render(page_environment(), template, charts or {}, scripts, **values))
+    write_text(path, render(make_page_environment(), template, charts or {}, scripts, **values))
     return path
 
 
@@ -156,16 +168,16 @@ def render(
     """Return a page with the charts that there are, and the only scripts that may run on it."""
     drawn = {name: chart for name, chart in charts.items() if chart is not None}
     if drawn:
-        scripts = (vega_script(), *scripts, read_scripts('charts.js'))
+        scripts = (read_vega_script(), *scripts, read_scripts('charts.js'))
     return environment.get_template(template).render(
         charts=drawn,
-        scripts=[trusted(text) for text in scripts],
-        script_hashes=' '.join(csp_hash(text) for text in scripts),
+        scripts=[mark_safe(text) for text in scripts],
+        script_hashes=' '.join(compute_csp_hash(text) for text in scripts),
         **values,
     )
 
 
-def page_environment() -> Environment:
+def make_page_environment() -> Environment:
     """Return the templates of pages, with autoescaping, and their common style."""
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
@@ -174,29 +186,29 @@ def page_environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals['style'] = trusted((TEMPLATES / 'page.css').read_text(encoding='utf-8'))
+    environment.globals['style'] = mark_safe((TEMPLATES / 'page.css').read_text(encoding='utf-8'))
     return environment
 
 
-def matrix_charts(
+def draw_matrix_charts(
     runs: Sequence[Run], dialogues: Mapping[str, Dialogue], comparison: ComparisonView
 ) -> Charts:
     """Return the charts of a matrix by name; None without data."""
 
     def interval(before: str, after: str) -> tuple[float, float] | None:
-        return paired_interval(dialogues[before], dialogues[after])
+        return compute_paired_interval(dialogues[before], dialogues[after])
 
     scored = [run for run in runs if not run.failed]
     return {
-        'conditions': condition_chart(scored),
-        'changes': change_chart(scored, interval),
-        'classes': class_chart(scored),
-        **{figure.name: question_chart(scored, figure) for figure in question_figures()},
-        'robustness': robustness_chart(comparison.conditions, runs),
+        'conditions': draw_condition_chart(scored),
+        'changes': draw_change_chart(scored, interval),
+        'classes': draw_class_chart(scored),
+        **{figure.name: draw_question_chart(scored, figure) for figure in list_question_figures()},
+        'robustness': draw_robustness_chart(comparison.conditions, runs),
     }
 
 
-def trusted(text: str) -> Markup:
+def mark_safe(text: str) -> Markup:
     """Mark a text of this package as safe."""
     return Markup(text)  # noqa: S704
 
@@ -206,13 +218,13 @@ def read_scripts(*names: str) -> str:
     return '\n'.join((TEMPLATES / name).read_text(encoding='utf-8') for name in names)
 
 
-def csp_hash(script: str) -> str:
+def compute_csp_hash(script: str) -> str:
     """Return the CSP source expression that allows exactly this script."""
     digest = hashlib.sha256(script.encode()).digest()
     return f"'sha256-{base64.b64encode(digest).decode()}'"
 
 
-def configuration_text(plans: Sequence[RunPlan]) -> str:
+def write_configuration_text(plans: Sequence[RunPlan]) -> str:
     """Return the configuration of runs as YAML."""
     if not plans:
         return ''

@@ -6,26 +6,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from osmabench_ros.reports.charts.headline_charts import robustness_chart
-from osmabench_ros.reports.comparison import comparison_view, power_view
-from osmabench_ros.reports.content import without_pictures
-from osmabench_ros.reports.headline import table_headlines
-from osmabench_ros.reports.page.figure_tables import figure_table
+from osmabench_ros.reports.charts.headline_charts import draw_robustness_chart
+from osmabench_ros.reports.comparison import build_comparison_view, build_power_view
+from osmabench_ros.reports.content import skip_pictures
+from osmabench_ros.reports.headline import select_table_headlines
+from osmabench_ros.reports.page.figure_tables import build_figure_table
 from osmabench_ros.reports.page.headline_table import (
-    headline_sentence,
-    headline_table,
-    machine_rows,
-    summary_table,
+    build_headline_table,
+    build_machine_rows,
+    build_summary_table,
+    write_headline_sentence,
 )
 from osmabench_ros.reports.page.page import (
     PAGE,
-    configuration_text,
-    page_environment,
+    make_page_environment,
     read_scripts,
     render,
+    write_configuration_text,
     write_rendered,
 )
-from osmabench_ros.reports.report_run import Run, reference_mappers
+from osmabench_ros.reports.report_run import Run, find_reference_mappers
 from osmabench_ros.runs.report_model import MatrixReport, Status
 from osmabench_ros.runs.run_manifest import PAGES
 
@@ -53,23 +53,23 @@ class PagedReport:
 
     def __init__(self, name: str, total: int, folder: Path) -> None:
         self._name, self._total, self._folder = name, total, folder
-        self._environment = page_environment()
+        self._environment = make_page_environment()
         self._pages: list[PageOfRuns] = []
         self._scripts = [read_scripts('tables.js')]
 
     def write_runs(self, runs: Sequence[Run]) -> None:
-        """Write a page of runs with all their figures."""
+        """Write a page of runs with all their metrics."""
         number, first = len(self._pages), self._pages[-1].last + 1 if self._pages else 1
         last = first + len(runs) - 1
         page = PageOfRuns(
-            _file(number),
+            _name_file(number),
             first,
             last,
             runs[0].scene,
             runs[-1].scene,
             sum(run.report.status is not Status.COMPLETE for run in runs),
-            _file(number - 1) if number else '',
-            _file(number + 1) if last < self._total else '',
+            _name_file(number - 1) if number else '',
+            _name_file(number + 1) if last < self._total else '',
         )
         text = render(
             self._environment,
@@ -78,19 +78,19 @@ class PagedReport:
             self._scripts,
             name=self._name,
             page=page,
-            headline=headline_table(runs, whole=False),
+            headline=build_headline_table(runs, whole=False),
             # Pictures and answers are left to the folders of the runs.
-            content=without_pictures(runs, {}),
+            content=skip_pictures(runs, {}),
             whole=False,
-            figures=figure_table(runs),
+            figures=build_figure_table(runs),
         )
         (self._folder / page.file).write_text(text, encoding='utf-8')
         self._pages.append(page)
 
     def write_first_page(self, report: MatrixReport, runs: Sequence[Run], root: Path) -> Path:
         """Write report.html, with means, comparisons and links, and no row per run."""
-        # Resampling thousands of scenes takes seconds a figure.
-        comparison = comparison_view(runs, without_pictures((), {}), without_modes=('compat',))
+        # Resampling thousands of scenes takes seconds per metric.
+        comparison = build_comparison_view(runs, skip_pictures((), {}), without_modes=('compat',))
         failed = [run for run in runs if run.report.status is not Status.COMPLETE]
         notices = (
             *(
@@ -104,30 +104,30 @@ class PagedReport:
             'paged_report.html',
             report=report,
             runs=runs,
-            notices=_at_most(notices),
-            warnings=_at_most(report.warnings),
-            headline=(table_headlines(run.report.metrics for run in runs), ()),
-            sentence=headline_sentence(runs),
+            notices=_list_at_most(notices),
+            warnings=_list_at_most(report.warnings),
+            headline=(select_table_headlines(run.report.metrics for run in runs), ()),
+            sentence=write_headline_sentence(runs),
             verdict=report.verdict(runs[0].plan.config.requirements if runs else ()),
-            summary=summary_table(runs),
+            summary=build_summary_table(runs),
             comparison=comparison,
-            references=reference_mappers(runs),
-            power=power_view(runs, comparison),
-            charts={'robustness': robustness_chart(comparison.conditions, runs)},
+            references=find_reference_mappers(runs),
+            power=build_power_view(runs, comparison),
+            charts={'robustness': draw_robustness_chart(comparison.conditions, runs)},
             scripts=self._scripts,
-            machines=machine_rows(runs),
+            machines=build_machine_rows(runs),
             pages=self._pages,
             folder=PAGES,
             runs_a_page=RUNS_A_PAGE,
-            configuration=configuration_text([run.plan for run in runs[:1]]),
+            configuration=write_configuration_text([run.plan for run in runs[:1]]),
         )
 
 
-def _file(number: int) -> str:
+def _name_file(number: int) -> str:
     return f'{number + 1:05d}.html'
 
 
-def _at_most(texts: Sequence[str]) -> list[str]:
+def _list_at_most(texts: Sequence[str]) -> list[str]:
     rest = len(texts) - MOST_NOTICES
     more = [f'{rest} more are in report.json'] if rest > 0 else []
     return [*texts[:MOST_NOTICES], *more]

@@ -9,8 +9,8 @@ from pathlib import Path
 import pandas as pd
 import yaml
 
-from osmabench_ros.reports.cells import ABSENT, cell_table, percent, plain
-from osmabench_ros.reports.charts.question_chart import QUESTIONS, question_figures
+from osmabench_ros.reports.cells import ABSENT, build_cell_table, format_percent, format_plain
+from osmabench_ros.reports.charts.question_chart import QUESTIONS, list_question_figures
 from osmabench_ros.reports.report_run import PLACE, Run, score_table
 from osmabench_ros.suites.promptgt import MEASUREMENTS, PROMPT, RELATIONS, STANDARD
 from osmabench_ros.vqa.exact.prompt_ground_truth import SUITE as PROMPTGT
@@ -33,29 +33,29 @@ class ProtocolTable:
     charts: tuple[str, ...] = ()
 
 
-def protocol_tables(runs: Sequence[Run]) -> list[ProtocolTable]:
+def build_protocol_tables(runs: Sequence[Run]) -> list[ProtocolTable]:
     """Return what each protocol reports of the runs that it scored."""
     scores = score_table(runs)
     known = yaml.safe_load(_KNOWN.read_text(encoding='utf-8'))
     found = [
-        *_by_kind(scores),
-        *(_table(scores, **row) for row in known),
-        *_prompts(scores),
+        *_build_by_kind(scores),
+        *(_build_table(scores, **row) for row in known),
+        *_build_prompt_tables(scores),
     ]
     return [table for table in found if not table.cells.empty]
 
 
-def _by_kind(scores: pd.DataFrame) -> Iterator[ProtocolTable]:
+def _build_by_kind(scores: pd.DataFrame) -> Iterator[ProtocolTable]:
     asked = scores[
         (scores['metric'] == 'accuracy') & (scores['class_name'] != '')
         & (scores['mode'] != 'compat') & ~scores['suite'].isin([QUESTIONS, PROMPTGT])
     ]  # fmt: skip
     caption = 'Share of questions that the map answers rightly, by kind, in percent'
     for suite, mode in asked[['suite', 'mode']].drop_duplicates().itertuples(index=False):
-        yield _table(scores, suite, caption, {'accuracy': ''}, mode, classes_of='accuracy')
+        yield _build_table(scores, suite, caption, {'accuracy': ''}, mode, classes_of='accuracy')
 
 
-def _table(
+def _build_table(
     scores: pd.DataFrame,
     suite: str,
     caption: str,
@@ -66,7 +66,9 @@ def _table(
     """Return the table of some metrics of a suite, as `protocol_tables.yaml` has it."""
     own = scores[(scores['suite'] == suite) & (scores['mode'] == mode)]
     asked = own[(own['metric'] == classes_of) & (own['class_name'] != '')]
-    charts = tuple(item.name for item in question_figures() if classes_of and item.suite == suite)
+    charts = tuple(
+        item.name for item in list_question_figures() if classes_of and item.suite == suite
+    )
     chosen = own['run_id'].isin(asked['run_id']) if classes_of else own['class_name'] == ''
     own = own[chosen & own['metric'].isin(metrics)].copy()
     own['label'] = pd.Categorical(own['metric'].map(metrics), list(metrics.values()))
@@ -75,29 +77,31 @@ def _table(
     if not classes_of:
         frames = own['metric'].str.startswith('frames')
         parts = [
-            cell_table(part, ['title'], 'label', number)
-            for part, number in ((own[~frames], percent), (own[frames], plain))
+            build_cell_table(part, ['title'], 'label', number)
+            for part, number in ((own[~frames], format_percent), (own[frames], format_plain))
         ]
         return ProtocolTable(suite, caption, pd.concat(parts, axis=1).fillna(ABSENT))
     pairs = zip(own['title'], own['label'], strict=True)
     own['row'] = [' · '.join(filter(None, pair)) for pair in pairs]
     order = ['', *asked['class_name'].unique()]
-    cells = cell_table(own, ['row'], 'class_name', percent, order).rename(columns={'': 'all'})
+    cells = build_cell_table(own, ['row'], 'class_name', format_percent, order).rename(
+        columns={'': 'all'}
+    )
     return ProtocolTable(suite, caption, cells, charts)
 
 
-def _prompts(scores: pd.DataFrame) -> Iterator[ProtocolTable]:
+def _build_prompt_tables(scores: pd.DataFrame) -> Iterator[ProtocolTable]:
     own = scores[scores['suite'] == PROMPTGT]
     quality = own[(own['metric'] == 'accuracy_faithful') & (own['mode'] == 'strict')]
     asked = scores[scores['run_id'].isin(quality['run_id'])]
-    blocks = pd.concat([*_blocks(asked), quality.assign(label='map quality')])
+    blocks = pd.concat([*_read_blocks(asked), quality.assign(label='map quality')])
     order = [f'{source} | {block}' for block in _STANDARD for source in (STANDARD, PROMPT)]
     yield ProtocolTable(
         PROMPTGT,
         'Right answers in percent, in the blocks that OSMa-Bench++ compares: exact questions '
         'about the scene, and questions whose answers the prompt gives; then those of them alone '
         'that the scene answers as its prompt does: the quality of the map',
-        cell_table(blocks, ['title'], 'label', percent, [*order, 'map quality']),
+        build_cell_table(blocks, ['title'], 'label', format_percent, [*order, 'map quality']),
     )
     fidelity = asked[(asked['suite'] == PROMPTGT) & (asked['metric'] == 'fidelity')]
     fidelity = fidelity.drop_duplicates([*PLACE[:2], 'class_name'])
@@ -105,12 +109,14 @@ def _prompts(scores: pd.DataFrame) -> Iterator[ProtocolTable]:
         PROMPTGT,
         'Prompt fidelity: share of what the prompt asks for that the scene holds, in percent, '
         'whatever is mapped',
-        cell_table(fidelity, ['where'], 'class_name', percent).rename(columns={'': 'all'}),
+        build_cell_table(fidelity, ['where'], 'class_name', format_percent).rename(
+            columns={'': 'all'}
+        ),
     )
 
 
-def _blocks(asked: pd.DataFrame) -> Iterator[pd.DataFrame]:
-    """Yield the accuracy in each block, of the exact questions and of those of prompts."""
+def _read_blocks(asked: pd.DataFrame) -> Iterator[pd.DataFrame]:
+    """Yield the accuracy in each block, of exact questions and of questions from prompts."""
     exact = asked[(asked['suite'] == QUESTIONS) & (asked['metric'] == 'accuracy')]
     given = asked[(asked['suite'] == PROMPTGT) & (asked['metric'] == 'accuracy_block')]
     for block, categories in _STANDARD.items():

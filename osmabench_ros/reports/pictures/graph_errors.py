@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
 from osmabench_ros.metrics.matching import box_iou_of_nodes, match_nodes
-from osmabench_ros.reports.outcomes import OUTCOMES, surface_outcomes
+from osmabench_ros.reports.outcomes import OUTCOMES, compute_surface_outcomes
 from osmabench_ros.reports.palette import (
     HALLUCINATED,
     PointOutcome,
     Rgb,
-    class_colors,
-    colors_of_labels,
+    assign_class_colors,
+    color_labels,
     name_color,
 )
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
@@ -34,7 +34,7 @@ ERROR_COLORS = np.array([*(item.color for item in OUTCOMES), HALLUCINATED], np.u
 ERROR_TITLES = (*(item.title for item in OUTCOMES), 'in the map, but not in the scene')
 
 
-def coloured_by_class(
+def color_by_class(
     semantic_map: SemanticMap, label_set: LabelSet | None = None
 ) -> DenseMap | None:
     """Return a map's points in the colours of their classes, None without points or labels."""
@@ -45,17 +45,17 @@ def coloured_by_class(
     if labels is None:
         return None
     shown = np.where(labels < 0, UNLABELLED, labels).astype(np.int32)
-    colors = colors_of_labels(labels, class_colors(known))
+    colors = color_labels(labels, assign_class_colors(known))
     return replace(semantic_map.dense, labels=shown, colors=colors)
 
 
-def coloured_by_error(context: SuiteContext, max_distance_m: float) -> DenseMap | None:
+def color_by_error(context: SuiteContext, max_distance_m: float) -> DenseMap | None:
     """Return visible surface and hallucinated points, matched by distance, in ERROR_COLORS."""
     predicted = context.matches.predicted
     if predicted is None:
         return None
     surface = context.ground_truth.surface
-    codes = surface_outcomes(context, max_distance_m)
+    codes = compute_surface_outcomes(context, max_distance_m)
     if codes is None:
         mapped = context.matches.surface_to_map.within(max_distance_m)
         found, missing = (
@@ -68,13 +68,15 @@ def coloured_by_error(context: SuiteContext, max_distance_m: float) -> DenseMap 
     return DenseMap(points, colors=ERROR_COLORS[labels], labels=labels)
 
 
-def node_colors(graph: SceneGraph, label_set: LabelSet | None) -> dict[int, Rgb]:
+def assign_node_colors(graph: SceneGraph, label_set: LabelSet | None) -> dict[int, Rgb]:
     """Return the colour of every node: by class, else by class name, else grey."""
-    colors = class_colors(label_set or LabelSet('none', ()))
-    return {node.id: _node_color(node, label_set, colors) for node in graph.nodes}
+    colors = assign_class_colors(label_set or LabelSet('none', ()))
+    return {node.id: _choose_node_color(node, label_set, colors) for node in graph.nodes}
 
 
-def _node_color(node: SceneNode, label_set: LabelSet | None, colors: Mapping[int, Rgb]) -> Rgb:
+def _choose_node_color(
+    node: SceneNode, label_set: LabelSet | None, colors: Mapping[int, Rgb]
+) -> Rgb:
     class_id = label_set.id_of(node.label) if label_set and node.label else UNLABELLED
     if class_id == UNLABELLED and node.label:
         return name_color(node.label)
@@ -108,13 +110,13 @@ class Layers:
     graphs: Mapping[str, ColouredGraph]
 
 
-def truth_layers(truth: GroundTruth) -> Layers:
+def draw_truth_layers(truth: GroundTruth) -> Layers:
     """Return the visible surface in the colours of its classes, and the scene graph."""
     surface, graph = truth.surface, truth.graph
-    colors = colors_of_labels(surface.labels, class_colors(truth.label_set))
+    colors = color_labels(surface.labels, assign_class_colors(truth.label_set))
     return Layers(
         {'surface': DenseMap(surface.points, colors, surface.labels, surface.instances)},
-        {'graph': ColouredGraph(graph, node_colors(graph, truth.label_set))},
+        {'graph': ColouredGraph(graph, assign_node_colors(graph, truth.label_set))},
     )
 
 
@@ -129,16 +131,16 @@ def map_layers(
     A `context` with matches of the map and the ground truth saves to search for them again.
     """
     label_set, graph = truth.label_set if truth else semantic_map.label_set, semantic_map.graph
-    clouds = {'color': semantic_map.dense, 'class': coloured_by_class(semantic_map, label_set)}
-    graphs = {'graph': ColouredGraph(graph, node_colors(graph, label_set))}
+    clouds = {'color': semantic_map.dense, 'class': color_by_class(semantic_map, label_set)}
+    graphs = {'graph': ColouredGraph(graph, assign_node_colors(graph, label_set))}
     if truth is not None:
         context = context or SuiteContext(truth.scene, semantic_map, truth, device='cpu')
-        clouds['errors'] = coloured_by_error(context, max_distance_m)
-        graphs['errors'] = graph_errors(graph, truth)
+        clouds['errors'] = color_by_error(context, max_distance_m)
+        graphs['errors'] = find_graph_errors(graph, truth)
     return Layers({name: item for name, item in clouds.items() if item is not None}, graphs)
 
 
-def graph_errors(graph: SceneGraph, truth: GroundTruth) -> ColouredGraph:
+def find_graph_errors(graph: SceneGraph, truth: GroundTruth) -> ColouredGraph:
     """Compare the objects of a graph with those the path could see, by their boxes.
 
     Returns the objects of the graph, then the true objects that it misses.
@@ -154,7 +156,7 @@ def graph_errors(graph: SceneGraph, truth: GroundTruth) -> ColouredGraph:
     )
     pairs = matches.true_of
     colors = {
-        node.id: _verdict(node, truth.graph.by_id[pairs[node.id]])
+        node.id: _judge_node(node, truth.graph.by_id[pairs[node.id]])
         if node.id in pairs
         else HALLUCINATED
         for node in nodes
@@ -168,7 +170,7 @@ def graph_errors(graph: SceneGraph, truth: GroundTruth) -> ColouredGraph:
     return ColouredGraph(SceneGraph(kept, frame_id=graph.frame_id), colors)
 
 
-def _verdict(node: SceneNode, true: SceneNode) -> Rgb:
+def _judge_node(node: SceneNode, true: SceneNode) -> Rgb:
     if not node.label:
         return PointOutcome.UNLABELLED.color
     return (PointOutcome.CORRECT if node.label == true.label else PointOutcome.WRONG).color

@@ -24,7 +24,7 @@ _COLORS = 255
 _PHOTO_QUALITY = 75
 
 
-def drawing_uri(image: NDArray[np.uint8]) -> str:
+def encode_drawing(image: NDArray[np.uint8]) -> str:
     """Return RGBA (height, width, 4) as WebP of 255 colours; alpha is all or nothing."""
     indexed = Image.fromarray(np.ascontiguousarray(image[..., :3])).quantize(
         _COLORS, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE
@@ -32,19 +32,19 @@ def drawing_uri(image: NDArray[np.uint8]) -> str:
     alpha = Image.fromarray(np.where(image[..., 3] > 0, 255, 0).astype(np.uint8))
     flat = indexed.convert('RGBA')
     flat.putalpha(alpha)
-    return _uri(flat, lossless=True)
+    return _encode_uri(flat, lossless=True)
 
 
-def photo_uri(path: Path, width: int) -> str:
+def encode_photo(path: Path, width: int) -> str:
     """Return an image file as WebP at most `width` pixels wide."""
     photo = read_image(path, RunError).convert('RGB')
     if photo.width > width:
         height = max(1, round(photo.height * width / photo.width))
         photo = photo.resize((width, height), Image.Resampling.LANCZOS)
-    return _uri(photo, quality=_PHOTO_QUALITY)
+    return _encode_uri(photo, quality=_PHOTO_QUALITY)
 
 
-def _uri(image: Image.Image, **options: int) -> str:
+def _encode_uri(image: Image.Image, **options: int) -> str:
     buffer = io.BytesIO()
     image.save(buffer, 'WEBP', **options)
     return f'data:image/webp;base64,{base64.b64encode(buffer.getvalue()).decode()}'
@@ -77,13 +77,13 @@ def sample_frames(plan: RunPlan, truth: GroundTruth) -> list[SampleFrame]:
         for path in sorted(plan.frames_directory.glob('*.png'))
         if path.stem.isdigit()
     }
-    poses = camera_poses(plan) if files else ()
+    poses = read_camera_poses(plan) if files else ()
     return [
         SampleFrame(
             index,
             index / plan.config.trajectory.frame_rate_hz,
-            photo_uri(files[index], _WIDTH_PX),
-            shown_instances(truth, poses[index]) if index < len(poses) else {},
+            encode_photo(files[index], _WIDTH_PX),
+            find_shown_instances(truth, poses[index]) if index < len(poses) else {},
         )
         for index in spread(sorted(files), MOST_FRAMES)
     ]
@@ -97,24 +97,26 @@ def spread(indices: Sequence[int], most: int) -> list[int]:
     return [indices[place] for place in places]
 
 
-def camera_poses(plan: RunPlan) -> tuple[Pose, ...]:
+def read_camera_poses(plan: RunPlan) -> tuple[Pose, ...]:
     """Return the pose of every frame of a run, none without its path."""
     there = (plan.shared_directory / PATH_FILE).exists()
     return driven_trajectory(plan).camera_poses if there else ()
 
 
-def shown_instances(truth: GroundTruth, pose: Pose) -> dict[int, tuple[int, Rectangle]]:
+def find_shown_instances(truth: GroundTruth, pose: Pose) -> dict[int, tuple[int, Rectangle]]:
     """Return the instances that a camera, optical in the world, sees; how many points, where."""
-    rows, pixels = rows_in_view(truth, pose)
+    rows, pixels = select_rows_in_view(truth, pose)
     instances = truth.surface.instances[rows]
     return {
-        int(instance): (count, _bounds(pixels[instances == instance], truth.intrinsics))
-        for instance, count in _counts(instances)
+        int(instance): (count, _compute_bounds(pixels[instances == instance], truth.intrinsics))
+        for instance, count in _count_instances(instances)
         if count >= _FEWEST_POINTS
     }
 
 
-def rows_in_view(truth: GroundTruth, pose: Pose) -> tuple[NDArray[np.int64], NDArray[np.floating]]:
+def select_rows_in_view(
+    truth: GroundTruth, pose: Pose
+) -> tuple[NDArray[np.int64], NDArray[np.floating]]:
     """Return the rows of the visible surface that a camera sees, and their pixels (N, 2)."""
     camera = truth.intrinsics
     local = (truth.surface.points - pose.translation) @ pose.rotation
@@ -124,16 +126,16 @@ def rows_in_view(truth: GroundTruth, pose: Pose) -> tuple[NDArray[np.int64], NDA
         pixels < (camera.width - 0.5, camera.height - 0.5)
     ).all(axis=1)
     rows, pixels = ahead[inside], pixels[inside]
-    seen = _in_front(pixels, local[rows, 2], camera)
+    seen = _select_in_front(pixels, local[rows, 2], camera)
     return rows[seen], pixels[seen]
 
 
-def _counts(instances: NDArray[np.integer]) -> list[tuple[int, int]]:
+def _count_instances(instances: NDArray[np.integer]) -> list[tuple[int, int]]:
     ids, counts = np.unique(instances, return_counts=True)
     return [(int(i), int(n)) for i, n in zip(ids, counts, strict=True) if i > 0]
 
 
-def _in_front(
+def _select_in_front(
     pixels: NDArray[np.floating], depth_m: NDArray[np.floating], camera: Intrinsics
 ) -> NDArray[np.bool_]:
     """Return a mask of the points that are not behind others in the same coarse pixel."""
@@ -146,7 +148,7 @@ def _in_front(
     return np.asarray(depth_m <= nearest[cells] * 1.05 + _BEHIND_M)
 
 
-def _bounds(pixels: NDArray[np.floating], camera: Intrinsics) -> Rectangle:
+def _compute_bounds(pixels: NDArray[np.floating], camera: Intrinsics) -> Rectangle:
     low = (pixels.min(axis=0) + 0.5) / (camera.width, camera.height)
     high = (pixels.max(axis=0) + 0.5) / (camera.width, camera.height)
     left, top, width, height = (round(100 * float(v), 1) for v in (*low, *(high - low)))

@@ -63,7 +63,7 @@ class TopGrid:
         return np.stack([x, y], axis=-1).astype(np.float64)
 
 
-def top_view(
+def draw_top_view(
     points: NDArray[np.floating],
     colors: NDArray[np.uint8],
     grid: TopGrid,
@@ -75,11 +75,11 @@ def top_view(
     own, views = storey_of(points[:, 2], grid.floors_m), []
     for number, z in enumerate(grid.floors_m):
         rows, panel = np.flatnonzero(own == number), replace(grid, floors_m=(z,))
-        views.append(_storey_view(points[rows], colors[rows], panel, splat_m, cut_height_m))
+        views.append(_draw_storey_view(points[rows], colors[rows], panel, splat_m, cut_height_m))
     return np.concatenate(views, axis=1)
 
 
-def _storey_view(
+def _draw_storey_view(
     points: NDArray[np.floating],
     colors: NDArray[np.uint8],
     grid: TopGrid,
@@ -87,13 +87,13 @@ def _storey_view(
     cut_height_m: float,
 ) -> NDArray[np.uint8]:
     image = np.zeros((grid.height, grid.width, 4), np.uint8)
-    rows = _highest_rows(points, grid, cut_height_m)
+    rows = _find_highest_rows(points, grid, cut_height_m)
     if not (rows >= 0).any():
         return image
     heights = np.where(rows >= 0, points[rows, 2], -np.inf)
-    rows, heights = _splatted(rows, heights, round(splat_m / grid.cell_m))
-    rows, heights = _without_holes(rows, heights, 2 * max(1, round(splat_m / grid.cell_m)))
-    rows, heights = _without_pits(rows, heights)
+    rows, heights = _extend_points(rows, heights, round(splat_m / grid.cell_m))
+    rows, heights = _fill_holes(rows, heights, 2 * max(1, round(splat_m / grid.cell_m)))
+    rows, heights = _cover_pits(rows, heights)
     drawn = rows >= 0
     shade = _shade(heights, drawn)[..., None]
     image[drawn, :3] = (colors[rows] * shade + 0.5)[drawn].astype(np.uint8)
@@ -101,7 +101,7 @@ def _storey_view(
     return image
 
 
-def _highest_rows(
+def _find_highest_rows(
     points: NDArray[np.floating], grid: TopGrid, cut_height_m: float
 ) -> NDArray[np.int64]:
     """Return the row of the highest point of every cell, -1 where there is none."""
@@ -116,7 +116,7 @@ def _highest_rows(
     return rows
 
 
-def _splatted(
+def _extend_points(
     rows: NDArray[np.int64], heights: NDArray[np.floating], radius: int
 ) -> tuple[NDArray[np.int64], NDArray[np.floating]]:
     """Let points cover neighbouring cells that are empty or clearly lower."""
@@ -127,13 +127,16 @@ def _splatted(
         for dx in range(-radius, radius + 1):
             if (dx, dy) == (0, 0) or dx * dx + dy * dy > radius * radius:
                 continue
-            moved_rows, moved = _moved(rows, dy, dx, -1), _moved(heights, dy, dx, -np.inf)
+            moved_rows, moved = (
+                _shift_image(rows, dy, dx, -1),
+                _shift_image(heights, dy, dx, -np.inf),
+            )
             wins = (moved > own) & (moved > best_heights)
             best_rows[wins], best_heights[wins] = moved_rows[wins], moved[wins]
     return best_rows, best_heights
 
 
-def _moved(image: NDArray[Any], dy: int, dx: int, fill: float) -> NDArray[Any]:
+def _shift_image(image: NDArray[Any], dy: int, dx: int, fill: float) -> NDArray[Any]:
     moved = np.full_like(image, fill)
     height, width = image.shape
     moved[max(dy, 0) : height + min(dy, 0), max(dx, 0) : width + min(dx, 0)] = image[
@@ -142,7 +145,7 @@ def _moved(image: NDArray[Any], dy: int, dx: int, fill: float) -> NDArray[Any]:
     return moved
 
 
-def _without_holes(
+def _fill_holes(
     rows: NDArray[np.int64], heights: NDArray[np.floating], radius: int
 ) -> tuple[NDArray[np.int64], NDArray[np.floating]]:
     """Fill small holes with the nearest colour, without growing outwards."""
@@ -158,7 +161,7 @@ def _without_holes(
     return np.where(filled, rows[y, x], -1), np.where(filled, heights[y, x], -np.inf)
 
 
-def _without_pits(
+def _cover_pits(
     rows: NDArray[np.int64], heights: NDArray[np.floating]
 ) -> tuple[NDArray[np.int64], NDArray[np.floating]]:
     """Cover narrow gaps through which much lower points are visible."""
@@ -179,6 +182,6 @@ def _shade(heights: NDArray[np.floating], drawn: NDArray[np.bool_]) -> NDArray[n
     depth = np.zeros(heights.shape)
     for step in _SHADE_STEPS:
         for dy, dx in ((0, step), (0, -step), (step, 0), (-step, 0)):
-            rise = _moved(base, dy, dx, np.nan) - base
+            rise = _shift_image(base, dy, dx, np.nan) - base
             depth += np.clip(np.nan_to_num(rise), 0.0, _DEEPEST_M)
     return np.asarray(np.exp(-_SHADE_STRENGTH * depth / len(_SHADE_STEPS)))

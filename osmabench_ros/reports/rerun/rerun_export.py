@@ -11,7 +11,7 @@ from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.maps.storage import read_map
 from osmabench_ros.reports.camera_track import track_of_run
 from osmabench_ros.reports.headline import headlines
-from osmabench_ros.reports.outcomes import max_distance_of
+from osmabench_ros.reports.outcomes import read_max_distance
 from osmabench_ros.reports.pictures.graph_errors import ERROR_TITLES
 from osmabench_ros.reports.rerun.rerun_recording import RerunScene, require_rerun, write_rerun
 from osmabench_ros.runs.matrix_on_disk import open_run
@@ -30,15 +30,15 @@ def record_run(
     require_rerun()
     semantic_map = read_map(plan.map_directory)
     truth = read_ground_truth(plan.ground_truth_directory)
-    about = [f'# {plan.identity.run_id}', *_provenance(semantic_map), *_legend()]
+    about = [f'# {plan.identity.run_id}', *_describe_provenance(semantic_map), *_describe_legend()]
     if plan.report_file.exists():
-        about += _figures(read_model(RunReport, plan.report_file))
+        about += _describe_metrics(read_model(RunReport, plan.report_file))
     view = RerunScene(
         plan.identity.run_id,
         '\n'.join(about),
         semantic_map,
         truth,
-        max_distance_of(plan.config.suites),
+        read_max_distance(plan.config.suites),
         plan.config.camera.intrinsics,
         track_of_run(plan),
     )
@@ -74,15 +74,15 @@ def record_map(
     require_rerun()
     semantic_map = read_map(map_directory)
     truth = None if ground_truth_directory is None else read_ground_truth(ground_truth_directory)
-    about = [f'# {map_directory.name}', *_provenance(semantic_map)]
+    about = [f'# {map_directory.name}', *_describe_provenance(semantic_map)]
     if truth is not None:
-        about += _legend()
+        about += _describe_legend()
     name = semantic_map.header.provenance.method or map_directory.name
     view = RerunScene(name, '\n'.join(about), semantic_map, truth, max_distance_m)
     write_rerun(view, file, progress, overwrite=overwrite)
 
 
-def _provenance(semantic_map: SemanticMap) -> list[str]:
+def _describe_provenance(semantic_map: SemanticMap) -> list[str]:
     origin = semantic_map.header.provenance
     points = 0 if semantic_map.dense is None else len(semantic_map.dense.points)
     counts = {
@@ -95,14 +95,14 @@ def _provenance(semantic_map: SemanticMap) -> list[str]:
     return ['', f'{origin.method or "unknown method"} {origin.method_version}: {found}.']
 
 
-def _legend() -> list[str]:
+def _describe_legend() -> list[str]:
     rows = [
         f'| {title} | {color} |' for title, color in zip(ERROR_TITLES, COLOR_NAMES, strict=True)
     ]
     return ['', '## Errors', '', '| what | colour |', '|---|---|', *rows]
 
 
-def _figures(report: RunReport) -> list[str]:
+def _describe_metrics(report: RunReport) -> list[str]:
     rows = [
         f'| {item.title} | {item.text(record)} |'
         for item in headlines()

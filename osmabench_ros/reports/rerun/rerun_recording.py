@@ -2,9 +2,9 @@
 
 Entities: `about`; `world/camera` (pose, pinhole, `image`,
 `depth`), `world/path`, `world/map/{color,class,errors}`, `world/graph/{objects,structure,errors}`,
-`world/graph/edges/TYPE`, `world/ground_truth/…` likewise. What is above CUT_HEIGHT_M of the floors
-of a cloud is an entity `ceiling` below it, so that it can be switched off. Timelines: `frame` and
-`time`.
+`world/graph/edges/TYPE`, `world/ground_truth/…` likewise. The points of a cloud that are more than
+CUT_HEIGHT_M above the floors are an entity `ceiling` below it, so that they can be switched off.
+Timelines: `frame` and `time`.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from osmabench_ros.reports.pictures.graph_errors import (
     ColouredGraph,
     Layers,
     centers,
+    draw_truth_layers,
     map_layers,
-    truth_layers,
 )
 from osmabench_ros.reports.pictures.topview import CUT_HEIGHT_M
 from osmabench_ros.runs.identity import slug
@@ -41,7 +41,7 @@ from osmabench_ros.sequences.ground_truth import GroundTruth
 
 @dataclass(frozen=True, eq=False)
 class RerunScene:
-    """A map, the ground truth that shows its errors, and what the camera saw, consumed once."""
+    """A map, the ground truth that shows its errors, and the camera's frames, consumed once."""
 
     name: str
     about: str
@@ -67,14 +67,14 @@ def require_rerun() -> Any:
     return rerun
 
 
-def layout_of(view: RerunScene) -> Any:
+def make_layout(view: RerunScene) -> Any:
     """Return the blueprint: the world at the left; camera and text next to it."""
     blueprint = require_rerun().blueprint
 
     def world(name: str, hidden: Iterable[str], **options: Any) -> Any:
         overrides = {f'world/{item}': blueprint.EntityBehavior(visible=False) for item in hidden}
         return blueprint.Spatial3DView(
-            origin='world', name=name, overrides=overrides, **_from_above(view), **options
+            origin='world', name=name, overrides=overrides, **_look_from_above(view), **options
         )
 
     maps = [world('Map', (*_MAP_HIDES, *_GRAPH_HIDES, 'camera/depth'))]
@@ -94,7 +94,7 @@ def layout_of(view: RerunScene) -> Any:
     )
 
 
-def _from_above(view: RerunScene) -> dict[str, Any]:
+def _look_from_above(view: RerunScene) -> dict[str, Any]:
     """Return the viewpoint of the view, if this release of rerun supports it."""
     dense = view.semantic_map.dense
     make = getattr(require_rerun().blueprint, 'EyeControls3D', None)
@@ -131,7 +131,7 @@ def write_rerun(
     rerun = require_rerun()
     with atomic_write(file, overwrite=overwrite) as draft:
         stream = rerun.RecordingStream(APPLICATION, recording_id=view.name)
-        stream.save(draft, default_blueprint=layout_of(view))
+        stream.save(draft, default_blueprint=make_layout(view))
         _Recording(rerun, stream).log(view, progress)
         stream.flush()
         stream.disconnect()
@@ -146,65 +146,67 @@ class _Recording:
 
     def log(self, view: RerunScene, report: Progress) -> None:
         rerun = self._rerun
-        self._static('world', rerun.ViewCoordinates.RIGHT_HAND_Z_UP)
-        self._static('about', rerun.TextDocument(view.about, media_type='text/markdown'))
+        self._log_static('world', rerun.ViewCoordinates.RIGHT_HAND_Z_UP)
+        self._log_static('about', rerun.TextDocument(view.about, media_type='text/markdown'))
         report('recording the map', 0.1)
-        self._layers(
+        self._log_layers(
             'world/graph',
             'world/map',
             map_layers(view.semantic_map, view.truth, view.max_distance_m),
         )
         if view.truth is not None:
             report('recording the ground truth', 0.4)
-            self._layers('world/ground_truth', 'world/ground_truth', truth_layers(view.truth))
+            self._log_layers(
+                'world/ground_truth', 'world/ground_truth', draw_truth_layers(view.truth)
+            )
         report('recording frames', 0.7)
         if view.intrinsics is not None:
-            self._camera(view.intrinsics, view.frames)
+            self._log_camera(view.intrinsics, view.frames)
 
-    def _layers(self, graphs: str, clouds: str, layers: Layers) -> None:
+    def _log_layers(self, graphs: str, clouds: str, layers: Layers) -> None:
         for name, cloud in layers.clouds.items():
-            self._cloud(f'{clouds}/{name}', cloud)
-        self._graph(graphs, layers.graphs['graph'])
+            self._log_cloud(f'{clouds}/{name}', cloud)
+        self._log_graph(graphs, layers.graphs['graph'])
         if 'errors' in layers.graphs:
-            self._boxes(f'{graphs}/errors', layers.graphs['errors'])
+            self._log_boxes(f'{graphs}/errors', layers.graphs['errors'])
 
-    def _static(self, path: str, entity: Any) -> None:
+    def _log_static(self, path: str, entity: Any) -> None:
         self._stream.log(path, entity, static=True)
 
-    def _cloud(self, path: str, dense: DenseMap) -> None:
-        rows = _thinned(len(dense.points))
+    def _log_cloud(self, path: str, dense: DenseMap) -> None:
+        rows = _select_rows(len(dense.points))
         if not len(rows):
             return
         points = dense.points[rows]
         high = heights_above_floor(points) > CUT_HEIGHT_M
         for name, part in ((path, ~high), (f'{path}/ceiling', high)):
             colors = None if dense.colors is None else dense.colors[rows[part]]
-            self._static(
+            self._log_static(
                 name, self._rerun.Points3D(points[part], colors=colors, radii=_POINT_RADIUS_M)
             )
 
-    def _graph(self, path: str, coloured: ColouredGraph) -> None:
+    def _log_graph(self, path: str, coloured: ColouredGraph) -> None:
         graph = coloured.graph
-        self._boxes(f'{path}/objects', coloured, graph.of_kind(NodeKind.OBJECT))
+        self._log_boxes(f'{path}/objects', coloured, graph.of_kind(NodeKind.OBJECT))
         structure = [node for node in graph.nodes if node.kind is not NodeKind.OBJECT]
-        self._boxes(f'{path}/structure', coloured, structure)
+        self._log_boxes(f'{path}/structure', coloured, structure)
         places = centers(graph)
         by_type: dict[str, list[SceneEdge]] = {}
         for edge in graph.edges:
             if {edge.source, edge.target} <= places.keys():
                 by_type.setdefault(edge.type, []).append(edge)
         for name, edges in by_type.items():
-            self._edges(f'{path}/edges/{slug(name)}', edges, places)
+            self._log_edges(f'{path}/edges/{slug(name)}', edges, places)
 
-    def _boxes(
+    def _log_boxes(
         self, path: str, coloured: ColouredGraph, nodes: Iterable[SceneNode] | None = None
     ) -> None:
         shown = coloured.graph.nodes if nodes is None else nodes
         boxed = [node for node in shown if node.oriented_box or node.box]
         if not boxed:
             return
-        placed = [_placed_box(node) for node in boxed]
-        self._static(
+        placed = [_place_box(node) for node in boxed]
+        self._log_static(
             path,
             self._rerun.Boxes3D(
                 centers=[center for center, _, _ in placed],
@@ -218,12 +220,12 @@ class _Recording:
             ),
         )
 
-    def _edges(
+    def _log_edges(
         self, path: str, edges: list[SceneEdge], places: Mapping[int, NDArray[np.float64]]
     ) -> None:
         strips = np.array([[places[edge.source], places[edge.target]] for edge in edges])
         names = [edge.type for edge in edges]
-        self._static(
+        self._log_static(
             path,
             self._rerun.LineStrips3D(
                 strips,
@@ -234,7 +236,7 @@ class _Recording:
             ),
         )
 
-    def _camera(self, intrinsics: Intrinsics, frames: Iterable[TrackedFrame]) -> None:
+    def _log_camera(self, intrinsics: Intrinsics, frames: Iterable[TrackedFrame]) -> None:
         rerun = self._rerun
         pinhole = rerun.Pinhole(
             image_from_camera=intrinsics.matrix,
@@ -242,16 +244,16 @@ class _Recording:
             camera_xyz=rerun.ViewCoordinates.RDF,
             image_plane_distance=0.4,
         )
-        self._static('world/camera', pinhole)
+        self._log_static('world/camera', pinhole)
         path = []
         for frame in frames:
             path.append(frame.pose.translation)
-            self._frame(frame)
+            self._log_frame(frame)
         if len(path) > 1:
             strip = rerun.LineStrips3D([np.array(path)], colors=[(255, 255, 255)], radii=0.02)
-            self._static('world/path', strip)
+            self._log_static('world/path', strip)
 
-    def _frame(self, frame: TrackedFrame) -> None:
+    def _log_frame(self, frame: TrackedFrame) -> None:
         rerun, stream = self._rerun, self._stream
         stream.set_time('frame', sequence=frame.index)
         stream.set_time('time', duration=frame.time_s)
@@ -260,7 +262,7 @@ class _Recording:
         stream.log('world/camera', transform)
         if frame.picture:
             image = rerun.EncodedImage(
-                contents=frame.picture, media_type=_media_type(frame.picture)
+                contents=frame.picture, media_type=_read_media_type(frame.picture)
             )
             stream.log('world/camera/image', image)
         if frame.depth:
@@ -268,15 +270,15 @@ class _Recording:
             stream.log('world/camera/depth', depth)
 
 
-def _media_type(picture: bytes) -> str:
+def _read_media_type(picture: bytes) -> str:
     return 'image/png' if picture.startswith(_PNG_SIGNATURE) else 'image/jpeg'
 
 
-def _thinned(count: int) -> NDArray[np.int64]:
+def _select_rows(count: int) -> NDArray[np.int64]:
     return np.linspace(0, count - 1, min(count, MAX_POINTS)).astype(np.int64)
 
 
-def _placed_box(
+def _place_box(
     node: SceneNode,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Return centre, size and quaternion (x, y, z, w) of the box of a node."""

@@ -16,7 +16,7 @@ from osmabench_ros.errors import ConfigError, ContractError, errors_as
 from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.msg import LabelClass as LabelClassMessage
 from osmabench_ros.msg import LabelInfo
-from osmabench_ros.reports.palette import Rgb, class_colors
+from osmabench_ros.reports.palette import Rgb, assign_class_colors
 from osmabench_ros.ros.messages.poses import stamp_to_message
 from osmabench_ros.semantics.labels import LabelClass, LabelSet
 
@@ -69,7 +69,7 @@ def color_message(color: Rgb, alpha: float) -> ColorRGBA:
 
 def label_set_to_message(label_set: LabelSet, stamp_ns: int) -> LabelInfo:
     """Return the message of a label set."""
-    colors = class_colors(label_set)
+    colors = assign_class_colors(label_set)
     classes = [
         LabelClassMessage(
             id=item.id,

@@ -26,7 +26,7 @@ from osmabench_ros.msg import SceneObject as SceneObjectMessage
 from osmabench_ros.msg import SceneRelation, SemanticMapChunk
 from osmabench_ros.msg import ScoredLabel as ScoredLabelMessage
 from osmabench_ros.msg import SemanticMap as SemanticMapMessage
-from osmabench_ros.reports.pictures.graph_errors import node_colors
+from osmabench_ros.reports.pictures.graph_errors import assign_node_colors
 from osmabench_ros.ros.messages import poses
 from osmabench_ros.ros.messages.markers import markers_of_graph
 from osmabench_ros.ros.qos import latched_profile, lossless_profile
@@ -229,7 +229,7 @@ class MapPublisher:
         for chunk in chunks:
             self.chunks.publish(chunk)
         graph, header = semantic_map.graph, announcement.header
-        colors = node_colors(graph, semantic_map.label_set)
+        colors = assign_node_colors(graph, semantic_map.label_set)
         markers = markers_of_graph(graph, header, colors)
         self._publishers[topics.SEMANTIC_MAP_MARKERS].publish(markers)
         if VISION_AVAILABLE:
