@@ -72,18 +72,22 @@ class Setting:
         trajectory = TrajectoryConfig(frame_rate_hz=(frames - 0.5) / self.duration_s)
         return self.settings.model_copy(update={'camera': camera, 'trajectory': trajectory})
 
+    def log_file(self, name: str) -> Path:
+        """Return a new path for each process of a name; logs are not overwritten."""
+        return self.folder / f'{name}_{len(list(self.folder.glob(f"{name}_*.log")))}.log'
+
     def subscriber(self, images: str, frames: int) -> ManagedProcess:
         """Start the idle mapper."""
         program = str(Path(__file__).with_name('bridge_subscriber.py'))
         command = [sys.executable, program, '--frames', str(frames), '--images', images]
-        return ManagedProcess(NAME, command, self.folder / f'{NAME}.log', self.environment)
+        return ManagedProcess(NAME, command, self.log_file(NAME), self.environment)
 
     def bridge(self, values: BridgeSettings) -> ManagedProcess:
         """Start the bridge as runs do; it waits for the idle mapper."""
         waiting = values.model_copy(update={'participants': (IDLE,)})
         spec = NodeSpec('simulator_bridge', 'simulator_bridge_node', waiting)
         command = [*spec.command_line(self.folder), '-p', 'autostart:=true']
-        return ManagedProcess(spec.name, command, self.folder / 'bridge.log', self.environment)
+        return ManagedProcess(spec.name, command, self.log_file('bridge'), self.environment)
 
 
 @contextmanager

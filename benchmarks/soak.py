@@ -47,7 +47,7 @@ from scipy.stats import theilslopes
 from osmabench_ros.base import contract
 from osmabench_ros.base import contract as topics
 from osmabench_ros.base.contract import EVALUATOR
-from osmabench_ros.base.files import atomic_write, check_file
+from osmabench_ros.base.files import atomic_write, check_file, claim_folder
 from osmabench_ros.bringup.runner.node_processes import ManagedProcess
 from osmabench_ros.bringup.spec.definition import nodes_of_run
 from osmabench_ros.bringup.spec.isolation import isolated_environment, private_domain
@@ -250,7 +250,7 @@ def planned(folder: Path, frames: int) -> RunPlan:
     preparation = Preparation()
     [plan] = preparation.plans(config, folder)
     preparation.prepare(plan, lambda text, _fraction: console.print(text))
-    plan.directory.mkdir(parents=True, exist_ok=True)
+    claim_folder(plan.directory)
     return plan
 
 
