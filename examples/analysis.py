@@ -1,5 +1,5 @@
 # %% [markdown]
-# # What a matrix of runs says
+# # Metrics of a matrix of runs
 # A notebook in the percent format: Jupyter (with jupytext), VS Code and Spyder open it as cells,
 # and `python analysis.py` runs it. It reads `report.json` of `runs/demo`, or of OSMABENCH_RESULTS.
 
@@ -17,17 +17,17 @@ from osmabench_ros.runs.report_model import MatrixReport
 folder = Path(os.environ.get('OSMABENCH_RESULTS', 'runs/demo'))
 report = read_model(MatrixReport, folder / 'report.json')
 records = [item for item in report.metrics if item.applicable and item.value is not None]
-print(f'{report.name}: {len(report.runs)} runs, {len(records)} figures that apply')
+print(f'{report.name}: {len(report.runs)} runs, {len(records)} values that apply')
 
 # %% [markdown]
-# ## One figure, by mapper and condition
-# Means over scenes. A figure that does not apply is left out, and is not a zero.
+# ## One metric, by mapper and condition
+# Means over scenes. A metric that does not apply is left out, and does not count as zero.
 
 # %%
 chosen = defaultdict(list)
 for item in records:
-    figure = item.suite, item.mode, item.metric
-    if figure == ('osma_segmentation', 'strict', 'iou') and item.class_name:
+    metric = item.suite, item.mode, item.metric
+    if metric == ('osma_segmentation', 'strict', 'iou') and item.class_name:
         chosen[item.mapper, item.condition, item.class_name].append(item.value)
 means = {key: sum(values) / len(values) for key, values in chosen.items()}
 mappers = sorted({mapper for mapper, _, _ in means})
@@ -51,7 +51,7 @@ for change, mapper, condition, name in losses[:10]:
     print(f'{100 * change:+6.1f} points  {name} of {mapper} under {condition}')
 
 # %% [markdown]
-# ## A figure for the paper
+# ## A chart for the paper
 
 # %%
 table = pd.DataFrame(losses, columns=['change', 'mapper', 'condition', 'class'])

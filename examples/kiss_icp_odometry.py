@@ -27,7 +27,7 @@ EVERY = 4
 
 
 class KissIcpMapper:
-    """Reads the first pose alone, and puts every frame where the odometry says it is."""
+    """Reads only the first pose, and takes the pose of every frame from the odometry."""
 
     def __init__(self):
         config = KISSConfig()

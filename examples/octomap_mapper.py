@@ -24,7 +24,7 @@ class OctoMapMapper:
         self.tree, self.frames = OcTree(CELL_M), 0
 
     def integrate(self, frame):
-        """Mark what the rays pass as free and what they end in as occupied."""
+        """Mark the cells that rays pass as free, and the cells at their ends as occupied."""
         points = frame.world_points()[::EVERY].astype(np.float64)
         self.tree.insertPointCloud(points, frame.camera_pose.translation, RANGE_M)
         self.frames += 1
@@ -32,7 +32,7 @@ class OctoMapMapper:
     def semantic_map(self, final):
         """Return the centres of the cells that are more likely occupied than not."""
         tree = self.tree
-        # Not by extractPointCloud, whose points of version 1.2.2 are corners of the cells.
+        # Not extractPointCloud: in version 1.2.2 it returns corners of the cells.
         leaves = (leaf for leaf in tree.begin_leafs() if tree.isNodeOccupied(leaf))
         points = np.array([leaf.getCoordinate() for leaf in leaves], np.float32).reshape(-1, 3)
         header = MapHeader(Provenance('octomap', frames_used=self.frames), complete=final)

@@ -57,7 +57,7 @@ def points_to_habitat(points: NDArray[np.floating]) -> NDArray[np.floating]:
 
 
 def object_pose_from_habitat(pose: Pose) -> Pose:
-    """Convert the pose of a y-up object in a y-up world to that of its z-up copy, z up.
+    """Convert the pose of a y-up object in a y-up world to the pose of its z-up copy, z up.
 
     Both the world and the object's own vertices are expected to be turned by
     `points_from_habitat`, hence the conjugation.

@@ -46,7 +46,7 @@ class Intrinsics:
     def from_hfov(cls, width: int, height: int, hfov_rad: float) -> Intrinsics:
         """Build a centred camera with square pixels from its horizontal field of view."""
         if not 0 < hfov_rad < math.pi:
-            raise ValueError(f'a horizontal field of view lies in (0, pi), not {hfov_rad}')
+            raise ValueError(f'a horizontal field of view must be in (0, pi), not {hfov_rad}')
         focal = width / 2 / math.tan(hfov_rad / 2)
         return cls(width, height, focal, focal, (width - 1) / 2, (height - 1) / 2)
 

@@ -69,8 +69,8 @@ def label_by_features(
 ) -> SemanticMap:
     """Give every node and point the class with the highest cosine to its feature.
 
-    `text_features` (C, D) are of the C classes, from the encoder of `space`: by default that of
-    the points, else the first that text can be compared with. Scores are cosines; a node keeps
+    `text_features` (C, D) are of the C classes, from the encoder of `space`: by default the space
+    of the points, else the first that text can be compared with. Scores are cosines; a node keeps
     its `top_k` best labels. One without a feature keeps its names, with class ids of the
     label set; a point without takes the label of its node, and is unlabelled without one. Raises
     MapError if the feature space is missing, or the shapes do not fit.

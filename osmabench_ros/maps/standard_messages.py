@@ -47,7 +47,7 @@ class PointFieldLayout:
 def records_of(dense: DenseMap) -> NDArray[Any]:
     """Return one record per point: x, y, z, and rgb, label, instance if the map has them.
 
-    Records (N,) are little-endian and packed. `rgb` is a float whose bits are 0x00RRGGBB, as PCL
+    Records (N,) are little-endian and packed. `rgb` is a float with the bits 0x00RRGGBB, as PCL
     has it; `label` is a class id, 65535 for none; `instance` a node id, 0 for none.
     """
     columns = dict(zip('xyz', dense.points.astype(np.float32).T, strict=True))

@@ -81,13 +81,13 @@ class _Mapped:
 
 
 def folder_beside(plan: RunPlan, kind: str) -> Path:
-    """Return the folder next to that of the matrix where a kind of runs of a scene goes."""
+    """Return the folder next to the matrix for a kind of runs of a scene."""
     name = f'{plan.root.name}_{kind}_{plan.identity.scene_key}'
     return plan.root.with_name(slug(name))
 
 
 def matrices_beside(plans: Sequence[RunPlan]) -> Iterator[MatrixConfig]:
-    """Yield what the suite hypo3d wants mapped next to a matrix that was run, if anything.
+    """Yield the matrices that the suite hypo3d needs next to a matrix that was run, if any.
 
     For each path in a scene: the changed scenes under the conditions of the matrix, and one run
     of each mapper in which the first change is made halfway. A scene that could not be prepared

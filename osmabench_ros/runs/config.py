@@ -140,7 +140,7 @@ class Planner(str, Enum):
 
 
 class TrajectoryConfig(Strict):
-    """Path and sampling; speeds are those of the condition.
+    """Path and sampling; the condition has the speeds.
 
     `recorded` names poses to drive along instead of goals: a TUM file, ``BAG:TOPIC``, the folder
     of a sequence, or the path.json of earlier runs. `goals` is then the number of equal parts that
@@ -433,7 +433,7 @@ class SeedsConfig(Strict):
     @classmethod
     def _say_of_what(cls, value: Any) -> Any:
         if isinstance(value, (list, int)):
-            raise ValueError('say what the seeds are of, such as {scene: [0, 1]}, path or method')
+            raise ValueError('name the kind of seeds, scene, path or method, as {scene: [0, 1]}')
         return value
 
     @field_validator('scene', 'path', 'method')
@@ -536,7 +536,7 @@ class MatrixConfig(ScoringConfig):
 
     @cached_property
     def loaded_conditions(self) -> tuple[Condition, ...]:
-        """The conditions in order, read once, so that all runs render what was recorded."""
+        """The conditions in order, read once, so that all runs render the recorded ones."""
         found: list[Condition] = []
 
         def load(item: str) -> None:

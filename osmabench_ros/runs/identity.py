@@ -18,7 +18,7 @@ _RUN_NAME = re.compile(r'(?:[^.]+\.){5}\d+(?:-p(\d+))?(?:-m(\d+))?(?:\.x[\w-]+)?
 
 @dataclass(frozen=True)
 class Seeds:
-    """Seeds of scene, path and method; None, and absent from names, for that of the scene."""
+    """Seeds of scene, path and method; None, and absent from names, for the scene's seed."""
 
     scene: int
     path: int | None = None

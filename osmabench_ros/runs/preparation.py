@@ -232,7 +232,7 @@ class Preparation:
         write_records(directory / QUESTIONS_FILE, questions)
 
     def write_true_trajectory(self, plan: RunPlan) -> None:
-        """Write the true poses of a prepared run: before any effect, or those of a sequence.
+        """Write the true poses of a prepared run: before any effect, or of a sequence.
 
         A sequence that was recorded with the poses that a robot believes in has no true ones.
         """

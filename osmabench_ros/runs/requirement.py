@@ -85,7 +85,7 @@ class Requirement(Strict):
 
 
 def known_suites(configured: Sequence[str]) -> list[str]:
-    """Return the suite names that a requirement may have, given those of a configuration."""
+    """Return the suite names that a requirement may have, from the suites of a configuration."""
     aligned = [f'{name}{ALIGNED}' for name in configured]
     return [*configured, *TIMING_SUITES, *BAG_SUITES, *aligned]
 

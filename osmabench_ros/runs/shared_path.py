@@ -114,7 +114,7 @@ def replayed_path(
 ) -> RobotPath:
     """Return the path along poses in the scene's world; warns of obstacles on it.
 
-    Poses keep their heights in a house of several storeys; on one floor the robot stands on it.
+    Poses keep their heights in a house of several storeys; on one floor the robot is on it.
     """
     places, headings = _poses(config, camera_height_m)
     if len(navigation.storeys_m) == 1:

@@ -108,7 +108,7 @@ def file_within(root: Path, name: str, base: Path, where: str) -> Path:
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """Read a JSON file whose top level is an object; SceneError if it is missing or another."""
+    """Read a JSON file with an object at its top level; SceneError for a missing or other file."""
     data = read_json(path, SceneError)
     if not isinstance(data, dict):
         raise SceneError(f'{path} must hold a JSON object, not {type(data).__name__}')
@@ -194,7 +194,7 @@ def pose_from_rpy(
 
 @dataclass(frozen=True, eq=False)
 class FrameScope:
-    """Named frames, whose poses may refer to each other, or to '', which is the scope."""
+    """Named frames with poses that may refer to each other, or to '', which is the scope."""
 
     entries: Mapping[str, tuple[Pose, str]] = field(default_factory=dict)
     where: str = ''

@@ -65,7 +65,7 @@ class AssetNode:
 
 
 def parents_of(nodes: Sequence[AssetNode], names: Sequence[str] = ()) -> list[str]:
-    """Return the name above each node, or above its one of `names`; '' below the root alone.
+    """Return the name above each node, or above its one of `names`; '' directly below the root.
 
     A node above all nodes, such as the root that an exporter adds, is not a parent.
     """
@@ -402,7 +402,7 @@ CREASE_RAD = np.deg2rad(30.0)
 
 
 def creased(mesh: Mesh) -> Mesh:
-    """Return a mesh with normals of its own that keep the edges of a box sharp.
+    """Return a mesh with separate normals that keep the edges of a box sharp.
 
     Faces that meet at less than CREASE_RAD are smooth; each smooth part gets its own vertices.
     """

@@ -41,10 +41,10 @@ _FIRMNESS = {RelationType.ON.value: 2, RelationType.IN.value: 2, RelationType.AT
 
 
 def holders(scene: Scene, places: Iterable[AxisAlignedBox]) -> dict[int, tuple[int, int]]:
-    """Return for things near some places how firmly they are held, 1 or 2, and by what.
+    """Return how firmly objects near some places are held, 1 or 2, and the id of the holder.
 
-    2 means on or in another thing, 1 for attached to one; the relations are those of the
-    scene graph. Things that nothing holds are left out, as are parts of the building.
+    2 means on or in another object, 1 attached to one, by the relations of the scene graph.
+    Objects that nothing holds are left out, as are parts of the building.
     """
     boxes = list(places)
     near = tuple(
@@ -64,7 +64,7 @@ def holders(scene: Scene, places: Iterable[AxisAlignedBox]) -> dict[int, tuple[i
 
 
 def doubtful_things(scene: Scene) -> dict[str, tuple[SceneObject, ...]]:
-    """Return things by what is doubtful about them: no class, no room, nothing that holds them."""
+    """Return doubtful objects by reason: no class, no room, nothing that holds them."""
     things = [item for item in scene.objects if not is_structure(scene, item)]
     held = holders(scene, (scene.box,))
     found = {
@@ -98,7 +98,7 @@ def _touching(items: Sequence[SceneObject]) -> list[SceneObject]:
 
 
 def carried_by(scene: Scene, item: SceneObject) -> tuple[SceneObject, ...]:
-    """Return what stands on, lies in or hangs at a thing, directly or over others."""
+    """Return the objects on, in or attached to an object, directly or over others."""
     found: dict[int, SceneObject] = {item.instance_id: item}
     held = holders(scene, (item.box,))
     grown = True
@@ -112,9 +112,9 @@ def carried_by(scene: Scene, item: SceneObject) -> tuple[SceneObject, ...]:
 
 
 def collision(scene: Scene, item: SceneObject, without: Collection[int]) -> SceneObject | None:
-    """Return a thing that one runs into, None if it is free; `without` are not obstacles.
+    """Return an object that collides with one, None if it is free; `without` are not obstacles.
 
-    Two things collide if an edge of one passes a face of the other after the first was shrunk by
+    Two objects collide if an edge of one passes a face of the other after the first was shrunk by
     TOUCH_M on every side, or if one is within the other, unless that is part of the building.
     """
     probe = _shrunk(item)
@@ -146,7 +146,7 @@ def _shrunk(item: SceneObject) -> SceneObject:
 
 
 def _passes(item: SceneObject, caster: RayCaster, where: AxisAlignedBox) -> bool:
-    """Return whether an edge of a thing near a box passes a face of another."""
+    """Return whether an edge of an object near a box passes a face of another."""
     start, along = _edges(item)
     low, high = np.minimum(start, start + along), np.maximum(start, start + along)
     near = ((low <= where.maximum) & (high >= where.minimum)).all(axis=1)
@@ -166,7 +166,7 @@ def _edges(item: SceneObject) -> tuple[NDArray[np.float32], NDArray[np.float32]]
 
 
 def _within(inner: SceneObject, outer: SceneObject, caster: RayCaster) -> bool:
-    """Return whether a thing that passes no face of another lies within its closed surface."""
+    """Return whether an object that passes no face of another is within its closed surface."""
     boxed = outer.box.contains(np.stack([inner.box.minimum, inner.box.maximum])).all()
     return bool(boxed) and bool(caster.encloses(inner.world_vertices[:1])[0])
 
@@ -234,7 +234,7 @@ class _Context:
                 )
 
     def _met_before(self, item: SceneObject, met: SceneObject) -> bool:
-        """Return whether two things ran into each other before."""
+        """Return whether two objects collided before."""
         old = self.scene.by_instance.get(item.instance_id)
         if old is None or met.instance_id not in self.scene.by_instance:
             return False
@@ -264,7 +264,7 @@ class _Context:
         return replace(item, attributes=sizes_of(item))
 
     def place(self, item: SceneObject, at: Iterable[float], turn_deg: float) -> SceneObject:
-        """Return a thing turned, with the middle of its lower side at a point of the world."""
+        """Return a turned object with the middle of its lower side at a point of the world."""
         turned = replace(item, pose=displace(item, turn_deg) @ item.pose)
         box = turned.box
         foot = np.array([*box.center[:2], box.minimum[2]])
@@ -273,12 +273,12 @@ class _Context:
 
 
 def _assign_room(item: SceneObject, scene: Scene) -> SceneObject:
-    """Return a thing with the room that it stands in."""
+    """Return an object with the room that it is in."""
     return replace(item, room_id=room_of(item, scene.rooms)) if scene.rooms else item
 
 
 def lights_of(scene: Scene, item: SceneObject) -> tuple[Light, ...]:
-    """Return the lamps' lights that belong to a thing."""
+    """Return the lamps' lights that belong to an object."""
     return tuple(
         light
         for light in scene.lights
@@ -295,7 +295,7 @@ def _shift_light(light: Light, shift: Pose) -> Light:
 
 
 def _replace_object(scene: Scene, item: SceneObject) -> Scene:
-    """Return a scene with an object that stands where one of its id stood."""
+    """Return a scene with an object in place of the one with its id."""
     key = item.instance_id
     return replace(
         scene, objects=tuple(item if old.instance_id == key else old for old in scene.objects)
@@ -338,7 +338,7 @@ class Move(Strict):
 
 
 class Remove(Strict):
-    """A thing goes, and if `carried` is true all that it carries."""
+    """Removes an object, and if `carried` is true all that it carries."""
 
     kind: Literal['remove']
     object: str
@@ -354,7 +354,7 @@ class Remove(Strict):
 
 
 class New(Strict):
-    """What comes: `like` another thing of the scene, or a mesh `file` of a class `label`.
+    """A new object: `like` another one of the scene, or a mesh `file` of a class `label`.
 
     Files are in metres; glTF is y-up, other formats z-up.
     """
@@ -366,14 +366,14 @@ class New(Strict):
     @model_validator(mode='after')
     def _one_source(self) -> New:
         if bool(self.like) == (self.file is not None):
-            raise ValueError('say what comes: give "like" or "file"')
+            raise ValueError('a new object needs either "like" or "file"')
         if self.file is not None and not self.label:
             raise ValueError('a file does not say its class; give "label"')
         return self
 
 
 class Add(New):
-    """A thing comes; the middle of its lower side is at `position_m`, in the world."""
+    """Adds an object; the middle of its lower side is at `position_m`, in the world."""
 
     kind: Literal['add']
     name: str = Field(min_length=1)
@@ -387,7 +387,7 @@ class Add(New):
 
 
 class Replace(New):
-    """Another thing comes in the place of one, as `name`; what this one carried must stay up."""
+    """Replaces an object by a new one called `name`, which must hold all that the old one did."""
 
     kind: Literal['replace']
     object: str
@@ -405,7 +405,7 @@ class Replace(New):
 
 
 class Recolor(Strict):
-    """A thing has another colour, without its texture, or looks `like` another thing."""
+    """Gives an object another colour, without its texture, or the look of another (`like`)."""
 
     kind: Literal['recolor']
     object: str
@@ -445,7 +445,7 @@ class Swing(Strict):
     """A door opens or closes: the leaf turns about one of its upright edges.
 
     Of the two edges and two senses the first that leaves the leaf free is taken, so an open leaf
-    closes by the angle that it stands open.
+    closes by the angle by which it is open.
     """
 
     kind: Literal['open', 'close']
@@ -466,8 +466,8 @@ class Swing(Strict):
         ):
             raise SceneError(
                 f'{at.where}: "{item.name}" is not a leaf of a door, and scenes keep no other '
-                'joints; choose a thing of a class "... door" that is a thin upright slab, or for '
-                'joints of Habitat change initial_joint_pose in the data set'
+                'joints; choose an object of a class "... door" that is a thin upright slab, or '
+                'for joints of Habitat change initial_joint_pose in the data set'
             )
         wanted = 'open' if self.kind == 'open' else 'closed'
         if item.attributes.get('state') == wanted:
@@ -492,7 +492,7 @@ class Swing(Strict):
 
 
 class Switch(Strict):
-    """A lamp, named by its thing or by its light, goes on, with an intensity, or off."""
+    """Switches a lamp, named by its object or its light, on, with an intensity, or off."""
 
     kind: Literal['switch']
     lamp: str
@@ -566,15 +566,15 @@ def changed_scene(scene: Scene, changes: Sequence[Change]) -> Scene:
     Returns
     -------
     Scene
-        An ordinary scene, from which scene graph, images and navigation follow as from any. Its
-        name and digest are those of the changes; it comes from no file any more.
+        An ordinary scene, from which scene graph, images and navigation follow as from any. It
+        has the name and digest of the changes, and no file.
 
     Raises
     ------
     SceneError
-        If a change names what the scene does not have, if something would collide with another
-        thing, or if it would be held less firmly than before, so that it floats. What collided
-        or floated before may go on to.
+        If a change names an object or light that the scene does not have, or if an object would
+        collide with another or be held less firmly than before, so that it floats. Objects that
+        collided or floated before may still do so.
     """
     for number, change in enumerate(changes):
         where = f'scene {scene.dataset}/{scene.name}, change {number + 1} ({change.kind})'

@@ -77,11 +77,11 @@ def graph_of_visible_parts(
     instances: Iterable[int],
     colors: Mapping[int, str],
 ) -> SceneGraph:
-    """Return the graph that a perfect mapper would make of what the cameras saw.
+    """Return the graph that a perfect mapper would make of all that the cameras saw.
 
-    Boxes and relations of the `instances`, and of no others, are those of their `visible` points,
-    and what has a colour has that of `colors`, where it is known; sizes of whole objects among the
-    attributes are left out.
+    Boxes and relations of the `instances`, and of no others, come from their `visible` points, and
+    colours from `colors` where they are known; sizes of whole objects among the attributes are
+    left out.
     """
     wanted = frozenset(instances)
     surfaces = {key: visible.points[visible.instances == key] for key in sorted(wanted)}

@@ -115,7 +115,7 @@ def import_scene(
 def read_known_classes(name_or_path: str) -> tuple[str, ...]:
     """Return the class names of 'apartment', or those in a JSON file; ConfigError if malformed.
 
-    The file holds a list of names, or an object whose "classes" are names or have a "name".
+    The file holds a list of names, or an object with "classes" that are names or have a "name".
     """
     if name_or_path == APARTMENT:
         from osmabench_ros.scenes.apartment.generate import APARTMENT_LABELS

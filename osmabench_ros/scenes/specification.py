@@ -112,7 +112,7 @@ class RoomSpecification(Strict):
             for name in (item.subject, *item.object):
                 choose(name, names, ValueError, f'no object is called "{name}"')
             if item.subject in item.object and self.group(item.subject).count < 2:
-                raise ValueError(f'"{item.sentence}": a thing is not related to itself')
+                raise ValueError(f'"{item.sentence}": an object is not related to itself')
         return self
 
     def group(self, name: str) -> ObjectGroup:

@@ -136,7 +136,7 @@ def visible_mask(
         Farthest depth along the optical axis.
     max_footprint_m : float
         Longest stretch of the surface that a pixel may cover: distance / (f cos(incidence)).
-        What is farther or more oblique shows in the image as a sliver that no map can resolve.
+        A surface farther away or more oblique is a sliver in the image that no map can resolve.
         A finite bound needs a cloud with normals.
 
     Returns
@@ -171,7 +171,7 @@ def _footprint(
     directions: NDArray[np.float32],
     intrinsics: Intrinsics,
 ) -> NDArray[np.floating]:
-    """Return how much of the surface around each point a pixel covers, metres."""
+    """Return the length of surface around each point that one pixel covers, metres."""
     if cloud.normals is None:
         raise ValueError('the footprint of a pixel needs a cloud with normals')
     # distance / cos(incidence) = distance^2 / |direction . normal|
@@ -187,7 +187,7 @@ def _in_view(
     """Return the indices of the points that project into the image."""
     camera = pose.inverse()
     rotation, shift = camera.rotation.astype(np.float32), camera.translation.astype(np.float32)
-    # Depth first: it alone drops half of the points.
+    # Depth first: this test already drops half of the points.
     z = points @ rotation[2] + shift[2]
     index = np.flatnonzero((z > 0) & (z <= max_depth_m))
     z = z[index]

@@ -3,10 +3,10 @@
 All follow from boxes, and where the caller has them from points on the surfaces; nothing depends
 on a viewpoint. With A the source and B the target:
 
-- A on B: A stands on a surface of B. Its bottom is within `support_gap_m` of a surface of B that
+- A on B: a surface of B supports A. Its bottom is within `support_gap_m` of a surface of B that
   underlies at least `support_share` of A's footprint, and that does not go on upwards through A as
   a wall does behind a painting. Without points, that surface is B's top.
-- A in B: A's footprint lies in B's, and B's walls surround A: on an arc of `closed_share` of all
+- A in B: A's footprint is in B's, and B's walls surround A: on an arc of `closed_share` of all
   horizontal directions, or of `open_share` if B also covers A from above (a shelf). Without
   points, A's box must lie in B's, bottom and footprint, and at least half of its height.
 - A under B: B covers at least half of A's footprint from at most `under_gap_m` above, without
@@ -57,7 +57,7 @@ class RelationThresholds:
     Parameters
     ----------
     support_gap_m : float
-        Greatest distance between the bottom of an object and the surface it stands on.
+        Greatest distance between the bottom of an object and the surface below it.
     support_share : float
         Least share of its footprint above that surface.
     inside_share : float
@@ -113,7 +113,7 @@ def derive_relations(
         points a square metre. Nodes without points are treated as boxes.
     occluded : bool
         The points are those that a camera saw, so that an object hides the surface below it: it
-        stands on the part of B's box below it if B's surface goes on at its height around it.
+        is on the part of B's box below it if B's surface goes on at its height around it.
 
     Returns
     -------

@@ -41,7 +41,7 @@ class MovingObjects(Strict):
     count : int, optional
         How many of those that match, drawn with `seed`; all by default.
     offset_m : tuple of float
-        Where the object goes, relative to where it stands, world axes.
+        Where the object moves, relative to its place in the scene, world axes.
     turn_deg : float
         How far it turns left about its own vertical axis.
     span : Span
@@ -74,7 +74,7 @@ class MovingObjects(Strict):
         return 1.0 - abs(2.0 * done - 1.0) if self.returns else done
 
     def selected(self, scene: Scene) -> list[SceneObject]:
-        """Return the objects that move, without what they carry; SimulationError if none."""
+        """Return the objects that move, without those on them; SimulationError if none."""
         found = [
             item
             for item in scene.objects
@@ -157,7 +157,7 @@ class MotionSection(Strict):
 class SceneChange(Strict):
     """Changes that the scene has during a span; without an end they stay.
 
-    The ground truth of the run is that of the scene as it was before.
+    The run keeps the ground truth of the scene as it was before.
     """
 
     span: Span
@@ -391,8 +391,8 @@ def _rule_factor(
     if rule.only_in_robots_room and light.room_id is not None:
         if moment.robot_position is None:
             raise SimulationError(
-                f'condition "{condition}" switches lights by the room of the robot, whose '
-                'position is not known here'
+                f'condition "{condition}" switches lights by the room of the robot, but the '
+                'position of the robot is not known here'
             )
         room = next((room for room in scene.rooms if room.id == light.room_id), None)
         x, y, _ = moment.robot_position

@@ -76,7 +76,7 @@ class Effect(Strict):
 
 
 def _effect(data: Any) -> Effect:
-    """Return the effect of an entry of `effects:`, whose `kind` says which it is."""
+    """Return the effect of an entry of `effects:`, chosen by its `kind`."""
     if isinstance(data, Effect):
         return data
     if not isinstance(data, Mapping):
@@ -147,7 +147,7 @@ class WhiteBalance(Effect):
 class MotionBlur(Effect):
     """Averages the linear light of `samples` images over `shutter_s`, centred on the stamp.
 
-    The robot moves on meanwhile; depth and ids stay those of the middle of the exposure.
+    The robot moves on meanwhile; depth and ids are taken at the middle of the exposure.
     """
 
     kind: Literal['motion_blur'] = 'motion_blur'
@@ -322,7 +322,7 @@ class DroppedFrames(Effect):
     def keeps(self, count: int, seed: int) -> NDArray[np.bool_]:
         """Draw which frames arrive."""
         rng = np.random.default_rng([self.seed, seed, zlib.crc32(self.kind.encode())])
-        # Between two bursts lies a geometrically distributed number of frames that arrive.
+        # The number of frames that arrive between two bursts is geometrically distributed.
         begins = self.share / (self.burst * (1 - self.share) + self.share) if self.share else 0.0
         starts = rng.random(count) < begins
         kept = np.ones(count, bool)

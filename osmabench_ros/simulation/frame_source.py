@@ -37,7 +37,7 @@ OpenSimulator = Callable[[Scene], Simulator]
 
 
 class ConditionedCamera:
-    """Takes the frames of a trajectory under a condition, each by number and seed alone.
+    """Takes the frames of a trajectory under a condition, each by only its number and seed.
 
     Where the condition changes the scene on the way, `open_simulator` starts the simulator of the
     changed scene, which `close` closes; the given one is its owner's.

@@ -1,4 +1,4 @@
-"""The lighting part of a condition file, and light setups, those of OSMa-Bench too."""
+"""The lighting part of a condition file, and light setups, also of OSMa-Bench."""
 
 from __future__ import annotations
 
@@ -217,7 +217,7 @@ def read_light_setup(name_or_path: str, folder: Path) -> dict[str, Any]:
     ----------
     name_or_path : str
         Name of a setup of the package, or path of a `.yaml` file with `lights`, or of OSMa-Bench's
-        `light_settings_*.json`, whose intensities are scaled as its code does.
+        `light_settings_*.json`, with intensities scaled as its code does.
     folder : Path
         Where a relative path starts.
 
@@ -259,7 +259,7 @@ def _shining(name: str, item: _SettingsLight) -> ExtraLight:
 
 
 def _life(intervals: tuple[tuple[float | None, float | None], ...]) -> Schedule:
-    """Return when a light is alive: the number of the goal lies in [start, end) of an interval."""
+    """Return when a light is alive: while the goal's number is in [start, end) of an interval."""
     if not intervals:
         return Schedule(factor=0.0)
     if any((start or 0) <= 0 and end is None for start, end in intervals):

@@ -91,7 +91,7 @@ class RobotPath:
     segments : ndarray of int64, shape (K - 1,)
         0-based goal segment of the leg after each state.
     floor_height_m : float
-        World z of base_link, that of the first state if `heights_m` are given.
+        World z of base_link, of the first state if `heights_m` are given.
     heights_m : ndarray of float64, shape (K,), optional
         World z of base_link at each state, on a path that climbs. base_link stays level.
 
@@ -320,7 +320,7 @@ def path_along(points_m: ArrayLike, headings_rad: ArrayLike, *, segments: int) -
 
 
 def _segments(states: NDArray[np.float64], count: int) -> NDArray[np.int64]:
-    """Return the part, 0 to count - 1, that the beginning of every leg lies in."""
+    """Return the part, 0 to count - 1, that every leg begins in."""
     steps = np.abs(np.diff(states, axis=0))
     # A turn of a radian counts as a metre, so that a robot that only turns has parts as well.
     done = np.concatenate([[0.0], np.cumsum(np.hypot(steps[:, 0], steps[:, 1]) + steps[:, 2])])
@@ -374,7 +374,7 @@ class Trajectory:
         return tuple(frame.camera_pose for frame in self.frames)
 
     def camera_poses_at(self, times_s: NDArray[np.float64]) -> list[Pose]:
-        """Return optical poses at any times, clipped to those of the path."""
+        """Return optical poses at any times, clipped to the times of the path."""
         poses, _ = self.path.base_poses_at(times_s, self.motion)
         return [base @ self.mount.base_to_camera for base in poses]
 

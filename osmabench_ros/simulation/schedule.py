@@ -58,7 +58,7 @@ class Span(Strict):
         return moment.segment + moment.segment_progress
 
     def contains(self, moment: Moment) -> bool:
-        """Return whether the moment lies in [start, end)."""
+        """Return whether the moment is in [start, end)."""
         start, end = self.limits
         now = self._now(moment)
         if self.segments is not None and moment.segment_progress >= 1.0:
@@ -98,7 +98,7 @@ class FlickerPattern(str, Enum):
 
 
 class Flicker(Strict):
-    """A factor between 1 - depth and 1 that depends on the time alone."""
+    """A factor between 1 - depth and 1 that depends only on the time."""
 
     pattern: FlickerPattern = FlickerPattern.SINE
     """How it varies."""

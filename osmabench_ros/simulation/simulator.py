@@ -35,7 +35,7 @@ class Observation:
     instance : ndarray of int32, shape (height, width)
         Instance id; 0 where there is none.
     albedo : ndarray of uint8, shape (height, width, 3), optional
-        RGB of the surfaces without light, from simulators whose class says `shows_albedo = True`.
+        RGB of the surfaces without light, from simulators with `shows_albedo = True`.
     """
 
     color: NDArray[np.uint8]
@@ -110,7 +110,7 @@ def make_simulator(
 ) -> Simulator:
     """Start a simulator, an entry point in the group ``osmabench.simulators``, on a scene.
 
-    `options` are its keyword arguments; those of a run have `near_m` and `far_m` of the camera.
+    `options` are its keyword arguments; a run gives `near_m` and `far_m` of the camera.
     Raises ConfigError if the name or an option is unknown.
     """
     factory = load_extension(SIMULATORS, name)
@@ -141,7 +141,7 @@ FEWEST_PROBES = 4
 
 @runtime_checkable
 class LoadingSimulator(Simulator, Protocol):
-    """A simulator that reads the scene's files itself, and sees what lies within a range of z."""
+    """A simulator that reads the scene's files itself, and sees surfaces within a range of z."""
 
     loads_scene_itself: Literal[True]
 
@@ -191,7 +191,7 @@ def check_agreement(
 def _probed(
     simulator: LoadingSimulator, rays: RayCaster, pose: Pose
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float32], NDArray[np.float32]]:
-    """Return instances and depths at the probes of one view, those of the scene first."""
+    """Return instances and depths at the probes of one view, of the scene and then rendered."""
     observation = simulator.render(pose)
     directions = simulator.intrinsics.rays() @ pose.rotation.T.astype(np.float32)
     height, width = observation.depth_m.shape

@@ -34,7 +34,7 @@ class Coverage:
     visible_m2 : float
         Surface that can be seen from anywhere the robot gets to, looking anywhere.
     scene_m2 : float
-        All surface, what is inside and behind things included.
+        All surface, also inside and behind objects.
     """
 
     seen_m2: float
@@ -119,7 +119,7 @@ def _spread(navigation: WalkableGrid, spacing_m: float) -> NDArray[np.float64]:
 
 
 class Strategy(str, Enum):
-    """How goals are chosen and what the robot does at them.
+    """Choice of goals, and behaviour of the robot at them.
 
     FOLLOW drives through random goals, as the paper does; LOOK_AROUND also turns once around at
     every goal; COVERAGE goes where most is seen, in a short order, and turns around there.

@@ -75,7 +75,7 @@ def ground_below(caster: RayCaster, points_m: NDArray[np.float64]) -> NDArray[np
 
 
 def lay_on_ground(caster: RayCaster, line_m: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the polyline (N, 3) on the meshes below one whose first point is near the ground."""
+    """Return the polyline (N, 3) on the meshes below one that starts near the ground."""
     from skimage.measure import approximate_polygon
 
     z = ground_below(caster, line_m[:1])[0]

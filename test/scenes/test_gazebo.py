@@ -581,7 +581,7 @@ def test_all_that_is_missing_is_listed_at_once_and_can_be_left_out(tmp_path):
     hollow = tmp_path / 'models' / 'hollow'
     hollow.mkdir(parents=True)
     content = MISSING + '<include><uri>model://hollow</uri></include>'
-    with pytest.raises(MissingFileError, match='names 4 things that are not there') as caught:
+    with pytest.raises(MissingFileError, match='names 4 files or models that') as caught:
         load(tmp_path, content)
     parts = ('model://gone is in none', 'https://fuel/x', 'model://gone/a.dae', 'no model.sdf')
     assert all(part in str(caught.value) for part in parts)

@@ -19,7 +19,7 @@ class RayCaster:
             faces = o3d.core.Tensor(item.world_faces.astype(np.uint32))
             self._rays.add_triangles(o3d.core.Tensor(item.world_vertices), faces)
         colors = [item.meshes[0].material.base_color for item in scene.objects]
-        # The last row is that of rays that meet nothing.
+        # The last row is for rays that hit nothing.
         self._colors = (255 * np.array([*colors, (0, 0, 0)])).astype(np.uint8)
         classes = [item.class_id for item in scene.objects]
         self._classes = np.array([*classes, UNLABELLED], np.uint16)

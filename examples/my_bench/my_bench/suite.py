@@ -11,7 +11,7 @@ class Options(Strict):
 
 
 class MapHeight:
-    """How far the height that most points lie below is from that of the visible surface."""
+    """Error of the height that most points are below, against the visible surface."""
 
     name = 'map_height'
 

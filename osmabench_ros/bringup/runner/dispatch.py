@@ -1,7 +1,7 @@
 """The one dispatcher: hands the runs of a matrix to a back end, and collects their reports.
 
-A back end is the worker processes of `--jobs`, or the nodes of a Ray cluster. Which task is next,
-what is tried again, and every line and warning in the terminal is decided here.
+A back end is the worker processes of `--jobs`, or the nodes of a Ray cluster. This module
+decides the next task and the retries, and writes every line and warning to the terminal.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ def check_run_info(
     running = {name.rsplit('/', 1)[-1] for name in nodes}
     expected = set(info.participants)
     if topics.BAG_PLAYER in running:
-        # What a bag replays is not scored, and its player stands in for the bridge.
+        # A replayed bag is not scored, and its player replaces the bridge.
         expected -= {topics.BRIDGE, topics.RECORDER, topics.EVALUATOR, topics.BAG_RECORDER}
     same_camera = camera_info is None or np.allclose(info.camera_info.k, camera_info.k, rtol=1e-4)
     return CHECKS.find_all(

@@ -71,7 +71,7 @@ def keep_unknown(
 def find_file(path: Path, patterns: Sequence[str], what: str, besides: Sequence[str] = ()) -> Path:
     """Return a file, or the one in a folder that the first matching of some glob patterns finds.
 
-    Names in `besides` are something else. Raises MapError, which says `what` is sought, if no
+    Files named in `besides` do not count. Raises MapError, which says `what` is sought, if no
     pattern matches, or several files match one.
     """
     found = find_any_file(path, patterns, what, besides)

@@ -1,4 +1,4 @@
-"""From a seed to a furnished apartment, whose rooms are furnished by the steps of their table.
+"""Furnished apartments from a seed; the steps of a table furnish the rooms of each kind.
 
 A step names a `piece` and its place: with its back at a `wall` and so many metres of free floor in
 front of it, in the room (`free`, with margins along x and y), on a wall at a height (`hang`),

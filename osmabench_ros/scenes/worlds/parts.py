@@ -116,8 +116,8 @@ def make_scene(
     if left_out and not options.skip_missing:
         listed = ''.join(f'\n  {text}' for text in left_out)
         raise MissingFileError(
-            f'{path} names {len(left_out)} things that are not there, which --skip-missing leaves '
-            f'out:{listed}'
+            f'{path} names {len(left_out)} files or models that do not exist; --skip-missing '
+            f'leaves them out:{listed}'
         )
     if not parts:
         raise SceneError(f'{path} has no visible models; nothing can be rendered')
@@ -156,7 +156,7 @@ def _without_far_parts(parts: Sequence[Part]) -> tuple[Sequence[Part], list[str]
     """Return the parts without those far from the rest, and a sentence about each of these.
 
     The widest gap along an axis splits the parts in two; if it is wider than the side with more
-    parts is large, and than MIN_FAR_M, the other side is far, and what is left is split again. Of
+    parts is large, and than MIN_FAR_M, the other side is far, and the rest is split again. Of
     two sides with about as many parts none is the rest.
     """
     boxes = [_box(part) for part in parts]
@@ -242,7 +242,7 @@ def guess_class(model: str, patterns: Mapping[str, str], prefix: str = '') -> st
     plain = model.rpartition('::')[2].removeprefix(prefix)
     plain = re.sub(r'^aws_robomaker_[a-z]+_(?=.)', '', plain)
     plain = re.sub(r'([_\-. ]?(?:\d+|LOD\d*)|_clone)+$', '', plain, flags=re.IGNORECASE) or plain
-    # "Lamp.Desk" is a desk lamp: what follows a dot says more of what is before it.
+    # "Lamp.Desk" is a desk lamp: words after a dot describe the word before it.
     plain = ' '.join(reversed(plain.split('.')))
     words = re.sub(r'(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])', ' ', plain)
     name = normalised_name(words.replace('-', ' ').replace('.', ' '))
@@ -292,7 +292,7 @@ def make_light(
     strength: float,
     half_angle_rad: float,
 ) -> Light:
-    """Return a light whose colour may be brighter than white; directional ones are not lamps."""
+    """Return a light; its colour may be brighter than white; directional ones are not lamps."""
     shine = np.maximum(np.asarray(color, float), 0)
     brightest = float(shine.max())
     red, green, blue = (shine / brightest if brightest > 0 else np.ones(3)).tolist()

@@ -231,8 +231,8 @@ _LIBRARY_BYTES = 2**26
 def load_usd_stage(path: Path, options: WorldOptions = DEFAULT_OPTIONS) -> Scene:
     """Read a .usd, .usda, .usdc or .usdz file; SceneError, or a LimitError, names the fault.
 
-    An object is what has a semantic label, or is a component, else a prim directly in the
-    default prim, with all below it.
+    An object is a prim with a semantic label or a component, else a prim directly in the default
+    prim, with all below it.
     """
     with naming_errors(path, SceneError):
         if find_spec('pxr') is None:
@@ -243,7 +243,7 @@ def load_usd_stage(path: Path, options: WorldOptions = DEFAULT_OPTIONS) -> Scene
         found = read_in_fence(
             plain_stage,
             path,
-            # Not pxr, whose threads do not live on in a fork.
+            # Not pxr: its threads do not survive a fork.
             libraries=('PIL.Image',),
             more_bytes=near_bytes + _LIBRARY_BYTES,
         )

@@ -106,7 +106,7 @@ at the edge of the cone what is too bright for the image may be dark in the end.
 
 
 def as_point(spot: Light) -> Light:
-    """Return the point light whose image becomes a spot's by `cone_share`."""
+    """Return the point light that, multiplied by `cone_share`, looks like a spot."""
     return replace(spot, kind=LightKind.POINT, intensity=spot.intensity / HEADROOM)
 
 

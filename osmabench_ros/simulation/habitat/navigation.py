@@ -33,7 +33,7 @@ class HabitatNavigation:
     """A navigation mesh (Recast), which `plan_path` takes like a WalkableGrid.
 
     Computed with voxels of CELL_M, or read from `mesh_file`, a `.navmesh`, or with `as_loaded`
-    the one that Habitat-Sim loads with the scene, else that of the stage alone. `floor_height_m`
+    the one that Habitat-Sim loads with the scene, else of only the stage. `floor_height_m`
     takes the largest surface within half a metre of this world z; by default the lowest of the
     large ones, because the largest may be a roof. With `one_floor`, random points lie within half
     a metre of it. The mesh knows heights to a voxel and bridges slopes with straight lines, so
@@ -73,7 +73,7 @@ class HabitatNavigation:
         self.floor_height_m = self._mesh_height_m - CELL_M
 
     def is_free(self, point_m: ArrayLike) -> bool:
-        """Return whether the robot may stand at (x, y), on the lowest floor, or (x, y, z)."""
+        """Return whether the robot fits at (x, y), on the lowest floor, or (x, y, z)."""
         return self._snapped(point_m) is not None
 
     def random_points(self, count: int, rng: np.random.Generator) -> NDArray[np.float64]:

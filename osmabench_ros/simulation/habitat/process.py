@@ -137,7 +137,7 @@ class WorkerProcess:
                 self.call('close', CLOSE_TIMEOUT_S)
                 self._process.wait(CLOSE_TIMEOUT_S)
             except (SimulationError, subprocess.TimeoutExpired):
-                pass  # what it was asked for, to end, is now done by force
+                pass  # it was asked to end, and is killed below
             self.kill()
 
     def kill(self) -> None:

@@ -49,7 +49,7 @@ UNANNOTATED_NAME = 'unannotated'
 
 
 class Identities:
-    """Translates id images of a scene by what the worker found; SimulationError if they differ."""
+    """Translates id images by the inventory of the worker; SimulationError if scenes differ."""
 
     def __init__(self, scene: Scene, inventory: Mapping[str, Any]) -> None:
         where = f'scene {scene.dataset}/{scene.name}'
@@ -83,7 +83,7 @@ class Identities:
     def _match_annotations(
         self, scene: Scene, annotations: Sequence[Mapping[str, Any]], where: str
     ) -> None:
-        """Match a semantic mesh, whose pixels hold the ids of its annotation."""
+        """Match a semantic mesh, which has the ids of its annotation as pixels."""
         known = {int(item['id']) for item in annotations}
         for item in scene.objects:
             if item.name == UNANNOTATED_NAME:
@@ -134,7 +134,7 @@ _LOADED = ('flat', False)
 class HabitatSimulator:
     """Renders a Habitat scene data set with Habitat-Sim 0.3, in a process with its own Python.
 
-    Implements `Simulator`. Lights cast no shadows. The lights are those of the scene until
+    Implements `Simulator`. Lights cast no shadows. The scene's lights shine until
     `set_lighting`.
 
     Parameters
@@ -154,18 +154,18 @@ class HabitatSimulator:
     scene_id : str
         Habitat-Sim's name of the scene; by default the scene's name.
     shading : str
-        'pbr': the lights alone, physically based, plus `Lighting.ambient` on the textures, in
+        'pbr': only the lights, physically based, plus `Lighting.ambient` on the textures, in
         linear colours, as the embedded simulator does; every spot costs one more image a frame.
-        'phong': Habitat-Sim's Phong shader, whose ambient share is fixed at 0.4.
+        'phong': Habitat-Sim's Phong shader, with a fixed ambient share of 0.4.
         'native': the shaders and the environment map that the data set asks for, which mute
         changes of light; its first lit frame takes up to a minute.
-        'osma_bench': as native, but phong for what the data set wants flat, where lights would
-        not act; OSMa-Bench asks its users for that edit of HM3D.
+        'osma_bench': as native, but phong for assets that the data set wants flat, on which lights
+        would not act; OSMa-Bench asks its users for that edit of HM3D.
         '': 'osma_bench' where `Lighting.compat` is set, else 'pbr'.
         All but pbr ignore `Lighting.ambient` while lights shine, and have no spots.
     ambient_occlusion : bool, optional
         Darken corners of lit images (HBAO); by default where `Lighting.compat` is set, as
-        OSMa-Bench does. Images without light have it there alone.
+        OSMa-Bench does. Images without light have it only there.
     gpu_device_id : int
         CUDA device; -1 takes the first device EGL finds, which may be a processor.
     timeout_s : float
@@ -300,7 +300,7 @@ class HabitatSimulator:
     def _spot(
         self, spot: Light, camera_pose: Pose, camera: list[list[float]], timeout_s: float
     ) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
-        """Return what a spot would add without its cone, and how much of that the cone lets in."""
+        """Return the light a spot would add without its cone, and the fraction inside the cone."""
         light = worker_light(as_point(spot), self._lighting.exposure)
         self._worker.call('render_light', timeout_s, camera=camera, light=light)
         share = cone_share(spot, self._images['depth'], self.intrinsics, camera_pose)
@@ -387,7 +387,7 @@ def _dataset_file(scene: Scene, dataset_config: str) -> Path | None:
         return path.absolute()
     if dataset_config:
         raise SimulationError(
-            f'dataset_config "{dataset_config}" is not a file *{SUFFIX}; name that of the data '
+            f'dataset_config "{dataset_config}" is not a file *{SUFFIX}; name the one of the data '
             f'set with scene {scene.dataset}/{scene.name}, or leave it out'
         )
     return None

@@ -86,7 +86,7 @@ class SceneGeometry:
         return self._minimum[chosen], self._maximum[chosen]
 
     def vertex_array(self, program: Any) -> Any:
-        """Return a `moderngl.VertexArray` that feeds a program with what it declares."""
+        """Return a `moderngl.VertexArray` with the attributes that a program declares."""
         layouts = (
             (self._vertices, (('in_position', 3), ('in_normal', 3), ('in_uv', 2)), ''),
             (
@@ -160,7 +160,7 @@ class SceneGeometry:
 
 
 def with_flat_normals(mesh: Mesh) -> Mesh:
-    """Return a mesh whose source gave no normals with those of its faces, as glTF asks for."""
+    """Return a mesh without normals with the normals of its faces, as glTF asks for."""
     if mesh.has_normals:
         return mesh
     corners = mesh.faces.ravel()
@@ -189,7 +189,7 @@ def draw_commands(meshes: Sequence[Mesh]) -> NDArray[np.void]:
 
 
 def mesh_constants(placed: Sequence[_Placed]) -> NDArray[np.void]:
-    """Return what every mesh has of its own; object numbers are rows plus one, 0: no surface."""
+    """Return the constants of every mesh; object numbers are rows plus one, 0: no surface."""
     constants = np.zeros(len(placed), MESH_CONSTANTS)
     colors = np.reshape([item.mesh.material.base_color for item in placed], (-1, 3))
     constants['color'] = decoded(colors.astype(np.float64))

@@ -125,7 +125,7 @@ SHADOW_UNIT = 3
 
 @dataclass(frozen=True)
 class LightVariant:
-    """What a program of the lighting pass is compiled for; see its shader."""
+    """Features that a program of the lighting pass is compiled for; see its shader."""
 
     tone: bool = False
     stride: int = 1
@@ -135,7 +135,7 @@ PLAIN = LightVariant()
 
 
 class GeometryPass:
-    """Draws what the camera sees into surface images, or `coverage` of several places a pixel."""
+    """Draws visible surfaces into surface images, or `coverage` of several places per pixel."""
 
     def __init__(
         self,
@@ -186,7 +186,7 @@ class GeometryPass:
 
 
 class EdgesPass:
-    """Makes the colour of pixels at edges that of all the surfaces that they show."""
+    """Gives pixels at edges the mean colour of all the surfaces that they show."""
 
     def __init__(self, context: Any) -> None:
         self._context = context

@@ -178,7 +178,7 @@ def light_views(light: Light, scene_box: AxisAlignedBox) -> dict[int, NDArray[np
 
 
 def _cone_reaches(light: Light, face: int) -> bool:
-    """Return whether a spot's cone may touch a cube face, whose corners are 54.7 deg off axis."""
+    """Return whether a spot's cone may touch a cube face; its corners are 54.7 deg off axis."""
     axis = np.eye(3)[face // 2] * (1 - 2 * (face % 2))
     cosine = float(axis @ light.direction) / float(np.linalg.norm(light.direction))
     corner_rad = math.acos(1 / math.sqrt(3))

@@ -40,7 +40,7 @@ from osmabench_ros.simulation.simulator import Observation, check_lights
 class Rendering(str, Enum):
     """How the embedded simulator makes colour images.
 
-    COMPAT takes one sample per pixel and clips what is brighter than white. STANDARD knows in four
+    COMPAT takes one sample per pixel and clips colours brighter than white. STANDARD knows in four
     places of a pixel which surface covers it, shades meshes without normals flat, and has the tone
     curve of a film. Depth, classes, instances and surface colours are the same in both.
     """
@@ -50,14 +50,14 @@ class Rendering(str, Enum):
 
 
 class ExposureMode(str, Enum):
-    """FIXED is that of the condition; AUTOMATIC brings each image to a medium grey before it."""
+    """FIXED takes the condition's exposure; AUTOMATIC first brings each image to a medium grey."""
 
     FIXED = 'fixed'
     AUTOMATIC = 'automatic'
 
 
 class RenderingOptions(Strict):
-    """What the options of the embedded simulator say about its pictures."""
+    """Options of the embedded simulator for its images."""
 
     rendering: Rendering = Rendering.COMPAT
     exposure: ExposureMode = ExposureMode.FIXED
@@ -70,7 +70,7 @@ class RenderingOptions(Strict):
 
     @property
     def in_words(self) -> str:
-        """What differs from one sample and linear clipping, for a description; may be empty."""
+        """Differences from one sample and linear clipping, for a description; may be empty."""
         if self.rendering is Rendering.COMPAT:
             return ''
         return f', {self.rendering.value} rendering, {self.exposure.value} exposure'
@@ -117,7 +117,7 @@ class CompatImage:
         self._image = context.framebuffer([self._color])
 
     def render(self, surfaces: SurfaceImages, camera_pose: Pose, lighting: Lighting) -> None:
-        """Fill the image from what a geometry pass has found."""
+        """Fill the image from the surfaces of a geometry pass."""
         self._lighting_pass.render(surfaces, self._image, camera_pose, lighting)
 
     def copies_albedo(self, lighting: Lighting) -> bool:
@@ -187,7 +187,7 @@ class StandardImage(CompatImage):
 
 
 class _Meter:
-    """Automatic exposure by what a few pixels receive."""
+    """Automatic exposure by the light on a few pixels."""
 
     def __init__(self, context: Any, size: tuple[int, int]) -> None:
         few = [-(-edge // METER_STRIDE) for edge in size]
@@ -201,7 +201,7 @@ class _Meter:
         camera_pose: Pose,
         lighting: Lighting,
     ) -> Lighting:
-        """Return the light with an exposure for this image; that of the condition goes on top."""
+        """Return the light with an exposure for this image, times the condition's exposure."""
         before = replace(lighting, exposure=1.0)
         variant = LightVariant(stride=METER_STRIDE)
         lighting_pass.render(surfaces, self._image, camera_pose, before, variant)
@@ -224,7 +224,7 @@ LARGEST_OBJECT_COUNT = 2**24 - 1
 class OpenGLSimulator:
     """Renders colour, depth, classes and instances of a scene in one pass over its triangles.
 
-    Implements `Simulator`. The lights are those of the scene until `set_lighting`. Surfaces are
+    Implements `Simulator`. The scene's lights shine until `set_lighting`. Surfaces are
     two-sided and diffuse; light falls off with the square of the
     distance and is blocked by every object. Frames of the same input are bit-identical on one
     machine. `near_m` and `far_m` are the range of z that is seen; depth is +inf beyond.

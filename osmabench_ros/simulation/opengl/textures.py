@@ -76,9 +76,9 @@ def shrunk(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 
 class SurfaceImages:
-    """What the geometry pass finds in each pixel: colour, depth and object number, normal.
+    """Results of the geometry pass in each pixel: colour, depth and object number, normal.
 
-    The colour is that of the surface, black without one.
+    Pixels without a surface are black.
     """
 
     def __init__(self, context: Any, width: int, height: int) -> None:
@@ -131,7 +131,7 @@ def renderer_name(context: Any) -> str:
 
 
 def shader_source(name: str, **defines: float) -> str:
-    """Return the text of a shader beside this file, with preprocessor constants put in."""
+    """Return the text of a shader in this folder, with preprocessor constants put in."""
     version, _, body = Path(__file__).with_name(name).read_text(encoding='utf-8').partition('\n')
     lines = [f'#define {key} {value}' for key, value in sorted(defines.items())]
     return '\n'.join([version, *lines, body])

@@ -1,4 +1,4 @@
-"""Copies of assets and URDF files whose colours come out as they are meant, under either shader.
+"""Copies of assets and URDF files that have the intended colours under either shader.
 
 The flat shader multiplies colour factors as they are, so its assets need encoded ones.
 """

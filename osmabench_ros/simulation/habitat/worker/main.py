@@ -44,7 +44,7 @@ def _read_requests(descriptor: int, requests: queue.Queue[dict[str, Any]]) -> No
     """Hand requests to the main thread and end the process as soon as the simulator has died."""
     parent = os.getppid()
     while True:
-        # Other children of the parent may hold the pipe open, so its end alone is not enough.
+        # Other children of the parent may hold the pipe open, so its end is not enough.
         if select.select([descriptor], [], [], PARENT_CHECK_S)[0]:
             try:
                 requests.put(receive(descriptor))

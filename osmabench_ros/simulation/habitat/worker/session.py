@@ -106,7 +106,7 @@ def use_linear_pbr(enabled: bool) -> None:
 def set_shader(mediator: Any, shader: str) -> None:
     """Make the templates of an unused data set use a shader: flat, phong or pbr.
 
-    'native' leaves each with what the data set asks for; 'osma_bench' too, but for those that ask
+    'native' leaves each with the data set's shader; 'osma_bench' too, but for those that ask
     for flat shading, on which lights do not act: they get phong.
     """
     if shader == 'native':
@@ -159,7 +159,7 @@ class Session:
         self._ids = 'annotation' if _annotated_objects(self.geometry) else 'object'
 
     def inventory(self) -> dict[str, Any]:
-        """Return the things that appear in instance and semantic images, by kind, with their ids.
+        """Return the objects in instance and semantic images, by kind, with their ids.
 
         An articulated object has the ids of its links too.
         """
@@ -182,7 +182,7 @@ class Session:
     ) -> None:
         """Light the lit image from now on; lights are as from `habitat.lights.worker_light`.
 
-        `occlusion` darkens corners of the lit image, `unlit_occlusion` those of the unlit one.
+        `occlusion` darkens corners of the lit image, `unlit_occlusion` of the unlit one.
         """
         self._shaded, self._textures = (shading, occlusion), ('flat', unlit_occlusion)
         self._shine([_light(light) for light in lights])
@@ -209,7 +209,7 @@ class Session:
             self._render_lit(camera)
 
     def render_light(self, camera: list[list[float]], light: dict[str, Any]) -> None:
-        """Draw one light alone as the lit image; afterwards those of `set_lights` shine again."""
+        """Draw only one light as the lit image; afterwards restore the lights of `set_lights`."""
         lights = self._lights
         self._shine([_light(light)])
         self._render_lit(camera)
@@ -279,7 +279,7 @@ class Session:
 
 
 def _items(manager: Any) -> list[Any]:
-    """Return what a manager of objects has, by id."""
+    """Return the objects of a manager, sorted by id."""
     items = map(manager.get_object_by_handle, manager.get_object_handles())
     return sorted(items, key=lambda item: int(item.object_id))
 

@@ -45,7 +45,7 @@ class Walking:
             raise ValueError(
                 f'no floor fits a robot of radius {settings["radius_m"]} m and height '
                 f'{settings["height_m"]} m'
-                + ('; the stage alone counts, or name a navmesh' if settings['as_loaded'] else '')
+                + ('; only the stage counts, or name a navmesh' if settings['as_loaded'] else '')
             )
         self._choose_island(settings['floor_height_m'])
 
@@ -95,7 +95,7 @@ class Walking:
         vertices = np.array([vertex[1] for vertex in self.finder.build_navmesh_vertices(island)])
         area = self.finder.island_area(island)
         found: list[tuple[float, float]] = []
-        # The most common heights first; what is within a step of one belongs to it.
+        # The most common heights first; heights within a step of one belong to it.
         for number in np.argsort(-counts, kind='stable'):
             height = float(vertices[np.argmin(np.abs(vertices - cells[number] * cell))])
             share = counts[np.abs(cells - cells[number]) * cell < SAME_FLOOR_M].sum() / DRAWN
@@ -112,7 +112,7 @@ class Walking:
         ]
 
     def snapped(self, point: list[float]) -> list[float] | None:
-        """Return the nearest navigable position that is no more than a cell away, or None."""
+        """Return the nearest navigable position at most a cell away, or None."""
         found = self.finder.snap_point(magnum.Vector3(*point), island_index=self.island)
         values = [float(value) for value in found]
         gap = ((values[0] - point[0]) ** 2 + (values[2] - point[2]) ** 2) ** 0.5
@@ -197,7 +197,7 @@ class Walking:
         return agent
 
     def _follower(self, goal_radius_m: float | None) -> Any:
-        """Return a follower of the body; without a radius, that of 0.75 steps."""
+        """Return a follower of the body; the goal radius is 0.75 steps by default."""
         return self._simulator.make_greedy_follower(
             BODY_AGENT,
             goal_radius=goal_radius_m,
