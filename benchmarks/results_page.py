@@ -1,6 +1,7 @@
-"""Runs config/results/*.yaml and writes docs/results.md out of their reports: `make results`.
+"""Run config/results/*.yaml and write docs/results.md from their reports: `make results`.
 
-A matrix that was cut off goes on where it stopped; --write-only writes the page of what is done.
+An interrupted matrix resumes. Only complete matrices are on the page; a part without runs here is
+kept as it was. --write-only runs nothing.
 """
 
 from __future__ import annotations
@@ -47,18 +48,17 @@ FIGURES = (
 
 INTRODUCTION = """# Results
 
-Written by `make results` out of the reports of the runs; no figure is typed. Called again, it goes
-on where it was stopped; a part whose runs are not here stays as it was. A cell is the mean over
-scenes, its 95 % t interval over them ([statistics](statistics.md)) where there are three or more,
-and in brackets their number. Methods that are told the truth are references, not competitors. Your
-own: [mappers](mappers.md).
+`make results` writes this page from the reports of the runs, and resumes where it was interrupted.
+A cell is the mean over scenes, with its 95 % t interval ([statistics](statistics.md)) where there
+are three or more, and the number of scenes in parentheses. References use ground truth and do not
+compete. To add your method: [mappers](mappers.md).
 """
 
 NOTED = 'Questions: '
-"""Begins the line of a part that says of which set its questions are."""
+"""Begins the line that names the version of a part's questions."""
 
 RUN_S, FRAME_S = 15.0, 0.15
-"""What a run takes on two cores besides its frames, and for each, where none has been timed."""
+"""Assumed times of a run on two cores: constant, and per frame, until one has been timed."""
 
 LONGEST_GAP_S = 3600.0
 """Between two reports; a longer one is an interruption."""
@@ -70,11 +70,11 @@ GPU_TITLES = {
     'open_vocabulary': 'networks of published sizes with random weights, a frame of 640 x 480; '
     '32 bits on the CPU, 16 on the GPU',
 }
-"""Parts of benchmarks/gpu.py, and what is to be known of their rows."""
+"""Parts of benchmarks/gpu.py, with a remark on their rows."""
 
 
 class PublishedRow(Strict):
-    """A figure of a method in a paper, by condition, in percent."""
+    """A metric of a method in a paper, by condition, in percent."""
 
     method: str
     data: str
@@ -94,7 +94,7 @@ class Published(Strict):
 
 @dataclass(frozen=True)
 class Matrix:
-    """A configuration, its file, and what of it is done below `out`."""
+    """A configuration, its file, and the folder of its runs."""
 
     file: Path
     config: MatrixConfig
@@ -107,7 +107,7 @@ class Matrix:
 
     @property
     def absent(self) -> str:
-        """Why it cannot be run here: the first scene or method that is missing; '' if none is."""
+        """The first scene or method that is missing here, as a reason; '' if none is."""
         references = [Path(item.reference) for item in self.config.scenes]
         files = [path for path in references if path.suffix and not path.exists()]
         if files:
@@ -130,7 +130,7 @@ class Matrix:
 
     @property
     def command(self) -> str:
-        """What makes its rows."""
+        """The command that makes its rows."""
         return f'osmabench run {self.file.as_posix()} --out runs/results'
 
     def done(self) -> list[Run]:
@@ -146,6 +146,11 @@ class Matrix:
         return [
             Run(disk.plan(run.run_id), report) for run, report in reports if report is not None
         ]
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether each run has a report or an error."""
+        return len(self.done()) == self.planned
 
     def expected_s(self) -> float:
         """Return what the rest may take, by the median time of the runs that are done."""
@@ -193,7 +198,7 @@ def figures_of(runs: Sequence[Run], conditions: Sequence[str]) -> Iterator[str]:
         yield from (f'**{figure.title}{unit}.** {figure.explanation}', '')
         yield from table(
             ['method', *conditions],
-            ([f'{name} (told the truth)' if name in truth else name, *cells]
+            ([f'{name} (reference)' if name in truth else name, *cells]
              for name, cells in filled.items()),
         )  # fmt: skip
 
@@ -225,7 +230,7 @@ def cost_of(runs: Sequence[Run]) -> Iterator[str]:
         [
             'method',
             'runs',
-            'frames a second',
+            'frames per second',
             'from the last frame to the map, s',
             'peak memory of the mapper, MiB',
         ],
@@ -262,38 +267,26 @@ def question_sets(runs: Sequence[Run]) -> list[str]:
     return sorted(found)
 
 
-def marked(body: str) -> str:
-    """Return a part of an earlier page with a mark, if it does not say of which set of questions.
-
-    Pages say so since `exact/4`.
-    """
-    if '**VQA, %.**' not in body or NOTED in body:
-        return body
-    told = 'of a set before `exact/4`; figures of VQA compare within this part alone.'
-    return f'{NOTED}{told}\n\n{body}'
-
-
 def section(matrix: Matrix, earlier: str = '') -> Iterator[str]:
     """Yield what is known of one matrix; what an earlier page says, if its runs are not here."""
-    runs = matrix.done()
+    runs = matrix.done() if matrix.is_finished else []
     title = f'## {matrix.config.name.removeprefix("results_").replace("_", " ").capitalize()}'
     yield from (title, '')
     if not runs:
-        why = matrix.absent or 'no run is done'
-        kept = marked(earlier_section(earlier, title))
+        why = matrix.absent or 'its runs are not done'
+        kept = earlier_section(earlier, title)
         yield from (kept or f'Not run: {why}. `{matrix.command}`', '')
         return
     scored = [run for run in runs if run.report.status is Status.COMPLETE]
     camera, path = matrix.config.camera, matrix.config.trajectory
-    done = f'{len(scored)} of {matrix.planned} runs have figures'
-    parts = [f'{done}, {len(runs) - len(scored)} failed.']
-    if len(scored) < matrix.planned:
-        parts.append('The rest is not run yet, so that some cells have fewer scenes.')
-    parts.append(
-        f'Images of {camera.width}x{camera.height}, {path.frame_rate_hz:g} frames a second of '
-        f'stamp time, at most {path.max_frames} frames. Every row is made by'
+    yield from (
+        f'{len(scored)} of {matrix.planned} runs are complete, {len(runs) - len(scored)} failed. '
+        f'Images of {camera.width}x{camera.height}, {path.frame_rate_hz:g} frames per second of '
+        f'stamp time, at most {path.max_frames} frames. To make every row:',
+        '',
+        f'    {matrix.command}',
+        '',
     )
-    yield from (' '.join(parts), '', f'    {matrix.command}', '')
     if sets := question_sets(scored):
         yield from (f'{NOTED}{" and ".join(f"`{item}`" for item in sets)}.', '')
     yield from figures_of(scored, distinct(run.condition for run in scored))
@@ -318,8 +311,13 @@ def gpu_section(file: Path) -> Iterator[str]:
         return
     measured = read_json(file, ConfigError)
     host, results = measured['host'], measured['results']
-    yield from ('## GPU beside CPU', '')
-    yield from ('Both in one run of each part, by', '', '    python benchmarks/gpu.py', '')
+    yield from ('## GPU and CPU', '')
+    yield from (
+        'Both are measured in one run of each part:',
+        '',
+        '    python benchmarks/gpu.py',
+        '',
+    )
     for part, told in GPU_TITLES.items():
         rows = [item for item in results if item['part'] == part and item['gpu_s']]
         yield from (f'**{part}**, seconds: {told}.', '')
@@ -344,7 +342,7 @@ def published(tables: Iterable[Published]) -> Iterator[str]:
     for item in tables:
         yield from (f'**[{item.title}]({item.source}).** {item.says.strip()}', '')
         yield from table(
-            ['method', 'data', 'figure, %', *item.conditions],
+            ['method', 'data', 'metric, %', *item.conditions],
             ([row.method, row.data, row.figure,
               *(NOT_APPLICABLE if value is None else f'{value:.2f}' for value in row.values)]
              for row in item.rows),
