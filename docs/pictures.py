@@ -24,7 +24,7 @@ LARGEST_BYTES = 2_000_000
 
 
 def shown_digest() -> str:
-    """Return a digest of what the pictures show: sections, controls and figures of the page."""
+    """Return a digest of the sections, controls and metrics of the page that the images show."""
     parts = [item.title for item in headlines()]
     for file in sorted(TEMPLATES.glob('*.html')):
         parts += re.findall(r'<h[23][^>]*>([^<{]+)<|<label>([^<{]+)<', file.read_text('utf-8'))
@@ -32,7 +32,7 @@ def shown_digest() -> str:
 
 
 def make_pictures(page: Path) -> None:
-    """Write report.png, space.png and run.webp, and what they show."""
+    """Write report.png, space.png and run.webp, and the digest of their contents."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as started:
@@ -42,7 +42,7 @@ def make_pictures(page: Path) -> None:
         tab = browser.new_page(viewport=SIZE, color_scheme='light')
         tab.goto(page.absolute().as_uri())
         _write('report.png', _image(tab.screenshot()).quantize(256))
-        # It sticks to the top, over what is pictured.
+        # The navigation bar would cover the top of the image.
         tab.evaluate("document.querySelector('nav').hidden = true")
         tab.locator('#space').scroll_into_view_if_needed()
         tab.wait_for_selector('#space-track svg rect', state='attached', timeout=120_000)

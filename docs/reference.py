@@ -136,7 +136,7 @@ def _sections(
     level: int = 2,
     shown: dict[type[BaseModel], str] | None = None,
 ) -> Iterator[str]:
-    """Yield the text and table of a model, then those of the sections in it, each model once."""
+    """Yield the text and table of a model, then of the sections in it, each model once."""
     shown = {} if shown is None else shown
     if path:
         yield f'{"#" * level} `{path}`'
@@ -163,7 +163,7 @@ def _sections(
 
 @cache
 def _docstring(model: type[BaseModel]) -> tuple[str, dict[str, str]]:
-    """Return the prose of a docstring, and what its sections say about each key."""
+    """Return the prose of a docstring, and the descriptions of keys in its sections."""
     prose, described = [], {}
     for section in Docstring(inspect.getdoc(model) or '', lineno=1).parse('numpy'):
         if section.kind is DocstringSectionKind.text:
@@ -176,7 +176,7 @@ def _docstring(model: type[BaseModel]) -> tuple[str, dict[str, str]]:
 
 @cache
 def _attribute_texts(model: type) -> dict[str, str]:
-    """Return the texts that stand below fields in the source of a class."""
+    """Return the texts below fields in the source of a class."""
     (definition,) = ast.parse(textwrap.dedent(inspect.getsource(model))).body
     assert isinstance(definition, ast.ClassDef)
     found = {}
@@ -192,7 +192,7 @@ def _attribute_texts(model: type) -> dict[str, str]:
 
 
 def _attribute_text(model: type[BaseModel], name: str) -> str:
-    """Return the text below a field, or what a base class says of it."""
+    """Return the text below a field, in its class or a base class."""
     for base in model.__mro__:
         if base is not BaseModel and issubclass(base, BaseModel):
             text = _attribute_texts(base).get(name) or _docstring(base)[1].get(name)

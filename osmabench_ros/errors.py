@@ -117,7 +117,7 @@ class LanguageModelError(OsmabenchError):
 
 
 class IncompleteError(LanguageModelError):
-    """A server failed, so that a stage cannot end; what was answered is kept, to go on from.
+    """A server failed, so that a stage cannot end; answers so far are kept, to resume from.
 
     Parameters
     ----------

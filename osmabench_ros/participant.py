@@ -56,8 +56,8 @@ class Participant:
         `labels` it gets the `LabelSet` of the run, and is made once that is known; a map of it
         without a label set gets this one.
     node : rclpy.node.Node, optional
-        Owner of the subscriptions and publishers; its name is that of the participant. One of its
-        own, called "mapper", by default.
+        Owner of the subscriptions and publishers; its name becomes the participant's. By default a
+        new node "mapper".
     labels : bool
         Whether the method needs the classes of the run.
     ground_truth : bool
@@ -75,7 +75,7 @@ class Participant:
     Notes
     -----
     Images are colour (H, W, 3) uint8 and depth (H, W) float32 in metres along the optical axis,
-    poses are those of the optical frame in `world`, z up. Callbacks raise ContractError if a
+    poses are of the optical frame in `world`, z up. Callbacks raise ContractError if a
     message breaks the topic contract.
     """
 

@@ -61,7 +61,7 @@ class Prototypes:
     scale : ndarray of float64, shape (F,)
         Spread of each feature within a prototype.
     shares : ndarray of float64, shape (P,)
-        Share of the learnt surface that each represents; they sum to 1.
+        Fraction of the learnt surface that each represents; they sum to 1.
     provenance : mapping
         Scene, seeds and condition they were learnt from.
     """

@@ -41,7 +41,7 @@ WALL_FROM_M, WALL_TO_M, WALL_BIN_M = 0.4, 1.9, 0.1
 """Heights above the floor between which a wall is closed, and how finely that is looked at."""
 
 WALL_SHARE = 0.7
-"""Share of the column that a wall fills."""
+"""Fraction of the column that a wall fills."""
 
 DOOR_M = 1.1
 """Wider openings do not part rooms."""

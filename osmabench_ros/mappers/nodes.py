@@ -41,7 +41,7 @@ def without_light(points: NDArray[np.floating], colors: NDArray[np.uint8]) -> ND
 
 
 TRIM = 0.002
-"""Share of the points that may lie beyond each face of a box."""
+"""Fraction of the points that may lie beyond each face of a box."""
 
 _WORTHWHILE = 0.95
 """An oriented box is turned only if that makes its footprint smaller than this share."""

@@ -219,11 +219,11 @@ class NoisyOracleOptions(OracleOptions):
     Parameters
     ----------
     label_confusion : float
-        Share of the objects that carry a wrong label in every frame.
+        Fraction of the objects that carry a wrong label in every frame.
     frame_label_confusion : float
         Probability that an object is mislabelled in one frame.
     dropped_objects : float
-        Share of the objects that are never detected.
+        Fraction of the objects that are never detected.
     missed_detections : float
         Probability that an object is not detected in one frame.
     mask_error_px : int

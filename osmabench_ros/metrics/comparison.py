@@ -23,7 +23,7 @@ from osmabench_ros.metrics.statistics import (
 )
 
 POWER = 0.8
-"""Share of matrices in which a difference of that size is to be shown."""
+"""Fraction of matrices in which a difference of that size is to be shown."""
 _MOST_UNITS = 10**7
 
 

@@ -73,7 +73,7 @@ class GeometryScores:
     chamfer_m : float
         (accuracy + completeness) / 2 in metres, lower is better, >= 0.
     precision, recall : tuple of float
-        Share of d(p), d(q) <= t for each threshold, in [0, 1], higher is better. Recall is also
+        Fraction of d(p), d(q) <= t for each threshold, in [0, 1], higher is better. Recall is also
         called coverage or completion ratio.
     f_score : tuple of float
         Harmonic mean of the two, in [0, 1], higher is better (Knapitsch et al., Tanks and

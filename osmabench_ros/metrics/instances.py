@@ -248,7 +248,7 @@ def pieces_of_instances(
     overlaps : Overlaps
         Masks and instances.
     min_share : float
-        Share of a mask that must lie in an instance.
+        Fraction of a mask that must lie in an instance.
     min_points : int
         Smallest shared surface that counts.
 

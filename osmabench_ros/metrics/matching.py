@@ -160,12 +160,12 @@ class NodeMatches:
 
     @property
     def precision(self) -> float:
-        """Share of predicted nodes that are matched, in [0, 1]; NaN without any."""
+        """Fraction of predicted nodes that are matched, in [0, 1]; NaN without any."""
         return len(self.pairs) / self.predicted if self.predicted else float('nan')
 
     @property
     def recall(self) -> float:
-        """Share of true nodes that are matched, in [0, 1]; NaN without any."""
+        """Fraction of true nodes that are matched, in [0, 1]; NaN without any."""
         return len(self.pairs) / self.true if self.true else float('nan')
 
     @property

@@ -201,9 +201,9 @@ class SetRanking:
         Mean one-sided score of the labels that violate that side, in [0, 1), higher is better;
         the paper's penalties are 1 minus these.
     synonym_inlier_rate, secondary_inlier_rate : float
-        Share of labels inside their box, in [0, 1], higher is better.
+        Fraction of labels inside their box, in [0, 1], higher is better.
     coverage : float
-        Share of an object's points with a feature within the gate, mean over objects, in [0, 1],
+        Fraction of an object's points with a feature within the gate, mean over objects, in [0, 1],
         higher is better.
     objects : int
         Objects that were scored.

@@ -38,7 +38,7 @@ class Registration:
     similarity : Similarity
         Takes map points to the ground truth; the scale is the one of the initial guess.
     fitness : float
-        Share of map points with a true point within `inlier_distance_m`, in [0, 1].
+        Fraction of map points with a true point within `inlier_distance_m`, in [0, 1].
     rmse_m : float
         Root mean square distance of those points to their true points.
     inlier_distance_m : float

@@ -278,7 +278,7 @@ class SweepConfig(Strict):
     lowest: float = setting(0.25, 'Slowest speed of the search.', 0.001, 1000)
     highest: float = setting(16.0, 'Fastest speed of the search.', 0.001, 1000)
     max_loss: float = Field(
-        0.05, ge=0.0, lt=1.0, description='Share of frames that may be lost, e.g. 0.05.'
+        0.05, ge=0.0, lt=1.0, description='Fraction of frames that may be lost, e.g. 0.05.'
     )
 
     @field_validator('speeds')

@@ -45,7 +45,7 @@ class Participation:
 
     @property
     def loss(self) -> float | None:
-        """Share of the published frames that were dropped, 0 to 1."""
+        """Fraction of the published frames that were dropped, 0 to 1."""
         if self.dropped is None or not self.published:
             return None
         return self.dropped / self.published

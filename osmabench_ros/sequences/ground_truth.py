@@ -83,7 +83,7 @@ class GroundTruth:
         The seen instances as their visible parts show them: boxes and relations; None where the
         scene is known only by its visible surface.
     visible_shares : mapping of int to float
-        Share of the whole surface, inside and underside too, that is visible, in [0, 1], by
+        Fraction of the whole surface, inside and underside too, that is visible, in [0, 1], by
         instance.
     specification : SceneSpecification, optional
         Objects and rooms that the scene was made to hold.

@@ -264,7 +264,7 @@ class TimeOfFlightDepth(Effect):
     wiggle_m, wiggle_period_m : float
         Amplitude and period of the systematic error.
     flying_share : float
-        Share of the edge pixels that fly between the surfaces.
+        Fraction of the edge pixels that fly between the surfaces.
     flying_edge_m : float
         Step in depth from which on an edge makes pixels fly.
     unambiguous_m : float

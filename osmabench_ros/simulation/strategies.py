@@ -25,7 +25,7 @@ POINTS_PER_M2 = 15.0
 
 @dataclass(frozen=True)
 class Coverage:
-    """Share of the visible surface that a trajectory has seen.
+    """Fraction of the visible surface that a trajectory has seen.
 
     Parameters
     ----------

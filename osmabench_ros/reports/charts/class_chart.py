@@ -81,5 +81,5 @@ def draw_class_chart(runs: Sequence[Run]) -> Specification | None:
     right = alt.layer(joined, lines, points.encode(x, shape)).properties(width=600, height=height)
     return build_specification(
         alt.hconcat(surface, right).resolve_scale(y='shared'),
-        'Share of the visible surface and strict intersection over union of every class',
+        'Fraction of the visible surface and strict intersection over union of every class',
     )

@@ -50,7 +50,7 @@ def _build_by_kind(scores: pd.DataFrame) -> Iterator[ProtocolTable]:
         (scores['metric'] == 'accuracy') & (scores['class_name'] != '')
         & (scores['mode'] != 'compat') & ~scores['suite'].isin([QUESTIONS, PROMPTGT])
     ]  # fmt: skip
-    caption = 'Share of questions that the map answers rightly, by kind, in percent'
+    caption = 'Fraction of questions that the map answers rightly, by kind, in percent'
     for suite, mode in asked[['suite', 'mode']].drop_duplicates().itertuples(index=False):
         yield _build_table(scores, suite, caption, {'accuracy': ''}, mode, classes_of='accuracy')
 
