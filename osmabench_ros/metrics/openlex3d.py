@@ -203,8 +203,8 @@ class SetRanking:
     synonym_inlier_rate, secondary_inlier_rate : float
         Fraction of labels inside their box, in [0, 1], higher is better.
     coverage : float
-        Fraction of an object's points with a feature within the gate, mean over objects, in [0, 1],
-        higher is better.
+        Fraction of an object's points with a feature within the gate, mean over objects, in
+        [0, 1], higher is better.
     objects : int
         Objects that were scored.
     """

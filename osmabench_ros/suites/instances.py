@@ -125,7 +125,7 @@ class InstancesSuite(FigureSuite[MatchingOptions]):
     def _counts(
         self, context: SuiteContext, left_out: frozenset[int] = frozenset()
     ) -> Iterator[MetricRecord]:
-        """Yield how far the number of objects of each class is off, without what was left out."""
+        """Yield the error of the number of objects of each class, without excluded objects."""
         nodes = [node for node in context.named_map.graph.of_kind(NodeKind.OBJECT) if node.label]
         if not nodes:
             yield self._record('count_error', None)

@@ -140,9 +140,9 @@ class GeometryOptions(MatchingOptions):
     max_distance_m : float
         Distance within which a surface counts as covered; also the edge of volume cells.
     normal_samples : int
-        Surface points, drawn with the run's seed, whose normals are compared; 0 for none.
+        Surface points, drawn with the run's seed, to compare normals at; 0 for none.
     distances : {'surfaces', 'points'}
-        Whether points of map and truth stand for small discs of surface or for themselves.
+        Whether points of map and ground truth are small discs of surface or only points.
     """
 
     normal_samples: int = Field(100_000, ge=0)
@@ -153,8 +153,8 @@ class MapGeometrySuite(FigureSuite[GeometryOptions]):
     """Completeness and accuracy of a map's points against the visible surface.
 
     Coverage is taken against the surface that the trajectory saw, accuracy against all surface:
-    a method may complete what it did not see, but not make things up. So it is for every class
-    (its true surface, and the points that the map gives that class) and every room (what lies in
+    a method may complete surface that it did not see, but not invent any. So it is for every class
+    (its true surface, and the points that the map gives that class) and every room (the points in
     its box).
     """
 
@@ -177,7 +177,7 @@ class MapGeometrySuite(FigureSuite[GeometryOptions]):
         ]
 
     def _figures(self, context: SuiteContext) -> Iterator[str]:
-        """Yield the names of the overall figures."""
+        """Yield the names of the overall metrics."""
         yield from ('coverage', 'accuracy_m', 'completeness_m', 'chamfer_m')
         for threshold in THRESHOLDS_M:
             for metric in ('precision', 'recall', 'f_score'):
@@ -227,7 +227,7 @@ class MapGeometrySuite(FigureSuite[GeometryOptions]):
     def _part(
         self, context: SuiteContext, part: ScoredPart, distances: Distances
     ) -> Iterator[MetricRecord]:
-        """Score one class or room; figures that need map points of it may not be applicable."""
+        """Score one class or room; metrics that need map points of it may not be applicable."""
         matches, gate, name = context.matches, self._options.max_distance_m, part.name
         back = distances.back[part.surface]
         n = len(back)
@@ -265,7 +265,7 @@ class MapTrajectoryOptions(Strict):
     Parameters
     ----------
     alignment : {'se3', 'sim3', 'origin'}
-        How the poses are aligned for the figures ``aligned_...``.
+        How the poses are aligned for the metrics ``aligned_...``.
     """
 
     alignment: Literal['se3', 'sim3', 'origin'] = 'se3'
@@ -274,10 +274,10 @@ class MapTrajectoryOptions(Strict):
 class MapTrajectorySuite:
     """Absolute and relative errors of the poses of a method that localises itself.
 
-    The conventions are evo's, as under `osmabench score trajectory`. Figures ``aligned_...`` are
-    those after the alignment of the poses, which moves the map too: they include the overall
-    figures of `map_geometry`. A map without poses, or a run whose true poses are unknown, has
-    none. Where the path is too straight for an alignment, what depends on it is not applicable.
+    The conventions are evo's, as under `osmabench score trajectory`. Metrics ``aligned_...`` are
+    computed after the alignment of the poses, which moves the map too: they include the overall
+    metrics of `map_geometry`. A map without poses, or a run without known true poses, has
+    none. Where the path is too straight for an alignment, dependent metrics are not applicable.
     Errors are over the frames with a pose: `frames_with_pose` is their share of all frames.
     """
 
@@ -313,7 +313,7 @@ class MapTrajectorySuite:
         return MetricRecord(self.name, '', 'frames_with_pose', value=share, n=frames)
 
     def _without_alignment(self, prefix: str = AFTER) -> list[MetricRecord]:
-        """Return the main figures as not applicable; by default those after the alignment."""
+        """Return the main metrics as not applicable; by default those after the alignment."""
         return [
             MetricRecord.not_applicable(self.name, '', prefix + name, higher_is_better=False)
             for name in ('ape_translation_rmse_m', 'rpe_translation_rmse_m')
@@ -324,7 +324,7 @@ class MapTrajectorySuite:
         return replace(record, suite=self.name, metric=metric)
 
     def _geometry(self, context: SuiteContext, score: TrajectoryScore) -> Iterator[MetricRecord]:
-        """Yield the overall figures of geometry after the alignment."""
+        """Yield the overall metrics of geometry after the alignment."""
         frame_id = context.semantic_map.header.frame_id
         moved = transformed_map(context.semantic_map, score.similarity, frame_id)
         suite = MapGeometrySuite(options={'normal_samples': 0})

@@ -114,7 +114,7 @@ class WordNet:
         return self._known[offset]
 
     def thing(self, word: str) -> Synset | None:
-        """Return the most frequent meaning of a word that is a thing in a home, else any."""
+        """Return the most frequent meaning of a word that is an object in a home, else any."""
         key = '_'.join(word.lower().split())
         for candidate in (key.removesuffix('s'), key):
             meanings = [self.synset(item) for item in self._offsets.get(candidate, ())]
@@ -161,9 +161,9 @@ def build_tiers(graph: SceneGraph, wordnet: WordNet) -> TieredLabels:
 
     - Synonyms: the class name, the words WordNet has for it and, for names of several words that
       it does not know, the last word.
-    - Depictions: none; a simulator does not say what its pictures show.
+    - Depictions: none; a simulator does not know the content of its images.
     - Look-alikes: classes of the scene with a common more general meaning and a similar size.
-    - Clutter: objects whose boxes overlap.
+    - Clutter: objects with overlapping boxes.
     """
     nodes = [node for node in graph.nodes if node.kind in THINGS and node.label]
     words = {name: class_words(name, wordnet) for name in {node.label for node in nodes}}
@@ -260,7 +260,7 @@ class OpenLex3DOptions(MatchingOptions):
     wordnet : Path
         Folder of the WordNet database.
     prompts : Path, optional
-        The prompt_list.txt of a data set, which published figures stand on; without one, the
+        The prompt_list.txt of a data set, as used by published numbers; without one, the
         words of this scene.
     queries : Path, optional
         A gt_categories_query_to_object_mapping_*.json; without one, queries are made from the

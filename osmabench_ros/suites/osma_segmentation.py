@@ -45,7 +45,7 @@ class SegmentationOptions(MatchingOptions):
     top_k : tuple of int
         Ranks of the top-k accuracy.
     modes : tuple of str
-        What to compute.
+        Modes to compute.
     """
 
     vocabulary: Literal['scene', 'global'] = 'scene'
@@ -55,7 +55,7 @@ class SegmentationOptions(MatchingOptions):
 
 
 class OsmaSegmentationSuite:
-    """Per-class and mean figures of the labels of a map's points.
+    """Per-class and mean metrics of the labels of a map's points.
 
     Writes ``confusion_compat.npz`` and ``confusion_strict.npz`` where the context has a folder
     for them.

@@ -73,7 +73,7 @@ def class_or_outside(name: str, label_set: LabelSet) -> int:
 def rows_of_ids(
     ids: Sequence[int] | NDArray[np.integer], wanted: NDArray[np.integer]
 ) -> NDArray[np.int64]:
-    """Return at which row of different ids each wanted one stands, -1 where it does not."""
+    """Return the row of each wanted id among different ids, -1 where there is none."""
     known = np.asarray(ids, np.int64)
     if not len(known):
         return np.full(wanted.shape, -1)

@@ -137,7 +137,7 @@ Place = tuple[str, str, str]
 def block_rows(root: Path, source: str) -> list[dict[str, Any]]:
     """Return accuracies by approach, subset, light and block, of all answers below a folder.
 
-    Files are ``*answered*.json`` at any depth, and the names of folders say what they are of;
+    Files are ``*answered*.json`` at any depth, and the names of folders give their condition;
     without any it is a QuestionError. `source`, STANDARD or PROMPT, decides the categories that
     count. As in the code of OSMa-Bench++ the first verdict key that an answer has counts, even an
     empty one; an answer without any is "unknown" and stays in the denominator; other categories,
@@ -182,7 +182,7 @@ def comparison_rows(
 
 
 def place_of(path: Path) -> Place:
-    """Return what the folders of a file of answers say, 'unknown' where they say nothing."""
+    """Return the properties that the folders of a file of answers give, 'unknown' without."""
     parts, text = [part.lower() for part in path.parts], str(path).lower()
     folders = {'bbq': 'BBQ', 'cg': 'CG', 'conceptgraphs': 'CG'}
     exact = [folders[name] for name in ('bbq', 'cg', 'conceptgraphs') if name in parts]
@@ -208,14 +208,14 @@ def _status(entry: Mapping[str, Any]) -> str:
 
 
 class PromptGtOptions(QuestionModelOptions):
-    """Options of the suite, with those of `QuestionModelOptions`.
+    """Options of the suite, in addition to `QuestionModelOptions`.
 
     Parameters
     ----------
     specifications : Path, optional
         Folder with SCENE.yaml for scenes that do not bring their specification.
     questions : Path, optional
-        Folder with SCENE_questions.json of OSMa-Bench++, asked in place of our own.
+        Folder with SCENE_questions.json of OSMa-Bench++, asked instead of generated ones.
     """
 
     specifications: FilePath | None = None
@@ -225,7 +225,7 @@ class PromptGtOptions(QuestionModelOptions):
 class PromptGtSuite(ExactQuestionsSuite):
     """Accuracy on PromptGT questions, and apart from it the fidelity of the scene to its prompt.
 
-    `fidelity` is the share of what the specification says that the whole scene holds, by kind of
+    `fidelity` is the fraction of facts of the specification that the whole scene holds, by kind of
     fact. `accuracy_faithful` (strict) is over the questions that the whole scene answers as the
     prompt does, so that a map is not blamed for the scene; `accuracy_block` (compat) has the
     categories as OSMa-Bench++ compares them, existence counted as relations.
@@ -236,14 +236,14 @@ class PromptGtSuite(ExactQuestionsSuite):
     asked = PROMPTGT
 
     def evaluate(self, context: SuiteContext) -> list[MetricRecord]:
-        """Ask one map; a scene without specification or questions has no figures."""
+        """Ask one map; a scene without specification or questions has no metrics."""
         if not self.questions(context):
             names = ('accuracy', 'fidelity')
             return [MetricRecord.not_applicable(SUITE, '', name) for name in names]
         return super().evaluate(context)
 
     def questions(self, context: SuiteContext) -> Sequence[Question]:
-        """Return the questions of a file, or those of the specification."""
+        """Return the questions of a file, or of the specification."""
         folder = self._options.questions
         if folder is not None:
             file = Path(folder) / f'{context.ground_truth.scene}_questions.json'
@@ -267,7 +267,7 @@ class PromptGtSuite(ExactQuestionsSuite):
     def further(
         self, context: SuiteContext, questions: Sequence[Question], result: QuestionResult
     ) -> list[MetricRecord]:
-        """Return accuracy on what the scene holds, by blocks, and the fidelity of the scene."""
+        """Return accuracy on facts that hold in the scene, by blocks, and the scene's fidelity."""
         truth = context.ground_truth
         whole = ground_truth_map(truth.graph, list(truth.graph.by_id), truth.label_set)
         given = judge_all(

@@ -1,4 +1,4 @@
-"""A map queried by text: the prompts and queries of OpenLex3D, and what they find in the map."""
+"""A map queried by text: the prompts and queries of OpenLex3D, and the objects found by them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _PARTS: Mapping[Level, Sequence[int]] = {'l0': (0,), 'l1': (1,), 'all': (0, 1)}
 
 @dataclass(frozen=True)
 class TextQuery:
-    """A text and the ids of all objects that bear it; an id stands there as often as labels do."""
+    """A text and the ids of all objects that bear it; an id is repeated for repeated labels."""
 
     text: str
     object_ids: tuple[int, ...]
@@ -221,7 +221,7 @@ class QueriedMap:
 
         As published every object with a point is asked for, and masks are moved to the surface
         each by itself (`per_mask`) or by the globally nearest point. In strict mode the objects
-        are those that were seen and are scored, and the nearest point says whose surface it is.
+        are seen and scored ones, and the nearest point decides to which one the surface belongs.
         None if the map has no masks with features, or nothing is asked for.
         """
         move = overlaps_mask_by_mask if compat and per_mask else mask_overlaps
@@ -240,7 +240,7 @@ class QueriedMap:
             wanted = [list(dict.fromkeys(columns)) for columns in wanted]
         if not rows or not any(wanted):
             return None
-        # As published, what a query retrieves that asks for nothing in sight is wrong.
+        # As published, retrieving anything for a query about objects out of sight is wrong.
         asked = [i for i, columns in enumerate(wanted) if compat or columns]
         similarity = cosine_similarity(
             self.features.space.vectors[rows], self._query_text[asked], device=self.context.device

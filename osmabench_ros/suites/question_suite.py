@@ -44,8 +44,8 @@ RULE, DETERMINISTIC = 'rule', 'deterministic'
 class AnswererOptions(ModelAccess):
     """Who answers; the default needs no network.
 
-    It has the keys of `ModelAccess` too, of which a budget is that of one map: when it is used up
-    the evaluation stops, and what was answered is kept.
+    It has the keys of `ModelAccess` too; a budget is for one map: when it is used up
+    the evaluation stops, and its answers are kept.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class AnswererOptions(ModelAccess):
     answerer_options : dict
         Options of that answerer.
     baselines : tuple of str
-        Answerers that are asked beside, e.g. 'question_only:openai:qwen3'; the figure of each is
+        Further answerers to ask, e.g. 'question_only:openai:qwen3'; the metric of each is
         `baseline_asked_` and its name.
     graph_tokens : int
         Budget of a prompt for the graph; what does not fit is counted.
@@ -71,7 +71,7 @@ class AnswererOptions(ModelAccess):
     def _name_each_once(cls, references: tuple[str, ...]) -> tuple[str, ...]:
         names = {parsed_reference(item)[0] for item in references}
         if len(names) < len(references):
-            raise ValueError('name each answerer once, as its figure has its name')
+            raise ValueError('name each answerer once, as its metric has its name')
         return references
 
     def check(self) -> None:
@@ -80,7 +80,7 @@ class AnswererOptions(ModelAccess):
         self.made_baselines(AnsweringMaterial())
 
     def made_answerer(self, reference: str, material: AnsweringMaterial | None = None) -> Answerer:
-        """Return an answerer with its own account; `material` is what it may use."""
+        """Return an answerer with its own account and its `material`."""
         name, model = parsed_reference(reference)
         options = dict(self.answerer_options) if reference == self.answerer else {}
         if name in (GRAPH, 'caption'):
@@ -91,7 +91,7 @@ class AnswererOptions(ModelAccess):
         )
 
     def made_baselines(self, material: AnsweringMaterial) -> dict[str, Answerer]:
-        """Return the answerers that are asked beside, by the names of their figures."""
+        """Return the further answerers to ask, by the names of their metrics."""
         return {
             f'baseline_asked_{parsed_reference(item)[0]}': self.made_answerer(item, material)
             for item in self.baselines
@@ -156,7 +156,7 @@ class QuestionSuite(Generic[OptionsT]):
         return [item for item in context.questions if item.suite == self.name]
 
     def embedder(self, context: SuiteContext) -> Embedder | None:
-        """Return what compares labels of a map that does not speak those of the scene."""
+        """Return the embedder that compares labels of a map in other words than the scene's."""
         return label_embedder(context.semantic_map, context.ground_truth.label_set)
 
     def material(self, context: SuiteContext, embedder: Embedder | None) -> AnsweringMaterial:
@@ -174,7 +174,7 @@ class QuestionSuite(Generic[OptionsT]):
 
 
 def written_summary(folder: Path | None, answerer: Answerer, judge: Judge) -> dict[str, Any]:
-    """Return how an answerer answered; write it beside the answers, and who judged."""
+    """Return how an answerer answered; write it next to the answers, and who judged."""
     summary = summary_of(answerer)
     if folder is not None:
         write_json(folder / 'answering.json', {'answerer': answerer.name, **summary})
@@ -183,7 +183,7 @@ def written_summary(folder: Path | None, answerer: Answerer, judge: Judge) -> di
 
 
 class ExactQuestionOptions(QuestionModelOptions):
-    """Options of the suite, with those of `QuestionModelOptions`.
+    """Options of the suite, in addition to `QuestionModelOptions`.
 
     Parameters
     ----------
@@ -200,7 +200,7 @@ class ExactQuestionOptions(QuestionModelOptions):
 
 
 class ExactQuestionsSuite(QuestionSuite[Any]):
-    """Accuracy of the answers a recorded scene graph gives, beside baselines and ceiling."""
+    """Accuracy of the answers of a recorded scene graph, with baselines and ceilings."""
 
     name = SUITE
     options_type: Any = ExactQuestionOptions
@@ -239,7 +239,7 @@ class ExactQuestionsSuite(QuestionSuite[Any]):
     def further(
         self, context: SuiteContext, questions: Sequence[Question], result: QuestionResult
     ) -> list[MetricRecord]:
-        """Return figures of a suite's own."""
+        """Return further metrics of a suite."""
         del context, questions, result
         return []
 

@@ -71,8 +71,8 @@ class SceneGraphOptions(MatchingOptions):
 class SceneGraphSuite(FigureSuite[SceneGraphOptions]):
     """Nodes, labels, boxes, attributes and relations of the objects that the trajectory saw.
 
-    Nodes of parts of the building, or of things that were not seen, are matched and then left out
-    on both sides; one whose label calls a part of the building an object is wrong. `box_iou` is
+    Nodes of parts of the building, or of unseen objects, are matched and then left out
+    on both sides; one labelled as an object on a part of the building is wrong. `box_iou` is
     over all seen objects, and 0 for one that is not matched. Nodes that a method knows by features
     or captions only take the names of the data set that these are most like. Boxes and relations
     that differ between an object and its visible part are not scored.

@@ -37,9 +37,9 @@ first. Nodes of which nothing is known are left out."""
 def named_map(
     semantic_map: SemanticMap, truth: GroundTruth, labeller: NodeLabeller | None
 ) -> SemanticMap:
-    """Return a map whose objects have names, its own or those that they are most like.
+    """Return a map with names for its objects, its own or the most similar class names.
 
-    All classes of the data set are offered: those of the scene alone would show what is in it.
+    All classes of the data set are offered: only the classes of the scene would give it away.
     """
     graph = semantic_map.graph
     objects = [node for node in graph.nodes if node.kind is NodeKind.OBJECT]
@@ -62,7 +62,7 @@ def named_map(
 
 
 def graph_as_stated(semantic_map: SemanticMap) -> SemanticMap:
-    """Return a map with the scene graph its method stands by; objects left out stay masks."""
+    """Return a map with its method's own scene graph; objects left out stay masks."""
     graph = semantic_map.graph
     kept = [node for node in graph.nodes if node.attributes.get(IN_SCENE_GRAPH) is not False]
     if len(kept) == len(graph.nodes):
@@ -111,7 +111,7 @@ def _surface_index(truth: GroundTruth, device: str) -> NeighbourIndex:
 
 
 class Correspondences:
-    """Lazily computed matches; indices into the map are those of its valid points.
+    """Lazily computed matches; indices into the map are of its valid points.
 
     The device is 'auto', 'cpu' or 'cuda'; progress starts again for each search.
     """
@@ -161,7 +161,7 @@ class Correspondences:
     def map_to_truth(self) -> Neighbours:
         """Nearest surface point of every map point, whether the trajectory saw it or not.
 
-        Distances are those to the discs that the surface points stand for, where the truth
+        Distances are to the discs around the surface points, where the ground truth
         knows normals, so that the spacing of the samples does not count as an error.
         """
         assert self.predicted is not None
@@ -209,14 +209,14 @@ class SuiteContext:
         Name of the scene in tables.
     semantic_map : SemanticMap
         The map to score.
-    ground_truth : GroundTruth
-        What it is compared with.
+    The ground truth to compare it with.
+        The ground truth to compare it with.
     device : str
         'auto', 'cpu' or 'cuda'.
     seed : int
         Seed of everything random.
     output_directory : Path, optional
-        Existing folder for what is more than figures, such as confusion matrices.
+        Existing folder for files in addition to metrics, such as confusion matrices.
     questions : sequence of Question
         The question set of the scene, shared by all maps of it; empty if none was prepared.
     labeller : Labeller, optional
@@ -275,7 +275,7 @@ class SuiteContext:
 
 
 class Suite(Protocol):
-    """Turns a map and its ground truth into figures.
+    """Computes the metrics of a map and its ground truth.
 
     A suite is made by its entry point in the group ``osmabench.suites``, called as
     ``factory(options=dict)``. An option it does not know is a ConfigError.
@@ -285,7 +285,7 @@ class Suite(Protocol):
     """Name in records."""
 
     def evaluate(self, context: SuiteContext) -> list[MetricRecord]:
-        """Score one map; figures the map has no material for are `applicable: false`."""
+        """Score one map; metrics the map has no material for are `applicable: false`."""
         ...
 
 
@@ -293,7 +293,7 @@ OptionsT = TypeVar('OptionsT', bound=Strict)
 
 
 class FigureSuite(Generic[OptionsT]):
-    """A suite with figures of one mode; `name` and `options_type` are its own."""
+    """A suite with metrics of one mode; subclasses define `name` and `options_type`."""
 
     name: str
     options_type: type[OptionsT]
@@ -323,7 +323,7 @@ class SuiteFactory(Protocol):
 
 @runtime_checkable
 class AsksLanguageModels(Protocol):
-    """A suite whose figures may cost money: it is scored for final maps only."""
+    """A suite that may cost money to score: it is scored for final maps only."""
 
     @property
     def language_models(self) -> tuple[str, ...]:
@@ -385,7 +385,7 @@ class PreparedScene:
     simulated : SimulatedScene, optional
         None where the scene was recorded.
     progress : Progress
-        Told what is done.
+        Gets the progress.
     """
 
     ground_truth: GroundTruth
@@ -398,7 +398,7 @@ class PreparedScene:
 
 @runtime_checkable
 class PreparesQuestions(Protocol):
-    """A suite whose questions are made with the scene, not when a map is scored."""
+    """A suite with questions made with the scene, not when a map is scored."""
 
     def prepare(self, prepared: PreparedScene) -> list[Question]:
         """Return the questions about a scene; the context of each evaluation brings them."""

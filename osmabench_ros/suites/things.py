@@ -37,7 +37,7 @@ from osmabench_ros.suites.prediction import class_or_outside, predicted_labels, 
 from osmabench_ros.suites.suite import SuiteContext
 
 _FEW_POINTS = 5
-"""Points of visible surface of which less may be mere contact with a thing beside."""
+"""Points of visible surface of which less may be mere contact with an adjacent object."""
 
 
 def seen_things(truth: GroundTruth) -> list[SceneNode]:
@@ -71,9 +71,9 @@ def mask_overlaps(context: SuiteContext, max_distance_m: float) -> Overlaps | No
 
 
 def overlaps_mask_by_mask(context: SuiteContext, max_distance_m: float) -> Overlaps | None:
-    """Return how masks cover the visible surface if each takes all that is near its own points.
+    """Return how masks cover the visible surface if each takes all surface near its points.
 
-    A surface point may belong to several masks, also of a map whose masks do not overlap. None
+    A surface point may belong to several masks, also where the map's masks do not overlap. None
     if the map has no masks.
     """
     dense, predicted = context.semantic_map.dense, context.matches.predicted
@@ -202,15 +202,15 @@ def _share_of_points(
 
 @dataclass(frozen=True, eq=False)
 class Masks:
-    """Masks of things and the things, with their classes.
+    """Masks of objects and the true objects, with their classes.
 
     Parameters
     ----------
     overlaps : Overlaps
-        Masks without the excused ones, and all seen things. Surface that is void
+        Masks without the excused ones, and all seen objects. Surface that is void
         (of no instance, or of one that was hardly seen) is not part of the masks.
     classes, true_classes : ndarray of int64, shapes (P,), (G,)
-        Class ids in the label set of the ground truth; OUTSIDE for what it has no class for.
+        Class ids in the label set of the ground truth; OUTSIDE for objects without a class in it.
     confidence : ndarray of float64, shape (P,)
         Score of the mask's label; 1 where the method gives none.
     rated : ndarray of bool, shape (P,)
@@ -218,7 +218,7 @@ class Masks:
     left_out : frozenset of int
         Ids of the `excused_masks`.
     named : bool
-        False if the method says of no mask what it is, so that classes mean nothing.
+        False if the method labels no mask, so that classes mean nothing.
 
     Notes
     -----
@@ -236,7 +236,7 @@ class Masks:
 
 
 def masks_of_things(context: SuiteContext, overlaps: Overlaps, max_distance_m: float) -> Masks:
-    """Leave out excused masks and things that were not seen, and look up classes."""
+    """Leave out excused masks and unseen objects, and look up classes."""
     truth, graph = context.ground_truth, context.named_map.graph
     things = {node.id for node in seen_things(truth)}
     structure = {node.id for node in truth.graph.of_kind(NodeKind.BACKGROUND)}
@@ -288,9 +288,9 @@ def _score(node: SceneNode | None) -> float:
 
 @dataclass(frozen=True, eq=False)
 class MatchedGraph:
-    """Pairs of nodes with seen things, and with parts of the building too.
+    """Pairs of nodes with seen objects, and with parts of the building too.
 
-    Nodes that represent parts of the building and say so, or things that were not seen, count on
+    Nodes that represent parts of the building and say so, or objects that were not seen, count on
     neither side of `things`. `excused` have no partner and do not count.
     """
 

@@ -1,4 +1,4 @@
-"""Asks a map questions, has the answers judged and scores them beside the baselines."""
+"""Asks a map questions, has the answers judged and scores them along with the baselines."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ UNSEEABLE = ('material',)
 
 
 def reference_maps(truth: GroundTruth) -> dict[str, SemanticMap]:
-    """Return the maps that the ground truth makes, by the names of their figures.
+    """Return the maps that the ground truth makes, by the names of their metrics.
 
     `baseline_random_labels` has the right shapes and relations, and wrong names.
-    `ceiling_ground_truth` is the graph that the questions come from, so that it tests the answerer
-    alone. The fair ceilings are of the visible parts, with what a mapper could know at best:
-    `ceiling_visible` with all attributes, `ceiling_camera` without those of UNSEEABLE.
+    `ceiling_ground_truth` is the graph that the questions come from, so that it tests only the
+    answerer. The fair ceilings are of the visible parts, with all that a mapper could know:
+    `ceiling_visible` with all attributes, `ceiling_camera` without the attributes UNSEEABLE.
     """
     seen, labels = truth.seen_instances, truth.label_set
     found = {'ceiling_ground_truth': ground_truth_map(truth.fair_graph, seen, labels)}
@@ -87,7 +87,7 @@ def reference_answers(
     rules: Answerer,
     progress: Progress,
 ) -> Iterator[tuple[str, SemanticMap, list[Answer]]]:
-    """Yield the name of the figure of each map for comparison, the map, and its answers."""
+    """Yield the name of the metric of each map for comparison, the map, and its answers."""
     for number, (metric, known) in enumerate(references.items()):
         first, last = number / len(references), (number + 1) / len(references)
         part = share(progress, first, last, 'maps for comparison: ')
@@ -116,7 +116,7 @@ def evaluate_questions(
 ) -> QuestionResult:
     """Ask a map all questions, save and score the answers; IncompleteError if a server failed.
 
-    Answerers in `beside` are asked too, for the figure of their key.
+    Further answerers may be asked too, for the metric of their key.
     """
     answers, verdicts = answered_and_judged(
         asked.semantic_map, questions, answerer, judge, directory, progress
@@ -160,14 +160,14 @@ def scored(
     beside: Mapping[str, Answerer] = MappingProxyType({}),
     progress: Progress = silent,
 ) -> list[MetricRecord]:
-    """Return the accuracies of verdicts beside those of the baselines and of the ceilings.
+    """Return the accuracies of verdicts, of the baselines and of the ceilings.
 
     `accuracy`, `accuracy_answered`, `unanswered` overall (class name '') and by category;
     `baseline_always_yes`, `baseline_always_no`, `baseline_most_frequent`,
     `baseline_question_only` and the `reference_maps` likewise without the last two. Overall also
     `accuracy_colors`, `accuracy_materials` and `accuracy_rest`, over exact questions that rest on
     a colour, on a material, or on neither, and `score`, the mean share that is right of answers
-    with parts, where there are any. Answerers in `beside` are asked for one more figure each.
+    with parts, where there are any. Further answerers are asked for one more metric each.
     Categories that the map holds nothing for are wrong; those in `excluded` are not scored.
     """
     left_out = unserved_categories(asked.semantic_map, questions)
@@ -193,7 +193,7 @@ def scored(
 def _partial_credit(
     suite: str, mode: str, questions: Sequence[Question], verdicts: Sequence[Verdict]
 ) -> Iterator[MetricRecord]:
-    """Yield the mean score over questions whose answers have parts; no answer scores 0."""
+    """Yield the mean score over questions with answers of several parts; no answer scores 0."""
     by_id = {verdict.question_id: verdict for verdict in verdicts}
     asked = [item for item in questions if item.answer_type in TYPES_WITH_PARTS]
     scores = [by_id[item.id].score or 0.0 for item in asked if item.id in by_id]
@@ -234,7 +234,7 @@ def write_judging(folder: Path, judge: Judge) -> None:
 def records_of_summary(
     suite: str, semantic_map: SemanticMap, summary: Mapping[str, Any], count: int
 ) -> list[MetricRecord]:
-    """Return what an answerer's summary counts: nodes left out, answers that came to no end."""
+    """Return the counts of an answerer's summary: nodes left out, answers without an end."""
     found = []
     if 'dropped_nodes' in summary and not summary.get('compat'):
         nodes = sum(node.kind in THINGS for node in semantic_map.graph.nodes)
@@ -299,7 +299,7 @@ def judge_all(
     judge: Judge,
     progress: Progress = silent,
 ) -> list[Verdict]:
-    """Return one verdict for each question; what the map cannot serve is not judged."""
+    """Return one verdict per question; questions that the map cannot serve are not judged."""
     by_id = {answer.question_id: answer for answer in answers}
     unserved = {answer.question_id for answer in answers if answer.note == UNSERVED}
     pairs = [(item, by_id.get(item.id)) for item in questions if item.id not in unserved]

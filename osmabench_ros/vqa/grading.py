@@ -71,7 +71,7 @@ _MARKS = re.compile(r'\(([A-Za-z])\)|(?<![\w(.])([A-Z])[).:]')
 
 
 def _mentioned(words: Sequence[str], said: str) -> set[int]:
-    """Return the options whose words occur, not as part of a longer option that occurs."""
+    """Return the options with words that occur, not as part of a longer option that occurs."""
     found = {i for i, option in enumerate(words) if option and _occurs(option, said)}
     return {
         i
@@ -104,7 +104,7 @@ _MEASURED = re.compile(rf'({_NUMBER})\s*((?:square |sq |cubic )?[a-z°]+)?\^?([2
 
 
 def _unit(words: str, power: str) -> tuple[Unit, float] | None:
-    """Return a unit and its size, None for words that are no unit."""
+    """Return a unit and its size, None for words that are not a unit."""
     for prefix, exponent in _POWERS.items():
         if words.startswith(prefix):
             words, power = words.removeprefix(prefix), exponent

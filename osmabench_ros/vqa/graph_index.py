@@ -68,7 +68,7 @@ class LabelMatcher:
         return frozenset(label for label in self._labels if canonical(label) == canonical(noun))
 
     def similar(self, noun: str) -> frozenset[str]:
-        """Return the labels whose embedding is close; none for a noun of the vocabulary."""
+        """Return the labels with a close embedding; none for a noun of the vocabulary."""
         noun = normalised_name(noun)
         if noun in self._vocabulary:
             return frozenset()
@@ -115,7 +115,7 @@ class GraphIndex:
 
     @cached_property
     def has_relations(self) -> bool:
-        """Whether any two things are related."""
+        """Whether any two objects are related."""
         return bool(self._pairs)
 
     @cached_property
@@ -139,11 +139,11 @@ class GraphIndex:
         return reverse is not None and (target, source) in self._pairs.get(reverse, ())
 
     def sources(self, relation: str, target: int) -> tuple[int, ...]:
-        """Return the things that stand in a relation to `target`, in order of id."""
+        """Return the objects that have a relation to `target`, in order of id."""
         return self._sources.get((relation, target), ())
 
     def targets(self, relation: str, source: int) -> tuple[int, ...]:
-        """Return the things that `source` stands in a relation to, in order of id."""
+        """Return the objects that `source` has a relation to, in order of id."""
         return self._targets.get((relation, source), ())
 
     @cached_property
@@ -155,11 +155,11 @@ class GraphIndex:
         return _grouped((k, s, t) for k, pairs in self._pairs.items() for s, t in pairs)
 
     def connected(self, first: int, second: int) -> bool:
-        """Return whether any relation at all joins two things."""
+        """Return whether any relation at all joins two objects."""
         return (first, second) in self._joined
 
     def connected_by(self, first: int, second: int, relations: Iterable[str]) -> bool:
-        """Return whether one of some relations joins two things, either way."""
+        """Return whether one of some relations joins two objects, either way."""
         return any(
             pair in self._pairs.get(relation, ())
             for relation in relations
@@ -180,7 +180,7 @@ class GraphIndex:
         return ids, lows, highs
 
     def space_above_m(self, node: SceneNode) -> float:
-        """Return the height from a thing's top to the next object over it; inf if none."""
+        """Return the height from an object's top to the next one over it; inf if none."""
         ids, lows, highs = self._boxed
         if node.box is None or not len(ids):
             return float('inf')
@@ -193,7 +193,7 @@ class GraphIndex:
         return float(max(0.0, lows[over, 2].min() - top)) if over.any() else float('inf')
 
     def floor_height_m(self, node: SceneNode) -> float:
-        """Return the height of the floor under a thing; the lowest point known if none is."""
+        """Return the height of the floor under an object; the lowest point known if none is."""
         floors = [
             other.box
             for other in self.by_label.get('floor', ())

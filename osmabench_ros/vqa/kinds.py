@@ -317,7 +317,7 @@ class QueryKind(str, Enum):
     row: Row
 
     def __new__(cls, *row: Any) -> QueryKind:
-        """Make a kind whose value is its name."""
+        """Make a kind with its name as value."""
         kind = str.__new__(cls, row[0])
         kind._value_, kind.row = row[0], Row(*row)
         return kind

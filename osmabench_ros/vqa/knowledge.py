@@ -25,9 +25,10 @@ class Knowledge:
     """The tables of `knowledge.yaml`, all of labels.
 
     `synonyms` maps to the head of a group, `unclear` has labels of which people do not agree
-    whether an affordance holds, `fixed` what no robot carries, `mixed` what has no one colour or
-    material. `alike` are pairs of which free answers may use the second for the first. `words`,
-    `opposites` and `one_color` are how the judge by rule reads free answers.
+    whether an affordance holds, `fixed` labels of objects that no robot carries, `mixed` labels of
+    objects of no one colour or material. `alike` are pairs of which free answers may use the
+    second for the first. `words`, `opposites` and `one_color` are how the judge by rule reads free
+    answers.
     """
 
     affordances: Mapping[str, frozenset[str]]
@@ -43,11 +44,11 @@ class Knowledge:
     one_color: tuple[frozenset[str], ...]
 
     def name(self, noun: str) -> str:
-        """Return the one name for what a noun of a free answer names, singular or plural."""
+        """Return the one name for the noun of a free answer, singular or plural."""
         return _name(noun, self.synonyms)
 
     def calls(self, noun: str, other: str) -> bool:
-        """Return whether free answers may call what one noun names by another one."""
+        """Return whether free answers may call an object of one noun by another one."""
         names = self.name(noun), self.name(other)
         return names[0] == names[1] or names in self.alike
 
@@ -65,7 +66,7 @@ class Knowledge:
         return self.affords(label, affordance) or self.canonical(label) in unclear
 
     def is_mixed(self, label: str) -> bool:
-        """Return whether things of a label have no one colour or material."""
+        """Return whether objects of a label have no one colour or material."""
         return self.canonical(label) in self.mixed
 
     def spelt(self, label: str) -> str:
@@ -73,7 +74,7 @@ class Knowledge:
         return self.spelling.get(label, label)
 
     def is_fixed(self, label: str) -> bool:
-        """Return whether things of a label are built in; their synonyms are too."""
+        """Return whether objects of a label are built in; their synonyms are too."""
         return self.canonical(label) in self.fixed
 
     def knows(self, label: str) -> bool:
@@ -110,7 +111,7 @@ def knowledge() -> Knowledge:
 
 
 def _pairs(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Return what may be called otherwise, with what it may be called."""
+    """Return nouns that may be called otherwise, with their other names."""
     for group in data['alike']:
         yield from permutations(group, 2)
     for kind, members in data['kinds'].items():

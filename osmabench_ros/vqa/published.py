@@ -40,14 +40,14 @@ _LINES = ('*.jsonl', '*.jsonl.gz')
 
 
 class PublishedRow(BaseModel):
-    """A part of a published file: other keys are passed over, and numbers may stand for texts."""
+    """A part of a published file: other keys are passed over, and numbers may replace texts."""
 
     model_config = ConfigDict(extra='ignore', frozen=True, coerce_numbers_to_str=True)
 
 
 @dataclass(frozen=True)
 class SavedAnswer:
-    """A question, what was right, what a method said, and maybe the verdict.
+    """A question, its right answer, a method's answer, and maybe the verdict.
 
     `similar` is None without a verdict; `unjudged` says that the published judge gave none, as
     in "N/A". `source` is the folder of a published file, '' for JSON lines.
@@ -63,7 +63,7 @@ class SavedAnswer:
 
 @dataclass(frozen=True)
 class _Place:
-    """What the name of a file says about the answers in it."""
+    """Properties of the answers in a file that its name gives."""
 
     source: str = ''
     scene: str = ''
@@ -76,7 +76,7 @@ def read_saved_answers(paths: Sequence[Path]) -> list[SavedAnswer]:
     Files are JSON lines, plain or gzipped; JSON arrays as OSMa-Bench and OSMa-Bench++ write them,
     of which the name gives scene and condition (``<scene>_<condition>_evaluated.json``,
     ``evaluated_<condition>/<scene>_answered.json``); ``answers.jsonl`` of a run of ours, with the
-    questions and verdicts beside it. In folders all of these are read, at any depth. Two published
+    questions and verdicts next to it. In folders all are read, at any depth. Two published
     files that answer the same question of a scene under the same condition in the same folder are
     an error too.
     """
@@ -130,7 +130,7 @@ def _of_run(path: Path) -> list[SavedAnswer]:
     for answer in read_records(path, Answer):
         question, verdict = questions.get(answer.question_id), verdicts.get(answer.question_id)
         if question is None:
-            raise QuestionError(f'{path}: {QUESTIONS} beside it has no "{answer.question_id}"')
+            raise QuestionError(f'{path}: {QUESTIONS} next to it has no "{answer.question_id}"')
         similar = verdict.correct if verdict and verdict.judged else None
         unjudged = verdict is not None and not verdict.judged
         if answer.note != UNSERVED:
@@ -160,7 +160,7 @@ def _object(row: Any, where: str) -> Mapping[str, Any]:
 
 
 def _place(path: Path) -> _Place:
-    """Return what a published file's path says.
+    """Return the properties that a published file's path gives.
 
     OSMa-Bench names a file after scene and condition, OSMa-Bench++ after the scene, in a folder
     that is named after the condition.

@@ -49,7 +49,7 @@ from osmabench_ros.vqa.schemas import (
 
 
 class CategoryRequest(Strict):
-    """What to ask for in one category, and how many questions a frame."""
+    """Instructions for one category, and how many questions per frame."""
 
     name: Category
     least: int = Field(ge=0)
@@ -307,7 +307,7 @@ def expected_requests(writer: QuestionWriter, frames: Sequence[FrameImage]) -> l
     """Return requests as many and as long as writing about frames may take, asking no model.
 
     The first are the very requests for descriptions. Those that follow depend on the replies, so
-    stand-ins of a rich frame take their place: with as many questions as each category may have,
+    examples of a rich frame take their place: with as many questions as each category may have,
     none of them sifted out before the model checks them.
     """
     description = Description(
@@ -338,7 +338,7 @@ _NOVEL_M, _NOVEL_RAD = 1.0, math.pi / 6
 
 
 def novel_frames(poses: Sequence[Pose], *, most: int | None = None) -> list[int]:
-    """Return frames, `most` at most, whose optical pose is far or turned from all before."""
+    """Return frames, `most` at most, with an optical pose far or turned from all before."""
     taken: list[int] = []
     for index, pose in enumerate(poses):
         if all(_differs(pose, poses[i]) for i in taken):

@@ -78,7 +78,7 @@ class SpatialCategory(str, Enum):
 
 
 class PromptCategory(str, Enum):
-    """Question categories of OSMa-Bench++ whose answers come from the prompt of a scene."""
+    """Question categories of OSMa-Bench++ with answers from the prompt of a scene."""
 
     MEASUREMENT = 'PromptGT-Measurement'
     RELATIONS = 'PromptGT-Relations'
@@ -121,13 +121,13 @@ class Question:
     provenance : mapping of str to str
         Generator, seed, query or prompt hash; no answerer ever sees it.
     options : tuple of str
-        What a choice is made from, each once; empty for other types.
+        Options of a choice, each once; empty for other types.
     unit : Unit
         Unit of a number.
     images : tuple of str
         Files that belong to the question, relative to the folder of its file.
     context_change : str
-        What has changed in the scene since it was mapped, in words; '' if nothing has.
+        Changes of the scene since it was mapped, in words; '' if there are none.
 
     Raises
     ------
@@ -161,7 +161,7 @@ _LENGTHS = {AnswerType.COORDINATES: 3, AnswerType.BOX: 6}
 
 
 def _fault_of_answer(question: Question) -> str:
-    """Return what an answer of its type has to be, '' if it is that."""
+    """Return the form that an answer of its type must have, '' if it has it."""
     kind, answer = question.answer_type, question.answer
     if (kind is AnswerType.CHOICE) != bool(question.options):
         return 'a question of type choice has options, and no other'
@@ -210,7 +210,7 @@ class ToolUse:
 
 @dataclass(frozen=True)
 class Answer:
-    """What an answerer says to a question.
+    """The reply of an answerer to a question.
 
     Parameters
     ----------
@@ -227,7 +227,7 @@ class Answer:
     failure : str
         Why the server of the answerer gave none; such an answer is missing, not wrong.
     transcript : tuple of ToolUse
-        What the answerer looked up on the way, in order.
+        Tools that the answerer called on the way, in order.
     """
 
     question_id: str

@@ -63,7 +63,7 @@ class Regime(Strict):
 
 
 def regimes() -> dict[str, Regime]:
-    """Return the regimes by name: 'furniture', and 'manipuland' with one small thing."""
+    """Return the regimes by name: 'furniture', and 'manipuland' with one small object."""
     prompt = load_prompt('write_scene_prompts')
     where = f'prompt "{prompt.name}"'
     return validated(dict[str, Regime], prompt.settings.get('regimes'), where)
@@ -73,7 +73,7 @@ def faults_of_prompt(text: str, regime: Regime, *, strict: bool = False) -> list
     """Return why a prompt is rejected, in the words of OSMa-Bench++; none if it is kept.
 
     As there, words are looked for within words: "bookshelf" is a forbidden "book", and a stool
-    a "tool". With `strict` they are words of their own.
+    a "tool". With `strict` only whole words count.
     """
     lower = text.lower()
 
@@ -211,9 +211,9 @@ class _Rooms(Strict):
 def specification_of(
     client: ModelClient, text: str, name: str, classes: Sequence[str]
 ) -> SceneSpecification:
-    """Return what a prompt asks for as a specification, of classes that the builder knows.
+    """Return the specification that a prompt asks for, of classes that the builder knows.
 
-    A reply outside the schema, which names what is not there, or has two things in one place, is
+    A reply outside the schema, which names missing objects, or has two objects in one place, is
     asked for again; then LanguageModelError.
     """
     prompt = load_prompt('specify_scene')

@@ -59,7 +59,7 @@ def unserved_categories(
 
 
 def interval_over_scenes(correct: Mapping[str, Sequence[bool]]) -> tuple[float, float]:
-    """Return the 95 % interval over scenes; of one scene that of a proportion; NaNs for two."""
+    """Return the 95 % interval over scenes; of one scene, of a proportion; NaNs for two."""
     rows = [(float(sum(values)), float(len(values))) for values in correct.values()]
     if len(rows) < 2:
         return wilson_interval(*map(int, rows[0])) if rows else (math.nan, math.nan)

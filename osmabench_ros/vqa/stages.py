@@ -125,7 +125,7 @@ class RunFolder:
         return read_records(path, Question)
 
     def question_images(self, questions: Sequence[Question]) -> Path:
-        """Return the folder that the images of questions lie in: that of the stages, or shared."""
+        """Return the folder with the images of questions: the folder of the stages, or shared."""
         names = [name for question in questions for name in question.images]
         folders = (self.folder, self.shared)
         holding = (f for f in folders if all((f / name).is_file() for name in names))
@@ -148,13 +148,13 @@ class RunFolder:
         return read_complete(path, kind, remedy)
 
     def summary(self, stage: str) -> dict[str, Any] | None:
-        """Read what a stage wrote about itself, None if it did not run."""
+        """Read the summary that a stage wrote, None if it did not run."""
         path = self.folder / f'{stage}.json'
         if not path.exists():
             return None
         data = read_json(path, QuestionError)
         if not isinstance(data, dict):
-            raise QuestionError(f'{path} is no JSON object; run the stage again')
+            raise QuestionError(f'{path} is not a JSON object; run the stage again')
         return data
 
     def frames(self) -> list[FrameImage]:
@@ -275,7 +275,7 @@ def _made(
     if options.without_map:
         name = 'question_only'
     elif options.compat and name != GRAPH:
-        raise ConfigError(f'--compat has prompts for the answerer "{GRAPH}" alone, not "{name}"')
+        raise ConfigError(f'--compat only has prompts for the answerer "{GRAPH}", not "{name}"')
     chosen: dict[str, Any] = {}
     if name in (GRAPH, 'caption'):
         chosen['graph_tokens'] = options.graph_tokens
@@ -338,9 +338,9 @@ def report(run: RunFolder, asked: QuestionedMap, *, compat: bool = False) -> lis
     """Return and write the accuracies of a run's verdicts next to baselines and ceiling.
 
     Answers or verdicts that a server failed to give are an IncompleteError. In `compat` the
-    paper's exclusions apply, and what the judge failed on leaves the denominator.
+    paper's exclusions apply, and answers that the judge failed on leave the denominator.
     """
-    # Those of an earlier report must not pass for what is found now, or not found.
+    # Scores of an earlier report must not pass for the ones that are found now, or not found.
     discard(run.folder / SCORES)
     questions = run.questions()
     verdicts = run.verdicts()
@@ -374,7 +374,7 @@ def stage_summaries(run: RunFolder) -> dict[str, Any]:
 
 
 def remarks(run: RunFolder) -> list[str]:
-    """Return what has to be said next to the accuracies of a run."""
+    """Return the notes to report next to the accuracies of a run."""
     found = stage_summaries(run)
     lines = [
         f'{stage} by {data.get(who, "?")}'
@@ -395,7 +395,7 @@ def remarks(run: RunFolder) -> list[str]:
 
 @contextmanager
 def _accounts(run: RunFolder, stage: str, client: ModelClient | None) -> Iterator[None]:
-    """Keep the accounts of a stage, however it ends; those of a first and a cached run differ."""
+    """Keep the accounts of a stage, however it ends; a first and a cached run differ."""
     try:
         yield
     finally:

@@ -470,5 +470,5 @@ def test_saved_answers_of_a_run_are_scored_as_the_run_was(run_directory):
         assert float(row['accuracy']) == pytest.approx(wanted.value)
         assert (int(row['questions']), row['condition']) == (wanted.n, 'baseline')
     (run_directory / 'vqa' / 'questions.jsonl').write_text('')
-    with pytest.raises(OsmabenchError, match=r'questions\.jsonl beside it has no'):
+    with pytest.raises(OsmabenchError, match=r'questions\.jsonl next to it has no'):
         osmabench('score', 'answers', run_directory)

@@ -1,4 +1,4 @@
-"""Views around a place: bearings, what is seen, words of questions, and their answers by rule."""
+"""Views around a place: bearings, seen objects, words of questions, and their answers by rule."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def wrapped(angle_rad: float) -> float:
 class Place:
     """Where a camera turns in place: its centre in world metres, z up, and where it begins.
 
-    `ahead_deg` is counter-clockwise from +x; it is north, or the front of who stands there.
+    `ahead_deg` is counter-clockwise from +x; it is north, or the front of a person there.
     """
 
     eye_m: tuple[float, float, float]
@@ -66,7 +66,7 @@ class Place:
         return Pose.from_yaw(yaw, self.eye_m) @ optical_pose_in_link()
 
     def bearing(self, point_m: ArrayLike) -> float:
-        """Return how far clockwise from ahead a point (>= 2,) lies, in [-pi, pi)."""
+        """Return how far clockwise from ahead a point (>= 2,) is, in [-pi, pi)."""
         x, y = (np.asarray(point_m, np.float64)[:2] - self.eye_m[:2]).tolist()
         return wrapped(math.radians(self.ahead_deg) - math.atan2(y, x))
 
@@ -86,7 +86,7 @@ class Place:
         return abs(wrapped(self.bearing(box.center) - sector * _SECTOR_RAD))
 
     def is_outside(self, box: AxisAlignedBox, sector: int) -> bool:
-        """Return whether all of a box lies outside of a sector and of the dead band around it."""
+        """Return whether all of a box is outside of a sector and of the dead band around it."""
         low, high = box.minimum, box.maximum
         if (low[:2] <= self.eye_m[:2]).all() and (self.eye_m[:2] <= high[:2]).all():
             return False
@@ -104,7 +104,7 @@ class Place:
         return all(abs(wrapped(self.bearing(point) - middle)) > reach for point in edge)
 
     def outside_view_rad(self, box: AxisAlignedBox, clockwise_rad: float) -> float:
-        """Return by how much the centre of a box lies beside an image, 0 within it."""
+        """Return by how much the centre of a box is next to an image, 0 within it."""
         off = abs(wrapped(self.bearing(box.center) - clockwise_rad))
         return max(0.0, off - HFOV_RAD / 2)
 
@@ -156,7 +156,7 @@ def decision(place: Place, line_m: NDArray[np.float64]) -> str:
 def likeliest_decision(
     place: Place, line_m: NDArray[np.float64], options: Sequence[str]
 ) -> str | None:
-    """Return the option whose directions a way begins and ends in with the least turning."""
+    """Return the option with directions that a way begins and ends in with the least turning."""
     found = _first_and_turn(place, line_m)
     if found is None:
         return None
@@ -243,10 +243,10 @@ _SHOWN = re.compile(r'Image \d shows ([^.]*)\.')
 
 @dataclass(frozen=True)
 class Asked:
-    """What a question says: its task, where one stands, what it is about, and what images show.
+    """The parts of a question: its task, the place, its subject, and the objects in its images.
 
     `about` is a noun phrase, a direction of COMPASS, or '' of rotation tasks; `shown` has the
-    names of things in each image of those.
+    names of objects in each image of these tasks.
     """
 
     task: Task
@@ -279,7 +279,7 @@ def views_in_words(shown: Sequence[Sequence[str]]) -> str:
 
 
 def read(text: str) -> Asked | None:
-    """Return what a question says, None if it is worded otherwise."""
+    """Return the parts of a question, None if it is worded otherwise."""
     place = _PLACE.match(text)
     if place is None:
         return None
@@ -317,11 +317,11 @@ class ViewReader:
         self._nearest: dict[Place, NDArray[np.float64]] = {}
 
     def answer(self, asked: Asked, options: Sequence[str]) -> Said:
-        """Return what the map says to a question, None if it does not say."""
+        """Return the map's answer to a question, None if it has none."""
         return _RULES[asked.task](self, asked, options)
 
     def box_of(self, phrase: str) -> AxisAlignedBox | None:
-        """Return the box of what a phrase means best."""
+        """Return the box that a phrase fits best."""
         node = self._reader.named(phrase)
         return None if node is None else node.box
 
@@ -357,9 +357,9 @@ class ViewReader:
         return None if line is None else likeliest_decision(asked.place, line, options)
 
     def violations(self, asked: Asked) -> dict[tuple[int, int], float]:
-        """Return how little each step in degrees and odd image, 0 for none, fits what is shown.
+        """Return the misfit of each step in degrees and odd image, 0 for none, to the images.
 
-        That is the sum of the angles by which named things lie beside the images that show them.
+        It is the sum of the angles by which named objects are outside the images that show them.
         """
         boxes = {name: self.box_of(name) for names in asked.shown for name in names}
         odd = range(1, len(asked.shown) + 1) if asked.task is Task.DIFFERENCE else (0,)
@@ -408,7 +408,7 @@ class RuleOfViews(OneByOne):
         self._embedder = embedder
 
     def answering(self, semantic_map: SemanticMap) -> Callable[[Inquiry], Answer]:
-        """Return what answers from a map; questions that differ in images alone are one to it."""
+        """Return the answerer of a map; to it, questions that only differ in images are one."""
         dense = semantic_map.dense
         points = None if dense is None else dense.valid_points
         graph = GraphReader.of_map(semantic_map, self._embedder)

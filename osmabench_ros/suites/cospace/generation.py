@@ -93,8 +93,8 @@ def panorama_questions(
 
     `render` returns the images of an optical pose, `HFOV_RAD` wide, with instances; the places are
     spread evenly along the path. The category is a `Task`, the provenance has `item`, equal for
-    all orders of the images, `order`, and of rotation tasks `views`, what the images show, in
-    words. Exactly one option is right, each letter as often as the others of a task. What is asked
+    all orders of the images, `order`, and of rotation tasks `views`, the objects in the images, in
+    words. Exactly one option is right, each letter as often as the others of a task. Each question
     has the same answer for whole objects and for their visible parts; of counts and ways the
     points of the ground truth give it too.
     """
@@ -173,7 +173,7 @@ def _orders(item: _Item, rng: np.random.Generator) -> Iterator[tuple[Order, Sequ
 
 
 def whole_surface(truth: GroundTruth) -> NDArray[np.float32]:
-    """Return all surface of a scene but what lies below all that the path saw.
+    """Return all surface of a scene except below everything that the path saw.
 
     The underside of the lowest floor would pass for a floor, and no map has it.
     """
@@ -195,7 +195,7 @@ class _Known:
         self.ways = ways_on(truth.surface, truth.unseen)[: len(RADII_M)]
 
     def boxes(self, key: int) -> list[AxisAlignedBox]:
-        """Return the boxes of a thing: in question, whole, and of its visible part."""
+        """Return the boxes of an object: in question, whole, and of its visible part."""
         nodes = [graph.by_id.get(key) for graph in self.graphs]
         return [node.box for node in nodes if node is not None and node.box is not None]
 
@@ -215,7 +215,7 @@ class _Known:
 
     @cached_property
     def readers(self) -> tuple[ViewReader, ...]:
-        """What perfect maps answer: with all surface, and with the visible surface alone."""
+        """Answers of perfect maps: with all surface, and with only the visible surface."""
         whole, seen = whole_surface(self._truth), self._truth.seen_instances
         ways = FloorWays(FloorPlans(whole))
         return tuple(
@@ -263,7 +263,7 @@ class _Views:
         )
 
     def _sector(self, node: SceneNode) -> int | None:
-        """Return the sector of a thing, None if its boxes do not agree."""
+        """Return the sector of an object, None if its boxes do not agree."""
         found = {self._place.sector(box) for box in self._known.boxes(node.id)}
         return found.pop() if len(found) == 1 else None
 
@@ -294,13 +294,13 @@ class _Views:
     def _counts(self) -> Iterator[_Item]:
         view = self._known.view
         labels = [label for label in view.by_label if not view.has_rival(label)]
-        # Of two things as many as of one, where there are.
+        # Of two objects as many as of one, where there are.
         several = sorted(shuffled(self._rng, labels), key=lambda label: -len(view.by_label[label]))
         for label in several:
             nodes = view.by_label[label]
             every = [node for node in view.wide.things if label_of(node) == label]
             shown = [max(self._pixels[turn].get(n.id, 0) for turn in _QUARTERS) for n in every]
-            # What is hardly seen, some would count and some would not.
+            # An object that is hardly seen, some would count and some would not.
             if len(nodes) < len(every) or any(0 < pixels < self._least for pixels in shown):
                 continue
             count = sum(pixels > 0 for pixels in shown)
@@ -309,7 +309,7 @@ class _Views:
                 yield _Item(Asked(Task.COUNT, self._place, label), count, (), seen)
 
     def _shown(self, turns: Sequence[int]) -> tuple[tuple[str, ...], ...]:
-        """Return the names of what lies wholly within each image, from left to right."""
+        """Return the names of the objects wholly within each image, from left to right."""
         names = self._known.view.names
         return tuple(
             tuple(
@@ -321,7 +321,7 @@ class _Views:
         )
 
     def _rotation(self, task: Task, turns: Sequence[int], key: tuple[int, int]) -> _Item | None:
-        """Return an item if what is shown fits its step and odd image, and no other by far."""
+        """Return an item if the images fit its step and odd image, and no other by far."""
         asked = Asked(task, self._place, shown=self._shown(turns))
         for reader in self._known.readers:
             found = reader.violations(asked)

@@ -142,7 +142,7 @@ def read_options(listed: str) -> tuple[str, ...]:
 
 
 def as_published(task: Task, said: str, answer: str) -> str:
-    """Return what the published code reads in a reply, which depends on the right answer.
+    """Return the answer that the published code reads in a reply, given the right answer.
 
     Parameters
     ----------
@@ -157,8 +157,8 @@ def as_published(task: Task, said: str, answer: str) -> str:
     -------
     str
         Numbers: the first one in digits, else the right one if its word is part of the reply,
-        "one" of "none" too, else '-1'. Letters: the right one if it stands there with a dot and
-        no other does, nothing readable if others do too, else the last capital letter, that of
+        "one" of "none" too, else '-1'. Letters: the right one if it occurs with a dot and
+        no other does, nothing readable if others do too, else the last capital letter, of
         any word, or 'E'. Planning: as `_planned`.
     """
     if task in (Task.PLACE, Task.DECISION):
@@ -194,7 +194,7 @@ def _planned(said: str) -> tuple[str, str]:
 
 
 def strictly(item: Saved) -> str | None:
-    """Return what a reply says, read without the right answer; None if it is not exactly one."""
+    """Return the one answer of a reply, read without the right answer; None if not just one."""
     said = item.said or ''
     if item.task in (Task.PLACE, Task.DECISION):
         number = 1 + (item.task is Task.DECISION)
@@ -236,7 +236,7 @@ class CoSpaceScore:
     accuracy_pairs : float or None
         Items that are right in every order, the published ACC_p; None of a single order.
     majority, random : float
-        What the most frequent right answer would score, and a guess among the options.
+        Scores of the most frequent right answer, and of a guess among the options.
     """
 
     mode: str

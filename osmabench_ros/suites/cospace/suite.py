@@ -1,4 +1,4 @@
-"""CoSpace in any scene: what a map, or a model by images, knows of the views around a place."""
+"""CoSpace in any scene: answers of maps, or models by images, on the views around a place."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ _ON_POINTS = frozenset((Task.COUNT.value, Task.DECISION.value))
 class CoSpaceSuite(QuestionSuite[AnswererOptions]):
     """Accuracy of answers about the views around places of the path, by task.
 
-    Maps are asked without the images, by the place and, of rotation tasks, by what the images
-    show in words; the answerer 'images' sees the images. `compat` reads answers as the published
-    code does, `strict` without the right answer. `accuracy_all_orders` is the share of items that
-    are right in every order of their images, `consistency` that of items with one answer in all.
+    Maps are asked without the images, by the place and, of rotation tasks, by the objects in the
+    images; the answerer 'images' sees the images. `compat` reads answers as the published
+    code does, `strict` without the right answer. `accuracy_all_orders` is the fraction of items
+    that are right in every order of their images, `consistency` of items with one answer in all.
     """
 
     name = SUITE
@@ -103,7 +103,7 @@ class CoSpaceSuite(QuestionSuite[AnswererOptions]):
         rules: Answerer,
         material: AnsweringMaterial,
     ) -> dict[str, list[Answer]]:
-        """Return the answers of baselines and of perfect maps, by the names of their figures."""
+        """Return the answers of baselines and of perfect maps, by the names of their metrics."""
         given = {
             'baseline_first_option': constant(questions, 'A'),
             'baseline_most_frequent': most_frequent(questions),
@@ -154,7 +154,7 @@ def _as_published(questions: Sequence[Question], answers: Sequence[Answer]) -> l
 
 
 def _guessed(questions: Sequence[Question]) -> Iterator[MetricRecord]:
-    """Yield what a guess among the options finds on average, over all questions and by task."""
+    """Yield the expected accuracy of a guess among the options, over all questions and by task."""
     for task in ('', *dict.fromkeys(item.category for item in questions)):
         own = [item for item in questions if task in ('', item.category)]
         shares = [chance(Task(item.category), item.options) for item in own]

@@ -1,4 +1,4 @@
-"""Referring expressions without viewpoint: their words, and what they mean in a scene graph."""
+"""Referring expressions without viewpoint: their words, and their meaning in a scene graph."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _UNKNOWN = math.inf
 
 
 class ClueKind(str, Enum):
-    """What sets a thing apart from others of its kind; 'class' where there is no other."""
+    """The clue that distinguishes an object from others of its kind; 'class' without others."""
 
     CLASS = 'class'
     ATTRIBUTE = 'attribute'
@@ -52,7 +52,7 @@ _QUOTED = re.compile(r'"(.+)"')
 
 @dataclass(frozen=True)
 class Clause:
-    """One thing that an expression says; phrases without article are of what it names.
+    """One statement of an expression; phrases without article are of the objects that it names.
 
     `word` is 'between', a relation, or a superlative such as 'closest to' or 'largest'.
     """
@@ -82,7 +82,7 @@ class Clause:
 
     @property
     def position(self) -> int | None:
-        """Place of the thing that is meant among its kind in ascending order; None for others."""
+        """Place of the target among its kind in ascending order; None for others."""
         return {**_PLACES, **_SIZES}.get(self.word)
 
 
@@ -118,7 +118,7 @@ def read_expression(text: str) -> Expression | None:
 
 
 def asked(expression: str) -> str:
-    """Return the question for the thing that an expression means."""
+    """Return the question for the object that an expression means."""
     return f'Which thing is meant by "{expression}"? Name its node, or give its box.'
 
 
@@ -131,7 +131,7 @@ def quoted(question: str) -> str:
 def off_between_m(box: AxisAlignedBox, first: AxisAlignedBox, second: AxisAlignedBox) -> float:
     """Return by how much a box misses being between two others, below 0 if it is.
 
-    Its centre, seen from above, lies between 0.2 and 0.8 of the way between theirs, and at most
+    Its centre, seen from above, is between 0.2 and 0.8 of the way between theirs, and at most
     BETWEEN_M next to it.
     """
     start, way = first.center[:2], (second.center - first.center)[:2]
@@ -146,7 +146,7 @@ def off_between_m(box: AxisAlignedBox, first: AxisAlignedBox, second: AxisAligne
 
 
 def measured(clause: Clause, box: AxisAlignedBox, anchors: Sequence[AxisAlignedBox]) -> float:
-    """Return what a clause compares: metres between centres, cubic metres, a height, or a miss."""
+    """Return the quantity of a clause: metres between centres, a volume, a height, or a miss."""
     if clause.word == 'between':
         return off_between_m(box, *anchors)
     if clause.word in _PLACES:
@@ -163,7 +163,7 @@ class ExpressionReader:
     def misses(
         self, clause: Clause, nodes: Sequence[SceneNode], anchors: Sequence[SceneNode | None]
     ) -> list[float]:
-        """Return how far each of some things is from what a clause says, 0 where it holds."""
+        """Return how far each of some objects is from fulfilling a clause, 0 where it holds."""
         if clause.word in _RELATIONS:
             related = self._reader.index.related
             ids = [anchor.id for anchor in anchors if anchor is not None]
@@ -186,7 +186,7 @@ class ExpressionReader:
         ]
 
     def ranked(self, expression: Expression) -> list[SceneNode]:
-        """Return the things of the kind that is named, best first.
+        """Return the objects of the kind that is named, best first.
 
         Those for which most of the expression holds come first, then by how little they miss it.
         An adjective that the map cannot check is left aside.
@@ -202,7 +202,7 @@ class ExpressionReader:
             found.append(self.misses(clause, nodes, anchors))
 
         def off(number: int) -> tuple[int, float, int]:
-            """Return how many clauses a thing misses, by how much, and its number."""
+            """Return how many clauses an object misses, by how much, and its number."""
             misses = [row[number] for row in found]
             return sum(miss > 0 for miss in misses), sum(min(x, 1e6) for x in misses), number
 

@@ -43,7 +43,7 @@ _ANCHORS = 6
 
 
 class Length(str, Enum):
-    """Lengths of expressions of one target: each says one thing more."""
+    """Lengths of expressions of one target, each with one more clause."""
 
     SHORT = 'short'
     MEDIUM = 'medium'
@@ -53,13 +53,13 @@ class Length(str, Enum):
 def grounding_questions(
     truth: GroundTruth, *, scene: str, seed: int, targets: int = DEFAULT_TARGETS
 ) -> list[Question]:
-    """Generate referring expressions about what a path saw; the same seed gives the same.
+    """Generate referring expressions about the objects that a path saw, reproducible by seed.
 
-    There are `targets` things that are meant, each by up to three expressions, and as many of each
+    There are `targets` objects, each with up to three expressions, and as many of each
     `ClueKind` as possible. The answer is the box of the visible part of the target, the category
-    the `ClueKind` of what sets it apart from others of its kind. The provenance has `target`
+    the `ClueKind` that distinguishes it from others of its kind. The provenance has `target`
     (instance id), `length` (`Length`), `same_class` (how many of its kind there are) and
-    `expression`. The first part of each expression holds for the target alone, by a margin, for
+    `expression`. The first part of each expression holds only for the target, by a margin, for
     whole objects and visible parts, and all that follows holds for the target too.
     """
     view = SceneView.of_path(truth)
@@ -88,7 +88,7 @@ def grounding_questions(
 
 
 class _Describer:
-    """Says what is true of things, and what is true of one alone."""
+    """States clauses that are true of objects, and clauses that are true of only one."""
 
     def __init__(self, truth: GroundTruth, view: SceneView) -> None:
         self._view, self._truth = view, truth
@@ -103,14 +103,14 @@ class _Describer:
         ]
 
     def _kin(self, node: SceneNode) -> list[SceneNode]:
-        """Return all things of a kind that a map may have, the one itself first."""
+        """Return all objects of a kind that a map may have, the one itself first."""
         label = label_of(node)
         things = self._view.wide.things
         others = [n for n in things if n.id != node.id and n.label and label_of(n) == label]
         return [node, *others]
 
     def _anchors(self, node: SceneNode) -> list[SceneNode]:
-        """Return named things of other kinds, the nearest first; no name by what none can see."""
+        """Return named objects of other kinds, the nearest first; no name by hidden attributes."""
         named = [
             n
             for n in self._view.named_boxed
@@ -123,7 +123,7 @@ class _Describer:
         return all(item is not None and item.box is not None for item in known)
 
     def truths(self, node: SceneNode) -> list[Clause]:
-        """Return what is clearly true of a thing next to its kind and its attributes."""
+        """Return clauses that are clearly true of an object, with its kind and its attributes."""
         if not self._is_known(node):
             return []
         anchors = self._anchors(node)
@@ -141,10 +141,10 @@ class _Describer:
     def _holds(
         self, clause: Clause, node: SceneNode, named: dict[str, SceneNode], *, alone: bool
     ) -> bool:
-        """Return whether a clause is clearly true of a thing, `alone` of its kind, everywhere."""
+        """Return whether a clause is clearly true of an object, maybe only of it, everywhere."""
         kin = self._kin(node)
         seen = [n for n in kin if n.id in self._view.index.by_id]
-        # A map may have what was hardly seen, or not.
+        # A map may have objects that were hardly seen, or not.
         for (graph, reader), things in product(
             zip(self._graphs, self._readers, strict=True), (kin, seen)
         ):
@@ -160,7 +160,7 @@ class _Describer:
     def distinguishing(
         self, node: SceneNode, truths: Sequence[Clause]
     ) -> Iterator[tuple[ClueKind, Expression]]:
-        """Yield short expressions that mean a thing and no other, by kind."""
+        """Yield short expressions that mean an object and no other, by kind."""
         label = label_of(node)
         if self._view.has_rival(label) or not self._is_known(node):
             return
@@ -220,7 +220,7 @@ class _Describer:
 def _is_clear(
     clause: Clause, nodes: Sequence[SceneNode], anchors: Sequence[SceneNode], *, alone: bool
 ) -> bool:
-    """Return whether the first thing is what a clause means by a margin."""
+    """Return whether the first object is the one that a clause means by a margin."""
     if clause.kind is ClueKind.RELATION:
         return True
     boxes = [anchor.known_box for anchor in anchors]

@@ -39,10 +39,10 @@ _SAME = 0.25
 class Grounded:
     """How well one expression was answered.
 
-    `groups` are what it counts for: 'all', difficulty, length and kind. Both IoUs are with the box
-    of the target, the second as `published_iou`, and None without an answer, as the distance of
-    the centres is. `rank` is the place of the right node, from 1, None if it is not among those
-    that were ranked; `same_class` counts things of the kind in the scene.
+    `groups` are its groups: 'all', difficulty, length and kind. Both IoUs are with the box of the
+    target, the second as `published_iou`, and None without an answer, like the distance of the
+    centres. `rank` is the place of the right node, from 1, None if it was not ranked; `same_class`
+    counts objects of the kind in the scene.
     """
 
     groups: tuple[str, ...]
@@ -54,7 +54,7 @@ class Grounded:
 
 
 def published_iou(first: AxisAlignedBox, second: AxisAlignedBox) -> float:
-    """Return the IoU of ScanRefer's code: that of boxes along the axes, with 1e-8 in the union."""
+    """Return the IoU of ScanRefer's code: of boxes along the axes, with 1e-8 in the union."""
     shared = first.intersection_volume(second)
     return shared / (first.volume + second.volume - shared + _EPSILON_M3)
 
@@ -110,10 +110,10 @@ def _box(value: object) -> AxisAlignedBox | None:
 def grounding_records(
     found: Sequence[Grounded], *, applicable: bool = True
 ) -> Iterator[MetricRecord]:
-    """Yield the figures of a map, over all expressions and by group.
+    """Yield the metrics of a map, over all expressions and by group.
 
-    Strict counts expressions without an answer as wrong; compat, as the code of ScanRefer, has
-    those with one alone in its denominators. Distances are over answers with a box, the mean rank
+    Strict counts expressions without an answer as wrong; compat, as the code of ScanRefer, only
+    has those with one in its denominators. Distances are over answers with a box, the mean rank
     over right nodes that were ranked; of the reciprocal rank the others count 0.
     """
     for group in dict.fromkeys(group for item in found for group in item.groups):
@@ -276,9 +276,9 @@ def _of_stimulus(item: _Nr3D, where: str) -> Referring:
 def expressions_about(
     truth: GroundTruth, scene: str, expressions: Sequence[Referring]
 ) -> list[Question]:
-    """Return questions of those expressions whose target the ground truth has a box for.
+    """Return questions of the expressions with a target that has a box in the ground truth.
 
-    Scenes have the name of the ground truth's; ids are those of its instances.
+    Scenes have the name of the ground truth's; ids are of its instances.
     """
     graph, found = truth.fair_graph, {}
     labels = [normalised_name(node.label) for node in graph.of_kind(NodeKind.OBJECT)]
@@ -309,7 +309,7 @@ def expressions_about(
 
 @dataclass(frozen=True)
 class ReferringScore:
-    """A figure of a group of expressions, as a fraction; None where the group is empty."""
+    """A metric of a group of expressions, as a fraction; None where the group is empty."""
 
     mode: str
     group: str
@@ -339,7 +339,7 @@ class _Boxed(PublishedRow):
 def scanrefer_scores(predictions: Path, truth: Path) -> list[ReferringScore]:
     """Score a pred.json of ScanRefer's benchmark against boxes of the same form.
 
-    compat has a row of the published table for each prediction: those of no known expression have
+    compat has a row of the published table for each prediction: unknown expressions have
     an IoU of 0, expressions without a prediction leave the denominators, one that is predicted
     twice counts twice, and the prediction itself says whether its target is unique. strict counts
     every expression once, a missing one as wrong, and takes a target as unique where the truth

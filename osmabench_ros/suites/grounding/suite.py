@@ -60,17 +60,17 @@ _OWN = (AUTO, RULE, FEATURES)
 
 
 class GroundingOptions(AnswererOptions):
-    """Options of the suite, with those of `AnswererOptions`.
+    """Options of the suite, in addition to `AnswererOptions`.
 
     Parameters
     ----------
     answerer : str
-        'rule'; 'features', the cosine of text features; 'auto', features for maps whose method
-        names nothing, else rule; or an answerer as in `AnswererOptions`.
+        'rule'; 'features', the cosine of text features; 'auto', features for maps without names,
+        else rule; or an answerer as in `AnswererOptions`.
     targets : int
-        Things to refer to, where the context brings no expressions.
+        Objects to refer to, where the context brings no expressions.
     expressions : Path, optional
-        File of ScanRefer or Nr3D, whose expressions about this scene are asked instead.
+        File of ScanRefer or Nr3D with expressions about this scene to ask instead.
     """
 
     answerer: str = AUTO
@@ -86,7 +86,7 @@ class GroundingOptions(AnswererOptions):
 
 
 class GroundingSuite(QuestionSuite[GroundingOptions]):
-    """Acc@0.25, Acc@0.5, centre distance and rank of what a map takes an expression to mean.
+    """Acc@0.25, Acc@0.5, centre distance and rank of a map's answers to referring expressions.
 
     Class names are '' for all, 'unique' and 'multiple' as in ScanRefer, 'easy' and 'hard' as in
     ReferIt3D, the lengths of the expressions, and the kinds of clues that they give.
@@ -128,7 +128,7 @@ class GroundingSuite(QuestionSuite[GroundingOptions]):
         return self.prepared_questions(context) or self._new(truth, scene, context.seed)
 
     def prepare(self, prepared: PreparedScene) -> list[Question]:
-        """Return expressions for the things of a scene, unless those of a file are asked."""
+        """Return expressions for the objects of a scene, unless a file has them."""
         if self._options.expressions is not None:
             return []
         return self._new(prepared.ground_truth, prepared.key, prepared.seed)
@@ -173,14 +173,14 @@ def _compared(
 
 
 class RankingAnswerer(OneByOne):
-    """Answers with the box of the best thing; all that are ranked are the nodes of the answer."""
+    """Answers with the box of the best object; all ranked ones are the nodes of the answer."""
 
     @abstractmethod
     def ranking(self, semantic_map: SemanticMap) -> Ranking:
-        """Return what ranks the things of a map."""
+        """Return the function that ranks the objects of a map."""
 
     def answering(self, semantic_map: SemanticMap) -> Callable[[Inquiry], Answer]:
-        """Return what answers with the things that an expression may mean."""
+        """Return the answerer with the objects that an expression may mean."""
         ranking = self.ranking(semantic_map)
 
         def answered(item: Inquiry) -> Answer:
@@ -194,7 +194,7 @@ class RankingAnswerer(OneByOne):
 
 
 class RuleOfExpressions(RankingAnswerer):
-    """Reads the clauses of an expression, and counts which hold for each thing of the kind.
+    """Reads the clauses of an expression, and counts which hold for each object of the kind.
 
     Implements `Answerer`.
     """
@@ -203,7 +203,7 @@ class RuleOfExpressions(RankingAnswerer):
         self._embedder = embedder
 
     def ranking(self, semantic_map: SemanticMap) -> Ranking:
-        """Return what ranks the things of a map by rule."""
+        """Return the function that ranks the objects of a map by rule."""
         reader = ExpressionReader(GraphReader.of_map(semantic_map, self._embedder))
 
         def ranked(text: str) -> Sequence[SceneNode] | None:
@@ -214,7 +214,7 @@ class RuleOfExpressions(RankingAnswerer):
 
 
 class FeaturesOfExpressions(RankingAnswerer):
-    """Ranks things by the cosine of their features with the text feature of the expression.
+    """Ranks objects by the cosine of their features with the text feature of the expression.
 
     Implements `Answerer`.
     """
@@ -225,7 +225,7 @@ class FeaturesOfExpressions(RankingAnswerer):
         self._encoder = encoder
 
     def ranking(self, semantic_map: SemanticMap) -> Ranking:
-        """Return what ranks the things of a map by features."""
+        """Return the function that ranks the objects of a map by features."""
         space = text_space(semantic_map)
         nodes = [] if space is None else _featured(semantic_map.graph, space)
 
@@ -240,7 +240,7 @@ class FeaturesOfExpressions(RankingAnswerer):
 
 
 def text_space(semantic_map: SemanticMap) -> FeatureSpace | None:
-    """Return the feature space whose rows objects have and text can be compared with."""
+    """Return the feature space with rows for objects and a text encoder."""
     spaces = semantic_map.feature_spaces.values()
     comparable = (space for space in spaces if space.text_comparable)
     return next((space for space in comparable if _featured(semantic_map.graph, space)), None)
@@ -255,7 +255,7 @@ def _featured(graph: SceneGraph, space: FeatureSpace) -> list[SceneNode]:
 
 
 def located(answer: Answer, graph: SceneGraph) -> Answer:
-    """Return an answer with the box that it gives, else that of the first of its nodes."""
+    """Return an answer with its own box, else with the box of the first of its nodes."""
     value: AnswerValue | None = answer.value
     given = () if value is None else tuple(numbers_of(value))
     boxes = (graph.by_id[key].box for key in answer.nodes if key in graph.by_id)

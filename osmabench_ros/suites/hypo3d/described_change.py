@@ -44,10 +44,10 @@ class ChangeType(str, Enum):
 class DescribedChange:
     """A change in words; phrases are as in questions, without article.
 
-    `thing` moves, goes, is painted or is replaced; of an addition it is what the new thing is
-    like. `other` is what that stands next to, or what comes in a replacement. `side` and
-    `distance_m` are where a thing moves, or where the new one is from `other`, centre to centre;
-    `anchors` are things at the sides of the scene.
+    `thing` moves, is removed, painted or replaced; an added object looks like it. `other` is the
+    object that it is put next to, or its replacement. `side` and `distance_m` are the direction
+    and distance of the move, or of the new object from `other`, centre to centre; `anchors` are
+    objects at the sides of the scene.
     """
 
     type: ChangeType
@@ -136,11 +136,11 @@ def _lower(text: str) -> str:
 def changed_graph(
     graph: SceneGraph, change: DescribedChange, named: Named, *, new_id: int | None = None
 ) -> SceneGraph | None:
-    """Apply a described change to a scene graph by rule; None if the graph lacks a named thing.
+    """Apply a described change to a scene graph by rule; None if the graph lacks a named object.
 
-    What moves takes along what it holds; what comes has the size of the thing that it is like, and
-    stands on the same level; relations of what was touched are derived from boxes. `named` finds
-    things in the graph, and `new_id` is for what comes, by default the next free one.
+    A moved object takes along its contents; a new one has the size of the object that it is like,
+    at the same level; relations of changed objects are derived from boxes. `named` finds objects
+    in the graph, and `new_id` is for a new one, by default the next free one.
     """
     thing = named(change.thing)
     if thing is None or thing.box is None:
@@ -240,7 +240,7 @@ def _with(
     ids = frozenset(moved)
 
     def concerns(source: int, target: int) -> bool:
-        """Whether a relation is new: what moves together keeps what holds within."""
+        """Whether a relation is new: objects that move together keep their own relations."""
         return (source in ids) != (target in ids)
 
     kept = [edge for edge in graph.edges if not concerns(edge.source, edge.target)]
@@ -249,14 +249,14 @@ def _with(
 
 
 def direction_question(thing: str, origin: str, anchors: Mapping[Side, str]) -> str:
-    """Return the question where a thing is from another, which `RuleOfChanges` reads."""
+    """Return the question where an object is from another, which `RuleOfChanges` reads."""
     facing = orientation(anchors, definite)
     asked = f'in which direction is {definite(thing)} as seen from {definite(origin)}?'
     return f'{facing}{asked}'
 
 
 def direction_in(reader: GraphReader, thing: str, origin: str, anchors: Mapping[Side, str]) -> str:
-    """Return the direction of a thing from another in the frame of anchors, '' for none."""
+    """Return the direction of an object from another in the frame of anchors, '' for none."""
     found = [reader.named(name) for name in (thing, origin)]
     first, second = (None if node is None else node.box for node in found)
     frame = frame_of(reader.graph, anchors, reader.named)
@@ -268,7 +268,7 @@ def direction_in(reader: GraphReader, thing: str, origin: str, anchors: Mapping[
 class RuleOfChanges:
     """Applies the change that a question describes to the recorded graph, and answers from that.
 
-    Implements `Answerer`. A change that the map has no thing for leaves it as it is.
+    Implements `Answerer`. A change of an object that the map lacks leaves it as it is.
     """
 
     name = 'rule'

@@ -1,4 +1,4 @@
-"""The world frame of Hypo3D: front, back, left and right of a scene, by things at its sides."""
+"""The world frame of Hypo3D: front, back, left and right of a scene, by objects at its sides."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class WorldFrame:
         return np.array([round(math.cos(heading)), round(math.sin(heading)), 0.0])
 
     def direction(self, thing: AxisAlignedBox, origin: AxisAlignedBox) -> str:
-        """Return where a thing is as seen from another, by their centres in plan.
+        """Return where an object is as seen from another, by their centres in plan.
 
         It is 'front', 'back', 'left', 'right' or two of them, the first one of front or back, each
         45 degrees wide; '' within DEAD_BAND_RAD of a border, or closer than NEAREST_M.
@@ -71,14 +71,14 @@ Named = Callable[[str], SceneNode | None]
 
 
 def _bounds_of(graph: SceneGraph) -> AxisAlignedBox:
-    """Return the box around all things of a graph, rooms aside."""
+    """Return the box around all objects of a graph except rooms."""
     boxes = [n.box for n in graph.nodes if n.box is not None and n.kind is not NodeKind.ROOM]
     corners = [corner for box in boxes for corner in (box.minimum, box.maximum)]
     return AxisAlignedBox.around(np.array(corners or [np.zeros(3)]))
 
 
 def chosen_anchors(graph: SceneGraph, names: Mapping[int, str]) -> dict[Side, str]:
-    """Choose things at the sides of a scene, from which directions follow.
+    """Choose objects at the sides of a scene, from which directions follow.
 
     For each side where there is one it is the bulkiest of the nodes with `names` that is within
     35 degrees of it and in the outer half, seen from the scene's middle; the front is the world's
@@ -103,7 +103,7 @@ def chosen_anchors(graph: SceneGraph, names: Mapping[int, str]) -> dict[Side, st
 def frame_of(graph: SceneGraph, anchors: Mapping[Side, str], named: Named) -> WorldFrame | None:
     """Return the frame in which a graph has anchors at their sides, None if it has none of them.
 
-    It is that of four, a quarter turn apart, which fits the bearings of the anchors best.
+    Of the four frames, a quarter turn apart, it fits the bearings of the anchors best.
     """
     middle = _bounds_of(graph).center
     bearings = []

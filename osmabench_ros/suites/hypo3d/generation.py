@@ -107,9 +107,9 @@ def hypothetical_questions(
     `Hypo3DKind`, the provenance has `run`, `change` (its type), `item` (equal in all runs),
     `affected`, 'yes' where the change changes the answer, `number` (of the change among those that
     are returned), and `changed_scene`, the name of the scene after the change. Answers of TOLD
-    come from the graph of the changed meshes. Asked is only about what the path saw, and what the
-    visible parts answer likewise, after the change is made to them by rule. The changes are for
-    `changed_scene`, in order.
+    come from the graph of the changed meshes. Questions are only about objects that the path saw,
+    and the visible parts give the same answer after the change is made to them by rule. The
+    changes are for `changed_scene`, in order.
     """
     hypotheses = chosen_hypotheses(scene, truth.graph, truth.seen_instances, seed, count)
     builder = _Builder(scene, truth, scene_key, seed)
@@ -127,7 +127,7 @@ class _Builder:
         self._scene, self._truth, self._key, self._seed = scene, truth, scene_key, seed
         self._vocabulary = tuple(scene.label_set.by_name)
         self._seen = frozenset(truth.seen_instances)
-        # What no camera sees must not be needed, not even to distinguish things.
+        # Hidden attributes must not be needed, not even to distinguish objects.
         visible = [g.without_attributes(UNSEEABLE) for g in (truth.visible_graph,) if g]
         self._before = [truth.graph, truth.fair_graph, *visible]
         self._readers_before = self._readers(self._before, self._seen)
@@ -142,7 +142,7 @@ class _Builder:
         return [GraphReader(graph, self._vocabulary, ids=ids) for graph in every]
 
     def _readers_after(self, made: Hypothesis) -> list[GraphReader] | None:
-        """Return readers of the changed scene, and of what the rule makes of the visible parts."""
+        """Return readers of the changed scene, and of the visible parts changed by rule."""
         new = made.graph.by_id.keys() - self._truth.graph.by_id.keys()
         graphs = [made.graph]
         for reader in self._readers_before[1 : len(self._before)]:
@@ -167,7 +167,7 @@ class _Builder:
                 for asked in self._asked(made, kind)
                 if (now := _agreed(asked, after)) is not None
             ]
-            # What the change changes comes first; sorting keeps the order of the rest.
+            # Questions with a changed answer come first; sorting keeps the order of the rest.
             known.sort(key=lambda item: not _affected(item[0], item[1], item[2]))
             sentence = made.described.sentence
             for asked, now, was in known[:PER_KIND]:
@@ -194,11 +194,11 @@ class _Builder:
                 return
 
     def _asked(self, made: Hypothesis, kind: Hypo3DKind) -> list[_Asked]:
-        """Return questions of a kind, those about the changed things, in a seeded order."""
+        """Return questions of a kind, about changed objects first, in a seeded order."""
         rng = np.random.default_rng([self._seed, 5, *made.described.sentence.encode()])
         change, graph = made.described, self._truth.graph
         after = whole_view(made.scene, made.graph).names
-        # Only what has the same unambiguous name before and after.
+        # Only objects with the same unambiguous name before and after.
         same = {name: key for key, name in self._names.items() if after.get(key) == name}
         thing = change.thing if change.thing in same else ''
         key = min(made.touched)
@@ -276,7 +276,7 @@ def _nodes(builder: _Builder, made: Hypothesis, key: int) -> list[SceneNode]:
 def _queries(
     change: DescribedChange, thing: str, labels: Sequence[str], others: Sequence[str]
 ) -> Iterator[Query]:
-    """Yield what can be asked about a change and the things around it; `thing` may be ''."""
+    """Yield possible questions about a change and the objects around it; `thing` may be ''."""
     for label in labels:
         yield Query(QueryKind.COUNT, (label,))
         yield Query(QueryKind.EXISTS, (label,))
@@ -300,7 +300,7 @@ def _queries(
 
 
 def _almost(query: Query, reader: GraphReader) -> bool:
-    """Return whether things are as close as a relation wants, and are only not called so."""
+    """Return whether objects are as close as a relation wants, and are only not called so."""
     reach_m = _REACH_M.get(query.word) if query.kind is QueryKind.RELATED else None
     boxes = [node.box for phrase in query.phrases if (node := reader.named(phrase)) and node.box]
     return reach_m is not None and len(boxes) == 2 and boxes[0].distance_to(boxes[1]) <= reach_m

@@ -87,13 +87,13 @@ def whole_view(scene: Scene, graph: SceneGraph) -> SceneView:
 
 
 def anchors_of(view: SceneView, seen: Collection[int]) -> dict[Side, str]:
-    """Return seen things at the sides of a scene, from which directions follow."""
+    """Return seen objects at the sides of a scene, from which directions follow."""
     names = {key: name for key, name in view.names.items() if key in seen}
     return chosen_anchors(view.graph, names)
 
 
 class _Chooser:
-    """Draws changes of one scene; no thing is touched by two of them."""
+    """Draws changes of one scene; no object is part of two of them."""
 
     def __init__(
         self, scene: Scene, view: SceneView, seen: frozenset[int], rng: np.random.Generator
@@ -134,7 +134,7 @@ class _Chooser:
         return None
 
     def _free(self) -> list[SceneNode]:
-        """Return named things that no change has touched, and that hold nothing."""
+        """Return named objects that no change has touched, and that hold nothing."""
         nodes = [node for node in self._named if node.id not in self._laden]
         names = self._view.names
         return shuffled(self._rng, [node for node in nodes if names[node.id] not in self._used])
@@ -167,7 +167,7 @@ class _Chooser:
         for node in self._free():
             name, old = self._view.name(node), color_of(node)
             new = [color for color in sorted(BASIC_COLORS) if old and not confusable(old, color)]
-            # The name of a thing must not say the colour that it no longer has.
+            # The name of an object must not say the colour that it no longer has.
             if not new or name != label_of(node):
                 continue
             color = shuffled(self._rng, new)[0]

@@ -67,7 +67,7 @@ _ARTICLES = re.compile(r'\b(?:a|an|the)\b')
 def normalised(text: str) -> str:
     """Return an answer as Hypo3D's metric compares it, with all its quirks.
 
-    "north-west" loses its hyphen and stays one word, "top" and "bottom" of a thing become its
+    "north-west" loses its hyphen and stays one word, "top" and "bottom" of an object become its
     front and back, "near" becomes nothing, numbers are taken word by word ("point" is 0), and
     words that are not numbers are dropped after the first one that is.
     """
@@ -198,7 +198,7 @@ class _Changed(PublishedRow):
 
 @dataclass(frozen=True)
 class HypotheticalAnswer:
-    """A question about a changed scene, its right answer and what a method said.
+    """A question about a changed scene, its right answer and a method's answer.
 
     `change_type` is a `ChangeType` value, or as the file has it; `question_types` are of
     QUESTION_TYPES, one or more.
@@ -217,7 +217,7 @@ def read_hypo3d(paths: Sequence[Path]) -> list[HypotheticalAnswer]:
     """Read files of answers as Hypo3D's code writes them; QuestionError names file and key."""
     found = []
     for path in paths:
-        remedy = 'a scored file has "predicted_answer" beside each "answer"'
+        remedy = 'a scored file has "predicted_answer" next to each "answer"'
         model = dict[str, tuple[_Changed, ...]]
         data = validated(
             model, read_json(path, QuestionError), str(path), QuestionError, remedy=remedy

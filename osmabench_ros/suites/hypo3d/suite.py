@@ -1,4 +1,4 @@
-"""Hypo3D on scenes that change: what a map says after a change that is described or was mapped."""
+"""Hypo3D on scenes that change: answers of maps after a described or a mapped change."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ CHANGE_FILES = 'hypo3d_change_{}.yaml'
 
 
 class Hypo3DOptions(QuestionModelOptions):
-    """Options of the suite, with those of `QuestionModelOptions`.
+    """Options of the suite, in addition to `QuestionModelOptions`.
 
     Parameters
     ----------
@@ -93,8 +93,8 @@ class Hypo3DSuite(QuestionSuite[Hypo3DOptions]):
     """Accuracy with a described change, with an irrelevant one, and on a scene mapped again.
 
     Class names are '' for all, kinds of questions (Scale, Direction, Semantic) and types of
-    changes. `staleness` is the share of the answers that a change changes on which the old map,
-    without the description, is wrong; `hallucination_rate` that of the answers that an irrelevant
+    changes. `staleness` is the fraction of the answers that a change changes on which the old map,
+    without the description, is wrong; `hallucination_rate` of the answers that an irrelevant
     change changes.
     """
 
@@ -155,7 +155,7 @@ class Hypo3DSuite(QuestionSuite[Hypo3DOptions]):
         return found
 
     def questions(self, context: SuiteContext) -> list[Question]:
-        """Return what is asked: prepared questions, or those of `before` about this scene."""
+        """Return the prepared questions, or the questions of `before` about this scene."""
         if self._options.before is None:
             return self.prepared_questions(context)
         changed = self._options.change or context.ground_truth.scene
@@ -203,7 +203,7 @@ Judged = Mapping[tuple[str, str], tuple[Question, bool]]
 
 
 def judged(questions: Sequence[Question], verdicts: Sequence[Verdict], run: Hypo3DRun) -> Judged:
-    """Return the verdicts on one of the runs, so that those of another can be paired with them."""
+    """Return the verdicts on one of the runs, so that they can be paired with another run's."""
     by_id = {verdict.question_id: verdict.correct for verdict in verdicts}
     return {
         (item.provenance['changed_scene'], item.provenance['item']): (item, by_id[item.id])
@@ -234,7 +234,7 @@ def imagination_gap(described: Judged, remapped: Judged) -> Iterator[MetricRecor
 
 
 def of_run(questions: Sequence[Question], run: Hypo3DRun) -> list[Question]:
-    """Return the questions of one of the runs; those of other suites are left out."""
+    """Return the questions of one of the runs; questions of other suites are left out."""
     return [item for item in questions if item.provenance.get('run') == run.value]
 
 

@@ -95,7 +95,7 @@ class SceneFolder:
 
     @property
     def scene(self) -> str:
-        """Name of the scene, that of the folder."""
+        """Name of the scene, as of the folder."""
         return self.path.resolve().name
 
     @cached_property
@@ -105,7 +105,7 @@ class SceneFolder:
 
     @cached_property
     def references(self) -> Mapping[str, ReferenceAnswer]:
-        """What is right, by number; every question has one."""
+        """Right answers by number; every question has one."""
         path = self.path / GROUND_TRUTH
         data = read_json(path, QuestionError)
         found = validated(dict[str, ReferenceAnswer], data, str(path), QuestionError)
@@ -331,7 +331,7 @@ class TriangleNavigation:
 
     @cached_property
     def _crossings(self) -> tuple[NDArray[np.float64], list[NDArray[np.int64]], Any]:
-        """Points where ways cross edges, those of each triangle, and the ways between them."""
+        """Points where ways cross edges, the points of each triangle, and ways between them."""
         from scipy.sparse import coo_array
 
         sides = np.sort(self.triangles[:, [[0, 1], [1, 2], [2, 0]]].reshape(-1, 2), axis=1)

@@ -85,10 +85,10 @@ def score_folder(
 
     In compat a model judges every answer, those that an image shows with the image, and replies
     are read as the published `eval.py` does; a judge that is not named is a ConfigError. In strict
-    rules grade first, models judge what no rule fits, and a reply has to fit a schema.
-    `result.json` (compat) has the published format, `strict.json` says beside that `by` what each
-    answer was decided. If a server fails it is a LanguageModelError; what was judged is kept, and
-    the same call goes on from there.
+    rules grade first, models judge the rest, and a reply has to fit a schema.
+    `result.json` (compat) has the published format, `strict.json` also has `by`, how each
+    answer was decided. If a server fails it is a LanguageModelError; its verdicts are kept, and
+    the same call resumes there.
     """
     claim_folder(out)
     file = out / RESULTS[mode]
@@ -149,7 +149,7 @@ class _Decider:
 
 
 class _Compat(_Decider):
-    """Every answer goes to a model, whose reply is read as the published code does."""
+    """Sends every answer to a model, and reads its reply as the published code does."""
 
     def __init__(self, folder: SceneFolder, judges: Judges) -> None:
         super().__init__(folder, judges)
@@ -174,7 +174,7 @@ class _Compat(_Decider):
 
 
 def read_as_published(reply: str) -> Entry:
-    """Return what the published code reads in a reply: the first line with an object, as JSON.
+    """Return the verdict that the published code reads in a reply: its first line with JSON.
 
     From the first "{" of that line to its last "}"; text that is not JSON, such as an object over
     several lines or with single quotes, is an error, and no reply is asked for again.

@@ -55,7 +55,7 @@ _SHORT_WORDS = 6
 
 @dataclass(frozen=True)
 class Facts:
-    """What a sentence states besides words: coordinates, ids of objects, and the words left."""
+    """Facts of a sentence: coordinates, ids of objects, and the words left."""
 
     coordinates: tuple[Triple, ...]
     ids: frozenset[int]
@@ -71,7 +71,7 @@ class Facts:
 
 @lru_cache(maxsize=4096)
 def facts_of(text: str) -> Facts:
-    """Return what a right answer or a system's answer states."""
+    """Return the facts that a right answer or a system's answer states."""
     triples = []
     rest = text
     for match in _TRIPLE.finditer(text):
@@ -100,8 +100,8 @@ class SentenceGrader:
     """Grades answers against right answers in text.
 
     In this order: what declines; coordinates; distances, navigable ones with a larger tolerance;
-    yes and no; a number of things; ids; things that are named. Objects that a distance is between
-    have to be those of the right answer, by id or by the coordinates of their `detections`; an
+    yes and no; a number of objects; ids; names of objects. The two objects of a distance
+    have to be the ones of the right answer, by id or by the coordinates of their `detections`; an
     answer that leaves them open is left to a judge, as is one that gives several numbers of which
     only some are right.
     """

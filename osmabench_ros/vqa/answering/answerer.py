@@ -80,11 +80,11 @@ class OneByOne(ABC):
 
 @runtime_checkable
 class Accountable(Protocol):
-    """An answerer that says how it answered."""
+    """An answerer that reports how it answered."""
 
     @property
     def summary(self) -> dict[str, Any]:
-        """What goes beside the answers, as JSON data, such as the prompt and what did not fit."""
+        """Metadata to save next to the answers, as JSON data, such as the prompt."""
         ...
 
 
@@ -101,7 +101,7 @@ class Estimable(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class AnsweringMaterial:
-    """What an answerer may use beside the map and the questions.
+    """Material that an answerer may use in addition to the map and the questions.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ class AnswererFactory(Protocol):
 
 
 def parsed_reference(reference: str) -> tuple[str, str]:
-    """Return answerer and language model, '' for none: a model alone reads the graph."""
+    """Return answerer and language model, '' for none; a model name means the graph answerer."""
     name, _, model = reference.partition(':')
     if name not in extension_names(ANSWERERS) and (
         model or name in extension_names(LANGUAGE_MODELS)

@@ -12,7 +12,7 @@ from osmabench_ros.semantics.scene_graph import SceneNode
 
 
 def bends_m(line: NDArray[np.float64]) -> tuple[float, float]:
-    """Return how far a way (N, 3) lies left and right of the straight line between its ends."""
+    """Return how far a way (N, 3) is left and right of the straight line between its ends."""
     offsets = line[:, :2] - line[0, :2]
     chord = offsets[-1] / max(1e-9, float(np.linalg.norm(offsets[-1])))
     left = chord[0] * offsets[:, 1] - chord[1] * offsets[:, 0]
@@ -20,9 +20,9 @@ def bends_m(line: NDArray[np.float64]) -> tuple[float, float]:
 
 
 def mirror_error_m(pair: Sequence[SceneNode], about: SceneNode) -> float:
-    """Return how far one of two is from the mirror image of the other about a thing's middle.
+    """Return how far one of two is from the mirror image of the other about an object's middle.
 
-    The mirror stands upright along an axis of the world, the one of two that fits better. It
+    The mirror is upright along an axis of the world, the one of two that fits better. It
     parts the two: otherwise there is no such image, and the error is infinite.
     """
     one, other, middle = (node.known_box.center[:2] for node in (*pair, about))
@@ -36,12 +36,12 @@ def mirror_error_m(pair: Sequence[SceneNode], about: SceneNode) -> float:
 
 
 def height_spread_m(nodes: Sequence[SceneNode]) -> float:
-    """Return the difference in height between the tallest and the lowest of boxed things."""
+    """Return the difference in height between the tallest and the lowest of boxed objects."""
     return float(np.ptp([node.known_box.size[2] for node in nodes]))
 
 
 def off_line_m(nodes: Sequence[SceneNode]) -> float:
-    """Return how far the centre of a thing lies from the best line through all, from above."""
+    """Return how far the centre of an object is from the best line through all, from above."""
     centers = np.array([node.known_box.center[:2] for node in nodes])
     offsets = centers - centers.mean(axis=0)
     _, _, axes = np.linalg.svd(offsets)

@@ -48,7 +48,7 @@ def _most_common(answers: Sequence[AnswerValue]) -> AnswerValue:
 
 
 def question_only(questions: Sequence[Question]) -> list[Answer]:
-    """Answer from the wording alone, by naive Bayes over words, learnt on other questions."""
+    """Answer from the wording only, by naive Bayes over words, learnt on other questions."""
     folds = _folds(questions)
     features = {question.id: _features(question.text) for question in questions}
     models = {kind: _WordModel() for kind in AnswerType}
@@ -141,7 +141,7 @@ def ground_truth_map(
 
 
 def with_random_labels(semantic_map: SemanticMap, label_set: LabelSet) -> SemanticMap:
-    """Return a map whose objects have names drawn from all objects' classes, one draw a node."""
+    """Return a map with names of objects drawn from all objects' classes, one draw per node."""
     things = [item for item in label_set.classes if not item.structure]
     rng = np.random.default_rng(0)
     nodes = []

@@ -1,4 +1,4 @@
-"""Executes the query of a question on a recorded scene graph, whose nodes its phrases name."""
+"""Executes the query of a question on a recorded scene graph; its phrases name the nodes."""
 
 from __future__ import annotations
 
@@ -267,7 +267,7 @@ def _matching(
     wanted: str,
     alike: Callable[[str, str], bool],
 ) -> tuple[SceneNode, ...]:
-    """Return the nodes whose value may be the wanted one, the same basic colour first."""
+    """Return the nodes that may have the wanted value, the same basic colour first."""
     found = [
         (basic_color(value) != basic_color(wanted), node)
         for node in nodes

@@ -238,7 +238,7 @@ class _Talk:
         self.given, self.note, self.incomplete = {}, reason, reason
 
     def answer_to(self, item: Inquiry, name: str, shown: Shown) -> Answer:
-        """Return the answer to a question with what was looked up for it."""
+        """Return the answer to a question, with the tools that were called for it."""
         given = (self.given or {}).get(item.id)
         used = tuple(self.used[:_MOST_KEPT])
         if given is None:
@@ -260,7 +260,7 @@ def arguments_of(call: ToolCall) -> dict[str, Any]:
     try:
         return json_object(call.arguments.encode())
     except ValueError as error:
-        raise ValueError(f'the arguments are no JSON object: {error}') from error
+        raise ValueError(f'the arguments are not a JSON object: {error}') from error
 
 
 def _well_formed(call: ToolCall) -> ToolCall:
@@ -282,7 +282,7 @@ class QuestionOnly(Context):
 
 
 class Caption(Context):
-    """Describes the graph in sentences, as text models are told it in Hypo3D."""
+    """Describes the graph in sentences, as Hypo3D's text models get it."""
 
     name = 'caption'
     prompt = 'answer_from_caption'
@@ -390,7 +390,7 @@ _FORMS: Mapping[AnswerType, str] = {
 
 
 def question_data(item: Inquiry) -> dict[str, Any]:
-    """Return a question as prompts have it; what only some questions have stands in these."""
+    """Return a question as prompts have it, with the parts that only some questions have."""
     data: dict[str, Any] = {
         'id': item.id,
         'question': item.text,
@@ -408,7 +408,7 @@ def question_data(item: Inquiry) -> dict[str, Any]:
 
 
 def batches(inquiries: Sequence[Inquiry], most: int = BATCH) -> list[list[Inquiry]]:
-    """Cut inquiries into batches in order; one with images is asked alone."""
+    """Cut inquiries into batches in order; one with images is asked separately."""
     found: list[list[Inquiry]] = []
     for item in inquiries:
         joins = found and len(found[-1]) < most and not (item.images or found[-1][-1].images)
@@ -421,7 +421,7 @@ def batches(inquiries: Sequence[Inquiry], most: int = BATCH) -> list[list[Inquir
 
 @dataclass(frozen=True)
 class GraphText:
-    """A graph for a prompt: a JSON object or relation a line, and what was dropped."""
+    """A graph for a prompt, a JSON object or relation per line, and how much was dropped."""
 
     nodes: str
     relations: str
@@ -460,7 +460,7 @@ def graph_text(graph: SceneGraph, max_tokens: int, *, relations: bool = True) ->
 
 
 def described(node: SceneNode, graph: SceneGraph) -> dict[str, Any]:
-    """Return what a graph knows of a node, as prompts have it; unknown parts are left out."""
+    """Return the known properties of a node, as prompts have them; unknown ones are left out."""
     room = graph.by_id.get(node.parent) if node.parent is not None else None
     attributes = {
         k: round(v, 2) if isinstance(v, float) else v for k, v in node.attributes.items()

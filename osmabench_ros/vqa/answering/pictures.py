@@ -68,7 +68,7 @@ def camera_at(eye_m: ArrayLike, target_m: ArrayLike) -> Pose:
     eye, way = np.asarray(eye_m, np.float64), np.subtract(target_m, eye_m, dtype=np.float64)
     across = math.hypot(way[0], way[1])
     if math.hypot(across, way[2]) < 1e-6:
-        raise ValueError('the camera stands at the point that it looks at')
+        raise ValueError('the camera is at the point that it looks at')
     yaw, pitch = math.atan2(way[1], way[0]), math.atan2(-way[2], across)
     level = Pose.from_yaw(yaw, eye)
     down = np.array(
@@ -171,8 +171,8 @@ def _without_ceiling(
 def top_view_of(semantic_map: SemanticMap, *, labels: bool) -> tuple[NDArray[np.uint8], str]:
     """Draw a map from straight above, x to the right and y up; with its axes in words.
 
-    With labels each object's name stands at the centre of its box. Without points the boxes
-    alone are drawn; ValueError if there are none either.
+    With labels each object's name is written at the centre of its box. Without points only
+    the boxes are drawn; ValueError if there are none either.
     """
     from PIL import Image, ImageDraw
 
@@ -215,7 +215,7 @@ def top_view_of(semantic_map: SemanticMap, *, labels: bool) -> tuple[NDArray[np.
 
 
 def _write(draw: Any, place: Sequence[float], text: str) -> None:
-    # Default fonts know Latin letters alone.
+    # Default fonts only have Latin letters.
     plain = text.encode('latin-1', 'replace').decode('latin-1')
     draw.text(place, plain, fill='black', anchor='mm', stroke_width=2, stroke_fill='white')
 

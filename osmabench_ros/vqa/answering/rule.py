@@ -32,7 +32,7 @@ class RuleAnswerer(OneByOne):
         self._latest: tuple[SemanticMap, GraphReader] | None = None
 
     def answering(self, semantic_map: SemanticMap) -> Callable[[Inquiry], Answer]:
-        """Return what answers from a map, whose index is kept for further calls."""
+        """Return the answerer of a map; its index is kept for further calls."""
         if self._latest is None or self._latest[0] is not semantic_map:
             self._latest = (semantic_map, GraphReader.of_map(semantic_map, self._embedder))
         return partial(_answered, self._latest[1], name=self.name)

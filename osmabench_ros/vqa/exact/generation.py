@@ -55,11 +55,11 @@ Source = Callable[[SceneView, np.random.Generator, int], Iterator[Draft]]
 
 @dataclass(frozen=True)
 class QuestionSet:
-    """What a suite asks: sources of questions, and which kinds in which category.
+    """Questions of a suite: their sources, and which kinds in which category.
 
     `generator` is name and version, for the provenance of the questions. Each of the `categories`
     gets an equal share. `category_of` has the category of each kind that is asked, and is empty
-    for those of the sources; `tolerances` are those that differ from the sources', in the unit of
+    for the kinds of the sources; `tolerances` differ from the sources' tolerances, in the unit of
     the answer.
     """
 
@@ -132,7 +132,7 @@ def generate_questions(
     ways: Sequence[FloorWays] = (),
     storeys_m: Sequence[tuple[float, ...]] = (),
 ) -> list[Question]:
-    """Generate exact questions about what a trajectory saw.
+    """Generate exact questions about everything that a trajectory saw.
 
     Parameters
     ----------
@@ -155,9 +155,9 @@ def generate_questions(
     count : int
         Questions wanted; fewer come if the scene does not allow as many.
     categories : sequence of str
-        Some of those of `asked`, each of which gets an equal share; else all.
+        Some of the categories of `asked`, each of which gets an equal share; else all.
     asked : QuestionSet
-        What is asked.
+        Sources of questions and their categories.
     ways : sequence of FloorWays
         Where a robot can go; the first is right, and the others must agree within half of the
         tolerance. Without any nothing is asked about ways.
@@ -253,7 +253,7 @@ END_MARGIN_M = 0.05
 def ways_on(surface: LabelledCloud, unseen: LabelledCloud) -> tuple[FloorWays, ...]:
     """Return the ways on all surface for robots of RADII_M, then on its visible part, if any.
 
-    The last ones start and end at other places next to the things.
+    The last ones start and end at other places next to the objects.
     """
     points = np.concatenate([surface.points, unseen.points])
     if surface.normals is not None and unseen.normals is not None:
@@ -280,12 +280,12 @@ def _with_share(question: Question, shares: Mapping[int, float]) -> Question:
 
 
 def candidates(view: SceneView, seed: int, limit: int, asked: QuestionSet = EXACT) -> list[Draft]:
-    """Return drafts whose answer is right on the graph with and without barely seen objects.
+    """Return drafts with an answer that is right with and without barely seen objects.
 
     It must be right on the other graphs of the view too, within half of its tolerance: the other
     half is for the map.
 
-    Each source looks at `limit` things or pairs at most; `seed` decides the order.
+    Each source looks at `limit` objects or pairs at most; `seed` decides the order.
     """
     ways = view.ways[0] if view.ways else None
     executors = [_executor(view, index, ways) for index in (view.index, view.wide)]

@@ -69,7 +69,7 @@ _LEAST_HEIGHT_M, _LEAST_DISTANCE_M = 0.2, 0.6
 
 
 def counts(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:
-    """Ask how many things of a label, or of a label and colour, there are."""
+    """Ask how many objects of a label, or of a label and colour, there are."""
     for label, nodes in view.by_label.items():
         if view.has_rival(label) or len(nodes) > LARGEST_COUNT:
             continue
@@ -123,7 +123,7 @@ def _is_clear(first: SceneNode, second: SceneNode, word: str) -> bool:
 
 
 def _is_above(first: SceneNode, second: SceneNode) -> bool:
-    """Return whether feet and top of one are clearly above those of the other."""
+    """Return whether feet and top of one are clearly above feet and top of the other."""
     boxes = (first.known_box, second.known_box)
     low, high = sorted(boxes, key=lambda box: float(box.center[2]))
     feet, tops = (

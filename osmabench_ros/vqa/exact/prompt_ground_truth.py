@@ -1,4 +1,4 @@
-"""Questions of OSMa-Bench++ whose answers a specification gives, and no picture (PromptGT)."""
+"""Questions of OSMa-Bench++ with answers from a specification, without images (PromptGT)."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ _ASKED = frozenset((*_EXCLUSIVE, 'next to', 'near'))
 def promptgt_questions(
     specification: SceneSpecification, *, scene: str, seed: int
 ) -> list[Question]:
-    """Return questions with answers that follow from a specification alone, chosen by seed.
+    """Return questions with answers that follow from a specification only, chosen by seed.
 
-    There are MOST in each category: counts, which are over all rooms; relations of things of which
-    there is one, a relation that excludes the stated one being answered with no; existence. A
-    thing that differs from others of its class by colour or material is called by that.
+    There are MOST in each category: counts, which are over all rooms; relations of unique objects,
+    a relation that excludes the stated one being answered with no; existence. An
+    object that differs from others of its class by colour or material is called by that.
     """
     rng = np.random.default_rng(seed)
     drafts: dict[Query, Draft] = {}
@@ -65,7 +65,7 @@ def _totals(specification: SceneSpecification) -> Counter[str]:
 
 
 def _phrase(group: ObjectGroup, totals: Counter[str]) -> str:
-    """Return what a group is called, with its attributes where the class has more things."""
+    """Return the name of a group, with its attributes where the class has more objects."""
     label = normalised_name(group.label)
     if totals[label] == group.count:
         return label
@@ -96,7 +96,7 @@ def _counts(specification: SceneSpecification) -> Iterator[Draft]:
 
 
 def _is_single(group: ObjectGroup, totals: Counter[str]) -> bool:
-    """Return whether a group is one thing that its name distinguishes from all others."""
+    """Return whether a group is one object that its name distinguishes from all others."""
     return group.count == 1 and totals[normalised_name(group.label)] == 1
 
 
@@ -124,7 +124,7 @@ def _relations(specification: SceneSpecification) -> Iterator[Draft]:
 def _carrier(
     phrases: tuple[str, ...], word: str, room: RoomSpecification, totals: Counter[str]
 ) -> Iterator[Draft]:
-    """Yield what a thing lies on or in, and that it is not on another thing of the room."""
+    """Yield the support or container of an object, and that it is not on another object."""
     kind = {'on': QueryKind.SUPPORT_OF, 'in': QueryKind.CONTAINER_OF}.get(word)
     if kind is None:
         return

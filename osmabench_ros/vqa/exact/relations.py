@@ -33,7 +33,7 @@ _OVERHEAD_M = 0.5
 
 
 def spatial(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:
-    """Ask whether two things are related, right and clearly wrong, and what stands where."""
+    """Ask whether two objects are related, right and clearly wrong, and for related objects."""
     for relation in _FAR_M:
         pairs = [pair for pair in _pairs(view, relation) if not _is_overhead(relation, *pair)]
         pairs = shuffled(rng, pairs)[:limit]
@@ -45,7 +45,7 @@ def spatial(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[D
 
 
 def functional(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:
-    """Ask for the one thing that supports, is supported by, contains or holds another."""
+    """Ask for the one object that supports, is supported by, contains or holds another."""
     drafts = [
         *_holders(view, ON, QueryKind.SUPPORT_OF),
         *_holders(view, IN, QueryKind.CONTAINER_OF),
@@ -102,7 +102,7 @@ def _is_overhead(relation: str, source: SceneNode, target: SceneNode) -> bool:
 
 
 def could_carry(node: SceneNode) -> bool:
-    """Return whether a thing is low and wide enough to put something on."""
+    """Return whether an object is low and wide enough to put something on."""
     return (
         node.box is not None
         and bool(node.box.size[:2].min() >= 0.3)
@@ -120,10 +120,10 @@ def _only_object(view: SceneView, ids: tuple[int, ...]) -> SceneNode | None:
 
 
 def _sole(view: SceneView, relation: str, kind: QueryKind) -> Iterator[Draft]:
-    """Yield questions for the one thing that stands in a relation to a named one."""
+    """Yield questions for the one object that has a relation to a named one."""
     for target in view.named:
         source = _only_object(view, view.wide.sources(relation, target.id))
-        # A pile would make what lies on top of it an answer as well.
+        # In a pile, the objects on top of it would be answers as well.
         if source is None or view.wide.sources(relation, source.id):
             continue
         if relation == UNDER and view.wide.targets(ON, target.id):
@@ -137,7 +137,7 @@ def _sole(view: SceneView, relation: str, kind: QueryKind) -> Iterator[Draft]:
 
 
 def _holders(view: SceneView, relation: str, kind: QueryKind) -> Iterator[Draft]:
-    """Yield questions for the one thing that a named one is on, in or fixed to."""
+    """Yield questions for the one object that a named one is on, in or fixed to."""
     for source in view.named:
         target = _only_object(view, view.wide.targets(relation, source.id))
         if target is None or label_of(target) == label_of(source):
@@ -179,7 +179,7 @@ def _wrong_colors(view: SceneView, rng: np.random.Generator) -> list[str]:
 
 
 def logical(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:
-    """Join two existence questions so that neither half alone gives the answer away."""
+    """Join two existence questions so that neither half gives the answer away."""
     there, missing = list(view.by_label), list(view.absent)
     if not there or not missing:
         return

@@ -1,4 +1,4 @@
-"""Questions about what a robot can reach, use and move, as in OSMa-Bench's second version."""
+"""Questions about objects to reach, use and move, as in OSMa-Bench's second version."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _PASSED_UNDER_M = 2.0
 
 
 def reachability(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:
-    """Ask what an arm reaches, where a robot fits through, what is free above."""
+    """Ask for objects that an arm reaches, a robot's passage, or free space above."""
     for node in shuffled(rng, view.named_boxed)[:limit]:
         top = float(node.known_box.maximum[2]) - view.index.floor_height_m(node)
         space = view.index.space_above_m(node)
@@ -58,9 +58,9 @@ def reachability(view: SceneView, rng: np.random.Generator, limit: int) -> Itera
 
 
 def _is_between(view: SceneView, node: SceneNode) -> bool:
-    """Return whether another thing goes on beside and over one, as a shelf may do with a board.
+    """Return whether another object goes on next to and over one, as a shelf may do with a board.
 
-    Of a rack that is hardly seen, the visible part may lie aside.
+    Of a rack that is hardly seen, the visible part may be to the side.
     """
     box = node.known_box
     return any(
@@ -114,7 +114,7 @@ def _stands_on_floor(view: SceneView, node: SceneNode) -> bool:
 
 
 def _is_open_between(view: SceneView, first: SceneNode, second: SceneNode) -> bool:
-    """Return whether two things are in one room and nothing but floor lies between them."""
+    """Return whether two objects are in one room with nothing but floor between them."""
     one, other = first.known_box, second.known_box
     if first.parent != second.parent or view.wide.connected_by(first.id, second.id, (ON, IN)):
         return False
@@ -145,7 +145,7 @@ def _encloses(node: SceneNode, *things: SceneNode) -> bool:
 
 
 def affordance(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:
-    """Ask what things on or next to another can be used for, and how many there are."""
+    """Ask for uses of the objects on or next to another, and how many there are."""
     for word in _COUNTABLE:
         if any(_is_unclear(node, word) for node in _objects(view, tuple(view.wide.by_id))):
             continue
@@ -159,7 +159,7 @@ def affordance(view: SceneView, rng: np.random.Generator, limit: int) -> Iterato
             others = _objects(view, view.index.sources(relation, node.id))
             if not others or not all(knowledge().knows(label_of(other)) for other in others):
                 continue
-            # What almost stands there, or is only glimpsed, must not make a "no" doubtful.
+            # An object that is almost there, or is only glimpsed, must not make a "no" doubtful.
             around = _objects(
                 view, tuple(i for r in _ALMOST[kind] for i in view.wide.sources(r, node.id))
             )
@@ -190,8 +190,8 @@ def precondition(view: SceneView, rng: np.random.Generator, limit: int) -> Itera
         if hangs or knowledge().is_fixed(label_of(node)):
             continue
         loaded = bool(view.index.sources(ON, node.id))
-        # Only a thing that others like it carry something on makes "nothing" worth asking, and
-        # what lies in a shelf is on it to some.
+        # Only where other objects like it carry something is "nothing" worth asking, and
+        # an object in a shelf is on it to some.
         could = label_of(node) in kinds_of_carriers or could_carry(node)
         if not loaded and (not could or view.wide.sources(IN, node.id)):
             continue
@@ -201,7 +201,7 @@ def precondition(view: SceneView, rng: np.random.Generator, limit: int) -> Itera
 
 
 def _containers(view: SceneView) -> Iterator[Draft]:
-    """Yield what has to be opened to get a thing: containers known as closed."""
+    """Yield containers, known as closed, that have to be opened to get an object."""
     for node in view.named:
         holders = _objects(view, view.wide.targets(IN, node.id))
         if len(holders) != 1 or holders[0].attributes.get('state') != 'closed':

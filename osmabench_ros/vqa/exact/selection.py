@@ -37,12 +37,12 @@ def overused(items: Sequence[Item], subjects: Callable[[Item], Iterable[str]]) -
 
 
 def subjects_of(draft: Draft) -> tuple[str, ...]:
-    """Return what a draft is about: its phrases without colours and materials."""
+    """Return the subjects of a draft: its phrases without colours and materials."""
     return tuple({without_adjectives(phrase): None for phrase in draft.query.phrases})
 
 
 class _Pool:
-    """Drafts of one category and answer; hands out the one whose objects were used least."""
+    """Drafts of one category and answer; hands out the one with the least used objects."""
 
     def __init__(self, drafts: Iterable[Draft], usage: Counter[str]) -> None:
         self._usage = usage
@@ -61,7 +61,7 @@ class _Pool:
         return max((self._usage[name] for name in subjects_of(draft)), default=0)
 
     def peek(self, limit: float) -> bool:
-        """Return whether a draft is left whose objects may still be mentioned."""
+        """Return whether a draft is left with objects that may still be mentioned."""
         while self._heap:
             used, turn, position, draft = self._heap[0]
             now = self._most_used(draft)

@@ -32,7 +32,7 @@ _MOST_WAYS = 60
 
 
 def places(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:
-    """Ask for the coordinates of things, and whether two are in one room."""
+    """Ask for the coordinates of objects, and whether two are in one room."""
     for node in shuffled(rng, view.named_boxed)[:limit]:
         yield view.about(QueryKind.CENTER, node)
     inside = [node for node in view.named_boxed if _is_inside_a_room(view, node)]
@@ -41,7 +41,7 @@ def places(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Dr
 
 
 def rooms(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:
-    """Ask for the areas of rooms, and how many things of a kind are in one."""
+    """Ask for the areas of rooms, and how many objects of a kind are in one."""
     inside = [node for node in view.named_boxed if _is_inside_a_room(view, node)]
     for node in shuffled(rng, inside)[:limit]:
         yield view.about(QueryKind.ROOM_AREA, node)
@@ -56,7 +56,7 @@ def rooms(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Dra
 
 
 def _is_inside_a_room(view: SceneView, node: SceneNode) -> bool:
-    """Return whether a thing is in its room and surely in no other: not in a wall or a doorway."""
+    """Return whether an object is in its room and surely in no other, wall or doorway."""
     if node.parent is None or node.box is None:
         return False
     center = node.box.center
@@ -104,7 +104,7 @@ def ways(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draf
             continue
         other = third.known_box
         sign = _shorter(view.ways[0], start, goal, other, _CLOSER_RATIO, _CLOSER_M)
-        # Half as clearly for other robots, and from other places next to the things.
+        # Half as clearly for other robots, and from other places next to the objects.
         if sign and all(
             _shorter(way, start, goal, other, 1.0, _CLOSER_M / 2) == sign for way in view.ways[1:]
         ):
@@ -131,7 +131,7 @@ def _shorter(
 
 
 def patterns(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:
-    """Ask about repeated things: how many beside another, equally tall, in a row."""
+    """Ask about repeated objects: how many next to another, equally tall, in a row."""
     several = [label for label, nodes in view.by_label.items() if len(nodes) > 1]
     several = [label for label in several if not view.has_rival(label)]
     for label in several:
@@ -162,10 +162,10 @@ def patterns(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[
 
 
 def _mirrored(view: SceneView, label: str, nodes: list[SceneNode]) -> Iterator[Draft]:
-    """Yield whether two things stand symmetrically about others between or next to them."""
+    """Yield whether two objects are symmetric about others between or next to them."""
     between = np.mean([node.known_box.center[:2] for node in nodes], axis=0)
     for about in view.named_boxed:
-        # Only of what is near is it worth asking.
+        # Only objects nearby are worth asking about.
         if about in nodes or np.linalg.norm(about.known_box.center[:2] - between) > _NEARBY_M:
             continue
         error_m = mirror_error_m(nodes, about)
@@ -181,7 +181,7 @@ def _area_m2(view: SceneView, node: SceneNode) -> float:
 
 
 def floors(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:
-    """Ask what is upstairs, and on which floor it is, where there are several."""
+    """Ask which objects are upstairs, and on which floor one is, where there are several."""
     storeys_m = view.storeys_m[0] if view.storeys_m else ()
     if len(storeys_m) < 2:
         return
@@ -193,7 +193,7 @@ def floors(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Dr
 
 
 def fits(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:
-    """Ask whether one thing would fit on top of another, only of those along the axes."""
+    """Ask whether one object would fit on top of another, only if along the axes."""
     nodes = [node for node in view.named_boxed if _is_along_axes(node)]
     for upper, lower in sampled_pairs(rng, nodes, limit):
         slack = slack_m(upper.known_box, lower.known_box)
@@ -207,7 +207,7 @@ def fits(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draf
 
 
 def _is_along_axes(node: SceneNode) -> bool:
-    """Return whether the box along the axes of the world is nearly that of the thing itself."""
+    """Return whether the box along the axes of the world is nearly the object's own box."""
     own, box = node.oriented_box, node.box
     if own is None or box is None:
         return True

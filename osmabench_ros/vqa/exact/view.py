@@ -120,13 +120,13 @@ def drafted(
 
 
 class SceneView:
-    """The seen part of a ground-truth graph, whose ids are instance ids.
+    """The seen part of a ground-truth graph, with instance ids as ids.
 
-    What is not in `seen_ids` does not exist for any question. A map may have `glimpsed_ids`: what
-    they would change is not asked, nor what the graphs in `also`, such as that of the visible
-    parts, or any but the first of the `ways` or of the heights of floors in `storeys_m` answer
-    otherwise. No question is about labels in `structure`; classes of `vocabulary`, those the data
-    set can label, may be asked for where the scene has none.
+    Objects not in `seen_ids` do not exist for any question. A map may have `glimpsed_ids`: a
+    question is left out if they would change its answer, or if it differs in the graphs in `also`,
+    such as the graph of the visible parts, in any but the first of the `ways`, or in any but the
+    first of the heights of floors in `storeys_m`. No question is about labels in `structure`;
+    classes of `vocabulary`, which the data set can label, may be asked for without an object.
     """
 
     def __init__(
@@ -155,7 +155,7 @@ class SceneView:
 
     @classmethod
     def of_path(cls, truth: GroundTruth) -> SceneView:
-        """Return what a path saw, and what a map may have of what it glimpsed."""
+        """Return the objects that a path saw, and the ones that a map may have glimpsed."""
         structure = truth.label_set.structure_names
         return cls(truth.fair_graph, truth.seen_instances, glimpsed_instances(truth), structure)
 
@@ -241,7 +241,7 @@ class SceneView:
     def absent(self) -> tuple[str, ...]:
         """Plausible classes that the scene, seen or not, does not have, best first.
 
-        None of them is another word for what is there, such as mug for cup.
+        None of them is another word for a present object, such as mug for cup.
         """
         everything = {normalised_name(node.label) for node in self.graph.nodes if node.label}
         words = {word for label in everything for word in label.split()}

@@ -21,7 +21,7 @@ class Agreement:
 
     'without doubtful verdicts' are those with different strings that no fault was found in.
 
-    `kappa` is Cohen's (1960), NaN where both always say the same; the other figures are shares.
+    `kappa` is Cohen's (1960), NaN where both always say the same; the others are fractions.
     """
 
     group: str
@@ -112,7 +112,7 @@ def _verdicts_alike(saved: Sequence[SavedAnswer]) -> dict[tuple[str, str, str], 
 
 
 def _fault(item: SavedAnswer, alike: Sequence[bool]) -> str:
-    """Return what the words show to be wrong with a published verdict, '' if nothing."""
+    """Return the reason why the words show a published verdict to be wrong, '' if none."""
     question, right, said = item.question, str(item.question.answer), str(item.answer.value or '')
     if 2 * alike.count(bool(item.similar)) < len(alike):
         return 'most verdicts on the same words are the other way'
@@ -165,7 +165,7 @@ def _numbers(text: str) -> set[str]:
 
 
 def _is_less_of(given: NounPhrase, wanted: NounPhrase) -> bool:
-    """Return whether one thing is named, by its noun or a synonym, and nothing new said of it."""
+    """Return whether one object is named, by its noun or a synonym, and nothing new said of it."""
     name = knowledge().name
     return name(given.noun) == name(wanted.noun) and {*given.adjectives} <= {*wanted.adjectives}
 

@@ -47,7 +47,7 @@ class Judge(Protocol):
 
 
 class DeterministicJudge:
-    """Equality for yes and no, tolerance for numbers; reads what a text says and names.
+    """Equality for yes and no, tolerance for numbers; reads statements and names in a text.
 
     In this order: numbers, yes and no, what declines, what denies, opposites such as left and
     right, the colour or material that the question asks for, objects. An object is the same by
@@ -67,7 +67,7 @@ class DeterministicJudge:
         """Return one verdict for each pair, in order; too quick to report progress."""
         del progress
         if self._embedder is not None:
-            # An embedder keeps what it knows; one batch takes a tenth of the time of single nouns.
+            # An embedder caches; one batch takes a tenth of the time of single nouns.
             self._embedder.embed(_nouns(pairs))
         return [self._verdict(question, answer) for question, answer in pairs]
 
@@ -136,7 +136,7 @@ class DeterministicJudge:
         return all(found) if is_joint(right) else any(found), 'objects'
 
     def _is_same(self, wanted: NounPhrase, given: NounPhrase, *, exactly: bool) -> bool:
-        """Return whether two phrases name one thing; `exactly` as one of several is chosen."""
+        """Return whether two phrases name one object; `exactly` as one of several is chosen."""
         if _conflict(wanted, given):
             return False
         if not wanted.noun or not given.noun:
@@ -169,7 +169,7 @@ def _is_opposite(right: str, said: str) -> bool:
 
 
 def is_joint(right: str) -> bool:
-    """Return whether "and" joins things of a right answer, so that all have to be named."""
+    """Return whether "and" joins objects of a right answer, so that all have to be named."""
     parts = [part for part in right.split(',') if any(t.noun for t in noun_phrases(part))]
     return len(noun_phrases(right)) > len(parts)
 

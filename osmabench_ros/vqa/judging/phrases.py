@@ -20,7 +20,7 @@ _MATTER = frozenset(MATERIALS) | frozenset(MATERIALS.values()) | {'metallic'}
 
 @dataclass(frozen=True)
 class NounPhrase:
-    """A thing as an answer names it: its kind, e.g. 'coffee table', and the words before that."""
+    """An object as an answer names it: its kind, e.g. 'coffee table', and the words before it."""
 
     noun: str
     adjectives: tuple[str, ...] = ()
@@ -57,7 +57,7 @@ def words_of(text: str) -> list[str]:
 
 
 def is_adjective(word: str) -> bool:
-    """Return whether a word describes a thing rather than names one, by lists and endings."""
+    """Return whether a word is descriptive rather than a name, by lists and endings."""
     return (
         word in _HUES
         or word in SHADES
@@ -70,11 +70,11 @@ def is_adjective(word: str) -> bool:
 
 @lru_cache(maxsize=65536)
 def noun_phrases(text: str) -> tuple[NounPhrase, ...]:
-    """Return the things that an answer names, each once for each item of a list.
+    """Return the objects that an answer names, each once for each item of a list.
 
-    What follows a preposition or a relative describes the thing before it and is left out, a list
-    of such things too ("a room with a bed, a door, and a lamp"); items that are adjectives alone
-    ("black, round table"; "couch, beige, soft") join their thing.
+    Words after a preposition or a relative describe the object before it and are left out, a list
+    of objects too ("a room with a bed, a door, and a lamp"); items that are only adjectives
+    ("black, round table"; "couch, beige, soft") join their object.
     """
     items: list[list[str]] = []
     for sentence in re.split(r'[;&\n]|\.(?:\s|$)', text):
@@ -104,7 +104,7 @@ def _before_postmodifiers(words: list[str]) -> list[str]:
 
 
 def _is_description(words: list[str]) -> bool:
-    """Return whether an item of a list names no thing: "wood" says what a thing is made of."""
+    """Return whether an item of a list does not name an object: "wood" is only a material."""
     return all(is_adjective(word) for word in words) or (len(words) == 1 and words[0] in _MATTER)
 
 
@@ -129,7 +129,7 @@ def _joined(items: list[list[str]]) -> tuple[NounPhrase, ...]:
 
 def _phrase(words: list[str]) -> NounPhrase:
     known = knowledge().words
-    # A place ("on the wall") is read for its thing, and a number of things for their kind.
+    # A place ("on the wall") is read for its object, and a number of objects for their kind.
     while len(words) > 1 and (words[0] in known['sides'] | {'of'} or _is_number(words[0])):
         words = words[1:]
     if 'of' in words[1:-1]:
@@ -145,7 +145,7 @@ def _phrase(words: list[str]) -> NounPhrase:
 
 
 def predicate(answer: str, question: str) -> str:
-    """Return what a sentence says of a thing that the question names, else the answer."""
+    """Return the part of a sentence about an object that the question names, else the answer."""
     parts = re.split(r'\b(?:is|are|was|were)\b', answer, maxsplit=1)
     subject = [singular(word) for word in words_of(parts[0]) if word not in _DETERMINERS]
     asked = {singular(word) for word in words_of(question)}
