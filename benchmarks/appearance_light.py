@@ -28,7 +28,7 @@ from osmabench_ros.metrics.segmentation import (
     strict_confusion,
 )
 from osmabench_ros.metrics.statistics import PairedDifference, paired_difference
-from osmabench_ros.scenes.visibility import sample_surface, visible_mask
+from osmabench_ros.scenes.visibility import find_visible_points, sample_surface
 from osmabench_ros.semantics.cloud import LabelledCloud
 
 CONDITIONS = ('baseline', 'camera')
@@ -69,7 +69,9 @@ def _scores_of(seed: int, mapper_name: str, setup: TrainingSetup) -> list[Segmen
     cloud = sample_surface(sequence.scene, POINTS_PER_M2, seed)
     poses = sequence.trajectory(CONDITIONS[0]).camera_poses
     far_m = 50.0
-    truth = cloud.select(visible_mask(sequence.scene, cloud, poses, setup.intrinsics, far_m))
+    truth = cloud.select(
+        find_visible_points(sequence.scene, cloud, poses, setup.intrinsics, far_m)
+    )
     scores = []
     for condition in CONDITIONS:
         mapper = make_mapper(mapper_name, label_set=sequence.scene.label_set, seed=seed)

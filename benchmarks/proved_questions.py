@@ -25,7 +25,7 @@ from specified_scenes import specified_scenes
 from osmabench_ros.geometry.axes import optical_pose_in_link
 from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.scenes.changes import changed_scene
+from osmabench_ros.scenes.changes import apply_changes
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.scene import Lighting, Scene
 from osmabench_ros.sequences.ground_truth import GroundTruth, build_ground_truth
@@ -80,7 +80,7 @@ def asked_of(
     for item in questions:
         number = int(item.provenance['number'])
         if item.provenance['run'] == Hypo3DRun.TOLD.value and item.context_change not in after:
-            changed = changed_scene(scene, (changes[number],))
+            changed = apply_changes(scene, (changes[number],))
             new = changed.by_instance.keys() - scene.by_instance.keys()
             after[item.context_change] = Meshes(changed, seen | new)
     for item in questions:

@@ -8,7 +8,7 @@ import numpy as np
 
 from osmabench_ros.base.strict import validated
 from osmabench_ros.errors import SceneError
-from osmabench_ros.scenes.apartment.specified import specified_apartment
+from osmabench_ros.scenes.apartment.specified import build_specified_apartment
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.scenes.specification import SceneSpecification
 
@@ -27,7 +27,7 @@ def specified_scenes(seed: int, rooms: int) -> Iterator[Scene]:
     while made < rooms:
         wanted = validated(SceneSpecification, _drawn(rng, made), 'a drawn specification')
         try:
-            yield specified_apartment(wanted, seed)
+            yield build_specified_apartment(wanted, seed)
         except SceneError:
             continue
         made += 1

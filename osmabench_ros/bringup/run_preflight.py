@@ -26,7 +26,7 @@ from osmabench_ros.language.settings import OPENAI_SERVER, server_address
 from osmabench_ros.mappers.live_method import LiveMethod, load_live_method
 from osmabench_ros.runs.config import MapperConfig, MatrixConfig
 from osmabench_ros.runs.preparation import Preparation
-from osmabench_ros.scenes.loading import APARTMENT, scene_path
+from osmabench_ros.scenes.loading import APARTMENT, locate_scene
 
 MIB = 2**20
 SCENE_BYTES, RUN_BYTES = 100 * MIB, 50 * MIB
@@ -70,7 +70,7 @@ def examine_run(config: MatrixConfig, out: Path) -> list[Finding]:
         *_check_modules(),
         *_simulator(config),
         *(item for mapper in config.mappers for item in _mapper(mapper)),
-        *(examine_scene_files(scene_path(item)) for item in references if item != APARTMENT),
+        *(examine_scene_files(locate_scene(item)) for item in references if item != APARTMENT),
         *_check_text_features(config),
         *_check_model_keys(config),
         _disk(config, out),

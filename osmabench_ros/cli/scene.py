@@ -66,7 +66,7 @@ def import_(
     overwrite: MoveAside = False,
 ) -> None:
     """Import a scene into a folder of a glTF file and a manifest."""
-    from osmabench_ros.scenes.changes import parts_of_assemblies
+    from osmabench_ros.scenes.changes import find_parts_of_assemblies
     from osmabench_ros.scenes.folder import MANIFEST
     from osmabench_ros.scenes.importing import (
         MESH_SUFFIXES,
@@ -106,7 +106,7 @@ def import_(
             f'lights there, look at it (osmabench scene check {out}), and run it: '
             f'scenes: [{{reference: {out}}}]'
         )
-    for parent, parts in parts_of_assemblies(imported).items():
+    for parent, parts in find_parts_of_assemblies(imported).items():
         typer.echo(
             f'{len(parts)} objects touch under the node "{parent}": if they are one object, '
             'import with --group-by parent, or give them one "instance" in the manifest'
@@ -153,7 +153,7 @@ def check(
 
     Values that no building has, as with another unit or axis, give a warning.
     """
-    from osmabench_ros.scenes.changes import doubtful_things
+    from osmabench_ros.scenes.changes import find_doubtful_objects
     from osmabench_ros.scenes.loading import load_scene
     from osmabench_ros.simulation.views import storey_views, write_views
 
@@ -165,7 +165,7 @@ def check(
         f'{len(loaded.lights)} lights'
     )
     typer.echo(loaded.lamps_in_words)
-    for doubt, objects in doubtful_things(loaded).items():
+    for doubt, objects in find_doubtful_objects(loaded).items():
         named = ', '.join(f'{item.instance_id} {item.name}' for item in objects)
         typer.echo(f'{doubt}: {named}')
     typer.echo(f'wrote {output}')

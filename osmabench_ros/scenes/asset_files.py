@@ -49,11 +49,11 @@ def is_picture_name(name: str) -> bool:
 def find_picture(name: str, folders: tuple[Path, ...]) -> Path | None:
     """Return the first picture below the folders that is called like the last part of a name."""
     last = name.rpartition('/')[2].lower()
-    return _pictures(folders).get(last) if is_picture_name(last) else None
+    return _find_pictures(folders).get(last) if is_picture_name(last) else None
 
 
 @lru_cache(maxsize=8)
-def _pictures(folders: tuple[Path, ...]) -> dict[str, Path]:
+def _find_pictures(folders: tuple[Path, ...]) -> dict[str, Path]:
     """Return the pictures below folders by name in lower case, in the order of their paths."""
     found: dict[str, Path] = {}
     for folder in folders:
@@ -63,7 +63,7 @@ def _pictures(folders: tuple[Path, ...]) -> dict[str, Path]:
     return found
 
 
-def resolved(path: Path) -> Path | None:
+def resolve_path(path: Path) -> Path | None:
     """Return where a path leads, None if the system knows no such path."""
     try:
         return path.resolve() if path.exists() else None
@@ -72,18 +72,18 @@ def resolved(path: Path) -> Path | None:
 
 
 def leads_into(roots: Iterable[Path], path: Path) -> bool:
-    """Return whether a path, after links, is in one of the folders or their `linked_places`."""
-    target = resolved(path)
-    places = [place for place in map(resolved, roots) if place]
+    """Return whether a path, after links, is in one of the folders or their `find_linked_places`."""
+    target = resolve_path(path)
+    places = [place for place in map(resolve_path, roots) if place]
     return target is not None and any(
-        target.is_relative_to(place) for place in (*places, *linked_places(places))
+        target.is_relative_to(place) for place in (*places, *find_linked_places(places))
     )
 
 
-def linked_places(roots: Iterable[Path]) -> list[Path]:
+def find_linked_places(roots: Iterable[Path]) -> list[Path]:
     """Return where links in folders may also lead: the rest of a download, `LINKED_FOLDERS`."""
     named = filter(None, os.environ.get(LINKED_FOLDERS, '').split(os.pathsep))
-    places = [place for place in map(resolved, map(Path, named)) if place]
+    places = [place for place in map(resolve_path, map(Path, named)) if place]
     for root in roots:
         folders = (root.resolve(), *root.resolve().parents)
         if snapshot := next((item for item in folders if item.parent.name == _SNAPSHOTS), None):
@@ -93,10 +93,10 @@ def linked_places(roots: Iterable[Path]) -> list[Path]:
     return places
 
 
-def file_within(root: Path, name: str, base: Path, where: str) -> Path:
+def locate_file_within(root: Path, name: str, base: Path, where: str) -> Path:
     """Return the path of a file within `root` that another names; may raise SceneError."""
     path = base / name
-    if resolved(path) is None:
+    if resolve_path(path) is None:
         raise SceneError(f'{where}: {path} does not exist; check the path that names it')
     if Path(name).is_absolute() or not leads_into([root], path):
         raise SceneError(
@@ -180,10 +180,10 @@ def read_pose(element: ElementTree.Element, where: str) -> tuple[Pose, str]:
             return Pose.from_quaternion(values[3:].tolist(), values[:3]), frame
     values = numbers(item, 6, (0.0,) * 6, where)
     degrees = item.get('degrees', 'false').lower() in ('1', 'true')
-    return pose_from_rpy(values[:3], values[3:], degrees), frame
+    return make_pose_from_rpy(values[:3], values[3:], degrees), frame
 
 
-def pose_from_rpy(
+def make_pose_from_rpy(
     xyz: NDArray[np.float64], rpy: NDArray[np.float64], degrees: bool = False
 ) -> Pose:
     """Return a pose from a translation and roll, pitch, yaw about fixed axes."""

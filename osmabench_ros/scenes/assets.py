@@ -64,7 +64,7 @@ class AssetNode:
     meshes: tuple[Mesh, ...]
 
 
-def parents_of(nodes: Sequence[AssetNode], names: Sequence[str] = ()) -> list[str]:
+def find_parents(nodes: Sequence[AssetNode], names: Sequence[str] = ()) -> list[str]:
     """Return the name above each node, or above its one of `names`; '' directly below the root.
 
     A node above all nodes, such as the root that an exporter adds, is not a parent.
@@ -120,11 +120,11 @@ def _read_in_fence(
         pass
     if path.suffix.lower() == '.dae' and importlib.util.find_spec('collada') is None:
         raise MissingDependencyError(f'{path}: Collada files need pycollada; {extra("scenes")}')
-    more_bytes += _texture_bytes(path.parent)
+    more_bytes += _sum_texture_bytes(path.parent)
     return read_in_fence(function, path, libraries=_LIBRARIES, more_bytes=more_bytes, **arguments)
 
 
-def _texture_bytes(folder: Path) -> int:
+def _sum_texture_bytes(folder: Path) -> int:
     """Return the size of the images and buffers near a mesh, which are read with it."""
     found = {
         os.path.realpath(entry.path): entry.stat().st_size
@@ -171,7 +171,7 @@ def read_nodes(
     linear = path.suffix.lower() != '.dae'
     found: list[PlainNode] = []
     files = MeshFiles(path, TextureSearch(tuple(map(Path, roots)), grey_if_missing))
-    for names, geometry in _geometries(path, path.read_bytes(), files):
+    for names, geometry in _collect_geometries(path, path.read_bytes(), files):
         with errors_as(SceneError, f'{path}: node "{names[0]}" is malformed', Exception):
             if painted and getattr(geometry.visual, 'kind', None) == 'vertex':
                 colors = np.asarray(geometry.visual.vertex_colors, np.uint8)[:, :3]
@@ -182,7 +182,7 @@ def read_nodes(
     return found
 
 
-def _geometries(path: Path, data: bytes, files: MeshFiles) -> list[tuple[list[str], Any]]:
+def _collect_geometries(path: Path, data: bytes, files: MeshFiles) -> list[tuple[list[str], Any]]:
     """Return the names, from its own upwards, and the placed triangles of each node."""
     import trimesh
 
@@ -192,7 +192,7 @@ def _geometries(path: Path, data: bytes, files: MeshFiles) -> list[tuple[list[st
     logging.getLogger('trimesh').setLevel(logging.CRITICAL)
     if kind in GLTF_SUFFIXES:
         check_gltf(path, data, files)
-    frame = _collada_frame(path, data) if kind == '.dae' else np.eye(4)
+    frame = _read_collada_frame(path, data) if kind == '.dae' else np.eye(4)
     try:
         loaded = trimesh.load(
             io.BytesIO(data), file_type=kind[1:], resolver=files, process=False, force='scene'
@@ -231,7 +231,7 @@ def _check_complete(geometry: Any) -> None:
         raise ValueError('a triangle has a vertex that is not there')
 
 
-def _collada_frame(path: Path, text: bytes) -> NDArray[np.float64]:
+def _read_collada_frame(path: Path, text: bytes) -> NDArray[np.float64]:
     """Return the map from a Collada file's own units and axes, which it names, to z-up metres."""
     if b'<!DOCTYPE' in text or b'<!ENTITY' in text or b'\0' in text:
         raise SceneError(
@@ -249,7 +249,7 @@ def read_collada_axes(text: bytes) -> NDArray[np.float64]:
     return {b'X': X_UP, b'Y': WORLD_FROM_HABITAT, b'Z': np.eye(3)}[up[1] if up else b'Y']
 
 
-def axes_of(path: Path) -> NDArray[np.float64]:
+def get_axes(path: Path) -> NDArray[np.float64]:
     """Return the rotation to z up from the axes of a mesh file, which are y up only in glTF."""
     return WORLD_FROM_HABITAT if path.suffix.lower() in GLTF_SUFFIXES else np.eye(3)
 
@@ -264,7 +264,7 @@ def convert_meshes(geometry: Any, linear: bool = True) -> tuple[Mesh, ...]:
         flipped = np.column_stack([uv[:, 0], 1.0 - uv[:, 1]]).astype(np.float32)
         mesh = replace(mesh, uv=flipped)
     if getattr(visual, 'material', None) is not None:
-        return (replace(mesh, material=material_of(visual.material, linear)),)
+        return (replace(mesh, material=convert_material(visual.material, linear)),)
     if getattr(visual, 'kind', None) in ('vertex', 'face'):
         return split_by_color(mesh, np.asarray(visual.face_colors, np.uint8)[:, :3])
     return (mesh,)
@@ -282,17 +282,17 @@ def _convert_bare_mesh(geometry: Any) -> Mesh:
     # trimesh makes up normals that a file does not give when it is asked for them first.
     given = 'vertex_normals' in geometry._cache
     uv = np.zeros((len(vertices), 2), np.float32)
-    return Mesh(vertices, faces, _normals(geometry), uv, has_normals=given)
+    return Mesh(vertices, faces, _get_normals(geometry), uv, has_normals=given)
 
 
-def _normals(geometry: Any) -> NDArray[np.float32]:
+def _get_normals(geometry: Any) -> NDArray[np.float32]:
     normals = np.asarray(geometry.vertex_normals, np.float32)
     length = np.linalg.norm(normals, axis=1, keepdims=True)
     upward = np.array([0.0, 0.0, 1.0], np.float32)
     return np.where(length > 1e-6, normals / np.maximum(length, 1e-6), upward)
 
 
-def material_of(material: Any, linear: bool = True) -> Material:
+def convert_material(material: Any, linear: bool = True) -> Material:
     """Convert a trimesh material."""
     gloss: dict[str, Any] = {}
     if hasattr(material, 'diffuse'):
@@ -308,7 +308,7 @@ def material_of(material: Any, linear: bool = True) -> Material:
         color = np.asarray(factor, float)[:3] / 255
         color = encoded(color) if linear else color
     red, green, blue = (float(value) for value in np.clip(color, 0, 1))
-    return Material((red, green, blue), _pixels(image), **gloss)
+    return Material((red, green, blue), _read_pixels(image), **gloss)
 
 
 def _read_gloss(material: Any) -> dict[str, Any]:
@@ -318,10 +318,10 @@ def _read_gloss(material: Any) -> dict[str, Any]:
         name: 1.0 if value is None else float(np.clip(value, 0, 1))
         for name, value in given.items()
     }
-    return {**factors, 'surface': _pixels(material.metallicRoughnessTexture)}
+    return {**factors, 'surface': _read_pixels(material.metallicRoughnessTexture)}
 
 
-def _pixels(image: Any) -> NDArray[np.uint8] | None:
+def _read_pixels(image: Any) -> NDArray[np.uint8] | None:
     return None if image is None else np.ascontiguousarray(image.convert('RGB'), np.uint8)
 
 
@@ -367,24 +367,24 @@ def select_faces(mesh: Mesh, faces: NDArray[np.bool_]) -> Mesh:
     )
 
 
-def moved(mesh: Mesh, pose: Pose) -> Mesh:
+def move_mesh(mesh: Mesh, pose: Pose) -> Mesh:
     """Return a mesh in the parent frame of a pose."""
-    turned = linearly_mapped(mesh, pose.rotation)
+    turned = map_linearly(mesh, pose.rotation)
     return replace(turned, vertices=(turned.vertices + pose.translation).astype(np.float32))
 
 
-def centred(meshes: list[Mesh]) -> tuple[tuple[Mesh, ...], Pose]:
+def center_meshes(meshes: list[Mesh]) -> tuple[tuple[Mesh, ...], Pose]:
     """Move the origin of world meshes to the middle of their bottom."""
     points = np.concatenate([mesh.vertices for mesh in meshes]).astype(float)
     low, high = points.min(axis=0), points.max(axis=0)
     origin = np.array([*(low + high)[:2] / 2, low[2]])
-    moved = tuple(
+    move_mesh = tuple(
         replace(mesh, vertices=(mesh.vertices - origin).astype(np.float32)) for mesh in meshes
     )
-    return moved, Pose(np.eye(3), origin)
+    return move_mesh, Pose(np.eye(3), origin)
 
 
-def linearly_mapped(mesh: Mesh, matrix: NDArray[np.float64]) -> Mesh:
+def map_linearly(mesh: Mesh, matrix: NDArray[np.float64]) -> Mesh:
     """Return a mesh under a linear map (3, 3); a mirrored one keeps its faces outwards."""
     normals = mesh.normals @ np.linalg.inv(matrix)
     normals /= np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-12)
@@ -401,7 +401,7 @@ CREASE_RAD = np.deg2rad(30.0)
 """Faces that meet at a larger angle have an edge between them, not a round surface."""
 
 
-def creased(mesh: Mesh) -> Mesh:
+def crease_mesh(mesh: Mesh) -> Mesh:
     """Return a mesh with separate normals that keep the edges of a box sharp.
 
     Faces that meet at less than CREASE_RAD are smooth; each smooth part gets its own vertices.

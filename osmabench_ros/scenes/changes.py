@@ -20,13 +20,13 @@ from osmabench_ros.base.strict import FilePath, Strict
 from osmabench_ros.errors import ConfigError, SceneError, choose, suggestion
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.scenes.assets import axes_of, centred, linearly_mapped, load_meshes
+from osmabench_ros.scenes.assets import center_meshes, get_axes, load_meshes, map_linearly
 from osmabench_ros.scenes.ground_truth import (
+    find_room_of,
     is_structure,
-    object_node,
-    object_surfaces,
-    room_of,
-    sizes_of,
+    make_object_node,
+    measure_sizes,
+    sample_object_surfaces,
 )
 from osmabench_ros.scenes.scene import Light, Material, Scene, SceneObject
 from osmabench_ros.scenes.visibility import RayCaster
@@ -40,7 +40,7 @@ TOUCH_M = 0.01
 _FIRMNESS = {RelationType.ON.value: 2, RelationType.IN.value: 2, RelationType.ATTACHED_TO.value: 1}
 
 
-def holders(scene: Scene, places: Iterable[AxisAlignedBox]) -> dict[int, tuple[int, int]]:
+def find_holders(scene: Scene, places: Iterable[AxisAlignedBox]) -> dict[int, tuple[int, int]]:
     """Return how firmly objects near some places are held, 1 or 2, and the id of the holder.
 
     2 means on or in another object, 1 attached to one, by the relations of the scene graph.
@@ -53,8 +53,8 @@ def holders(scene: Scene, places: Iterable[AxisAlignedBox]) -> dict[int, tuple[i
     if not near:
         return {}
     part = replace(scene, objects=near)
-    surfaces = {key: points for key, (points, _) in object_surfaces(part).items()}
-    nodes = [object_node(part, item) for item in near]
+    surfaces = {key: points for key, (points, _) in sample_object_surfaces(part).items()}
+    nodes = [make_object_node(part, item) for item in near]
     held: dict[int, tuple[int, int]] = {}
     for edge in derive_relations(nodes, surfaces=surfaces):
         firmness = _FIRMNESS.get(edge.type, 0)
@@ -63,10 +63,10 @@ def holders(scene: Scene, places: Iterable[AxisAlignedBox]) -> dict[int, tuple[i
     return held
 
 
-def doubtful_things(scene: Scene) -> dict[str, tuple[SceneObject, ...]]:
+def find_doubtful_objects(scene: Scene) -> dict[str, tuple[SceneObject, ...]]:
     """Return doubtful objects by reason: no class, no room, nothing that holds them."""
     things = [item for item in scene.objects if not is_structure(scene, item)]
-    held = holders(scene, (scene.box,))
+    held = find_holders(scene, (scene.box,))
     found = {
         'without a class': [item for item in things if item.class_id == UNLABELLED],
         'in no room': [item for item in things if item.room_id is None] if scene.rooms else [],
@@ -74,50 +74,52 @@ def doubtful_things(scene: Scene) -> dict[str, tuple[SceneObject, ...]]:
             item for item in things if item.instance_id not in held
         ],
     }
-    for parent, parts in parts_of_assemblies(scene).items():
+    for parent, parts in find_parts_of_assemblies(scene).items():
         remedy = 'one "instance" in scene.json, or an import with --group-by parent, joins them'
         found[f'touch under the node "{parent}", perhaps parts of one object ({remedy})'] = parts
     return {what: tuple(items) for what, items in found.items() if items}
 
 
-def parts_of_assemblies(scene: Scene) -> dict[str, list[SceneObject]]:
+def find_parts_of_assemblies(scene: Scene) -> dict[str, list[SceneObject]]:
     """Return the objects that touch another one under the same parent node, by that node."""
     below: dict[str, list[SceneObject]] = defaultdict(list)
     for item in scene.objects:
         if item.parent and not is_structure(scene, item):
             below[item.parent].append(item)
-    touching = {parent: _touching(items) for parent, items in below.items()}
+    touching = {parent: _find_touching(items) for parent, items in below.items()}
     return {parent: items for parent, items in touching.items() if items}
 
 
-def _touching(items: Sequence[SceneObject]) -> list[SceneObject]:
+def _find_touching(items: Sequence[SceneObject]) -> list[SceneObject]:
     pairs = combinations(items, 2)
     near = [pair for pair in pairs if pair[0].box.distance_to(pair[1].box) <= TOUCH_M]
     ids = {item.instance_id for pair in near for item in pair}
     return [item for item in items if item.instance_id in ids]
 
 
-def carried_by(scene: Scene, item: SceneObject) -> tuple[SceneObject, ...]:
+def find_carried_objects(scene: Scene, item: SceneObject) -> tuple[SceneObject, ...]:
     """Return the objects on, in or attached to an object, directly or over others."""
     found: dict[int, SceneObject] = {item.instance_id: item}
-    held = holders(scene, (item.box,))
+    held = find_holders(scene, (item.box,))
     grown = True
     while grown:
         taken = [key for key, (_, by) in held.items() if by in found and key not in found]
         found |= {key: scene.by_instance[key] for key in taken}
         grown = bool(taken)
         if grown:
-            held |= holders(scene, (scene.by_instance[key].box for key in taken))
+            held |= find_holders(scene, (scene.by_instance[key].box for key in taken))
     return tuple(found.values())[1:]
 
 
-def collision(scene: Scene, item: SceneObject, without: Collection[int]) -> SceneObject | None:
+def find_collision(
+    scene: Scene, item: SceneObject, without: Collection[int]
+) -> SceneObject | None:
     """Return an object that collides with one, None if it is free; `without` are not obstacles.
 
     Two objects collide if an edge of one passes a face of the other after the first was shrunk by
     TOUCH_M on every side, or if one is within the other, unless that is part of the building.
     """
-    probe = _shrunk(item)
+    probe = _shrink(item)
     single = RayCaster(replace(scene, objects=(probe,)))
     for other in scene.objects:
         skipped = other.instance_id == item.instance_id or other.instance_id in without
@@ -132,7 +134,7 @@ def collision(scene: Scene, item: SceneObject, without: Collection[int]) -> Scen
     return None
 
 
-def _shrunk(item: SceneObject) -> SceneObject:
+def _shrink(item: SceneObject) -> SceneObject:
     box = item.box
     factor = np.maximum(1.0 - 2 * TOUCH_M / np.maximum(box.size, 1e-6), 0.2)
     points = (item.world_vertices - box.center) * factor + box.center
@@ -147,7 +149,7 @@ def _shrunk(item: SceneObject) -> SceneObject:
 
 def _passes(item: SceneObject, caster: RayCaster, where: AxisAlignedBox) -> bool:
     """Return whether an edge of an object near a box passes a face of another."""
-    start, along = _edges(item)
+    start, along = _collect_edges(item)
     low, high = np.minimum(start, start + along), np.maximum(start, start + along)
     near = ((low <= where.maximum) & (high >= where.minimum)).all(axis=1)
     if not near.any():
@@ -155,7 +157,7 @@ def _passes(item: SceneObject, caster: RayCaster, where: AxisAlignedBox) -> bool
     return bool((caster.distances(start[near], along[near]) < 1.0).any())
 
 
-def _edges(item: SceneObject) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+def _collect_edges(item: SceneObject) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Return starts and directions (N, 3) of the edges of all triangles, once each."""
     faces = item.world_faces
     pairs = np.concatenate([faces[:, [0, 1]], faces[:, [1, 2]], faces[:, [2, 0]]])
@@ -217,13 +219,17 @@ class _Context:
         before = self.scene
         for key in touched:
             item = scene.by_instance[key]
-            met = collision(scene, item, touched)
+            met = find_collision(scene, item, touched)
             if met is not None and not self._met_before(item, met):
                 raise SceneError(f'{self.where}: "{item.name}" would collide with "{met.name}"')
         left = [before.by_instance[key] for key in {*touched, *gone} & before.by_instance.keys()]
-        resting = {part.instance_id for item in left for part in (item, *carried_by(before, item))}
+        resting = {
+            part.instance_id
+            for item in left
+            for part in (item, *find_carried_objects(before, item))
+        }
         places = [*(item.box for item in left), *(scene.by_instance[k].box for k in touched)]
-        was, now = holders(before, places), holders(scene, places)
+        was, now = find_holders(before, places), find_holders(scene, places)
         for key in sorted((resting | set(touched)) - set(gone)):
             needed = was.get(key, (0, 0))[0] if key in before.by_instance else 1
             if now.get(key, (0, 0))[0] < needed:
@@ -239,7 +245,7 @@ class _Context:
         if old is None or met.instance_id not in self.scene.by_instance:
             return False
         pair = replace(self.scene, objects=(old, self.scene.by_instance[met.instance_id]))
-        return collision(pair, old, ()) is not None
+        return find_collision(pair, old, ()) is not None
 
     def fresh_id(self) -> int:
         """Return an instance id that no object or room has."""
@@ -257,11 +263,11 @@ class _Context:
         problem = f'{self.where}: the scene has no class "{change.label}"'
         choose(change.label, known, SceneError, problem)
         loaded = load_meshes(change.file.expanduser())
-        axes = axes_of(change.file)
-        meshes, _ = centred([linearly_mapped(mesh, axes) for mesh in loaded])
+        axes = get_axes(change.file)
+        meshes, _ = center_meshes([map_linearly(mesh, axes) for mesh in loaded])
         class_id = self.scene.label_set.id_of(change.label)
         item = SceneObject(self.fresh_id(), name, class_id, meshes)
-        return replace(item, attributes=sizes_of(item))
+        return replace(item, attributes=measure_sizes(item))
 
     def place(self, item: SceneObject, at: Iterable[float], turn_deg: float) -> SceneObject:
         """Return a turned object with the middle of its lower side at a point of the world."""
@@ -274,10 +280,10 @@ class _Context:
 
 def _assign_room(item: SceneObject, scene: Scene) -> SceneObject:
     """Return an object with the room that it is in."""
-    return replace(item, room_id=room_of(item, scene.rooms)) if scene.rooms else item
+    return replace(item, room_id=find_room_of(item, scene.rooms)) if scene.rooms else item
 
 
-def lights_of(scene: Scene, item: SceneObject) -> tuple[Light, ...]:
+def select_lights_of(scene: Scene, item: SceneObject) -> tuple[Light, ...]:
     """Return the lamps' lights that belong to an object."""
     return tuple(
         light
@@ -327,8 +333,8 @@ class Move(Strict):
         """Return the scene after this change."""
         item = at.find_movable(self.object)
         shift = displace(item, self.turn_deg, self.offset_m)
-        group = (item, *carried_by(at.scene, item))
-        shining = {light.name for part in group for light in lights_of(at.scene, part)}
+        group = (item, *find_carried_objects(at.scene, item))
+        shining = {light.name for part in group for light in select_lights_of(at.scene, part)}
         lights = [
             _shift_light(light, shift) if light.name in shining else light
             for light in at.scene.lights
@@ -347,8 +353,8 @@ class Remove(Strict):
     def apply(self, at: _Context) -> Scene:
         """Return the scene after this change."""
         item = at.find_movable(self.object)
-        group = (item, *(carried_by(at.scene, item) if self.carried else ()))
-        shining = {light.name for part in group for light in lights_of(at.scene, part)}
+        group = (item, *(find_carried_objects(at.scene, item) if self.carried else ()))
+        shining = {light.name for part in group for light in select_lights_of(at.scene, part)}
         lights = [light for light in at.scene.lights if light.name not in shining]
         return at.replace_objects((), {part.instance_id for part in group}, lights)
 
@@ -399,7 +405,7 @@ class Replace(New):
         old = at.find_movable(self.object)
         new = at.make(self, self.name or f'{old.name}_replaced')
         foot = [*old.box.center[:2], old.box.minimum[2]]
-        shining = {light.name for light in lights_of(at.scene, old)}
+        shining = {light.name for light in select_lights_of(at.scene, old)}
         lights = [light for light in at.scene.lights if light.name not in shining]
         return at.replace_objects([at.place(new, foot, self.turn_deg)], {old.instance_id}, lights)
 
@@ -483,7 +489,7 @@ class Swing(Strict):
                 attributes = {**item.attributes, 'state': wanted}
                 new = replace(item, pose=pose, attributes=attributes)
                 scene = _replace_object(at.scene, new)
-                if collision(scene, new, ()) is None:
+                if find_collision(scene, new, ()) is None:
                     return scene
         raise SceneError(
             f'{at.where}: "{item.name}" cannot turn by {self.angle_deg:g} degrees about either of '
@@ -507,7 +513,7 @@ class Switch(Strict):
             known = [light.name for light in at.scene.lights if light.lamp]
             problem = f'{at.where}: there is no lamp or light "{self.lamp}"'
             choose(self.lamp, known, SceneError, problem)
-        lights = named or [light for item in things for light in lights_of(at.scene, item)]
+        lights = named or [light for item in things for light in select_lights_of(at.scene, item)]
         if not lights:
             raise SceneError(f'{at.where}: no light of the scene belongs to "{self.lamp}"')
         shining = [light.name for light in lights if light.intensity]
@@ -524,7 +530,9 @@ class Switch(Strict):
             ),
         )
         for item in scene.objects:
-            if chosen & {light.name for light in lights_of(scene, item)} and _is_lamp(scene, item):
+            if chosen & {light.name for light in select_lights_of(scene, item)} and _is_lamp(
+                scene, item
+            ):
                 scene = _replace_object(
                     scene, replace(item, attributes={**item.attributes, **state})
                 )
@@ -553,7 +561,7 @@ Changes = Annotated[tuple[Change, ...], BeforeValidator(_of_file)]
 """Changes one after another, or the path of a YAML file that lists them."""
 
 
-def changed_scene(scene: Scene, changes: Sequence[Change]) -> Scene:
+def apply_changes(scene: Scene, changes: Sequence[Change]) -> Scene:
     """Apply changes to meshes, classes and lights of a scene, one after another.
 
     Parameters

@@ -22,15 +22,15 @@ from osmabench_ros.base.strict import Strict, validated
 from osmabench_ros.errors import ConfigError, SceneError, choose, errors_as, suggestion
 from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT
 from osmabench_ros.geometry.boxes import AxisAlignedBox
-from osmabench_ros.scenes.asset_files import file_within
+from osmabench_ros.scenes.asset_files import locate_file_within
 from osmabench_ros.scenes.assets import (
     AssetNode,
-    centred,
-    linearly_mapped,
+    center_meshes,
+    find_parents,
     load_nodes,
-    parents_of,
+    map_linearly,
 )
-from osmabench_ros.scenes.ground_truth import room_of, sizes_of
+from osmabench_ros.scenes.ground_truth import find_room_of, measure_sizes
 from osmabench_ros.scenes.scene import Light, LightKind, Mesh, Room, Scene, SceneObject
 from osmabench_ros.semantics.labels import (
     UNLABELLED,
@@ -117,21 +117,21 @@ def load_scene_folder(path: Path) -> Scene:
     data = read_json(manifest_path, SceneError)
     manifest = validated(Manifest, data, str(manifest_path), SceneError)
     folder = manifest_path.parent
-    mesh_path = file_within(folder, manifest.file, folder, str(manifest_path))
+    mesh_path = locate_file_within(folder, manifest.file, folder, str(manifest_path))
     nodes = load_nodes(mesh_path)
     labels = _label_set(manifest, manifest_path)
-    rooms = _rooms(manifest, manifest_path)
+    rooms = _read_rooms(manifest, manifest_path)
     digest = hashlib.sha256(
         b''.join(read_bytes(f, SceneError) for f in (manifest_path, mesh_path))
     )
-    groups = _grouped(nodes, manifest, manifest_path, mesh_path)
+    groups = _group_objects(nodes, manifest, manifest_path, mesh_path)
     return Scene(
         manifest.dataset,
         manifest.name,
         labels,
-        _objects(groups, manifest, labels, rooms, manifest_path),
+        _make_objects(groups, manifest, labels, rooms, manifest_path),
         tuple(rooms.values()),
-        tuple(_light(item, rooms, manifest_path) for item in manifest.lights),
+        tuple(_make_light(item, rooms, manifest_path) for item in manifest.lights),
         manifest.ambient,
         digest.hexdigest(),
         left_out=manifest.left_out,
@@ -151,7 +151,7 @@ def _label_set(manifest: Manifest, path: Path) -> LabelSet:
         return LabelSet(manifest.dataset, tuple(sorted(classes, key=lambda item: item.id)))
 
 
-def _rooms(manifest: Manifest, path: Path) -> dict[str, Room]:
+def _read_rooms(manifest: Manifest, path: Path) -> dict[str, Room]:
     taken = {node.instance for node in manifest.nodes.values()} | {r.id for r in manifest.rooms}
     next_id = max((value for value in taken if value), default=0) + len(manifest.nodes) + 1
     rooms: dict[str, Room] = {}
@@ -174,13 +174,13 @@ class _Group:
     parent: str = ''
 
 
-def _grouped(
+def _group_objects(
     nodes: tuple[AssetNode, ...], manifest: Manifest, path: Path, mesh_path: Path
 ) -> dict[str, _Group]:
     """Return the objects by manifest node; other nodes are objects under their own names."""
     groups = {name: _Group(entry) for name, entry in manifest.nodes.items()}
     unsaid = ManifestNode.model_validate({})
-    parents = parents_of(nodes, list(manifest.nodes))
+    parents = find_parents(nodes, list(manifest.nodes))
     for node, parent in zip(nodes, parents, strict=True):
         name = next((item for item in node.names if item in manifest.nodes), node.names[0])
         group = groups.setdefault(name, _Group(unsaid))
@@ -227,7 +227,7 @@ def _with_shared_instances(groups: dict[str, _Group], path: Path) -> dict[str, _
     return found
 
 
-def _objects(
+def _make_objects(
     groups: Mapping[str, _Group],
     manifest: Manifest,
     labels: LabelSet,
@@ -247,16 +247,16 @@ def _objects(
         if entry.class_name and class_id == UNLABELLED:
             hint = suggestion(entry.class_name, [item.name for item in labels.classes])
             raise SceneError(f'{where}: class "{entry.class_name}" is not in "classes". {hint}')
-        placed = [linearly_mapped(mesh, axes * manifest.unit_m) for mesh in group.meshes]
-        local, pose = centred(placed)
+        placed = [map_linearly(mesh, axes * manifest.unit_m) for mesh in group.meshes]
+        local, pose = center_meshes(placed)
         item = SceneObject(entry.instance or next(free), name, class_id, local, pose)
-        room_id = rooms[entry.room].id if entry.room else room_of(item, list(rooms.values()))
-        attributes = {**sizes_of(item), **entry.attributes}
+        room_id = rooms[entry.room].id if entry.room else find_room_of(item, list(rooms.values()))
+        attributes = {**measure_sizes(item), **entry.attributes}
         objects.append(replace(item, attributes=attributes, room_id=room_id, parent=group.parent))
     return tuple(sorted(objects, key=lambda item: item.instance_id))
 
 
-def _light(item: ManifestLight, rooms: Mapping[str, Room], path: Path) -> Light:
+def _make_light(item: ManifestLight, rooms: Mapping[str, Room], path: Path) -> Light:
     if item.room:
         problem = f'{path}: lights: "{item.name}": no room "{item.room}"'
         choose(item.room, rooms, SceneError, problem)

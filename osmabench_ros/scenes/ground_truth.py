@@ -32,21 +32,21 @@ Surfaces = Mapping[int, tuple[NDArray[np.float32], NDArray[np.float32]]]
 """World points and normals, both (N, 3), of objects by instance id."""
 
 
-def object_surfaces(scene: Scene) -> Surfaces:
+def sample_object_surfaces(scene: Scene) -> Surfaces:
     """Draw the points on all objects that relations are derived from."""
     return {
-        item.instance_id: sample_object(item, _density(scene, item), _rng(item))
+        item.instance_id: sample_object(item, _compute_density(scene, item), _make_rng(item))
         for item in scene.objects
     }
 
 
-def ground_truth_graph(scene: Scene, surfaces: Surfaces | None = None) -> SceneGraph:
+def build_ground_truth_graph(scene: Scene, surfaces: Surfaces | None = None) -> SceneGraph:
     """Build the scene graph of a scene from its meshes, one node an object, id = instance id."""
-    nodes = [object_node(scene, item) for item in scene.objects]
+    nodes = [make_object_node(scene, item) for item in scene.objects]
     for room in scene.rooms:
         label = (ScoredLabel(room.label, 1.0),)
         nodes.append(SceneNode(room.id, NodeKind.ROOM, label, box=room.box, source_id=room.name))
-    known = object_surfaces(scene) if surfaces is None else surfaces
+    known = sample_object_surfaces(scene) if surfaces is None else surfaces
     points = {key: points for key, (points, _) in known.items()}
     return SceneGraph(tuple(nodes), derive_relations(nodes, surfaces=points))
 
@@ -55,7 +55,9 @@ PROBES = 4000
 """Points of a thing that are enough to find which part of it is visible."""
 
 
-def visibility_probes(scene: Scene, surfaces: Surfaces, points_per_m2: float) -> LabelledCloud:
+def sample_visibility_probes(
+    scene: Scene, surfaces: Surfaces, points_per_m2: float
+) -> LabelledCloud:
     """Return surfaces thinned to PROBES points per object, or `points_per_m2` where that is more.
 
     The points of an object come in random order, so that the first of them are spread evenly.
@@ -63,7 +65,7 @@ def visibility_probes(scene: Scene, surfaces: Surfaces, points_per_m2: float) ->
     parts = []
     for item in scene.objects:
         points, normals = surfaces[item.instance_id]
-        least = round(len(points) * min(1.0, points_per_m2 / _density(scene, item)))
+        least = round(len(points) * min(1.0, points_per_m2 / _compute_density(scene, item)))
         count = min(len(points), max(PROBES, least))
         labels = np.full(count, item.class_id, np.int32)
         ids = np.full(count, item.instance_id, np.int32)
@@ -71,7 +73,7 @@ def visibility_probes(scene: Scene, surfaces: Surfaces, points_per_m2: float) ->
     return joined(parts)
 
 
-def graph_of_visible_parts(
+def build_graph_of_visible_parts(
     graph: SceneGraph,
     visible: LabelledCloud,
     instances: Iterable[int],
@@ -105,7 +107,7 @@ def graph_of_visible_parts(
     return SceneGraph(tuple(nodes), edges, graph.frame_id)
 
 
-def object_node(scene: Scene, item: SceneObject) -> SceneNode:
+def make_object_node(scene: Scene, item: SceneObject) -> SceneNode:
     """Return the node of an object: its class, attributes and boxes."""
     known = item.class_id != UNLABELLED
     label = ScoredLabel(scene.class_name(item), 1.0, item.class_id)
@@ -115,7 +117,7 @@ def object_node(scene: Scene, item: SceneObject) -> SceneNode:
         labels=(label,) if known else (),
         attributes=dict(item.attributes),
         box=item.box,
-        oriented_box=_oriented_box(item),
+        oriented_box=_make_oriented_box(item),
         parent=item.room_id,
         source_id=item.name,
     )
@@ -127,15 +129,15 @@ def is_structure(scene: Scene, item: SceneObject) -> bool:
     return found is not None and found.structure
 
 
-def _density(scene: Scene, item: SceneObject) -> float:
+def _compute_density(scene: Scene, item: SceneObject) -> float:
     return STRUCTURE_POINTS_PER_M2 if is_structure(scene, item) else THING_POINTS_PER_M2
 
 
-def _rng(item: SceneObject) -> np.random.Generator:
+def _make_rng(item: SceneObject) -> np.random.Generator:
     return np.random.default_rng([0, item.instance_id])
 
 
-def _oriented_box(item: SceneObject) -> OrientedBox:
+def _make_oriented_box(item: SceneObject) -> OrientedBox:
     """Return the box along the axes of the object's own frame."""
     low = np.min([mesh.vertices.min(axis=0) for mesh in item.meshes], axis=0).astype(float)
     high = np.max([mesh.vertices.max(axis=0) for mesh in item.meshes], axis=0).astype(float)
@@ -143,28 +145,28 @@ def _oriented_box(item: SceneObject) -> OrientedBox:
     return OrientedBox(Pose(item.pose.rotation, center), high - low)
 
 
-def room_of(item: SceneObject, rooms: Sequence[Room]) -> int | None:
+def find_room_of(item: SceneObject, rooms: Sequence[Room]) -> int | None:
     """Return the id of the smallest room that holds the centre of an object, if any."""
-    return room_at(item.box.center, rooms)
+    return find_room_at(item.box.center, rooms)
 
 
-def room_at(point_m: NDArray[np.float64], rooms: Sequence[Room]) -> int | None:
+def find_room_at(point_m: NDArray[np.float64], rooms: Sequence[Room]) -> int | None:
     """Return the id of the smallest room that holds a point (3,) of the world, if any."""
     holding = [room for room in rooms if room.box.contains(point_m, margin_m=0.05)]
     return min(holding, key=lambda room: (room.box.volume, room.id)).id if holding else None
 
 
-def lights_in_rooms(lights: Sequence[Light], rooms: Sequence[Room]) -> tuple[Light, ...]:
+def assign_rooms_to_lights(lights: Sequence[Light], rooms: Sequence[Room]) -> tuple[Light, ...]:
     """Return lights with the rooms they hang in; those without a place are in none."""
     return tuple(
         light
         if light.attached_to_camera or light.kind is LightKind.DIRECTIONAL
-        else replace(light, room_id=room_at(np.array(light.position), rooms))
+        else replace(light, room_id=find_room_at(np.array(light.position), rooms))
         for light in lights
     )
 
 
-def sizes_of(item: SceneObject) -> dict[str, AttributeValue]:
+def measure_sizes(item: SceneObject) -> dict[str, AttributeValue]:
     """Return the extents of an object in its own frame as attributes, metres."""
     low = [float(min(mesh.vertices[:, axis].min() for mesh in item.meshes)) for axis in range(3)]
     high = [float(max(mesh.vertices[:, axis].max() for mesh in item.meshes)) for axis in range(3)]

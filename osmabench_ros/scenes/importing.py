@@ -12,7 +12,7 @@ from osmabench_ros.base.files import Existing, check_folder
 from osmabench_ros.base.reading import naming_errors, read_bytes
 from osmabench_ros.errors import ConfigError, SceneError
 from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT
-from osmabench_ros.scenes.assets import centred, linearly_mapped, load_nodes, parents_of
+from osmabench_ros.scenes.assets import center_meshes, find_parents, load_nodes, map_linearly
 from osmabench_ros.scenes.loading import APARTMENT, load_scene, warn_of_implausible_parts
 from osmabench_ros.scenes.scene import Light, Mesh, Scene
 from osmabench_ros.scenes.worlds.gazebo import load_gazebo_world
@@ -46,14 +46,14 @@ def load_mesh_scene(path: Path, options: WorldOptions = DEFAULT_OPTIONS) -> Scen
         nodes = load_nodes(path)
         by_name: dict[str, list[Mesh]] = {}
         parents: dict[str, str] = {}
-        for node, parent in zip(nodes, parents_of(nodes), strict=True):
-            meshes = [linearly_mapped(mesh, WORLD_FROM_HABITAT) for mesh in node.meshes]
+        for node, parent in zip(nodes, find_parents(nodes), strict=True):
+            meshes = [map_linearly(mesh, WORLD_FROM_HABITAT) for mesh in node.meshes]
             name = (options.group_by_parent and parent) or node.names[0]
             by_name.setdefault(name, []).extend(meshes)
             parents[name] = parent if parent != name else ''
         parts = []
         for name, meshes in by_name.items():
-            local, pose = centred(meshes)
+            local, pose = center_meshes(meshes)
             parts.append(Part(name, pose, local, parent=parents[name]))
         if not parts:
             raise SceneError(f'{path} has no triangles; export the objects with their surfaces')

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from osmabench_ros.base.configuration import config_path, described_names
 from osmabench_ros.base.reading import naming_errors
 from osmabench_ros.errors import OsmabenchWarning, SceneError, suggestion
-from osmabench_ros.scenes.changes import Change, changed_scene
+from osmabench_ros.scenes.changes import Change, apply_changes
 from osmabench_ros.scenes.scene import Scene, SceneObject
 from osmabench_ros.scenes.specification import read_specification
 
@@ -40,22 +40,22 @@ FLOOR_SHARE = 0.25
 FLOOR_NAME = 'floor'
 
 
-def implausible_parts(scene: Scene) -> tuple[str, ...]:
+def describe_implausible_parts(scene: Scene) -> tuple[str, ...]:
     """Return a sentence with numbers for everything about a scene that a building would not have.
 
     Extent and unit, gravity, height of the floor and of the objects on it are examined; surfaces
     that face upwards are the floor at their lowest level with a quarter of the largest one's area.
     """
-    return tuple(f'scene {scene.dataset}/{scene.name}: {text}' for text in _parts(scene))
+    return tuple(f'scene {scene.dataset}/{scene.name}: {text}' for text in _describe_parts(scene))
 
 
 def warn_of_implausible_parts(scene: Scene) -> None:
-    """Warn of everything that `implausible_parts` finds."""
-    for text in implausible_parts(scene):
+    """Warn of everything that `describe_implausible_parts` finds."""
+    for text in describe_implausible_parts(scene):
         warnings.warn(text, OsmabenchWarning, stacklevel=3)
 
 
-def _parts(scene: Scene) -> Iterator[str]:
+def _describe_parts(scene: Scene) -> Iterator[str]:
     size = scene.box.size
     extent = f'{size[0]:.3g} x {size[1]:.3g} m and {size[2]:.3g} m high'
     longest = float(size.max())
@@ -67,14 +67,14 @@ def _parts(scene: Scene) -> Iterator[str]:
         yield f'half of its {len(things)} things are longer than {median:.3g} m; check their unit'
     if size[2] > max(STOREY_M, float(size[:2].min())):
         yield f'it is {extent}, higher than wide; check which axis is up'
-    yield from _of_level_classes(scene)
-    yield from _of_floor(scene, float(scene.box.maximum[2]))
+    yield from _check_level_classes(scene)
+    yield from _check_floor(scene, float(scene.box.maximum[2]))
 
 
-def _of_level_classes(scene: Scene) -> Iterator[str]:
+def _check_level_classes(scene: Scene) -> Iterator[str]:
     """Yield a sentence if the objects called floor are not level."""
     floors = [item for item in scene.objects if scene.class_name(item) == FLOOR_NAME]
-    parts = [_areas_normals_heights(item) for item in floors]
+    parts = [_measure_triangles(item) for item in floors]
     area = sum(float(areas.sum()) for areas, _, _ in parts)
     level = sum(float(areas[np.abs(up) > LEVEL].sum()) for areas, up, _ in parts)
     if area > 0 and level < 0.5 * area:
@@ -84,8 +84,8 @@ def _of_level_classes(scene: Scene) -> Iterator[str]:
         )
 
 
-def _of_floor(scene: Scene, top_m: float) -> Iterator[str]:
-    found = [_areas_normals_heights(item) for item in scene.objects]
+def _check_floor(scene: Scene, top_m: float) -> Iterator[str]:
+    found = [_measure_triangles(item) for item in scene.objects]
     areas, up, heights = (np.concatenate([part[i] for part in found]) for i in range(3))
     areas, heights = areas[up > LEVEL], heights[up > LEVEL]
     if areas.sum() <= 0:
@@ -103,7 +103,7 @@ def _of_floor(scene: Scene, top_m: float) -> Iterator[str]:
         )
 
 
-def _areas_normals_heights(
+def _measure_triangles(
     item: SceneObject,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Return area, z of the unit normal and middle height of every triangle, each (F,)."""
@@ -138,7 +138,7 @@ def load_scene(
     seed : int
         Which apartment, also of those that a specification allows.
     changes : sequence of Change
-        Changes to make in it, as by `changed_scene`.
+        Changes to make in it, as by `apply_changes`.
 
     Raises
     ------
@@ -146,21 +146,23 @@ def load_scene(
         If there is no such scene, naming the known ones, or if it cannot be changed so.
     """
     if changes:
-        return changed_scene(load_scene(reference, scene=scene, seed=seed), changes)
+        return apply_changes(load_scene(reference, scene=scene, seed=seed), changes)
     if reference == APARTMENT:
-        return _apartment(scene, seed)
-    path = scene_path(reference)
+        return _build_apartment(scene, seed)
+    path = locate_scene(reference)
     if path.suffix in SPECIFIED:
-        from osmabench_ros.scenes.apartment.specified import specified_apartment
+        from osmabench_ros.scenes.apartment.specified import build_specified_apartment
 
-        return _named(specified_apartment(read_specification(path), seed), path, scene)
+        return _rename_scene(
+            build_specified_apartment(read_specification(path), seed), path, scene
+        )
     with naming_errors(path, SceneError):
-        loaded = _from_files(path, reference, scene)
+        loaded = _load_from_files(path, reference, scene)
     warn_of_implausible_parts(loaded)
     return loaded
 
 
-def scene_path(reference: str) -> Path:
+def locate_scene(reference: str) -> Path:
     """Return the path of a scene other than the apartment; nothing need be there.
 
     A file at the path is preferred to a specification of the package with that name.
@@ -171,7 +173,7 @@ def scene_path(reference: str) -> Path:
     return path
 
 
-def _from_files(path: Path, reference: str, scene: str) -> Scene:
+def _load_from_files(path: Path, reference: str, scene: str) -> Scene:
     if path.name.endswith('.scene_dataset_config.json'):
         from osmabench_ros.scenes.habitat.loader import load_habitat_scene
 
@@ -179,11 +181,11 @@ def _from_files(path: Path, reference: str, scene: str) -> Scene:
     if path.name == MANIFEST or (path / MANIFEST).is_file():
         from osmabench_ros.scenes.folder import load_scene_folder
 
-        return _named(load_scene_folder(path), path, scene)
+        return _rename_scene(load_scene_folder(path), path, scene)
     if (path / REPLICA_INFO).is_file():
         from osmabench_ros.scenes.replica import load_replica_scene
 
-        return _named(load_replica_scene(path), path, scene)
+        return _rename_scene(load_replica_scene(path), path, scene)
     kinds = ['<path>.scene_dataset_config.json', '<specification>.yaml']
     kinds += [f'<folder with {name}>' for name in (MANIFEST, REPLICA_INFO)]
     known = [APARTMENT, *described_names('specifications'), *kinds]
@@ -192,7 +194,7 @@ def _from_files(path: Path, reference: str, scene: str) -> Scene:
 
 
 @lru_cache(maxsize=1)
-def _apartment(scene: str, seed: int) -> Scene:
+def _build_apartment(scene: str, seed: int) -> Scene:
     """Return an apartment, which depends on no file; the last one is kept."""
     from osmabench_ros.scenes.apartment.generate import generate_apartment
 
@@ -204,7 +206,7 @@ def _apartment(scene: str, seed: int) -> Scene:
     return generate_apartment(seed).scene
 
 
-def _named(loaded: Scene, path: Path, scene: str) -> Scene:
+def _rename_scene(loaded: Scene, path: Path, scene: str) -> Scene:
     if scene not in ('', loaded.name):
         raise SceneError(f'{path} holds the scene "{loaded.name}", not "{scene}"')
     return loaded

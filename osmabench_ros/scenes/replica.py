@@ -23,7 +23,7 @@ from osmabench_ros.errors import ConfigError, PointFileError, SceneError, errors
 from osmabench_ros.geometry.point_files import read_ply_elements
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.assets import select_faces, split_by_color, sum_normals
-from osmabench_ros.scenes.ground_truth import sizes_of
+from osmabench_ros.scenes.ground_truth import measure_sizes
 from osmabench_ros.scenes.loading import REPLICA_INFO
 from osmabench_ros.scenes.scene import Mesh, Scene, SceneObject
 from osmabench_ros.semantics.labels import (
@@ -48,7 +48,7 @@ class _Row(BaseModel):
     model_config = ConfigDict(extra='ignore', frozen=True)
 
 
-class _Named(_Row):
+class _NameRow(_Row):
     id: int
     name: str
 
@@ -59,7 +59,7 @@ class _Object(_Row):
 
 
 class _Info(_Row):
-    classes: tuple[_Named, ...]
+    classes: tuple[_NameRow, ...]
     objects: tuple[_Object, ...]
 
 
@@ -72,9 +72,9 @@ def load_replica_scene(folder: Path) -> Scene:
     or malformed file.
     """
     info = validated(_Info, read_json(folder / INFO, SceneError), str(folder / INFO), SceneError)
-    labels, class_of = _classes(info, folder / INFO)
-    points, faces, owners = _semantic_mesh(folder / SEMANTIC)
-    colors = _colors(folder / COLORS, points)
+    labels, class_of = _read_classes(info, folder / INFO)
+    points, faces, owners = _read_semantic_mesh(folder / SEMANTIC)
+    colors = _find_colors(folder / COLORS, points)
     sums = sum_normals(points, faces)
     lengths = np.linalg.norm(sums, axis=1, keepdims=True)
     normals = np.where(lengths > 0, sums / np.maximum(lengths, 1e-12), (0, 0, 1))
@@ -98,14 +98,14 @@ def load_replica_scene(folder: Path) -> Scene:
             split_by_color(local, painted.round().astype(np.uint8)),
             Pose(np.eye(3), origin),
         )
-        objects.append(replace(item, attributes=sizes_of(item)))
+        objects.append(replace(item, attributes=measure_sizes(item)))
     digest = sha256_of(folder / SEMANTIC) + sha256_of(folder / INFO)
     return Scene(
         'replica', folder.resolve().name, labels, tuple(objects), source_sha256=digest[:64]
     )
 
 
-def _classes(info: _Info, path: Path) -> tuple[LabelSet, dict[int, int]]:
+def _read_classes(info: _Info, path: Path) -> tuple[LabelSet, dict[int, int]]:
     named = [item for item in info.classes if not is_unnamed(item.name)]
     with errors_as(SceneError, f'{path}: classes', ConfigError):
         labels = LabelSet(
@@ -122,12 +122,12 @@ def _classes(info: _Info, path: Path) -> tuple[LabelSet, dict[int, int]]:
     return labels, class_of
 
 
-def _semantic_mesh(
+def _read_semantic_mesh(
     path: Path,
 ) -> tuple[NDArray[np.float32], NDArray[np.int32], NDArray[np.int64]]:
     """Return vertices, triangles and the object of each triangle; polygons become fans."""
-    elements = _elements(path)
-    points = _points(elements, path).astype(np.float32)
+    elements = _read_elements(path)
+    points = _read_points(elements, path).astype(np.float32)
     faces = elements.get('face', {})
     polygons = next((faces[name] for name in _INDICES if name in faces), None)
     if polygons is None or 'object_id' not in faces:
@@ -146,24 +146,24 @@ def _semantic_mesh(
     return points, np.concatenate(fans).astype(np.int32), np.tile(owners, corners - 2)
 
 
-def _elements(path: Path) -> dict[str, dict[str, NDArray[Any]]]:
+def _read_elements(path: Path) -> dict[str, dict[str, NDArray[Any]]]:
     with errors_as(SceneError, 'a scene of Replica', PointFileError):
         return read_ply_elements(path)
 
 
-def _points(elements: Mapping[str, Mapping[str, NDArray[Any]]], path: Path) -> NDArray[Any]:
+def _read_points(elements: Mapping[str, Mapping[str, NDArray[Any]]], path: Path) -> NDArray[Any]:
     vertices = elements.get('vertex', {})
     if missing := [axis for axis in 'xyz' if axis not in vertices]:
         raise SceneError(f'{path}: vertices have no {missing[0]}')
     return np.column_stack([vertices[axis] for axis in 'xyz'])
 
 
-def _colors(path: Path, points: NDArray[np.float32]) -> NDArray[np.float64]:
+def _find_colors(path: Path, points: NDArray[np.float32]) -> NDArray[np.float64]:
     """Return the colour (N, 3), 0 to 255, of the vertex of the coloured mesh nearest to each."""
     from scipy.spatial import cKDTree
 
-    elements = _elements(path)
-    places = _points(elements, path)
+    elements = _read_elements(path)
+    places = _read_points(elements, path)
     if missing := [name for name in CHANNELS if name not in elements['vertex']]:
         raise SceneError(f'{path}: vertices have no {missing[0]}')
     with errors_as(SceneError, str(path), ValueError):

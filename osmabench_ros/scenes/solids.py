@@ -35,7 +35,7 @@ class Solid:
         return Solid(vertices + np.asarray(offset, float), self.faces, normals, self.uv_m)
 
 
-def _unit_box() -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
+def _make_unit_box() -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
     corners: list[NDArray[np.float64]] = []
     normals, faces = [], []
     for axis in range(3):
@@ -54,7 +54,7 @@ def _unit_box() -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.in
     return np.array(corners), np.array(normals), np.array(faces)
 
 
-_CORNERS, _NORMALS, _FACES = _unit_box()
+_CORNERS, _NORMALS, _FACES = _make_unit_box()
 _UV_AXES = np.repeat([[1, 2], [0, 2], [0, 1]], 8, axis=0)
 
 
@@ -74,7 +74,7 @@ def lathe(profile: Sequence[tuple[float, float]], segments: int = 16) -> Solid:
     circle = np.stack([np.cos(angle), np.sin(angle)], axis=1)
     shape = (len(ends), 2, segments + 1)
     vertices, normals = np.empty((*shape, 3)), np.empty((*shape, 3))
-    for target, source in ((vertices, ends), (normals, _profile_normals(ends, length))):
+    for target, source in ((vertices, ends), (normals, _compute_profile_normals(ends, length))):
         target[..., :2] = source[:, :, None, :1] * circle
         target[..., 2] = source[:, :, 1:]
     uv = np.empty((*shape, 2))
@@ -82,7 +82,7 @@ def lathe(profile: Sequence[tuple[float, float]], segments: int = 16) -> Solid:
     distance = np.concatenate([[0.0], np.cumsum(length)])
     uv[..., 1] = np.stack([distance[:-1], distance[1:]], axis=1)[..., None]
     bands = [
-        2 * i * (segments + 1) + _band(segments, bool(low > 0), bool(high > 0))
+        2 * i * (segments + 1) + _make_band(segments, bool(low > 0), bool(high > 0))
         for i, (low, high) in enumerate(ends[:, :, 0])
     ]
     return Solid(
@@ -90,7 +90,7 @@ def lathe(profile: Sequence[tuple[float, float]], segments: int = 16) -> Solid:
     )
 
 
-def _profile_normals(
+def _compute_profile_normals(
     ends: NDArray[np.float64], length: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Return (radius, z) normals at both ends of every segment, averaged over soft bends."""
@@ -108,7 +108,7 @@ def _profile_normals(
 
 
 @cache
-def _band(segments: int, bottom: bool, top: bool) -> NDArray[np.int64]:
+def _make_band(segments: int, bottom: bool, top: bool) -> NDArray[np.int64]:
     low = np.arange(segments)
     high = low + segments + 1
     triangles = []
@@ -146,7 +146,7 @@ def ellipsoid(size: ArrayLike, segments: int = 14, exponent: float = 1.0) -> Sol
     normals = (surface(2.0 - exponent) / extent).reshape(-1, 3)
     normals /= np.linalg.norm(normals, axis=1, keepdims=True)
     uv = np.stack(np.broadcast_arrays(longitude * extent[0], latitude * extent[2]), axis=-1)
-    bands = [i * (segments + 1) + _band(segments, i > 0, i < rows - 1) for i in range(rows)]
+    bands = [i * (segments + 1) + _make_band(segments, i > 0, i < rows - 1) for i in range(rows)]
     return Solid(vertices, np.concatenate(bands), normals, uv.reshape(-1, 2))
 
 
@@ -171,7 +171,7 @@ def ribbon(path: ArrayLike, height: float, thickness: float) -> Solid:
     side /= np.linalg.norm(side, axis=1, keepdims=True)
     right, left = line + side * thickness / 2, line - side * thickness / 2
     outline = np.concatenate([right, left[::-1], right[:1]])
-    walls = _upright(outline, height)
+    walls = _set_upright(outline, height)
     n = len(line)
     low = np.concatenate([right, left])
     quad = np.arange(n - 1)
@@ -185,10 +185,10 @@ def ribbon(path: ArrayLike, height: float, thickness: float) -> Solid:
     for z, faces, normal in ((height, up, 1.0), (0.0, up[:, ::-1], -1.0)):
         vertices = np.column_stack([low, np.full(2 * n, z)])
         caps.append(Solid(vertices, faces, np.tile([0, 0, normal], (2 * n, 1)), low))
-    return joined([walls, *caps])
+    return join_solids([walls, *caps])
 
 
-def _upright(outline: NDArray[np.float64], height: float) -> Solid:
+def _set_upright(outline: NDArray[np.float64], height: float) -> Solid:
     first, second = outline[:-1], outline[1:]
     keep = np.linalg.norm(second - first, axis=1) > 1e-9
     first, second = first[keep], second[keep]
@@ -218,7 +218,7 @@ def _upright(outline: NDArray[np.float64], height: float) -> Solid:
     )
 
 
-def joined(solids: Sequence[Solid]) -> Solid:
+def join_solids(solids: Sequence[Solid]) -> Solid:
     """Return one surface made of several."""
     starts = np.cumsum([0, *(len(item.vertices) for item in solids[:-1])])
     return Solid(

@@ -104,7 +104,7 @@ class RoomSpecification(Strict):
     relations: tuple[Statement, ...] = ()
 
     @model_validator(mode='after')
-    def _known_names(self) -> RoomSpecification:
+    def _check_names(self) -> RoomSpecification:
         names = [group.called for group in self.objects]
         if len(set(names)) < len(names):
             raise ValueError('two groups of objects have one name; give "name" to one of them')
@@ -138,7 +138,7 @@ class SceneSpecification(Strict):
     rooms: tuple[RoomSpecification, ...] = Field(min_length=1, max_length=6)
 
     @model_validator(mode='after')
-    def _different_rooms(self) -> SceneSpecification:
+    def _check_rooms(self) -> SceneSpecification:
         labels = [room.label for room in self.rooms]
         if len(set(labels)) < len(labels):
             raise ValueError('two rooms have one name; call them e.g. "bedroom" and "bedroom 2"')
@@ -184,7 +184,7 @@ def facts(specification: SceneSpecification, graph: SceneGraph) -> Iterator[Fact
             counts[label] = counts.get(label, 0) + group.count
         for label, count in counts.items():
             sentence = f'the number of "{label}" in the {room.label} is {count}'
-            yield Fact(FactKind.COUNT, sentence, len(view.named(label)) == count)
+            yield Fact(FactKind.COUNT, sentence, len(view.select_named(label)) == count)
         for group in room.objects:
             if attributes := group.attributes:
                 sentence = f'every {group.called} is {" and ".join(attributes.values())}'
@@ -211,7 +211,7 @@ class _RoomView:
         self._room = next((rooms[key].box for key in sorted(own)), None)
         self._edges = {(edge.source, edge.type, edge.target) for edge in graph.edges}
 
-    def named(self, label: str) -> list[SceneNode]:
+    def select_named(self, label: str) -> list[SceneNode]:
         """Return the objects of a class."""
         wanted = normalised_name(label)
         return [node for node in self._nodes if normalised_name(node.label) == wanted]
@@ -221,7 +221,7 @@ class _RoomView:
         wanted = group.attributes.items()
         return [
             node
-            for node in self.named(group.label)
+            for node in self.select_named(group.label)
             if all(node.attributes.get(key) == value for key, value in wanted)
         ]
 
@@ -233,12 +233,12 @@ class _RoomView:
         """Return whether as many objects as the subject has are in the relation."""
         wanted = room.group(item.subject)
         others = [self.members(room.group(name)) for name in item.object]
-        found = [node for node in self.members(wanted) if self._related(node, item, others)]
+        found = [node for node in self.members(wanted) if self._is_related(node, item, others)]
         if item.relation is SpecifiedRelation.AROUND and wanted.count > 1:
             return len(found) >= wanted.count and _on_two_sides(found, others[0])
         return len(found) >= wanted.count
 
-    def _related(
+    def _is_related(
         self, node: SceneNode, item: Statement, others: Sequence[Sequence[SceneNode]]
     ) -> bool:
         box, relation = node.known_box, item.relation

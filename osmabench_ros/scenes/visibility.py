@@ -108,7 +108,7 @@ class RayCaster:
         return np.asarray(inside.numpy() > 0)
 
 
-def visible_mask(
+def find_visible_points(
     scene: Scene,
     cloud: LabelledCloud,
     camera_poses: Sequence[Pose],
@@ -149,7 +149,7 @@ def visible_mask(
     for pose in camera_poses:
         # What another camera saw already needs no ray.
         candidates = np.flatnonzero(~seen)
-        inside = _in_view(cloud.points[candidates], pose, intrinsics, max_depth_m)
+        inside = _find_in_view(cloud.points[candidates], pose, intrinsics, max_depth_m)
         candidates = candidates[inside]
         if not len(candidates):
             continue
@@ -157,7 +157,9 @@ def visible_mask(
         directions = cloud.points[candidates] - origin
         distance = np.linalg.norm(directions, axis=1)
         if np.isfinite(max_footprint_m):
-            clear = _footprint(cloud, candidates, directions, intrinsics) <= max_footprint_m
+            clear = (
+                _compute_footprint(cloud, candidates, directions, intrinsics) <= max_footprint_m
+            )
             candidates, directions = candidates[clear], directions[clear]
             distance = distance[clear]
         reach = caster.distances(np.broadcast_to(origin, directions.shape), directions)
@@ -165,7 +167,7 @@ def visible_mask(
     return seen
 
 
-def _footprint(
+def _compute_footprint(
     cloud: LabelledCloud,
     index: NDArray[np.int64],
     directions: NDArray[np.float32],
@@ -181,7 +183,7 @@ def _footprint(
     return np.asarray(squared / np.maximum(facing, 1e-9) / focal)
 
 
-def _in_view(
+def _find_in_view(
     points: NDArray[np.float32], pose: Pose, intrinsics: Intrinsics, max_depth_m: float
 ) -> NDArray[np.int64]:
     """Return the indices of the points that project into the image."""

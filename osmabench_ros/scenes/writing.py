@@ -22,7 +22,7 @@ from osmabench_ros.geometry.axes import (
     points_to_habitat,
 )
 from osmabench_ros.scenes.folder import FORMAT, MANIFEST, Manifest, ManifestLight
-from osmabench_ros.scenes.ground_truth import lights_in_rooms
+from osmabench_ros.scenes.ground_truth import assign_rooms_to_lights
 from osmabench_ros.scenes.habitat.dataset import SUFFIX
 from osmabench_ros.scenes.habitat.semantics import ADDED
 from osmabench_ros.scenes.scene import (
@@ -66,15 +66,15 @@ def write_scene_folder(scene: Scene, directory: Path, overwrite: bool = False) -
             else f'{item.name}#{item.instance_id}'
             for item in scene.objects
         }
-        manifest = Manifest.model_validate(_manifest(scene, names))
+        manifest = Manifest.model_validate(_make_manifest(scene, names))
         groups = [(names[i.instance_id], i.meshes, i.pose.matrix, i.parent) for i in scene.objects]
         text = manifest.model_dump_json(by_alias=True, exclude_none=True, indent=1)
-        (draft / MESH_FILE).write_bytes(_glb(groups))
+        (draft / MESH_FILE).write_bytes(_encode_glb(groups))
         (draft / MANIFEST).write_text(text, encoding='utf-8')
     return directory / MANIFEST
 
 
-def _manifest(scene: Scene, names: dict[int, str]) -> dict[str, Any]:
+def _make_manifest(scene: Scene, names: dict[int, str]) -> dict[str, Any]:
     rooms = {room.id: room.name for room in scene.rooms}
     return {
         'format': FORMAT,
@@ -145,8 +145,8 @@ def write_habitat_dataset(scene: Scene, directory: Path, overwrite: bool = False
             'which means no class in Habitat; number the classes from 1'
         )
     _warn_of_unsaid(scene)
-    dataset, name = (_file_name(item) for item in (scene.dataset, scene.name))
-    templates = _template_names(scene.objects)
+    dataset, name = (_make_file_name(item) for item in (scene.dataset, scene.name))
+    templates = _choose_template_names(scene.objects)
     documents = {
         f'{dataset}{SUFFIX}': {
             'objects': {'paths': {'.json': ['objects/*.object_config.json']}},
@@ -158,17 +158,19 @@ def write_habitat_dataset(scene: Scene, directory: Path, overwrite: bool = False
             'stage_instance': {'template_name': 'NONE'},
             'default_lighting': 'lights' if scene.lights else 'no_lights',
             'semantic_scene_instance': 'classes',
-            'object_instances': [_instance(i, templates[i.instance_id]) for i in scene.objects],
+            'object_instances': [
+                _describe_instance(i, templates[i.instance_id]) for i in scene.objects
+            ],
             'user_defined': {ADDED: {'ambient': scene.ambient, 'left_out': scene.left_out}},
         },
         CLASSES_FILE: {
             'classes': scene.label_set.to_json()['classes'],
-            'region_annotations': [_region(room) for room in scene.rooms],
+            'region_annotations': [_describe_region(room) for room in scene.rooms],
         },
         'navmesh_settings.json': NAVMESH_SETTINGS,
     }
     if scene.lights:
-        lights = {light.name: _habitat_light(light) for light in scene.lights}
+        lights = {light.name: _describe_light(light) for light in scene.lights}
         documents['lights/lights.lighting_config.json'] = {'lights': lights}
     for item in scene.objects:
         template = templates[item.instance_id]
@@ -186,7 +188,7 @@ def write_habitat_dataset(scene: Scene, directory: Path, overwrite: bool = False
             text = json.dumps(document, indent=1, allow_nan=False)
             (draft / path).write_text(text + '\n', encoding='utf-8')
         for item in scene.objects:
-            asset = _glb([(templates[item.instance_id], item.meshes, np.eye(4), '')])
+            asset = _encode_glb([(templates[item.instance_id], item.meshes, np.eye(4), '')])
             (draft / 'objects' / f'{templates[item.instance_id]}.glb').write_bytes(asset)
     return directory / f'{dataset}{SUFFIX}'
 
@@ -196,7 +198,7 @@ def _warn_of_unsaid(scene: Scene) -> None:
     where = f'scene {scene.dataset}/{scene.name}'
     if len({light.name for light in scene.lights}) < len(scene.lights):
         raise SceneError(f'{where}: two lights have the same name; Habitat knows them by name')
-    moved = zip(scene.lights, lights_in_rooms(scene.lights, scene.rooms), strict=True)
+    moved = zip(scene.lights, assign_rooms_to_lights(scene.lights, scene.rooms), strict=True)
     strays = [light.name for light, there in moved if light.room_id != there.room_id]
     if strays:
         _warn(f'{where}: lights {", ".join(strays)} will belong to the rooms that they hang in')
@@ -212,15 +214,15 @@ def _warn(text: str) -> None:
     warnings.warn(text, OsmabenchWarning, stacklevel=4)
 
 
-def _file_name(name: str) -> str:
+def _make_file_name(name: str) -> str:
     return re.sub(r'[^A-Za-z0-9_-]+', '_', name) or '_'
 
 
-def _template_names(objects: Iterable[SceneObject]) -> dict[int, str]:
+def _choose_template_names(objects: Iterable[SceneObject]) -> dict[int, str]:
     """Return names of files by instance id, different even where case does not count."""
     names: dict[int, str] = {}
     for item in objects:
-        name = _file_name(item.name)
+        name = _make_file_name(item.name)
         taken = {other.lower() for other in names.values()}
         while name.lower() in taken:
             name += f'_{item.instance_id}'
@@ -228,7 +230,7 @@ def _template_names(objects: Iterable[SceneObject]) -> dict[int, str]:
     return names
 
 
-def _instance(item: SceneObject, template: str) -> dict[str, Any]:
+def _describe_instance(item: SceneObject, template: str) -> dict[str, Any]:
     pose = object_pose_to_habitat(item.pose)
     x, y, z, w = pose.quaternion
     added = {'instance_id': item.instance_id, 'attributes': dict(item.attributes)}
@@ -243,7 +245,7 @@ def _instance(item: SceneObject, template: str) -> dict[str, Any]:
     }
 
 
-def _region(room: Room) -> dict[str, Any]:
+def _describe_region(room: Room) -> dict[str, Any]:
     corners = points_to_habitat(np.stack([room.box.minimum, room.box.maximum]))
     (x0, y0, z0), (x1, y1, z1) = corners.min(axis=0).tolist(), corners.max(axis=0).tolist()
     return {
@@ -258,8 +260,8 @@ def _region(room: Room) -> dict[str, Any]:
     }
 
 
-def _habitat_light(light: Light) -> dict[str, Any]:
-    def turned(vector: Sequence[float]) -> Any:
+def _describe_light(light: Light) -> dict[str, Any]:
+    def turn_axes(vector: Sequence[float]) -> Any:
         if light.attached_to_camera:
             return (OPENGL_FROM_OPTICAL @ vector).tolist()
         return points_to_habitat(np.asarray(vector)).tolist()
@@ -268,8 +270,8 @@ def _habitat_light(light: Light) -> dict[str, Any]:
     spot = {'innerConeAngle': SPOT_INNER_SHARE * cone, 'outerConeAngle': cone}
     return {
         'type': light.kind.value,
-        'position': turned(light.position),
-        'direction': turned(light.direction),
+        'position': turn_axes(light.position),
+        'direction': turn_axes(light.direction),
         'color': list(light.color),
         'intensity': light.intensity,
         'position_model': 'camera' if light.attached_to_camera else 'global',
@@ -282,7 +284,7 @@ Group = tuple[str, Sequence[Mesh], NDArray[np.float64], str]
 """Name of a node, meshes below it, the matrix (4, 4) that places them, z up, and its parent."""
 
 
-def _glb(groups: Iterable[Group]) -> bytes:
+def _encode_glb(groups: Iterable[Group]) -> bytes:
     import trimesh
 
     built = trimesh.Scene()
@@ -293,7 +295,7 @@ def _glb(groups: Iterable[Group]) -> bytes:
             built.graph.update(frame_to=parent, frame_from=base, matrix=np.eye(4))
         built.graph.update(frame_to=name, frame_from=parent or base, matrix=np.eye(4))
         for i, mesh in enumerate(meshes):
-            material = materials.setdefault(id(mesh.material), _material(mesh.material))
+            material = materials.setdefault(id(mesh.material), _convert_material(mesh.material))
             vertices = mesh.vertices @ matrix[:3, :3].T + matrix[:3, 3]
             normals = points_to_habitat(mesh.normals @ matrix[:3, :3].T)
             # trimesh counts v from the bottom of the image, a Material from row 0.
@@ -313,7 +315,7 @@ def _glb(groups: Iterable[Group]) -> bytes:
     return bytes(built.export(file_type='glb'))
 
 
-def _material(material: Material) -> Any:
+def _convert_material(material: Material) -> Any:
     """Convert; trimesh keeps factors in 8 bits, linear, so that dark colours move up to 0.03."""
     import trimesh
     from PIL import Image

@@ -177,20 +177,20 @@ def build_ground_truth(
     MIN_VISIBLE_POINTS make an instance seen.
     """
     from osmabench_ros.scenes.ground_truth import (
-        graph_of_visible_parts,
-        ground_truth_graph,
-        object_surfaces,
-        visibility_probes,
+        build_graph_of_visible_parts,
+        build_ground_truth_graph,
+        sample_object_surfaces,
+        sample_visibility_probes,
     )
-    from osmabench_ros.scenes.visibility import sample_surface, visible_mask
+    from osmabench_ros.scenes.visibility import find_visible_points, sample_surface
 
     progress('sampling the surface', 0.0)
     cloud = sample_surface(scene, points_per_m2, seed)
-    objects = object_surfaces(scene)
-    probes = visibility_probes(scene, objects, points_per_m2)
+    objects = sample_object_surfaces(scene)
+    probes = sample_visibility_probes(scene, objects, points_per_m2)
     progress('casting rays', 0.2)
     visible, probed = (
-        visible_mask(
+        find_visible_points(
             scene, points, camera_poses, intrinsics, max_depth_m, max_footprint_m=MAX_FOOTPRINT_M
         )
         for points in (cloud, probes)
@@ -201,7 +201,7 @@ def build_ground_truth(
     colors = VisibleColors()
     fused = None if frames is None else fused_cloud(colors.watching(frames))
     progress('deriving relations', 0.9)
-    graph = ground_truth_graph(scene, objects)
+    graph = build_ground_truth_graph(scene, objects)
     return GroundTruth(
         scene.dataset,
         scene.name,
@@ -215,7 +215,7 @@ def build_ground_truth(
         fused,
         max_depth_m,
         points_per_m2,
-        graph_of_visible_parts(
+        build_graph_of_visible_parts(
             graph, joined([surface, probes.select(probed)]), seen, colors.names()
         ),
         _shares(probes.instances, probed),

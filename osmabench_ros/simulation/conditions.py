@@ -18,7 +18,7 @@ from osmabench_ros.base.documents import parse_json, read_yaml
 from osmabench_ros.base.strict import FolderName, Strict, validated
 from osmabench_ros.errors import ConfigError, SimulationError, choose
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.scenes.changes import Changes, carried_by, displace
+from osmabench_ros.scenes.changes import Changes, displace, find_carried_objects
 from osmabench_ros.scenes.scene import Light, Lighting, LightKind, Scene, SceneObject
 from osmabench_ros.simulation.effects import AnyEffect, Effect, MotionBlur
 from osmabench_ros.simulation.light_sections import (
@@ -100,7 +100,7 @@ MovingGroup = tuple[MovingObjects, SceneObject, tuple[SceneObject, ...]]
 def moving_groups(movements: Sequence[MovingObjects], scene: Scene) -> list[MovingGroup]:
     """Return the groups of a scene that move; their objects are found once for all frames."""
     return [
-        (movement, item, (item, *carried_by(scene, item)))
+        (movement, item, (item, *find_carried_objects(scene, item)))
         for movement in movements
         for item in movement.selected(scene)
     ]

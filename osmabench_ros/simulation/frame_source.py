@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from osmabench_ros.errors import SimulationError
 from osmabench_ros.geometry.frame import Frame, Intrinsics
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.scenes.changes import changed_scene
+from osmabench_ros.scenes.changes import apply_changes
 from osmabench_ros.scenes.scene import Lighting, Scene
 from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.simulation.conditions import (
@@ -130,7 +130,7 @@ class ConditionedCamera:
             return self._scene, self._simulator
         if self._changed is None:
             assert self._open is not None
-            scene = changed_scene(self._scene, change.changes)
+            scene = apply_changes(self._scene, change.changes)
             self._changed = scene, self._open(scene)
         return self._changed
 

@@ -15,7 +15,7 @@ from osmabench_ros.base.documents import read_json
 from osmabench_ros.base.strict import Strict, validated
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.axes import OPENGL_FROM_OPTICAL, points_from_habitat
-from osmabench_ros.scenes.ground_truth import lights_in_rooms
+from osmabench_ros.scenes.ground_truth import assign_rooms_to_lights
 from osmabench_ros.scenes.scene import Light, LightKind, Scene
 from osmabench_ros.simulation.schedule import Schedule, Span
 
@@ -175,7 +175,7 @@ class LightingSection(Strict):
         """Return the lights that `scene_lights` acts on, each with its own schedule."""
         if self.setup is None or not self.setup.is_for(scene):
             return tuple((light, Schedule()) for light in scene.lights)
-        placed = lights_in_rooms([item.light() for item in self.setup.lights], scene.rooms)
+        placed = assign_rooms_to_lights([item.light() for item in self.setup.lights], scene.rooms)
         schedules = (item.schedule for item in self.setup.lights)
         return tuple(zip(placed, schedules, strict=True))
 

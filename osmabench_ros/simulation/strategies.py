@@ -14,7 +14,12 @@ from osmabench_ros.errors import SimulationError
 from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.scene import Scene
-from osmabench_ros.scenes.visibility import TOLERANCE_M, RayCaster, sample_surface, visible_mask
+from osmabench_ros.scenes.visibility import (
+    TOLERANCE_M,
+    RayCaster,
+    find_visible_points,
+    sample_surface,
+)
 from osmabench_ros.semantics.storeys import storey_of
 from osmabench_ros.simulation.robot_path import RobotPath, plan_path
 from osmabench_ros.simulation.walkable_grid import WalkableGrid
@@ -80,7 +85,9 @@ class Lookouts:
         self, camera_poses: Sequence[Pose], intrinsics: Intrinsics, storeys_m: Sequence[float] = ()
     ) -> list[Coverage]:
         """Return the coverage of these frames by ray casting, and of each of some storeys."""
-        seen = visible_mask(self._scene, self.cloud, camera_poses, intrinsics, self._max_depth_m)
+        seen = find_visible_points(
+            self._scene, self.cloud, camera_poses, intrinsics, self._max_depth_m
+        )
         visible = self.sees.any(axis=0) | seen
         parts = [np.ones(len(seen), bool)]
         if len(storeys_m) > 1:

@@ -23,7 +23,7 @@ from osmabench_ros.language.client import ModelClient
 from osmabench_ros.language.embedding import TextEmbedder
 from osmabench_ros.language.model import ModelRequest
 from osmabench_ros.language.prompts import load_prompt
-from osmabench_ros.scenes.apartment.pieces import specifiable_classes
+from osmabench_ros.scenes.apartment.pieces import list_specifiable_classes
 from osmabench_ros.scenes.specification import (
     RoomSpecification,
     SceneSpecification,
@@ -235,7 +235,7 @@ def write_specifications(client: ModelClient, prompts: Path, out: Path) -> int:
     texts = validated(dict[str, str], read_json(prompts, ConfigError), str(prompts))
     with atomic_directory(out) as draft:
         for name, text in texts.items():
-            made = specification_of(client, text, name, sorted(specifiable_classes()))
+            made = specification_of(client, text, name, sorted(list_specifiable_classes()))
             write_text(draft / f'{made.name}.yaml', specification_text(made))
     return len(texts)
 

@@ -21,7 +21,7 @@ from osmabench_ros.bringup.run_preflight import _disk, check_run, examine_run
 from osmabench_ros.bringup.spec import isolation
 from osmabench_ros.errors import ConfigError, MissingDependencyError, OsmabenchWarning
 from osmabench_ros.runs.config import MatrixConfig, parse_config
-from osmabench_ros.scenes.loading import scene_path
+from osmabench_ros.scenes.loading import locate_scene
 
 Usage = namedtuple('Usage', 'total used free')
 
@@ -240,7 +240,7 @@ def test_all_other_scenes_that_can_be_loaded_pass(tmp_path: Path) -> None:
     (tmp_path / 'den.yaml').write_text(
         '{name: den, rooms: [{room: den, objects: [{class: bed}]}]}'
     )
-    for reference in (tmp_path / 'room_0', tmp_path / 'den.yaml', scene_path('office')):
+    for reference in (tmp_path / 'room_0', tmp_path / 'den.yaml', locate_scene('office')):
         assert examine_scene_files(reference).level is Severity.OK
     (tmp_path / 'den.yaml').write_text('{name: den, rooms: [{room: den, objects: [{clas: bed}]}]}')
     finding = examine_scene_files(tmp_path / 'den.yaml')

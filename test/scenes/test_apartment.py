@@ -9,9 +9,14 @@ from osmabench_ros.errors import SceneError
 from osmabench_ros.scenes.apartment.finishes import Style, find_finish
 from osmabench_ros.scenes.apartment.generate import APARTMENT_LABELS, generate_apartment
 from osmabench_ros.scenes.apartment.layout import WALL_M
-from osmabench_ros.scenes.apartment.pieces import Body, build, piece_classes, specifiable_classes
+from osmabench_ros.scenes.apartment.pieces import (
+    Body,
+    build,
+    get_piece_classes,
+    list_specifiable_classes,
+)
 from osmabench_ros.scenes.apartment.tables import evaluate, read_room, read_table
-from osmabench_ros.scenes.ground_truth import ground_truth_graph
+from osmabench_ros.scenes.ground_truth import build_ground_truth_graph
 from osmabench_ros.scenes.visibility import sample_surface
 from osmabench_ros.semantics.scene_graph import NodeKind, RelationType
 
@@ -27,7 +32,7 @@ def apartment(request):
 
 @pytest.fixture(scope='module')
 def graph(apartment):
-    return ground_truth_graph(apartment.scene)
+    return build_ground_truth_graph(apartment.scene)
 
 
 def is_structure(scene, item):
@@ -234,8 +239,8 @@ def test_negative_seed_is_refused():
 
 
 def test_pieces_of_tables_carry_objects_within_their_footprint():
-    for name, class_name in piece_classes().items():
-        if name not in specifiable_classes():
+    for name, class_name in get_piece_classes().items():
+        if name not in list_specifiable_classes():
             continue
         piece, again = (build(name, Style(np.random.default_rng(3))) for _ in range(2))
         assert piece.class_name == class_name == name

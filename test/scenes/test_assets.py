@@ -7,7 +7,7 @@ from PIL import Image
 from support.gltf_files import TRIANGLE, encoded_image, write_glb, write_gltf
 
 from osmabench_ros.errors import SceneError
-from osmabench_ros.scenes.assets import convert_meshes, creased, load_meshes, select_faces
+from osmabench_ros.scenes.assets import convert_meshes, crease_mesh, load_meshes, select_faces
 
 
 def test_a_missing_texture_is_named(tmp_path):
@@ -154,14 +154,14 @@ def test_it_is_known_whether_a_file_gave_normals(tmp_path):
 
 def test_a_box_without_normals_keeps_its_edges_and_a_cylinder_is_round() -> None:
     box = convert_meshes(trimesh.creation.box((1, 2, 3)), True)[0]
-    found = creased(replace(box, has_normals=False))
+    found = crease_mesh(replace(box, has_normals=False))
     corners = found.vertices[found.faces]
     flat = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     flat /= np.linalg.norm(flat, axis=1, keepdims=True)
     np.testing.assert_allclose(found.normals[found.faces], flat[:, None].repeat(3, 1), atol=1e-6)
     assert (len(found.vertices), found.has_normals) == (24, True)
     tube = convert_meshes(trimesh.creation.cylinder(1.0, 2.0, sections=64), True)[0]
-    found = creased(replace(tube, has_normals=False))
+    found = crease_mesh(replace(tube, has_normals=False))
     side = np.abs(found.normals[:, 2]) < 0.5
     radial = found.vertices[side, :2] / np.linalg.norm(found.vertices[side, :2], axis=1)[:, None]
     np.testing.assert_allclose(found.normals[side, :2], radial, atol=0.06)

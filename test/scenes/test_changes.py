@@ -22,8 +22,14 @@ from osmabench_ros.ros.node.settings import BridgeSettings
 from osmabench_ros.runs.config import MatrixConfig, SceneConfig
 from osmabench_ros.runs.inputs import scene_digest
 from osmabench_ros.runs.preparation import Preparation
-from osmabench_ros.scenes.changes import Changes, carried_by, changed_scene, collision, lights_of
-from osmabench_ros.scenes.ground_truth import ground_truth_graph
+from osmabench_ros.scenes.changes import (
+    Changes,
+    apply_changes,
+    find_carried_objects,
+    find_collision,
+    select_lights_of,
+)
+from osmabench_ros.scenes.ground_truth import build_ground_truth_graph
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.primitives import box
 from osmabench_ros.scenes.scene import Light, Lighting, Material, Scene, SceneObject
@@ -34,7 +40,7 @@ from osmabench_ros.simulation.walkable_grid import WalkableGrid
 
 
 def made(scene: Scene, *changes: dict) -> Scene:
-    return changed_scene(scene, TypeAdapter(Changes).validate_python(list(changes)))
+    return apply_changes(scene, TypeAdapter(Changes).validate_python(list(changes)))
 
 
 def configured(*changes: dict) -> SceneConfig:
@@ -47,7 +53,7 @@ def named(scene: Scene, name: str) -> SceneObject:
 
 def carriers(scene: Scene) -> dict[str, str]:
     """Return what stands on what, by name, as the scene graph says."""
-    graph = ground_truth_graph(scene)
+    graph = build_ground_truth_graph(scene)
     names = {node.id: node.source_id for node in graph.nodes}
     return {names[e.source]: names[e.target] for e in graph.edges if e.type == 'on'}
 
@@ -166,7 +172,7 @@ def test_a_recoloured_thing_shows_its_colour_and_the_graph_says_it():
     shot = seen_from(scene, Lighting.unlit(), -1.5, 0.0, 1.5)
     color = np.median(shot.color[shot.instance == 7], axis=0)
     np.testing.assert_allclose(color, COLOR_EXAMPLES['green'], atol=2)
-    node = ground_truth_graph(scene).by_id[7]
+    node = build_ground_truth_graph(scene).by_id[7]
     assert node.attributes['color'] == 'green'
     like = made(room_scene(), {'kind': 'recolor', 'object': 'box_7', 'like': 'box_6'})
     assert named(like, 'box_7').meshes[0].material.base_color == (0.3, 0.5, 0.8)
@@ -197,7 +203,7 @@ def test_the_light_of_a_lamp_goes_where_the_lamp_goes():
     light = Light('lamp', position=(-1.0, 1.0, 0.55), intensity=1.0)
     shade = box_object(8, 'ball', (-1.1, 0.9, 0.0), (-0.9, 1.1, 0.5))
     scene = room_scene(lights=(light,), extra=(shade,))
-    assert lights_of(scene, shade) == (light,)
+    assert select_lights_of(scene, shade) == (light,)
     moved = made(scene, {'kind': 'move', 'object': 'ball_8', 'offset_m': [0.5, 0, 0]})
     assert moved.lights[0].position == pytest.approx((-0.5, 1.0, 0.55))
     assert made(scene, {'kind': 'remove', 'object': 'ball_8'}).lights == ()
@@ -210,7 +216,7 @@ def test_a_door_opens_where_nothing_stands_in_its_way_and_closes_again():
     assert leaf.attributes['state'] == 'open'
     # Of four ways to turn, boxes block two.
     assert leaf.box.size[1] == pytest.approx(0.9, abs=0.05)
-    assert collision(opened, leaf, ()) is None
+    assert find_collision(opened, leaf, ()) is None
     with pytest.raises(SceneError, match='"door_4" is open already'):
         made(opened, {'kind': 'open', 'object': 'door_4'})
     closed = made(opened, {'kind': 'close', 'object': 'door_4', 'angle_deg': 90})
@@ -246,9 +252,9 @@ def test_a_thing_within_a_solid_one_collides_although_no_faces_meet():
     big = box_object(8, 'box', (-2, -1, 0), (-1, 0, 1))
     inner = box_object(9, 'ball', (-1.6, -0.6, 0.4), (-1.4, -0.4, 0.6))
     scene = room_scene(extra=(big, inner))
-    assert collision(scene, inner, ()) is big
-    assert collision(scene, big, ()) is inner
-    assert collision(scene, inner, (8,)) is None
+    assert find_collision(scene, inner, ()) is big
+    assert find_collision(scene, big, ()) is inner
+    assert find_collision(scene, inner, (8,)) is None
 
 
 def test_navigation_finds_the_way_that_a_change_opens_and_closes():
@@ -328,7 +334,10 @@ def test_the_command_exports_a_changed_scene(tmp_path):
 def test_what_a_thing_carries_is_found_over_others():
     top = box_object(8, 'ball', (0.95, -0.05, 0.9), (1.05, 0.05, 1.0))
     scene = room_scene(extra=(top,))
-    assert [item.name for item in carried_by(scene, named(scene, 'box_6'))] == ['box_7', 'ball_8']
+    assert [item.name for item in find_carried_objects(scene, named(scene, 'box_6'))] == [
+        'box_7',
+        'ball_8',
+    ]
 
 
 def test_a_changed_scene_is_a_scene_of_its_own_in_a_matrix(tmp_path):

@@ -11,7 +11,7 @@ from support.habitat_files import textured_box, write_dataset, write_json
 from support.world.scenes import load_small_house
 
 from osmabench_ros.errors import SceneError
-from osmabench_ros.scenes.ground_truth import ground_truth_graph
+from osmabench_ros.scenes.ground_truth import build_ground_truth_graph
 from osmabench_ros.scenes.habitat.loader import read_lights
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.scene import LightKind
@@ -497,7 +497,7 @@ def test_small_house(small_house):
 
 
 def test_small_house_graph(small_house):
-    graph = ground_truth_graph(small_house)
+    graph = build_ground_truth_graph(small_house)
     found = {
         (graph.by_id[e.source].source_id, e.type, graph.by_id[e.target].source_id)
         for e in graph.edges

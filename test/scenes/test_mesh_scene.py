@@ -7,7 +7,7 @@ import pytest
 import trimesh
 
 from osmabench_ros.errors import SceneError
-from osmabench_ros.scenes.changes import parts_of_assemblies
+from osmabench_ros.scenes.changes import find_parts_of_assemblies
 from osmabench_ros.scenes.importing import import_scene, load_mesh_scene
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.worlds.parts import WorldOptions, guess_class, match_known_class
@@ -54,11 +54,11 @@ def test_nodes_of_one_parent_are_one_object_if_asked(tmp_path: Path) -> None:
     table.export(path)
     by_node = load_mesh_scene(path)
     assert len(by_node.objects) == 4
-    assert set(parts_of_assemblies(by_node)) == {'DiningTable'}
+    assert set(find_parts_of_assemblies(by_node)) == {'DiningTable'}
     grouped = load_mesh_scene(path, WorldOptions(group_by_parent=True))
     names = {item.name: grouped.class_name(item) for item in grouped.objects}
     assert names == {'DiningTable': 'dining table', 'Lamp.Desk': 'desk lamp'}
-    assert parts_of_assemblies(grouped) == {}
+    assert find_parts_of_assemblies(grouped) == {}
     with pytest.raises(SceneError, match='--group-by is for'):
         import_scene('x.world', tmp_path / 'out', world=WorldOptions(group_by_parent=True))
 

@@ -14,7 +14,7 @@ from support.world.scenes import load_small_house, room_scene
 from osmabench_ros.errors import OsmabenchWarning
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.importing import import_scene
-from osmabench_ros.scenes.loading import implausible_parts, load_scene
+from osmabench_ros.scenes.loading import describe_implausible_parts, load_scene
 from osmabench_ros.scenes.scene import Mesh, Scene
 from osmabench_ros.scenes.writing import write_scene_folder
 
@@ -38,20 +38,20 @@ def placed(scene: Scene, rotation=UPRIGHT, at=(0.0, 0.0, 0.0), scale: float = 1.
 
 @pytest.mark.parametrize('seed', [1, 2])
 def test_an_upright_apartment_is_plausible(seed: int) -> None:
-    assert implausible_parts(load_scene('apartment', seed=seed)) == ()
+    assert describe_implausible_parts(load_scene('apartment', seed=seed)) == ()
 
 
 def test_a_small_room_is_plausible() -> None:
-    assert implausible_parts(room_scene()) == ()
+    assert describe_implausible_parts(room_scene()) == ()
 
 
 def test_the_small_house_is_plausible() -> None:
-    assert implausible_parts(load_small_house()) == ()
+    assert describe_implausible_parts(load_small_house()) == ()
 
 
 def test_an_apartment_on_its_side_is_told_with_numbers() -> None:
     scene = load_scene('apartment', seed=1)
-    found = ' '.join(implausible_parts(placed(scene, LYING)))
+    found = ' '.join(describe_implausible_parts(placed(scene, LYING)))
     x, y, z = scene.box.size
     assert f'it is {x:.3g} x {z:.3g} m and {y:.3g} m high, higher than wide' in found
     assert 'floors is level; check which axis is up' in found
@@ -68,7 +68,7 @@ def test_an_apartment_on_its_side_is_told_with_numbers() -> None:
     ],
 )
 def test_what_is_wrong_with_a_room_is_told_with_numbers(changes, reported) -> None:
-    assert reported in ' '.join(implausible_parts(placed(room_scene(), **changes)))
+    assert reported in ' '.join(describe_implausible_parts(placed(room_scene(), **changes)))
 
 
 def test_it_is_warned_of_at_load_and_at_import(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from osmabench_ros.errors import SceneError
 from osmabench_ros.geometry.point_files import write_ply
-from osmabench_ros.scenes.ground_truth import ground_truth_graph
+from osmabench_ros.scenes.ground_truth import build_ground_truth_graph
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.visibility import sample_surface
 from osmabench_ros.semantics.labels import UNLABELLED
@@ -89,7 +89,9 @@ def test_a_scene_is_read_with_its_classes_ids_boxes_and_colours(maker, tmp_path)
     # Whole surfaces, with normals: 2 x (2 x 1 + 2 x 0.8 + 1 x 0.8) m2 of sofa.
     cloud = sample_surface(scene, 1000.0, 0)
     assert (cloud.instances == 8).sum() == pytest.approx(8800, abs=2)
-    relations = {(edge.source, edge.type, edge.target) for edge in ground_truth_graph(scene).edges}
+    relations = {
+        (edge.source, edge.type, edge.target) for edge in build_ground_truth_graph(scene).edges
+    }
     assert (8, 'on', 1) in relations
     assert load_scene(str(tmp_path / 'room_9'), scene='room_9').source_sha256
     with pytest.raises(SceneError, match='holds the scene "room_9"'):

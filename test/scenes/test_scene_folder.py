@@ -7,8 +7,8 @@ import trimesh
 from osmabench_ros.base.files import MARKER, PREVIOUS
 from osmabench_ros.errors import RunError, SceneError
 from osmabench_ros.scenes.apartment.generate import generate_apartment
-from osmabench_ros.scenes.changes import doubtful_things, parts_of_assemblies
-from osmabench_ros.scenes.ground_truth import ground_truth_graph
+from osmabench_ros.scenes.changes import find_doubtful_objects, find_parts_of_assemblies
+from osmabench_ros.scenes.ground_truth import build_ground_truth_graph
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.writing import write_scene_folder
 from osmabench_ros.semantics.labels import UNLABELLED
@@ -63,7 +63,7 @@ def test_nodes_become_objects(tmp_path):
     assert (room.name, room.label) == ('lab', 'office')
     assert scene.lights[0].room_id == room.id
     assert scene.ambient == 0.2
-    found = {(e.source, e.type, e.target) for e in ground_truth_graph(scene).edges}
+    found = {(e.source, e.type, e.target) for e in build_ground_truth_graph(scene).edges}
     assert (1, 'on', by_name['table'].instance_id) in found
 
 
@@ -148,8 +148,8 @@ def test_a_written_folder_keeps_the_nodes_above_objects(tmp_path):
     source.mkdir()
     scene = load_scene(str(write_folder(source, nodes=parts)))
     assert {item.parent for item in scene.objects} == {'table', ''}
-    assert list(parts_of_assemblies(scene)) == ['table']
-    assert any('touch under the node "table"' in doubt for doubt in doubtful_things(scene))
+    assert list(find_parts_of_assemblies(scene)) == ['table']
+    assert any('touch under the node "table"' in doubt for doubt in find_doubtful_objects(scene))
     manifest = write_scene_folder(scene, tmp_path / 'copy')
     changed = json.loads(manifest.read_text())
     changed['nodes'] = {'table': {'class': 'table'}, 'cup': {'class': 'cup'}}

@@ -8,7 +8,7 @@ import trimesh
 from support.habitat_files import write_json
 
 from osmabench_ros.errors import SceneError
-from osmabench_ros.scenes.ground_truth import ground_truth_graph
+from osmabench_ros.scenes.ground_truth import build_ground_truth_graph
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.specification import SceneSpecification, facts
 
@@ -71,7 +71,7 @@ def test_things_have_names_and_are_whole(tmp_path: Path) -> None:
         'objects': [{'class': 'chair', 'count': 3}, {'class': 'office desk'}],
         'relations': [{'subject': 'office desk', 'relation': 'next to', 'object': 'chair'}],
     }
-    graph = ground_truth_graph(scene)
+    graph = build_ground_truth_graph(scene)
     specification = SceneSpecification.model_validate({'name': 'office', 'rooms': [wanted]})
     assert [fact.holds for fact in facts(specification, graph)] == [False, True, True]
 

@@ -5,7 +5,7 @@ from support.world.scenes import LABELS, box_object
 from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.scene import Scene
-from osmabench_ros.scenes.visibility import sample_surface, visible_mask
+from osmabench_ros.scenes.visibility import find_visible_points, sample_surface
 from osmabench_ros.semantics.cloud import LabelledCloud
 
 CAMERA = Intrinsics.from_hfov(64, 48, 1.4)
@@ -74,7 +74,7 @@ def test_equals_brute_force(scene):
     cloud = sample_surface(scene, 12, seed=3)
     poses = [optical((-2, 0.2, 1.2), 0.0), optical((-1, -2, 1.0), 0.9), optical((2.5, 2, 1), -2.5)]
     for max_depth in (10.0, 3.0):
-        mask = visible_mask(scene, cloud, poses, CAMERA, max_depth)
+        mask = find_visible_points(scene, cloud, poses, CAMERA, max_depth)
         expected = brute_force(scene, cloud, poses, max_depth)
         assert 0.1 < expected.mean() < 0.9
         np.testing.assert_array_equal(mask, expected)
@@ -86,18 +86,18 @@ def test_what_stands_before_hides_what_is_behind(scene):
         np.float32,
     )
     cloud = LabelledCloud(points, np.ones(5, np.int32), np.ones(5, np.int32))
-    seen = visible_mask(scene, cloud, [optical((-2, 0, 0.75), 0.0)], CAMERA, 10.0)
+    seen = find_visible_points(scene, cloud, [optical((-2, 0, 0.75), 0.0)], CAMERA, 10.0)
     np.testing.assert_array_equal(seen, [True, False, False, True, False])
 
 
 def test_more_poses_see_more_and_none_see_nothing(scene):
     cloud = sample_surface(scene, 50, seed=1)
     poses = [optical((-2, 0, 1.2), yaw) for yaw in (0.0, 2.0, 4.0)]
-    one = visible_mask(scene, cloud, poses[:1], CAMERA, 10.0)
-    three = visible_mask(scene, cloud, poses, CAMERA, 10.0)
+    one = find_visible_points(scene, cloud, poses[:1], CAMERA, 10.0)
+    three = find_visible_points(scene, cloud, poses, CAMERA, 10.0)
     assert (three >= one).all()
     assert three.sum() > one.sum()
-    assert not visible_mask(scene, cloud, [], CAMERA, 10.0).any()
+    assert not find_visible_points(scene, cloud, [], CAMERA, 10.0).any()
 
 
 def test_depth_limit_is_along_the_optical_axis(scene):
@@ -107,16 +107,16 @@ def test_depth_limit_is_along_the_optical_axis(scene):
     )
     poses = [optical((-2, 0, 0.5), 0.0)]
     assert np.linalg.norm(cloud.points[0] - poses[0].translation) > 3.4
-    assert visible_mask(scene, cloud, poses, CAMERA, 2.95).all()
-    assert not visible_mask(scene, cloud, poses, CAMERA, 2.85).any()
+    assert find_visible_points(scene, cloud, poses, CAMERA, 2.95).all()
+    assert not find_visible_points(scene, cloud, poses, CAMERA, 2.85).any()
 
 
 def test_a_bound_on_the_footprint_drops_what_a_pixel_cannot_resolve(scene):
     cloud = sample_surface(scene, 50.0, 0)
     pose = optical((-2, 0, 0.75), 0.0)
-    all_seen = visible_mask(scene, cloud, [pose], CAMERA, 10.0)
+    all_seen = find_visible_points(scene, cloud, [pose], CAMERA, 10.0)
     bound = 0.1
-    resolved = visible_mask(scene, cloud, [pose], CAMERA, 10.0, max_footprint_m=bound)
+    resolved = find_visible_points(scene, cloud, [pose], CAMERA, 10.0, max_footprint_m=bound)
     rays = cloud.points - pose.translation
     distance = np.linalg.norm(rays, axis=1)
     incidence = np.abs((rays / distance[:, None] * cloud.normals).sum(axis=1))

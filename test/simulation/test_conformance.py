@@ -25,7 +25,7 @@ from osmabench_ros.base.extensions import SIMULATORS, extension_names
 from osmabench_ros.errors import MissingDependencyError, SimulationError
 from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.scenes.changes import Changes, changed_scene
+from osmabench_ros.scenes.changes import Changes, apply_changes
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.scene import Light, Lighting, LightKind, Material, Scene
 from osmabench_ros.scenes.writing import write_habitat_dataset
@@ -342,7 +342,7 @@ def test_a_changed_scene_is_seen_as_it_was_changed(name: str) -> None:
         objects=(*room.objects, *(replace(item, **ids) for item in boxes)),
         lights=(Light('ceiling', position=(0.0, -1.5, 2.4), intensity=3.0, lamp=True),),
     )
-    after = changed_scene(before, TypeAdapter(Changes).validate_python(CHANGES))
+    after = apply_changes(before, TypeAdapter(Changes).validate_python(CHANGES))
     pose, seen, lit = camera_at(0.0, -2.9, 1.6, np.pi / 2), [], []
     for scene in (before, after):
         simulator = started(name, scene, CAMERA)

@@ -9,7 +9,7 @@ import pytest
 from support.world.scenes import CAMERA, room_scene
 
 from osmabench_ros.errors import ConfigError, SimulationError
-from osmabench_ros.scenes.changes import changed_scene
+from osmabench_ros.scenes.changes import apply_changes
 from osmabench_ros.simulation.conditions import Condition, parse_condition
 from osmabench_ros.simulation.frame_source import ConditionedCamera, SimulatedFrames
 from osmabench_ros.simulation.opengl.simulator import OpenGLSimulator
@@ -52,7 +52,7 @@ def test_frames_are_those_of_the_scene_before_and_of_the_changed_one_after(chang
     source.close()
     steps = along(given).frames
     plain = condition(changes, [99, None])
-    scenes = (room_scene(), changed_scene(room_scene(), given.scene_change.changes))
+    scenes = (room_scene(), apply_changes(room_scene(), given.scene_change.changes))
     differing = 0
     for changed, scene in enumerate(scenes):
         simulator = opened(scene)

@@ -50,7 +50,7 @@ class Finish:
 
 
 @lru_cache(maxsize=4096)
-def material_of(finish: Finish) -> Material:
+def get_material(finish: Finish) -> Material:
     """Return the scene material of a finish; equal finishes share one."""
     pattern = texture(finish.pattern) if finish.pattern else None
     metallic = float(finish.material == 'metal' and finish.color in BARE)
@@ -129,7 +129,7 @@ def find_finish(words: str, names: Names) -> Finish:
     return Finish(COLORS[color], color, material)
 
 
-def _noise(
+def _generate_noise(
     rng: np.random.Generator, stretch: tuple[float, float] = (1.0, 1.0), falloff: float = 1.2
 ) -> NDArray[np.float64]:
     """Return periodic noise in [0, 1] with a spectrum that falls as frequency ** -falloff."""
@@ -143,98 +143,98 @@ def _noise(
     return np.asarray(np.clip((field - low) / (high - low), 0, 1))
 
 
-def _wood(rng: np.random.Generator) -> Pattern:
-    grain = _noise(rng, (8.0, 0.6), 1.0)
+def _draw_wood(rng: np.random.Generator) -> Pattern:
+    grain = _generate_noise(rng, (8.0, 0.6), 1.0)
     rings = 0.5 + 0.5 * np.sin(2 * np.pi * (6 * grain + 8 * _v))
     return np.asarray(0.78 + 0.14 * grain + 0.08 * rings)
 
 
-def _planks(rng: np.random.Generator) -> Pattern:
+def _draw_planks(rng: np.random.Generator) -> Pattern:
     row = (_v * 4).astype(int)
     shift = rng.random(4)[row]
     column = ((_u + shift) % 1 * 2).astype(int)
     tone = rng.uniform(-0.1, 0.1, (4, 2))[row, column]
     seam = (_v * 4 % 1 < 0.03) | ((_u + shift) * 2 % 1 < 0.012)
-    grain = _noise(rng, (8.0, 0.7), 1.0)
+    grain = _generate_noise(rng, (8.0, 0.7), 1.0)
     return np.where(seam, 0.5, 0.8 + tone + 0.12 * (grain - 0.5))
 
 
-def _tiles(rng: np.random.Generator) -> Pattern:
+def _draw_tiles(rng: np.random.Generator) -> Pattern:
     column, row = (_u * 4).astype(int), (_v * 4).astype(int)
     tone = rng.uniform(-0.05, 0.05, (4, 4))[row, column]
     grout = (_u * 4 % 1 < 0.05) | (_v * 4 % 1 < 0.05)
-    return np.where(grout, 0.6, 0.93 + tone + 0.04 * (_noise(rng) - 0.5))
+    return np.where(grout, 0.6, 0.93 + tone + 0.04 * (_generate_noise(rng) - 0.5))
 
 
-def _checker(rng: np.random.Generator) -> Pattern:
+def _draw_checker(rng: np.random.Generator) -> Pattern:
     dark = ((_u * 4).astype(int) + (_v * 4).astype(int)) % 2 == 1
-    return np.where(dark, 0.55, 0.95) + 0.05 * (_noise(rng) - 0.5)
+    return np.where(dark, 0.55, 0.95) + 0.05 * (_generate_noise(rng) - 0.5)
 
 
-def _marble(rng: np.random.Generator) -> Pattern:
-    veins = np.abs(np.sin(np.pi * (2 * _u + _v + 2.5 * _noise(rng, falloff=1.6))))
+def _draw_marble(rng: np.random.Generator) -> Pattern:
+    veins = np.abs(np.sin(np.pi * (2 * _u + _v + 2.5 * _generate_noise(rng, falloff=1.6))))
     return np.asarray(0.62 + 0.36 * veins**0.35)
 
 
-def _granite(rng: np.random.Generator) -> Pattern:
-    return 0.55 + 0.4 * _noise(rng, falloff=0.3)
+def _draw_granite(rng: np.random.Generator) -> Pattern:
+    return 0.55 + 0.4 * _generate_noise(rng, falloff=0.3)
 
 
-def _fabric(rng: np.random.Generator) -> Pattern:
+def _draw_fabric(rng: np.random.Generator) -> Pattern:
     weave = np.sin(2 * np.pi * 32 * _u) * np.sin(2 * np.pi * 32 * _v)
-    return np.asarray(0.84 + 0.08 * weave + 0.12 * (_noise(rng, falloff=0.6) - 0.5))
+    return np.asarray(0.84 + 0.08 * weave + 0.12 * (_generate_noise(rng, falloff=0.6) - 0.5))
 
 
-def _stripes(rng: np.random.Generator) -> Pattern:
+def _draw_stripes(rng: np.random.Generator) -> Pattern:
     band = (_u * 8).astype(int) % 2
-    return np.where(band == 1, 0.66, 0.95) + 0.06 * (_noise(rng) - 0.5)
+    return np.where(band == 1, 0.66, 0.95) + 0.06 * (_generate_noise(rng) - 0.5)
 
 
-def _dots(rng: np.random.Generator) -> Pattern:
+def _draw_dots(rng: np.random.Generator) -> Pattern:
     row = (_v * 8).astype(int)
     centre = np.hypot((_u * 8 + 0.5 * (row % 2)) % 1 - 0.5, _v * 8 % 1 - 0.5)
-    return np.where(centre < 0.22, 0.68, 0.95) + 0.04 * (_noise(rng) - 0.5)
+    return np.where(centre < 0.22, 0.68, 0.95) + 0.04 * (_generate_noise(rng) - 0.5)
 
 
-def _plaster(rng: np.random.Generator) -> Pattern:
-    return 0.93 + 0.07 * (_noise(rng, falloff=0.8) - 0.5)
+def _draw_plaster(rng: np.random.Generator) -> Pattern:
+    return 0.93 + 0.07 * (_generate_noise(rng, falloff=0.8) - 0.5)
 
 
-def _brushed(rng: np.random.Generator) -> Pattern:
-    return 0.82 + 0.2 * (_noise(rng, (12.0, 0.3), 0.7) - 0.5)
+def _draw_brushed_metal(rng: np.random.Generator) -> Pattern:
+    return 0.82 + 0.2 * (_generate_noise(rng, (12.0, 0.3), 0.7) - 0.5)
 
 
-def _leather(rng: np.random.Generator) -> Pattern:
-    return 0.84 + 0.2 * (_noise(rng, falloff=0.9) - 0.5)
+def _draw_leather(rng: np.random.Generator) -> Pattern:
+    return 0.84 + 0.2 * (_generate_noise(rng, falloff=0.9) - 0.5)
 
 
-def _wicker(rng: np.random.Generator) -> Pattern:
+def _draw_wicker(rng: np.random.Generator) -> Pattern:
     cell = ((_u * 16).astype(int) + (_v * 16).astype(int)) % 2
     bulge = np.where(cell == 1, np.abs(np.sin(np.pi * 16 * _u)), np.abs(np.sin(np.pi * 16 * _v)))
-    return np.asarray(0.5 + 0.4 * bulge + 0.1 * (_noise(rng) - 0.5))
+    return np.asarray(0.5 + 0.4 * bulge + 0.1 * (_generate_noise(rng) - 0.5))
 
 
-def _rug(rng: np.random.Generator) -> Pattern:
+def _draw_rug(rng: np.random.Generator) -> Pattern:
     x, y = np.abs(_u - 0.5) * 2, np.abs(_v - 0.5) * 2
     edge = np.maximum(x, y)
     waves = 0.5 + 0.5 * np.sin(2 * np.pi * rng.integers(2, 5) * (x + y + 0.3 * x * y))
     value = 0.6 + 0.3 * (waves > 0.5)
     value = np.where((edge > 0.78) & (edge < 0.9), 0.95, value)
-    return np.where(edge > 0.95, 0.5, value) + 0.1 * (_noise(rng, falloff=0.5) - 0.5)
+    return np.where(edge > 0.95, 0.5, value) + 0.1 * (_generate_noise(rng, falloff=0.5) - 0.5)
 
 
-def _picture(rng: np.random.Generator) -> Pattern:
+def _draw_picture(rng: np.random.Generator) -> Pattern:
     sky, land = rng.uniform(0.3, 1.0, 3), rng.uniform(0.05, 0.7, 3)
-    horizon = 0.3 + 0.3 * rng.random() + 0.2 * (_noise(rng, (0.4, 4.0), 1.5) - 0.5)
+    horizon = 0.3 + 0.3 * rng.random() + 0.2 * (_generate_noise(rng, (0.4, 4.0), 1.5) - 0.5)
     image = np.where((_v < horizon)[..., None], land, sky)
     for _ in range(4):
         colour, centre = rng.random(3), rng.random(2)
         disc = np.hypot(_u - centre[0], _v - centre[1]) < rng.uniform(0.05, 0.2)
         image = np.where(disc[..., None], colour, image)
-    return image + 0.15 * (_noise(rng)[..., None] - 0.5)
+    return image + 0.15 * (_generate_noise(rng)[..., None] - 0.5)
 
 
-def _screen(rng: np.random.Generator) -> Pattern:
+def _draw_screen(rng: np.random.Generator) -> Pattern:
     image = np.stack([0.05 + 0.1 * _v, 0.08 + 0.15 * _u, 0.2 + 0.25 * _v], axis=-1)
     window = (_u > 0.12) & (_u < 0.6) & (_v > 0.25) & (_v < 0.85)
     lines = (
@@ -244,7 +244,7 @@ def _screen(rng: np.random.Generator) -> Pattern:
     return np.where(lines[..., None], [0.2, 0.25, 0.3], image)
 
 
-def _dial(rng: np.random.Generator) -> Pattern:
+def _draw_dial(rng: np.random.Generator) -> Pattern:
     radius, angle = np.hypot(_u - 0.5, _v - 0.5), np.arctan2(_v - 0.5, _u - 0.5)
     ticks = (radius > 0.38) & (radius < 0.46) & (np.abs(np.sin(6 * angle)) < 0.12)
     hour, minute = rng.uniform(-np.pi, np.pi, 2)
@@ -255,23 +255,23 @@ def _dial(rng: np.random.Generator) -> Pattern:
 
 
 _PATTERNS: dict[str, Callable[[np.random.Generator], Pattern]] = {
-    'wood': _wood,
-    'planks': _planks,
-    'tiles': _tiles,
-    'checker': _checker,
-    'marble': _marble,
-    'granite': _granite,
-    'fabric': _fabric,
-    'stripes': _stripes,
-    'dots': _dots,
-    'plaster': _plaster,
-    'brushed': _brushed,
-    'leather': _leather,
-    'wicker': _wicker,
-    'screen': _screen,
-    'dial': _dial,
-    **{f'rug{i}': _rug for i in range(4)},
-    **{f'picture{i}': _picture for i in range(8)},
+    'wood': _draw_wood,
+    'planks': _draw_planks,
+    'tiles': _draw_tiles,
+    'checker': _draw_checker,
+    'marble': _draw_marble,
+    'granite': _draw_granite,
+    'fabric': _draw_fabric,
+    'stripes': _draw_stripes,
+    'dots': _draw_dots,
+    'plaster': _draw_plaster,
+    'brushed': _draw_brushed_metal,
+    'leather': _draw_leather,
+    'wicker': _draw_wicker,
+    'screen': _draw_screen,
+    'dial': _draw_dial,
+    **{f'rug{i}': _draw_rug for i in range(4)},
+    **{f'picture{i}': _draw_picture for i in range(8)},
 }
 
 

@@ -24,13 +24,13 @@ from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.apartment.finishes import Style
 from osmabench_ros.scenes.apartment.layout import FloorPlan, RoomPlan, draw_plan
-from osmabench_ros.scenes.apartment.pieces import Piece, build, piece_classes
+from osmabench_ros.scenes.apartment.pieces import Piece, build, get_piece_classes
 from osmabench_ros.scenes.apartment.placement import (
     Furnisher,
     NoSpaceError,
-    Placed,
+    PlacedPiece,
     RoomSpace,
-    footprint_box,
+    compute_footprint_box,
 )
 from osmabench_ros.scenes.apartment.structure import build_passages, build_room_shell
 from osmabench_ros.scenes.apartment.tables import evaluate, naming_keys, read_room
@@ -41,7 +41,7 @@ from osmabench_ros.semantics.scene_graph import AttributeValue, RelationType
 Step = Mapping[str, Any]
 STRUCTURE = ('wall', 'floor', 'ceiling', 'door', 'door frame', 'window')
 
-APARTMENT_LABELS = LabelSet.from_names('apartment', piece_classes().values(), STRUCTURE)
+APARTMENT_LABELS = LabelSet.from_names('apartment', get_piece_classes().values(), STRUCTURE)
 
 
 WARM = (1.0, 0.93, 0.82)
@@ -54,7 +54,7 @@ FILL_INTENSITY = 0.18
 _INTENSITY = {'ceiling lamp': 3.2, 'floor lamp': 1.4}
 
 
-def make_room_lights(placed: Sequence[Placed], rooms: tuple[Room, ...]) -> tuple[Light, ...]:
+def make_room_lights(placed: Sequence[PlacedPiece], rooms: tuple[Room, ...]) -> tuple[Light, ...]:
     """Return the lamps' lights, just outside their shades, then one fill light a room."""
     lights = []
     for item in placed:
@@ -124,7 +124,7 @@ def generate_apartment(seed: int) -> Apartment:
     raise SceneError(f'no apartment fits its furniture for seed {seed}; choose another seed')
 
 
-def room_furniture(room: RoomPlan, space: RoomSpace, style: Style) -> list[Placed]:
+def room_furniture(room: RoomPlan, space: RoomSpace, style: Style) -> list[PlacedPiece]:
     """Furnish a room by its kind, again until all it needs has room; or NoSpaceError."""
     for _ in range(ATTEMPTS):
         furnisher = Furnisher(space.copy(), style)
@@ -136,7 +136,7 @@ def room_furniture(room: RoomPlan, space: RoomSpace, style: Style) -> list[Place
     raise NoSpaceError
 
 
-def assemble(seed: int, plan: FloorPlan, placed: Sequence[Placed]) -> Apartment:
+def assemble(seed: int, plan: FloorPlan, placed: Sequence[PlacedPiece]) -> Apartment:
     """Return the apartment of a furnished floor plan."""
     order = {id(item): i + 1 for i, item in enumerate(placed)}
     count: Counter[str] = Counter()
@@ -166,7 +166,7 @@ def assemble(seed: int, plan: FloorPlan, placed: Sequence[Placed]) -> Apartment:
         for item in placed
         if item.carrier is not None and item.relation is not None
     }
-    rooms = _rooms(plan)
+    rooms = _build_rooms(plan)
     digest = hashlib.sha256(f'osmabench apartment {VERSION} seed {seed}'.encode()).hexdigest()
     scene = Scene(
         'apartment',
@@ -181,7 +181,7 @@ def assemble(seed: int, plan: FloorPlan, placed: Sequence[Placed]) -> Apartment:
     return Apartment(scene, plan, carriers)
 
 
-def _rooms(plan: FloorPlan) -> tuple[Room, ...]:
+def _build_rooms(plan: FloorPlan) -> tuple[Room, ...]:
     """Return all rooms; a second bedroom is called so."""
     count: Counter[str] = Counter()
     rooms = []
@@ -212,14 +212,14 @@ class _Room:
 
     def __init__(self, furnisher: Furnisher) -> None:
         self._furnisher, self._style = furnisher, furnisher.style
-        self._placed: dict[str, Placed | None] = {}
+        self._placed: dict[str, PlacedPiece | None] = {}
 
     def take(self, step: Step) -> None:
         """Take one step."""
         if 'row' in step:
-            self._stand_row(step)
+            self._place_row(step)
         elif 'around' in step:
-            self._stand_around(step)
+            self._place_around(step)
         elif 'put' in step:
             self._put(step)
         elif not self._placed.get(step.get('unless', '')):
@@ -234,18 +234,18 @@ class _Room:
         item = self._find_place(step, build(step['piece'], self._style, **given))
         self._placed[step['piece']] = self._furnisher.must(item) if 'must' in step else item
 
-    def _find_place(self, step: Step, piece: Piece) -> Placed | None:
+    def _find_place(self, step: Step, piece: Piece) -> PlacedPiece | None:
         furnisher = self._furnisher
         other = {key: self._placed.get(name) for key, name in step.items() if key in _OTHERS}
         match {**step, **other}:
-            case {'center_of': Placed() as carrier}:
-                item = furnisher.centered(carrier, piece)
+            case {'center_of': PlacedPiece() as carrier}:
+                item = furnisher.place_centrally(carrier, piece)
                 if 'blocks' in step:
-                    furnisher.space.take(footprint_box(item.piece, item.pose))
+                    furnisher.space.take(compute_footprint_box(item.piece, item.pose))
                 return item
-            case {'before': Placed() as carrier, 'gap': gap}:
+            case {'before': PlacedPiece() as carrier, 'gap': gap}:
                 return furnisher.before(carrier, piece, gap, evaluate(step.get('turn', 0.0), {}))
-            case {'beside': Placed() as carrier, 'side': side}:
+            case {'beside': PlacedPiece() as carrier, 'side': side}:
                 return furnisher.beside(carrier, piece, side)
             case {'hang': bottom_m}:
                 return furnisher.hang(piece, bottom_m, other.get('above'))
@@ -259,12 +259,12 @@ class _Room:
         carrier = next((self._placed[name] for name in carriers if self._placed[name]), None)
         levels = [[level] for level in range(step.get('levels', 0))]
         for places in levels or [step.get('places', [0])]:
-            for i, name in enumerate(self._chosen(step['put'])):
+            for i, name in enumerate(self._choose_pieces(step['put'])):
                 piece, place = build(name, self._style), places[i % len(places)]
                 facing = step.get('facing', True)
                 self._placed[name] = self._furnisher.put(carrier, piece, place, facing)
 
-    def _chosen(self, items: Sequence[Any]) -> list[str]:
+    def _choose_pieces(self, items: Sequence[Any]) -> list[str]:
         """Return names of pieces, where some are left to chance."""
         chosen = []
         for item in items:
@@ -278,7 +278,7 @@ class _Room:
                     chosen.append(item)
         return [name for name in chosen if name]
 
-    def _stand_around(self, step: Step) -> None:
+    def _place_around(self, step: Step) -> None:
         """Stand four equal pieces at the long sides of one, looking at it."""
         table, style = self._placed[step['around']], self._style
         if table is None:
@@ -292,7 +292,7 @@ class _Room:
                 turn = np.pi if sign < 0 else 0.0
                 self._furnisher.at(piece, table.pose @ Pose.from_yaw(turn, (x, offset, 0.0)))
 
-    def _stand_row(self, step: Step) -> None:
+    def _place_row(self, step: Step) -> None:
         """Stand pieces side by side at one wall or, where that fails, some at other walls."""
         furnisher, names = self._furnisher, list(step['row'])
         given = {key: self._style.draw(item, {}) for key, item in step['given'].items()}

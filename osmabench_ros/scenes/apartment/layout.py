@@ -126,13 +126,13 @@ def draw_plan(rng: np.random.Generator) -> FloorPlan:
     variant = variants[int(rng.integers(len(variants)))]
     height = round(float(rng.uniform(*HEIGHT_M)), 2)
     with naming_keys('plans', 'a plan'):
-        rooms = _rooms(variant, rng)
+        rooms = _make_rooms(variant, rng)
     end = max(room.high[0] for room in rooms)
     middle = next(i for i, room in enumerate(rooms) if room.low[0] == 0 and room.high[0] == end)
-    return _opened(rooms, _doorways(rooms, middle, rng), height, rooms[middle], rng)
+    return _cut_openings(rooms, _make_doorways(rooms, middle, rng), height, rooms[middle], rng)
 
 
-def _opened(
+def _cut_openings(
     rooms: list[RoomPlan],
     doorways: list[Doorway],
     height_m: float,
@@ -141,7 +141,7 @@ def _opened(
 ) -> FloorPlan:
     """Cut doorways into the walls of rooms, then draw an entrance to one, and windows."""
     for room in rooms:
-        room.sides = _sides(room, rooms)
+        room.sides = _make_sides(room, rooms)
     for doorway in doorways:
         for index in doorway.rooms:
             _cut_passage(rooms[index], doorway)
@@ -175,13 +175,13 @@ def draw_row(
     ]
     doorways = []
     for number in range(len(rooms) - 1):
-        shared = _shared_wall(rooms[number], rooms[number + 1])
+        shared = _find_common_wall(rooms[number], rooms[number + 1])
         assert shared is not None
-        doorways.append(_doorway(shared, (number, number + 1), False, rng))
-    return _opened(rooms, doorways, 2.6, rooms[0], rng)
+        doorways.append(_make_doorway(shared, (number, number + 1), False, rng))
+    return _cut_openings(rooms, doorways, 2.6, rooms[0], rng)
 
 
-def _rooms(variant: Mapping[str, Any], rng: np.random.Generator) -> list[RoomPlan]:
+def _make_rooms(variant: Mapping[str, Any], rng: np.random.Generator) -> list[RoomPlan]:
     rows = [list(strip['rooms'].items()) for strip in variant['strips']]
     depths = [round(float(rng.uniform(*strip['depth_m'])), 2) for strip in variant['strips']]
     for row in rows:
@@ -209,7 +209,7 @@ def _rooms(variant: Mapping[str, Any], rng: np.random.Generator) -> list[RoomPla
     ]
 
 
-def _sides(room: RoomPlan, rooms: list[RoomPlan]) -> list[RoomSide]:
+def _make_sides(room: RoomPlan, rooms: list[RoomPlan]) -> list[RoomSide]:
     low, high = room.inner_low, room.inner_high
     extent = high - low
     bounds_low = np.min([item.low for item in rooms], axis=0)
@@ -231,7 +231,7 @@ def _sides(room: RoomPlan, rooms: list[RoomPlan]) -> list[RoomSide]:
     return sides
 
 
-def _shared_wall(a: RoomPlan, b: RoomPlan) -> tuple[int, float, float, float] | None:
+def _find_common_wall(a: RoomPlan, b: RoomPlan) -> tuple[int, float, float, float] | None:
     """Return (axis across the wall, its coordinate, low, high along it) or None."""
     for axis in (0, 1):
         for first, second in ((a, b), (b, a)):
@@ -244,19 +244,19 @@ def _shared_wall(a: RoomPlan, b: RoomPlan) -> tuple[int, float, float, float] | 
     return None
 
 
-def _doorways(rooms: list[RoomPlan], middle: int, rng: np.random.Generator) -> list[Doorway]:
+def _make_doorways(rooms: list[RoomPlan], middle: int, rng: np.random.Generator) -> list[Doorway]:
     pairs = [(middle, i) for i in range(len(rooms)) if i != middle]
     labels = {room.label: i for i, room in enumerate(rooms)}
     if rooms[middle].label == 'hallway' and {'living room', 'kitchen'} <= labels.keys():
         pairs.append((labels['living room'], labels['kitchen']))
     doorways = []
     for a, b in pairs:
-        if shared := _shared_wall(rooms[a], rooms[b]):
-            doorways.append(_doorway(shared, (a, b), middle not in (a, b), rng))
+        if shared := _find_common_wall(rooms[a], rooms[b]):
+            doorways.append(_make_doorway(shared, (a, b), middle not in (a, b), rng))
     return doorways
 
 
-def _doorway(
+def _make_doorway(
     shared: tuple[int, float, float, float],
     rooms: tuple[int, int],
     wide: bool,

@@ -33,7 +33,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.transform import Rotation
 
 from osmabench_ros.scenes import solids
-from osmabench_ros.scenes.apartment.finishes import Finish, Style, find_finish, material_of
+from osmabench_ros.scenes.apartment.finishes import Finish, Style, find_finish, get_material
 from osmabench_ros.scenes.apartment.tables import Names, evaluate, naming_keys, read_table
 from osmabench_ros.scenes.primitives import make_mesh
 from osmabench_ros.scenes.scene import Mesh
@@ -109,7 +109,7 @@ class Body:
 
     def piece(self, class_name: str, main: Finish, supports: Iterable[Support] = ()) -> Piece:
         """Finish: centre the footprint, put the bottom on z = 0, merge parts by finish."""
-        merged = {finish: solids.joined(parts) for finish, parts in self._parts.items()}
+        merged = {finish: solids.join_solids(parts) for finish, parts in self._parts.items()}
         low = np.min([item.vertices.min(axis=0) for item in merged.values()], axis=0)
         high = np.max([item.vertices.max(axis=0) for item in merged.values()], axis=0)
         shift = -np.array([(low[0] + high[0]) / 2, (low[1] + high[1]) / 2, low[2]])
@@ -119,7 +119,7 @@ class Body:
             tuple(
                 make_mesh(
                     replace(solid, vertices=solid.vertices + shift),
-                    material_of(finish),
+                    get_material(finish),
                     finish.tile_m,
                 )
                 for finish, solid in merged.items()
@@ -127,11 +127,11 @@ class Body:
             (float(size[0]), float(size[1]), float(size[2])),
             main.color,
             main.material,
-            tuple(_shifted(item, shift) for item in supports),
+            tuple(_shift_support(item, shift) for item in supports),
         )
 
 
-def _shifted(support: Support, shift: NDArray[np.float64]) -> Support:
+def _shift_support(support: Support, shift: NDArray[np.float64]) -> Support:
     x, y, z = (float(a + b) for a, b in zip(support.center, shift, strict=True))
     return replace(support, center=(x, y, z))
 
@@ -143,33 +143,33 @@ _OPTIONS = ('segments', 'top', 'radius', 'exponent', 'fitted', 'depth', 'count')
 
 
 @cache
-def _rows(section: str) -> Mapping[str, Mapping[str, Any]]:
+def _read_rows(section: str) -> Mapping[str, Mapping[str, Any]]:
     """Return all pieces, or all shapes."""
     tables = [read_table(name).get(section, {}) for name in _FILES]
     return {name: row for table in tables for name, row in table.items()}
 
 
-def piece_row(name: str) -> Mapping[str, Any]:
+def get_piece_row(name: str) -> Mapping[str, Any]:
     """Return the row of a piece."""
-    return _rows('pieces')[name]
+    return _read_rows('pieces')[name]
 
 
 @cache
-def piece_classes() -> Mapping[str, str]:
+def get_piece_classes() -> Mapping[str, str]:
     """Return the class of every piece, by name."""
-    return {name: row.get('class', name) for name, row in _rows('pieces').items()}
+    return {name: row.get('class', name) for name, row in _read_rows('pieces').items()}
 
 
 @cache
-def specifiable_classes() -> tuple[str, ...]:
+def list_specifiable_classes() -> tuple[str, ...]:
     """Return the classes that a specification can ask for, which are names of pieces."""
-    names = _rows('pieces').items()
+    names = _read_rows('pieces').items()
     return tuple(name for name, row in names if 'fixture' not in row and 'class' not in row)
 
 
 def build(name: str, style: Style, **given: Any) -> Piece:
     """Return a piece of a table; lengths and finishes that are given are not drawn."""
-    row, names = piece_row(name), dict(given)
+    row, names = get_piece_row(name), dict(given)
     file = next(file for file in _FILES if name in read_table(file)['pieces'])
     with naming_keys(file, f'piece "{name}"'):
         for key, wanted in row.get('draw', {}).items():
@@ -177,17 +177,19 @@ def build(name: str, style: Style, **given: Any) -> Piece:
                 names[key] = style.draw(wanted, names)
         finishes = (key for key in row.get('draw', {}) if isinstance(names[key], Finish))
         main = names[row.get('main') or next(finishes, 'main')]
-        names = _local({**names, 'of': main}, row)
+        names = _extend_names({**names, 'of': main}, row)
         inherited = [{'use': row['like']}] if 'like' in row else []
         body = Body()
-        for part, local in _leaves('parts', row.get('parts', inherited), names, style):
+        for part, local in _iterate_leaves('parts', row.get('parts', inherited), names, style):
             _add(body, part, local)
-        carries = _leaves('carries', row.get('carries', inherited), names, style)
+        carries = _iterate_leaves('carries', row.get('carries', inherited), names, style)
         supports = [_support(item, local) for item, local in carries]
-    return body.piece(piece_classes()[name], main, supports)
+    return body.piece(get_piece_classes()[name], main, supports)
 
 
-def _local(names: Names, row: Mapping[str, Any], more: Names | None = None) -> dict[str, Any]:
+def _extend_names(
+    names: Names, row: Mapping[str, Any], more: Names | None = None
+) -> dict[str, Any]:
     """Return names with some more and those that a row defines."""
     found = {**names, **(more or {})}
     for key, formula in row.get('let', {}).items():
@@ -197,23 +199,25 @@ def _local(names: Names, row: Mapping[str, Any], more: Names | None = None) -> d
     return found
 
 
-def _leaves(
+def _iterate_leaves(
     section: str, items: Sequence[Mapping[str, Any]], names: Names, style: Style
 ) -> Iterator[tuple[Mapping[str, Any], Names]]:
     """Yield every solid or support with the names that hold for it."""
     for item in items:
-        for repeated in _repeats(item, names, style):
-            local = _local(names, item, repeated)
+        for repeated in _repeat_names(item, names, style):
+            local = _extend_names(names, item, repeated)
             if 'use' in item:
-                shape = _rows('shapes')[item['use']]
-                yield from _leaves(section, shape.get(section, ()), _local(local, shape), style)
+                shape = _read_rows('shapes')[item['use']]
+                yield from _iterate_leaves(
+                    section, shape.get(section, ()), _extend_names(local, shape), style
+                )
             elif section in item:
-                yield from _leaves(section, item[section], local, style)
+                yield from _iterate_leaves(section, item[section], local, style)
             else:
                 yield item, local
 
 
-def _repeats(item: Mapping[str, Any], names: Names, style: Style) -> Iterator[Names]:
+def _repeat_names(item: Mapping[str, Any], names: Names, style: Style) -> Iterator[Names]:
     """Yield the names of each repetition of a part or support."""
     if 'row' in item:
         x = 0.0
@@ -251,10 +255,12 @@ def _add(body: Body, part: Mapping[str, Any], names: Names) -> None:
             body.tray(x, y, height, wall, finish)
         case _:
             turn = evaluate(part['turn'], names) if 'turn' in part else None
-            body.add(_solid(part, names), finish, evaluate(part.get('at', [0, 0, 0]), names), turn)
+            body.add(
+                _make_solid(part, names), finish, evaluate(part.get('at', [0, 0, 0]), names), turn
+            )
 
 
-def _solid(part: Mapping[str, Any], names: Names) -> solids.Solid:
+def _make_solid(part: Mapping[str, Any], names: Names) -> solids.Solid:
     """Return a solid; a `block` is around its middle, a `cylinder` has a radius and height."""
     options = {key: evaluate(part[key], names) for key in _OPTIONS if key in part}
     match part:
@@ -268,10 +274,10 @@ def _solid(part: Mapping[str, Any], names: Names) -> solids.Solid:
             return solids.lathe(evaluate(profile, names), **options)
         case {'ellipsoid': size}:
             return solids.ellipsoid(evaluate(size, names), **options)
-    return _folds(*evaluate(part['folds'], names), **options)
+    return _make_folds(*evaluate(part['folds'], names), **options)
 
 
-def _folds(
+def _make_folds(
     width_m: float, height_m: float, thickness_m: float, depth: float, count: int
 ) -> solids.Solid:
     """Return a sheet with so many folds, each as deep to either side."""

@@ -35,7 +35,7 @@ DOOR_CLEARANCE_M = 0.75
 TRIES = 60
 
 
-def footprint_box(piece: Piece, pose: Pose) -> AxisAlignedBox:
+def compute_footprint_box(piece: Piece, pose: Pose) -> AxisAlignedBox:
     """Return the box around an upright piece at a pose."""
     cos, sin = abs(np.cos(pose.yaw_rad)), abs(np.sin(pose.yaw_rad))
     width, depth, height = piece.size
@@ -60,7 +60,7 @@ class RoomSpace:
                     continue
                 low, high = opening.low_m, opening.high_m
                 corners = [side.point(low - 0.05), side.point(high + 0.05, DOOR_CLEARANCE_M)]
-                self._clear.append(_zone(corners, 0.0, WALK_HEIGHT_M))
+                self._clear.append(_make_zone(corners, 0.0, WALK_HEIGHT_M))
                 self._doors.append(side.point((low + high) / 2, WALK_RADIUS_M + CELL_M))
 
     def copy(self) -> RoomSpace:
@@ -102,8 +102,8 @@ class RoomSpace:
         free = np.ones(shape, bool)
         for item in [*self._taken, box]:
             if item.minimum[2] < WALK_HEIGHT_M and item.maximum[2] > 0.03:
-                inside_x = _near(x, item.minimum[0], item.maximum[0])
-                free[np.ix_(inside_x, _near(y, item.minimum[1], item.maximum[1]))] = False
+                inside_x = _find_near(x, item.minimum[0], item.maximum[0])
+                free[np.ix_(inside_x, _find_near(y, item.minimum[1], item.maximum[1]))] = False
         radius = WALK_RADIUS_M
         free[(x < low[0] + radius) | (x > high[0] - radius)] = False
         free[:, (y < low[1] + radius) | (y > high[1] - radius)] = False
@@ -117,11 +117,14 @@ class RoomSpace:
         self, piece: Piece, front_m: float = 0.55, corner: bool = False, reserve: bool = True
     ) -> Pose | None:
         """Find a pose with the back (+y) at a wall, `front_m` of free floor before it, or None."""
-        for side, u in self._wall_positions(piece.size[0], corner):
-            pose = wall_pose(side, u, piece, GAP_M)
+        for side, u in self._draw_wall_positions(piece.size[0], corner):
+            pose = compute_wall_pose(side, u, piece, GAP_M)
             if not self._wall_is_free(side, u, piece, 0.0):
                 continue
-            box, clear = footprint_box(piece, pose), front_zone(piece, pose, front_m)
+            box, clear = (
+                compute_footprint_box(piece, pose),
+                compute_front_zone(piece, pose, front_m),
+            )
             if self.is_free(box, clear) and self.stays_walkable(box):
                 self.take(box, clear if reserve else None)
                 return pose
@@ -133,14 +136,14 @@ class RoomSpace:
         """Find a pose away from the walls with free floor of `margin_m` along its x and y."""
         for _ in range(TRIES):
             yaw = float(self._rng.integers(4)) * np.pi / 2
-            box = footprint_box(piece, Pose.from_yaw(yaw))
+            box = compute_footprint_box(piece, Pose.from_yaw(yaw))
             margin = np.array(margin_m if yaw % np.pi < 0.1 else margin_m[::-1])
             half = box.size[:2] / 2 + margin
             low, high = self.plan.inner_low + half, self.plan.inner_high - half
             if (low > high).any():
                 continue
             pose = Pose.from_yaw(yaw, (*self._rng.uniform(low, high), 0.0))
-            box = footprint_box(piece, pose)
+            box = compute_footprint_box(piece, pose)
             spread = np.array([*margin, 0.0])
             around = AxisAlignedBox(box.minimum - spread, box.maximum + spread)
             if self.is_free(box, around) and self.stays_walkable(box):
@@ -151,13 +154,13 @@ class RoomSpace:
     def on_wall(self, piece: Piece, bottom_m: float, above: Pose | None = None) -> Pose | None:
         """Find a pose hanging on a wall; `above` is a piece on the floor to hang over."""
         if above is None:
-            spots = self._wall_positions(piece.size[0] + 0.1, corner=False)
+            spots = self._draw_wall_positions(piece.size[0] + 0.1, corner=False)
         else:
             side = min(self.plan.sides, key=lambda item: abs(_turn(item.yaw_rad, above.yaw_rad)))
             spots = [(side, side.position_of(above.translation[:2]))]
         for side, u in spots:
-            pose = wall_pose(side, u, piece, 0.002, bottom_m)
-            box = footprint_box(piece, pose)
+            pose = compute_wall_pose(side, u, piece, 0.002, bottom_m)
+            box = compute_footprint_box(piece, pose)
             free = self.is_free(box, gap_m=HANGING_GAP_M)
             if free and self._wall_is_free(side, u, piece, bottom_m):
                 self.take(box)
@@ -166,7 +169,7 @@ class RoomSpace:
 
     def at(self, piece: Piece, pose: Pose) -> bool:
         """Take a given pose if it is free."""
-        box = footprint_box(piece, pose)
+        box = compute_footprint_box(piece, pose)
         if not (self.is_free(box) and self.stays_walkable(box)):
             return False
         self.take(box)
@@ -176,15 +179,18 @@ class RoomSpace:
         """Find poses for pieces side by side at one wall, left to right as listed."""
         widths = [piece.size[0] + GAP_M + 0.002 for piece in pieces]
         total = sum(widths)
-        for side, middle in self._wall_positions(total, corner=True):
+        for side, middle in self._draw_wall_positions(total, corner=True):
             # A piece at a wall looks into the room, so its left is towards larger u.
             starts = middle + total / 2 - np.cumsum([0.0, *widths[:-1]])
             spots = [float(start) - width / 2 for start, width in zip(starts, widths, strict=True)]
             poses = [
-                wall_pose(side, u, piece, GAP_M) for u, piece in zip(spots, pieces, strict=True)
+                compute_wall_pose(side, u, piece, GAP_M)
+                for u, piece in zip(spots, pieces, strict=True)
             ]
-            boxes = [footprint_box(*pair) for pair in zip(pieces, poses, strict=True)]
-            zones = [front_zone(*pair, front_m) for pair in zip(pieces, poses, strict=True)]
+            boxes = [compute_footprint_box(*pair) for pair in zip(pieces, poses, strict=True)]
+            zones = [
+                compute_front_zone(*pair, front_m) for pair in zip(pieces, poses, strict=True)
+            ]
             free = all(
                 self._wall_is_free(side, u, piece, 0.0) and self.is_free(box, zone)
                 for u, piece, box, zone in zip(spots, pieces, boxes, zones, strict=True)
@@ -195,7 +201,7 @@ class RoomSpace:
                 return poses
         return None
 
-    def _wall_positions(self, width_m: float, corner: bool) -> list[tuple[RoomSide, float]]:
+    def _draw_wall_positions(self, width_m: float, corner: bool) -> list[tuple[RoomSide, float]]:
         fitting = [side for side in self.plan.sides if side.length_m >= width_m + 2 * GAP_M]
         spots: list[tuple[RoomSide, float]] = []
         if not fitting:
@@ -216,22 +222,26 @@ class RoomSpace:
         return not any(item.meets(low, high, bottom_m, top) for item in side.openings)
 
 
-def wall_pose(side: RoomSide, u_m: float, piece: Piece, gap_m: float, z_m: float = 0.0) -> Pose:
+def compute_wall_pose(
+    side: RoomSide, u_m: float, piece: Piece, gap_m: float, z_m: float = 0.0
+) -> Pose:
     """Return the pose of a piece with its back `gap_m` from a wall, centred at u."""
     x, y = side.point(u_m, piece.size[1] / 2 + gap_m)
     return Pose.from_yaw(side.yaw_rad, (x, y, z_m))
 
 
-def front_zone(piece: Piece, pose: Pose, depth_m: float) -> AxisAlignedBox | None:
+def compute_front_zone(piece: Piece, pose: Pose, depth_m: float) -> AxisAlignedBox | None:
     """Return the box of floor before a piece, None without depth."""
     if depth_m <= 0:
         return None
     half, front = piece.size[0] / 2, -piece.size[1] / 2
     corners = pose.transform(np.array([[-half, front, 0.0], [half, front - depth_m, 0.0]]))
-    return _zone(list(corners[:, :2]), 0.02, WALK_HEIGHT_M)
+    return _make_zone(list(corners[:, :2]), 0.02, WALK_HEIGHT_M)
 
 
-def _zone(corners: Sequence[NDArray[np.float64]], low_m: float, high_m: float) -> AxisAlignedBox:
+def _make_zone(
+    corners: Sequence[NDArray[np.float64]], low_m: float, high_m: float
+) -> AxisAlignedBox:
     low, high = np.min(corners, axis=0), np.max(corners, axis=0)
     return AxisAlignedBox(np.array([*low, low_m]), np.array([*high, high_m]))
 
@@ -243,7 +253,7 @@ def _meets_any(box: AxisAlignedBox, others: Sequence[AxisAlignedBox], gap_m: flo
     )
 
 
-def _near(values: NDArray[np.float64], low: float, high: float) -> NDArray[np.bool_]:
+def _find_near(values: NDArray[np.float64], low: float, high: float) -> NDArray[np.bool_]:
     return (values > low - WALK_RADIUS_M) & (values < high + WALK_RADIUS_M)
 
 
@@ -265,14 +275,14 @@ class NoSpaceError(Exception):
 
 
 @dataclass(frozen=True, eq=False)
-class Placed:
+class PlacedPiece:
     """A piece at its pose in the world; a carrier of None means floor, wall or ceiling."""
 
     piece: Piece
     pose: Pose
     room_id: int
     relation: RelationType | None = None
-    carrier: Placed | None = None
+    carrier: PlacedPiece | None = None
 
 
 @dataclass(frozen=True)
@@ -299,7 +309,7 @@ class Furnisher:
     def __init__(self, space: RoomSpace, style: Style) -> None:
         self.space = space
         self.style = style
-        self.placed: list[Placed] = []
+        self.placed: list[PlacedPiece] = []
         self._used: dict[tuple[int, int], list[_Spot]] = {}
 
     def _keep(
@@ -307,48 +317,50 @@ class Furnisher:
         piece: Piece,
         pose: Pose | None,
         relation: RelationType = RelationType.ON,
-        carrier: Placed | None = None,
-    ) -> Placed | None:
+        carrier: PlacedPiece | None = None,
+    ) -> PlacedPiece | None:
         if pose is None:
             return None
-        item = Placed(piece, pose, self.space.plan.id, relation, carrier)
+        item = PlacedPiece(piece, pose, self.space.plan.id, relation, carrier)
         self.placed.append(item)
         return item
 
     def wall(
         self, piece: Piece, front_m: float = 0.55, corner: bool = False, reserve: bool = True
-    ) -> Placed | None:
+    ) -> PlacedPiece | None:
         """Stand a piece with its back at a wall, if there is room."""
         pose = self.space.against_wall(piece, front_m, corner, reserve)
         return self._keep(piece, pose)
 
-    def must(self, placed: Placed | None) -> Placed:
+    def must(self, placed: PlacedPiece | None) -> PlacedPiece:
         """Return the placed piece; NoSpaceError if it found no place."""
         if placed is None:
             raise NoSpaceError
         return placed
 
-    def free(self, piece: Piece, margin_m: tuple[float, float]) -> Placed | None:
+    def free(self, piece: Piece, margin_m: tuple[float, float]) -> PlacedPiece | None:
         """Stand a piece in the room, away from the walls."""
         return self._keep(piece, self.space.free_standing(piece, margin_m))
 
-    def at(self, piece: Piece, pose: Pose) -> Placed | None:
+    def at(self, piece: Piece, pose: Pose) -> PlacedPiece | None:
         """Stand a piece at a pose if that is free."""
         return self._keep(piece, pose) if self.space.at(piece, pose) else None
 
-    def before(self, other: Placed, piece: Piece, gap_m: float, turn_rad: float) -> Placed | None:
+    def before(
+        self, other: PlacedPiece, piece: Piece, gap_m: float, turn_rad: float
+    ) -> PlacedPiece | None:
         """Stand a piece before the front of another, turned relative to it."""
         y = -other.piece.size[1] / 2 - gap_m - piece.size[1] / 2
         pose = other.pose @ Pose.from_yaw(turn_rad, (0.0, y, -other.pose.translation[2]))
         return self.at(piece, pose)
 
-    def beside(self, other: Placed, piece: Piece, side: int) -> Placed | None:
+    def beside(self, other: PlacedPiece, piece: Piece, side: int) -> PlacedPiece | None:
         """Stand a piece next to another, backs in line; side is -1 (left) or 1 (right)."""
         x = side * (other.piece.size[0] + piece.size[0] + 2 * BESIDE_M) / 2
         y = (other.piece.size[1] - piece.size[1]) / 2
         return self.at(piece, other.pose @ Pose.from_yaw(0.0, (x, y, 0.0)))
 
-    def row(self, pieces: Sequence[Piece], front_m: float = 0.8) -> list[Placed] | None:
+    def row(self, pieces: Sequence[Piece], front_m: float = 0.8) -> list[PlacedPiece] | None:
         """Stand pieces side by side at one wall."""
         poses = self.space.row(pieces, front_m)
         if poses is None:
@@ -356,20 +368,22 @@ class Furnisher:
         kept = [self._keep(piece, pose) for piece, pose in zip(pieces, poses, strict=True)]
         return [item for item in kept if item is not None]
 
-    def hang(self, piece: Piece, bottom_m: float, above: Placed | None = None) -> Placed | None:
+    def hang(
+        self, piece: Piece, bottom_m: float, above: PlacedPiece | None = None
+    ) -> PlacedPiece | None:
         """Hang a piece on a wall, over another one if named."""
         pose = self.space.on_wall(piece, bottom_m, None if above is None else above.pose)
         return self._keep(piece, pose, RelationType.ATTACHED_TO)
 
-    def ceiling(self, piece: Piece, x: float, y: float) -> Placed:
+    def ceiling(self, piece: Piece, x: float, y: float) -> PlacedPiece:
         """Hang a piece from the ceiling."""
         pose = Pose.from_yaw(0.0, (x, y, self.space.height_m - piece.size[2]))
-        self.space.take(footprint_box(piece, pose))
+        self.space.take(compute_footprint_box(piece, pose))
         return self.must(self._keep(piece, pose, RelationType.ATTACHED_TO))
 
     def put(
-        self, carrier: Placed | None, piece: Piece, place: int = 0, facing: bool = True
-    ) -> Placed | None:
+        self, carrier: PlacedPiece | None, piece: Piece, place: int = 0, facing: bool = True
+    ) -> PlacedPiece | None:
         """Put an object on support `place` of a carrier; None without a carrier or room."""
         if carrier is None or place >= len(carrier.piece.supports):
             return None
@@ -378,17 +392,17 @@ class Furnisher:
             return None
         used = self._used.setdefault((id(carrier), place), [])
         for _ in range(SPOT_TRIES):
-            spot = self._spot(piece, support, facing)
+            spot = self._draw_spot(piece, support, facing)
             if spot is None or any(spot.is_close(other) for other in used):
                 continue
             pose = carrier.pose @ Pose.from_yaw(spot.yaw_rad, (spot.x, spot.y, spot.z))
             below = support.relation is RelationType.UNDER
-            if below or self.space.is_clear_above(footprint_box(piece, pose)):
+            if below or self.space.is_clear_above(compute_footprint_box(piece, pose)):
                 used.append(spot)
                 return self._keep(piece, pose, support.relation, carrier)
         return None
 
-    def centered(self, carrier: Placed, piece: Piece) -> Placed:
+    def place_centrally(self, carrier: PlacedPiece, piece: Piece) -> PlacedPiece:
         """Put an object exactly in the middle of the first support."""
         support = carrier.piece.supports[0]
         spot = _Spot(*support.center, 0.0, piece.size[0] / 2, piece.size[1] / 2)
@@ -396,7 +410,7 @@ class Furnisher:
         pose = carrier.pose @ Pose.from_yaw(0.0, support.center)
         return self.must(self._keep(piece, pose, support.relation, carrier))
 
-    def _spot(self, piece: Piece, support: Support, facing: bool) -> _Spot | None:
+    def _draw_spot(self, piece: Piece, support: Support, facing: bool) -> _Spot | None:
         """Draw a place on a support, None if the piece is too large for it that way round."""
         rng, (width, depth, _) = self.style.rng, piece.size
         yaw = float(rng.normal(0.0, 0.12) if facing else rng.uniform(-np.pi, np.pi))
@@ -422,8 +436,8 @@ class Furnisher:
                     bottom = opening.sill_m - 0.25
                     height = opening.head_m + 0.14 - bottom
                     panel = build('curtain', self.style, width=0.3, height=height, cloth=cloth)
-                    pose = wall_pose(side, edge + sign * 0.13, panel, 0.002, bottom)
-                    box = footprint_box(panel, pose)
+                    pose = compute_wall_pose(side, edge + sign * 0.13, panel, 0.002, bottom)
+                    box = compute_footprint_box(panel, pose)
                     if self.space.is_free(box):
                         self.space.take(box)
                         self._keep(panel, pose, RelationType.ATTACHED_TO)

@@ -14,10 +14,15 @@ from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.apartment.finishes import COLORS, Style
 from osmabench_ros.scenes.apartment.generate import assemble
 from osmabench_ros.scenes.apartment.layout import draw_row
-from osmabench_ros.scenes.apartment.pieces import Piece, build, piece_row, specifiable_classes
-from osmabench_ros.scenes.apartment.placement import Furnisher, Placed, RoomSpace
+from osmabench_ros.scenes.apartment.pieces import (
+    Piece,
+    build,
+    get_piece_row,
+    list_specifiable_classes,
+)
+from osmabench_ros.scenes.apartment.placement import Furnisher, PlacedPiece, RoomSpace
 from osmabench_ros.scenes.apartment.structure import build_passages, build_room_shell
-from osmabench_ros.scenes.ground_truth import ground_truth_graph
+from osmabench_ros.scenes.ground_truth import build_ground_truth_graph
 from osmabench_ros.scenes.scene import Material, Scene
 from osmabench_ros.scenes.specification import (
     ObjectGroup,
@@ -46,7 +51,7 @@ _LARGE_M2 = 0.35
 """Footprint from which an object goes to a wall, unless its table lets it stand free."""
 
 
-def specified_apartment(specification: SceneSpecification, seed: int) -> Scene:
+def build_specified_apartment(specification: SceneSpecification, seed: int) -> Scene:
     """Build an apartment with all that a specification says, another one for every seed.
 
     The rooms hold nothing else but a ceiling lamp each, unless the specification counts those.
@@ -63,13 +68,13 @@ def specified_apartment(specification: SceneSpecification, seed: int) -> Scene:
     for attempt in range(ATTEMPTS):
         rng = np.random.default_rng([seed, attempt])
         try:
-            scene = _attempt(specification, seed, rng, GROWTH**attempt)
+            scene = _try_to_build(specification, seed, rng, GROWTH**attempt)
         except _UnplacedError as error:
             missed[str(error)] += 1
             continue
         failed = [
             fact.sentence
-            for fact in facts(specification, ground_truth_graph(scene))
+            for fact in facts(specification, build_ground_truth_graph(scene))
             if not fact.holds
         ]
         if not failed:
@@ -91,23 +96,23 @@ def _check_classes(specification: SceneSpecification, where: str) -> None:
         for group in room.objects:
             label, place = normalised_name(group.label), f'{where}: the {room.label}'
             problem = f'cannot have "{group.label}", which the apartment does not know'
-            choose(label, specifiable_classes(), SceneError, f'{place} {problem}')
+            choose(label, list_specifiable_classes(), SceneError, f'{place} {problem}')
             if group.color:
                 problem = f'cannot hold that every {group.called} is {group.color}'
                 choose(group.color, COLORS, SceneError, f'{place} {problem}')
 
 
-def _attempt(
+def _try_to_build(
     specification: SceneSpecification, seed: int, rng: np.random.Generator, growth: float
 ) -> Scene:
     labels = [normalised_name(room.label) for room in specification.rooms]
-    widths = [growth * _width_m(room) for room in specification.rooms]
+    widths = [growth * _estimate_width_m(room) for room in specification.rooms]
     plan, style = draw_row(labels, widths, growth * 4.2, rng), Style(rng)
     spaces = [RoomSpace(room, plan.height_m, rng) for room in plan.rooms]
     placed = build_passages(plan, spaces, style)
     for room, space, wanted in zip(plan.rooms, spaces, specification.rooms, strict=True):
         placed += build_room_shell(room, plan.height_m, style)
-        placed += _Room(wanted, Furnisher(space, style)).furnished()
+        placed += _Room(wanted, Furnisher(space, style)).furnish()
     scene = assemble(seed, plan, placed).scene
     document = specification.model_dump_json(by_alias=True)
     return replace(
@@ -118,7 +123,7 @@ def _attempt(
     )
 
 
-def _width_m(room: RoomSpecification) -> float:
+def _estimate_width_m(room: RoomSpecification) -> float:
     """Return a width with room for all objects on the floor of a room."""
     style = Style(np.random.default_rng(0))
     area = sum(
@@ -133,27 +138,28 @@ class _Room:
 
     def __init__(self, wanted: RoomSpecification, furnisher: Furnisher) -> None:
         self._wanted, self._furnisher, self._style = wanted, furnisher, furnisher.style
-        self._placed: dict[str, list[Placed]] = {}
+        self._placed: dict[str, list[PlacedPiece]] = {}
 
-    def furnished(self) -> list[Placed]:
+    def furnish(self) -> list[PlacedPiece]:
         """Return everything in the room."""
         if not any(normalised_name(item.label) == 'ceiling lamp' for item in self._wanted.objects):
-            self._overhead(build('ceiling lamp', self._style), 0, 1)
-        for group in self._ordered():
+            self._place_overhead(build('ceiling lamp', self._style), 0, 1)
+        for group in self._sort_groups():
             own = [item for item in self._wanted.relations if item.subject == group.called]
             self._placed[group.called] = [
-                self._place(self._piece(group), group, own, number)
+                self._place(self._make_piece(group), group, own, number)
                 for number in range(group.count)
             ]
         return self._furnisher.placed
 
-    def _ordered(self) -> Iterator[ObjectGroup]:
+    def _sort_groups(self) -> Iterator[ObjectGroup]:
         """Yield groups after those that they are placed by, larger objects first."""
         needs: dict[str, set[str]] = {group.called: set() for group in self._wanted.objects}
         for item in self._wanted.relations:
             needs[item.subject].update(name for name in item.object if name != item.subject)
         sizes = {
-            group.called: float(np.prod(self._piece(group).size)) for group in self._wanted.objects
+            group.called: float(np.prod(self._make_piece(group).size))
+            for group in self._wanted.objects
         }
         while needs:
             ready = [name for name, others in needs.items() if not others & needs.keys()]
@@ -164,59 +170,63 @@ class _Room:
             del needs[name]
             yield self._wanted.group(name)
 
-    def _piece(self, group: ObjectGroup) -> Piece:
+    def _make_piece(self, group: ObjectGroup) -> Piece:
         """Build a piece of a group, in its colour and material."""
         for _ in range(60):
             piece = build(normalised_name(group.label), self._style)
             if group.material in ('', piece.material):
-                return piece if group.color in ('', piece.color) else _dyed(piece, group.color)
+                return (
+                    piece if group.color in ('', piece.color) else _dye_piece(piece, group.color)
+                )
         raise _UnplacedError(f'every {group.called} is {group.material}')
 
     def _place(
         self, piece: Piece, group: ObjectGroup, own: Sequence[Statement], number: int
-    ) -> Placed:
+    ) -> PlacedPiece:
         sentence = f'the number of "{group.label}" in the {self._wanted.label} is {group.count}'
         # The carrier of an object decides where it is, then its neighbours do.
         order = [*_CARRIED, SpecifiedRelation.BETWEEN, *_BESIDE]
         main = min(own, key=lambda item: order.index(item.relation) if item.relation in order
                    else len(order), default=None)  # fmt: skip
         if main is None:
-            found = self._anywhere(piece, number, group.count)
+            found = self._place_anywhere(piece, number, group.count)
         else:
-            found, sentence = self._related(piece, main, number), main.sentence
+            found, sentence = self._place_related(piece, main, number), main.sentence
         if found is None:
             raise _UnplacedError(sentence)
         return found
 
-    def _related(self, piece: Piece, item: Statement, number: int) -> Placed | None:
+    def _place_related(self, piece: Piece, item: Statement, number: int) -> PlacedPiece | None:
         relation, furnisher = item.relation, self._furnisher
         if relation is SpecifiedRelation.AGAINST_WALL:
             return furnisher.wall(piece, 0.3)
         if relation is SpecifiedRelation.MIDDLE:
             middle = (furnisher.space.plan.inner_low + furnisher.space.plan.inner_high) / 2
-            return self._at(piece, middle, 0.4)
+            return self._place_at(piece, middle, 0.4)
         others = [self._placed.get(name, []) for name in item.object]
         if not all(others):
             return None
         if relation is SpecifiedRelation.BETWEEN:
             ends = [other[-1 - number % len(other)] for other in others]
             middle = (ends[0].pose.translation + ends[1].pose.translation)[:2] / 2
-            return self._at(piece, middle, 0.25) if ends[0] is not ends[1] else None
+            return self._place_at(piece, middle, 0.25) if ends[0] is not ends[1] else None
         targets = [others[0][(number + i) % len(others[0])] for i in range(len(others[0]))]
         if relation in _CARRIED:
-            return self._carried(piece, targets, RelationType(relation.value))
+            return self._place_on_carrier(piece, targets, RelationType(relation.value))
         for target in targets:
             if target.carrier is not None:
-                found = self._carried(piece, [target.carrier], target.relation or RelationType.ON)
+                found = self._place_on_carrier(
+                    piece, [target.carrier], target.relation or RelationType.ON
+                )
             else:
-                found = self._beside(piece, target, _BESIDE[relation], number)
+                found = self._place_next_to(piece, target, _BESIDE[relation], number)
             if found is not None:
                 return found
         return None
 
-    def _carried(
-        self, piece: Piece, carriers: Sequence[Placed], relation: RelationType
-    ) -> Placed | None:
+    def _place_on_carrier(
+        self, piece: Piece, carriers: Sequence[PlacedPiece], relation: RelationType
+    ) -> PlacedPiece | None:
         for carrier in carriers:
             for place, support in enumerate(carrier.piece.supports):
                 if support.relation is relation:
@@ -225,7 +235,7 @@ class _Room:
                         return found
         return None
 
-    def _at(self, piece: Piece, middle: np.ndarray, spread_m: float) -> Placed | None:
+    def _place_at(self, piece: Piece, middle: np.ndarray, spread_m: float) -> PlacedPiece | None:
         rng = self._style.rng
         for _ in range(40):
             x, y = middle + rng.uniform(-spread_m, spread_m, 2)
@@ -235,9 +245,9 @@ class _Room:
                 return found
         return None
 
-    def _beside(
-        self, piece: Piece, target: Placed, gap_m: tuple[float, float], number: int
-    ) -> Placed | None:
+    def _place_next_to(
+        self, piece: Piece, target: PlacedPiece, gap_m: tuple[float, float], number: int
+    ) -> PlacedPiece | None:
         """Stand a piece at one of the four sides of another, looking at it, the next one first."""
         rng, (width, depth, _) = self._style.rng, target.piece.size
         for attempt in range(48):
@@ -254,24 +264,24 @@ class _Room:
                 return found
         return None
 
-    def _overhead(self, piece: Piece, number: int, count: int) -> Placed:
+    def _place_overhead(self, piece: Piece, number: int, count: int) -> PlacedPiece:
         plan = self._furnisher.space.plan
         share = (number + 0.5) / count
         x = plan.inner_low[0] + share * (plan.inner_high[0] - plan.inner_low[0])
         return self._furnisher.ceiling(piece, float(x), float((plan.low[1] + plan.high[1]) / 2))
 
-    def _anywhere(self, piece: Piece, number: int, count: int) -> Placed | None:
+    def _place_anywhere(self, piece: Piece, number: int, count: int) -> PlacedPiece | None:
         """Put a piece where such pieces are: hung, at a wall, in the room, or on another one."""
         name, furnisher = piece.class_name, self._furnisher
         if name == 'ceiling lamp':
-            return self._overhead(piece, number, count)
-        row = piece_row(name)
+            return self._place_overhead(piece, number, count)
+        row = get_piece_row(name)
         if 'hangs_at_m' in row:
             return furnisher.hang(piece, row['hangs_at_m'])
         large = piece.size[0] * piece.size[1] >= _LARGE_M2 or piece.size[2] > 0.5
         if not large and 'stands_free' not in row:
             carriers = [item for items in self._placed.values() for item in items]
-            found = self._carried(piece, carriers, RelationType.ON)
+            found = self._place_on_carrier(piece, carriers, RelationType.ON)
             if found is not None:
                 return found
         if 'stands_free' in row:
@@ -281,7 +291,7 @@ class _Room:
         return furnisher.wall(piece, 0.4)
 
 
-def _dyed(piece: Piece, color: str) -> Piece:
+def _dye_piece(piece: Piece, color: str) -> Piece:
     """Return a piece with its largest part in another colour, with the pattern that it had."""
     main = max(piece.meshes, key=lambda mesh: float(np.ptp(mesh.vertices, axis=0).prod()))
     dye = Material(COLORS[color], main.material.texture)

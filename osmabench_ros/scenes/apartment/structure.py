@@ -17,7 +17,7 @@ from osmabench_ros.scenes.apartment.layout import (
     RoomSide,
 )
 from osmabench_ros.scenes.apartment.pieces import Body, Piece, build
-from osmabench_ros.scenes.apartment.placement import Placed, RoomSpace, footprint_box
+from osmabench_ros.scenes.apartment.placement import PlacedPiece, RoomSpace, compute_footprint_box
 from osmabench_ros.scenes.apartment.tables import naming_keys, read_room
 
 SLAB_M = 0.1
@@ -27,7 +27,7 @@ DOORWAY = {'height': DOOR_HEIGHT_M, 'wall': WALL_M, 'frame': FRAME_M}
 PASSAGE_WOOD = {'wood': ['white', 'light brown', 'brown']}
 
 
-def build_room_shell(plan: RoomPlan, height_m: float, style: Style) -> list[Placed]:
+def build_room_shell(plan: RoomPlan, height_m: float, style: Style) -> list[PlacedPiece]:
     """Return floor, ceiling, walls and windows of one room."""
     with naming_keys('rooms', f'room "{plan.label}"'):
         row = read_room(plan.label)
@@ -35,29 +35,29 @@ def build_room_shell(plan: RoomPlan, height_m: float, style: Style) -> list[Plac
         white = style.draw({'plaster': ['white']}, {})
         finish = style.draw(row['walls'], {})
     placed = [
-        _slab(plan, 'floor', -SLAB_M, tiles),
-        _slab(plan, 'ceiling', height_m, white),
+        _build_slab(plan, 'floor', -SLAB_M, tiles),
+        _build_slab(plan, 'ceiling', height_m, white),
     ]
     for side in plan.sides:
-        placed.append(_wall(plan, side, height_m, finish))
+        placed.append(_build_wall(plan, side, height_m, finish))
         for opening in side.openings:
             if opening.kind == 'window':
-                placed.append(_window(plan, side, opening, style))
+                placed.append(_build_window(plan, side, opening, style))
             elif opening.kind == 'entrance':
-                placed += _entrance(plan, side, opening, style)
+                placed += _build_entrance(plan, side, opening, style)
     return placed
 
 
-def _slab(plan: RoomPlan, class_name: str, bottom_m: float, finish: Finish) -> Placed:
+def _build_slab(plan: RoomPlan, class_name: str, bottom_m: float, finish: Finish) -> PlacedPiece:
     width, depth = plan.high - plan.low
     x, y = (plan.high + plan.low) / 2
     body = Body()
     body.box((0, 0, 0), (width, depth, SLAB_M), finish)
     pose = Pose.from_yaw(0, (x, y, bottom_m))
-    return Placed(body.piece(class_name, finish), pose, plan.id)
+    return PlacedPiece(body.piece(class_name, finish), pose, plan.id)
 
 
-def _wall(plan: RoomPlan, side: RoomSide, height_m: float, finish: Finish) -> Placed:
+def _build_wall(plan: RoomPlan, side: RoomSide, height_m: float, finish: Finish) -> PlacedPiece:
     """Return the half of a wall that faces its room, around its openings."""
     # A wall across others fills the corners at either end.
     overhang = WALL_M / 2 if side.along[0] else 0.0
@@ -75,19 +75,21 @@ def _wall(plan: RoomPlan, side: RoomSide, height_m: float, finish: Finish) -> Pl
     block(start, side.length_m + overhang, 0.0, height_m)
     middle = side.point(half, -WALL_M / 4)
     pose = Pose.from_yaw(side.yaw_rad, (*middle, 0.0))
-    return Placed(body.piece('wall', finish), pose, plan.id)
+    return PlacedPiece(body.piece('wall', finish), pose, plan.id)
 
 
-def _window(plan: RoomPlan, side: RoomSide, opening: Opening, style: Style) -> Placed:
+def _build_window(plan: RoomPlan, side: RoomSide, opening: Opening, style: Style) -> PlacedPiece:
     width, height = opening.high_m - opening.low_m, opening.head_m - opening.sill_m
     piece = build('window', style, width=width, height=height)
     # The frame is flush with the facade; the handle points inwards.
     x, y = side.point((opening.low_m + opening.high_m) / 2, piece.size[1] / 2 - WALL_M / 2)
     pose = Pose.from_yaw(side.yaw_rad, (x, y, opening.sill_m))
-    return Placed(piece, pose, plan.id)
+    return PlacedPiece(piece, pose, plan.id)
 
 
-def _entrance(plan: RoomPlan, side: RoomSide, opening: Opening, style: Style) -> list[Placed]:
+def _build_entrance(
+    plan: RoomPlan, side: RoomSide, opening: Opening, style: Style
+) -> list[PlacedPiece]:
     width, middle = opening.high_m - opening.low_m, (opening.low_m + opening.high_m) / 2
     wood = style.draw({'wood': ['white', 'brown', 'dark brown']}, {})
     frame = build('entrance frame', style, wood=wood, width=width, **DOORWAY)
@@ -102,11 +104,11 @@ def _entrance(plan: RoomPlan, side: RoomSide, opening: Opening, style: Style) ->
     for piece, outside in ((frame, 0.0), (leaf, 0.002)):
         x, y = side.point(middle, piece.size[1] / 2 - WALL_M / 2 + outside)
         z = 0.0 if piece is frame else 0.01
-        placed.append(Placed(piece, Pose.from_yaw(side.yaw_rad, (x, y, z)), plan.id))
+        placed.append(PlacedPiece(piece, Pose.from_yaw(side.yaw_rad, (x, y, z)), plan.id))
     return placed
 
 
-def build_passages(plan: FloorPlan, spaces: list[RoomSpace], style: Style) -> list[Placed]:
+def build_passages(plan: FloorPlan, spaces: list[RoomSpace], style: Style) -> list[PlacedPiece]:
     """Return frames for all doorways and open leaves where a wall has room for one."""
     frame_finish = style.draw(PASSAGE_WOOD, {})
     leaf_finish = style.draw(PASSAGE_WOOD, {})
@@ -116,7 +118,7 @@ def build_passages(plan: FloorPlan, spaces: list[RoomSpace], style: Style) -> li
         yaw = 0.0 if doorway.along[0] else np.pi / 2
         room_id = plan.rooms[doorway.rooms[1]].id
         pose = Pose.from_yaw(yaw, (*doorway.center, 0.0))
-        placed.append(Placed(frame, pose, room_id))
+        placed.append(PlacedPiece(frame, pose, room_id))
         width, height = doorway.passage_m - 0.006, DOOR_HEIGHT_M - FRAME_M - 0.014
         door = build('door', style, wood=leaf_finish, width=width, height=height)
         leaf = _open_leaf(doorway, spaces[doorway.rooms[1]], door)
@@ -125,7 +127,7 @@ def build_passages(plan: FloorPlan, spaces: list[RoomSpace], style: Style) -> li
     return placed
 
 
-def _open_leaf(doorway: Doorway, space: RoomSpace, piece: Piece) -> Placed | None:
+def _open_leaf(doorway: Doorway, space: RoomSpace, piece: Piece) -> PlacedPiece | None:
     """Open a leaf against the wall next to its doorway."""
     for side in space.plan.sides:
         for opening in side.openings:
@@ -136,10 +138,10 @@ def _open_leaf(doorway: Doorway, space: RoomSpace, piece: Piece) -> Placed | Non
             for u in (opening.low_m - offset, opening.high_m + offset):
                 x, y = side.point(u, piece.size[1] / 2 + 0.02)
                 pose = Pose.from_yaw(side.yaw_rad, (x, y, 0.01))
-                box = footprint_box(piece, pose)
+                box = compute_footprint_box(piece, pose)
                 low, high = u - piece.size[0] / 2, u + piece.size[0] / 2
                 covered = any(item.meets(low, high, 0, 2) for item in side.openings)
                 if not covered and space.is_free(box) and space.stays_walkable(box):
                     space.take(box)
-                    return Placed(piece, pose, space.plan.id)
+                    return PlacedPiece(piece, pose, space.plan.id)
     return None

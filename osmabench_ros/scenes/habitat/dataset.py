@@ -17,14 +17,14 @@ from osmabench_ros.errors import SceneError, choose, errors_as, suggestion
 from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT, object_pose_from_habitat
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.asset_files import (
-    file_within,
+    locate_file_within,
     number,
     read_object,
     read_rotation,
-    resolved,
+    resolve_path,
     vector,
 )
-from osmabench_ros.scenes.assets import linearly_mapped, load_many_meshes, load_meshes
+from osmabench_ros.scenes.assets import load_many_meshes, load_meshes, map_linearly
 from osmabench_ros.scenes.scene import Mesh
 
 BARE_STAGE = {'up': (0.0, 0.0, 1.0), 'front': (0.0, 1.0, 0.0)}
@@ -62,7 +62,7 @@ class HabitatDataset:
 
     def scene(self, name: str) -> tuple[str, dict[str, Any], Path]:
         """Return name, content and file of a scene instance or a stage, of '' the first."""
-        stages, scenes = self._files('stages'), self._files('scene_instances')
+        stages, scenes = self._find_files('stages'), self._find_files('scene_instances')
         choices = {**stages, **scenes}
         if not choices:
             raise SceneError(f'{self.path}: "scene_instances" and "stages" match no file')
@@ -74,7 +74,7 @@ class HabitatDataset:
         if NAME_TOKEN in wanted:
             wanted = wanted.replace(NAME_TOKEN, key.split('.')[0])
             # What only the defaults name need not be there for every scene.
-            there = _last(wanted) in self._descriptors()
+            there = _get_last_part(wanted) in self._descriptors()
             defaults['semantic_scene_instance'] = wanted if there else None
         if key in scenes:
             return key, {**defaults, **read_object(scenes[key])}, scenes[key]
@@ -82,12 +82,15 @@ class HabitatDataset:
 
     def template_name(self, section: str, name: str) -> str:
         """Return the template of a name, else the only path with it; may raise SceneError."""
-        choices = {**self._files(section), **dict.fromkeys(self._configured(section), self.path)}
+        choices = {
+            **self._find_files(section),
+            **dict.fromkeys(self._read_templates(section), self.path),
+        }
         key = _match(name, choices)
         if key is None:
             raise SceneError(
                 f'{self.path}: "{section}" has no template "{name}". '
-                f'{suggestion(_last(name), choices)}'
+                f'{suggestion(_get_last_part(name), choices)}'
             )
         return key
 
@@ -96,21 +99,21 @@ class HabitatDataset:
         root = self.path.parent.resolve()
         if Path(name).is_relative_to(root):  # absolute, as SceneSmith's packing has it
             base, name = root, str(Path(name).relative_to(root))
-        return file_within(self.path.parent, name, base, where)
+        return locate_file_within(self.path.parent, name, base, where)
 
     def template(self, section: str, name: str) -> Described:
         """Return attributes of a template of a section and the folder its paths start from."""
-        key, configured = self.template_name(section, name), self._configured(section)
+        key, configured = self.template_name(section, name), self._read_templates(section)
         if key in configured:
             return configured[key]
-        return self._read(section, self._files(section)[key])
+        return self._read(section, self._find_files(section)[key])
 
     def light_setup(self, name: str) -> Described | None:
         """Return a light setup, of '' the only one that there is; None if it means no light."""
-        configured = self._configured('light_setups')
-        files = self._files('light_setups')
+        configured = self._read_templates('light_setups')
+        files = self._find_files('light_setups')
         known = {**files, **dict.fromkeys(configured, self.path)}
-        key = _last(name)
+        key = _get_last_part(name)
         if not key and len(known) == 1:
             key = next(iter(known))
         if not key or key in ('no_lights', 'none'):
@@ -125,7 +128,7 @@ class HabitatDataset:
         if name is None:
             return None
         files = self._descriptors()
-        key = _last(name)
+        key = _get_last_part(name)
         if not key:
             return next(iter(files.values())) if len(files) == 1 else None
         problem = f'{self.path} has no semantic scene descriptor "{name}"'
@@ -139,7 +142,7 @@ class HabitatDataset:
             if isinstance(value, str)
         }
         for patterns in section.get('paths', {}).values():
-            for path in self._matches(patterns, '.json'):
+            for path in self._match_files(patterns, '.json'):
                 files.setdefault(path.name.split('.')[0], path)
         return files
 
@@ -159,9 +162,9 @@ class HabitatDataset:
         asset = 'urdf_filepath' if path.suffix == '.urdf' else 'render_asset'
         return {**defaults, **frame, asset: path.name, **own}, path.parent
 
-    def _configured(self, section: str) -> dict[str, Described]:
+    def _read_templates(self, section: str) -> dict[str, Described]:
         """Return by handle the templates that the data set itself describes, not a file."""
-        files, where = self._files(section), f'{self.path}: "{section}.configs"'
+        files, where = self._find_files(section), f'{self.path}: "{section}.configs"'
         cells = self._data.get(section, {}).get('configs', [])
         if not isinstance(cells, list) or not all(isinstance(cell, dict) for cell in cells):
             raise SceneError(f'{where} must be a list of objects')
@@ -183,21 +186,21 @@ class HabitatDataset:
             # Lights are added to the lights of the original, one by one.
             lights = {**base.get('lights', {}), **changes.get('lights', {})}
             merged = {**base, **changes, **({'lights': lights} if lights else {})}
-            found[_last(handle or source)] = merged, folder
+            found[_get_last_part(handle or source)] = merged, folder
         return found
 
-    def _files(self, section: str) -> dict[str, Path]:
+    def _find_files(self, section: str) -> dict[str, Path]:
         if section in self._found:
             return self._found[section]
         suffix = _SECTIONS[section]
         found = self._found[section] = {}
         for kind, patterns in self._data.get(section, {}).get('paths', {}).items():
             wanted = suffix if kind == '.json' else kind
-            for path in self._matches(patterns, wanted):
+            for path in self._match_files(patterns, wanted):
                 found.setdefault(path.name.removesuffix(wanted), path)
         return found
 
-    def _matches(self, patterns: list[str] | str, suffix: str) -> list[Path]:
+    def _match_files(self, patterns: list[str] | str, suffix: str) -> list[Path]:
         """Return the files of glob patterns or folders, relative to the configuration."""
         root = self.path.parent
         found: list[Path] = []
@@ -218,7 +221,7 @@ class HabitatDataset:
         return wanted
 
 
-def _last(name: str) -> str:
+def _get_last_part(name: str) -> str:
     """Return a template's handle without folders and suffixes."""
     last = Path(name).name
     for suffix in (*_SECTIONS.values(), '.semantic_config.json', '.glb', '.urdf', '.json'):
@@ -228,7 +231,7 @@ def _last(name: str) -> str:
 
 def _match(name: str, choices: Mapping[str, Path]) -> str | None:
     """Return the choice of this name, else the only one with the name in its path."""
-    key = _last(name)
+    key = _get_last_part(name)
     if key in choices:
         return key
     similar = [
@@ -253,10 +256,10 @@ class Template:
         """Return the file an attribute names, None if there is no such file."""
         name = Path(str(self.config['render_asset'])).name.split('.')[0]
         value = str(self.config.get(key, '')).replace(NAME_TOKEN, name)
-        path = resolved(self.folder / value)
+        path = resolve_path(self.folder / value)
         if not value or path is None or not path.is_file():
             return None
-        return file_within(self.root, value, self.folder, f'attribute "{key}"')
+        return locate_file_within(self.root, value, self.folder, f'attribute "{key}"')
 
 
 class Templates:
@@ -294,12 +297,12 @@ class Templates:
                 meshes = self._meshes.pop(asset, ()) or load_meshes(asset)
             self.count(asset, folder)
             root = self.dataset.path.parent
-            found = Template(config, folder, meshes, _frame(config, where), root)
+            found = Template(config, folder, meshes, _read_frame(config, where), root)
             self._known[(is_stage, name)] = found
         return self._known[(is_stage, name)]
 
 
-def _frame(config: Mapping[str, Any], where: str) -> NDArray[np.float64]:
+def _read_frame(config: Mapping[str, Any], where: str) -> NDArray[np.float64]:
     up = vector(config, 'up', (0.0, 1.0, 0.0), where)
     front = vector(config, 'front', (0.0, 0.0, -1.0), where)
     rotation = np.stack([np.cross(front, up), up, -front])
@@ -333,13 +336,13 @@ def place_instance(
     """Return the meshes and pose, z up, of an instance; its translation moves its `origin`."""
     scale, pose = read_scale(entry, where), read_instance_pose(entry, where)
     if origin.lower() != 'asset_local':
-        pose = pose @ Pose(np.eye(3), -_center_of_mass(template, where) * scale)
+        pose = pose @ Pose(np.eye(3), -_compute_center_of_mass(template, where) * scale)
     matrix = WORLD_FROM_HABITAT @ np.diag(scale) @ template.frame
-    meshes = tuple(linearly_mapped(mesh, matrix) for mesh in template.meshes)
+    meshes = tuple(map_linearly(mesh, matrix) for mesh in template.meshes)
     return meshes, object_pose_from_habitat(pose)
 
 
-def _center_of_mass(template: Template, where: str) -> NDArray[np.float64]:
+def _compute_center_of_mass(template: Template, where: str) -> NDArray[np.float64]:
     if 'COM' in template.config:
         return vector(template.config, 'COM', (0.0, 0.0, 0.0), where)
     points = np.concatenate([mesh.vertices for mesh in template.meshes]) @ template.frame.T

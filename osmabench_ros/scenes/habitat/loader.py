@@ -24,14 +24,14 @@ from osmabench_ros.geometry.axes import (
 )
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.asset_files import (
-    file_within,
+    locate_file_within,
+    make_pose_from_rpy,
     number,
-    pose_from_rpy,
     read_object,
     vector,
 )
-from osmabench_ros.scenes.assets import linearly_mapped, load_meshes, moved
-from osmabench_ros.scenes.ground_truth import lights_in_rooms, room_of, sizes_of
+from osmabench_ros.scenes.assets import load_meshes, map_linearly, move_mesh
+from osmabench_ros.scenes.ground_truth import assign_rooms_to_lights, find_room_of, measure_sizes
 from osmabench_ros.scenes.habitat.dataset import (
     SUFFIX,
     HabitatDataset,
@@ -102,16 +102,16 @@ def list_moving_joints(root: Element, link_order: str = '') -> list[str]:
         ordered = []
         for base in links:
             if base not in children:
-                _descend(base, joints, ordered)
+                _append_joints(base, joints, ordered)
     return [joint.get('name', '') for joint in ordered if joint.get('type') in MOVING]
 
 
-def _descend(link: str | None, joints: list[Element], ordered: list[Element]) -> None:
+def _append_joints(link: str | None, joints: list[Element], ordered: list[Element]) -> None:
     """Append the joints below a link, each before those below its child."""
     for joint in sorted(joints, key=lambda joint: joint.get('name', '')):
         if _end(joint, 'parent') == link and joint not in ordered:
             ordered.append(joint)
-            _descend(_end(joint, 'child'), joints, ordered)
+            _append_joints(_end(joint, 'child'), joints, ordered)
 
 
 def _end(joint: Element, key: str) -> str | None:
@@ -135,13 +135,13 @@ def load_urdf(
     positions = read_joint_positions(tree, joints, where, link_order)
     poses = _link_poses(tree, positions, where, scale)
     known = {item.get('name'): _material(item, where) for item in tree.iterfind('material')}
-    from_inertial = _inertial_frame(tree, where).inverse()
+    from_inertial = _read_inertial_frame(tree, where).inverse()
     meshes: list[Mesh] = []
     for link in tree.findall('link'):
         pose = from_inertial @ poses.get(link.get('name', ''), Pose.identity())
         for visual in link.findall('visual'):
-            offset = pose @ _origin(visual, where)
-            parts = [moved(mesh, offset) for mesh in _geometry(visual, path, root, where)]
+            offset = pose @ _read_origin(visual, where)
+            parts = [move_mesh(mesh, offset) for mesh in _geometry(visual, path, root, where)]
             given = visual.find('material')
             material = None
             if given is not None:
@@ -157,9 +157,13 @@ def _link_poses(
 ) -> dict[str, Pose]:
     parents: dict[str, tuple[str, Pose]] = {}
     for joint in root.findall('joint'):
-        parent, child = (_attribute(joint.find(key), 'link', where) for key in ('parent', 'child'))
+        parent, child = (
+            _read_attribute(joint.find(key), 'link', where) for key in ('parent', 'child')
+        )
         name = joint.get('name', '')
-        local = _origin(joint, where) @ _motion(joint, positions.get(name, 0.0), where, scale)
+        local = _read_origin(joint, where) @ _compute_motion(
+            joint, positions.get(name, 0.0), where, scale
+        )
         parents[child] = parent, local
     poses = {}
     for link in parents:
@@ -174,22 +178,22 @@ def _link_poses(
     return poses
 
 
-def _inertial_frame(root: Element, where: str) -> Pose:
+def _read_inertial_frame(root: Element, where: str) -> Pose:
     """Return the inertial frame of the link without a parent, in that link."""
     children = {child.get('link') for child in root.iterfind('joint/child')}
     for link in root.findall('link'):
         inertial = link.find('inertial')
         if link.get('name') not in children and inertial is not None:
-            return _origin(inertial, where)
+            return _read_origin(inertial, where)
     return Pose.identity()
 
 
-def _motion(joint: Element, position: float, where: str, scale: float) -> Pose:
+def _compute_motion(joint: Element, position: float, where: str, scale: float) -> Pose:
     from scipy.spatial.transform import Rotation
 
     if joint.get('type') not in MOVING or position == 0:
         return Pose.identity()
-    axis = _vector(joint.find('axis'), 'xyz', (1.0, 0.0, 0.0), where)
+    axis = _read_vector(joint.find('axis'), 'xyz', (1.0, 0.0, 0.0), where)
     axis = axis / max(float(np.linalg.norm(axis)), 1e-12)
     if joint.get('type') == 'prismatic':
         return Pose(np.eye(3), position / scale * axis)
@@ -200,17 +204,17 @@ def _geometry(visual: Element, path: Path, root: Path, where: str) -> tuple[Mesh
     geometry = visual.find('geometry')
     for item in () if geometry is None else geometry:
         if item.tag == 'mesh':
-            file = _attribute(item, 'filename', where).removeprefix('package://')
-            scale = _vector(item, 'scale', (1.0, 1.0, 1.0), where)
-            meshes = load_meshes(file_within(root, file, path.parent, where))
-            return tuple(linearly_mapped(mesh, np.diag(scale)) for mesh in meshes)
+            file = _read_attribute(item, 'filename', where).removeprefix('package://')
+            scale = _read_vector(item, 'scale', (1.0, 1.0, 1.0), where)
+            meshes = load_meshes(locate_file_within(root, file, path.parent, where))
+            return tuple(map_linearly(mesh, np.diag(scale)) for mesh in meshes)
         if item.tag == 'box':
-            return (box(_vector(item, 'size', (1.0, 1.0, 1.0), where)),)
-        radius = float(_vector(item, 'radius', (0.5,), where)[0])
+            return (box(_read_vector(item, 'size', (1.0, 1.0, 1.0), where)),)
+        radius = float(_read_vector(item, 'radius', (0.5,), where)[0])
         if item.tag == 'sphere':
             return (sphere(radius),)
         if item.tag == 'cylinder':
-            return (cylinder(radius, float(_vector(item, 'length', (1.0,), where)[0])),)
+            return (cylinder(radius, float(_read_vector(item, 'length', (1.0,), where)[0])),)
     return ()
 
 
@@ -219,24 +223,26 @@ def _material(element: Element, where: str) -> Material | None:
     color = element.find('color')
     if color is None:
         return None
-    red, green, blue, _ = _vector(color, 'rgba', (1.0, 1.0, 1.0, 1.0), where).tolist()
+    red, green, blue, _ = _read_vector(color, 'rgba', (1.0, 1.0, 1.0, 1.0), where).tolist()
     return Material((red, green, blue))
 
 
-def _origin(element: Element, where: str) -> Pose:
+def _read_origin(element: Element, where: str) -> Pose:
     origin = element.find('origin')
     zero = (0.0, 0.0, 0.0)
-    return pose_from_rpy(_vector(origin, 'xyz', zero, where), _vector(origin, 'rpy', zero, where))
+    return make_pose_from_rpy(
+        _read_vector(origin, 'xyz', zero, where), _read_vector(origin, 'rpy', zero, where)
+    )
 
 
-def _attribute(element: Element | None, key: str, where: str) -> str:
+def _read_attribute(element: Element | None, key: str, where: str) -> str:
     value = None if element is None else element.get(key)
     if not value:
         raise SceneError(f'{where}: the URDF lacks the attribute "{key}"')
     return value
 
 
-def _vector(
+def _read_vector(
     element: Element | None, key: str, default: tuple[float, ...], where: str
 ) -> NDArray[np.float64]:
     text = None if element is None else element.get(key)
@@ -265,11 +271,14 @@ def read_lights(data: Mapping[str, Any], source: str) -> tuple[Light, ...]:
         for key in ('positive_intensity_scale', 'negative_intensity_scale')
     )
     return tuple(
-        _light(name, item, scales, f'{source}: light "{name}"') for name, item in entries.items()
+        _make_light(name, item, scales, f'{source}: light "{name}"')
+        for name, item in entries.items()
     )
 
 
-def _light(name: str, item: Mapping[str, Any], scales: tuple[float, ...], where: str) -> Light:
+def _make_light(
+    name: str, item: Mapping[str, Any], scales: tuple[float, ...], where: str
+) -> Light:
     # As in Habitat-Sim, a light without a type is directional if it has only a direction.
     inferred = 'directional' if 'direction' in item and 'position' not in item else 'point'
     shape, kinds = str(item.get('type', inferred)), [kind.value for kind in LightKind]
@@ -277,7 +286,7 @@ def _light(name: str, item: Mapping[str, Any], scales: tuple[float, ...], where:
     intensity = number(item, 'intensity', 1.0, where)
     on_camera = item.get('position_model', 'global') == 'camera'
 
-    def turned(key: str, default: Sequence[float]) -> Triple:
+    def turn_axes(key: str, default: Sequence[float]) -> Triple:
         value = vector(item, key, default, where)
         # A camera of Habitat has y up and looks along -z.
         x, y, z = (value * [1.0, -1.0, -1.0] if on_camera else points_from_habitat(value)).tolist()
@@ -290,8 +299,8 @@ def _light(name: str, item: Mapping[str, Any], scales: tuple[float, ...], where:
     return Light(
         name,
         kind,
-        turned('position', (0.0, 0.0, 0.0)),
-        turned('direction', (0.0, -1.0, 0.0)),
+        turn_axes('position', (0.0, 0.0, 0.0)),
+        turn_axes('direction', (0.0, -1.0, 0.0)),
         (red, green, blue),
         intensity * (scales[0] if intensity >= 0 else scales[1]),
         number(item.get('spot', {}), 'outerConeAngle', math.pi / 2, where) / 2,
@@ -335,7 +344,7 @@ class _SceneReader:
         if packed is not None:
             self.templates.count(packed.path, self.path)
             labels = packed.label_set(self.dataset.name)
-            rigid = packed.labelled(rigid, labels)
+            rigid = packed.label_instances(rigid, labels)
         articulated = self._entries('articulated_object_instances')
         # Our export says ids; other entries get the next free ones.
         entries = [*rigid, *articulated]
@@ -346,9 +355,11 @@ class _SceneReader:
         rooms = (*stage.rooms, *read_rooms(semantics, first_room))
         objects = self._objects(rigid, articulated, ids, labels, rooms)
         if packed is not None:
-            joined = packed.joined(objects[: len(rigid)])
-            objects = [_completed(item, rooms, Added()) for item in joined] + objects[len(rigid) :]
-        lights, rule = self._lights()
+            join_parts = packed.join_parts(objects[: len(rigid)])
+            objects = [_complete_object(item, rooms, Added()) for item in join_parts] + objects[
+                len(rigid) :
+            ]
+        lights, rule = self._read_lights()
         added = read_added(self.instance, str(self.path))
         return Scene(
             self.dataset.name,
@@ -356,7 +367,7 @@ class _SceneReader:
             labels,
             (*stage.objects, *objects),
             rooms,
-            lights_in_rooms(lights, rooms),
+            assign_rooms_to_lights(lights, rooms),
             added.ambient,
             source_sha256=self.templates.digest.hexdigest(),
             source=str(self.dataset.path.absolute()),
@@ -364,7 +375,7 @@ class _SceneReader:
             left_out=added.left_out,
         )
 
-    def _lights(self) -> tuple[tuple[Light, ...], str]:
+    def _read_lights(self) -> tuple[tuple[Light, ...], str]:
         """Return the lights, and the rule for lamps unless they say themselves."""
         setup = self.dataset.light_setup(str(self.instance.get('default_lighting', '')))
         if setup is None:
@@ -415,7 +426,9 @@ class _SceneReader:
                 raise SceneError(f'{where}: "semantic_id" must be an integer')
             class_id = check_class_id(semantic_id, labels, f'object "{name}"', str(self.path))
             item = SceneObject(instance_id, name, class_id, meshes, pose)
-            objects.append(_completed(item, rooms, read_added(entry, f'{self.path}: "{name}"')))
+            objects.append(
+                _complete_object(item, rooms, read_added(entry, f'{self.path}: "{name}"'))
+            )
         return objects
 
     def _place_rigid(self, template: str, entry: Mapping[str, Any], where: str) -> Instance:
@@ -438,15 +451,15 @@ class _SceneReader:
         joints = entry.get('initial_joint_pose', [])
         root = self.dataset.path.parent
         meshes = load_urdf(urdf, joints, where, root=root, link_order=order, scale=scale)
-        turned = tuple(linearly_mapped(mesh, WORLD_FROM_HABITAT * scale) for mesh in meshes)
-        return config, turned, object_pose_from_habitat(read_instance_pose(entry, where))
+        turn_axes = tuple(map_linearly(mesh, WORLD_FROM_HABITAT * scale) for mesh in meshes)
+        return config, turn_axes, object_pose_from_habitat(read_instance_pose(entry, where))
 
 
-def _completed(item: SceneObject, rooms: tuple[Room, ...], added: Added) -> SceneObject:
+def _complete_object(item: SceneObject, rooms: tuple[Room, ...], added: Added) -> SceneObject:
     return replace(
         item,
-        attributes={**sizes_of(item), **added.attributes},
-        room_id=room_of(item, rooms) if added.room_id is None else added.room_id,
+        attributes={**measure_sizes(item), **added.attributes},
+        room_id=find_room_of(item, rooms) if added.room_id is None else added.room_id,
     )
 
 
@@ -487,7 +500,7 @@ class PackedNames:
         structure = [item for item in _PARTS_OF_BUILDING if item in self.classes]
         return LabelSet.from_names(name, sorted(set(self.classes) - set(structure)), structure)
 
-    def labelled(
+    def label_instances(
         self, entries: Sequence[Mapping[str, Any]], labels: LabelSet
     ) -> list[dict[str, Any]]:
         """Return object instances with the ids of their classes."""
@@ -499,14 +512,14 @@ class PackedNames:
         ids = map(labels.id_of, self.classes)
         return [{**item, 'semantic_id': key} for item, key in zip(entries, ids, strict=True)]
 
-    def joined(self, objects: Sequence[SceneObject]) -> list[SceneObject]:
+    def join_parts(self, objects: Sequence[SceneObject]) -> list[SceneObject]:
         """Return the objects of the scene by name, each with the meshes of all its parts."""
         found: dict[str, SceneObject] = {}
         for name, part in zip(self.names, objects, strict=True):
             if name in found:
                 whole = found[name]
                 shift = whole.pose.inverse() @ part.pose
-                moved = [
+                move_mesh = [
                     replace(
                         mesh,
                         vertices=shift.transform(mesh.vertices).astype(np.float32),
@@ -514,7 +527,7 @@ class PackedNames:
                     )
                     for mesh in part.meshes
                 ]
-                found[name] = replace(whole, meshes=(*whole.meshes, *moved))
+                found[name] = replace(whole, meshes=(*whole.meshes, *move_mesh))
             else:
                 found[name] = replace(part, name=name)
         return list(found.values())

@@ -26,7 +26,7 @@ from osmabench_ros.geometry.axes import points_from_habitat
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.scenes.asset_files import number, read_object, vector
 from osmabench_ros.scenes.assets import load_painted_meshes, select_faces
-from osmabench_ros.scenes.ground_truth import sizes_of
+from osmabench_ros.scenes.ground_truth import measure_sizes
 from osmabench_ros.scenes.habitat.dataset import Template, Templates, place_instance
 from osmabench_ros.scenes.scene import Mesh, Room, SceneObject
 from osmabench_ros.semantics.labels import (
@@ -129,11 +129,11 @@ def read_rooms(path: Path | None, first_id: int) -> tuple[Room, ...]:
         label = normalised_name(str(item.get('label', '')) or name)
         where = f'{path}: region "{name}"'
         room_id = read_added(item, where).room_id or first_id + i
-        rooms.append(Room(room_id, name, label, _region_box(item, where)))
+        rooms.append(Room(room_id, name, label, _make_region_box(item, where)))
     return tuple(rooms)
 
 
-def _region_box(item: Mapping[str, Any], where: str) -> AxisAlignedBox:
+def _make_region_box(item: Mapping[str, Any], where: str) -> AxisAlignedBox:
     if 'min_bounds' in item:
         corners = [vector(item, key, (0, 0, 0), where) for key in ('min_bounds', 'max_bounds')]
     else:
@@ -178,13 +178,15 @@ def read_stage(
     template = templates.read(name, where, is_stage=True)
     text, painted = template.path('semantic_descriptor_filename'), template.path('semantic_asset')
     if text is None or painted is None or not text.name.endswith('.semantic.txt'):
-        return _plain(template, entry, labels, where)
+        return _load_plain_stage(template, entry, labels, where)
     for path in (text, painted):
         templates.count(path, text)
-    return _annotated(template, entry, text, painted, templates.dataset.name, where)
+    return _annotate_stage(template, entry, text, painted, templates.dataset.name, where)
 
 
-def _plain(template: Template, entry: Mapping[str, Any], labels: LabelSet, where: str) -> Stage:
+def _load_plain_stage(
+    template: Template, entry: Mapping[str, Any], labels: LabelSet, where: str
+) -> Stage:
     meshes, pose = place_instance(template, entry, ASSET_ORIGIN, where)
     semantic_id = int(entry.get('semantic_id', template.config.get('semantic_id', 0)))
     item = SceneObject(
@@ -193,7 +195,7 @@ def _plain(template: Template, entry: Mapping[str, Any], labels: LabelSet, where
     return Stage((_with_sizes(item),))
 
 
-def _annotated(
+def _annotate_stage(
     template: Template,
     entry: Mapping[str, Any],
     text: Path,
@@ -207,11 +209,11 @@ def _annotated(
     meshes, pose = place_instance(template, entry, ASSET_ORIGIN, where)
     parts = []
     for item in annotations:
-        if found := _faces_of(item.id, meshes, owners):
+        if found := _select_faces(item.id, meshes, owners):
             name, class_id = f'{item.name}.{item.id}', labels.id_of(item.name)
             parts.append((SceneObject(item.id, name, class_id, found, pose), item.region))
     last = max(item.id for item in annotations)
-    if rest := _faces_of(UNASSIGNED, meshes, owners):
+    if rest := _select_faces(UNASSIGNED, meshes, owners):
         parts.append((SceneObject(last + 1, 'unannotated', UNLABELLED, rest, pose), -1))
     boxes: dict[int, list[AxisAlignedBox]] = {}
     for part, region in parts:
@@ -227,13 +229,15 @@ def _annotated(
     return Stage(tuple(objects), labels, tuple(rooms.values()))
 
 
-def _faces_of(instance: int, meshes: Sequence[Mesh], owners: Sequence[Any]) -> tuple[Mesh, ...]:
+def _select_faces(
+    instance: int, meshes: Sequence[Mesh], owners: Sequence[Any]
+) -> tuple[Mesh, ...]:
     chosen = ((mesh, owner == instance) for mesh, owner in zip(meshes, owners, strict=True))
     return tuple(select_faces(mesh, faces) for mesh, faces in chosen if faces.any())
 
 
 def _with_sizes(item: SceneObject, room_id: int | None = None) -> SceneObject:
-    return replace(item, attributes=sizes_of(item), room_id=room_id)
+    return replace(item, attributes=measure_sizes(item), room_id=room_id)
 
 
 @dataclass(frozen=True)
@@ -253,7 +257,7 @@ def read_annotations(path: Path) -> tuple[Annotation, ...]:
         raise SceneError(f'{path} does not begin with "{TITLE}"')
     with naming_errors(path, SceneError):
         found = [
-            _annotation(row, f'{path}:{i + 2}')
+            _make_annotation(row, f'{path}:{i + 2}')
             for i, row in enumerate(csv.reader(lines[1:], skipinitialspace=True))
             if row
         ]
@@ -265,7 +269,7 @@ def read_annotations(path: Path) -> tuple[Annotation, ...]:
     return tuple(found)
 
 
-def _annotation(row: Sequence[str], where: str) -> Annotation:
+def _make_annotation(row: Sequence[str], where: str) -> Annotation:
     try:
         instance, color, name, region = (part.strip() for part in row)
         found = Annotation(int(instance), int(color, 16), normalised_name(name), int(region))
@@ -292,7 +296,7 @@ def find_face_instances(
     """Return the instance of each face, an array a mesh, UNASSIGNED where no annotation has it."""
     from scipy.spatial import cKDTree
 
-    centers, owners = _painted_faces(path, annotations)
+    centers, owners = _read_paint(path, annotations)
     tree = cKDTree(centers)
     found = []
     for mesh in meshes:
@@ -301,25 +305,25 @@ def find_face_instances(
     return found
 
 
-def _painted_faces(
+def _read_paint(
     path: Path, annotations: Sequence[Annotation]
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     colors = np.array(sorted((item.color, item.id) for item in annotations)).reshape(-1, 2)
     centers, owners = [], []
     for mesh, vertex_colors in load_painted_meshes(path):
-        paint = _samples(mesh, vertex_colors)
+        paint = _sample_paint(mesh, vertex_colors)
         codes = (paint.astype(np.int64) * [0x10000, 0x100, 1]).sum(axis=-1)
         index = np.minimum(np.searchsorted(colors[:, 0], codes), len(colors) - 1)
         known = colors[index, 0] == codes
         votes = np.where(known, colors[index, 1], UNASSIGNED)
         centers.append(mesh.vertices[mesh.faces].mean(axis=1))
-        owners.append(_majority(votes))
+        owners.append(_find_majority(votes))
     if not any((part != UNASSIGNED).any() for part in owners):
         raise SceneError(f'{path} has none of the colours of its semantic text')
     return np.concatenate(centers), np.concatenate(owners)
 
 
-def _samples(mesh: Mesh, vertex_colors: NDArray[np.uint8] | None) -> NDArray[np.uint8]:
+def _sample_paint(mesh: Mesh, vertex_colors: NDArray[np.uint8] | None) -> NDArray[np.uint8]:
     """Return the paint at four places of every face, shape (F, 4, 3), without interpolation."""
     if vertex_colors is not None:
         corners = vertex_colors[mesh.faces]
@@ -334,7 +338,7 @@ def _samples(mesh: Mesh, vertex_colors: NDArray[np.uint8] | None) -> NDArray[np.
     return np.asarray(texture[row.astype(int) % height, column.astype(int) % width])
 
 
-def _majority(votes: NDArray[np.int64]) -> NDArray[np.int64]:
+def _find_majority(votes: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the most frequent instance of every row; a claim beats none."""
     count = (votes[:, :, None] == votes[:, None, :]).sum(axis=2)
     count = np.where(votes == UNASSIGNED, 0, count)

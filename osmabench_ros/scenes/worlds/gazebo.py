@@ -26,13 +26,13 @@ from osmabench_ros.scenes.asset_files import (
     leads_into,
     numbers,
     read_pose,
-    resolved,
+    resolve_path,
 )
 from osmabench_ros.scenes.assets import (
-    axes_of,
-    linearly_mapped,
+    get_axes,
     load_nodes,
-    moved,
+    map_linearly,
+    move_mesh,
     read_collada_axes,
 )
 from osmabench_ros.scenes.mesh_files import decode_texture
@@ -84,9 +84,9 @@ class ModelFinder:
                 f'{where}: {uri} is not on this machine in a folder of models; '
                 'download the model into one and name it by model://'
             )
-        for path in (*candidates, *(_in_any_case(item) for item in candidates)):
-            if path is not None and resolved(path) is not None:
-                return self._within(path, rest, f'{where}: {uri}')
+        for path in (*candidates, *(_find_in_any_case(item) for item in candidates)):
+            if path is not None and resolve_path(path) is not None:
+                return self._locate_within(path, rest, f'{where}: {uri}')
         searched = ', '.join(str(folder) for folder in dict.fromkeys(self.folders))
         raise MissingFileError(
             f'{where}: {uri} is in none of {searched}; name its folder with --models'
@@ -102,7 +102,7 @@ class ModelFinder:
                 raise
             return found
 
-    def _within(self, path: Path, name: str, what: str) -> Path:
+    def _locate_within(self, path: Path, name: str, what: str) -> Path:
         if Path(name).is_absolute() or not leads_into(self.folders, path):
             raise SceneError(
                 f'{what} is outside of the folders of models; name it relative to one of them, '
@@ -112,13 +112,13 @@ class ModelFinder:
 
     def model_file(self, folder: Path, where: str) -> Path:
         """Return the newest SDF file of a model folder."""
-        for name in (*_files_by_version(folder / 'model.config'), 'model.sdf'):
-            if name and resolved(folder / name) is not None:
-                return self._within(folder / name, name, f'{where}: {name}')
+        for name in (*_sort_files_by_version(folder / 'model.config'), 'model.sdf'):
+            if name and resolve_path(folder / name) is not None:
+                return self._locate_within(folder / name, name, f'{where}: {name}')
         raise MissingFileError(f'{where}: {folder} holds no model.sdf; the model is incomplete')
 
 
-def _files_by_version(config: Path) -> list[str]:
+def _sort_files_by_version(config: Path) -> list[str]:
     """Return the SDF files that a `model.config` names, newest first; none if it is broken."""
     if not config.is_file():
         return []
@@ -127,15 +127,15 @@ def _files_by_version(config: Path) -> list[str]:
     except SceneError as error:
         warnings.warn(f'{error}; model.sdf beside it is read', OsmabenchWarning, stacklevel=2)
         return []
-    listed.sort(key=lambda item: _version(item.get('version', '0')), reverse=True)
+    listed.sort(key=lambda item: _parse_version(item.get('version', '0')), reverse=True)
     return [(item.text or '').strip() for item in listed]
 
 
-def _in_any_case(path: Path) -> Path | None:
+def _find_in_any_case(path: Path) -> Path | None:
     """Return the only path that differs from a missing one only in case, else None."""
     place = Path(path.anchor)
     for part in path.parts[1 if path.anchor else 0 :]:
-        if resolved(place / part) is None:
+        if resolve_path(place / part) is None:
             try:
                 alike = [item for item in place.iterdir() if item.name.lower() == part.lower()]
             except OSError:
@@ -147,7 +147,7 @@ def _in_any_case(path: Path) -> Path | None:
     return place
 
 
-def _version(text: str) -> tuple[int, ...]:
+def _parse_version(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in text.split('.') if part.isdigit())
 
 
@@ -216,12 +216,12 @@ def load_visual(visual: Element, base: Path, finder: ModelFinder, where: str) ->
     material = _material(visual.find('material'), base, finder, where)
     mesh_element = geometry.find('mesh')
     if mesh_element is not None:  # keeps the materials of its file
-        return _mesh_file(mesh_element, base, finder, where)
-    shape = _shape(geometry, where)
+        return _load_mesh_file(mesh_element, base, finder, where)
+    shape = _make_shape(geometry, where)
     return [] if shape is None else [replace(shape, material=material)]
 
 
-def _shape(geometry: Element, where: str) -> Mesh | None:
+def _make_shape(geometry: Element, where: str) -> Mesh | None:
     for item in geometry:
         name = f'{where}: <{item.tag}>'
         if item.tag == 'box':
@@ -234,7 +234,7 @@ def _shape(geometry: Element, where: str) -> Mesh | None:
             return (cylinder if item.tag == 'cylinder' else capsule)(radius, length)
         if item.tag == 'ellipsoid':
             radii = numbers(item.find('radii'), 3, (1, 1, 1), name)
-            return linearly_mapped(sphere(1.0), np.diag(radii))
+            return map_linearly(sphere(1.0), np.diag(radii))
         if item.tag == 'plane':
             normal = numbers(item.find('normal'), 3, (0, 0, 1), name)
             return plane(numbers(item.find('size'), 2, (1, 1), name), normal)
@@ -245,7 +245,7 @@ def _shape(geometry: Element, where: str) -> Mesh | None:
     return None
 
 
-def _mesh_file(element: Element, base: Path, finder: ModelFinder, where: str) -> list[Mesh]:
+def _load_mesh_file(element: Element, base: Path, finder: ModelFinder, where: str) -> list[Mesh]:
     uri = find_text(element, 'uri')
     if not uri:
         raise SceneError(f'{where}: <mesh> has no <uri>')
@@ -266,14 +266,14 @@ def _mesh_file(element: Element, base: Path, finder: ModelFinder, where: str) ->
     scale: NDArray[np.float64] = np.diag(numbers(element.find('scale'), 3, (1, 1, 1), where))
     if not scale.any(axis=0).all():
         raise SceneError(f'{where}: <scale> must not be 0')
-    axes = axes_of(path)
+    axes = get_axes(path)
     if path.suffix.lower() == '.dae' and not finder.up_axis_acts:
         axes = read_collada_axes(read_bytes(path, SceneError)).T
     if find_text(element, 'submesh/center', 'false').lower() in ('1', 'true'):
         points = np.concatenate([mesh.vertices for mesh in meshes])
         middle = (points.min(axis=0) + points.max(axis=0)) / 2
         meshes = [replace(mesh, vertices=mesh.vertices - middle) for mesh in meshes]
-    return [linearly_mapped(mesh, scale @ axes) for mesh in meshes]
+    return [map_linearly(mesh, scale @ axes) for mesh in meshes]
 
 
 def _material(element: Element | None, base: Path, finder: ModelFinder, where: str) -> Material:
@@ -344,14 +344,14 @@ class _WorldReader:
         world, where = self._root.find('world'), str(self.path)
         world = self._root if world is None else world
         _warn_of_ignored(world, self.path)
-        scope = _scope(world, where)
+        scope = _make_scope(world, where)
         # A saved state of the world gives poses to its models.
         self._placed = {
             model.get('name', ''): read_pose(model, where)[0]
             for model in world.findall('state/model')
             if model.find('pose') is not None
         }
-        models = list(self._children(world, scope, Pose.identity(), self.path, '', 0))
+        models = list(self._iterate_children(world, scope, Pose.identity(), self.path, '', 0))
         self._add_lights(world, scope, Pose.identity(), where)
         return models
 
@@ -362,7 +362,7 @@ class _WorldReader:
         self.digest.update(read_bytes(path, SceneError))
         return root
 
-    def _children(
+    def _iterate_children(
         self,
         parent: Element,
         scope: FrameScope,
@@ -378,7 +378,7 @@ class _WorldReader:
             name = element.get('name') or find_text(element, 'name')
             if element.tag == 'model':
                 model, source = element, file
-            elif element.tag == 'include' and (found := self._included(element, file)):
+            elif element.tag == 'include' and (found := self._resolve_include(element, file)):
                 model, source = found
                 name = name or model.get('name', 'model')
             else:
@@ -389,7 +389,7 @@ class _WorldReader:
             pose = self._placed.get(name, above @ pose)
             yield from self._model(model, name, pose, source, depth)
 
-    def _included(self, element: Element, file: Path) -> tuple[Element, Path] | None:
+    def _resolve_include(self, element: Element, file: Path) -> tuple[Element, Path] | None:
         """Return the model an <include> names and its file; None for the sun, a light."""
         uri = find_text(element, 'uri')
         where = f'{file}: include "{uri}"'
@@ -420,7 +420,7 @@ class _WorldReader:
         self, model: Element, name: str, pose: Pose, file: Path, depth: int
     ) -> Iterator[Part]:
         where = f'{file}: model "{name}"'
-        scope = _scope(model, where)
+        scope = _make_scope(model, where)
         meshes: list[Mesh] = []
         for link in model.findall('link'):
             link_pose = scope.resolve(*read_pose(link, where))
@@ -431,9 +431,9 @@ class _WorldReader:
                 except MissingFileError as error:
                     self.finder.missing.append(str(error))
                 else:
-                    meshes += [moved(mesh, offset) for mesh in found]
+                    meshes += [move_mesh(mesh, offset) for mesh in found]
             self._add_lights(link, FrameScope(), pose @ link_pose, where)
-        nested = list(self._children(model, scope, pose, file, f'{name}::', depth + 1))
+        nested = list(self._iterate_children(model, scope, pose, file, f'{name}::', depth + 1))
         if meshes:
             yield Part(name, pose, tuple(meshes))
         elif len(nested) == 1:
@@ -473,7 +473,7 @@ def _warn_of_ignored(world: Element, path: Path) -> None:
         )
 
 
-def _scope(parent: Element, where: str) -> FrameScope:
+def _make_scope(parent: Element, where: str) -> FrameScope:
     entries = {}
     for element in parent:
         name = element.get('name') or find_text(element, 'name')

@@ -17,8 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 from osmabench_ros.errors import MissingFileError, OsmabenchWarning, SceneError
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.scenes.assets import creased
-from osmabench_ros.scenes.ground_truth import sizes_of
+from osmabench_ros.scenes.assets import crease_mesh
+from osmabench_ros.scenes.ground_truth import measure_sizes
 from osmabench_ros.scenes.primitives import plane
 from osmabench_ros.scenes.scene import Light, LightKind, Mesh, Scene, SceneObject
 from osmabench_ros.semantics.labels import (
@@ -121,7 +121,7 @@ def make_scene(
         )
     if not parts:
         raise SceneError(f'{path} has no visible models; nothing can be rendered')
-    parts, far = _without_far_parts(parts)
+    parts, far = _drop_far_parts(parts)
     for text in far:
         warnings.warn(f'{path}: {text}', OsmabenchWarning, stacklevel=3)
     left_out = (*left_out, *far)
@@ -137,9 +137,9 @@ def make_scene(
     objects = []
     for number, (part, name) in enumerate(zip(parts, names, strict=True), start=1):
         class_id = labels.id_of(name) if name else UNLABELLED
-        meshes = tuple(mesh if mesh.has_normals else creased(mesh) for mesh in part.meshes)
+        meshes = tuple(mesh if mesh.has_normals else crease_mesh(mesh) for mesh in part.meshes)
         item = SceneObject(number, part.name, class_id, meshes, part.pose)
-        objects.append(replace(item, attributes=sizes_of(item), parent=part.parent))
+        objects.append(replace(item, attributes=measure_sizes(item), parent=part.parent))
     return Scene(
         dataset,
         path.stem,
@@ -152,7 +152,7 @@ def make_scene(
     )
 
 
-def _without_far_parts(parts: Sequence[Part]) -> tuple[Sequence[Part], list[str]]:
+def _drop_far_parts(parts: Sequence[Part]) -> tuple[Sequence[Part], list[str]]:
     """Return the parts without those far from the rest, and a sentence about each of these.
 
     The widest gap along an axis splits the parts in two; if it is wider than the side with more
@@ -164,7 +164,7 @@ def _without_far_parts(parts: Sequence[Part]) -> tuple[Sequence[Part], list[str]
     near = np.ones(len(parts), bool)
     texts = []
     while near.sum() > 1:
-        gap_m, others = _widest_gap(low, high, np.flatnonzero(near))
+        gap_m, others = _find_widest_gap(low, high, np.flatnonzero(near))
         rest = near.copy()
         rest[others] = False
         size_m = float((high[rest].max(axis=0) - low[rest].min(axis=0)).max())
@@ -179,7 +179,7 @@ def _without_far_parts(parts: Sequence[Part]) -> tuple[Sequence[Part], list[str]
     return [part for part, is_near in zip(parts, near, strict=True) if is_near], texts
 
 
-def _widest_gap(
+def _find_widest_gap(
     low: NDArray[np.float64], high: NDArray[np.float64], rows: NDArray[np.intp]
 ) -> tuple[float, NDArray[np.intp]]:
     """Return the widest gap between boxes along an axis, and the rows on its emptier side."""
@@ -249,7 +249,7 @@ def guess_class(model: str, patterns: Mapping[str, str], prefix: str = '') -> st
     # Variants of a model are often lettered: ChairA, ChairD.
     name = re.sub(r'(?<=\w\w) [a-z]$', '', name)
     before, _, last = name.rpartition(' ')
-    noun = _singular(last)
+    noun = _make_singular(last)
     if noun not in STRUCTURE_NOUNS:
         return name
     # Parts of buildings are often numbered: "floor 01 walls" are the walls of the first floor.
@@ -263,8 +263,10 @@ def match_known_class(name: str, known: Sequence[str]) -> str:
     ``'big coffee tables'`` is a 'coffee table'. Where a known name ends with the last word, only
     that decides: with a 'floor lamp', ``'desk lamp'`` is no 'desk'.
     """
-    words = [_singular(word) for word in name.split(' ')]
-    spelt = {' '.join(map(_singular, normalised_name(item).split(' '))): item for item in known}
+    words = [_make_singular(word) for word in name.split(' ')]
+    spelt = {
+        ' '.join(map(_make_singular, normalised_name(item).split(' '))): item for item in known
+    }
     ends = [' '.join(words[start:]) for start in range(len(words))]
     parts = [
         ' '.join(words[start:end]) for end in range(len(words) - 1, 0, -1) for start in range(end)
@@ -275,7 +277,7 @@ def match_known_class(name: str, known: Sequence[str]) -> str:
     return next((normalised_name(spelt[part]) for part in (*ends, *parts) if part in spelt), name)
 
 
-def _singular(word: str) -> str:
+def _make_singular(word: str) -> str:
     """Return an English noun without its plural, as far as its letters show."""
     if re.search(r'(ss|us|is)$', word) or len(word) < 4:
         return word

@@ -27,7 +27,7 @@ from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.asset_files import leads_into
 from osmabench_ros.scenes.assets import (
-    linearly_mapped,
+    map_linearly,
     pack_mesh,
     select_faces,
     sum_normals,
@@ -76,7 +76,7 @@ def make_shape(prim: Any, where: str) -> Mesh | None:
         text = f'{where} is a {prim.GetTypeName()}, which is left out; replace it by a mesh'
         warnings.warn(text, OsmabenchWarning, stacklevel=2)
         return None
-    return linearly_mapped(mesh, Z_TO_AXIS[str(value('axis'))])
+    return map_linearly(mesh, Z_TO_AXIS[str(value('axis'))])
 
 
 def triangles(mesh: Any, uv_name: str, where: str) -> tuple[Mesh, NDArray[np.int64]]:
@@ -174,7 +174,7 @@ class Materials:
         if texture and texture.Get():
             return self._read_texture(texture.Get()), 'st'
         for name in COLOR_INPUTS:
-            for attribute in _sources(shader.GetInput(name)):
+            for attribute in _get_sources(shader.GetInput(name)):
                 source = UsdShade.Shader(attribute.GetPrim())
                 if source and source.GetIdAttr().Get() == 'UsdUVTexture':
                     image = source.GetInput('file')
@@ -197,7 +197,7 @@ class Materials:
         return Material((1.0, 1.0, 1.0), decode_texture(data, what))
 
 
-def _sources(given: Any) -> Iterable[Any]:
+def _get_sources(given: Any) -> Iterable[Any]:
     """Return the attributes that give an input of a shader its value; none for no input."""
     from pxr import UsdShade
 
@@ -209,9 +209,9 @@ def _find_uv_name(texture: Any) -> str:
     """Return the name of the texture coordinates that a texture is laid by."""
     from pxr import UsdShade
 
-    for attribute in _sources(texture.GetInput('st')):
+    for attribute in _get_sources(texture.GetInput('st')):
         reader = UsdShade.Shader(attribute.GetPrim())
-        for value in _sources(reader.GetInput('varname') if reader else None):
+        for value in _get_sources(reader.GetInput('varname') if reader else None):
             return str(value.Get())
     return 'st'
 
@@ -241,7 +241,7 @@ def load_usd_stage(path: Path, options: WorldOptions = DEFAULT_OPTIONS) -> Scene
         near = islice(path.parent.rglob('*'), _MOST_FILES)
         near_bytes = sum(item.stat().st_size for item in near if item.is_file())
         found = read_in_fence(
-            plain_stage,
+            read_plain_stage,
             path,
             # Not pxr: its threads do not survive a fork.
             libraries=('PIL.Image',),
@@ -259,7 +259,7 @@ def load_usd_stage(path: Path, options: WorldOptions = DEFAULT_OPTIONS) -> Scene
         )
 
 
-def plain_stage(path: Path) -> dict[str, Any]:
+def read_plain_stage(path: Path) -> dict[str, Any]:
     """Read the visible prims of a stage, in the fence."""
     # Each thread of USD reserves address space, which is limited.
     os.environ['PXR_WORK_THREAD_LIMIT'] = '1'
@@ -306,11 +306,11 @@ class _StageReader:
         from pxr import UsdGeom
 
         groups: dict[str, tuple[Any, list[Mesh]]] = {}
-        for prim in self._shown():
+        for prim in self._iterate_visible_prims():
             if prim.IsA(UsdGeom.Gprim):
-                owner = self._owner(prim)
+                owner = self._find_owner(prim)
                 meshes = groups.setdefault(str(owner.GetPath()), (owner, []))[1]
-                meshes += [self._placed(mesh, prim) for mesh in self._meshes(prim)]
+                meshes += [self._place_mesh(mesh, prim) for mesh in self._read_meshes(prim)]
         found: dict[str, tuple[str, str, list[dict[str, Any]]]] = {}
         for owner, meshes in groups.values():
             name = owner.GetName()
@@ -324,11 +324,11 @@ class _StageReader:
         """Yield the arguments of `make_light` for every light but dome lights."""
         from pxr import UsdLux
 
-        for prim in self._shown():
+        for prim in self._iterate_visible_prims():
             if prim.IsA(UsdLux.DomeLight):
                 _warn(f'{self._path}: {prim.GetPath()} lights from all sides, which is left out')
             elif prim.HasAPI(UsdLux.LightAPI):
-                kind, size_m2, area_m2 = self._emitter(prim)
+                kind, size_m2, area_m2 = self._read_emitter(prim)
                 if kind is None:
                     _warn(f'{self._path}: light {prim.GetPath()} is of an unknown kind, left out')
                     continue
@@ -355,7 +355,7 @@ class _StageReader:
                     half_angle_rad,
                 )
 
-    def _emitter(self, prim: Any) -> tuple[LightKind | None, float, float]:
+    def _read_emitter(self, prim: Any) -> tuple[LightKind | None, float, float]:
         """Return kind, factor from radiance to a `Light`'s intensity, and what normalizes power.
 
         A diffuse surface of albedo a under irradiance E has radiance a E / pi, and is drawn as a
@@ -385,7 +385,7 @@ class _StageReader:
             return LightKind.DIRECTIONAL, (solid or 1.0) / math.pi, solid or 1.0
         return None, 0.0, 1.0
 
-    def _shown(self) -> Iterator[Any]:
+    def _iterate_visible_prims(self) -> Iterator[Any]:
         """Yield all prims that a camera sees."""
         from pxr import Usd, UsdGeom
 
@@ -400,7 +400,7 @@ class _StageReader:
                 if not hidden and found.ComputePurpose() in ('default', 'render'):
                     yield prim
 
-    def _owner(self, prim: Any) -> Any:
+    def _find_owner(self, prim: Any) -> Any:
         """Return the prim that is the object a shape belongs to."""
         from pxr import Kind, Usd, UsdGeom
 
@@ -423,17 +423,17 @@ class _StageReader:
                 return item
         return chain[-1]
 
-    def _placed(self, mesh: Mesh, prim: Any) -> Mesh:
+    def _place_mesh(self, mesh: Mesh, prim: Any) -> Mesh:
         # USD multiplies rows by matrices.
         matrix = np.array(self._transforms.GetLocalToWorldTransform(prim))
         linear = self._axes @ matrix[:3, :3].T
         if not np.isfinite(matrix).all() or abs(np.linalg.det(linear)) < 1e-18:
             raise SceneError(f'{self._path}: {prim.GetPath()} is scaled by 0; correct its xform')
-        turned = linearly_mapped(mesh, linear)
+        turned = map_linearly(mesh, linear)
         vertices = turned.vertices + self._axes @ matrix[3, :3]
         return replace(turned, vertices=vertices.astype(np.float32))
 
-    def _meshes(self, prim: Any) -> list[Mesh]:
+    def _read_meshes(self, prim: Any) -> list[Mesh]:
         """Return the meshes of a shape, one a material."""
         from pxr import UsdGeom, UsdShade
 

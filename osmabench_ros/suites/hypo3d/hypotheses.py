@@ -15,9 +15,9 @@ from osmabench_ros.scenes.changes import (
     Recolor,
     Remove,
     Replace,
-    changed_scene,
+    apply_changes,
 )
-from osmabench_ros.scenes.ground_truth import ground_truth_graph
+from osmabench_ros.scenes.ground_truth import build_ground_truth_graph
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.semantics.scene_graph import NodeKind, RelationType, SceneGraph, SceneNode
 from osmabench_ros.suites.hypo3d.described_change import (
@@ -125,12 +125,12 @@ class _Chooser:
             if by_rule is None:
                 continue
             try:
-                scene = changed_scene(self._scene, (change,))
+                scene = apply_changes(self._scene, (change,))
             except SceneError:
                 continue
             self._used |= {described.thing, described.other}
             touched = touched_nodes(before, by_rule)
-            return Hypothesis(change, described, scene, ground_truth_graph(scene), touched)
+            return Hypothesis(change, described, scene, build_ground_truth_graph(scene), touched)
         return None
 
     def _free(self) -> list[SceneNode]:

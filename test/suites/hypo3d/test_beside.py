@@ -27,7 +27,7 @@ from osmabench_ros.runs.preparation import Preparation
 from osmabench_ros.runs.report_model import Record, RunReport, Status
 from osmabench_ros.runs.run_manifest import write_run_manifest
 from osmabench_ros.runs.shared_path import PATH_FILE
-from osmabench_ros.scenes.changes import changed_scene
+from osmabench_ros.scenes.changes import apply_changes
 from osmabench_ros.simulation.robot_path import RobotPath
 from osmabench_ros.suites.hypo3d.generation import Hypo3DRun, hypothetical_questions
 from osmabench_ros.suites.hypo3d.suite import AFFECTED, imagination_gap, judged
@@ -45,7 +45,7 @@ CONFIG = small_config(
 
 
 def load(item):
-    return changed_scene(furnished_room(), item.changes)
+    return apply_changes(furnished_room(), item.changes)
 
 
 @pytest.fixture(scope='module')
@@ -109,7 +109,7 @@ def test_the_changed_scenes_are_driven_through_on_the_same_path(mapped, tmp_path
     assert not live.scenes[0].changes
     (condition,) = live.loaded_conditions
     assert condition.name == 'changed_halfway'
-    assert changed_scene(furnished_room(), condition.scene_change.changes).name == names[0]
+    assert apply_changes(furnished_room(), condition.scene_change.changes).name == names[0]
     # The nested runs ask what was told, and nothing new.
     nested = preparation.plans(again, tmp_path / again.name)[0]
     folder = preparation.prepare(nested, silent)

@@ -5,8 +5,8 @@ import pytest
 from pydantic import TypeAdapter
 from support.world.scenes import furnished_room
 
-from osmabench_ros.scenes.changes import Changes, changed_scene
-from osmabench_ros.scenes.ground_truth import ground_truth_graph
+from osmabench_ros.scenes.changes import Changes, apply_changes
+from osmabench_ros.scenes.ground_truth import build_ground_truth_graph
 from osmabench_ros.suites.hypo3d.described_change import (
     ChangeType,
     DescribedChange,
@@ -59,9 +59,9 @@ def test_other_sentences_are_not_read():
 @pytest.mark.parametrize(('said', 'change'), PAIRS, ids=lambda item: getattr(item, 'type', ''))
 def test_by_rule_a_graph_changes_as_that_of_the_meshes(said, change):
     scene = furnished_room()
-    before = ground_truth_graph(scene)
+    before = build_ground_truth_graph(scene)
     changes = TypeAdapter(Changes).validate_python([change])
-    expected = ground_truth_graph(changed_scene(scene, changes))
+    expected = build_ground_truth_graph(apply_changes(scene, changes))
     found = changed_graph(before, said, GraphReader(before).named)
     assert found.by_id.keys() == expected.by_id.keys()
     for key, node in expected.by_id.items():
@@ -75,7 +75,7 @@ def test_by_rule_a_graph_changes_as_that_of_the_meshes(said, change):
 
 
 def test_what_moves_takes_along_what_it_holds():
-    graph = ground_truth_graph(furnished_room())
+    graph = build_ground_truth_graph(furnished_room())
     said = DescribedChange(
         ChangeType.MOVEMENT, 'desk', side=Side.BACK, distance_m=1, anchors=ANCHORS
     )
@@ -88,7 +88,7 @@ def test_what_moves_takes_along_what_it_holds():
 
 
 def test_a_graph_that_lacks_the_thing_is_not_changed():
-    graph = ground_truth_graph(furnished_room())
+    graph = build_ground_truth_graph(furnished_room())
     for said in (
         DescribedChange(ChangeType.REMOVAL, 'piano'),
         DescribedChange(ChangeType.REPLACEMENT, 'plant', 'piano'),

@@ -7,11 +7,11 @@ import pytest
 from support.world.scenes import furnished_room
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox
-from osmabench_ros.scenes.ground_truth import ground_truth_graph
+from osmabench_ros.scenes.ground_truth import build_ground_truth_graph
 from osmabench_ros.suites.hypo3d.frame import Side, WorldFrame, chosen_anchors, frame_of
 from osmabench_ros.vqa.answering.execution import GraphReader
 
-GRAPH = ground_truth_graph(furnished_room())
+GRAPH = build_ground_truth_graph(furnished_room())
 NAMES = {node.id: node.label for node in GRAPH.nodes if node.label not in ('floor', 'wall')}
 
 

@@ -10,8 +10,8 @@ from osmabench_ros.base.progress import silent
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.runs.config import MatrixConfig, SceneConfig
 from osmabench_ros.runs.preparation import Preparation
-from osmabench_ros.scenes.changes import changed_scene
-from osmabench_ros.scenes.ground_truth import ground_truth_graph
+from osmabench_ros.scenes.changes import apply_changes
+from osmabench_ros.scenes.ground_truth import build_ground_truth_graph
 from osmabench_ros.semantics.scene_graph import NodeKind, ScoredLabel
 from osmabench_ros.suites.hypo3d.generation import Hypo3DRun, hypothetical_questions
 from osmabench_ros.suites.hypo3d.hypotheses import chosen_hypotheses
@@ -67,9 +67,9 @@ def test_answers_after_a_described_change_are_those_of_the_changed_meshes(genera
     questions, changes = generated
     counted = 0
     for change in changes:
-        scene = changed_scene(furnished_room(), (change,))
+        scene = apply_changes(furnished_room(), (change,))
         names = [scene.class_name(item) for item in scene.objects]
-        assert ground_truth_graph(scene).by_id.keys() == scene.by_instance.keys()
+        assert build_ground_truth_graph(scene).by_id.keys() == scene.by_instance.keys()
         for item in of(questions, Hypo3DRun.TOLD):
             if item.provenance['changed_scene'] != scene.name:
                 continue
@@ -160,8 +160,8 @@ def test_a_scene_that_was_mapped_again_is_asked_without_being_told(generated, tm
     questions, changes = generated
     file = tmp_path / 'questions.jsonl'
     write_records(file, questions)
-    scene = changed_scene(furnished_room(), (changes[0],))
-    graph = ground_truth_graph(scene)
+    scene = apply_changes(furnished_room(), (changes[0],))
+    graph = build_ground_truth_graph(scene)
     truth = replace(truth_of_room(), scene=scene.name, graph=graph, visible_graph=None)
     told = [
         q for q in of(questions, Hypo3DRun.TOLD) if q.provenance['changed_scene'] == scene.name
@@ -196,7 +196,7 @@ def test_a_run_with_the_suite_prepares_questions_and_changes_that_load(tmp_path)
     files = sorted(folder.glob('hypo3d_change_*.yaml'))
     assert len(files) == 3
     scenes = {
-        changed_scene(
+        apply_changes(
             furnished_room(), SceneConfig.model_validate({'changes': str(file)}).changes
         ).name
         for file in files

@@ -15,8 +15,8 @@ from osmabench_ros.base.configuration import config_path, described_names
 from osmabench_ros.cli.main import app
 from osmabench_ros.errors import SceneError
 from osmabench_ros.geometry.frame import Intrinsics
-from osmabench_ros.scenes.changes import Remove, changed_scene
-from osmabench_ros.scenes.ground_truth import ground_truth_graph
+from osmabench_ros.scenes.changes import Remove, apply_changes
+from osmabench_ros.scenes.ground_truth import build_ground_truth_graph
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.specification import FactKind, facts, read_specification
 from osmabench_ros.semantics.cloud import LabelledCloud
@@ -82,8 +82,8 @@ def truth_of(gone: str = '') -> GroundTruth:
     """Return the ground truth of the office, as if everything was seen."""
     scene = office()
     if gone:
-        scene = changed_scene(scene, (Remove(kind='remove', object=gone),))
-    graph = ground_truth_graph(scene)
+        scene = apply_changes(scene, (Remove(kind='remove', object=gone),))
+    graph = build_ground_truth_graph(scene)
     cloud = LabelledCloud(np.zeros((1, 3), np.float32), np.zeros(1, int), np.zeros(1, int))
     return GroundTruth(
         scene.dataset, scene.name, scene.label_set, graph, cloud, cloud, (),
@@ -117,7 +117,7 @@ def test_the_apartment_holds_what_is_specified_counted_again_from_the_meshes(tmp
     assert of['armchair'][0].attributes['material'] == 'leather'
     again = load_scene(written(tmp_path, FLAT), seed=2)
     assert again.source_sha256 == scene.source_sha256
-    assert all(fact.holds for fact in facts(scene.specification, ground_truth_graph(scene)))
+    assert all(fact.holds for fact in facts(scene.specification, build_ground_truth_graph(scene)))
 
 
 @pytest.mark.parametrize(
