@@ -72,7 +72,7 @@ def resolve_path(path: Path) -> Path | None:
 
 
 def leads_into(roots: Iterable[Path], path: Path) -> bool:
-    """Return whether a path, after links, is in one of the folders or their `find_linked_places`."""
+    """Return whether a path, after links, is in a folder or its `find_linked_places`."""
     target = resolve_path(path)
     places = [place for place in map(resolve_path, roots) if place]
     return target is not None and any(

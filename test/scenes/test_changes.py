@@ -298,7 +298,7 @@ def test_a_scene_of_a_configuration_is_changed_by_a_list_or_by_a_file(tmp_path):
     ('change', 'fault'),
     [
         ({'kind': 'move', 'object': 'x'}, 'give "offset_m" or "turn_deg"'),
-        ({'kind': 'add', 'name': 'x', 'position_m': [0, 0, 0]}, 'give "like" or "file"'),
+        ({'kind': 'add', 'name': 'x', 'position_m': [0, 0, 0]}, 'needs either "like" or "file"'),
         ({'kind': 'recolor', 'object': 'x'}, 'give "color" or "like"'),
         ({'kind': 'melt', 'object': 'x'}, 'melt'),
         ({'kind': 'remove', 'object': 'x', 'ofset': 1}, 'ofset'),

@@ -106,10 +106,10 @@ def hypothetical_questions(
     The questions are of `Hypo3DRun` UNCHANGED, TOLD and IRRELEVANT; the category is a
     `Hypo3DKind`, the provenance has `run`, `change` (its type), `item` (equal in all runs),
     `affected`, 'yes' where the change changes the answer, `number` (of the change among those that
-    are returned), and `apply_changes`, the name of the scene after the change. Answers of TOLD
+    are returned), and `changed_scene`, the name of the scene after the change. Answers of TOLD
     come from the graph of the changed meshes. Questions are only about objects that the path saw,
     and the visible parts give the same answer after the change is made to them by rule. The
-    changes are for `apply_changes`, in order.
+    changes are for `changed_scene`, in order.
     """
     hypotheses = chosen_hypotheses(scene, truth.graph, truth.seen_instances, seed, count)
     builder = _Builder(scene, truth, scene_key, seed)

@@ -77,7 +77,7 @@ class ReferenceAnswer(Strict):
 
 @dataclass(frozen=True)
 class DetectedScene:
-    """Rooms by name, and objects by their id in the file; `find_room_of` has those known."""
+    """Rooms by name, and objects by their id in the file; `room_of` has those known."""
 
     rooms: Mapping[str, AxisAlignedBox]
     objects: Mapping[int, DetectedObject]
