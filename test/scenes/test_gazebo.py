@@ -649,7 +649,7 @@ def test_textures_are_found_anywhere_below_a_named_folder(tmp_path):
     Image.new('RGB', (2, 2), (40, 50, 60)).save(pictures / 'P.png')
     Image.new('RGB', (2, 2), (70, 80, 90)).save(pictures / 'far.png')
     include = '<include><uri>model://m</uri></include>'
-    with pytest.raises(MissingFileError, match='2 things'):
+    with pytest.raises(MissingFileError, match='2 files or models'):
         load(tmp_path, include)
     scene = load(tmp_path, include, skip_missing=True)
     mesh, box = only(scene).meshes

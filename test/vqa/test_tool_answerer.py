@@ -138,7 +138,7 @@ def test_a_second_run_is_replayed_from_kept_replies_offline(client, server, mapp
         (('distance', '[3, 5]'), 'not a JSON object'),
         (('list_objects', '{"lable": "chair"}'), 'lable'),
         (('look', '{"eye": [0, 0, 1], "target": [1, 1, 1], "width_px": 100000}'), 'width_px'),
-        (('look', '{"eye": [0, 0, 1], "target": [0, 0, 1]}'), 'stands at the point'),
+        (('look', '{"eye": [0, 0, 1], "target": [0, 0, 1]}'), 'is at the point'),
         (('look', '{"eye": [0, 0], "target": [0, 0, 1]}'), 'eye'),
         (('distance', '"' + 'x' * 100_000 + '"'), 'more than 4000 characters'),
         (('answer', '{"reply": "sofa"}'), 'answer'),

@@ -11,7 +11,7 @@ class Options(Strict):
 
 
 class MapHeight:
-    """Error of the height that most points are below, against the visible surface."""
+    """Difference between the top of the map and of the visible surface, in metres."""
 
     name = 'map_height'
 
