@@ -107,18 +107,16 @@ def find_participles(text):
 def measure_style(root):
     """Return the values by key of style_limits.yaml, and the places of each key as lines."""
     values, places = collections.Counter(), collections.defaultdict(list)
-    folders = (PACKAGE, 'launch', 'examples', 'docs', 'test', 'benchmarks')
+    folders = (PACKAGE, 'launch', 'examples', 'docs')
     paths = [path for folder in folders for path in (root / folder).rglob('*.py')]
     for path in sorted([*paths, *(root / 'docs').rglob('*.md'), *root.glob('*.md')]):
         parts = path.relative_to(root).parts
         text = path.read_text(encoding='utf-8')
         if path.suffix == '.md' and (parts[0] == 'docs' or parts == ('README.md',)):
             values['words of README and docs'] += len(text.split())
-        if path.suffix == '.py' and parts[0] in (PACKAGE, 'test', 'benchmarks'):
-            part = parts[1] if parts[0] == PACKAGE and len(parts) > 2 else parts[0]
+        if parts[0] == PACKAGE:
+            part = parts[1] if len(parts) > 2 else PACKAGE
             values[f'code lines of {part}'] += count_code_lines(text)
-        if parts[0] in ('test', 'benchmarks'):
-            continue
         where = '/'.join(parts)
         for name, line, words, better in find_phrases(path, text):
             values[f'phrase "{name}"'] += 1

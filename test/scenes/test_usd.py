@@ -222,7 +222,9 @@ def test_what_is_missing_is_listed_and_may_be_left_out(tmp_path: Path) -> None:
         'def Xform "lost" (prepend references = @./lost.usda@)\n{\n}\n'
     )
     stage = write_stage(tmp_path, content)
-    with pytest.raises(MissingFileError, match=r'(?s)names 2 files or models.*gone\.usda.*lost\.usda'):
+    with pytest.raises(
+        MissingFileError, match=r'(?s)names 2 files or models.*gone\.usda.*lost\.usda'
+    ):
         load_usd_stage(stage)
     import_scene(str(stage), tmp_path / 'out', world=WorldOptions(skip_missing=True))
     loaded = load_scene(str(tmp_path / 'out'))
