@@ -211,10 +211,10 @@ def evaluate(
     """
     from osmabench_ros.reports.page.bag_page import write_map_page
     from osmabench_ros.runs.evaluate.evaluation import EvaluationInputs
-    from osmabench_ros.runs.evaluate.map_evaluation import evaluate_map, unnamed_run
+    from osmabench_ros.runs.evaluate.map_evaluation import evaluate_map, identify_unnamed_run
 
     inputs = EvaluationInputs(
-        unnamed_run(scoring.seed),
+        identify_unnamed_run(scoring.seed),
         directory,
         ground_truth,
         scoring.out,

@@ -102,14 +102,14 @@ def answer(
     from osmabench_ros.runs.evaluate.map_evaluation import questioned_map
     from osmabench_ros.runs.run_manifest import undisturbed
     from osmabench_ros.vqa import stages
-    from osmabench_ros.vqa.answering.answerer import parsed_reference
+    from osmabench_ros.vqa.answering.answerer import parse_reference
     from osmabench_ros.vqa.scores import UNSERVED
     from osmabench_ros.vqa.stages import RunFolder
 
     place = RunFolder(run, folder)
     shown = stages.AnswerOptions(compat, graph_tokens, without_map)
     answerer = stages.RULE if answerer in _OFFLINE else answerer
-    client = _client(options, parsed_reference(answerer)[1], dry_run=dry_run)
+    client = _client(options, parse_reference(answerer)[1], dry_run=dry_run)
     if dry_run:
         count = len(place.questions())
         if client is None:
@@ -209,14 +209,14 @@ def judge_check(
     """
     from osmabench_ros.reports.terminal import print_judge_check
     from osmabench_ros.vqa import stages
-    from osmabench_ros.vqa.judging.agreement import check_judge, judged_answers
+    from osmabench_ros.vqa.judging.agreement import check_judge, select_judged_answers
     from osmabench_ros.vqa.judging.language_model import LanguageModelJudge
     from osmabench_ros.vqa.published import read_saved_answers
 
     client = _client(options, judge_name, dry_run=dry_run)
     saved = read_saved_answers(files)
     if dry_run:
-        pairs = judged_answers(saved)
+        pairs = select_judged_answers(saved)
         _print_dry_judge(
             client, lambda asked: asked.estimate(LanguageModelJudge(asked).requests(pairs))
         )

@@ -32,7 +32,7 @@ from osmabench_ros.ros.qos import create_checked_subscription, latched_profile
 from osmabench_ros.runs.config import SuiteConfig
 from osmabench_ros.runs.evaluate import evaluation
 from osmabench_ros.runs.evaluate.evaluation import EvaluationJob, EvaluationQueue
-from osmabench_ros.runs.evaluate.map_evaluation import evaluate_map, unnamed_run
+from osmabench_ros.runs.evaluate.map_evaluation import evaluate_map, identify_unnamed_run
 from osmabench_ros.runs.identity import RunIdentity
 from osmabench_ros.runs.report_model import RunReport
 
@@ -190,7 +190,8 @@ class EvaluatorNode(BenchmarkNode[EvaluatorSettings]):
         if identity is None and questions is not None and not questions.exists():
             questions = None
         inputs = evaluation.EvaluationInputs(
-            identity or unnamed_run(value.seed, value.condition, value.mapper, value.simulator),
+            identity
+            or identify_unnamed_run(value.seed, value.condition, value.mapper, value.simulator),
             map_directory,
             self._ground_truth,
             output_directory,
@@ -224,7 +225,7 @@ class EvaluatorNode(BenchmarkNode[EvaluatorSettings]):
         directory = path_from_uri(uri, 'map_uri')
         configured = {suite.name: suite for suite in self.settings.suites}
         chosen = tuple(configured.get(name) or SuiteConfig(name=name) for name in goal.suites)
-        evaluation.made_suites(chosen)
+        evaluation.make_suites(chosen)
         if not directory.is_dir():
             raise MapError(f'there is no map in {directory}')
         output, own = self._free_directory(), uri == recorded.uri

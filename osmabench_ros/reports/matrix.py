@@ -29,7 +29,7 @@ from osmabench_ros.reports.page.paged import RUNS_A_PAGE, PagedReport
 from osmabench_ros.reports.report_run import Run
 from osmabench_ros.runs.config import MatrixConfig, Requirement
 from osmabench_ros.runs.evaluate.evaluation import versions
-from osmabench_ros.runs.evaluate.over_time import judged_records
+from osmabench_ros.runs.evaluate.over_time import collect_judged_records
 from osmabench_ros.runs.plan import RunPlan, config_digest
 from osmabench_ros.runs.preparation import COVERAGE_FILE
 from osmabench_ros.runs.report_model import (
@@ -89,7 +89,7 @@ def write_matrix_report(
             return _write_large_report(config, plans, reports, root, origin)
     done = tuple(reports)
     runs = with_changed_scenes(with_common_accuracies(done), plans)
-    judged = judged_records(plans, runs, config.requirements)
+    judged = collect_judged_records(plans, runs, config.requirements)
     origin = replace(origin, notes=(*origin.notes, *_list_uneven_mixes(plans)))
     report = _make_matrix_report(config, plans, runs, judged, origin)
     write_json(root / 'report.json', report.model_dump(mode='json'))
@@ -229,7 +229,7 @@ def _select_required(
     run: Run, requirements: Sequence[Requirement], figures: Collection[tuple[str, str, str]]
 ) -> Iterator[Record]:
     if figures:
-        records = judged_records([run.plan], [run.report], requirements)
+        records = collect_judged_records([run.plan], [run.report], requirements)
         yield from (record for record in records if _make_key(record) in figures)
 
 

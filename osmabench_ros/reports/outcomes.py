@@ -12,7 +12,7 @@ from osmabench_ros.runs.config import SuiteConfig
 from osmabench_ros.semantics.labels import UNLABELLED
 from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.suites.osma_segmentation import SegmentationOptions
-from osmabench_ros.suites.prediction import predicted_labels
+from osmabench_ros.suites.prediction import predict_labels
 from osmabench_ros.suites.suite import SuiteContext
 
 OUTCOMES = tuple(PointOutcome)
@@ -33,7 +33,7 @@ def compute_surface_outcomes(
     truth, predicted = context.ground_truth, context.matches.predicted
     if predicted is None:
         return None
-    labels = predicted_labels(context.semantic_map, truth.label_set)
+    labels = predict_labels(context.semantic_map, truth.label_set)
     if labels is None:
         return None
     near = context.matches.surface_to_map

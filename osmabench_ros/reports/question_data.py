@@ -24,7 +24,7 @@ from osmabench_ros.vqa.question_files import (
     read_records,
 )
 from osmabench_ros.vqa.questions import Answer, AnswerValue, Evidence, Question, Verdict
-from osmabench_ros.vqa.scores import UNSERVED, paired_change
+from osmabench_ros.vqa.scores import UNSERVED, compute_paired_change
 
 _CAPTION_LENGTH = 80
 
@@ -84,7 +84,7 @@ def _make_no_verdict(question: Question) -> Verdict:
 
 def compute_paired_interval(before: Dialogue, after: Dialogue) -> tuple[float, float] | None:
     """Return the interval of the change of accuracy, None without one."""
-    change = paired_change(before.correct, after.correct, before.about)
+    change = compute_paired_change(before.correct, after.correct, before.about)
     return (change.low, change.high) if math.isfinite(change.low) else None
 
 

@@ -149,7 +149,7 @@ def reference_of(
     """Return the reference, made in a folder if it does not exist yet; None without one."""
     choice = source.reference
     if choice.scene:
-        path = recorded_path(bag, content)
+        path = read_recorded_path(bag, content)
         config = source.config
         if not isinstance(config, MatrixConfig):
             # It says how maps are scored, and nothing of camera and simulator.
@@ -169,7 +169,9 @@ def reference_of(
     return found
 
 
-def recorded_path(bag: Bag, content: BagContent) -> tuple[StampedTrajectory, Intrinsics] | None:
+def read_recorded_path(
+    bag: Bag, content: BagContent
+) -> tuple[StampedTrajectory, Intrinsics] | None:
     """Return true camera poses and the camera of a recording, None if it lacks either."""
     topics = [topic for topic in content.types if topic.endswith(f'/{REFERENCE_TOPICS[0]}')]
     camera = _camera(bag, content)

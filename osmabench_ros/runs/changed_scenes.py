@@ -93,7 +93,7 @@ def matrices_beside(plans: Sequence[RunPlan]) -> Iterator[MatrixConfig]:
     of each mapper in which the first change is made halfway. A scene that could not be prepared
     has none.
     """
-    for mapped in _mapped(plans):
+    for mapped in _map_scenes(plans):
         changes, before = mapped.changes(), list(mapped.plan.scene.changes)
         earlier = [item.model_dump(mode='json', exclude_defaults=True) for item in before]
         if mapped.options.remap and changes:
@@ -113,7 +113,7 @@ def matrices_beside(plans: Sequence[RunPlan]) -> Iterator[MatrixConfig]:
             )
 
 
-def _mapped(plans: Sequence[RunPlan]) -> Iterator[_Mapped]:
+def _map_scenes(plans: Sequence[RunPlan]) -> Iterator[_Mapped]:
     for folder in dict.fromkeys(plan.shared_directory for plan in plans):
         own = [plan for plan in plans if plan.shared_directory == folder]
         done = [plan for plan in own if (plan.directory / TRUE_TRAJECTORY).exists()]

@@ -22,7 +22,7 @@ from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.mappers.live_method import Edges, MapOrigin, TfMode
 from osmabench_ros.maps.map_kinds import MapType
 from osmabench_ros.runs.requirement import Requirement as Requirement
-from osmabench_ros.runs.requirement import known_suites
+from osmabench_ros.runs.requirement import list_known_suites
 from osmabench_ros.scenes.changes import Changes
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.scene import Scene
@@ -32,7 +32,7 @@ from osmabench_ros.simulation.conditions import Condition, load_condition, name_
 from osmabench_ros.simulation.robot_path import CameraMount
 from osmabench_ros.simulation.simulator import Simulator, make_simulator
 from osmabench_ros.simulation.strategies import Strategy
-from osmabench_ros.suites.suite import repeated_suite, repetition_fault
+from osmabench_ros.suites.suite import find_repeated_suite, repetition_fault
 
 Seed = Annotated[int, Field(ge=0, lt=2**31)]
 
@@ -455,7 +455,7 @@ class ScoringConfig(Strict):
     @field_validator('suites')
     @classmethod
     def _once_each(cls, value: tuple[SuiteConfig, ...]) -> tuple[SuiteConfig, ...]:
-        repeated = repeated_suite([item.name for item in value])
+        repeated = find_repeated_suite([item.name for item in value])
         if repeated is not None:
             raise ValueError(f'{repetition_fault(repeated)}; list it once')
         return value
@@ -490,7 +490,7 @@ class MatrixConfig(ScoringConfig):
     def _find_requirement_faults(self) -> Iterator[str]:
         mappers = [item.name for item in self.mappers]
         conditions = [name_of_condition(item) for item in self.conditions]
-        suites = known_suites([item.name for item in self.suites])
+        suites = list_known_suites([item.name for item in self.suites])
         for item in self.requirements:
             for kind, name, known in (
                 ('mapper', item.mapper, mappers),
@@ -581,11 +581,11 @@ def _read_config(name_or_path: str) -> tuple[Any, str]:
     path = Path(name_or_path)
     # A folder of that name, such as one of results, is not a configuration.
     if not path.suffix and (not os.path.exists(path) or os.path.isdir(path)):
-        path = _bundled(name_or_path)
+        path = _locate_bundled(name_or_path)
     return read_yaml(path, ConfigError), str(path)
 
 
-def _bundled(name: str) -> Path:
+def _locate_bundled(name: str) -> Path:
     names = {path.stem: path for path in config_path('demo.yaml').parent.glob('*.yaml')}
     problem = f'there is neither a file nor a bundled configuration "{name}"'
     return names[choose(name, names, ConfigError, problem)]

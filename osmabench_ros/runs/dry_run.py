@@ -8,7 +8,7 @@ from pathlib import Path
 from osmabench_ros.language.settings import nothing_asked
 from osmabench_ros.metrics.comparison import expected_power
 from osmabench_ros.runs.config import MatrixConfig
-from osmabench_ros.runs.evaluate.evaluation import made_suites
+from osmabench_ros.runs.evaluate.evaluation import make_suites
 from osmabench_ros.runs.matrix_on_disk import Stage, next_stage
 from osmabench_ros.runs.preparation import Preparation
 from osmabench_ros.runs.run_manifest import find_growth
@@ -20,7 +20,7 @@ MAPPED_BESIDE = 'hypo3d maps changed scenes beside these runs, which are chosen 
 
 
 @nothing_asked()
-def expected_work(config: MatrixConfig, out: Path, *, fresh: bool = False) -> list[str]:
+def list_expected_work(config: MatrixConfig, out: Path, *, fresh: bool = False) -> list[str]:
     """Return the planned work, a line each; loads the scenes, writes nothing.
 
     Raises RunError, key by key, if there are results that were made otherwise, unless `fresh`.
@@ -53,7 +53,7 @@ def _from(first: Stage) -> str:
 
 
 def _describe_models(config: MatrixConfig, maps: int) -> Iterator[str]:
-    suites = made_suites(config.suites)
+    suites = make_suites(config.suites)
     asking = {suite.name: models_asked_by(suite) for suite in suites if models_asked_by(suite)}
     if not asking:
         yield 'no language model is asked'

@@ -27,7 +27,7 @@ from osmabench_ros.mappers.mapper import make_mapper, mapper_class, reads_albedo
 from osmabench_ros.mappers.offline_method import filled
 from osmabench_ros.runs import shared_path
 from osmabench_ros.runs.config import MapperConfig, MatrixConfig, SceneConfig
-from osmabench_ros.runs.evaluate.evaluation import TRUE_TRAJECTORY, made_suites
+from osmabench_ros.runs.evaluate.evaluation import TRUE_TRAJECTORY, make_suites
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.inputs import scene_digest
 from osmabench_ros.runs.plan import GROUND_TRUTH_FOLDER, QUESTIONS_FILE, RunPlan, plan_runs
@@ -92,7 +92,7 @@ class Preparation:
                 *(partial(PrecomputedEmbedder, file) for file in config.text_features.values()),
             ]
         )
-        suites = made_suites(config.suites)
+        suites = make_suites(config.suites)
         check_for_runs(
             config.requirements,
             grows=config.evaluation.map_every_frames > 0,
@@ -226,7 +226,7 @@ class Preparation:
             path = RobotPath.read(prepared / shared_path.PATH_FILE)
             simulated = SimulatedScene(scene, path, partial(_start_wide, plan, scene))
         asked = PreparedScene(truth, key, seed, directory, simulated, progress)
-        for suite in made_suites(plan.config.suites):
+        for suite in make_suites(plan.config.suites):
             if isinstance(suite, PreparesQuestions):
                 questions += suite.prepare(asked)
         write_records(directory / QUESTIONS_FILE, questions)

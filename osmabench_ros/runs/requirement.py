@@ -84,7 +84,7 @@ class Requirement(Strict):
         return self.suite.removesuffix(ALIGNED)
 
 
-def known_suites(configured: Sequence[str]) -> list[str]:
+def list_known_suites(configured: Sequence[str]) -> list[str]:
     """Return the suite names that a requirement may have, from the suites of a configuration."""
     aligned = [f'{name}{ALIGNED}' for name in configured]
     return [*configured, *TIMING_SUITES, *BAG_SUITES, *aligned]

@@ -29,7 +29,7 @@ from osmabench_ros.base.files import (
 )
 from osmabench_ros.base.strict import read_model
 from osmabench_ros.errors import OsmabenchWarning, RunError
-from osmabench_ros.runs.evaluate.evaluation import made_suites
+from osmabench_ros.runs.evaluate.evaluation import make_suites
 from osmabench_ros.runs.evaluate.over_time import GROWTH
 from osmabench_ros.runs.host import describe_surroundings
 from osmabench_ros.runs.inputs import (
@@ -122,7 +122,7 @@ def config_of_run(plan: RunPlan) -> dict[str, Any]:
 def describe_shared(plan: RunPlan, scene_digest: str) -> dict[str, Any]:
     """Return the content of manifest.json of the folder that the runs on a path share."""
     config = plan.config
-    suites = zip(config.suites, made_suites(config.suites), strict=True)
+    suites = zip(config.suites, make_suites(config.suites), strict=True)
     asking = [item for item, suite in suites if isinstance(suite, PreparesQuestions)]
     found: dict[str, Any] = {
         **config.model_dump(mode='json', include=_SHARED),
@@ -164,7 +164,7 @@ class Difference:
         return added or self.key == REQUIREMENTS
 
     def __str__(self) -> str:
-        return f'{self.key}: {_shown(self.before)} -> {_shown(self.now)}'
+        return f'{self.key}: {_show_value(self.before)} -> {_show_value(self.now)}'
 
 
 def compare_configs(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[Difference, ...]:
@@ -207,7 +207,7 @@ def _flatten(value: Any, key: str = '') -> Iterator[tuple[str, Any]]:
         yield key, value
 
 
-def _shown(value: Any) -> str:
+def _show_value(value: Any) -> str:
     text = str(value)
     if len(text) == _DIGEST_LENGTH:
         return text[:_SHOWN_OF_DIGEST]

@@ -109,7 +109,7 @@ FREE_SHARE = 0.9
 """Recorded places of which fewer are free do not look like those of a robot in this scene."""
 
 
-def replayed_path(
+def replay_path(
     config: TrajectoryConfig, scene: Scene, navigation: WalkableGrid, camera_height_m: float
 ) -> RobotPath:
     """Return the path along poses in the scene's world; warns of obstacles on it.
@@ -180,7 +180,7 @@ def shared_path(
         path = RobotPath.read(Path(config.trajectory.recorded).expanduser())
     elif config.trajectory.recorded:
         height_m = config.camera.mounting_height_m
-        path = replayed_path(config.trajectory, scene, navigation, height_m)
+        path = replay_path(config.trajectory, scene, navigation, height_m)
     elif config.trajectory.planner is not Planner.GRID:
         one = config.trajectory.storey != 'all'
         path = habitat_path(config, seed, scene, navigation.floor_height_m if one else None)

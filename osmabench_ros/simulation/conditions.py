@@ -256,11 +256,15 @@ def parse_condition(name: str, data: Any, source: str) -> Condition:
     """Check the content of a condition file; `extends` changes a condition of the package."""
     data = {} if data is None else data
     if isinstance(data, Mapping):
-        data = _with_setup({'name': name, **_extended(data, source, ())}, Path(source).parent)
+        data = _with_setup(
+            {'name': name, **_extend_condition(data, source, ())}, Path(source).parent
+        )
     return validated(Condition, data, f'condition {source}')
 
 
-def _extended(data: Mapping[str, Any], source: str, seen: tuple[str, ...]) -> dict[str, Any]:
+def _extend_condition(
+    data: Mapping[str, Any], source: str, seen: tuple[str, ...]
+) -> dict[str, Any]:
     own = dict(data)
     if 'extends' not in own:
         return own
@@ -270,7 +274,9 @@ def _extended(data: Mapping[str, Any], source: str, seen: tuple[str, ...]) -> di
     problem = f'condition {source}: extends: unknown condition "{base}"'
     choose(base, list_conditions(), ConfigError, problem)
     path = config_path('conditions', f'{base}.yaml')
-    return _merged(_extended(read_yaml(path, ConfigError) or {}, str(path), (*seen, base)), own)
+    return _merge_change(
+        _extend_condition(read_yaml(path, ConfigError) or {}, str(path), (*seen, base)), own
+    )
 
 
 def _with_setup(data: dict[str, Any], folder: Path) -> dict[str, Any]:
@@ -282,12 +288,12 @@ def _with_setup(data: dict[str, Any], folder: Path) -> dict[str, Any]:
     return {**data, 'lighting': {**rest, **read_light_setup(lighting['setup'], folder)}}
 
 
-def _merged(base: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
+def _merge_change(base: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
     """Put a change over a base; mappings are merged, everything else is replaced."""
     merged = dict(base)
     for key, value in change.items():
         both = isinstance(value, Mapping) and isinstance(merged.get(key), Mapping)
-        merged[key] = _merged(merged[key], value) if both else value
+        merged[key] = _merge_change(merged[key], value) if both else value
     return merged
 
 

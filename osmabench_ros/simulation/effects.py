@@ -200,11 +200,11 @@ class StructuredLightDepth(Effect):
     def depth(self, depth_m: NDArray[np.float32], shot: Shot) -> NDArray[np.float32]:
         """Apply the sensor."""
         rng = self.generator(shot)
-        noisy = self._jittered(depth_m.astype(np.float64), rng)
+        noisy = self._jitter_depth(depth_m.astype(np.float64), rng)
         finite = np.isfinite(noisy)
         z = np.where(finite, noisy, 1.0)
         sigma = self.scale * (0.0012 + 0.0019 * (z - 0.4) ** 2)
-        z = self._quantised(z + sigma * rng.normal(size=z.shape), shot.intrinsics.fx)
+        z = self._round_depth(z + sigma * rng.normal(size=z.shape), shot.intrinsics.fx)
         noisy = np.where(finite, z, noisy)
         lost = grazing(depth_m, shot.intrinsics.fx, self.grazing_deg)
         lost |= self.in_shadow(depth_m, shot.intrinsics.fx) | (noisy < self.near_m)
@@ -212,7 +212,7 @@ class StructuredLightDepth(Effect):
         noisy[lost & np.isfinite(depth_m)] = np.nan
         return noisy.astype(np.float32)
 
-    def _jittered(
+    def _jitter_depth(
         self, depth_m: NDArray[np.float64], rng: np.random.Generator
     ) -> NDArray[np.float64]:
         height, width = depth_m.shape
@@ -221,7 +221,7 @@ class StructuredLightDepth(Effect):
         columns = np.clip(np.arange(width) + shift[1], 0, width - 1)
         return np.asarray(depth_m[rows, columns])
 
-    def _quantised(self, z: NDArray[np.float64], focal_px: float) -> NDArray[np.float64]:
+    def _round_depth(self, z: NDArray[np.float64], focal_px: float) -> NDArray[np.float64]:
         if self.disparity_step_px == 0:
             return z
         step = self.disparity_step_px
@@ -289,7 +289,7 @@ class TimeOfFlightDepth(Effect):
         rng = self.generator(shot)
         finite = np.isfinite(depth_m)
         z = np.where(finite, depth_m, 0.0).astype(np.float64)
-        z = np.where(finite, self._mixed(z, finite, rng), z)
+        z = np.where(finite, self._mix_depth(z, finite, rng), z)
         z = z % self.unambiguous_m
         z += self.wiggle_m * np.sin(2 * np.pi * z / self.wiggle_period_m)
         z += (self.noise_offset_m + self.noise_factor * z**2) * rng.normal(size=z.shape)
@@ -298,7 +298,7 @@ class TimeOfFlightDepth(Effect):
         noisy[noisy < self.near_m] = np.nan
         return noisy.astype(np.float32)
 
-    def _mixed(
+    def _mix_depth(
         self, z: NDArray[np.float64], finite: NDArray[np.bool_], rng: np.random.Generator
     ) -> NDArray[np.float64]:
         from scipy import ndimage

@@ -104,7 +104,7 @@ class ConditionedCamera:
         color, depth_m = seen.color, seen.depth_m
         for effect in self.condition.effects:
             if isinstance(effect, MotionBlur):
-                color = self._blurred(simulator, effect, instant)
+                color = self._blur_image(simulator, effect, instant)
         for effect in self.condition.effects:
             color, depth_m = effect.color(color, shot), effect.depth(depth_m, shot)
         return replace(seen, color=color, depth_m=depth_m), lighting
@@ -134,7 +134,7 @@ class ConditionedCamera:
             self._changed = scene, self._open(scene)
         return self._changed
 
-    def _blurred(
+    def _blur_image(
         self, simulator: Simulator, effect: MotionBlur, instant: TrajectoryFrame
     ) -> NDArray[np.uint8]:
         times = effect.sample_times_s(instant.time_s)

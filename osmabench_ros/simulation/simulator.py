@@ -160,7 +160,7 @@ def check_agreement(
     most disagreeing pixels, with depths and ids, and MissingDependencyError without Open3D.
     """
     rays = RayCaster(scene)
-    seen = [_probed(simulator, rays, pose) for pose in camera_poses]
+    seen = [_probe_pixels(simulator, rays, pose) for pose in camera_poses]
     ours, theirs, depth_m, rendered_m = (np.concatenate(part) for part in zip(*seen, strict=True))
     limit_m = np.maximum(TOLERANCE_M, TOLERANCE_SHARE * depth_m)
     with np.errstate(invalid='ignore'):  # nothing is in range for both
@@ -180,15 +180,15 @@ def check_agreement(
     first = int(np.flatnonzero(at & wrong)[0])
     raise SimulationError(
         f'{simulator.description} does not show scene {scene.dataset}/{scene.name} as it was '
-        f'loaded: {int(wrong[at].sum())} of {int(at.sum())} pixels of {_named(scene, int(worst))} '
-        f'differ ({int(wrong.sum())} of {len(wrong)} in all), the first shows '
-        f'{_named(scene, int(theirs[first]))} at {rendered_m[first]:.2f} m instead of '
+        f'loaded: {int(wrong[at].sum())} of {int(at.sum())} pixels of '
+        f'{_name_object(scene, int(worst))} differ ({int(wrong.sum())} of {len(wrong)} in all), the first shows '
+        f'{_name_object(scene, int(theirs[first]))} at {rendered_m[first]:.2f} m instead of '
         f'{depth_m[first]:.2f} m; ground truth would be wrong. Check "up", "front", scale and '
         'place of it in the data set, and that no file was changed'
     )
 
 
-def _probed(
+def _probe_pixels(
     simulator: LoadingSimulator, rays: RayCaster, pose: Pose
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float32], NDArray[np.float32]]:
     """Return instances and depths at the probes of one view, of the scene and then rendered."""
@@ -220,5 +220,5 @@ def _probed(
     return ours[inside], theirs[inside], depth_m[inside], rendered_m[inside]
 
 
-def _named(scene: Scene, instance: int) -> str:
+def _name_object(scene: Scene, instance: int) -> str:
     return 'nothing' if instance == NO_INSTANCE else f'object "{scene.by_instance[instance].name}"'

@@ -186,10 +186,10 @@ def short_tour(
     while len(order) < count:
         rest = [i for i in range(count) if i not in order]
         order.append(min(rest, key=lambda i: way[order[-1], i]))
-    return np.asarray(points[_improved(order, way)])
+    return np.asarray(points[_improve_order(order, way)])
 
 
-def _improved(order: list[int], way: NDArray[np.float64]) -> list[int]:
+def _improve_order(order: list[int], way: NDArray[np.float64]) -> list[int]:
     best, found = _length(order, way), True
     while found:
         found = False

@@ -46,7 +46,7 @@ def write_views(views: Iterable[View], path: Path, *, overwrite: bool = False) -
     parts = []
     for caption, image in views:
         strip = np.full((CAPTION_PX, image.shape[1], 3), 24, np.uint8)
-        parts += [_labelled(strip, [(6, 5, caption)]), image]
+        parts += [_label_image(strip, [(6, 5, caption)]), image]
     with atomic_write(path, overwrite=overwrite) as draft:
         Image.fromarray(np.concatenate(parts)).save(draft)
 
@@ -74,7 +74,7 @@ def storey_views(scene: Scene) -> Iterator[View]:
                 u, v = camera.project(pose.inverse().transform(item.box.center[None]))[0].tolist()
                 labels.append((u - 6.5, v - 8.0, str(item.instance_id)))
         caption = f'{scene.dataset} {scene.name}, storey {number} at {floor_m:.2f} m'
-        yield caption, _labelled(image, labels)
+        yield caption, _label_image(image, labels)
 
 
 def condition_views(
@@ -102,12 +102,12 @@ def condition_views(
             for place in (np.arange(frames) + 0.5) / frames * len(trajectory.frames):
                 time_s = trajectory.frames[int(place)].time_s
                 image = conditioned.take(int(place))[0].color
-                images.append(_labelled(image, [(6, image.shape[0] - 20, f'{time_s:.0f} s')]))
+                images.append(_label_image(image, [(6, image.shape[0] - 20, f'{time_s:.0f} s')]))
             conditioned.restore()
             yield f'{condition.name}: {condition.description}', np.concatenate(images, axis=1)
 
 
-def _labelled(image: NDArray[np.uint8], labels: Sequence[_Label]) -> NDArray[np.uint8]:
+def _label_image(image: NDArray[np.uint8], labels: Sequence[_Label]) -> NDArray[np.uint8]:
     drawn = Image.fromarray(image)
     font, drawing = ImageFont.load_default(size=13), ImageDraw.Draw(drawn)
     for x, y, text in labels:

@@ -22,7 +22,7 @@ from osmabench_ros.metrics.record import MetricRecord, Mode
 from osmabench_ros.semantics.labels import normalised_name
 from osmabench_ros.semantics.scene_graph import NodeKind
 from osmabench_ros.suites.suite import FigureSuite, MatchingOptions, SuiteContext
-from osmabench_ros.suites.things import Masks, mask_overlaps, masks_of_things, seen_things
+from osmabench_ros.suites.things import Masks, mask_overlaps, masks_of_things, select_seen_objects
 
 LOWER_IS_BETTER = frozenset(
     {'over_segmentation', 'under_segmentation', 'most_pieces', 'count_error', 'background_masks'}
@@ -130,7 +130,7 @@ class InstancesSuite(FigureSuite[MatchingOptions]):
         if not nodes:
             yield self._record('count_error', None)
             return
-        true = Counter(node.label for node in seen_things(context.ground_truth))
+        true = Counter(node.label for node in select_seen_objects(context.ground_truth))
         found = Counter(normalised_name(node.label) for node in nodes if node.id not in left_out)
         errors = {
             name: float(abs(found[normalised_name(name)] - count))

@@ -215,7 +215,7 @@ class MapGeometrySuite(FigureSuite[GeometryOptions]):
             return
         assert matches.predicted is not None
         covered = np.flatnonzero(distances.back <= self._options.max_distance_m)
-        rows = _sampled(covered, self._options.normal_samples, context.seed)
+        rows = _sample_rows(covered, self._options.normal_samples, context.seed)
         found = estimated_normals(matches.predicted.points, matches.surface_to_map.indices[rows])
         true = surface.normals[rows].astype(np.float64)
         yield self._record('normal_consistency', *normal_consistency(true, found))
@@ -253,7 +253,7 @@ class MapGeometrySuite(FigureSuite[GeometryOptions]):
             yield self._record(f'f_score_{threshold:g}m', f_score, len(there) + n, name)
 
 
-def _sampled(rows: NDArray[np.intp], most: int, seed: int) -> NDArray[np.intp]:
+def _sample_rows(rows: NDArray[np.intp], most: int, seed: int) -> NDArray[np.intp]:
     if len(rows) <= most:
         return rows
     return np.sort(np.random.default_rng(seed).choice(rows, most, replace=False))
@@ -298,11 +298,13 @@ class MapTrajectorySuite:
             warnings.warn(f'suite "{self.name}": {error}', OsmabenchWarning, stacklevel=2)
             as_is = replace(self._settings, alignment=TrajectoryAlignment.NONE)
             score = score_trajectory(reference, estimate, as_is)
-            found = [self._named(record, aligned=False) for record in score.records]
+            found = [self._name_record(record, aligned=False) for record in score.records]
             return [self._share(score, reference), *found, *self._without_alignment()]
         for remark in score.remarks:
             warnings.warn(f'suite "{self.name}": {remark}', OsmabenchWarning, stacklevel=2)
-        of_poses = (self._named(record, aligned=record.suite != SUITE) for record in score.records)
+        of_poses = (
+            self._name_record(record, aligned=record.suite != SUITE) for record in score.records
+        )
         share = self._share(score, reference)
         return [share, *of_poses, *self._geometry(context, score)]
 
@@ -319,7 +321,7 @@ class MapTrajectorySuite:
             for name in ('ape_translation_rmse_m', 'rpe_translation_rmse_m')
         ]
 
-    def _named(self, record: MetricRecord, *, aligned: bool) -> MetricRecord:
+    def _name_record(self, record: MetricRecord, *, aligned: bool) -> MetricRecord:
         metric = f'{AFTER}{record.metric}' if aligned else record.metric
         return replace(record, suite=self.name, metric=metric)
 
@@ -330,5 +332,5 @@ class MapTrajectorySuite:
         suite = MapGeometrySuite(options={'normal_samples': 0})
         for record in suite.evaluate(replace(context, semantic_map=moved)):
             if not record.class_name:
-                named = self._named(record, aligned=True)
+                named = self._name_record(record, aligned=True)
                 yield without_value(named) if score.turn_is_open else named

@@ -45,10 +45,10 @@ from osmabench_ros.semantics.scene_graph import THINGS, SceneGraph, SceneNode
 from osmabench_ros.suites.queried_map import (
     Level,
     QueriedMap,
-    featured_points,
     queries_of,
     read_prompts,
     read_queries,
+    select_featured_points,
 )
 from osmabench_ros.suites.suite import MatchingOptions, SuiteContext
 
@@ -106,7 +106,7 @@ class WordNet:
             end = self._data.find(b'\n', offset)
             line = self._data[offset : end if end >= 0 else None].decode('ascii')
             try:
-                self._known[offset] = _parsed(line)
+                self._known[offset] = _parse_synset(line)
             except (ValueError, IndexError) as error:
                 raise MetricError(
                     f'{self._directory / "data.noun"}: no synset at byte {offset}'
@@ -136,7 +136,7 @@ class WordNet:
             yield from (item.offset for item in level)
 
 
-def _parsed(line: str) -> Synset:
+def _parse_synset(line: str) -> Synset:
     fields = line.split('|', 1)[0].split()
     count = int(fields[3], 16)
     lemmas = tuple(word.replace('_', ' ') for word in fields[4 : 4 + 2 * count : 2])
@@ -300,7 +300,7 @@ class OpenLex3DSuite:
 
     def evaluate(self, context: SuiteContext) -> list[MetricRecord]:
         """Score the features of one map."""
-        features = featured_points(context.semantic_map)
+        features = select_featured_points(context.semantic_map)
         if features is None or context.text_encoder is None:
             return list(self._nothing())
         tiers = self._tiers(context)

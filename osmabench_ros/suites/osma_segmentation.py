@@ -22,7 +22,7 @@ from osmabench_ros.metrics.segmentation import (
     top_k_accuracy,
 )
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
-from osmabench_ros.suites.prediction import point_labels, ranked_labels
+from osmabench_ros.suites.prediction import point_labels, rank_labels
 from osmabench_ros.suites.suite import MatchingOptions, SuiteContext
 
 FIGURES = ('macc', 'miou', 'fmiou', 'fmiou_objects', 'accuracy')
@@ -139,7 +139,7 @@ class OsmaSegmentationSuite:
         return [
             *self._records(scores, truth.label_set, Mode.STRICT),
             self._over_objects(context, taken),
-            *self._lost(truth.surface.labels, taken, vocabulary, hallucinated),
+            *self._score_losses(truth.surface.labels, taken, vocabulary, hallucinated),
             *self._top_k(context),
         ]
 
@@ -176,7 +176,7 @@ class OsmaSegmentationSuite:
             n=found.n,
         )
 
-    def _lost(
+    def _score_losses(
         self,
         truth: NDArray[np.int32],
         taken: NDArray[np.int32],
@@ -199,7 +199,7 @@ class OsmaSegmentationSuite:
         if not self._options.top_k:
             return
         assert matches.predicted is not None
-        ranking = ranked_labels(context.named_map, truth.label_set, max(self._options.top_k))
+        ranking = rank_labels(context.named_map, truth.label_set, max(self._options.top_k))
         for k in self._options.top_k:
             metric = f'top{k}_accuracy'
             if ranking is None:

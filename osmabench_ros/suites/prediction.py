@@ -14,7 +14,7 @@ from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 from osmabench_ros.suites.suite import SuiteContext
 
 
-def predicted_labels(semantic_map: SemanticMap, label_set: LabelSet) -> NDArray[np.int32] | None:
+def predict_labels(semantic_map: SemanticMap, label_set: LabelSet) -> NDArray[np.int32] | None:
     """Return the class of every point of a map in the label set of the ground truth.
 
     Labels come from the points, else from the nodes they belong to, and are translated by name:
@@ -31,7 +31,7 @@ def predicted_labels(semantic_map: SemanticMap, label_set: LabelSet) -> NDArray[
     if semantic_map.label_set == label_set:
         _check(label_set, dense.labels)
         return dense.labels
-    return _translated(dense.labels, semantic_map.label_set, label_set)
+    return _translate_labels(dense.labels, semantic_map.label_set, label_set)
 
 
 def _check(label_set: LabelSet, labels: NDArray[np.int32]) -> None:
@@ -41,7 +41,7 @@ def _check(label_set: LabelSet, labels: NDArray[np.int32]) -> None:
         raise MetricError(str(error)) from error
 
 
-def _translated(
+def _translate_labels(
     labels: NDArray[np.int32], source: LabelSet, target: LabelSet
 ) -> NDArray[np.int32]:
     _check(source, labels)
@@ -82,7 +82,7 @@ def rows_of_ids(
     return np.where(known[rows] == wanted, rows, -1)
 
 
-def ranked_labels(
+def rank_labels(
     semantic_map: SemanticMap, label_set: LabelSet, k: int
 ) -> NDArray[np.int32] | None:
     """Return the k best classes of every point of a map, (N + 1, k), the last row for no point."""
@@ -112,7 +112,7 @@ def _labels(context: SuiteContext, vocabulary: NDArray[np.int64]) -> NDArray[np.
     truth, predicted = context.ground_truth, context.matches.predicted
     if predicted is None:
         return None
-    labels = predicted_labels(context.semantic_map, truth.label_set)
+    labels = predict_labels(context.semantic_map, truth.label_set)
     if labels is None and context.labeller is not None and _has_material(context.semantic_map):
         names = [truth.label_set.name_of(int(item)) for item in vocabulary]
         indices = context.labeller(context.semantic_map, names)

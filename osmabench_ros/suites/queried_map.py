@@ -22,7 +22,7 @@ from osmabench_ros.metrics.similarity import CosineTable, best_prompts, cosine_s
 from osmabench_ros.metrics.tiers import EXCLUDED_SYNONYMS, TieredLabels, TieredObject, stripped
 from osmabench_ros.suites.prediction import rows_of_ids
 from osmabench_ros.suites.suite import SuiteContext
-from osmabench_ros.suites.things import mask_overlaps, overlaps_mask_by_mask, seen_things
+from osmabench_ros.suites.things import mask_overlaps, overlaps_mask_by_mask, select_seen_objects
 
 Level = Literal['l0', 'l1', 'all']
 """Queries by synonym, by depiction and synonym, or both; as OpenLex3D calls them."""
@@ -102,7 +102,7 @@ class FeaturedPoints:
     node_rows: dict[int, int]
 
 
-def featured_points(semantic_map: SemanticMap) -> FeaturedPoints | None:
+def select_featured_points(semantic_map: SemanticMap) -> FeaturedPoints | None:
     """Return the text-comparable features of a map's points, or of their nodes, else None."""
     dense = semantic_map.dense
     if dense is None:
@@ -165,7 +165,7 @@ class QueriedMap:
     @cached_property
     def _text(self) -> NDArray[np.float32]:
         """Text features of the prompts, a row for each."""
-        return self._encoded(self.prompts)
+        return self._encode_texts(self.prompts)
 
     @cached_property
     def best(self) -> NDArray[np.int32]:
@@ -250,9 +250,9 @@ class QueriedMap:
     @cached_property
     def _query_text(self) -> NDArray[np.float32]:
         """Text features of the queries, a row for each."""
-        return self._encoded([query.text for query in self.queries])
+        return self._encode_texts([query.text for query in self.queries])
 
-    def _encoded(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def _encode_texts(self, texts: Sequence[str]) -> NDArray[np.float32]:
         assert self.context.text_encoder is not None
         return self.context.text_encoder(self.features.space, texts)
 
@@ -260,7 +260,7 @@ class QueriedMap:
     def _scored(self) -> frozenset[int]:
         """Objects that were seen and are not part of the building."""
         known = self.tiers.objects
-        seen = (node.id for node in seen_things(self.context.ground_truth))
+        seen = (node.id for node in select_seen_objects(self.context.ground_truth))
         return frozenset(i for i in seen if i in known and TieredLabels.is_scored(known[i]))
 
 

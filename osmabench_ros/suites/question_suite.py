@@ -20,7 +20,7 @@ from osmabench_ros.vqa.answering.answerer import (
     Answerer,
     AnsweringMaterial,
     make_answerer,
-    parsed_reference,
+    parse_reference,
 )
 from osmabench_ros.vqa.answering.language_model import DEFAULT_GRAPH_TOKENS
 from osmabench_ros.vqa.answering.rule import label_embedder
@@ -69,7 +69,7 @@ class AnswererOptions(ModelAccess):
     @field_validator('baselines')
     @classmethod
     def _name_each_once(cls, references: tuple[str, ...]) -> tuple[str, ...]:
-        names = {parsed_reference(item)[0] for item in references}
+        names = {parse_reference(item)[0] for item in references}
         if len(names) < len(references):
             raise ValueError('name each answerer once, as its metric has its name')
         return references
@@ -81,7 +81,7 @@ class AnswererOptions(ModelAccess):
 
     def made_answerer(self, reference: str, material: AnsweringMaterial | None = None) -> Answerer:
         """Return an answerer with its own account and its `material`."""
-        name, model = parsed_reference(reference)
+        name, model = parse_reference(reference)
         options = dict(self.answerer_options) if reference == self.answerer else {}
         if name in (GRAPH, 'caption'):
             options.setdefault('graph_tokens', self.graph_tokens)
@@ -93,14 +93,14 @@ class AnswererOptions(ModelAccess):
     def made_baselines(self, material: AnsweringMaterial) -> dict[str, Answerer]:
         """Return the further answerers to ask, by the names of their metrics."""
         return {
-            f'baseline_asked_{parsed_reference(item)[0]}': self.made_answerer(item, material)
+            f'baseline_asked_{parse_reference(item)[0]}': self.made_answerer(item, material)
             for item in self.baselines
         }
 
     @property
     def language_models(self) -> tuple[str, ...]:
         """The models that are asked, each once."""
-        answering = [parsed_reference(item)[1] for item in (self.answerer, *self.baselines)]
+        answering = [parse_reference(item)[1] for item in (self.answerer, *self.baselines)]
         return tuple(dict.fromkeys(item for item in answering if item))
 
 

@@ -22,7 +22,7 @@ from osmabench_ros.metrics.record import MetricRecord, Mode
 from osmabench_ros.semantics.labels import normalised_name
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph
 from osmabench_ros.suites.suite import FigureSuite, MatchingOptions, SuiteContext
-from osmabench_ros.suites.things import MatchedGraph, matched_graph, seen_things
+from osmabench_ros.suites.things import MatchedGraph, match_graph, select_seen_objects
 from osmabench_ros.vqa.knowledge import knowledge
 
 NODE_FIGURES = ('node_precision', 'node_recall', 'node_f1', 'box_iou', 'matched_box_iou')
@@ -85,7 +85,7 @@ class SceneGraphSuite(FigureSuite[SceneGraphOptions]):
     def evaluate(self, context: SuiteContext) -> list[MetricRecord]:
         """Score the graph of one map; a graph without relations has found none of them."""
         options = self._options
-        found = matched_graph(context, options.match, options.min_iou, options.max_distance_m)
+        found = match_graph(context, options.match, options.min_iou, options.max_distance_m)
         if found is None:
             return list(self._nothing(context))
         return [
@@ -127,7 +127,7 @@ class SceneGraphSuite(FigureSuite[SceneGraphOptions]):
         yield self._record('matched_box_iou', float(np.mean(iou)) if iou else None, len(iou))
         boxes = sum(
             node.id not in truth.doubtful_boxes and box_of(graphs[1].by_id[node.id]) is not None
-            for node in seen_things(truth)
+            for node in select_seen_objects(truth)
         )
         yield self._record('box_iou', sum(iou) / boxes if boxes else None, boxes)
 
@@ -164,7 +164,7 @@ class SceneGraphSuite(FigureSuite[SceneGraphOptions]):
         matches = found.everything
         others = {node.id for node in predicted.nodes if node.kind is not NodeKind.OBJECT}
         predicted = without_edges_of(predicted, found.excused | others)
-        things = [node.id for node in seen_things(context.ground_truth)]
+        things = [node.id for node in select_seen_objects(context.ground_truth)]
         doubtful = context.ground_truth.doubtful_edges
         options = self._options
         scores = relation_scores(

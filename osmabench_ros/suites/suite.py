@@ -84,7 +84,7 @@ class PredictedCloud:
     rows: NDArray[np.int64]
 
 
-def predicted_cloud(semantic_map: SemanticMap) -> PredictedCloud | None:
+def get_predicted_cloud(semantic_map: SemanticMap) -> PredictedCloud | None:
     """Return the valid points of a map, None if the method gives no points at all."""
     dense = semantic_map.dense
     if dense is None:
@@ -131,7 +131,7 @@ class Correspondences:
     @cached_property
     def predicted(self) -> PredictedCloud | None:
         """Valid points of the map; None if it has no dense part."""
-        return predicted_cloud(self._map)
+        return get_predicted_cloud(self._map)
 
     @cached_property
     def _map_index(self) -> NeighbourIndex:
@@ -345,7 +345,7 @@ def make_suite(name: str, options: Mapping[str, Any] | None = None) -> Suite:
     return factory(options=dict(options or {}))
 
 
-def repeated_suite(names: Iterable[str]) -> str | None:
+def find_repeated_suite(names: Iterable[str]) -> str | None:
     """Return the first repeated name, None if there is none."""
     return next((name for name, count in Counter(names).items() if count > 1), None)
 

@@ -33,14 +33,14 @@ from osmabench_ros.semantics.labels import (
 )
 from osmabench_ros.semantics.scene_graph import THINGS, NodeKind, SceneNode
 from osmabench_ros.sequences.ground_truth import GroundTruth
-from osmabench_ros.suites.prediction import class_or_outside, predicted_labels, rows_of_ids
+from osmabench_ros.suites.prediction import class_or_outside, predict_labels, rows_of_ids
 from osmabench_ros.suites.suite import SuiteContext
 
 _FEW_POINTS = 5
 """Points of visible surface of which less may be mere contact with an adjacent object."""
 
 
-def seen_things(truth: GroundTruth) -> list[SceneNode]:
+def select_seen_objects(truth: GroundTruth) -> list[SceneNode]:
     """Return the true objects that the trajectory saw, without the parts of the building."""
     seen = frozenset(truth.seen_instances)
     return [node for node in truth.graph.of_kind(NodeKind.OBJECT) if node.id in seen]
@@ -124,7 +124,7 @@ def _rows_of_masks(
             yield node_id, valid[rows]
 
 
-def excused_masks(
+def find_excused_masks(
     context: SuiteContext, overlaps: Overlaps, max_distance_m: float
 ) -> NDArray[np.bool_]:
     """Return which masks are not errors although they are on no seen object, shape (P,).
@@ -135,7 +135,7 @@ def excused_masks(
     surface of objects are judged by the surface near their own points, unseen surface too.
     """
     truth, graph = context.ground_truth, context.named_map.graph
-    things = [node.id for node in seen_things(truth)]
+    things = [node.id for node in select_seen_objects(truth)]
     building = [node.id for node in truth.graph.of_kind(NodeKind.BACKGROUND)]
     sizes = np.maximum(overlaps.predicted_sizes, 1)
     on_things, on_building = (
@@ -216,7 +216,7 @@ class Masks:
     rated : ndarray of bool, shape (P,)
         Whether the method gives a score; without any, average precision has nothing to rank by.
     left_out : frozenset of int
-        Ids of the `excused_masks`.
+        Ids of the `find_excused_masks`.
     named : bool
         False if the method labels no mask, so that classes mean nothing.
 
@@ -238,12 +238,12 @@ class Masks:
 def masks_of_things(context: SuiteContext, overlaps: Overlaps, max_distance_m: float) -> Masks:
     """Leave out excused masks and unseen objects, and look up classes."""
     truth, graph = context.ground_truth, context.named_map.graph
-    things = {node.id for node in seen_things(truth)}
+    things = {node.id for node in select_seen_objects(truth)}
     structure = {node.id for node in truth.graph.of_kind(NodeKind.BACKGROUND)}
     true = np.array([int(item) in things for item in overlaps.true_ids], bool)
     on_building = np.array([int(item) in structure for item in overlaps.true_ids], bool)
     known = overlaps.shared[:, true | on_building].sum(axis=1)
-    left_out = excused_masks(context, overlaps, max_distance_m)
+    left_out = find_excused_masks(context, overlaps, max_distance_m)
     kept = replace(overlaps, predicted_sizes=known).select(~left_out, true)
     nodes = [graph.by_id.get(int(item)) for item in kept.predicted_ids]
     names = ['' if node is None else node.label for node in nodes]
@@ -252,7 +252,7 @@ def masks_of_things(context: SuiteContext, overlaps: Overlaps, max_distance_m: f
     rated = ~np.isnan(scores)
     unnamed = np.array([not name for name in names], bool)
     if unnamed.any():
-        votes = _voted_classes(context)
+        votes = _vote_classes(context)
         own = [votes.get(int(item), OUTSIDE) for item in kept.predicted_ids[unnamed]]
         classes[unnamed] = own
     return Masks(
@@ -266,12 +266,12 @@ def masks_of_things(context: SuiteContext, overlaps: Overlaps, max_distance_m: f
     )
 
 
-def _voted_classes(context: SuiteContext) -> dict[int, int]:
+def _vote_classes(context: SuiteContext) -> dict[int, int]:
     """Return the class that most points of each mask have; of equally many the lowest."""
     dense, label_set = context.semantic_map.dense, context.ground_truth.label_set
     if dense is None or dense.labels is None or dense.instances is None:
         return {}
-    labels = predicted_labels(context.semantic_map, label_set)
+    labels = predict_labels(context.semantic_map, label_set)
     assert labels is not None
     kept = (labels >= 0) & (labels != UNLABELLED) & (dense.instances != NO_INSTANCE)
     keys = dense.instances[kept].astype(np.int64) * UNLABELLED + labels[kept]
@@ -299,7 +299,7 @@ class MatchedGraph:
     excused: frozenset[int]
 
 
-def matched_graph(
+def match_graph(
     context: SuiteContext, match: str, min_iou: float, max_distance_m: float
 ) -> MatchedGraph | None:
     """Pair the objects of a map with the truth; None if they have neither masks nor boxes.
@@ -317,11 +317,11 @@ def matched_graph(
     ids, true_ids = [node.id for node in nodes], np.array([node.id for node in true], np.int64)
     seen = np.isin(true_ids, truth.seen_instances)
     found = match_nodes(ids, true_ids[seen].tolist(), iou[:, seen], min_iou=min_iou)
-    things = {node.id for node in seen_things(truth)}
+    things = {node.id for node in select_seen_objects(truth)}
     kept = np.array([t in things for _, t in found.pairs], bool)
     excused = iou[:, ~seen].max(axis=1, initial=0.0) >= min_iou
     if overlaps is not None:
-        no_error = overlaps.predicted_ids[excused_masks(context, overlaps, max_distance_m)]
+        no_error = overlaps.predicted_ids[find_excused_masks(context, overlaps, max_distance_m)]
         excused |= np.isin(ids, no_error)
     excused &= ~np.isin(ids, [p for p, _ in found.pairs])
     by_id = context.named_map.graph.by_id

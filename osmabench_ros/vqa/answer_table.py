@@ -11,7 +11,7 @@ from osmabench_ros.vqa.answering.baselines import constant, most_frequent, quest
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge, Judge
 from osmabench_ros.vqa.published import SavedAnswer
 from osmabench_ros.vqa.questions import Answer, Question
-from osmabench_ros.vqa.scores import interval_over_scenes, paired_change
+from osmabench_ros.vqa.scores import compute_paired_change, interval_over_scenes
 
 SPATIAL = frozenset({'Object Relations - Spatial', 'Relations-Spatial'})
 ALL_SCENES = 'all'
@@ -74,9 +74,9 @@ def answer_table(
 def _table_of_one(
     saved: Sequence[SavedAnswer], judge: Judge, reference_condition: str, *, baselines: bool
 ) -> list[AnswerRow]:
-    verdicts = {GIVEN: _given_verdicts(saved, judge)}
+    verdicts = {GIVEN: _read_given_verdicts(saved, judge)}
     for name, answers in _baselines(saved).items() if baselines else ():
-        verdicts[name] = _judged(saved, answers, judge)
+        verdicts[name] = _judge_rows(saved, answers, judge)
     rows = []
     for scene, condition, positions in _groups(saved):
         for name, right in verdicts.items():
@@ -98,15 +98,17 @@ def _groups(saved: Sequence[SavedAnswer]) -> list[tuple[str, str, list[int]]]:
     return groups
 
 
-def _given_verdicts(saved: Sequence[SavedAnswer], judge: Judge) -> list[bool]:
+def _read_given_verdicts(saved: Sequence[SavedAnswer], judge: Judge) -> list[bool]:
     missing = [i for i, item in enumerate(saved) if item.similar is None and not item.unjudged]
     asked = [saved[i] for i in missing]
-    judged = _judged(asked, [item.answer for item in asked], judge)
+    judged = _judge_rows(asked, [item.answer for item in asked], judge)
     by_position = dict(zip(missing, judged, strict=True))
     return [by_position.get(i, item.similar is True) for i, item in enumerate(saved)]
 
 
-def _judged(saved: Sequence[SavedAnswer], answers: Sequence[Answer], judge: Judge) -> list[bool]:
+def _judge_rows(
+    saved: Sequence[SavedAnswer], answers: Sequence[Answer], judge: Judge
+) -> list[bool]:
     # Scenes and conditions ask the same questions and often get the same answers.
     pairs: dict[tuple[Any, ...], tuple[Question, Answer]] = {}
     keys = []
@@ -178,7 +180,7 @@ def _row(
     change = None
     if reference:
         own = {(item.question.scene, item.question.id): right for item, right in judged}
-        change = paired_change(reference, own)
+        change = compute_paired_change(reference, own)
     return AnswerRow(
         scene,
         condition,

@@ -31,7 +31,7 @@ from osmabench_ros.vqa.judging.deterministic import DeterministicJudge, Judge
 from osmabench_ros.vqa.judging.language_model import LanguageModelJudge
 from osmabench_ros.vqa.question_files import ANSWERS, QUESTIONS, VERDICTS, saved, write_records
 from osmabench_ros.vqa.questions import Answer, Inquiry, Question, Verdict, inquiry
-from osmabench_ros.vqa.scores import UNSERVED, records, unserved_categories
+from osmabench_ros.vqa.scores import UNSERVED, find_unserved_categories, records
 from osmabench_ros.vqa.wording import evidence_of, parsed
 
 
@@ -118,7 +118,7 @@ def evaluate_questions(
 
     Further answerers may be asked too, for the metric of their key.
     """
-    answers, verdicts = answered_and_judged(
+    answers, verdicts = answer_and_judge(
         asked.semantic_map, questions, answerer, judge, directory, progress
     )
     rest = share(progress, 0.65, 0.95)
@@ -127,7 +127,7 @@ def evaluate_questions(
     return QuestionResult(tuple(answers), tuple(verdicts), tuple(found))
 
 
-def answered_and_judged(
+def answer_and_judge(
     semantic_map: SemanticMap,
     questions: Sequence[Question],
     answerer: Answerer,
@@ -170,7 +170,7 @@ def scored(
     with parts, where there are any. Further answerers are asked for one more metric each.
     Categories that the map holds nothing for are wrong; those in `excluded` are not scored.
     """
-    left_out = unserved_categories(asked.semantic_map, questions)
+    left_out = find_unserved_categories(asked.semantic_map, questions)
     rows = partial(records, suite, mode, questions=questions, excluded=excluded)
     others = baseline_answers(questions)
     references = reference_answers(asked.references, questions, asked.rules, progress)
@@ -264,7 +264,7 @@ def baseline_answers(questions: Sequence[Question]) -> list[tuple[str, list[Answ
 
 def inquiries(semantic_map: SemanticMap, questions: Sequence[Question]) -> list[Inquiry]:
     """Return the questions that a map can serve, without their answers."""
-    unserved = unserved_categories(semantic_map, questions)
+    unserved = find_unserved_categories(semantic_map, questions)
     return [inquiry(item) for item in questions if item.category not in unserved]
 
 
@@ -275,7 +275,7 @@ def answer_all(
     progress: Progress = silent,
 ) -> list[Answer]:
     """Return one answer for each question, joined by id; with value None where there is none."""
-    unserved = unserved_categories(semantic_map, questions)
+    unserved = find_unserved_categories(semantic_map, questions)
     asked = inquiries(semantic_map, questions)
     report = counted(progress, 'answered', len(asked), 'questions')
     report('', 0.0)

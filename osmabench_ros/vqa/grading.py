@@ -56,7 +56,7 @@ def chosen_option(options: Sequence[str], value: AnswerValue) -> int | None:
     text = re.sub(r'^\s*(?:(?:the )?(?:answer|option|choice)(?: is)?\s*:?\s*)+', '', str(value),
                   flags=re.IGNORECASE)  # fmt: skip
     mark = re.match(r'\s*(?:\(([A-Za-z])\)|([A-Za-z])(?:[).:]|\s*$))', text)
-    named = _mentioned(words, said)
+    named = _find_mentioned(words, said)
     if mark is None:
         return named.pop() if len(named) == 1 else None
     if len({letter.upper() for pair in _MARKS.findall(text) for letter in pair if letter}) > 1:
@@ -70,7 +70,7 @@ def chosen_option(options: Sequence[str], value: AnswerValue) -> int | None:
 _MARKS = re.compile(r'\(([A-Za-z])\)|(?<![\w(.])([A-Z])[).:]')
 
 
-def _mentioned(words: Sequence[str], said: str) -> set[int]:
+def _find_mentioned(words: Sequence[str], said: str) -> set[int]:
     """Return the options with words that occur, not as part of a longer option that occurs."""
     found = {i for i, option in enumerate(words) if option and _occurs(option, said)}
     return {
@@ -114,7 +114,7 @@ def _unit(words: str, power: str) -> tuple[Unit, float] | None:
     return _OTHER_UNITS.get(words)
 
 
-def _measured(value: AnswerValue) -> list[tuple[float, tuple[Unit, float] | None]]:
+def _parse_quantities(value: AnswerValue) -> list[tuple[float, tuple[Unit, float] | None]]:
     """Return the numbers of an answer with their units."""
     if isinstance(value, (int, float)):
         return [(float(value), None)]
@@ -125,7 +125,7 @@ def _measured(value: AnswerValue) -> list[tuple[float, tuple[Unit, float] | None
 
 
 def _number(question: Question, value: AnswerValue) -> Grade:
-    found = _measured(value)
+    found = _parse_quantities(value)
     if len(found) > 1:
         # "Of the 4 walls the longest is 3.2 m" gives one length.
         found = [item for item in found if item[1] is not None and item[1][0] is question.unit]

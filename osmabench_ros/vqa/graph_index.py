@@ -148,11 +148,11 @@ class GraphIndex:
 
     @cached_property
     def _sources(self) -> Mapping[tuple[str, int], tuple[int, ...]]:
-        return _grouped((k, t, s) for k, pairs in self._pairs.items() for s, t in pairs)
+        return _group_relations((k, t, s) for k, pairs in self._pairs.items() for s, t in pairs)
 
     @cached_property
     def _targets(self) -> Mapping[tuple[str, int], tuple[int, ...]]:
-        return _grouped((k, s, t) for k, pairs in self._pairs.items() for s, t in pairs)
+        return _group_relations((k, s, t) for k, pairs in self._pairs.items() for s, t in pairs)
 
     def connected(self, first: int, second: int) -> bool:
         """Return whether any relation at all joins two objects."""
@@ -214,7 +214,9 @@ class GraphIndex:
         return float(lows[:, 2].min()) if len(lows) else 0.0
 
 
-def _grouped(rows: Iterable[tuple[str, int, int]]) -> dict[tuple[str, int], tuple[int, ...]]:
+def _group_relations(
+    rows: Iterable[tuple[str, int, int]],
+) -> dict[tuple[str, int], tuple[int, ...]]:
     groups: dict[tuple[str, int], list[int]] = {}
     for kind, key, value in rows:
         groups.setdefault((kind, key), []).append(value)

@@ -55,16 +55,16 @@ Value = Callable[..., AnswerValue]
 """Returns a value from the reader, the objects of the phrases, and the word or the number."""
 
 
-def _boxed(value: Value) -> Find:
-    return lambda g, query: _valued(g, query, [g.boxed(p) for p in query.phrases], value)
+def _find_box(value: Value) -> Find:
+    return lambda g, query: _answer_value(g, query, [g.boxed(p) for p in query.phrases], value)
 
 
-def _named(value: Value) -> Find:
-    return lambda g, query: _valued(g, query, [g.one(p) for p in query.phrases], value)
+def _find_named(value: Value) -> Find:
+    return lambda g, query: _answer_value(g, query, [g.one(p) for p in query.phrases], value)
 
 
 def _several(value: Value) -> Find:
-    return lambda g, query: _valued(g, query, g.several(query.phrases[0]), value)
+    return lambda g, query: _answer_value(g, query, g.several(query.phrases[0]), value)
 
 
 def _pure(value: Value) -> Value:
@@ -72,7 +72,9 @@ def _pure(value: Value) -> Value:
     return lambda _, *arguments: value(*arguments)
 
 
-def _valued(g: GraphReader, query: Query, nodes: Sequence[SceneNode], value: Value) -> GraphAnswer:
+def _answer_value(
+    g: GraphReader, query: Query, nodes: Sequence[SceneNode], value: Value
+) -> GraphAnswer:
     said = (query.word,) if query.word else ()
     told = () if query.number is None else (query.number,)
     return answer_from(value(g, *nodes, *said, *told), *nodes)
@@ -80,7 +82,7 @@ def _valued(g: GraphReader, query: Query, nodes: Sequence[SceneNode], value: Val
 
 def _choice(is_first: Value) -> Find:
     def find(g: GraphReader, query: Query) -> GraphAnswer:
-        found = _boxed(is_first)(g, query)
+        found = _find_box(is_first)(g, query)
         return replace(found, value=query.phrases[0 if found.value == 'yes' else 1])
 
     return find
@@ -122,7 +124,7 @@ def _attribute(key: str) -> Find:
     return find
 
 
-def _related(g: GraphReader, query: Query) -> GraphAnswer:
+def _answer_relation(g: GraphReader, query: Query) -> GraphAnswer:
     g.need_relations()
     sources, targets = (g.candidates(phrase) for phrase in query.phrases)
     for source in sources:
@@ -178,7 +180,7 @@ def _affords(node: SceneNode, affordance: str) -> bool:
     return bool(node.label) and knowledge().affords(normalised_name(node.label), affordance)
 
 
-def _loaded(wanted: bool) -> Find:
+def _find_load(wanted: bool) -> Find:
     def find(g: GraphReader, query: Query) -> GraphAnswer:
         g.need_relations()
         nodes = g.candidates(query.phrases[0])
@@ -202,7 +204,7 @@ def _round(g: GraphReader, query: Query) -> GraphAnswer:
     return answer_from(len(found), *found, node)
 
 
-def _mirrored(g: GraphReader, query: Query) -> GraphAnswer:
+def _answer_symmetry(g: GraphReader, query: Query) -> GraphAnswer:
     nodes, about = g.several(query.phrases[0]), g.boxed(query.phrases[1])
     if len(nodes) > 2:
         raise SilentError(f'the map has more than two of "{query.phrases[0]}"')
@@ -363,13 +365,13 @@ class QueryKind(str, Enum):
         'Are there more {0:s} than {1:s}?',
         'Do {0:s} outnumber {1:s} here?',
     )
-    HEIGHT = Row('height in metres', MEASUREMENT, NUMBER, _boxed(_pure(_height_m)), 0.1, 0.15)(
+    HEIGHT = Row('height in metres', MEASUREMENT, NUMBER, _find_box(_pure(_height_m)), 0.1, 0.15)(
         'How tall is {0:the} in metres?',
         'What is the height of {0:the} in metres, from its lowest to its highest point?',
         'How many metres does {0:the} measure from bottom to top?',
     )
     DISTANCE = Row(
-        'distance in metres', MEASUREMENT, NUMBER, _boxed(_pure(centre_distance_m)), 0.3, 0.15
+        'distance in metres', MEASUREMENT, NUMBER, _find_box(_pure(centre_distance_m)), 0.3, 0.15
     )(
         'How far apart are the centres of {0:the} and {1:the} in metres?',
         'What is the distance in metres between the centre of {0:the} and that of {1:the}?',
@@ -393,7 +395,7 @@ class QueryKind(str, Enum):
         'Is {0:the} made of {material}?',
         'Is {material} the material of {0:the}?',
     )
-    RELATED = Row('related', SPATIAL, YES_NO, _related)(
+    RELATED = Row('related', SPATIAL, YES_NO, _answer_relation)(
         'Is {0:the} {relation} {1:the}?',
         'Is it true that {0:the} is {relation} {1:the}?',
         'Would one find {0:the} {relation} {1:the}?',
@@ -426,7 +428,7 @@ class QueryKind(str, Enum):
         'Which of the two is {more}, {0:the} or {1:the}?',
         'Comparing {0:the} with {1:the}, which is {more}?',
     )
-    IS_MORE = Row('is the first more', COMPARISON, YES_NO, _boxed(_pure(_exceeds)))(
+    IS_MORE = Row('is the first more', COMPARISON, YES_NO, _find_box(_pure(_exceeds)))(
         'Is {0:the} {more} than {1:the}?',
         'Compared with {1:the}, is {0:the} {more}?',
     )
@@ -434,15 +436,15 @@ class QueryKind(str, Enum):
         'Which is closer to {2:the}: {0:the} or {1:the}?',
         'Starting from {2:the}, which is nearer: {0:the} or {1:the}?',
     )
-    REACHABLE = Row('top within reach', REACHABILITY, YES_NO, _boxed(_is_reached))(
+    REACHABLE = Row('top within reach', REACHABILITY, YES_NO, _find_box(_is_reached))(
         'Can a gripper that reaches {number} m above the floor touch the top of {0:the}?',
         'Is the top of {0:the} within reach of an arm that ends {number} m above the floor?',
     )
-    PASSABLE = Row('gap wide enough', REACHABILITY, YES_NO, _boxed(_pure(_is_passed)))(
+    PASSABLE = Row('gap wide enough', REACHABILITY, YES_NO, _find_box(_pure(_is_passed)))(
         'Is the gap between {0:the} and {1:the} wide enough for a robot of {number} m?',
         'Could a robot {number} m wide drive between {0:the} and {1:the}?',
     )
-    CLEARANCE = Row('free space above', REACHABILITY, YES_NO, _boxed(_is_clear))(
+    CLEARANCE = Row('free space above', REACHABILITY, YES_NO, _find_box(_is_clear))(
         'Are the {number} m above {0:the} free of other objects?',
         'Is there at least {number} m between the top of {0:the} and the next object above?',
     )
@@ -458,11 +460,11 @@ class QueryKind(str, Enum):
         'How many objects of the scene can be {done}?',
         'What is the number of objects here that can be {done}?',
     )
-    LOADED = Row('must be cleared', PRECONDITION, YES_NO, _loaded(True))(
+    LOADED = Row('must be cleared', PRECONDITION, YES_NO, _find_load(True))(
         'Must anything be taken off {0:the} before it can be carried away?',
         'Does {0:the} have to be cleared before a robot moves it?',
     )
-    UNLOADED = Row('can be moved at once', PRECONDITION, YES_NO, _loaded(False))(
+    UNLOADED = Row('can be moved at once', PRECONDITION, YES_NO, _find_load(False))(
         'Is {0:the} bare on top, so that it can be carried away at once?',
         'Can a robot move {0:the} without first taking something off it?',
     )
@@ -474,13 +476,13 @@ class QueryKind(str, Enum):
         'coordinates of the centre',
         LOCATION,
         COORDINATES,
-        _boxed(_pure(_center)),
+        _find_box(_pure(_center)),
         COORDINATE_TOLERANCE_M,
     )(
         'What are the coordinates of the centre of {0:the} in metres?',
         'Where is the centre of {0:the}, as x, y and z in metres?',
     )
-    SAME_ROOM = Row('in one room', LOCATION, YES_NO, _named(_is_one_room))(
+    SAME_ROOM = Row('in one room', LOCATION, YES_NO, _find_named(_is_one_room))(
         'Are {0:the} and {1:the} in the same room?',
         'Do {0:the} and {1:the} stand in one room?',
     )
@@ -489,13 +491,18 @@ class QueryKind(str, Enum):
         'In the room with {1:the}, how many {0:s} are there?',
     )
     ROOM_AREA = Row(
-        'floor area of the room with', EXTENT, NUMBER, _named(GraphReader.room_area_m2), 0.0, 0.2
+        'floor area of the room with',
+        EXTENT,
+        NUMBER,
+        _find_named(GraphReader.room_area_m2),
+        0.0,
+        0.2,
     )(
         'What is the floor area in square metres of the room with {0:the}?',
         'How many square metres of floor are in the room with {0:the}?',
     )
     WALK = Row(
-        'length of the way', NAVIGATION, NUMBER, _boxed(GraphReader.walk_m), WALK_TOLERANCE_M
+        'length of the way', NAVIGATION, NUMBER, _find_box(GraphReader.walk_m), WALK_TOLERANCE_M
     )(
         'What is the navigable distance in metres between {0:the} and {1:the}?',
         'How long is the shortest way for a robot from {0:the} to {1:the} in metres?',
@@ -516,21 +523,21 @@ class QueryKind(str, Enum):
         'Do all {0:s} of the scene stand in one straight line?',
         'Are all {0:s} here lined up in a row?',
     )
-    FITS_ON = Row('would fit on', PREDICTION, YES_NO, _boxed(_pure(_fits)))(
+    FITS_ON = Row('would fit on', PREDICTION, YES_NO, _find_box(_pure(_fits)))(
         'Would {0:the} fit on top of {1:the} without jutting out?',
         'If {0:the} were put onto {1:the}, would it lie there without jutting out?',
     )
-    WALK_SIDE = Row('side that the way bends to', NAVIGATION, TEXT, _boxed(_walk_side))(
+    WALK_SIDE = Row('side that the way bends to', NAVIGATION, TEXT, _find_box(_walk_side))(
         'On the shortest way for a robot from {0:the} to {1:the}, to which side does it turn '
         'off the straight line, left or right?',
         'Does the shortest way for a robot from {0:the} to {1:the} lie left or right of the '
         'straight line?',
     )
-    ROOMS_ALIKE = Row('rooms about as large', PATTERN, YES_NO, _named(_are_rooms_alike))(
+    ROOMS_ALIKE = Row('rooms about as large', PATTERN, YES_NO, _find_named(_are_rooms_alike))(
         'Is the room with {0:the} about as large as the room with {1:the}?',
         'Do the room with {0:the} and the room with {1:the} have similar floor areas?',
     )
-    MIRRORED = Row('symmetric about', PATTERN, YES_NO, _mirrored)(
+    MIRRORED = Row('symmetric about', PATTERN, YES_NO, _answer_symmetry)(
         'Do the two {0:s} of the scene stand symmetrically about {1:the}?',
         'Are the two {0:s} here mirror images in their places on both sides of {1:the}?',
     )
@@ -538,11 +545,11 @@ class QueryKind(str, Enum):
         'Which would fit on top of {2:the} without jutting out: {0:the} or {1:the}?',
         'Put onto {2:the}, which would lie there without jutting out: {0:the} or {1:the}?',
     )
-    UPSTAIRS = Row('on an upper floor', SPATIAL, YES_NO, _boxed(_is_upstairs))(
+    UPSTAIRS = Row('on an upper floor', SPATIAL, YES_NO, _find_box(_is_upstairs))(
         'Is {0:the} upstairs?',
         'Does one have to go upstairs to get to {0:the}?',
     )
-    FLOOR_OF = Row('number of the floor', MEASUREMENT, INTEGER, _boxed(GraphReader.storey))(
+    FLOOR_OF = Row('number of the floor', MEASUREMENT, INTEGER, _find_box(GraphReader.storey))(
         'On which floor is {0:the}, counted from 0 at the bottom?',
         'What is the number of the floor with {0:the}, where the lowest is 0?',
     )

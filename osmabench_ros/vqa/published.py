@@ -99,7 +99,7 @@ def read_saved_answers(paths: Sequence[Path]) -> list[SavedAnswer]:
                     f'{where}: "{row["question"]}" of scene "{scene}", condition "{condition}" is '
                     f'answered in {first_in[key]} too; name one of the files'
                 )
-            saved.append(_saved(row, scene, condition, occurrences[key], where, place.source))
+            saved.append(_read_saved(row, scene, condition, occurrences[key], where, place.source))
             occurrences[key] += 1
     if not saved:
         raise QuestionError(f'{", ".join(map(str, paths))}: there is no answer to score')
@@ -176,7 +176,7 @@ def _place(path: Path) -> _Place:
     return _Place(str(path.parent), scene)
 
 
-def _saved(
+def _read_saved(
     row: Mapping[str, Any],
     scene: str,
     condition: str,

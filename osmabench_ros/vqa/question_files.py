@@ -73,7 +73,7 @@ def read_records(path: Path, kind: type[Record]) -> list[Record]:
     with errors_as(QuestionError, f'{path} cannot be read', UnicodeDecodeError):
         lines = read_unpacked(path, QuestionError).decode('utf-8').splitlines()
     records = [
-        _parsed(line, kind, f'{path}:{number}')
+        _parse_record(line, kind, f'{path}:{number}')
         for number, line in enumerate(lines, start=1)
         if line.strip()
     ]
@@ -81,7 +81,7 @@ def read_records(path: Path, kind: type[Record]) -> list[Record]:
     return records
 
 
-def _parsed(line: str, kind: type[Record], where: str) -> Record:
+def _parse_record(line: str, kind: type[Record], where: str) -> Record:
     if len(line) > _MAX_LINE_CHARACTERS:  # each of its faults would take a kilobyte
         raise QuestionError(
             f'{where}: the line has {len(line)} characters; '

@@ -24,7 +24,7 @@ from osmabench_ros.vqa.question_validation import (
     Candidate,
     Removal,
     balanced,
-    normalised_objects,
+    normalize_objects,
     object_histogram,
     removed,
     sift_by_overuse,
@@ -173,19 +173,21 @@ class QuestionWriter:
     ) -> WrittenSet:
         """Return the question set of a scene; raises IncompleteError if the server failed."""
         failed: dict[int, str] = {}
-        descriptions = self._described(frames, failed, share(progress, 0.0, 1 / 3))
-        candidates = self._written(descriptions, failed, share(progress, 1 / 3, 2 / 3))
+        descriptions = self._describe_frames(frames, failed, share(progress, 0.0, 1 / 3))
+        candidates = self._write_questions(descriptions, failed, share(progress, 1 / 3, 2 / 3))
         before = object_histogram(candidates)
         counts = {
             index: {
-                name: item.count for item in d.objects for name in normalised_objects([item.name])
+                name: item.count for item in d.objects for name in normalize_objects([item.name])
             }
             for index, d in descriptions.items()
         }
         kept, removals = sift_by_rules(candidates, counts)
         kept, overuse = sift_by_overuse(kept)
         images = {frame.index: frame.image for frame in frames}
-        kept, doubted = self._checked(kept, descriptions, images, share(progress, 2 / 3, 1.0))
+        kept, doubted = self._check_questions(
+            kept, descriptions, images, share(progress, 2 / 3, 1.0)
+        )
         kept, unbalanced = balanced(kept)
         prompts = tuple(p.identity for p in (self._describe, self._write, self._check))
         return WrittenSet(
@@ -197,7 +199,7 @@ class QuestionWriter:
             prompts,
         )
 
-    def _described(
+    def _describe_frames(
         self, frames: Sequence[FrameImage], failed: dict[int, str], progress: Progress
     ) -> dict[int, Description]:
         outcomes = self._client.ask_all(
@@ -215,7 +217,7 @@ class QuestionWriter:
                 failed[frame.index] = str(outcome.error)
         return found
 
-    def _written(
+    def _write_questions(
         self, descriptions: Mapping[int, Description], failed: dict[int, str], progress: Progress
     ) -> list[Candidate]:
         requests = [self.writing_request(description) for description in descriptions.values()]
@@ -235,13 +237,13 @@ class QuestionWriter:
                     written.category,
                     ' '.join(written.question.split()),
                     ' '.join(written.answer.split()),
-                    normalised_objects(written.objects),
+                    normalize_objects(written.objects),
                 )
                 for number, written in enumerate(outcome.value.questions)
             ]
         return candidates
 
-    def _checked(
+    def _check_questions(
         self,
         candidates: Sequence[Candidate],
         descriptions: Mapping[int, Description],
@@ -303,7 +305,7 @@ STATEMENTS, OBJECTS = 25, 20
 SENTENCE = 'a brown wooden chair stands next to the large white table near the window'
 
 
-def expected_requests(writer: QuestionWriter, frames: Sequence[FrameImage]) -> list[ModelRequest]:
+def estimate_requests(writer: QuestionWriter, frames: Sequence[FrameImage]) -> list[ModelRequest]:
     """Return requests as many and as long as writing about frames may take, asking no model.
 
     The first are the very requests for descriptions. Those that follow depend on the replies, so

@@ -203,6 +203,6 @@ def _usage(candidate: Candidate, usage: Mapping[str, int]) -> int:
     return max((usage.get(name, 0) for name in candidate.objects), default=0)
 
 
-def normalised_objects(names: Iterable[Any]) -> tuple[str, ...]:
+def normalize_objects(names: Iterable[Any]) -> tuple[str, ...]:
     """Return object names in one spelling, each once, in order."""
     return tuple(dict.fromkeys(normalised_name(str(name)) for name in names if str(name).strip()))

@@ -260,7 +260,7 @@ def promptgt_by_model(client: ModelClient, text: str, scene: str) -> list[Questi
     for item in client.ask(request, partial(parse, WrittenQuestions)).questions:
         if item.category not in {category.value for category in PromptCategory}:
             continue
-        asked, answer = item.question.strip(), _cleaned(item.answer, item.category)
+        asked, answer = item.question.strip(), _clean_reply(item.answer, item.category)
         question = Question(
             question_id(SUITE, scene, asked), SUITE, scene, item.category, asked,
             answer_type_of(answer), answer,
@@ -270,7 +270,7 @@ def promptgt_by_model(client: ModelClient, text: str, scene: str) -> list[Questi
     return list(found.values())
 
 
-def _cleaned(answer: str, category: str) -> str:
+def _clean_reply(answer: str, category: str) -> str:
     answer = answer.strip()
     digits = re.sub(r'\D', '', answer)
     if category == PromptCategory.MEASUREMENT.value and digits:

@@ -36,7 +36,7 @@ UNSERVED = 'not applicable: the map holds nothing that such questions are answer
 """Note on the answer to a question that was not asked, and reason of its verdict."""
 
 
-def unserved_categories(
+def find_unserved_categories(
     semantic_map: SemanticMap, questions: Sequence[Question]
 ) -> frozenset[str]:
     """Return the categories that a map holds nothing for, whatever it says of itself.
@@ -67,7 +67,7 @@ def interval_over_scenes(correct: Mapping[str, Sequence[bool]]) -> tuple[float, 
     return found.low, found.high
 
 
-def paired_change(
+def compute_paired_change(
     before: Mapping[tuple[str, str], bool],
     after: Mapping[tuple[str, str], bool],
     about: Mapping[tuple[str, str], Sequence[int]] = MappingProxyType({}),
@@ -139,7 +139,7 @@ def records(
     return found
 
 
-def served_categories(
+def score_served_categories(
     found: Iterable[MetricRecord], suite: str, mode: str, metric: str
 ) -> dict[str, tuple[float, int]]:
     """Return the share of right answers, and the number of questions, of applicable categories."""
@@ -170,7 +170,7 @@ def common_accuracies(
         served = {
             key: categories
             for key, found in compared.items()
-            if (categories := served_categories(found, suite, mode, 'accuracy'))
+            if (categories := score_served_categories(found, suite, mode, 'accuracy'))
         }
         if len({frozenset(categories) for categories in served.values()}) < 2:
             continue

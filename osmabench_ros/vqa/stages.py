@@ -26,10 +26,10 @@ from osmabench_ros.vqa.answering.answerer import (
     AnsweringMaterial,
     Estimable,
     make_answerer,
-    parsed_reference,
+    parse_reference,
 )
 from osmabench_ros.vqa.answering.language_model import DEFAULT_GRAPH_TOKENS
-from osmabench_ros.vqa.answering.pictures import kept_frames
+from osmabench_ros.vqa.answering.pictures import list_kept_frames
 from osmabench_ros.vqa.answering.rule import RuleAnswerer
 from osmabench_ros.vqa.evaluation import (
     QuestionedMap,
@@ -56,7 +56,7 @@ from osmabench_ros.vqa.question_files import (
 from osmabench_ros.vqa.question_pipeline import (
     FrameImage,
     QuestionWriter,
-    expected_requests,
+    estimate_requests,
     frames_at_interval,
     novel_frames,
     write_histogram,
@@ -82,7 +82,7 @@ class RunFolder:
     @property
     def shared(self) -> Path:
         """Folder that the runs on the path share, as the manifest of the run names it."""
-        name = Path(str(self._noted('shared'))).name
+        name = Path(str(self._read_manifest_value('shared'))).name
         return self.directory.resolve().parent / 'shared' / name
 
     @property
@@ -93,9 +93,9 @@ class RunFolder:
     @property
     def seed(self) -> int:
         """Seed of the path and its questions."""
-        return int(self._noted('seeds')['path and questions'])
+        return int(self._read_manifest_value('seeds')['path and questions'])
 
-    def _noted(self, key: str) -> Any:
+    def _read_manifest_value(self, key: str) -> Any:
         """Return a value of the manifest of the run; QuestionError if it has none."""
         file = self.directory / MANIFEST
         data = read_json(file, QuestionError) if file.exists() else {}
@@ -159,7 +159,7 @@ class RunFolder:
 
     def frames(self) -> list[FrameImage]:
         """Return the kept frames in order; the digits of a name are the frame's index."""
-        found = kept_frames(self.frames_folder)
+        found = list_kept_frames(self.frames_folder)
         if not found:
             raise QuestionError(
                 f'{self.frames_folder} holds no frames (PNG or JPEG named by number); keep some '
@@ -215,7 +215,7 @@ def chosen_frames(run: RunFolder, *, every: int, novelty: bool, most: int) -> li
 
 def estimate_written(client: ModelClient, frames: Sequence[FrameImage]) -> CostEstimate:
     """Return what questions about frames would take, if every one reaches the check."""
-    return client.estimate(expected_requests(QuestionWriter(client), frames))
+    return client.estimate(estimate_requests(QuestionWriter(client), frames))
 
 
 def generate_written(
@@ -249,7 +249,11 @@ def answer(
     options = options or AnswerOptions()
     questions = run.questions()
     claim_folder(run.folder)
-    answerer = asked.rules if reference == RULE else _made(run, asked, reference, client, options)
+    answerer = (
+        asked.rules
+        if reference == RULE
+        else _make_answerer(run, asked, reference, client, options)
+    )
     write_records(run.folder / QUESTIONS, questions)
     with _accounts(run, 'answer', client):
         answers = saved(
@@ -264,14 +268,14 @@ def answer(
 RULE = RuleAnswerer.name
 
 
-def _made(
+def _make_answerer(
     run: RunFolder,
     asked: QuestionedMap,
     reference: str,
     client: ModelClient | None,
     options: AnswerOptions,
 ) -> Answerer:
-    name, _ = parsed_reference(reference)
+    name, _ = parse_reference(reference)
     if options.without_map:
         name = 'question_only'
     elif options.compat and name != GRAPH:
@@ -295,7 +299,7 @@ def estimate_answers(
 ) -> CostEstimate | None:
     """Return what `answer` would ask, without asking; None where that depends on the replies."""
     wanted = inquiries(asked.semantic_map, run.questions())
-    answerer = _made(run, asked, reference, client, options)
+    answerer = _make_answerer(run, asked, reference, client, options)
     if not isinstance(answerer, Estimable):
         return None
     requests = answerer.requests(asked.semantic_map, wanted)

@@ -119,14 +119,14 @@ def test_results_of_another_configuration_are_not_mixed_in(
 ) -> None:
     from osmabench_ros.errors import RunError
     from osmabench_ros.runs.config import parse_config
-    from osmabench_ros.runs.dry_run import expected_work
+    from osmabench_ros.runs.dry_run import list_expected_work
 
     other = {**CONFIG, 'suites': CONFIG['suites'][:2]}
     named = r'other settings: suites.exact_questions: {} -> absent\. Start over'
     with pytest.raises(RunError, match=named):
         run(first[0].parent, other)
     with pytest.raises(RunError, match=named):
-        expected_work(parse_config(other, 'test'), first[0].parent)
+        list_expected_work(parse_config(other, 'test'), first[0].parent)
 
 
 @pytest.mark.full

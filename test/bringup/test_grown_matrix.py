@@ -7,7 +7,7 @@ import pytest
 from support.world.runs import PreparedScenes, repeatable, small_config
 
 from osmabench_ros.runs.config import parse_config
-from osmabench_ros.runs.dry_run import expected_work
+from osmabench_ros.runs.dry_run import list_expected_work
 
 pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -45,7 +45,7 @@ def run(out: Path, config: dict[str, Any], nodes: Any) -> Log:
 
 
 def expected(out: Path, config: dict[str, Any]) -> dict[str, str]:
-    lines = expected_work(parse_config(config, 'test'), out)
+    lines = list_expected_work(parse_config(config, 'test'), out)
     return dict(line.split(': ', 1) for line in lines if line.startswith('apartment'))
 
 

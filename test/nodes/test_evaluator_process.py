@@ -24,7 +24,7 @@ from osmabench_ros.bringup.spec.isolation import isolated_environment
 from osmabench_ros.ros.qos import latched_profile
 from osmabench_ros.runs.config import SuiteConfig
 from osmabench_ros.runs.evaluate.evaluation import REPORT, EvaluationInputs
-from osmabench_ros.runs.evaluate.map_evaluation import evaluate_map, unnamed_run
+from osmabench_ros.runs.evaluate.map_evaluation import evaluate_map, identify_unnamed_run
 
 PROGRAM = SUPPORT / 'hanging_evaluator.py'
 
@@ -88,7 +88,7 @@ def test_after_a_kill_the_next_evaluation_is_whole(
     process.communicate(timeout=180)
     assert not (tmp_path / 'out' / REPORT).exists()
     folders = (tmp_path / name for name in ('map', 'ground_truth', 'out'))
-    inputs = EvaluationInputs(unnamed_run(), *folders, device='cpu')
+    inputs = EvaluationInputs(identify_unnamed_run(), *folders, device='cpu')
     evaluate_map(inputs, [SuiteConfig(name='exact_questions')])
     left = {path.name for path in (tmp_path / 'out').rglob('*')}
     assert left == {

@@ -16,7 +16,7 @@ from osmabench_ros.runs.config import (
     parse_config,
     with_scene,
 )
-from osmabench_ros.runs.evaluate.evaluation import made_suites
+from osmabench_ros.runs.evaluate.evaluation import make_suites
 from osmabench_ros.runs.plan import config_digest
 from osmabench_ros.suites.suite import models_asked_by
 
@@ -70,7 +70,7 @@ def test_suites_may_be_left_out_and_those_that_ask_no_model_are_run() -> None:
     not_run = {'openlex3d', 'map_trajectory', 'cospace', 'grounding', 'hypo3d', 'promptgt',
                'scene_changes', 'space3d'}  # fmt: skip
     assert names == set(extension_names(SUITES)) - not_run
-    assert not any(models_asked_by(suite) for suite in made_suites(config.suites))
+    assert not any(models_asked_by(suite) for suite in make_suites(config.suites))
     listed = parsed(suites=[{'name': item.name} for item in config.suites])
     assert config_digest(listed) == config_digest(config)
 

@@ -21,7 +21,7 @@ from osmabench_ros.maps.semantic_map import SemanticMap, transformed_map
 from osmabench_ros.metrics.tiers import TieredLabels, TieredObject, write_tiers
 from osmabench_ros.runs.config import SuiteConfig
 from osmabench_ros.runs.evaluate.evaluation import TRUE_TRAJECTORY, EvaluationInputs
-from osmabench_ros.runs.evaluate.map_evaluation import evaluate_map, unnamed_run
+from osmabench_ros.runs.evaluate.map_evaluation import evaluate_map, identify_unnamed_run
 from osmabench_ros.runs.report_model import RunReport
 from osmabench_ros.semantics.scene_graph import ScoredLabel
 
@@ -38,7 +38,7 @@ def evaluated(
 ) -> RunReport:
     folders = write_inputs(directory, semantic_map)
     inputs = EvaluationInputs(
-        unnamed_run(), *folders, directory / 'out', text_features=files, device='cpu'
+        identify_unnamed_run(), *folders, directory / 'out', text_features=files, device='cpu'
     )
     return evaluate_map(inputs, [suite])
 
@@ -97,7 +97,10 @@ def test_a_suite_that_is_named_twice_is_refused_before_anything_is_read(tmp_path
     with pytest.raises(ConfigError, match=r'suite "instances" is there twice'):
         evaluate_map(
             EvaluationInputs(
-                unnamed_run(), tmp_path / 'no_map', tmp_path / 'no_truth', tmp_path / 'out'
+                identify_unnamed_run(),
+                tmp_path / 'no_map',
+                tmp_path / 'no_truth',
+                tmp_path / 'out',
             ),
             [SuiteConfig(name='instances'), SuiteConfig(name='instances')],
         )

@@ -23,7 +23,7 @@ from osmabench_ros.language.settings import make_language_model
 from osmabench_ros.maps.semantic_map import DenseMap
 from osmabench_ros.semantics.scene_graph import SceneGraph
 from osmabench_ros.suites.suite import SuiteContext, make_suite
-from osmabench_ros.vqa.answering.answerer import AnsweringMaterial, make_answerer, parsed_reference
+from osmabench_ros.vqa.answering.answerer import AnsweringMaterial, make_answerer, parse_reference
 from osmabench_ros.vqa.answering.baselines import most_frequent, question_only
 from osmabench_ros.vqa.answering.language_model import caption, question_data
 from osmabench_ros.vqa.answering.pictures import (
@@ -114,7 +114,7 @@ def test_the_answerer_of_the_docs_takes_the_first_option():
     ],
 )
 def test_a_model_alone_reads_the_graph(reference, parsed):
-    assert parsed_reference(reference) == parsed
+    assert parse_reference(reference) == parsed
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,10 @@ from osmabench_ros.semantics.scene_graph import SceneEdge, SceneGraph, SceneNode
 from osmabench_ros.vqa.questions import AnswerType, Evidence, Question, Verdict
 from osmabench_ros.vqa.scores import (
     common_accuracies,
+    compute_paired_change,
+    find_unserved_categories,
     interval_over_scenes,
-    paired_change,
     records,
-    unserved_categories,
 )
 
 
@@ -39,7 +39,7 @@ def test_a_paired_change_uses_shared_questions_only_and_is_tight():
     before = {key: i % 2 == 0 for i, key in enumerate(keys)}
     after = {key: value and i % 10 != 0 for i, (key, value) in enumerate(before.items())}
     after['s0', 'new'] = True
-    change = paired_change(before, after)
+    change = compute_paired_change(before, after)
     assert (change.n, change.unit) == (5, 'scenes')
     assert change.value == pytest.approx(-0.1)
     assert change.low <= change.value <= change.high < 0
@@ -49,13 +49,13 @@ def test_a_paired_change_uses_shared_questions_only_and_is_tight():
 def test_the_change_of_one_scene_is_over_the_objects_that_questions_are_about():
     before = {('a', f'q{i}'): True for i in range(100)}
     after = {key: i >= 20 for i, key in enumerate(before)}
-    change = paired_change(before, after)
+    change = compute_paired_change(before, after)
     assert (change.value, change.n, change.unit) == (-0.2, 100, 'questions')
     # Four standard deviations of a mean of 100 of -1 (20 %) and 0 (80 %) are 0.16.
     assert change.high - change.low == pytest.approx(0.16, abs=0.005)
     # Five questions on each of 20 objects, which are lost together, tell a fifth of that.
     about = {key: (i // 5,) for i, key in enumerate(before)}
-    clustered = paired_change(before, after, about)
+    clustered = compute_paired_change(before, after, about)
     assert (clustered.value, clustered.n, clustered.unit) == (-0.2, 20, 'objects')
     ratio = (clustered.high - clustered.low) / (change.high - change.low)
     assert ratio == pytest.approx(5**0.5 * 2.093 / 1.984 * (99 / 95) ** 0.5, rel=0.01)
@@ -78,7 +78,7 @@ def test_an_accuracy_in_one_scene_has_an_interval_over_its_objects():
 
 
 def test_no_shared_question_gives_no_figure():
-    change = paired_change({('a', 'q'): True}, {('b', 'q'): True})
+    change = compute_paired_change({('a', 'q'): True}, {('b', 'q'): True})
     assert change.n == 0
     assert np.isnan([change.value, change.low, change.high]).all()
 
@@ -105,14 +105,16 @@ def test_what_a_map_cannot_serve_depends_on_what_it_holds_and_on_no_name():
         bare = SemanticMap(header, SceneGraph(nodes))
         related = SemanticMap(header, SceneGraph(nodes, (SceneEdge(1, 2, 'on'),)))
         plain = SemanticMap(header, SceneGraph(nodes[:1]))
-        assert {'Relations-Spatial', 'Relations-Functional'} <= unserved_categories(bare, ())
-        assert 'Object Attributes' not in unserved_categories(bare, ())
-        assert unserved_categories(related, ()) == {'navigation'}
+        assert {'Relations-Spatial', 'Relations-Functional'} <= find_unserved_categories(bare, ())
+        assert 'Object Attributes' not in find_unserved_categories(bare, ())
+        assert find_unserved_categories(related, ()) == {'navigation'}
         stated = replace(related, extras={'unserved_question_categories': ['Comparison']})
-        assert unserved_categories(stated, ()) == {'navigation'}, 'no map chooses its questions'
+        assert find_unserved_categories(stated, ()) == {'navigation'}, (
+            'no map chooses its questions'
+        )
         dense = replace(related, dense=DenseMap(np.zeros((1, 3), np.float32)))
-        assert unserved_categories(dense, ()) == frozenset()
-        assert 'Object Attributes' in unserved_categories(plain, ())
+        assert find_unserved_categories(dense, ()) == frozenset()
+        assert 'Object Attributes' in find_unserved_categories(plain, ())
 
 
 def test_questions_that_a_map_cannot_serve_are_wrong():
@@ -138,7 +140,7 @@ def asked_of(semantic_map, right):
         for i, category in enumerate(categories)
     ]
     verdicts = [Verdict(f'q{i}', i in right, 'j') for i in range(5)]
-    unserved = unserved_categories(semantic_map, asked)
+    unserved = find_unserved_categories(semantic_map, asked)
     return records('s', '', 'accuracy', asked, verdicts, not_applicable=unserved)
 
 

@@ -9,7 +9,7 @@ from osmabench_ros.semantics.cloud import LabelledCloud
 from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneEdge, SceneGraph
 from osmabench_ros.vqa.exact.generation import candidates, generate_questions, questions_about
-from osmabench_ros.vqa.exact.view import SceneView, glimpsed_instances
+from osmabench_ros.vqa.exact.view import SceneView, find_glimpsed_instances
 from osmabench_ros.vqa.kinds import QueryKind
 from osmabench_ros.vqa.wording import parsed
 
@@ -250,4 +250,4 @@ def test_glimpsed_is_what_shows_from_afar_and_not_what_a_wall_hides(wall_x, glim
     truth = ground_truth_of(
         graph, label_set=labels, unseen=unseen, camera_poses=(ahead,), seen_instances=(900,)
     )
-    assert glimpsed_instances(truth) == glimpsed
+    assert find_glimpsed_instances(truth) == glimpsed

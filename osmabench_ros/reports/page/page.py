@@ -66,7 +66,7 @@ from osmabench_ros.reports.report_run import (
     find_reference_mappers,
     join_runs,
 )
-from osmabench_ros.runs.evaluate.over_time import judged_records
+from osmabench_ros.runs.evaluate.over_time import collect_judged_records
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.report_model import MatrixReport
 
@@ -135,7 +135,7 @@ def write_page(report: MatrixReport, plans: Sequence[RunPlan], root: Path) -> Pa
 
 def _judge_requirements(report: MatrixReport, plans: Sequence[RunPlan]) -> list[RequirementRow]:
     required = plans[0].config.requirements if plans else ()
-    return build_requirement_rows(judged_records(plans, report.runs, required), required)
+    return build_requirement_rows(collect_judged_records(plans, report.runs, required), required)
 
 
 def list_home_advantages(runs: Sequence[Run]) -> dict[str, str]:

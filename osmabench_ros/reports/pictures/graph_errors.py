@@ -22,7 +22,7 @@ from osmabench_ros.reports.palette import (
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph, SceneNode
 from osmabench_ros.sequences.ground_truth import GroundTruth
-from osmabench_ros.suites.prediction import predicted_labels
+from osmabench_ros.suites.prediction import predict_labels
 from osmabench_ros.suites.suite import SuiteContext
 
 HALLUCINATED_CODE = len(OUTCOMES)
@@ -41,7 +41,7 @@ def color_by_class(
     known = label_set or semantic_map.label_set
     if semantic_map.dense is None or known is None:
         return None
-    labels = predicted_labels(semantic_map, known)
+    labels = predict_labels(semantic_map, known)
     if labels is None:
         return None
     shown = np.where(labels < 0, UNLABELLED, labels).astype(np.int32)

@@ -39,8 +39,8 @@ from osmabench_ros.sequences.ground_truth import GroundTruth, read_ground_truth
 from osmabench_ros.suites.suite import (
     Suite,
     SuiteContext,
+    find_repeated_suite,
     make_suite,
-    repeated_suite,
     repetition_fault,
 )
 from osmabench_ros.vqa.exact.generation import SUITE
@@ -94,7 +94,7 @@ SUITES = 'suites'
 class EvaluationInputs:
     """Folders of the map, the ground truth and the results of an evaluation.
 
-    The identity names the run, or for a map that no run recorded an `unnamed_run`.
+    The identity names the run, or for a map that no run recorded an `identify_unnamed_run`.
 
     `output_directory` gets report.json and the folder of answers; `text_features` are as
     `OpenVocabularyLabeller` takes them; `device` is 'auto', 'cpu' or 'cuda'; a map that was cut
@@ -131,7 +131,7 @@ def check_sources(
     suites: Sequence[SuiteConfig], text_features: Mapping[str, Path], questions_file: Path | None
 ) -> None:
     """Check cheap conditions before anything large is read."""
-    made_suites(suites)
+    make_suites(suites)
     for file in text_features.values():
         PrecomputedEmbedder(file)
     if questions_file is not None and not questions_file.exists():
@@ -142,7 +142,7 @@ def read_inputs(
     inputs: EvaluationInputs, suites: Sequence[SuiteConfig], progress: Progress
 ) -> tuple[SemanticMap, GroundTruth]:
     """Return map and ground truth, both checked; the options of the suites are checked first."""
-    made_suites(suites)
+    make_suites(suites)
     progress('reading the map', 0.0)
     semantic_map = read_map(inputs.map_directory)
     progress('reading the ground truth', 0.0)
@@ -158,7 +158,7 @@ def evaluate_loaded(
     progress: Progress = silent,
 ) -> RunReport:
     """As `evaluate_run`, for a map that was read already."""
-    made = made_suites(suites)
+    made = make_suites(suites)
     stages = StagedProgress(progress, len(made) + 1)
     text = OpenVocabularyLabeller(semantic_map, inputs.text_features, inputs.device)
     hashes = _hashes(inputs)
@@ -169,7 +169,7 @@ def evaluate_loaded(
     with files.atomic_directory(answers_folder, files.Existing.MERGE) as answers:
         context = suite_context(inputs, semantic_map, ground_truth, text, answers, stages)
         known = earlier.metrics if earlier else ()
-        records = _scored(made, context, inputs.identity, stages, answers, known, failures)
+        records = _score_suites(made, context, inputs.identity, stages, answers, known, failures)
         stages.enter('writing the report')
         stages('', 1.0)
     settle_questions(answers_folder, [suite.name for suite in made], complete=not failures)
@@ -230,7 +230,7 @@ def _digest(suites: Sequence[SuiteConfig]) -> str:
     return files.sha256_of_data([suite.model_dump(mode='json') for suite in suites])
 
 
-def _scored(
+def _score_suites(
     suites: Sequence[Suite],
     context: SuiteContext,
     identity: RunIdentity,
@@ -255,10 +255,10 @@ def _scored(
     return tuple(found)
 
 
-def made_suites(suites: Sequence[SuiteConfig]) -> list[Suite]:
+def make_suites(suites: Sequence[SuiteConfig]) -> list[Suite]:
     """Return the suites of a configuration; raises ConfigError if one is unknown."""
     made = [make_suite(item.name, item.options) for item in suites]
-    repeated = repeated_suite(suite.name for suite in made)
+    repeated = find_repeated_suite(suite.name for suite in made)
     if repeated is not None:
         raise ConfigError(f'{repetition_fault(repeated)}; name it once, or evaluate twice')
     return made

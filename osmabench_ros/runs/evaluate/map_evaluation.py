@@ -45,18 +45,18 @@ def evaluate_map(
         raise RunError(f'{report} exists; use --force to replace it, or choose another --out')
     evaluation.check_sources(suites, inputs.text_features, inputs.questions_file)
     semantic_map, truth = evaluation.read_inputs(inputs, suites, progress)
-    named = replace_fields(inputs, identity=_named(inputs.identity, semantic_map, truth))
+    named = replace_fields(inputs, identity=_name_run(inputs.identity, semantic_map, truth))
     return evaluation.evaluate_loaded(named, semantic_map, truth, suites, requirements, progress)
 
 
-def unnamed_run(
+def identify_unnamed_run(
     seed: int = 0, condition: str = '', mapper: str = '', simulator: str = ''
 ) -> RunIdentity:
     """Return the identity of a map without a run; '' is filled from map and ground truth."""
     return RunIdentity(SceneKey('', '', seed), condition, mapper, simulator)
 
 
-def _named(known: RunIdentity, semantic_map: SemanticMap, truth: GroundTruth) -> RunIdentity:
+def _name_run(known: RunIdentity, semantic_map: SemanticMap, truth: GroundTruth) -> RunIdentity:
     provenance = semantic_map.header.provenance
     return RunIdentity(
         SceneKey(truth.dataset, truth.scene, known.scene_key.seed),

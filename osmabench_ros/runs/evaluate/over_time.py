@@ -17,7 +17,7 @@ from osmabench_ros.maps.storage import read_map, snapshots_in
 from osmabench_ros.metrics.over_time import ScoresAtTime, over_time_records
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.runs.config import Requirement, SuiteConfig
-from osmabench_ros.runs.evaluate.evaluation import EvaluationInputs, made_suites, suite_context
+from osmabench_ros.runs.evaluate.evaluation import EvaluationInputs, make_suites, suite_context
 from osmabench_ros.runs.evaluate.open_vocabulary import OpenVocabularyLabeller
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.report_model import Record, RunReport, Status
@@ -66,7 +66,7 @@ def score_over_time(
     truth = read_ground_truth(inputs.ground_truth_directory)
     context = suite_context(inputs, final, truth, text, inputs.output_directory, progress)
     folders = snapshots_in(snapshots_directory)
-    made = made_suites(suites)
+    made = make_suites(suites)
     free = [suite for suite in made if not models_asked_by(suite)]
     moments = list(_score_moments(context, folders, free, progress, first_stamp_ns))
 
@@ -124,7 +124,7 @@ def scores_at_time(
     return ScoresAtTime(frames, time_s, records)
 
 
-def judged_records(
+def collect_judged_records(
     plans: Sequence[RunPlan], runs: Sequence[RunReport], required: Collection[Requirement]
 ) -> tuple[Record, ...]:
     """Return the records of report.json, timings.json and growth.json of all done runs.

@@ -74,7 +74,7 @@ class HabitatNavigation:
 
     def is_free(self, point_m: ArrayLike) -> bool:
         """Return whether the robot fits at (x, y), on the lowest floor, or (x, y, z)."""
-        return self._snapped(point_m) is not None
+        return self._snap_point(point_m) is not None
 
     def random_points(self, count: int, rng: np.random.Generator) -> NDArray[np.float64]:
         """Draw navigable positions uniformly, shape (count, 3)."""
@@ -106,7 +106,7 @@ class HabitatNavigation:
 
     def geodesic_distance(self, start_m: ArrayLike, goal_m: ArrayLike) -> float:
         """Return the length in metres of the shortest way between two points; inf without one."""
-        start, goal = self._snapped(start_m), self._snapped(goal_m)
+        start, goal = self._snap_point(start_m), self._snap_point(goal_m)
         if start is None or goal is None:
             return math.inf
         reply = self._worker.call('shortest_path', self._timeout_s, start=start, goal=goal)
@@ -114,7 +114,7 @@ class HabitatNavigation:
 
     def shortest_path(self, start_m: ArrayLike, goal_m: ArrayLike) -> NDArray[np.float64]:
         """Return the shortest polyline (N, 3) from start to goal; SimulationError without one."""
-        start, goal = self._required('start', start_m), self._required('goal', goal_m)
+        start, goal = self._require_point('start', start_m), self._require_point('goal', goal_m)
         reply = self._worker.call('shortest_path', self._timeout_s, start=start, goal=goal)
         if reply['distance_m'] is None:
             ends = f'from {point_text(start_m)} to {point_text(goal_m)}'
@@ -133,8 +133,8 @@ class HabitatNavigation:
         states = self._worker.call(
             'follow',
             self._timeout_s,
-            start=self._required('start', start_m),
-            goal=self._required('goal', goal_m),
+            start=self._require_point('start', start_m),
+            goal=self._require_point('goal', goal_m),
             yaw_rad=heading_rad - math.pi / 2,
             step_m=STEP_M,
             turn_deg=TURN_DEG,
@@ -157,15 +157,15 @@ class HabitatNavigation:
         points = points_from_habitat(raw[:, :3])
         return np.column_stack([points, headings]), np.array(found['goals'], np.int64)
 
-    def _snapped(self, point_m: ArrayLike) -> list[float] | None:
+    def _snap_point(self, point_m: ArrayLike) -> list[float] | None:
         x, y, *z = np.asarray(point_m, np.float64).tolist()
         height_m = z[0] + CELL_M if z else self._mesh_height_m
         point = points_to_habitat(np.array([x, y, height_m])).tolist()
         found: list[float] | None = self._worker.call('snapped', self._timeout_s, point=point)
         return found
 
-    def _required(self, name: str, point_m: ArrayLike) -> list[float]:
-        found = self._snapped(point_m)
+    def _require_point(self, name: str, point_m: ArrayLike) -> list[float]:
+        found = self._snap_point(point_m)
         if found is None:
             raise unreachable(name, point_m, self.radius_m)
         return found

@@ -219,7 +219,7 @@ class HabitatSimulator:
         self._worker = WorkerProcess(_interpreter(habitat_python), memory_bytes(*size))
         try:
             if dataset is None:
-                dataset, shown = _written(scene, self._worker.folder / 'scene_on_disk')
+                dataset, shown = _write_shapes(scene, self._worker.folder / 'scene_on_disk')
                 scene_id = shown.name
             inventory = self._worker.call(
                 'open',
@@ -393,7 +393,7 @@ def _dataset_file(scene: Scene, dataset_config: str) -> Path | None:
     return None
 
 
-def _written(scene: Scene, directory: Path) -> tuple[Path, Scene]:
+def _write_shapes(scene: Scene, directory: Path) -> tuple[Path, Scene]:
     """Write the shapes of a scene as a data set; return it, and the scene as loaded from there."""
     names = {item.instance_id: f'thing_{item.instance_id}' for item in scene.objects}
     # Classes, rooms and lights stay here: not all of them have a place in Habitat's format.

@@ -308,7 +308,7 @@ class _Views:
                 seen = tuple(n.id for n in nodes if self._is_seen(n.id))
                 yield _Item(Asked(Task.COUNT, self._place, label), count, (), seen)
 
-    def _shown(self, turns: Sequence[int]) -> tuple[tuple[str, ...], ...]:
+    def _list_shown(self, turns: Sequence[int]) -> tuple[tuple[str, ...], ...]:
         """Return the names of the objects wholly within each image, from left to right."""
         names = self._known.view.names
         return tuple(
@@ -322,7 +322,7 @@ class _Views:
 
     def _rotation(self, task: Task, turns: Sequence[int], key: tuple[int, int]) -> _Item | None:
         """Return an item if the images fit its step and odd image, and no other by far."""
-        asked = Asked(task, self._place, shown=self._shown(turns))
+        asked = Asked(task, self._place, shown=self._list_shown(turns))
         for reader in self._known.readers:
             found = reader.violations(asked)
             if found.pop(key) > 0 or min(found.values()) < _LEAST_VIOLATION_RAD:

@@ -95,7 +95,7 @@ def read_cospace(paths: Sequence[Path]) -> list[Saved]:
     for path in paths:
         for number, text in enumerate(read_text(path, QuestionError).splitlines(), start=1):
             where = f'{path}:{number}'
-            for item in _saved(text, where) if text.strip() else ():
+            for item in _read_saved(text, where) if text.strip() else ():
                 key = (item.task, item.order, item.index)
                 if key in found:
                     raise QuestionError(
@@ -108,7 +108,7 @@ def read_cospace(paths: Sequence[Path]) -> list[Saved]:
     return list(found.values())
 
 
-def _saved(text: str, where: str) -> Iterator[Saved]:
+def _read_saved(text: str, where: str) -> Iterator[Saved]:
     line = validated(_Line, parse_json(text, where, QuestionError), where, QuestionError)
     name, order = line.task, Order.CLOCKWISE
     for suffix in (Order.TURNED, Order.SHUFFLED):
@@ -117,15 +117,15 @@ def _saved(text: str, where: str) -> Iterator[Saved]:
     if name == 'planning':
         for task, kind in _PLANNING:
             answer, options = getattr(line, f'answer_{kind}'), getattr(line, f'options_{kind}')
-            yield _checked(line, task, order, answer, f'answer-{kind}', options, where)
+            yield _check_saved(line, task, order, answer, f'answer-{kind}', options, where)
     elif name in _TASKS:
-        yield _checked(line, _TASKS[name], order, line.answer, 'answer', line.options, where)
+        yield _check_saved(line, _TASKS[name], order, line.answer, 'answer', line.options, where)
     else:
         known = ', '.join([*_TASKS, 'planning'])
         raise QuestionError(f'{where}: task is "{line.task}"; it must be one of {known}')
 
 
-def _checked(
+def _check_saved(
     line: _Line, task: Task, order: Order, answer: str | None, key: str, listed: str, where: str
 ) -> Saved:
     form = r'\d+' if task in NUMBERED else r'[A-D]'
@@ -162,7 +162,7 @@ def as_published(task: Task, said: str, answer: str) -> str:
         any word, or 'E'. Planning: as `_planned`.
     """
     if task in (Task.PLACE, Task.DECISION):
-        first, second = _planned(said)
+        first, second = _parse_plan(said)
         return second if task is Task.DECISION else first
     said = said.replace('Answer', '').replace('answer', '')
     if task in NUMBERED:
@@ -181,7 +181,7 @@ def _last_capital(text: str) -> str:
     return found[-1] if found else ''
 
 
-def _planned(said: str) -> tuple[str, str]:
+def _parse_plan(said: str) -> tuple[str, str]:
     """Return both letters of a reply in JSON, 'E' where it cannot be read, then for both."""
     try:
         inner = said.split('{', 1)[1].rsplit('}', 1)[0].strip()

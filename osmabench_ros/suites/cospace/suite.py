@@ -15,19 +15,19 @@ from osmabench_ros.suites.cospace.generation import SUITE, panorama_questions, w
 from osmabench_ros.suites.cospace.published import NUMBERED, Task, as_published, chance
 from osmabench_ros.suites.question_suite import RULE, AnswererOptions, QuestionSuite
 from osmabench_ros.suites.suite import PreparedScene, SuiteContext
-from osmabench_ros.vqa.answering.answerer import Answerer, AnsweringMaterial, parsed_reference
+from osmabench_ros.vqa.answering.answerer import Answerer, AnsweringMaterial, parse_reference
 from osmabench_ros.vqa.answering.baselines import constant, most_frequent
 from osmabench_ros.vqa.answering.pictures import encoded
 from osmabench_ros.vqa.evaluation import (
     answer_all,
-    answered_and_judged,
+    answer_and_judge,
     judge_all,
     reference_answers,
     reference_maps,
 )
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge
 from osmabench_ros.vqa.questions import LETTERS, Answer, Question, Verdict
-from osmabench_ros.vqa.scores import records, unserved_categories
+from osmabench_ros.vqa.scores import find_unserved_categories, records
 
 IMAGES = 'images'
 """The answerer that sees the images of the questions, and no map."""
@@ -74,11 +74,11 @@ class CoSpaceSuite(QuestionSuite[AnswererOptions]):
         material = self.material(context, embedder)
         named, answerer = self._options.answerer, self.answerer(rules, material)
         put = _as_put(questions, named)
-        answers, verdicts = answered_and_judged(
+        answers, verdicts = answer_and_judge(
             asked, put, answerer, judge, context.output_directory, context.progress
         )
         missing = _ON_POINTS if asked.dense is None and named == RULE else frozenset()
-        left_out = missing | unserved_categories(asked, put)
+        left_out = missing | find_unserved_categories(asked, put)
 
         def rows(metric: str, found: Sequence[Verdict], mode: Mode) -> list[MetricRecord]:
             is_asked_map = metric == 'accuracy'
@@ -91,7 +91,7 @@ class CoSpaceSuite(QuestionSuite[AnswererOptions]):
         found = rows('accuracy', verdicts, Mode.STRICT)
         found += rows('accuracy', _as_published(put, answers), Mode.COMPAT)
         found += _over_orders(put, answers, verdicts)
-        found += _guessed(questions)
+        found += _score_guesses(questions)
         for metric, given in self._others(context, questions, rules, material).items():
             found += rows(metric, judge_all(put, given, judge), Mode.STRICT)
         return found
@@ -127,7 +127,7 @@ _MODES = (Mode.STRICT, Mode.COMPAT)
 
 def _as_put(questions: Sequence[Question], answerer: str) -> list[Question]:
     """Return the questions as an answerer gets them: with images, or with words for these."""
-    if parsed_reference(answerer)[0] == IMAGES:
+    if parse_reference(answerer)[0] == IMAGES:
         return list(questions)
     return [
         replace(item, images=(), text=' '.join(filter(None, (item.text, views))))
@@ -153,7 +153,7 @@ def _as_published(questions: Sequence[Question], answers: Sequence[Answer]) -> l
     return found
 
 
-def _guessed(questions: Sequence[Question]) -> Iterator[MetricRecord]:
+def _score_guesses(questions: Sequence[Question]) -> Iterator[MetricRecord]:
     """Yield the expected accuracy of a guess among the options, over all questions and by task."""
     for task in ('', *dict.fromkeys(item.category for item in questions)):
         own = [item for item in questions if task in ('', item.category)]

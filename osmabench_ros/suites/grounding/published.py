@@ -53,7 +53,7 @@ class Grounded:
     same_class: int
 
 
-def published_iou(first: AxisAlignedBox, second: AxisAlignedBox) -> float:
+def compute_published_iou(first: AxisAlignedBox, second: AxisAlignedBox) -> float:
     """Return the IoU of ScanRefer's code: of boxes along the axes, with 1e-8 in the union."""
     shared = first.intersection_volume(second)
     return shared / (first.volume + second.volume - shared + _EPSILON_M3)
@@ -81,7 +81,7 @@ def grounded(question: Question, answer: Answer | None, graph: SceneGraph) -> Gr
     return Grounded(
         tuple(filter(None, ('all', *difficulties(count), length, question.category))),
         None if said is None else said.iou(target),
-        None if said is None else published_iou(said, target),
+        None if said is None else compute_published_iou(said, target),
         None if said is None else math.dist(said.center, target.center),
         1 + ranked.index(right) if right is not None and right in ranked else None,
         count,
@@ -220,18 +220,18 @@ def read_expressions(path: Path) -> list[Referring]:
     if rows and isinstance(rows[0], dict) and 'stimulus_id' in rows[0]:
         return [
             _of_stimulus(item, f'{path}, row {number}')
-            for number, item in enumerate(_checked(list[_Nr3D], rows, path), start=1)
+            for number, item in enumerate(_check_prediction(list[_Nr3D], rows, path), start=1)
         ]
     return [
         Referring(
             item.scene_id, item.object_id, item.object_name.replace('_', ' '), item.description,
             f'{item.scene_id}|{item.object_id}|{item.ann_id}', item.token,
         )
-        for item in _checked(list[_ScanRefer], rows, path)
+        for item in _check_prediction(list[_ScanRefer], rows, path)
     ]  # fmt: skip
 
 
-def _checked(model: Any, rows: Any, path: Path) -> Any:
+def _check_prediction(model: Any, rows: Any, path: Path) -> Any:
     return validated(model, rows, str(path), QuestionError)
 
 
@@ -345,8 +345,8 @@ def scanrefer_scores(predictions: Path, truth: Path) -> list[ReferringScore]:
     every expression once, a missing one as wrong, and takes a target as unique where the truth
     has no other object of its name, where it has names.
     """
-    said = _checked(list[_Boxed], _rows(predictions), predictions)
-    known = {item.key: item for item in _checked(list[_Boxed], _rows(truth), truth)}
+    said = _check_prediction(list[_Boxed], _rows(predictions), predictions)
+    known = {item.key: item for item in _check_prediction(list[_Boxed], _rows(truth), truth)}
     rows = [(_groups(item), _overlap(item, known.get(item.key))) for item in said]
     found = list(_table(Mode.COMPAT, rows))
     first: dict[tuple[str, str, str], _Boxed] = {}
@@ -373,7 +373,7 @@ def _groups(item: _Boxed) -> list[str]:
 
 
 def _overlap(item: _Boxed, right: _Boxed | None) -> float:
-    return 0.0 if right is None else published_iou(item.box, right.box)
+    return 0.0 if right is None else compute_published_iou(item.box, right.box)
 
 
 def _strict_groups(

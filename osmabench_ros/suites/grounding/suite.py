@@ -43,7 +43,7 @@ from osmabench_ros.vqa.answering.answerer import Answerer, AnsweringMaterial, On
 from osmabench_ros.vqa.answering.execution import GraphReader
 from osmabench_ros.vqa.evaluation import (
     answer_all,
-    answered_and_judged,
+    answer_and_judge,
     reference_answers,
     reference_maps,
 )
@@ -51,7 +51,7 @@ from osmabench_ros.vqa.grading import numbers_of
 from osmabench_ros.vqa.graph_index import Embedder
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge
 from osmabench_ros.vqa.questions import Answer, AnswerValue, Inquiry, Question
-from osmabench_ros.vqa.scores import unserved_categories
+from osmabench_ros.vqa.scores import find_unserved_categories
 
 Ranking = Callable[[str], Sequence[SceneNode] | None]
 """Returns the things that an expression may mean, best first; None where it is not understood."""
@@ -104,20 +104,20 @@ class GroundingSuite(QuestionSuite[GroundingOptions]):
         rules = RuleOfExpressions(embedder)
         asked = context.published_graph
         answerer = self._answerer(context, rules)
-        answers, _ = answered_and_judged(
+        answers, _ = answer_and_judge(
             asked, questions, answerer, DeterministicJudge(), context.output_directory,
             context.progress,
         )  # fmt: skip
-        served = not unserved_categories(asked, questions) >= {q.category for q in questions}
+        served = not find_unserved_categories(asked, questions) >= {q.category for q in questions}
         found = list(grounding_records(_all(questions, answers, asked), applicable=served))
         beside = self._options.made_baselines(AnsweringMaterial(embedder=embedder))
         for metric, other in beside.items():
             given = answer_all(asked, questions, Located(other))
-            found += _compared(metric, questions, given, asked)
+            found += _score_comparisons(metric, questions, given, asked)
         rest = share(context.progress, 0.7, 0.9)
         references = reference_maps(context.ground_truth)
         for metric, known, given in reference_answers(references, questions, rules, rest):
-            found += _compared(metric, questions, given, known)
+            found += _score_comparisons(metric, questions, given, known)
         return found
 
     def questions(self, context: SuiteContext) -> Sequence[Question]:
@@ -162,7 +162,7 @@ def _all(
     return [grounded(item, given.get(item.id), semantic_map.graph) for item in questions]
 
 
-def _compared(
+def _score_comparisons(
     metric: str, questions: Sequence[Question], given: Sequence[Answer], known: SemanticMap
 ) -> Iterator[MetricRecord]:
     """Yield Acc@0.25 and Acc@0.5 of another map or answerer, over all expressions."""
@@ -227,7 +227,7 @@ class FeaturesOfExpressions(RankingAnswerer):
     def ranking(self, semantic_map: SemanticMap) -> Ranking:
         """Return the function that ranks the objects of a map by features."""
         space = text_space(semantic_map)
-        nodes = [] if space is None else _featured(semantic_map.graph, space)
+        nodes = [] if space is None else _select_with_features(semantic_map.graph, space)
 
         def ranked(text: str) -> Sequence[SceneNode]:
             if space is None or not nodes:
@@ -243,10 +243,12 @@ def text_space(semantic_map: SemanticMap) -> FeatureSpace | None:
     """Return the feature space with rows for objects and a text encoder."""
     spaces = semantic_map.feature_spaces.values()
     comparable = (space for space in spaces if space.text_comparable)
-    return next((space for space in comparable if _featured(semantic_map.graph, space)), None)
+    return next(
+        (space for space in comparable if _select_with_features(semantic_map.graph, space)), None
+    )
 
 
-def _featured(graph: SceneGraph, space: FeatureSpace) -> list[SceneNode]:
+def _select_with_features(graph: SceneGraph, space: FeatureSpace) -> list[SceneNode]:
     return [
         node
         for node in graph.of_kind(NodeKind.OBJECT)

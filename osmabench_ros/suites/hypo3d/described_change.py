@@ -133,7 +133,7 @@ def _lower(text: str) -> str:
     return text[:1].lower() + text[1:]
 
 
-def changed_graph(
+def apply_to_graph(
     graph: SceneGraph, change: DescribedChange, named: Named, *, new_id: int | None = None
 ) -> SceneGraph | None:
     """Apply a described change to a scene graph by rule; None if the graph lacks a named object.
@@ -155,7 +155,9 @@ def changed_graph(
         if frame is None:
             return None
         shift = frame.axis(change.side) * change.distance_m
-        moved = {key: _shifted(graph.by_id[key], shift) for key in _held_by(graph, thing.id)}
+        moved = {
+            key: _shift_node(graph.by_id[key], shift) for key in _find_carried(graph, thing.id)
+        }
         return _with(graph, moved, moved)
     key = 1 + max(node.id for node in graph.nodes) if new_id is None else new_id
     other = named(change.other)
@@ -174,7 +176,7 @@ def changed_graph(
     return _with(graph, {key: new}, (key,))
 
 
-def touched_nodes(before: SceneGraph, after: SceneGraph) -> frozenset[int]:
+def find_touched_nodes(before: SceneGraph, after: SceneGraph) -> frozenset[int]:
     """Return the ids of nodes that came, went, or have another box or other attributes."""
     old, new = before.by_id, after.by_id
     different = {
@@ -191,7 +193,7 @@ def _apart(first: AxisAlignedBox | None, second: AxisAlignedBox | None) -> bool:
     return bool(np.abs(first.center - second.center).max() > 1e-3)
 
 
-def _held_by(graph: SceneGraph, key: int) -> frozenset[int]:
+def _find_carried(graph: SceneGraph, key: int) -> frozenset[int]:
     """Return a node and all that it carries."""
     found = {key}
     while more := {
@@ -203,7 +205,7 @@ def _held_by(graph: SceneGraph, key: int) -> frozenset[int]:
     return frozenset(found)
 
 
-def _shifted(node: SceneNode, shift: NDArray[np.float64]) -> SceneNode:
+def _shift_node(node: SceneNode, shift: NDArray[np.float64]) -> SceneNode:
     if node.box is None:
         return node
     box = AxisAlignedBox(node.box.minimum + shift, node.box.maximum + shift)
@@ -288,18 +290,18 @@ class RuleOfChanges:
         for number, change in enumerate(changes):
             progress('', number / len(changes))
             asked = [item for item in inquiries if item.context_change == change]
-            changed, note = self._changed(semantic_map, change)
+            changed, note = self._change_map(semantic_map, change)
             found |= self._answers(changed, asked, note)
         return [found[item.id] for item in inquiries]
 
-    def _changed(self, semantic_map: SemanticMap, sentence: str) -> tuple[SemanticMap, str]:
+    def _change_map(self, semantic_map: SemanticMap, sentence: str) -> tuple[SemanticMap, str]:
         if not sentence:
             return semantic_map, ''
         change = read_change(sentence)
         if change is None:
             return semantic_map, 'the change is not worded as the rules know'
         reader = GraphReader.of_map(semantic_map, self._embedder)
-        graph = changed_graph(semantic_map.graph, change, reader.named)
+        graph = apply_to_graph(semantic_map.graph, change, reader.named)
         if graph is None:
             return semantic_map, 'the map lacks a thing that the change names'
         return replace(semantic_map, graph=graph), ''

@@ -18,7 +18,7 @@ from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.suites.hypo3d.described_change import (
     ChangeType,
     DescribedChange,
-    changed_graph,
+    apply_to_graph,
     direction_in,
     direction_question,
 )
@@ -146,7 +146,7 @@ class _Builder:
         new = made.graph.by_id.keys() - self._truth.graph.by_id.keys()
         graphs = [made.graph]
         for reader in self._readers_before[1 : len(self._before)]:
-            graph = changed_graph(
+            graph = apply_to_graph(
                 reader.graph, made.described, reader.named, new_id=max(new, default=None)
             )
             if graph is None:
@@ -163,12 +163,12 @@ class _Builder:
             return
         for kind in Hypo3DKind:
             known = [
-                (asked, now, _agreed(asked, self._readers_before))
-                for asked in self._asked(made, kind)
-                if (now := _agreed(asked, after)) is not None
+                (asked, now, _find_agreed_answer(asked, self._readers_before))
+                for asked in self._draw_questions(made, kind)
+                if (now := _find_agreed_answer(asked, after)) is not None
             ]
             # Questions with a changed answer come first; sorting keeps the order of the rest.
-            known.sort(key=lambda item: not _affected(item[0], item[1], item[2]))
+            known.sort(key=lambda item: not _is_affected(item[0], item[1], item[2]))
             sentence = made.described.sentence
             for asked, now, was in known[:PER_KIND]:
                 yield self._question(asked, Hypo3DRun.TOLD, made, now, was, sentence)
@@ -188,12 +188,12 @@ class _Builder:
             if {other.described.thing, other.described.other} & set(asked.phrases):
                 continue
             after = self._after(other)
-            if after is not None and _agreed(asked, after) == was:
+            if after is not None and _find_agreed_answer(asked, after) == was:
                 sentence = other.described.sentence
                 yield self._question(asked, Hypo3DRun.IRRELEVANT, made, was, was, sentence)
                 return
 
-    def _asked(self, made: Hypothesis, kind: Hypo3DKind) -> list[_Asked]:
+    def _draw_questions(self, made: Hypothesis, kind: Hypo3DKind) -> list[_Asked]:
         """Return questions of a kind, about changed objects first, in a seeded order."""
         rng = np.random.default_rng([self._seed, 5, *made.described.sentence.encode()])
         change, graph = made.described, self._truth.graph
@@ -213,7 +213,7 @@ class _Builder:
         labels = sorted({label_of(n) for key in made.touched for n in _nodes(self, made, key)})
         queries = list(_queries(change, thing, labels, near))
         chosen = [item for item in queries if (item.kind in _SCALE) == (kind is Hypo3DKind.SCALE)]
-        return [self._worded(item, kind) for item in _taking_turns(shuffled(rng, chosen))]
+        return [self._word_question(item, kind) for item in _taking_turns(shuffled(rng, chosen))]
 
     def _direction(self, thing: str, origin: str) -> _Asked:
         text = direction_question(thing, origin, self._anchors)
@@ -223,7 +223,7 @@ class _Builder:
 
         return _Asked(Hypo3DKind.DIRECTION, text, AnswerType.TEXT, answer, (thing, origin))
 
-    def _worded(self, query: Query, kind: Hypo3DKind) -> _Asked:
+    def _word_question(self, query: Query, kind: Hypo3DKind) -> _Asked:
         text = worded(query, 0)
         assert parsed(text) == query, text
         tolerance = _TOLERANCE_M if query.kind is QueryKind.DISTANCE else 0.0
@@ -244,7 +244,7 @@ class _Builder:
         was: AnswerValue | None,
         change: str,
     ) -> Question:
-        affected = run is Hypo3DRun.TOLD and _affected(asked, answer, was)
+        affected = run is Hypo3DRun.TOLD and _is_affected(asked, answer, was)
         return Question(
             id=question_id(SUITE, self._key, f'{change}\n{asked.text}'),
             suite=SUITE,
@@ -306,7 +306,7 @@ def _almost(query: Query, reader: GraphReader) -> bool:
     return reach_m is not None and len(boxes) == 2 and boxes[0].distance_to(boxes[1]) <= reach_m
 
 
-def _affected(asked: _Asked, now: AnswerValue, was: AnswerValue | None) -> bool:
+def _is_affected(asked: _Asked, now: AnswerValue, was: AnswerValue | None) -> bool:
     """Return whether a change changes an answer; one that there was none to before does not."""
     return was is not None and not same_answer(now, was, asked.tolerance)
 
@@ -328,7 +328,7 @@ def _taking_turns(queries: Sequence[Query]) -> list[Query]:
     return [query for _, _, query in sorted(ranked, key=lambda item: item[:2])]
 
 
-def _agreed(asked: _Asked, readers: Sequence[GraphReader]) -> AnswerValue | None:
+def _find_agreed_answer(asked: _Asked, readers: Sequence[GraphReader]) -> AnswerValue | None:
     """Return the answer of the first graph if the others give it too, else None."""
     answers = [asked.answer(reader) for reader in readers]
     first = answers[0]

@@ -23,8 +23,8 @@ from osmabench_ros.semantics.scene_graph import NodeKind, RelationType, SceneGra
 from osmabench_ros.suites.hypo3d.described_change import (
     ChangeType,
     DescribedChange,
-    changed_graph,
-    touched_nodes,
+    apply_to_graph,
+    find_touched_nodes,
 )
 from osmabench_ros.suites.hypo3d.frame import Side, chosen_anchors, frame_of
 from osmabench_ros.vqa.answering.execution import GraphReader
@@ -121,7 +121,7 @@ class _Chooser:
         for number, (change, described) in enumerate(self._draws[kind]()):
             if number == _MOST_TRIALS:
                 break
-            by_rule = changed_graph(before, described, self._reader.named)
+            by_rule = apply_to_graph(before, described, self._reader.named)
             if by_rule is None:
                 continue
             try:
@@ -129,7 +129,7 @@ class _Chooser:
             except SceneError:
                 continue
             self._used |= {described.thing, described.other}
-            touched = touched_nodes(before, by_rule)
+            touched = find_touched_nodes(before, by_rule)
             return Hypothesis(change, described, scene, build_ground_truth_graph(scene), touched)
         return None
 

@@ -30,7 +30,7 @@ from osmabench_ros.suites.suite import PreparedScene, SuiteContext
 from osmabench_ros.vqa.answering.baselines import most_frequent
 from osmabench_ros.vqa.evaluation import (
     answer_all,
-    answered_and_judged,
+    answer_and_judge,
     judge_all,
     records_of_summary,
     reference_answers,
@@ -39,7 +39,7 @@ from osmabench_ros.vqa.evaluation import (
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge, Judge
 from osmabench_ros.vqa.question_files import read_records
 from osmabench_ros.vqa.questions import Answer, Question, Verdict, question_id
-from osmabench_ros.vqa.scores import paired_change, records, unserved_categories
+from osmabench_ros.vqa.scores import compute_paired_change, find_unserved_categories, records
 
 AFFECTED = 'accuracy_affected'
 """Of a scene that was mapped after its change, over the questions whose answer that changed."""
@@ -130,11 +130,11 @@ class Hypo3DSuite(QuestionSuite[Hypo3DOptions]):
         material = self.material(context, embedder)
         answerer = self.answerer(rules, material)
         judge = self._options.made_judge(equality)
-        answers, verdicts = answered_and_judged(
+        answers, verdicts = answer_and_judge(
             asked, questions, answerer, judge, context.output_directory, context.progress
         )
         summary = written_summary(context.output_directory, answerer, judge)
-        found = accuracies(questions, verdicts, unserved_categories(asked, questions))
+        found = accuracies(questions, verdicts, find_unserved_categories(asked, questions))
         found += records_of_summary(self.name, asked, summary, len(questions))
         found += hallucinations(questions, answers)
         found += staleness(questions, answers, equality)
@@ -226,7 +226,7 @@ def imagination_gap(described: Judged, remapped: Judged) -> Iterator[MetricRecor
     for name, keys in groups.items():
         if keys:
             before, after = ({key: of[key][1] for key in keys} for of in (described, remapped))
-            gap = paired_change(before, after)
+            gap = compute_paired_change(before, after)
             yield MetricRecord(
                 SUITE, '', 'imagination_gap', name, gap.value, gap.low, gap.high, len(keys),
                 higher_is_better=False,

@@ -92,7 +92,7 @@ def score_folder(
     """
     claim_folder(out)
     file = out / RESULTS[mode]
-    kept = _kept(file)
+    kept = _read_kept_verdicts(file)
     decide = _Compat(folder, judges) if mode is Mode.COMPAT else _Strict(folder, judges)
     for done, (number, question) in enumerate(folder.questions.items()):
         progress(f'graded {done} of {len(folder.questions)} answers', done / len(folder.questions))
@@ -112,7 +112,7 @@ def score_folder(
     return _score(folder.scene, mode, asked)
 
 
-def _kept(file: Path) -> dict[str, Entry]:
+def _read_kept_verdicts(file: Path) -> dict[str, Entry]:
     """Return the verdicts of an interrupted compat run; strict ones depend on rules, not money."""
     if file.name != RESULTS[Mode.COMPAT] or not file.exists():
         return {}

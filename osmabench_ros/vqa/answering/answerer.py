@@ -120,7 +120,7 @@ class AnsweringMaterial:
     frames: Path | None = None
     question_images: Path | None = None
 
-    def required_client(self, answerer: str) -> ModelClient:
+    def require_client(self, answerer: str) -> ModelClient:
         """Return the language model; ConfigError if none was named."""
         if self.client is None:
             raise ConfigError(
@@ -138,7 +138,7 @@ class AnswererFactory(Protocol):
         ...
 
 
-def parsed_reference(reference: str) -> tuple[str, str]:
+def parse_reference(reference: str) -> tuple[str, str]:
     """Return answerer and language model, '' for none; a model name means the graph answerer."""
     name, _, model = reference.partition(':')
     if name not in extension_names(ANSWERERS) and (

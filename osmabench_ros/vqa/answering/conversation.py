@@ -101,7 +101,7 @@ class MapTools:
         self._graph = semantic_map.graph
         self._reader = GraphReader.of_map(semantic_map, embedder)
         self._index = self._reader.index
-        self.declared = tuple(_declared(name, tool.arguments) for name, tool in _TOOLS.items())
+        self.declared = tuple(_declare_tool(name, tool.arguments) for name, tool in _TOOLS.items())
 
     def call(self, call: ToolCall) -> ToolResult | GivenAnswer:
         """Return the result of a call, or its answer; of one that cannot be served, the fault."""
@@ -213,7 +213,7 @@ _TOOLS: Mapping[str, _MapTool] = {
 }
 
 
-def _declared(name: str, arguments: type[_Arguments]) -> Tool:
+def _declare_tool(name: str, arguments: type[_Arguments]) -> Tool:
     full = arguments.model_json_schema()
     kept = ('type', 'items', 'description', 'minimum', 'maximum')
     properties = {

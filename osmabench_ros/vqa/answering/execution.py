@@ -104,7 +104,7 @@ class GraphReader:
 
     def all_named(self, phrase: str) -> tuple[SceneNode, ...]:
         """Return all that a phrase may mean, best observed first."""
-        return self._resolved(phrase).nodes
+        return self._resolve_phrases(phrase).nodes
 
     def answer(self, query: Query) -> str | int | float | None:
         """Return the answer to a query, None if the graph does not say."""
@@ -123,19 +123,19 @@ class GraphReader:
 
     def existing(self, phrase: str) -> tuple[SceneNode, ...]:
         """Return all nodes that a phrase may mean, possibly none."""
-        found = self._resolved(phrase)
+        found = self._resolve_phrases(phrase)
         if found.attribute_unknown:
             raise SilentError(f'the map does not give the attribute in "{phrase}"')
         return found.nodes
 
     def candidates(self, phrase: str) -> tuple[SceneNode, ...]:
         """Return the candidates for a definite phrase, without adjectives the map cannot check."""
-        found = self._resolved(phrase)
+        found = self._resolve_phrases(phrase)
         if found.nodes:
             return found.nodes
         noun = phrase.split()
         for cut in range(1, len(noun)) if found.attribute_unknown else ():
-            fallback = self._resolved(' '.join(noun[cut:]))
+            fallback = self._resolve_phrases(' '.join(noun[cut:]))
             if fallback.nodes:
                 return fallback.nodes
         raise SilentError(f'the map has no {phrase}')
@@ -203,7 +203,7 @@ class GraphReader:
             raise SilentError('the map has no points to find floors in')
         return int(storey_of(node.known_box.minimum[2], self._storeys_m()))
 
-    def _resolved(self, phrase: str) -> Referents:
+    def _resolve_phrases(self, phrase: str) -> Referents:
         if phrase not in self._found:
             self._found[phrase] = self._search(phrase)
         return self._found[phrase]
@@ -218,12 +218,12 @@ class GraphReader:
             (self.matcher.similar, cuts[::-1]),
         ):
             for cut in order:
-                nodes = self._named(match(' '.join(words[cut:])))
+                nodes = self._find_named(match(' '.join(words[cut:])))
                 if nodes:
                     return _with_attributes(nodes, words[:cut])
         return Referents(())
 
-    def _named(self, labels: frozenset[str]) -> tuple[SceneNode, ...]:
+    def _find_named(self, labels: frozenset[str]) -> tuple[SceneNode, ...]:
         nodes = [node for label in sorted(labels) for node in self.index.by_label[label]]
         return tuple(sorted(nodes, key=_reliability))
 

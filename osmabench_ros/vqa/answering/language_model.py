@@ -110,7 +110,7 @@ class LanguageModelAnswerer:
     def __init__(
         self, context: type[Context], *, material: AnsweringMaterial, options: dict[str, Any]
     ) -> None:
-        self._client = material.required_client(context.name)
+        self._client = material.require_client(context.name)
         self._context = validated(context, options, f'answerer "{context.name}"')
         self._material = material
         self.prompt = load_prompt(self._context.prompt_name)
@@ -209,7 +209,7 @@ class _Talk:
             self.given = {item.id: item for item in reversed(reply.answers)}
         elif tools is not None and reply.calls:
             calls = reply.calls[:MOST_CALLS]
-            results = tuple(self._served(call, tools) for call in calls)
+            results = tuple(self._serve_call(call, tools) for call in calls)
             sent = tuple(_well_formed(call) for call in calls)
             self.turns.append(Turn(ToolReply(text=reply.text, calls=sent), results))
         elif text := reply.text.strip()[:_LONGEST_ANSWER]:
@@ -217,7 +217,7 @@ class _Talk:
         else:
             self.give_up('neither an answer nor a call of a tool')
 
-    def _served(self, call: ToolCall, tools: Tools) -> ToolResult:
+    def _serve_call(self, call: ToolCall, tools: Tools) -> ToolResult:
         result = tools.call(call)
         if isinstance(result, GivenAnswer):
             self._end(result)
@@ -336,7 +336,7 @@ def caption(graph: SceneGraph, max_tokens: int) -> tuple[list[str], int]:
     for edge in graph.edges:
         target = graph.by_id[edge.target]
         if target.kind in THINGS:
-            words = f'{edge.type or edge.text} {_called(target)}'
+            words = f'{edge.type or edge.text} {_name_node(target)}'
             relations.setdefault(edge.source, []).append(words)
     sentences, _ = _fitting(
         (_sentence(node, graph, relations.get(node.id, ())) for node in things), max_tokens
@@ -361,7 +361,7 @@ def _fitting(lines: Iterable[str], max_tokens: int) -> tuple[list[str], int]:
     return kept, max_tokens
 
 
-def _called(node: SceneNode) -> str:
+def _name_node(node: SceneNode) -> str:
     return f'the {normalised_name(node.label) or "unnamed thing"} (object {node.id})'
 
 
@@ -375,7 +375,7 @@ def _sentence(node: SceneNode, graph: SceneGraph, relations: Sequence[str]) -> s
         about.append(f'centred at ({x}, {y}, {z}) m and {width} x {depth} x {height} m large')
     about += [f'described as {json.dumps(text)}' for text in parts.get('captions', ())]
     about += relations
-    called = _called(node)
+    called = _name_node(node)
     return f'{called[0].upper()}{called[1:]} is {", ".join(about) or "there"}.'
 
 

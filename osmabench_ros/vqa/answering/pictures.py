@@ -37,7 +37,7 @@ _TOP_PX = 768
 _GRAY = 160
 
 
-def kept_frames(folder: Path) -> dict[int, Path]:
+def list_kept_frames(folder: Path) -> dict[int, Path]:
     """Return the images of a folder in order; the digits of a name are the frame's index."""
     found = {}
     for path in sorted(folder.glob('*')):
@@ -97,10 +97,10 @@ def view_of_points(
     pixels = np.rint(intrinsics.project(seen)).astype(np.int64)
     radius = np.rint(_SPLAT_M / 2 * intrinsics.fx / seen[:, 2]).astype(np.int64)
     size = (intrinsics.height, intrinsics.width)
-    return _painted(pixels, seen[:, 2], np.minimum(radius, _MOST_RADIUS_PX), colors, size)
+    return _paint_squares(pixels, seen[:, 2], np.minimum(radius, _MOST_RADIUS_PX), colors, size)
 
 
-def _painted(
+def _paint_squares(
     pixels: NDArray[np.int64],
     depth: NDArray[np.floating],
     radius: NDArray[np.int64],
@@ -196,7 +196,7 @@ def top_view_of(semantic_map: SemanticMap, *, labels: bool) -> tuple[NDArray[np.
     if found is not None:
         radius = min(_MOST_RADIUS_PX, round(_SPLAT_M / 2 / cell_m))
         radii = np.full(len(points), radius)
-        image = _painted(pixels(points), -points[:, 2], radii, colors, (height, width))
+        image = _paint_squares(pixels(points), -points[:, 2], radii, colors, (height, width))
     else:
         image = np.full((height, width, 3), _BACKGROUND, np.uint8)
     canvas = Image.fromarray(image)

@@ -35,7 +35,7 @@ class RuleAnswerer(OneByOne):
         """Return the answerer of a map; its index is kept for further calls."""
         if self._latest is None or self._latest[0] is not semantic_map:
             self._latest = (semantic_map, GraphReader.of_map(semantic_map, self._embedder))
-        return partial(_answered, self._latest[1], name=self.name)
+        return partial(_answer_question, self._latest[1], name=self.name)
 
 
 def rule_answerer(*, material: AnsweringMaterial, options: dict[str, Any]) -> RuleAnswerer:
@@ -44,7 +44,7 @@ def rule_answerer(*, material: AnsweringMaterial, options: dict[str, Any]) -> Ru
     return RuleAnswerer(material.embedder)
 
 
-def _answered(reader: GraphReader, item: Inquiry, name: str) -> Answer:
+def _answer_question(reader: GraphReader, item: Inquiry, name: str) -> Answer:
     query = parsed(item.text)
     if query is None:
         return Answer(item.id, None, name, note='the wording is not one that the rules know')

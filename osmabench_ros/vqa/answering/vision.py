@@ -14,7 +14,7 @@ from osmabench_ros.vqa.answering.language_model import Context, LanguageModelAns
 from osmabench_ros.vqa.answering.pictures import (
     encoded,
     four_views,
-    kept_frames,
+    list_kept_frames,
     photo,
     top_view_of,
 )
@@ -41,7 +41,7 @@ class Frames(Images):
     def shown(self, semantic_map: SemanticMap, material: AnsweringMaterial) -> Shown:
         """Return the frames; raises QuestionError if the run kept none."""
         del semantic_map
-        frames = kept_frames(material.frames) if material.frames is not None else {}
+        frames = list_kept_frames(material.frames) if material.frames is not None else {}
         if not frames:
             raise QuestionError(
                 f'there are no frames for the answerer "frames" in {material.frames}; runs keep '

@@ -22,7 +22,7 @@ from osmabench_ros.vqa.answering.ways import RADIUS_M, FloorPlans, FloorWays
 from osmabench_ros.vqa.exact import measurement, relations, robot_tasks
 from osmabench_ros.vqa.exact.selection import select
 from osmabench_ros.vqa.exact.space import floors
-from osmabench_ros.vqa.exact.view import Draft, SceneView, glimpsed_instances, shuffled
+from osmabench_ros.vqa.exact.view import Draft, SceneView, find_glimpsed_instances, shuffled
 from osmabench_ros.vqa.graph_index import GraphIndex
 from osmabench_ros.vqa.kinds import QueryKind
 from osmabench_ros.vqa.questions import (
@@ -226,7 +226,7 @@ def questions_about(
         truth.seen_instances,
         scene=scene,
         seed=seed,
-        glimpsed_ids=glimpsed_instances(truth),
+        glimpsed_ids=find_glimpsed_instances(truth),
         also=also,
         label_set=truth.label_set,
         count=count,

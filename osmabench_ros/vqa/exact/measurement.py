@@ -15,7 +15,7 @@ from osmabench_ros.vqa.exact.view import (
     drafted,
     is_basic,
     material_of,
-    sampled_pairs,
+    sample_pairs,
     shuffled,
 )
 from osmabench_ros.vqa.graph_index import centre_distance_m, extent
@@ -93,7 +93,7 @@ def lengths(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[D
     for node in shuffled(rng, view.named_boxed)[:limit]:
         if float(node.known_box.size[2]) >= _LEAST_HEIGHT_M:
             yield view.about(QueryKind.HEIGHT, node)
-    for first, second in sampled_pairs(rng, view.named_boxed, limit):
+    for first, second in sample_pairs(rng, view.named_boxed, limit):
         if centre_distance_m(first, second) >= _LEAST_DISTANCE_M:
             yield view.about(QueryKind.DISTANCE, first, second)
 
@@ -106,7 +106,7 @@ _LEAST_M = 0.1
 
 def sizes(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:
     """Ask which of two objects is taller, bulkier, wider or higher up."""
-    for first, second in sampled_pairs(rng, view.named_boxed, limit):
+    for first, second in sample_pairs(rng, view.named_boxed, limit):
         word = COMPARATIVES[int(rng.integers(len(COMPARATIVES)))]
         if _is_clear(first, second, word):
             yield view.about(QueryKind.WHICH_MORE, first, second, word=word)
@@ -137,7 +137,7 @@ def nearer(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Dr
     nodes = view.named_boxed
     if len(nodes) < 3:
         return
-    for first, second in sampled_pairs(rng, nodes, limit):
+    for first, second in sample_pairs(rng, nodes, limit):
         third = nodes[int(rng.integers(len(nodes)))]
         if third.id in (first.id, second.id):
             continue
@@ -158,7 +158,7 @@ def _is_nearer_by_surface(winner: SceneNode, loser: SceneNode, origin: SceneNode
 def numbers(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:
     """Ask whether there are more of one label than of another."""
     labels = [label for label in view.by_label if not view.has_rival(label)]
-    for first, second in sampled_pairs(rng, labels, limit):
+    for first, second in sample_pairs(rng, labels, limit):
         counts = [len(view.by_label[label]) for label in (first, second)]
         if abs(counts[0] - counts[1]) >= 2:
             nodes = (*view.by_label[first], *view.by_label[second])

@@ -77,7 +77,7 @@ def _counts(specification: SceneSpecification) -> Iterator[Draft]:
     totals = _totals(specification)
     for label, count in totals.items():
         if not is_plural_only(label):
-            yield _measured(Query(QueryKind.COUNT, (label,)), count)
+            yield _draft_measurement(Query(QueryKind.COUNT, (label,)), count)
     for room in specification.rooms:
         single = [group for group in room.objects if _is_single(group, totals)]
         own = _totals(SceneSpecification(name='room', rooms=(room,)))
@@ -85,14 +85,14 @@ def _counts(specification: SceneSpecification) -> Iterator[Draft]:
             anchors = [group for group in single if normalised_name(group.label) != label]
             for anchor in anchors[:1]:
                 query = Query(QueryKind.COUNT_WITH, (label, _phrase(anchor, totals)))
-                yield _measured(query, count)
+                yield _draft_measurement(query, count)
         for item in room.relations:
             group = room.group(item.subject)
             if item.relation is SpecifiedRelation.AROUND:
                 other, label = room.group(item.object[0]), normalised_name(group.label)
                 if _is_single(other, totals) and own[label] == group.count:
                     query = Query(QueryKind.ROUND, (label, _phrase(other, totals)))
-                    yield _measured(query, group.count)
+                    yield _draft_measurement(query, group.count)
 
 
 def _is_single(group: ObjectGroup, totals: Counter[str]) -> bool:
@@ -100,7 +100,7 @@ def _is_single(group: ObjectGroup, totals: Counter[str]) -> bool:
     return group.count == 1 and totals[normalised_name(group.label)] == 1
 
 
-def _measured(query: Query, count: int) -> Draft:
+def _draft_measurement(query: Query, count: int) -> Draft:
     return Draft(query, PromptCategory.MEASUREMENT, answer=count)
 
 
@@ -113,11 +113,11 @@ def _relations(specification: SceneSpecification) -> Iterator[Draft]:
             if word not in _ASKED or not all(_is_single(group, totals) for group in groups):
                 continue
             phrases = tuple(_phrase(group, totals) for group in groups)
-            yield _related(phrases, word, 'yes')
+            yield _draft_relation(phrases, word, 'yes')
             if word in _EXCLUSIVE:
                 for other in _EXCLUSIVE:
                     if other != word:
-                        yield _related(phrases, other, 'no')
+                        yield _draft_relation(phrases, other, 'no')
             yield from _carrier(phrases, word, room, totals)
 
 
@@ -133,10 +133,10 @@ def _carrier(
     for name in sorted(carriers):
         other = room.group(name)
         if _is_single(other, totals) and _phrase(other, totals) not in phrases:
-            yield _related((phrases[0], _phrase(other, totals)), word, 'no')
+            yield _draft_relation((phrases[0], _phrase(other, totals)), word, 'no')
 
 
-def _related(phrases: tuple[str, ...], word: str, answer: str) -> Draft:
+def _draft_relation(phrases: tuple[str, ...], word: str, answer: str) -> Draft:
     query = Query(QueryKind.RELATED, phrases, word)
     return Draft(query, PromptCategory.RELATIONS, answer=answer)
 

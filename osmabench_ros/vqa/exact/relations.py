@@ -16,7 +16,7 @@ from osmabench_ros.vqa.exact.view import (
     drafted,
     is_basic,
     label_of,
-    sampled_pairs,
+    sample_pairs,
     shuffled,
 )
 from osmabench_ros.vqa.kinds import ATTACHED, IN, NEXT_TO, ON, Query, QueryKind
@@ -186,7 +186,7 @@ def logical(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[D
     per_case = max(1, limit // 8)
     for has_first, has_second in ((True, True), (True, False), (False, True), (False, False)):
         first_pool, second_pool = (there if has else missing for has in (has_first, has_second))
-        for first, second in _joined(rng, first_pool, second_pool, per_case):
+        for first, second in _join_names(rng, first_pool, second_pool, per_case):
             nodes = [view.by_label[x][0] for x in (first, second) if x in view.by_label]
             # One yes and one no of a pair: more would ask the same fact again.
             cases = shuffled(rng, _truth(has_first, has_second))
@@ -201,11 +201,11 @@ def _truth(first: bool, second: bool) -> Iterator[tuple[QueryKind, bool]]:
     yield QueryKind.NEITHER, not (first or second)
 
 
-def _joined(
+def _join_names(
     rng: np.random.Generator, first: list[str], second: list[str], limit: int
 ) -> Iterator[tuple[str, str]]:
     if first is second:
-        yield from sampled_pairs(rng, first, limit)
+        yield from sample_pairs(rng, first, limit)
         return
     total = len(first) * len(second)
     for number in rng.choice(total, size=min(limit, total), replace=False).tolist():

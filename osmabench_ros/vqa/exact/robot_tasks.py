@@ -15,7 +15,7 @@ from osmabench_ros.vqa.exact.view import (
     SceneView,
     drafted,
     label_of,
-    sampled_pairs,
+    sample_pairs,
     shuffled,
 )
 from osmabench_ros.vqa.graph_index import gap_m
@@ -95,7 +95,7 @@ def _meets_ceiling(view: SceneView, node: SceneNode, number: float) -> bool:
 
 def _gaps(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:
     standing = [node for node in view.named_boxed if _stands_on_floor(view, node)]
-    for first, second in sampled_pairs(rng, standing, limit):
+    for first, second in sample_pairs(rng, standing, limit):
         gap = gap_m(first, second)
         number = ROBOT_WIDTHS_M[int(rng.integers(len(ROBOT_WIDTHS_M)))]
         if (

@@ -133,11 +133,11 @@ def select(
             chosen[name] += taken
             if not taken:
                 able.remove(name)
-        wanted = _shared(sum(quota.values()) - sum(map(len, chosen.values())), able)
+        wanted = _split_evenly(sum(quota.values()) - sum(map(len, chosen.values())), able)
     return _without_overuse([draft for items in chosen.values() for draft in items], labels)
 
 
-def _shared(missing: int, names: Sequence[str]) -> dict[str, int]:
+def _split_evenly(missing: int, names: Sequence[str]) -> dict[str, int]:
     """Split a number among names in even parts that fit pairs of yes and no."""
     if missing <= 0 or not names:
         return {}
@@ -155,11 +155,11 @@ def _without_overuse(chosen: list[Draft], labels: Collection[str]) -> list[Draft
     while too_often := overused(chosen, subjects):
         last = max(i for i, draft in enumerate(chosen) if too_often & set(subjects(draft)))
         del chosen[last]
-        chosen = _balanced(chosen)
+        chosen = _balance_answers(chosen)
     return chosen
 
 
-def _balanced(chosen: Sequence[Draft]) -> list[Draft]:
+def _balance_answers(chosen: Sequence[Draft]) -> list[Draft]:
     """Drop the latest of the longer side of yes and no in each category."""
     room = Counter((draft.category.value, _side(draft)) for draft in chosen)
     kept = []

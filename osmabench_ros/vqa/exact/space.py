@@ -18,7 +18,7 @@ from osmabench_ros.vqa.answering.arrangements import (
 )
 from osmabench_ros.vqa.answering.ways import FloorWays
 from osmabench_ros.vqa.exact.measurement import LARGEST_COUNT
-from osmabench_ros.vqa.exact.view import Draft, SceneView, drafted, sampled_pairs, shuffled
+from osmabench_ros.vqa.exact.view import Draft, SceneView, drafted, sample_pairs, shuffled
 from osmabench_ros.vqa.kinds import ALIKE_M, MIRRORED_M, ROW_M, Query, QueryKind
 
 _INSIDE_M, _WALL_M = 0.2, 0.15
@@ -36,7 +36,7 @@ def places(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Dr
     for node in shuffled(rng, view.named_boxed)[:limit]:
         yield view.about(QueryKind.CENTER, node)
     inside = [node for node in view.named_boxed if _is_inside_a_room(view, node)]
-    for first, second in sampled_pairs(rng, inside, limit):
+    for first, second in sample_pairs(rng, inside, limit):
         yield view.about(QueryKind.SAME_ROOM, first, second)
 
 
@@ -88,7 +88,7 @@ def ways(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draf
         for node in view.named_boxed
         if node.known_box.minimum[2] - floors_m[storey(node)] < _STOREY_M
     ]
-    for first, second in sampled_pairs(rng, nodes, min(limit, _MOST_WAYS)):
+    for first, second in sample_pairs(rng, nodes, min(limit, _MOST_WAYS)):
         start, goal = first.known_box, second.known_box
         length_m = way_m(start, goal)
         if length_m is None or length_m < _LEAST_WALK_M:
@@ -145,9 +145,9 @@ def patterns(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[
         if len(nodes) > 2 and (off <= ROW_M / 3 or off >= 2 * ROW_M):
             yield drafted(Query(QueryKind.ROW, (label,)), nodes)
         if len(nodes) == 2:
-            yield from _mirrored(view, label, nodes)
+            yield from _draft_symmetry(view, label, nodes)
     inside = [node for node in view.named_boxed if _is_inside_a_room(view, node)]
-    for first, second in sampled_pairs(rng, inside, limit):
+    for first, second in sample_pairs(rng, inside, limit):
         areas = [_area_m2(view, node) for node in (first, second)]
         ratio = max(areas) / min(areas)
         if first.parent != second.parent and not 1.1 < ratio < 1.5:
@@ -161,7 +161,7 @@ def patterns(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[
                 yield drafted(query, (*found, target), len(found))
 
 
-def _mirrored(view: SceneView, label: str, nodes: list[SceneNode]) -> Iterator[Draft]:
+def _draft_symmetry(view: SceneView, label: str, nodes: list[SceneNode]) -> Iterator[Draft]:
     """Yield whether two objects are symmetric about others between or next to them."""
     between = np.mean([node.known_box.center[:2] for node in nodes], axis=0)
     for about in view.named_boxed:
@@ -195,7 +195,7 @@ def floors(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Dr
 def fits(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:
     """Ask whether one object would fit on top of another, only if along the axes."""
     nodes = [node for node in view.named_boxed if _is_along_axes(node)]
-    for upper, lower in sampled_pairs(rng, nodes, limit):
+    for upper, lower in sample_pairs(rng, nodes, limit):
         slack = slack_m(upper.known_box, lower.known_box)
         if abs(slack) >= _LEAST_CLEAR_M:
             yield view.about(QueryKind.FITS_ON, upper, lower)

@@ -39,7 +39,7 @@ _SLACK_M, _SLACK_SHARE = 0.1, 0.03
 
 
 @lru_cache(maxsize=1)
-def glimpsed_instances(truth: GroundTruth) -> frozenset[int]:
+def find_glimpsed_instances(truth: GroundTruth) -> frozenset[int]:
     """Return instances that a map may contain although they do not count as seen."""
     seen = frozenset(truth.seen_instances)
     found = set(np.unique(truth.surface.instances).tolist())
@@ -157,7 +157,9 @@ class SceneView:
     def of_path(cls, truth: GroundTruth) -> SceneView:
         """Return the objects that a path saw, and the ones that a map may have glimpsed."""
         structure = truth.label_set.structure_names
-        return cls(truth.fair_graph, truth.seen_instances, glimpsed_instances(truth), structure)
+        return cls(
+            truth.fair_graph, truth.seen_instances, find_glimpsed_instances(truth), structure
+        )
 
     @cached_property
     def _rivals(self) -> Mapping[str, tuple[SceneNode, ...]]:
@@ -308,7 +310,7 @@ def shuffled(rng: np.random.Generator, items: Iterable[Item]) -> list[Item]:
     return [pool[i] for i in rng.permutation(len(pool))]
 
 
-def sampled_pairs(
+def sample_pairs(
     rng: np.random.Generator, items: Sequence[Item], limit: int
 ) -> Iterator[tuple[Item, Item]]:
     """Yield up to `limit` ordered pairs of different items, seeded, each at most once."""

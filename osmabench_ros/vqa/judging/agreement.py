@@ -54,7 +54,7 @@ def check_judge(
 ) -> JudgeCheck:
     """Judge the saved answers that have a verdict, and compare."""
     known = [item for item in saved if item.similar is not None]
-    pairs = judged_answers(known)
+    pairs = select_judged_answers(known)
     verdicts = judge.judge(pairs, counted(progress, 'judged', len(pairs), 'answers'))
     groups: dict[str, list[tuple[bool, bool]]] = {name: [] for name in _GROUPS}
     by_category: dict[str, list[tuple[bool, bool]]] = defaultdict(list)
@@ -78,7 +78,7 @@ def check_judge(
     return JudgeCheck(judge.name, rows, tuple(rejected), tuple(doubtful), unjudged)
 
 
-def judged_answers(saved: Sequence[SavedAnswer]) -> list[tuple[Question, Answer]]:
+def select_judged_answers(saved: Sequence[SavedAnswer]) -> list[tuple[Question, Answer]]:
     """Return questions and answers with a saved verdict, as a judge takes them.
 
     Conditions share the ids of their questions, which paired changes need; a judge joins by id.

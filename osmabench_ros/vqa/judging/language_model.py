@@ -37,7 +37,7 @@ class LanguageModelJudge:
         batches = _batches(pairs)
         outcomes = self._client.ask_all(
             self.requests(pairs),
-            [partial(_parsed, batch) for batch in batches],
+            [partial(_parse_reply, batch) for batch in batches],
             progress=progress,
             what='verdicts',
         )
@@ -78,7 +78,7 @@ def _batches(pairs: Sequence[_Pair]) -> list[Sequence[_Pair]]:
     return [free[i : i + BATCH] for i in range(0, len(free), BATCH)]
 
 
-def _parsed(batch: Sequence[_Pair], text: str) -> JudgedAnswers:
+def _parse_reply(batch: Sequence[_Pair], text: str) -> JudgedAnswers:
     """Return the verdicts of a reply; ValueError if one of the batch is not among them."""
     found = parse(JudgedAnswers, text)
     missing = {question.id for question, _ in batch} - {item.id for item in found.verdicts}

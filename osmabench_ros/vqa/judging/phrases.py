@@ -87,7 +87,7 @@ def noun_phrases(text: str) -> tuple[NounPhrase, ...]:
             later = parts[position + 1 :]
             if len(named) < len(part) and any(p[:1] in (['and'], ['or']) for p in later):
                 break
-    return _joined(items)
+    return _join_phrases(items)
 
 
 def _before_postmodifiers(words: list[str]) -> list[str]:
@@ -108,7 +108,7 @@ def _is_description(words: list[str]) -> bool:
     return all(is_adjective(word) for word in words) or (len(words) == 1 and words[0] in _MATTER)
 
 
-def _joined(items: list[list[str]]) -> tuple[NounPhrase, ...]:
+def _join_phrases(items: list[list[str]]) -> tuple[NounPhrase, ...]:
     found: list[NounPhrase] = []
     waiting: list[str] = []
     for position, words in enumerate(items):

@@ -10,9 +10,9 @@ from osmabench_ros.scenes.ground_truth import build_ground_truth_graph
 from osmabench_ros.suites.hypo3d.described_change import (
     ChangeType,
     DescribedChange,
-    changed_graph,
+    apply_to_graph,
+    find_touched_nodes,
     read_change,
-    touched_nodes,
 )
 from osmabench_ros.suites.hypo3d.frame import Side
 from osmabench_ros.vqa.answering.execution import GraphReader
@@ -62,7 +62,7 @@ def test_by_rule_a_graph_changes_as_that_of_the_meshes(said, change):
     before = build_ground_truth_graph(scene)
     changes = TypeAdapter(Changes).validate_python([change])
     expected = build_ground_truth_graph(apply_changes(scene, changes))
-    found = changed_graph(before, said, GraphReader(before).named)
+    found = apply_to_graph(before, said, GraphReader(before).named)
     assert found.by_id.keys() == expected.by_id.keys()
     for key, node in expected.by_id.items():
         assert found.by_id[key].label == node.label
@@ -71,7 +71,7 @@ def test_by_rule_a_graph_changes_as_that_of_the_meshes(said, change):
         np.testing.assert_allclose(found.by_id[key].box.size, node.box.size, atol=1e-6)
     edges = [{(e.source, e.type, e.target) for e in g.edges} for g in (found, expected)]
     assert edges[0] == edges[1]
-    assert touched_nodes(before, found) == touched_nodes(before, expected) != frozenset()
+    assert find_touched_nodes(before, found) == find_touched_nodes(before, expected) != frozenset()
 
 
 def test_what_moves_takes_along_what_it_holds():
@@ -79,7 +79,7 @@ def test_what_moves_takes_along_what_it_holds():
     said = DescribedChange(
         ChangeType.MOVEMENT, 'desk', side=Side.BACK, distance_m=1, anchors=ANCHORS
     )
-    found = changed_graph(graph, said, GraphReader(graph).named)
+    found = apply_to_graph(graph, said, GraphReader(graph).named)
     shifts = {
         node.label: (found.by_id[node.id].box.center - node.box.center)[0] for node in graph.nodes
     }
@@ -94,4 +94,4 @@ def test_a_graph_that_lacks_the_thing_is_not_changed():
         DescribedChange(ChangeType.REPLACEMENT, 'plant', 'piano'),
         DescribedChange(ChangeType.MOVEMENT, 'stool', side=Side.BACK, distance_m=1.0),
     ):
-        assert changed_graph(graph, said, GraphReader(graph).named) is None
+        assert apply_to_graph(graph, said, GraphReader(graph).named) is None

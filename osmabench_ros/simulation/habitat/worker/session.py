@@ -156,7 +156,7 @@ class Session:
         self._textures, self._shaded = FLAT, FLAT
         self.geometry = self._simulator(*FLAT, SENSORS)
         self._simulators = {FLAT: self.geometry}
-        self._ids = 'annotation' if _annotated_objects(self.geometry) else 'object'
+        self._ids = 'annotation' if _list_annotated_objects(self.geometry) else 'object'
 
     def inventory(self) -> dict[str, Any]:
         """Return the objects in instance and semantic images, by kind, with their ids.
@@ -174,7 +174,7 @@ class Session:
                 }
                 for item in articulated
             ],
-            'annotations': _annotated_objects(self.geometry),
+            'annotations': _list_annotated_objects(self.geometry),
         }
 
     def set_lights(
@@ -284,7 +284,7 @@ def _items(manager: Any) -> list[Any]:
     return sorted(items, key=lambda item: int(item.object_id))
 
 
-def _annotated_objects(simulator: Any) -> list[dict[str, Any]]:
+def _list_annotated_objects(simulator: Any) -> list[dict[str, Any]]:
     """Return the pixel ids of the objects of a semantic mesh, if the scene has one."""
     if simulator.semantic_scene is None:
         return []
