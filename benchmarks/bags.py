@@ -38,7 +38,7 @@ from sensor_msgs.msg import CameraInfo, Image
 from osmabench_ros.base import contract as topics
 from osmabench_ros.bringup.runner.node_processes import ManagedProcess
 from osmabench_ros.bringup.spec.definition import recorder_node
-from osmabench_ros.bringup.spec.isolation import isolated_environment, private_domain
+from osmabench_ros.bringup.spec.isolation import make_isolated_environment, private_domain
 from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.ros.messages.images import camera_info_message, image_to_message
@@ -210,7 +210,7 @@ def main() -> None:
     frames = options.seconds * RATE_HZ
     console.print(f'{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}')
     with tempfile.TemporaryDirectory(dir=options.folder) as name, private_domain() as domain:
-        os.environ.update(isolated_environment(domain))
+        os.environ.update(make_isolated_environment(domain))
         folder = Path(name)
         report, recorder_s = record(folder / 'recorded', frames, options.compression)
         shutil.rmtree(folder / 'recorded')

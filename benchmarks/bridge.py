@@ -32,7 +32,7 @@ from rich.table import Table
 
 from osmabench_ros.base import contract as topics
 from osmabench_ros.bringup.runner.node_processes import ManagedProcess
-from osmabench_ros.bringup.spec.isolation import isolated_environment, private_domain
+from osmabench_ros.bringup.spec.isolation import make_isolated_environment, private_domain
 from osmabench_ros.bringup.spec.node_spec import NodeSpec
 from osmabench_ros.errors import ParticipantError
 from osmabench_ros.geometry.frame import Frame
@@ -94,7 +94,7 @@ class Setting:
 def prepared(options: argparse.Namespace) -> Iterator[Setting]:
     """Yield a setting whose path is planned and whose domain no other uses."""
     with tempfile.TemporaryDirectory() as name, private_domain() as domain:
-        environment = dict(isolated_environment(domain))
+        environment = dict(make_isolated_environment(domain))
         os.environ.update(environment)
         scene = load_scene(options.scene, seed=options.seed)
         navigation = WalkableGrid.of_scene(scene, radius_m=0.2, height_m=1.5)

@@ -50,7 +50,7 @@ from osmabench_ros.base.contract import EVALUATOR
 from osmabench_ros.base.files import atomic_write, check_file, claim_folder
 from osmabench_ros.bringup.runner.node_processes import ManagedProcess
 from osmabench_ros.bringup.spec.definition import nodes_of_run
-from osmabench_ros.bringup.spec.isolation import isolated_environment, private_domain
+from osmabench_ros.bringup.spec.isolation import make_isolated_environment, private_domain
 from osmabench_ros.bringup.spec.node_spec import NodeSpec
 from osmabench_ros.ros.matched_client import LifecycleClient
 from osmabench_ros.ros.qos import latched_profile
@@ -179,7 +179,7 @@ class Soak:
     """The processes, their series, and the frames so far."""
 
     def __init__(self, specs: list[NodeSpec], folder: Path, domain: int) -> None:
-        environment = isolated_environment(domain)
+        environment = make_isolated_environment(domain)
         self.processes = {}
         for spec in specs:
             self.processes[spec.name] = ManagedProcess(
@@ -267,7 +267,7 @@ def soak(folder: Path, arguments: argparse.Namespace) -> tuple[Soak, Any]:
     """Play rounds; return what was seen, and what the recorder says of its bag."""
     plan = planned(folder, arguments.frames)
     with private_domain() as domain:
-        os.environ.update(isolated_environment(domain))
+        os.environ.update(make_isolated_environment(domain))
         context = rclpy.Context()
         rclpy.init(context=context, args=[], domain_id=domain)
         executor = SingleThreadedExecutor(context=context)

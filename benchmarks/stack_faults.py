@@ -29,7 +29,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from osmabench_ros.bringup.spec.isolation import isolated_environment, private_domain
+from osmabench_ros.bringup.spec.isolation import make_isolated_environment, private_domain
 
 FAULTS = {
     'silent depth': ('camera/depth/image_rect', 'no message came'),
@@ -73,7 +73,7 @@ def look(case: tuple[int, str, str]) -> Look:
     """Let doctor look at a stack in its own domain."""
     _, fault, time = case
     with private_domain() as domain:
-        environment = isolated_environment(domain)
+        environment = make_isolated_environment(domain)
         command = [sys.executable, str(STACKS), '--after', AFTER_S[time], f'{fault}={domain}']
         stack = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
         try:

@@ -22,7 +22,7 @@ from support.world.maps import labelled_map, write_scan
 from support.world.recorded_room import cloud, labels, true_poses, write_room
 from support.world.runs import small_config
 
-from osmabench_ros.bringup.spec.isolation import isolated_environment
+from osmabench_ros.bringup.spec.isolation import make_isolated_environment
 
 pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -67,7 +67,7 @@ class Command:
         self, folder: Path, domain: int, more: str = ''
     ) -> Iterator[subprocess.Popen[str]]:
         """Yield the command while it runs; what still does at the end gets Ctrl-C."""
-        environment = {**isolated_environment(domain), 'ROS_LOG_DIR': str(folder / 'log')}
+        environment = {**make_isolated_environment(domain), 'ROS_LOG_DIR': str(folder / 'log')}
         prefix = f'{environment.get("AMENT_PREFIX_PATH", "")}:{sys.prefix}'
         running = subprocess.Popen(
             ['bash', '-c', f'{self.text(domain)} {more}'],

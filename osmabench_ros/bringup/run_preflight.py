@@ -147,7 +147,7 @@ def _check_command(part: str, mapper: MapperConfig) -> list[Finding]:
         'command',
         part,
         program=program,
-        found=shutil.which(program, path=isolation.isolated_environment(0)['PATH']),
+        found=shutil.which(program, path=isolation.make_isolated_environment(0)['PATH']),
         script=script,
         missing_script=script and not Path(script).is_file(),
         command=' '.join(mapper.command),
@@ -161,7 +161,7 @@ def _stack(part: str, method: LiveMethod) -> list[Finding]:
     return CHECKS.find_first(
         'stack',
         part,
-        no_ros2=shutil.which('ros2', path=isolation.isolated_environment(0)['PATH']) is None,
+        no_ros2=shutil.which('ros2', path=isolation.make_isolated_environment(0)['PATH']) is None,
         no_package=package and not _has_package(package),
         method=method,
         package=package,

@@ -175,10 +175,10 @@ def export_point_cloud(semantic_map: SemanticMap, directory: Path, suffix: str) 
             classes = {'classes': semantic_map.label_set.to_json()['classes']}
             text = json.dumps(classes, indent=1, ensure_ascii=False)
             (folder / CLASSES).write_text(text + '\n', encoding='utf-8')
-    return _left_out(semantic_map, dense)
+    return _list_left_out(semantic_map, dense)
 
 
-def _left_out(semantic_map: SemanticMap, dense: DenseMap) -> list[str]:
+def _list_left_out(semantic_map: SemanticMap, dense: DenseMap) -> list[str]:
     graph = semantic_map.graph
     parts = {
         f'names, boxes and attributes of {len(graph.nodes)} nodes': graph.nodes,

@@ -37,7 +37,7 @@ _CHUNK_ROWS = 1 << 16
 LABELS_OF_A_NODE = 5
 
 
-def averaged_text_features(features: NDArray[np.floating]) -> NDArray[np.float32]:
+def average_text_features(features: NDArray[np.floating]) -> NDArray[np.float32]:
     """Average text features (T, C, D) of T prompt templates to float32 (C, D) of unit length.
 
     Each is brought to unit length before and after, as CLIP's zero-shot classification and
@@ -56,7 +56,7 @@ def read_text_features(path: Path, label_set: LabelSet) -> NDArray[np.float32]:
             f'{path} is {features.shape}; label set "{label_set.name}" has '
             f'{len(label_set.classes)} classes, so (C, D) or (templates, C, D) is needed'
         )
-    return averaged_text_features(features if features.ndim == 3 else features[None])
+    return average_text_features(features if features.ndim == 3 else features[None])
 
 
 def label_by_features(

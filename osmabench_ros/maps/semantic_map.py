@@ -241,7 +241,7 @@ class SemanticMap:
 _TURN_DEG = 1e-6
 
 
-def transformed_map(semantic_map: SemanticMap, by: Similarity, frame_id: str) -> SemanticMap:
+def transform_map(semantic_map: SemanticMap, by: Similarity, frame_id: str) -> SemanticMap:
     """Return a map in the new frame; axis-aligned boxes may become larger."""
     dense = semantic_map.dense
     if dense is not None:

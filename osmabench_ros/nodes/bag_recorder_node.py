@@ -148,7 +148,7 @@ class TopicRecorder:
         offered = tuple(dict.fromkeys([*before.qos, *map(qos.offered_from_profile, profiles)]))
         if offered == before.qos:
             return
-        latched = qos.repeated_messages(offered)
+        latched = qos.count_repeated_messages(offered)
         repeat = TF_STATIC_REPEATED if topic == TF_STATIC else max(before.repeat, latched)
         self.topics[topic] = replace(before, qos=offered, repeat=repeat)
         self._announce(self.topics[topic])

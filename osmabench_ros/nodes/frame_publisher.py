@@ -120,8 +120,10 @@ class GroundTruthTransforms:
         self._static = StaticTransformBroadcaster(node)
         link_in_base = base_to_camera @ optical_pose_in_link().inverse()
         camera = (
-            _stamped(0, topics.BASE_FRAME, topics.CAMERA_LINK_FRAME, link_in_base),
-            _stamped(0, topics.CAMERA_LINK_FRAME, topics.CAMERA_FRAME, optical_pose_in_link()),
+            _stamp_transform(0, topics.BASE_FRAME, topics.CAMERA_LINK_FRAME, link_in_base),
+            _stamp_transform(
+                0, topics.CAMERA_LINK_FRAME, topics.CAMERA_FRAME, optical_pose_in_link()
+            ),
         )
         ours = self._settings.of_camera
         self._fixed = [edge for edge in camera if edge.child_frame_id in ours]
@@ -141,7 +143,9 @@ class GroundTruthTransforms:
         if not self._enabled:
             return
         if self._child == topics.BASE_FRAME:
-            transform = _stamped(stamp_ns, topics.WORLD_FRAME, topics.BASE_FRAME, base_pose)
+            transform = _stamp_transform(
+                stamp_ns, topics.WORLD_FRAME, topics.BASE_FRAME, base_pose
+            )
             self._authority.claim([transform], fixed=False)
             self._dynamic.sendTransform(transform)
         elif not self._map_is_placed:
@@ -150,7 +154,7 @@ class GroundTruthTransforms:
     def _place_map(self, first_pose: Pose) -> None:
         at_start = self._settings.map_origin is MapOrigin.FIRST_POSE
         pose = first_pose if at_start else Pose.identity()
-        self._fixed.append(_stamped(0, topics.WORLD_FRAME, self._child, pose))
+        self._fixed.append(_stamp_transform(0, topics.WORLD_FRAME, self._child, pose))
         self._map_is_placed = True
         self._send_fixed()
 
@@ -181,7 +185,7 @@ class GroundTruthTransforms:
         )
 
 
-def _stamped(stamp_ns: int, parent: str, child: str, pose: Pose) -> TransformStamped:
+def _stamp_transform(stamp_ns: int, parent: str, child: str, pose: Pose) -> TransformStamped:
     message = TransformStamped(child_frame_id=child, transform=transform_message(pose))
     message.header.stamp = stamp_to_message(stamp_ns)
     message.header.frame_id = parent

@@ -293,7 +293,7 @@ class MapAdapterNode(BenchmarkNode[MapAdapterSettings]):
         if self.newest is not None:
             self._trouble = self.frame.look(frame_id_of(self.newest) or topics.WORLD_FRAME)
         outcome = self._settling.outcome(now_s)
-        if self._published or outcome is SettlingOutcome.CHANGES or not self._completed(now_s):
+        if self._published or outcome is SettlingOutcome.CHANGES or not self._complete_map(now_s):
             return
         if self.settings.map_file is not None:
             self._publish(self._from_file(self.settings.map_file), outcome)
@@ -305,7 +305,7 @@ class MapAdapterNode(BenchmarkNode[MapAdapterSettings]):
         ):
             raise ParticipantError(self._silence())
 
-    def _completed(self, now_s: float) -> bool:
+    def _complete_map(self, now_s: float) -> bool:
         """Ask the stack to complete its map once it has processed all frames."""
         if self._finish is None or self._finish.answered:
             return True

@@ -22,7 +22,7 @@ from osmabench_ros.errors import (
 from osmabench_ros.geometry.pose import Pose, Similarity
 from osmabench_ros.mappers.live_method import way_up
 from osmabench_ros.maps.announced_map import MAX_PAYLOAD_BYTES
-from osmabench_ros.maps.semantic_map import SemanticMap, transformed_map
+from osmabench_ros.maps.semantic_map import SemanticMap, transform_map
 from osmabench_ros.ros.messages.message_definitions import interface_class
 from osmabench_ros.ros.qos import create_checked_subscription, profile_for_recording, tf_profile
 from osmabench_ros.sequences.pose_topics import transform_tree_of
@@ -255,7 +255,7 @@ class MapFrame:
         if pose is None and not self._is_world:
             raise ParticipantError(self._unknown(frame))
         by = Similarity.identity() if pose is None else Similarity(pose)
-        return transformed_map(made, by, WORLD_FRAME)
+        return transform_map(made, by, WORLD_FRAME)
 
     def _unknown(self, frame: str) -> str:
         known = ', '.join(self.transforms.frames[:MOST_NAMED]) or 'no frame'

@@ -125,7 +125,7 @@ def profile_for_playing(topic: str, offered: Sequence[OfferedQos]) -> QoSProfile
     return _profile(reliable=reliable, latched=latched, depth=min(max(depth, least), 1000))
 
 
-def repeated_messages(offered: Sequence[OfferedQos]) -> int:
+def count_repeated_messages(offered: Sequence[OfferedQos]) -> int:
     """Return how many last messages of a topic a late joiner would get, 0 if it is not latched."""
     latched = [item for item in offered if item.latched]
     return min(sum(max(1, item.depth) for item in latched), MAX_REPEATED)

@@ -18,7 +18,7 @@ from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory, read_tu
 from osmabench_ros.geometry.transform_tree import TransformTree
 from osmabench_ros.maps.importer import TopicOptions
 from osmabench_ros.maps.map_kinds import RecordedMap, choose_map_topic, read_recorded_map
-from osmabench_ros.maps.semantic_map import SemanticMap, transformed_map
+from osmabench_ros.maps.semantic_map import SemanticMap, transform_map
 from osmabench_ros.maps.storage import write_map
 from osmabench_ros.metrics.map_statistics import map_statistics
 from osmabench_ros.metrics.record import MetricRecord
@@ -134,7 +134,7 @@ class _Evaluation:
                 remarks += alignment.remarks
             reports = [
                 self._score(
-                    transformed_map(made, similarity, frame_id),
+                    transform_map(made, similarity, frame_id),
                     *(identity, reference, truth, suites, suffix),
                 )
                 for suffix, similarity in variants.items()

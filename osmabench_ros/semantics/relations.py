@@ -182,7 +182,7 @@ class _Relations:
         """Yield all edges."""
         carriers = self._carriers()
         covers = self._covers(carriers)
-        attached = self._attached(carriers)
+        attached = self._find_attached(carriers)
         for a, (relation, b) in carriers.items():
             yield self._edge(a, b, relation)
         for a, b in covers:
@@ -317,7 +317,7 @@ class _Relations:
         share = self.points[j].covered_share(box, top - 0.01, top + LIMITS.under_gap_m)
         return share >= LIMITS.cover_share
 
-    def _attached(self, carriers: Mapping[int, tuple[RelationType, int]]) -> dict[int, int]:
+    def _find_attached(self, carriers: Mapping[int, tuple[RelationType, int]]) -> dict[int, int]:
         contact, a, b = LIMITS.contact_m, self.a, self.b
         size = np.prod(np.maximum(self.high - self.low, 0.01), axis=1)
         possible = (self.gap <= contact).all(axis=1) & (self.fixed[b] | (size[b] > size[a]))

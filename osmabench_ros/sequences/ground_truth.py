@@ -199,7 +199,7 @@ def build_ground_truth(
     seen = seen_instances(surface.instances, MIN_VISIBLE_POINTS)
     progress('fusing frames', 0.7)
     colors = VisibleColors()
-    fused = None if frames is None else fused_cloud(colors.watching(frames))
+    fused = None if frames is None else fuse_cloud(colors.watching(frames))
     progress('deriving relations', 0.9)
     graph = build_ground_truth_graph(scene, objects)
     return GroundTruth(
@@ -243,7 +243,7 @@ POINT_STRIDE = 10
 SATURATION_M = 10.0
 
 
-def fused_cloud(frames: Iterable[Frame]) -> LabelledCloud:
+def fuse_cloud(frames: Iterable[Frame]) -> LabelledCloud:
     """Fuse the frames of a sequence as OSMa-Bench does; SequenceError without semantic images.
 
     Mode compat uses it. It comes from the images that the method saw and is as dense as they

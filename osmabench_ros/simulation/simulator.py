@@ -183,8 +183,9 @@ def check_agreement(
         f'loaded: {int(wrong[at].sum())} of {int(at.sum())} pixels of '
         f'{_name_object(scene, int(worst))} differ ({int(wrong.sum())} of {len(wrong)} in all), '
         f'the first shows {_name_object(scene, int(theirs[first]))} at '
-        f'{rendered_m[first]:.2f} m instead of {depth_m[first]:.2f} m; ground truth would be wrong. '
-        'Check "up", "front", scale and place of it in the data set, and that no file was changed'
+        f'{rendered_m[first]:.2f} m instead of {depth_m[first]:.2f} m; ground truth would be '
+        'wrong. Check "up", "front", scale and place of it in the data set, and that no file was '
+        'changed'
     )
 
 

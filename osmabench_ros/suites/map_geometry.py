@@ -15,7 +15,7 @@ from pydantic import Field
 from osmabench_ros.base.strict import Strict, validated
 from osmabench_ros.errors import AlignmentError, OsmabenchWarning
 from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
-from osmabench_ros.maps.semantic_map import transformed_map
+from osmabench_ros.maps.semantic_map import transform_map
 from osmabench_ros.metrics.geometry import (
     POINT_RADIUS_M,
     estimated_normals,
@@ -328,7 +328,7 @@ class MapTrajectorySuite:
     def _geometry(self, context: SuiteContext, score: TrajectoryScore) -> Iterator[MetricRecord]:
         """Yield the overall metrics of geometry after the alignment."""
         frame_id = context.semantic_map.header.frame_id
-        moved = transformed_map(context.semantic_map, score.similarity, frame_id)
+        moved = transform_map(context.semantic_map, score.similarity, frame_id)
         suite = MapGeometrySuite(options={'normal_samples': 0})
         for record in suite.evaluate(replace(context, semantic_map=moved)):
             if not record.class_name:

@@ -23,8 +23,8 @@ from osmabench_ros.bringup.spec.isolation import (
     PROCESSES,
     TRANSPORT_VARIABLES,
     environment,
-    isolated_environment,
     launch_environment,
+    make_isolated_environment,
     segment_bytes,
     transport_environment,
 )
@@ -64,7 +64,7 @@ def test_an_environment_lasts_as_long_as_its_block(plain_shell: pytest.MonkeyPat
     plain_shell.setenv('PATH', '/usr/bin')
     plain_shell.setenv('ROS_DOMAIN_ID', '7')
     before = dict(os.environ)
-    with environment(isolated_environment(33)):
+    with environment(make_isolated_environment(33)):
         assert os.environ['ROS_DOMAIN_ID'] == '33'
         assert os.environ[isolation.RANGE_VARIABLE] == 'LOCALHOST'
     assert dict(os.environ) == before
@@ -83,7 +83,7 @@ def node(plain_shell: pytest.MonkeyPatch, ros_domain: int) -> Iterator[psutil.Pr
     """A node with the environment of a run."""
     command = [sys.executable, '-c', NODE]
     process = subprocess.Popen(
-        command, env=dict(isolated_environment(ros_domain)), stderr=subprocess.DEVNULL
+        command, env=dict(make_isolated_environment(ros_domain)), stderr=subprocess.DEVNULL
     )
     watched = psutil.Process(process.pid)
     wait_until(
@@ -149,7 +149,7 @@ def test_a_run_ignores_what_leads_to_other_machines(plain_shell: pytest.MonkeyPa
     plain_shell.setenv('ROS_STATIC_PEERS', '192.0.2.1')
     plain_shell.setenv('ROS_DISCOVERY_SERVER', '192.0.2.1:11811')
     plain_shell.setenv('ROS_AUTOMATIC_DISCOVERY_RANGE', 'SUBNET')
-    found = isolated_environment(42)
+    found = make_isolated_environment(42)
     assert (found['ROS_STATIC_PEERS'], found['ROS_DISCOVERY_SERVER']) == ('', '')
     assert found['ROS_AUTOMATIC_DISCOVERY_RANGE'] == 'LOCALHOST'
     assert found[TRANSPORT_VARIABLES[0]].endswith('fastdds_localhost.xml')
@@ -169,7 +169,7 @@ def test_launch_files_stay_on_this_machine_unless_asked(plain_shell: pytest.Monk
 def test_a_profile_of_the_users_own_is_kept(name: str, plain_shell: pytest.MonkeyPatch) -> None:
     plain_shell.setenv(name, '/etc/mine.xml')
     assert transport_environment() == {}
-    assert isolated_environment(42)[name] == '/etc/mine.xml'
+    assert make_isolated_environment(42)[name] == '/etc/mine.xml'
     assert os.environ[name] == '/etc/mine.xml'
 
 

@@ -19,7 +19,7 @@ def run(
 ) -> tuple[Path, Any]:
     """Return the folder and the report of a run."""
     from osmabench_ros.bringup.runner.matrix_runner import run_matrix
-    from osmabench_ros.bringup.spec.isolation import isolated_environment
+    from osmabench_ros.bringup.spec.isolation import make_isolated_environment
     from osmabench_ros.runs.config import parse_config
 
     out = tmp_path_factory.mktemp('recorded')
@@ -31,7 +31,7 @@ def run(
     )
     prepared.put_into(out, config)
     # Libraries may add variables of theirs.
-    before = {name: os.environ.get(name) for name in isolated_environment(0)}
+    before = {name: os.environ.get(name) for name in make_isolated_environment(0)}
     report = run_matrix(parse_config(config, 'test'), out, nodes=nodes, progress=silent)
     assert {name: os.environ.get(name) for name in before} == before, 'a run changes no variable'
     assert report.passed, report

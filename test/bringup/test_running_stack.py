@@ -37,7 +37,7 @@ from osmabench_ros.bringup.running_stack.examination import (
     names_of_robot,
 )
 from osmabench_ros.bringup.running_stack.stack_observation import message_class
-from osmabench_ros.bringup.spec.isolation import isolated_environment
+from osmabench_ros.bringup.spec.isolation import make_isolated_environment
 from osmabench_ros.cli.main import app
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.frame import Intrinsics
@@ -199,7 +199,7 @@ def test_silence_is_not_ok_and_who_comes_later_is_heard_whatever_its_qos(ros_dom
 @pytest.mark.gl
 @pytest.mark.full
 def test_the_bridge_itself_keeps_the_contract(ros_domain: int, tmp_path: Path) -> None:
-    environment = dict(isolated_environment(ros_domain))
+    environment = dict(make_isolated_environment(ros_domain))
     values = {
         'autostart': 'true', 'image_width': '160', 'image_height': '120', 'goals': '3',
         'frame_rate_hz': '10.0', 'pacing': 'realtime', 'speed_factor': '0.5', 'seed': '3',

@@ -10,7 +10,7 @@ from support.waiting import wait_until
 
 from osmabench_ros.bringup.runner import node_processes
 from osmabench_ros.bringup.runner.node_processes import ManagedProcess
-from osmabench_ros.bringup.spec.isolation import FOLDER, SEGMENT_LOCK, isolated_environment
+from osmabench_ros.bringup.spec.isolation import FOLDER, SEGMENT_LOCK, make_isolated_environment
 
 pytestmark = pytest.mark.ros
 
@@ -25,7 +25,9 @@ rclpy.spin(node)
 
 def started(name: str, folder: Path, domain: int) -> ManagedProcess:
     log = folder / f'{name}.log'
-    process = ManagedProcess(name, [sys.executable, '-c', NODE], log, isolated_environment(domain))
+    process = ManagedProcess(
+        name, [sys.executable, '-c', NODE], log, make_isolated_environment(domain)
+    )
     wait_until(lambda: 'ready' in log.read_text() or process.poll() is not None)
     assert process.poll() is None
     return process

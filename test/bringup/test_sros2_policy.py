@@ -32,7 +32,7 @@ from osmabench_ros.base.contract import (
     ContractTopic,
 )
 from osmabench_ros.bringup.runner.observer import RunObserver
-from osmabench_ros.bringup.spec.isolation import isolated_environment, private_domain
+from osmabench_ros.bringup.spec.isolation import make_isolated_environment, private_domain
 from osmabench_ros.nodes import frame_publisher
 from osmabench_ros.ros.messages import map_messages
 
@@ -127,7 +127,7 @@ def in_use(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Right
     tmp = tmp_path_factory.mktemp('sros2')
     write_messages(tmp / 'played', [(topics.CLOCK, 0, make('rosgraph_msgs/msg/Clock'))])
     with private_domain() as domain, pytest.MonkeyPatch.context() as shell:
-        environment = dict(isolated_environment(domain))
+        environment = dict(make_isolated_environment(domain))
         for name, value in environment.items():
             shell.setenv(name, value)
         context = rclpy.Context()

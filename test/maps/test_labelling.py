@@ -9,7 +9,7 @@ from support.world.maps import sample_map
 from osmabench_ros.errors import MapError
 from osmabench_ros.maps.importer import import_map
 from osmabench_ros.maps.labelling import (
-    averaged_text_features,
+    average_text_features,
     label_by_features,
     read_text_features,
 )
@@ -83,7 +83,7 @@ def test_templates_are_normalised_averaged_and_normalised() -> None:
     for i in range(4):
         mean = sum(features[t, i] / np.sqrt((features[t, i] ** 2).sum()) for t in range(3)) / 3
         expected.append(mean / np.sqrt((mean**2).sum()))
-    np.testing.assert_allclose(averaged_text_features(features), expected, rtol=1e-6)
+    np.testing.assert_allclose(average_text_features(features), expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize('shape', [(4, 5), (3, 4, 5)])

@@ -10,7 +10,7 @@ from osmabench_ros.maps.semantic_map import (
     MapHeader,
     Provenance,
     SemanticMap,
-    transformed_map,
+    transform_map,
 )
 from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode
 
@@ -32,7 +32,7 @@ def small_map() -> SemanticMap:
 
 
 def test_points_and_boxes_move() -> None:
-    moved = transformed_map(small_map(), Similarity(Pose(np.eye(3), UP)), 'world')
+    moved = transform_map(small_map(), Similarity(Pose(np.eye(3), UP)), 'world')
     assert (moved.header.frame_id, moved.graph.frame_id) == ('world', 'world')
     np.testing.assert_array_equal(moved.dense.points, POINTS + UP)
     for node in moved.graph.nodes[:2]:
@@ -42,7 +42,7 @@ def test_points_and_boxes_move() -> None:
 
 
 def test_turned_boxes_are_drawn_anew() -> None:
-    turned = transformed_map(small_map(), Similarity(Pose.from_yaw(-math.pi / 4)), 'world')
+    turned = transform_map(small_map(), Similarity(Pose.from_yaw(-math.pi / 4)), 'world')
     plain, pointed, oriented, _ = turned.graph.nodes
     edge = 3 / math.sqrt(2)
     np.testing.assert_allclose(plain.box.size, [edge, edge, 1])
@@ -53,7 +53,7 @@ def test_turned_boxes_are_drawn_anew() -> None:
 
 
 def test_a_scale_scales_everything() -> None:
-    scaled = transformed_map(small_map(), Similarity(Pose.identity(), 2.0), 'world')
+    scaled = transform_map(small_map(), Similarity(Pose.identity(), 2.0), 'world')
     np.testing.assert_array_equal(scaled.dense.points, POINTS * 2)
     np.testing.assert_array_equal(scaled.graph.nodes[0].box.size, [4, 2, 2])
     np.testing.assert_array_equal(scaled.graph.nodes[2].oriented_box.size, [4, 2, 2])

@@ -20,7 +20,7 @@ from support.waiting import wait_until
 
 from osmabench_ros.base import contract as topics
 from osmabench_ros.base.files import MARKER
-from osmabench_ros.bringup.spec.isolation import isolated_environment
+from osmabench_ros.bringup.spec.isolation import make_isolated_environment
 from osmabench_ros.ros.qos import latched_profile
 from osmabench_ros.runs.config import SuiteConfig
 from osmabench_ros.runs.evaluate.evaluation import REPORT, EvaluationInputs
@@ -44,7 +44,7 @@ def started(kind: str, folder: Path, domain: int, context: Any) -> subprocess.Po
     file.write_text(yaml.safe_dump({'/**': {'ros__parameters': values}}))
     process = subprocess.Popen(
         [sys.executable, str(PROGRAM), kind, '--ros-args', '--params-file', str(file)],
-        env=dict(isolated_environment(domain)),
+        env=dict(make_isolated_environment(domain)),
         stderr=subprocess.PIPE,
         text=True,
     )

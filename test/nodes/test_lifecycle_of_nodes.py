@@ -21,7 +21,7 @@ from support.waiting import wait_until
 from support.world.frames import FRAMES
 
 from osmabench_ros.base import contract as topics
-from osmabench_ros.bringup.spec.isolation import isolated_environment
+from osmabench_ros.bringup.spec.isolation import make_isolated_environment
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.ros.qos import latched_profile
 
@@ -35,7 +35,7 @@ def start(domain: int, node: str, parameters: dict[str, Any]) -> subprocess.Pope
     for name, value in parameters.items():
         command += ['-p', f'{name}:={value}']
     return subprocess.Popen(
-        command, env=dict(isolated_environment(domain)), stderr=subprocess.PIPE, text=True
+        command, env=dict(make_isolated_environment(domain)), stderr=subprocess.PIPE, text=True
     )
 
 

@@ -16,7 +16,7 @@ pytest.importorskip('rclpy')
 from rclpy.node import Node
 from support.waiting import wait_until
 
-from osmabench_ros.bringup.spec.isolation import isolated_environment
+from osmabench_ros.bringup.spec.isolation import make_isolated_environment
 from osmabench_ros.maps.semantic_map import DenseMap, MapHeader, Provenance, SemanticMap
 from osmabench_ros.ros.messages.map_messages import MapPublisher
 
@@ -45,7 +45,7 @@ def test_a_full_disk_is_told_and_holds_nothing_half_written(
     process = subprocess.Popen(
         [*small_disk(), str(tmp_path), sys.executable, '-m', NODE,
          '--ros-args', '-p', 'autostart:=true', '-p', f'map_directory:={tmp_path}/map'],
-        env=dict(isolated_environment(ros_domain)), stderr=subprocess.PIPE, text=True,
+        env=dict(make_isolated_environment(ros_domain)), stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     node = Node('mapper', context=ros_context)
     publisher = MapPublisher(node, 'mapper')

@@ -25,7 +25,7 @@ from support.world.outcomes import POINTS, SOFA, TABLE, context
 from visualization_msgs.msg import MarkerArray
 
 from osmabench_ros.base import contract as topics
-from osmabench_ros.bringup.spec.isolation import isolated_environment
+from osmabench_ros.bringup.spec.isolation import make_isolated_environment
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
 from osmabench_ros.maps.standard_messages import (
@@ -100,7 +100,7 @@ def viewer(ros_domain: int) -> Iterator[Callable[..., None]]:
         words = [f'{name}:={value}' for name, value in parameters.items()]
         given = [part for word in ['autostart:=true', *words] for part in ('-p', word)]
         command = [sys.executable, '-m', 'osmabench_ros.nodes.map_viewer_node', '--ros-args']
-        environment = dict(isolated_environment(ros_domain))
+        environment = dict(make_isolated_environment(ros_domain))
         started.append(subprocess.Popen([*command, *given], env=environment))
 
     yield start

@@ -14,7 +14,7 @@ from lifecycle_msgs.msg import Transition
 from osmabench_ros.msg import RunState
 from support.bridge_process import Audience
 
-from osmabench_ros.bringup.spec.isolation import isolated_environment
+from osmabench_ros.bringup.spec.isolation import make_isolated_environment
 
 COMMAND = [
     sys.executable, '-m', 'osmabench_ros.nodes.simulator_bridge_node', '--ros-args',
@@ -25,7 +25,7 @@ COMMAND = [
 
 @pytest.fixture
 def bridge(ros_domain: int) -> Iterator[subprocess.Popen]:
-    process = subprocess.Popen(COMMAND, env=dict(isolated_environment(ros_domain)))
+    process = subprocess.Popen(COMMAND, env=dict(make_isolated_environment(ros_domain)))
     yield process
     process.terminate()
     process.wait(timeout=180)

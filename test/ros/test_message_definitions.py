@@ -11,9 +11,9 @@ from osmabench_ros.base.contract import CONTRACT
 from osmabench_ros.errors import ContractError
 from osmabench_ros.ros.messages import message_definitions
 from osmabench_ros.ros.qos import (
+    count_repeated_messages,
     profile_for_playing,
     profile_for_recording,
-    repeated_messages,
 )
 from osmabench_ros.sequences.bags.bag_storage import OfferedQos
 from osmabench_ros.sequences.bags.bag_types import BagTypes
@@ -53,6 +53,6 @@ def test_a_player_offers_what_was_offered() -> None:
     assert (map_profile.durability, map_profile.depth) == (DurabilityPolicy.TRANSIENT_LOCAL, 1)
     static = profile_for_playing('/tf_static', [hasty])
     assert static.durability == DurabilityPolicy.TRANSIENT_LOCAL
-    assert [repeated_messages(item) for item in ([], [hasty], [LATCHED], [LATCHED] * 3)] == [
+    assert [count_repeated_messages(item) for item in ([], [hasty], [LATCHED], [LATCHED] * 3)] == [
         0, 0, 1, 3,
     ]  # fmt: skip

@@ -17,7 +17,7 @@ from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.pose import Pose, Similarity
 from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory, tum_text
 from osmabench_ros.language.embedding import SentenceEmbedder
-from osmabench_ros.maps.semantic_map import SemanticMap, transformed_map
+from osmabench_ros.maps.semantic_map import SemanticMap, transform_map
 from osmabench_ros.metrics.tiers import TieredLabels, TieredObject, write_tiers
 from osmabench_ros.runs.config import SuiteConfig
 from osmabench_ros.runs.evaluate.evaluation import TRUE_TRAJECTORY, EvaluationInputs
@@ -108,7 +108,7 @@ def test_a_suite_that_is_named_twice_is_refused_before_anything_is_read(tmp_path
 
 @pytest.mark.parametrize('points', [True, False])
 def test_a_map_outside_the_scene_is_scored_with_a_remark(tmp_path: Path, points: bool) -> None:
-    far = transformed_map(labelled_map(), UPWARDS, 'world')
+    far = transform_map(labelled_map(), UPWARDS, 'world')
     far = far if points else replace(far, dense=None)
     [remark] = evaluated(tmp_path, far, SuiteConfig(name='scene_graph')).remarks
     assert re.search(r'only 0% of the map is within .* --world', remark)

@@ -15,7 +15,7 @@ from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode, ScoredLab
 from osmabench_ros.sequences.ground_truth import (
     GroundTruth,
     VisibleColors,
-    fused_cloud,
+    fuse_cloud,
     read_ground_truth,
     seen_instances,
     write_ground_truth,
@@ -91,15 +91,15 @@ def frame(index: int, depth: float = 2.0) -> Frame:
 
 
 def test_fused_cloud_takes_every_fifth_frame_and_tenth_point() -> None:
-    found = fused_cloud(frame(index) for index in range(11))
+    found = fuse_cloud(frame(index) for index in range(11))
     valid = (CAMERA.height - 1) * CAMERA.width
     assert len(found) == 3 * -(-valid // 10)
     np.testing.assert_allclose(found.points[:, 2], 2.0)
     assert set(found.labels) == {UNLABELLED}
     assert set(found.instances) == {7}
-    assert len(fused_cloud([frame(0, depth=10.0)])) == 0  # saturated
+    assert len(fuse_cloud([frame(0, depth=10.0)])) == 0  # saturated
     with pytest.raises(SequenceError, match='frame 0 has no semantic image'):
-        fused_cloud([replace(frame(0), semantic=None)])
+        fuse_cloud([replace(frame(0), semantic=None)])
 
 
 def test_an_object_has_the_colour_of_the_part_that_is_seen() -> None:

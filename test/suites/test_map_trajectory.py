@@ -10,7 +10,7 @@ from scipy.spatial.transform import Rotation
 from osmabench_ros.errors import OsmabenchWarning
 from osmabench_ros.geometry.pose import Pose, Similarity
 from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
-from osmabench_ros.maps.semantic_map import transformed_map
+from osmabench_ros.maps.semantic_map import transform_map
 from osmabench_ros.suites.map_geometry import MapGeometrySuite, MapTrajectorySuite
 
 SHIFT = Similarity(Pose(Rotation.from_euler('z', 10, degrees=True).as_matrix(), [0.3, 0.0, 0.1]))
@@ -30,7 +30,7 @@ def figures(case, **options):
 
 
 def test_a_map_that_lies_elsewhere_is_right_after_the_alignment(context, path):
-    moved = transformed_map(replace(context.semantic_map, trajectory=path), SHIFT, 'world')
+    moved = transform_map(replace(context.semantic_map, trajectory=path), SHIFT, 'world')
     case = replace(context, semantic_map=moved, true_trajectory=path)
     found = figures(case)
     offsets = np.linalg.norm(SHIFT.transform(path.positions) - path.positions, axis=1)

@@ -16,7 +16,7 @@ from rclpy.node import Node
 from rosgraph_msgs.msg import Clock
 
 from osmabench_ros.base import contract as topics
-from osmabench_ros.bringup.spec.isolation import isolated_environment
+from osmabench_ros.bringup.spec.isolation import make_isolated_environment
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.ros.matched_client import LifecycleClient, MatchedClient
 from osmabench_ros.ros.messages.poses import stamp_from_message
@@ -46,7 +46,7 @@ def bridge_process(domain: int, **parameters: Any) -> Iterator[subprocess.Popen[
     for name, value in parameters.items():
         command += ['-p', f'{name}:={value}']
     process = subprocess.Popen(
-        command, env=dict(isolated_environment(domain)), stderr=subprocess.PIPE, text=True
+        command, env=dict(make_isolated_environment(domain)), stderr=subprocess.PIPE, text=True
     )
     try:
         yield process

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from osmabench_ros.base.contract import FRAME_TOPICS
-from osmabench_ros.bringup.spec.isolation import isolated_environment
+from osmabench_ros.bringup.spec.isolation import make_isolated_environment
 from osmabench_ros.errors import SequenceError
 from osmabench_ros.sequences.bags.recording_report import read_report
 from support import TESTS
@@ -29,7 +29,7 @@ KINDS = {
 @contextmanager
 def process(domain: int, *command: str, **options: Any) -> Iterator[subprocess.Popen[str]]:
     """Yield a Python process, told to end and if need be made to when the block is left."""
-    environment = {**isolated_environment(domain), 'PYTHONPATH': str(TESTS)}
+    environment = {**make_isolated_environment(domain), 'PYTHONPATH': str(TESTS)}
     if extra := os.environ.get('PYTHONPATH'):
         environment['PYTHONPATH'] += os.pathsep + extra
     pipes = dict.fromkeys(('stdin', 'stdout', 'stderr'), subprocess.PIPE)

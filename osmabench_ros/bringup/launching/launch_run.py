@@ -38,7 +38,7 @@ from osmabench_ros.sequences.ground_truth import read_ground_truth
 def launch_stack(method: LiveMethod) -> list[LaunchDescriptionEntity]:
     """Return what starts a filled-in stack; MissingDependencyError if it is not installed."""
     if method.launch is not None:
-        return [_included(method.launch, method)]
+        return [_include_launch_file(method.launch, method)]
     if method.program is not None:
         program = ExecuteProcess(
             cmd=list(method.program.command),
@@ -47,15 +47,15 @@ def launch_stack(method: LiveMethod) -> list[LaunchDescriptionEntity]:
             additional_env=dict(transport_environment()),
             output='screen',
         )
-        return [_watched(program, method.name), program]
+        return [_watch_process(program, method.name), program]
     actions: list[LaunchDescriptionEntity] = []
     for item in method.nodes:
         node = _node(item, method)
-        actions += [_watched(node, item.name), node]
+        actions += [_watch_process(node, item.name), node]
     return actions
 
 
-def _included(launch: IncludedLaunch, method: LiveMethod) -> GroupAction:
+def _include_launch_file(launch: IncludedLaunch, method: LiveMethod) -> GroupAction:
     share = _share_directory(launch.package, method)
     files = (share / 'launch' / launch.file, share / launch.file)
     file = next((path for path in files if path.exists()), None)
@@ -101,7 +101,7 @@ def _share_directory(package: str, method: LiveMethod) -> Path:
         ) from error
 
 
-def _watched(process: Action, name: str) -> RegisterEventHandler:
+def _watch_process(process: Action, name: str) -> RegisterEventHandler:
     def on_exit(event: ProcessExited, context: LaunchContext) -> None:
         if event.returncode and not (context.is_shutdown or interrupts.heard):
             raise ParticipantError(f'"{name}" ended with exit code {event.returncode}')

@@ -190,7 +190,7 @@ class HostedProcess(ManagedProcess):
         environment: Mapping[str, str],
     ) -> None:
         self._nodes, self._module = nodes, spec.module
-        self._scene = _generated_scene(spec)
+        self._scene = _find_generated_scene(spec)
         super().__init__(spec.name, spec.arguments(folder), log_file, environment)
 
     def _start(
@@ -217,7 +217,7 @@ class HostedProcess(ManagedProcess):
         self._nodes.release()
 
 
-def _generated_scene(spec: NodeSpec) -> SceneConfig | None:
+def _find_generated_scene(spec: NodeSpec) -> SceneConfig | None:
     """Return the scene of a bridge if it depends on no file."""
     settings = spec.settings
     if not isinstance(settings, BridgeSettings) or settings.sequence is not None:

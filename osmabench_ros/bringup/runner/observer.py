@@ -127,7 +127,7 @@ class RunObserver:
         """Return the processing time that a participant reports for all its frames."""
         for item in self.state.participants:
             if item.participant == participant:
-                return (_known(item.processing_time_mean) or 0.0) * float(item.frames_mapped)
+                return (_get_known(item.processing_time_mean) or 0.0) * float(item.frames_mapped)
         return 0.0
 
     def participation(self) -> tuple[Participation, ...]:
@@ -139,7 +139,7 @@ class RunObserver:
                 published,
                 item.frames_acknowledged,
                 item.frames_mapped,
-                *map(_known, (getattr(item, name) for name in LATENCIES)),
+                *map(_get_known, (getattr(item, name) for name in LATENCIES)),
             )
             for item in self.state.participants
         }
@@ -156,5 +156,5 @@ class RunObserver:
         self._resources.close()
 
 
-def _known(value: float) -> float | None:
+def _get_known(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None

@@ -16,7 +16,11 @@ from osmabench_ros.base.progress import FRAME_OF, Progress, share
 from osmabench_ros.bringup.runner import node_processes
 from osmabench_ros.bringup.runner.observer import RunObserver
 from osmabench_ros.bringup.spec.definition import check_bag, make_room_for_bag, nodes_of_run
-from osmabench_ros.bringup.spec.isolation import environment, isolated_environment, private_domain
+from osmabench_ros.bringup.spec.isolation import (
+    environment,
+    make_isolated_environment,
+    private_domain,
+)
 from osmabench_ros.bringup.spec.mapping_nodes import STACK_FOLDER, stack_folder
 from osmabench_ros.bringup.spec.node_spec import METHOD, NodeSpec
 from osmabench_ros.errors import IncompleteError, OsmabenchError, ParticipantError, RunError
@@ -51,7 +55,7 @@ def _run_live(
     logs = plan.directory / 'logs'
     with ExitStack() as stack:
         domain = stack.enter_context(private_domain())
-        isolated = isolated_environment(domain, runs_at_once)
+        isolated = make_isolated_environment(domain, runs_at_once)
         processes: dict[str, node_processes.ManagedProcess] = {}
         stack.callback(_stop_all, processes)
         progress(f'{Stage.MAP.value}: starting nodes in ROS domain {domain}', 0.0)

@@ -164,7 +164,7 @@ def launch_environment() -> Mapping[str, str]:
     return {RANGE_VARIABLE: discovery_range, **transport_environment(discovery_range)}
 
 
-def isolated_environment(domain: int, runs_at_once: int = 1) -> Mapping[str, str]:
+def make_isolated_environment(domain: int, runs_at_once: int = 1) -> Mapping[str, str]:
     """Return the environment of a run's processes: own ROS domain, this machine only."""
     return {
         **os.environ,

@@ -97,7 +97,7 @@ def mapping_nodes(plan: RunPlan, work: Path) -> list[NodeSpec]:
         return [node, adapter(_beside(settings, plan))]
     if mapper.command:
         return [_make_third_party(MAPPER, plan)]
-    return [_bundled(plan)]
+    return [_specify_bundled(plan)]
 
 
 def _make_third_party(name: str, plan: RunPlan) -> NodeSpec:
@@ -149,7 +149,7 @@ def _beside(settings: MapAdapterSettings, plan: RunPlan) -> MapAdapterSettings:
     return settings.model_copy(update=values)
 
 
-def _bundled(plan: RunPlan) -> NodeSpec:
+def _specify_bundled(plan: RunPlan) -> NodeSpec:
     mapper = plan.mapper
     return NodeSpec(
         MAPPER,

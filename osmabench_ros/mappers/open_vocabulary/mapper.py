@@ -41,7 +41,7 @@ from osmabench_ros.mappers.open_vocabulary.features import (
     mask_features,
 )
 from osmabench_ros.mappers.open_vocabulary.masks import SemanticNetwork, mask_finder
-from osmabench_ros.maps.labelling import averaged_text_features
+from osmabench_ros.maps.labelling import average_text_features
 from osmabench_ros.maps.semantic_map import (
     DenseMap,
     FeatureSpace,
@@ -170,7 +170,7 @@ class NetworkObjects:
         self._encoder = make_encoder(options.features, runtime)
         self._objects = ObjectMap(options.association)
         sentences = [[item.replace('{}', name) for name in names] for item in options.templates]
-        self._text = averaged_text_features(
+        self._text = average_text_features(
             np.stack([self._encoder.texts(texts) for texts in sentences])
         )
         features = f'{self._encoder.model}@{self._encoder.revision}'

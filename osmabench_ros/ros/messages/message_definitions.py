@@ -53,7 +53,7 @@ def definition_of(name: str) -> str:
     order, texts = [name], {name: ''}
     for kind in order:
         fields = message_class(kind).get_fields_and_field_types()
-        texts[kind] = _installed(kind, '.msg')
+        texts[kind] = _read_installed(kind, '.msg')
         if not texts[kind]:
             raise ContractError(f'the definition of {kind} is not installed; build its package')
         for field_type in fields.values():
@@ -71,7 +71,7 @@ def definition_of(name: str) -> str:
 
 def hash_of(name: str) -> str:
     """Return the hash of a type, ``RIHS01_…``; empty before Iron, which has none."""
-    text = _installed(name, '.json')
+    text = _read_installed(name, '.json')
     if not text:
         return ''
     try:
@@ -87,7 +87,7 @@ def has_header(name: str) -> bool:
     return next(iter(fields.values()), '') == 'std_msgs/Header'
 
 
-def _installed(name: str, suffix: str) -> str:
+def _read_installed(name: str, suffix: str) -> str:
     """Return a file of the package's share folder, empty if there is none."""
     package, kind = name.split('/msg/')
     module = sys.modules.get(f'{package}.msg') or importlib.import_module(f'{package}.msg')

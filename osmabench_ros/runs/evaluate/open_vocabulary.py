@@ -213,7 +213,7 @@ class OpenVocabularyLabeller:
         if isinstance(embedder, PrecomputedEmbedder) and embedder.knows(texts):
             templates = ('{}',)
         sets = [embedder.embed([t.replace('{}', text) for text in texts]) for t in templates]
-        features = labelling.averaged_text_features(np.stack(sets))
+        features = labelling.average_text_features(np.stack(sets))
         if features.shape[1] != space.vectors.shape[1]:
             raise ConfigError(
                 f'text features of {embedder.name} have {features.shape[1]} dimensions, feature '

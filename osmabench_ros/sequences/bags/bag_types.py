@@ -209,7 +209,7 @@ def _missing(fields: Mapping[str, Any], message_type: str) -> list[str]:
     names = [message_type]
     for name in names:
         _, members = fields.get(name, ((), ()))
-        needed = {item for _, description in members for item in _nested(description)}
+        needed = {item for _, description in members for item in _find_nested(description)}
         names += needed.difference(names)
     return sorted(set(names) - fields.keys())
 
@@ -227,11 +227,11 @@ def _stamp_place(fields: Mapping[str, Any], message_type: str) -> int | None:
     return None
 
 
-def _nested(description: Any) -> list[str]:
+def _find_nested(description: Any) -> list[str]:
     """Return the type that a field, or each element of it, is of, if it is not a basic one."""
     kind, content = description
     if kind in (ARRAY, SEQUENCE):
-        return _nested(content[0])
+        return _find_nested(content[0])
     return [content] if kind == NAME else []
 
 

@@ -140,7 +140,7 @@ class RecordingReport:
         )
 
 
-def _counted(number: int, noun: str) -> str:
+def _count_messages(number: int, noun: str) -> str:
     return f'{number} {noun}{"" if number == 1 else "s"}'
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from osmabench_ros.geometry.pose import Pose, Similarity
-from osmabench_ros.maps.semantic_map import SemanticMap, transformed_map
+from osmabench_ros.maps.semantic_map import SemanticMap, transform_map
 from support.world.bags import (
     S,
     header,
@@ -31,7 +31,7 @@ WORLD_TO_MAP = Pose.from_yaw(0.4, (2.0, -1.0, 0.1))
 
 def map_in_own_frame() -> SemanticMap:
     """Return the faultless map in the coordinates of frame "map"."""
-    return transformed_map(labelled_map(), Similarity(WORLD_TO_MAP.inverse()), 'map')
+    return transform_map(labelled_map(), Similarity(WORLD_TO_MAP.inverse()), 'map')
 
 
 def true_poses(count: int = 40) -> list[tuple[int, Pose]]:
