@@ -35,10 +35,10 @@ NODE = 'import rclpy; rclpy.init(); rclpy.spin(rclpy.create_node("any"))'
 PARTICIPANTS = """
 import os, sys
 from pathlib import Path
-from osmabench_ros.bringup.spec.isolation import isolated_environment
+from osmabench_ros.bringup.spec.isolation import make_isolated_environment
 from osmabench_ros.bringup.spec.isolation import segment_bytes
 segment = segment_bytes()
-os.environ.update(isolated_environment(int(sys.argv[2])))
+os.environ.update(make_isolated_environment(int(sys.argv[2])))
 import rclpy
 from rclpy.context import Context
 nodes = []

@@ -165,7 +165,7 @@ def test_a_generated_scene_is_made_once_and_only_for_the_nodes_that_need_it(
 ) -> None:
     scenes = {'right': SceneConfig(seed=1), 'wrong': SceneConfig(seed=1, scene='none')}
     monkeypatch.setattr(
-        node_processes, '_generated_scene', lambda spec: scenes.get(spec.words[-1])
+        node_processes, '_find_generated_scene', lambda spec: scenes.get(spec.words[-1])
     )
     found = [stage.run('0', word)[1] for word in ('right', 'right', 'other', 'wrong')]
     assert [item['scenes'] for item in found] == [1, 1, 0, 1]

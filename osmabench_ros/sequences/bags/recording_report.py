@@ -129,18 +129,18 @@ class RecordingReport:
         """Return one line for a log."""
         topics = sum(1 for item in self.topics if item.written)
         frames = (
-            f', {_counted(self.frames_expected, "frame")} expected (by {self.frames_counted_by})'
+            f', {_count(self.frames_expected, "frame")} expected (by {self.frames_counted_by})'
             if self.frames_expected
             else ''
         )
         return (
-            f'recorded {_counted(self.messages, "message")} of {_counted(topics, "topic")}, '
-            f'{self.bytes_written / 2**20:.1f} MiB in {_counted(self.files, "file")}; '
+            f'recorded {_count(self.messages, "message")} of {_count(topics, "topic")}, '
+            f'{self.bytes_written / 2**20:.1f} MiB in {_count(self.files, "file")}; '
             f'lost {self.lost}{frames}'
         )
 
 
-def _count_messages(number: int, noun: str) -> str:
+def _count(number: int, noun: str) -> str:
     return f'{number} {noun}{"" if number == 1 else "s"}'
 
 
