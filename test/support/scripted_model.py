@@ -85,4 +85,5 @@ def _check(item: dict[str, Any]) -> dict[str, str]:
 
 def _answer(item: dict[str, Any]) -> dict[str, Any]:
     value = {'yes_no': 'Yes', 'integer': '1', 'number': '1.5', 'text': 'chair'}
+    value['coordinates'] = '1.0, 2.0, 0.5'
     return {'id': item['id'], 'answer': value[item['answer_type']], 'nodes': [3, 99999]}

@@ -37,7 +37,7 @@ from osmabench_ros.vqa.questions import (
 from osmabench_ros.vqa.wording import parsed, worded
 
 SUITE = 'exact_questions'
-GENERATOR = 'exact/4'
+GENERATOR = 'exact/5'
 ALL_CATEGORIES = tuple(category.value for category in Category)
 DEFAULT_COUNT = 184
 """Questions a scene, as many as OSMa-Bench asks on average."""
@@ -58,9 +58,10 @@ class QuestionSet:
     """Questions of a suite: their sources, and which kinds in which category.
 
     `generator` is name and version, for the provenance of the questions. Each of the `categories`
-    gets an equal share. `category_of` has the category of each kind that is asked, and is empty
-    for the kinds of the sources; `tolerances` differ from the sources' tolerances, in the unit of
-    the answer.
+    gets an equal part, or one by its weight in `shares` (1 if it has none). `category_of` has the
+    category of each kind that is asked, and is empty for the kinds of the sources; `tolerances`
+    differ from the sources' tolerances, in the unit of the answer. Kinds of a category are asked
+    in the ratio of their `weights` (1 if it has none); without any, in turn.
     """
 
     suite: str
@@ -69,6 +70,8 @@ class QuestionSet:
     sources: tuple[Source, ...]
     category_of: Mapping[QueryKind, Category | SpatialCategory] = field(default_factory=dict)
     tolerances: Mapping[QueryKind, float] = field(default_factory=dict)
+    shares: Mapping[str, float] = field(default_factory=dict)
+    weights: Mapping[QueryKind, float] = field(default_factory=dict)
 
     def drafts(
         self, number: int, view: SceneView, rng: np.random.Generator, limit: int
@@ -101,6 +104,7 @@ EXACT = QuestionSet(
         relations.logical,
         measurement.counts,
         measurement.lengths,
+        measurement.centers,
         measurement.colors,
         measurement.materials,
         relations.spatial,
@@ -113,8 +117,22 @@ EXACT = QuestionSet(
         robot_tasks.precondition,
         floors,
     ),
+    tolerances={QueryKind.CENTER: 0.3},
+    shares={
+        Category.MEASUREMENT.value: 10,
+        Category.RELATIONS_SPATIAL.value: 2,
+        Category.RELATIONS_FUNCTIONAL.value: 2,
+        Category.COMPARISON.value: 5,
+        Category.TASK_REACHABILITY.value: 4,
+    },
+    weights={
+        QueryKind.CENTER: 4,
+        QueryKind.HEIGHT: 2,
+        QueryKind.DISTANCE: 2,
+        QueryKind.IS_MORE: 5,
+    },
 )
-"""The questions of OSMa-Bench's categories."""
+"""The questions of OSMa-Bench's categories; most rest on where which object is, and how large."""
 
 
 def generate_questions(
@@ -187,9 +205,9 @@ def generate_questions(
         ([], []) if label_set is None else (label_set.structure_names, list(label_set.by_name))
     )
     view = SceneView(graph, seen_ids, glimpsed_ids, structure, vocabulary, also, ways, storeys_m)
-    quota = _quota(count, categories)
+    quota = _quota(count, categories, asked.shares)
     drafts = candidates(view, seed, max(_LEAST_CANDIDATES, 6 * max(quota.values())), asked)
-    chosen = select(drafts, quota, view.by_label)
+    chosen = select(drafts, quota, view.by_label, asked.weights)
     return [
         question
         for draft in chosen
@@ -332,20 +350,30 @@ def _executor(
 
 def uneven_mix(questions: Sequence[Question]) -> str:
     """Return which categories of exact questions have less than their share, '' if none has."""
-    counts = Counter(item.category for item in questions if item.suite == SUITE)
+    counts = Counter(
+        item.category for item in questions if item.provenance.get('generator') == GENERATOR
+    )
     asked = sum(counts.values())
-    share = asked // len(ALL_CATEGORIES)
+    quota = _quota(asked, ALL_CATEGORIES, EXACT.shares)
     # An odd one of a pair of yes and no is left out.
-    few = [name for name in ALL_CATEGORIES if counts[name] < share - 1]
+    few = [name for name in ALL_CATEGORIES if counts[name] < quota[name] - 1]
     if not asked or not few:
         return ''
-    allowed = ', '.join(f'{name} {counts[name] or "none"}' for name in few)
-    return f'of {asked} questions each category should have {share}; the scene allows: {allowed}'
+    allowed = ', '.join(f'{name} {counts[name] or "none"} of {quota[name]}' for name in few)
+    return f'{asked} questions were asked; of some categories the scene allows fewer: {allowed}'
 
 
-def _quota(count: int, categories: Sequence[str]) -> dict[str, int]:
-    share, rest = divmod(count, len(categories))
-    return {name: share + (position < rest) for position, name in enumerate(categories)}
+def _quota(count: int, categories: Sequence[str], shares: Mapping[str, float]) -> dict[str, int]:
+    """Return equal parts, or two questions of each category and the rest in pairs by `shares`."""
+    part, rest = divmod(count, len(categories))
+    if not shares or part < 2:
+        return {name: part + (place < rest) for place, name in enumerate(categories)}
+    weights = np.cumsum([shares.get(name, 1.0) for name in categories])
+    pairs = (count - 2 * len(categories)) // 2
+    sizes = 2 + 2 * np.diff(np.round(pairs * weights / weights[-1]), prepend=0)
+    quota = dict(zip(categories, sizes.astype(int).tolist(), strict=True))
+    quota[max(quota, key=lambda name: quota[name])] += count % 2
+    return quota
 
 
 def question_of(draft: Draft, scene: str, seed: int, asked: QuestionSet) -> Question | None:

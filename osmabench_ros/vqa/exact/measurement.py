@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from osmabench_ros.vqa.exact.view import (
 from osmabench_ros.vqa.graph_index import centre_distance_m, extent
 from osmabench_ros.vqa.kinds import Query, QueryKind
 from osmabench_ros.vqa.knowledge import COMPARATIVES
+from osmabench_ros.vqa.questions import Category
 
 
 def colors(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:
@@ -96,6 +98,12 @@ def lengths(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[D
     for first, second in sample_pairs(rng, view.named_boxed, limit):
         if centre_distance_m(first, second) >= _LEAST_DISTANCE_M:
             yield view.about(QueryKind.DISTANCE, first, second)
+
+
+def centers(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:
+    """Ask for the coordinates of objects."""
+    for node in shuffled(rng, view.named_boxed)[:limit]:
+        yield replace(view.about(QueryKind.CENTER, node), category=Category.MEASUREMENT)
 
 
 _RATIO = {'taller': 1.4, 'wider': 1.4, 'bulkier': 2.0}

@@ -6,6 +6,7 @@ import heapq
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from statistics import median
+from types import MappingProxyType
 from typing import TypeVar
 
 from osmabench_ros.vqa.english import without_adjectives
@@ -42,37 +43,55 @@ def subjects_of(draft: Draft) -> tuple[str, ...]:
 
 
 class _Pool:
-    """Drafts of one category and answer; hands out the one with the least used objects."""
+    """Drafts of one category and answer; hands out the one with the least used objects.
 
-    def __init__(self, drafts: Iterable[Draft], usage: Counter[str]) -> None:
+    With weights the kind comes first of which the fewest for its weight were handed out.
+    """
+
+    def __init__(
+        self, drafts: Iterable[Draft], usage: Counter[str], weights: Mapping[QueryKind, float]
+    ) -> None:
         self._usage = usage
+        self._weights = weights
+        self._taken: Counter[QueryKind | None] = Counter()
+        self._next: QueryKind | None = None
         turn: Counter[tuple[str, str]] = Counter()
-        self._heap: list[_Entry] = []
+        self._heaps: dict[QueryKind | None, list[_Entry]] = {}
         for position, draft in enumerate(drafts):
-            kind = (
-                draft.query.kind.value,
-                '' if draft.query.kind in _BY_VALUE else draft.query.word,
-            )
-            self._heap.append((0, turn[kind], position, draft))
-            turn[kind] += 1
-        heapq.heapify(self._heap)
+            kind = draft.query.kind
+            key = (kind.value, '' if kind in _BY_VALUE else draft.query.word)
+            heap = self._heaps.setdefault(kind if weights else None, [])
+            heap.append((0, turn[key], position, draft))
+            turn[key] += 1
+        for heap in self._heaps.values():
+            heapq.heapify(heap)
 
     def _most_used(self, draft: Draft) -> int:
         return max((self._usage[name] for name in subjects_of(draft)), default=0)
 
+    def _rank(self, kind: QueryKind | None) -> float:
+        weight = 1.0 if kind is None else self._weights.get(kind, 1.0)
+        return (self._taken[kind] + 1) / weight
+
     def peek(self, limit: float) -> bool:
         """Return whether a draft is left with objects that may still be mentioned."""
-        while self._heap:
-            used, turn, position, draft = self._heap[0]
-            now = self._most_used(draft)
-            if now == used:
-                return now < limit
-            heapq.heapreplace(self._heap, (now, turn, position, draft))
+        for kind in sorted(self._heaps, key=self._rank):
+            heap = self._heaps[kind]
+            while heap:
+                used, turn, position, draft = heap[0]
+                now = self._most_used(draft)
+                if now == used:
+                    break
+                heapq.heapreplace(heap, (now, turn, position, draft))
+            if heap and heap[0][0] < limit:
+                self._next = kind
+                return True
         return False
 
     def pop(self) -> Draft:
         """Take the draft that `peek` found."""
-        draft = heapq.heappop(self._heap)[-1]
+        draft = heapq.heappop(self._heaps[self._next])[-1]
+        self._taken[self._next] += 1
         self._usage.update(subjects_of(draft))
         return draft
 
@@ -80,13 +99,18 @@ class _Pool:
 class _Selector:
     """Takes drafts of a category in pairs of yes and no, other answers in turn with them."""
 
-    def __init__(self, drafts: Sequence[Draft], labels: Collection[str]) -> None:
+    def __init__(
+        self,
+        drafts: Sequence[Draft],
+        labels: Collection[str],
+        weights: Mapping[QueryKind, float],
+    ) -> None:
         self._usage: Counter[str] = Counter()
         self._labels = frozenset(labels)
         sides: dict[tuple[str, str], list[Draft]] = {}
         for draft in drafts:
             sides.setdefault((draft.category.value, _side(draft)), []).append(draft)
-        self._pools = {key: _Pool(items, self._usage) for key, items in sides.items()}
+        self._pools = {key: _Pool(items, self._usage, weights) for key, items in sides.items()}
 
     def _limit(self) -> float:
         used = [count for name, count in self._usage.items() if name in self._labels]
@@ -94,7 +118,7 @@ class _Selector:
 
     def take(self, category: str, size: int) -> list[Draft]:
         """Return up to `size` drafts of a category."""
-        empty = _Pool((), self._usage)
+        empty = _Pool((), self._usage, {})
         yes, no, other = (
             self._pools.get((category, side), empty) for side in ('yes', 'no', 'other')
         )
@@ -120,10 +144,13 @@ def _side(draft: Draft) -> str:
 
 
 def select(
-    drafts: Sequence[Draft], quota: Mapping[str, int], labels: Collection[str]
+    drafts: Sequence[Draft],
+    quota: Mapping[str, int],
+    labels: Collection[str],
+    weights: Mapping[QueryKind, float] = MappingProxyType({}),
 ) -> list[Draft]:
     """Choose from drafts in a seeded order; yes and no are equally many in every category."""
-    selector = _Selector(drafts, labels)
+    selector = _Selector(drafts, labels, weights)
     chosen: dict[str, list[Draft]] = {name: [] for name in quota}
     wanted = dict(quota)
     able = list(quota)

@@ -1,0 +1,74 @@
+"""Exact questions weigh which object is where: maps that lack it lose what rests on it."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from support.world.graphs import as_map, ground_truth_of, large_graph, living_room, vocabulary
+
+from osmabench_ros.geometry.boxes import AxisAlignedBox
+from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph
+from osmabench_ros.vqa.answering.rule import RuleAnswerer
+from osmabench_ros.vqa.evaluation import answer_all, judge_all
+from osmabench_ros.vqa.exact.generation import questions_about
+from osmabench_ros.vqa.judging.deterministic import DeterministicJudge
+
+
+def permute_names(graph: SceneGraph) -> SceneGraph:
+    things = [node for node in graph.nodes if node.kind is NodeKind.OBJECT]
+    order = np.random.default_rng(0).permutation(len(things))
+    given = {node.id: things[j] for node, j in zip(things, order, strict=True)}
+    return change(
+        graph,
+        lambda node: replace(
+            node,
+            labels=given.get(node.id, node).labels,
+            attributes=given.get(node.id, node).attributes,
+        ),
+    )
+
+
+def fill_scene(graph: SceneGraph) -> SceneGraph:
+    low = np.min([node.box.minimum for node in graph.nodes], axis=0)
+    high = np.max([node.box.maximum for node in graph.nodes], axis=0)
+    return change(graph, lambda node: replace(node, box=AxisAlignedBox(low, high)))
+
+
+def remove_boxes(graph: SceneGraph) -> SceneGraph:
+    return change(graph, lambda node: replace(node, box=None))
+
+
+def mirror(graph: SceneGraph) -> SceneGraph:
+    sign = np.array([-1, 1, 1])
+
+    def mirrored(node):
+        ends = np.sort([sign * node.box.minimum, sign * node.box.maximum], axis=0)
+        return replace(node, box=AxisAlignedBox(*ends))
+
+    return change(graph, mirrored)
+
+
+def change(graph: SceneGraph, changed) -> SceneGraph:
+    return replace(graph, nodes=tuple(map(changed, graph.nodes)))
+
+
+@pytest.mark.parametrize(
+    'graph', [living_room(), large_graph(80, 40, seed=2)], ids=['room', 'hall']
+)
+@pytest.mark.parametrize(
+    ('degrade', 'most'),
+    [(permute_names, 0.5), (fill_scene, 0.7), (remove_boxes, 0.5), (mirror, 0.88)],
+)
+def test_maps_without_identity_or_place_lose(graph, degrade, most):
+    questions = questions_about(ground_truth_of(graph), scene='s', seed=5)
+    right, degraded = (
+        accuracy(as_map(made, vocabulary(graph)), questions) for made in (graph, degrade(graph))
+    )
+    assert right == 1.0
+    assert degraded <= most
+
+
+def accuracy(semantic_map, questions) -> float:
+    answers = answer_all(semantic_map, questions, RuleAnswerer())
+    verdicts = judge_all(questions, answers, DeterministicJudge())
+    return float(np.mean([verdict.correct for verdict in verdicts]))
