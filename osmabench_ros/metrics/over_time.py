@@ -79,7 +79,7 @@ def curve(seen: Sequence[float], values: Sequence[float | None]) -> CurveOverTim
 
 @dataclass(frozen=True)
 class ScoresAtTime:
-    """Figures of the map after a number of frames; `time_s` is since the start of the run."""
+    """Metrics of the map after a number of frames; `time_s` is since the start of the run."""
 
     frames: int
     time_s: float

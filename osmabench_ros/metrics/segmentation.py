@@ -27,7 +27,7 @@ COMPAT_IGNORED = (0,)
 
 @dataclass(frozen=True, eq=False)
 class SegmentationScores:
-    """Figures of a confusion matrix; NaN where a class has no support.
+    """Metrics of a confusion matrix; NaN where a class has no support.
 
     Parameters
     ----------

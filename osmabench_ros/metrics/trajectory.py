@@ -83,7 +83,7 @@ class PoseErrors:
 
 @dataclass(frozen=True)
 class ErrorStatistics:
-    """Figures of a row of errors, in its unit."""
+    """Metrics of a row of errors, in its unit."""
 
     rmse: float
     mean: float

@@ -103,7 +103,7 @@ class TrajectoryScore:
         if own.frame_id and true.frame_id not in ('', own.frame_id):
             found.append(
                 f'the poses are in "{own.frame_id}", the true ones in "{true.frame_id}": how '
-                'these frames lie in each other counts as error in the figures as recorded, not '
+                'these frames lie in each other counts as error in the metrics as recorded, not '
                 'in those after an alignment'
             )
         if self.turn_is_open:

@@ -75,7 +75,7 @@ class ResultChanges:
         """What changed in the headline metrics, and whether that is more than chance."""
         overall, _ = self.shown
         if overall.empty:
-            return 'No figure over all classes changed.'
+            return 'No metric over all classes changed.'
         titles = map_headline_titles()
         is_headline = [key in titles for key in overall[METRIC[:3]].itertuples(index=False)]
         changed = overall[is_headline] if any(is_headline) else overall
@@ -87,7 +87,7 @@ class ResultChanges:
         most = next(changed.loc[[changed['gain'].abs().idxmax()]].itertuples())
         title = titles.get((most.suite, most.mode, most.metric), join_full_name(most))
         return (
-            f'{"Headline figures" if any(is_headline) else "Figures over all classes"}: '
+            f'{"Headline metrics" if any(is_headline) else "Metrics over all classes"}: '
             f'{"; ".join(parts)} ({_test_of(changed)}); most changed {title} of '
             f'{most.mapper} under “{most.condition}”, from {most.before:.4g} to {most.after:.4g}.'
         )

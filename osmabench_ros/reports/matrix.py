@@ -283,4 +283,4 @@ def _describe_unfinished(unfinished: Sequence[str], others: int) -> Iterator[str
         named = ', '.join(unfinished[:_MOST_NAMED])
         more = ' and others' if len(unfinished) > _MOST_NAMED else ''
         count = f'{len(unfinished)} of {len(unfinished) + others} runs'
-        yield f'the report is of a part: {count} have no figures yet: {named}{more}'
+        yield f'the report is of a part: {count} have no metrics yet: {named}{more}'

@@ -299,7 +299,7 @@ class FigureSuite(Generic[OptionsT]):
     options_type: type[OptionsT]
     mode = Mode.NONE
     lower_is_better: frozenset[str] = frozenset()
-    """Figures of which less is better."""
+    """Metrics of which less is better."""
 
     def __init__(self, *, options: Mapping[str, Any]) -> None:
         self._options = validated(self.options_type, options, f'suite "{self.name}"')
@@ -352,7 +352,7 @@ def find_repeated_suite(names: Iterable[str]) -> str | None:
 
 def repetition_fault(name: str) -> str:
     """Return the start of an error about a repeated suite."""
-    return f'suite "{name}" is there twice, and its figures would have equal names in the report'
+    return f'suite "{name}" is there twice, and its metrics would have equal names in the report'
 
 
 @dataclass(frozen=True, eq=False)

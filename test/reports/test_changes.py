@@ -112,11 +112,11 @@ def test_the_sentence_is_about_headline_figures_where_some_changed() -> None:
     def replaced(item: Record) -> Record:
         return item.model_copy(update={'suite': 'osma_segmentation'})
 
-    assert told(8).startswith('Headline figures: 1 worse under “baseline” (by 95 % t intervals')
+    assert told(8).startswith('Headline metrics: 1 worse under “baseline” (by 95 % t intervals')
     assert '; most changed mAcc of mine under “baseline”, from ' in told(8)
     assert 'fewer than three scenes cannot tell a change from chance' in told(2)
     assert compare_results(scenes(AFTER), scenes(AFTER)).sentence == (
-        'No figure over all classes changed.'
+        'No metric over all classes changed.'
     )
 
 
@@ -176,7 +176,7 @@ def test_the_command_is_a_gate(tmp_path: Path) -> None:
     error, text = compare(before, after / 'report.json')
     assert error is None
     assert '0 better, 1 worse, 0 unclear, 0 equal' in text
-    assert text.startswith('Figures over all classes: 1 worse under “baseline” (by 95 % t ')
+    assert text.startswith('Metrics over all classes: 1 worse under “baseline” (by 95 % t ')
     assert 'segmentation/strict/macc' in text
     error, _ = compare(before, after, '--worse', 'macc=0.01')
     assert isinstance(error, RequirementError)

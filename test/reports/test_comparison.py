@@ -138,7 +138,7 @@ def test_the_page_says_what_was_resampled(html: str) -> None:
     section = html[html.index('<section id="comparison"') :].split('</section>')[0]
     assert '4 objects of one scene' in section
     assert 'nothing about other scenes' in section
-    assert 'aria-label="Relative change of figures by condition"' in section
+    assert 'aria-label="Relative change of metrics by condition"' in section
     assert '<a href="#comparison">' in html
 
 

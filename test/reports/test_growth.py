@@ -109,7 +109,7 @@ def test_the_page_shows_it(plan: RunPlan, growth: ReportOverTime, matrix: Matrix
     section = html[html.index('<section id="growth"') :].split('</section>')[0]
     text = re.sub(r'\s+', ' ', re.sub(r'<[^>]+>', ' ', section))
     assert f'oracle · baseline {len(growth.moments)} ' in text
-    assert 'aria-label="Figures of the maps on the way"' in section
+    assert 'aria-label="Metrics of the maps over time"' in section
     assert 'data-chart="growth"' in section
     assert '<a href="#growth">' in html
 

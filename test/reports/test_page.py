@@ -42,7 +42,7 @@ def elements(html: str) -> list[tuple[str, dict[str, str | None]]]:
 
 
 def test_bundled_mappers_are_said_to_be_at_home(matrix: Matrix, written: MatrixReport, html: str):
-    [notice] = re.findall(r'<strong>Home advantage\.</strong>(.*?)</p>', html)
+    [notice] = re.findall(r'<strong>Shared assumptions\.</strong>(.*?)</p>', html)
     assert 'oracle reads ground-truth images' in notice
     assert 'definitions of the benchmark' in notice
     runs = join_runs(matrix.plans, written.runs)
@@ -148,7 +148,7 @@ def test_encoders_and_labels_made_by_machine_are_named(matrix: Matrix, tmp_path:
     assert 'made by machine' not in plain
     report = matrix.report.model_copy(update={'runs': (reported, *others)})
     html = write_page(report, plans, tmp_path).read_text(encoding='utf-8')
-    assert 'labels behind the OpenLex3D figures were made by machine' in html
+    assert 'labels behind the OpenLex3D metrics were made by machine' in html
     assert 'the best of 1041 prompts' in html
     assert '<th scope="row">prompts</th><td>ToyCLIP &lt;b&gt;</td>' in html
 

@@ -68,7 +68,7 @@ def test_a_part_is_reported_as_a_part(whole: MatrixOnDisk) -> None:
     assert not report.passed
     assert {run.run_id for run in report.runs} == {*whole.run_ids} - {cut_off, absent}
     [warning] = [text for text in report.warnings if 'of a part' in text]
-    assert '2 of 6 runs have no figures yet' in warning
+    assert '2 of 6 runs have no metrics yet' in warning
     assert cut_off in warning
     assert absent in warning
     assert warning in (whole.root / 'report.html').read_text()

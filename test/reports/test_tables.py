@@ -36,7 +36,7 @@ def with_values(run: Run, **values: float | None) -> Run:
 
 
 def as_method(run: Run, scene: str = 'room', condition: str = 'baseline') -> Run:
-    """Return a run of a mapper that is not told the truth, in a scene under a condition."""
+    """Return a run of a mapper without ground truth, in a scene under a condition."""
     mapper = run.plan.mapper.model_copy(update={'command': ('mine',)})
     key = SceneKey('boxes', scene, 0)
     identity = replace(run.plan.identity, scene_key=key, condition=condition)
@@ -90,7 +90,7 @@ def test_every_requirement_is_listed_with_what_was_found(matrix: Matrix):
     )
     assert (kept.holds, kept.where, kept.bound) == (True, 'oracle', '≥ 0.5')
     assert kept.found.startswith('baseline: ')
-    assert (failed.holds, failed.where, failed.found) == (False, 'every run', 'no such figure')
+    assert (failed.holds, failed.where, failed.found) == (False, 'every run', 'no such metric')
 
 
 def test_classes_come_by_their_surface_with_both_modes(runs: list[Run]):
@@ -127,7 +127,7 @@ def test_means_over_scenes_come_with_their_range(runs: list[Run]):
     assert (oracle[1:3], noisy[2]) == (('oracle', 2), 1)
     # Two scenes are too few for a range.
     assert (oracle[3][macc].text, oracle[3][macc].interval) == ('40.0', '')
-    # Both are told the truth, and stand in no ranking.
+    # Both use ground truth, and are not ranked.
     assert (oracle[3][macc].best, noisy[3][macc].best) == (False, False)
     ranked = [
         as_method(with_values(runs[number], macc=value), scene)
@@ -194,7 +194,7 @@ def test_references_alone_are_told_without_a_rank(runs: list[Run]):
     told = [with_values(runs[0], macc=0.9), with_values(runs[1], macc=0.4)]
     assert all(run.is_reference for run in told)
     assert write_headline_sentence(told) == (
-        'No method ran, only references that are told the truth: under “baseline”, mAcc is '
+        'No method ran, only references that use ground truth: under “baseline”, mAcc is '
         '90.0 % for oracle, 40.0 % for noisy_oracle.'
     )
 
@@ -202,8 +202,8 @@ def test_references_alone_are_told_without_a_rank(runs: list[Run]):
 def test_references_do_not_take_part_in_the_sentence(runs: list[Run]):
     told = with_values(runs[0], macc=0.9)
     assert write_headline_sentence([told, as_method(with_values(runs[1], macc=0.4))]) == (
-        'noisy_oracle is the only method that is not told the truth under “baseline”, with mAcc '
-        '40.0 %.'
+        'noisy_oracle is the only method that does not use ground truth under “baseline”, with '
+        'mAcc 40.0 %.'
     )
 
 

@@ -54,7 +54,7 @@ def draw_condition_chart(runs: Sequence[Run]) -> Specification | None:
     constants = [replace(item, metric='baseline_most_frequent') for item in answered]
     lines = means(select_headline_scores(runs, constants), ['headline'])
     lines = pd.DataFrame({'headline': lines['headline'], 'constant': 100 * lines['value']})
-    title = 'Headline figures by condition and mapper'
+    title = 'Headline metrics by condition and mapper'
     return _draw_panels(bars, runs, 'percent', title, domain=(0, 112), lines=lines)
 
 
@@ -73,7 +73,7 @@ def draw_robustness_chart(
     ]
     table = pd.DataFrame(rows, columns=['headline', 'mapper', 'condition', *_BOUNDS])
     title = f'change from "{shown[0].reference}", percent of its value' if shown else ''
-    return _draw_panels(table, runs, title, 'Relative change of figures by condition')
+    return _draw_panels(table, runs, title, 'Relative change of metrics by condition')
 
 
 def compute_changes(runs: Sequence[Run], paired_interval: PairedInterval) -> pd.DataFrame:
@@ -107,7 +107,7 @@ def draw_change_chart(
         compute_changes(runs, paired_interval),
         runs,
         f'change from "{baseline}", percentage points',
-        f'Change of the headline figures relative to "{baseline}"',
+        f'Change of the headline metrics relative to "{baseline}"',
     )
 
 

@@ -46,7 +46,7 @@ def build_requirement_rows(
             ' '.join(filter(None, (item.suite, item.mode, item.metric, item.class_name))),
             ', '.join(filter(None, (item.mapper, item.condition))) or 'every run',
             _bound(item),
-            ', '.join(_list_values(item, records)) or 'no such figure',
+            ', '.join(_list_values(item, records)) or 'no such metric',
             not unmet((item,), tuple(records)),
         )
         for item in requirements

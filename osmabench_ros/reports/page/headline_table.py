@@ -195,7 +195,7 @@ def write_headline_sentence(runs: Sequence[Run]) -> str:
 def _describe_only_method(competing: Sequence[Run], headline: Headline) -> str:
     """Return a predicate: the only method without ground truth, or the only one with labels."""
     if len({run.mapper for run in competing}) == 1:
-        return 'is the only method that is not told the truth'
+        return 'is the only method that does not use ground truth'
     figure = 'labels' if headline.suite == SEGMENTATION else headline.title
     return f'is the only method with {figure}'
 
@@ -207,7 +207,7 @@ def _describe_references(runs: Sequence[Run]) -> str:
         return ''
     found = ', '.join(f'{_with_unit(headline, x)} for {mapper}' for mapper, x in values.items())
     return (
-        'No method ran, only references that are told the truth: under '
+        'No method ran, only references that use ground truth: under '
         f'“{condition}”, {headline.title} is {found}.'
     )
 

@@ -80,5 +80,5 @@ def _draw_chart(points: Sequence[tuple[object, ...]]) -> Specification | None:
         row=alt.Row('unit:N').title(None),
     )
     return build_specification(
-        chart.resolve_scale(x='independent'), 'Figures of the maps on the way'
+        chart.resolve_scale(x='independent'), 'Metrics of the maps over time'
     )

@@ -108,4 +108,4 @@ def _describe_metrics(report: RunReport) -> list[str]:
         for item in headlines()
         if item.in_charts and (record := item.record_in(report.metrics)) is not None
     ]
-    return ['', '## Figures', '', '| figure | value |', '|---|---|', *rows]
+    return ['', '## Metrics', '', '| metric | value |', '|---|---|', *rows]

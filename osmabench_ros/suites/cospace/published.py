@@ -221,7 +221,7 @@ def is_right(item: Saved, mode: Mode) -> bool:
 
 @dataclass(frozen=True)
 class CoSpaceScore:
-    """Figures of a task and an order of its images, as fractions.
+    """Metrics of a task and an order of its images, as fractions.
 
     Parameters
     ----------

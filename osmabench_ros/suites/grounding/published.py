@@ -1,4 +1,4 @@
-"""Figures of visual grounding, and files of ScanRefer and ReferIt3D scored in both modes."""
+"""Metrics of visual grounding, and files of ScanRefer and ReferIt3D scored in both modes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from osmabench_ros.vqa.published import PublishedRow
 from osmabench_ros.vqa.questions import Answer, AnswerType, Evidence, Question, question_id
 
 THRESHOLDS = {'acc_025': 0.25, 'acc_05': 0.5}
-"""Figures and the IoU from which a box is right."""
+"""Metrics and the IoU from which a box is right."""
 
 _EPSILON_M3 = 1e-8
 _SAME = 0.25

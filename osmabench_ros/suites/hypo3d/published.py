@@ -248,7 +248,7 @@ def _change_type(text: str) -> str:
 
 @dataclass(frozen=True)
 class HypotheticalScore:
-    """Figures of a group of answers, as fractions; '' means all types.
+    """Metrics of a group of answers, as fractions; '' means all types.
 
     `similarity` is the mean cosine of the answers by a sentence embedder, None without one.
     """
