@@ -142,6 +142,7 @@ def test_answers_are_joined_by_id_and_unknown_nodes_are_dropped(client):
     kinds = {q.id: q.answer_type for q in QUESTIONS}
     for answer in answers:
         expected = {'yes_no': 'Yes', 'integer': '1', 'number': '1.5', 'text': 'chair'}
+        expected['coordinates'] = '1.0, 2.0, 0.5'
         assert answer.value == expected[kinds[answer.question_id].value]
         assert answer.nodes == (3,)
 
