@@ -209,7 +209,7 @@ class SuiteContext:
         Name of the scene in tables.
     semantic_map : SemanticMap
         The map to score.
-    The ground truth to compare it with.
+    ground_truth : GroundTruth
         The ground truth to compare it with.
     device : str
         'auto', 'cpu' or 'cuda'.
