@@ -295,14 +295,14 @@ def section(matrix: Matrix, earlier: str = '') -> Iterator[str]:
     disk = MatrixOnDisk(matrix.root)
     versions = {name: ' or '.join(sorted(found)) for name, found in disk.versions.items()}
     known = [f'{name} {found}' for name, found in versions.items() if found != 'absent']
-    told = [f'{name}: {text}' for name, text in build_machine_rows(scored)]
+    machine = [f'{name}: {text}' for name, text in build_machine_rows(scored)]
     at_once = {
         item.runs_at_once
         for run in scored
         if (item := read_measurements(run.plan.directory / TIMINGS)) is not None
     }
     shared = f'{max(at_once, default=1)} run{"s" * (max(at_once, default=1) > 1)} at once'
-    yield from ('; '.join([*told, shared, ', '.join(known)]), '')
+    yield from ('; '.join([*machine, shared, ', '.join(known)]), '')
 
 
 def gpu_section(file: Path) -> Iterator[str]:
@@ -318,9 +318,9 @@ def gpu_section(file: Path) -> Iterator[str]:
         '    python benchmarks/gpu.py',
         '',
     )
-    for part, told in GPU_TITLES.items():
+    for part, remark in GPU_TITLES.items():
         rows = [item for item in results if item['part'] == part and item['gpu_s']]
-        yield from (f'**{part}**, seconds: {told}.', '')
+        yield from (f'**{part}**, seconds: {remark}.', '')
         yield from table(
             ['work', 'CPU', 'GPU', 'ratio', 'results'],
             (

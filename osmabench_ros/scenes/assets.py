@@ -378,10 +378,10 @@ def center_meshes(meshes: list[Mesh]) -> tuple[tuple[Mesh, ...], Pose]:
     points = np.concatenate([mesh.vertices for mesh in meshes]).astype(float)
     low, high = points.min(axis=0), points.max(axis=0)
     origin = np.array([*(low + high)[:2] / 2, low[2]])
-    move_mesh = tuple(
+    shifted = tuple(
         replace(mesh, vertices=(mesh.vertices - origin).astype(np.float32)) for mesh in meshes
     )
-    return move_mesh, Pose(np.eye(3), origin)
+    return shifted, Pose(np.eye(3), origin)
 
 
 def map_linearly(mesh: Mesh, matrix: NDArray[np.float64]) -> Mesh:

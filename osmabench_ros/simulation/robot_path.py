@@ -61,7 +61,7 @@ CLIMBING_FORMAT = 'osmabench.path/2'
 
 SMALLEST_TURN_RAD = 1e-6
 NO_FRAME = 1e-3
-"""Fraction of a frame that needs no frame of its own; simulators give positions in 32 bits."""
+"""Fraction of a frame that needs no separate frame; simulators give positions in 32 bits."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The suite: records of one map, files beside it, the same questions for every map."""
+"""The suite: records of one map, files next to it, the same questions for every map."""
 
 import json
 from dataclasses import replace

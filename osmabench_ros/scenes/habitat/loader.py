@@ -519,7 +519,7 @@ class PackedNames:
             if name in found:
                 whole = found[name]
                 shift = whole.pose.inverse() @ part.pose
-                move_mesh = [
+                shifted = [
                     replace(
                         mesh,
                         vertices=shift.transform(mesh.vertices).astype(np.float32),
@@ -527,7 +527,7 @@ class PackedNames:
                     )
                     for mesh in part.meshes
                 ]
-                found[name] = replace(whole, meshes=(*whole.meshes, *move_mesh))
+                found[name] = replace(whole, meshes=(*whole.meshes, *shifted))
             else:
                 found[name] = replace(part, name=name)
         return list(found.values())

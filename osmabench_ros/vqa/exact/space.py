@@ -17,7 +17,7 @@ from osmabench_ros.vqa.answering.arrangements import (
     slack_m,
 )
 from osmabench_ros.vqa.answering.ways import FloorWays
-from osmabench_ros.vqa.exact.measurement import LARGEST_COUNT
+from osmabench_ros.vqa.exact.measurement import LARGEST_COUNT, centers
 from osmabench_ros.vqa.exact.view import Draft, SceneView, drafted, sample_pairs, shuffled
 from osmabench_ros.vqa.kinds import ALIKE_M, MIRRORED_M, ROW_M, Query, QueryKind
 
@@ -33,8 +33,7 @@ _MOST_WAYS = 60
 
 def places(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:
     """Ask for the coordinates of objects, and whether two are in one room."""
-    for node in shuffled(rng, view.named_boxed)[:limit]:
-        yield view.about(QueryKind.CENTER, node)
+    yield from centers(view, rng, limit)
     inside = [node for node in view.named_boxed if _is_inside_a_room(view, node)]
     for first, second in sample_pairs(rng, inside, limit):
         yield view.about(QueryKind.SAME_ROOM, first, second)
