@@ -3,11 +3,11 @@ import trimesh
 
 
 def add(name, size, place, color):
-    thing = trimesh.creation.box(size)
+    item = trimesh.creation.box(size)
     material = trimesh.visual.material.PBRMaterial(baseColorFactor=color)
-    thing.visual = trimesh.visual.TextureVisuals(material=material)
+    item.visual = trimesh.visual.TextureVisuals(material=material)
     at = trimesh.transformations.translation_matrix(place)
-    lab.add_geometry(thing, node_name=name, geom_name=name, transform=at)
+    lab.add_geometry(item, node_name=name, geom_name=name, transform=at)
 
 
 lab = trimesh.Scene()  # glTF: y is up, metres
