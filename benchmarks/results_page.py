@@ -50,8 +50,8 @@ INTRODUCTION = """# Results
 
 `make results` writes this page from the reports of the runs, and resumes where it was interrupted.
 A cell is the mean over scenes, with its 95 % t interval ([statistics](statistics.md)) where there
-are three or more, and the number of scenes in parentheses. References use ground truth and do not
-compete. To add your method: [mappers](mappers.md).
+are three or more; a mean over fewer scenes than the others has their number in parentheses.
+References use ground truth and do not compete. To add your method: [mappers](mappers.md).
 """
 
 NOTED = 'Questions: '
@@ -162,8 +162,11 @@ class Matrix:
         return (self.planned - len(ends)) * (statistics.median(gaps) if gaps else each)
 
 
-def cells_of(runs: Sequence[Run], figure: Headline) -> dict[tuple[str, str], str]:
-    """Return means over scenes by method and condition, with 95 % intervals from three on."""
+def cells_of(runs: Sequence[Run], figure: Headline, scenes: int) -> dict[tuple[str, str], str]:
+    """Return means over scenes by method and condition, with 95 % intervals from three on.
+
+    A mean over another number of scenes than `scenes` has that number.
+    """
     found = means(select_headline_scores(runs, [figure]), ['mapper', 'condition'])
     cells = {}
     for row in found.itertuples():
@@ -171,22 +174,23 @@ def cells_of(runs: Sequence[Run], figure: Headline) -> dict[tuple[str, str], str
         if units >= LEAST_UNITS:
             over = jackknife_interval(row.units, share=figure.percent)
             text += f' [{figure.number(over.low)}, {figure.number(over.high)}]'
-        cells[row.mapper, row.condition] = f'{text} ({units})'
+        cells[row.mapper, row.condition] = text if units == scenes else f'{text} ({units})'
     return cells
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
     """Yield the lines of a table in Markdown."""
-    yield from (f'| {" | ".join(row)} |' for row in (head, ['---'] * len(head), *rows))
+    yield from (f'| {" | ".join(head)} |', f'|{"---|" * len(head)}')
+    yield from (f'| {" | ".join(row)} |' for row in rows)
     yield ''
 
 
-def figures_of(runs: Sequence[Run], conditions: Sequence[str]) -> Iterator[str]:
+def figures_of(runs: Sequence[Run], conditions: Sequence[str], scenes: int) -> Iterator[str]:
     """Yield a table for each figure that some run has: methods by conditions."""
     mappers = distinct(run.mapper for run in runs)
     truth = {run.mapper for run in runs if run.is_reference}
     for figure in FIGURES:
-        found = cells_of(runs, figure)
+        found = cells_of(runs, figure, scenes)
         rows = {
             mapper: [found.get((mapper, condition), NOT_APPLICABLE) for condition in conditions]
             for mapper in mappers
@@ -279,8 +283,10 @@ def section(matrix: Matrix, earlier: str = '') -> Iterator[str]:
         return
     scored = [run for run in runs if run.report.status is Status.COMPLETE]
     camera, path = matrix.config.camera, matrix.config.trajectory
+    scenes = len({run.scene for run in runs})
     yield from (
-        f'{len(scored)} of {matrix.planned} runs are complete, {len(runs) - len(scored)} failed. '
+        f'{len(scored)} of {matrix.planned} runs are complete, {len(runs) - len(scored)} failed, '
+        f'in {scenes} scene{"s" * (scenes > 1)}. '
         f'Images of {camera.width}x{camera.height}, {path.frame_rate_hz:g} frames per second of '
         f'stamp time, at most {path.max_frames} frames. To make every row:',
         '',
@@ -289,7 +295,7 @@ def section(matrix: Matrix, earlier: str = '') -> Iterator[str]:
     )
     if sets := question_sets(scored):
         yield from (f'{NOTED}{" and ".join(f"`{item}`" for item in sets)}.', '')
-    yield from figures_of(scored, distinct(run.condition for run in scored))
+    yield from figures_of(scored, distinct(run.condition for run in scored), scenes)
     yield from cost_of(scored)
     yield from remarks_of(runs)
     disk = MatrixOnDisk(matrix.root)
