@@ -107,7 +107,7 @@ def is_parsed_only(call: str) -> bool:
 
 
 @pytest.mark.parametrize('page', PAGES, ids=lambda page: page.name)
-def test_every_call_is_one_that_the_command_takes(page: Path) -> None:
+def test_every_call_is_one_that_the_command_takes(page):
     for call in calls_of(page):
         try:
             parse(shlex.split(call)[1:])
@@ -115,7 +115,7 @@ def test_every_call_is_one_that_the_command_takes(page: Path) -> None:
             pytest.fail(f'{page.name}: {call}: {error}')
 
 
-def test_commands_and_options_that_texts_and_messages_name_exist() -> None:
+def test_commands_and_options_that_texts_and_messages_name_exist():
     folders = ('docs', 'osmabench_ros', 'config', 'launch', 'benchmarks', 'examples')
     files = [REPOSITORY / 'README.md', REPOSITORY / 'CONTRIBUTING.md']
     files += [path for folder in folders for path in (REPOSITORY / folder).rglob('*.*')
@@ -144,12 +144,12 @@ def test_commands_and_options_that_texts_and_messages_name_exist() -> None:
         (['run', 'one.yaml', 'two.yaml'], 'two'),
     ],
 )
-def test_a_call_that_does_not_exist_is_noticed(words: list[str], fault: str) -> None:
+def test_a_call_that_does_not_exist_is_noticed(words, fault):
     with pytest.raises(Exception, match=fault):
         parse(words)
 
 
-def test_no_reason_is_left_without_a_call() -> None:
+def test_no_reason_is_left_without_a_call():
     calls = [call for page in PAGES for call in calls_of(page)]
     assert len(calls) > 100
     for beginnings in (*ONLY_PARSED.values(), SLOW):
@@ -266,9 +266,7 @@ def place(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ),
     ],
 )
-def test_calls_run_as_they_are_printed(
-    page: Path, skipped: tuple[str, ...], place: Path, models: LoopbackModels
-) -> None:
+def test_calls_run_as_they_are_printed(page, skipped, place, models):
     if page.name == 'conditions.md':
         shutil.copy(REPOSITORY / 'config' / 'conditions' / 'camera.yaml', place / 'my.yaml')
     run = next(item.name for item in (place / 'runs' / 'demo').glob('*.oracle.*'))

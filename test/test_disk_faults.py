@@ -52,9 +52,7 @@ def outcomes(
 @pytest.mark.parametrize(
     'fault', few([errno.ENOSPC, errno.EROFS], errno.ENOSPC), ids=['full', 'read-only']
 )
-def test_whatever_change_a_disk_refuses_the_stage_can_be_repeated(
-    fault: int, stage: str, outcomes: dict[str, dict]
-) -> None:
+def test_whatever_change_a_disk_refuses_the_stage_can_be_repeated(fault, stage, outcomes):
     changes, complaints = outcomes[str(fault)][stage]
     assert complaints == []
     assert changes >= 6
@@ -62,6 +60,6 @@ def test_whatever_change_a_disk_refuses_the_stage_can_be_repeated(
 
 @pytest.mark.full
 @pytest.mark.parametrize('stage', STAGES)
-def test_nothing_is_linked(stage: str, outcomes: dict[str, dict]) -> None:
+def test_nothing_is_linked(stage, outcomes):
     """So a file system without links is as good as any."""
     assert outcomes[str(WITHOUT_LINKS)][stage] == [0, []]

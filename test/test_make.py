@@ -64,13 +64,13 @@ class System:
         return done.stderr
 
 
-def test_root_gets_what_is_missing(tmp_path: Path) -> None:
+def test_root_gets_what_is_missing(tmp_path):
     system = System(tmp_path, user=0)
     assert system.install() == (0, '')
     assert sorted(path.name for path in system.installed.iterdir()) == ['cmake', 'wordnet-base']
 
 
-def test_who_may_not_install_is_told_what_to_run(tmp_path: Path) -> None:
+def test_who_may_not_install_is_told_what_to_run(tmp_path):
     system = System(tmp_path)
     (system.installed / 'cmake').touch()
     code, reported = system.install()
@@ -79,9 +79,7 @@ def test_who_may_not_install_is_told_what_to_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize('online', [True, False])
-def test_a_package_that_cannot_be_had_is_named_and_the_others_are_installed(
-    online: bool, tmp_path: Path
-) -> None:
+def test_a_package_that_cannot_be_had_is_named_and_the_others_are_installed(online, tmp_path):
     system = System(tmp_path, user=0)
     system.offer('wordnet-base', online=online)
     code, reported = system.install()
@@ -90,13 +88,13 @@ def test_a_package_that_cannot_be_had_is_named_and_the_others_are_installed(
     assert (system.installed / 'wordnet-base').exists()
 
 
-def test_other_systems_are_told_the_names(tmp_path: Path) -> None:
+def test_other_systems_are_told_the_names(tmp_path):
     code, reported = System(tmp_path, debian=False).install()
     assert code == 0
     assert 'cmake wordnet-base' in reported
 
 
-def test_make_goes_on_and_looks_again_until_nothing_is_missing(tmp_path: Path) -> None:
+def test_make_goes_on_and_looks_again_until_nothing_is_missing(tmp_path):
     system = System(tmp_path)
     stamp = tmp_path / 'venv' / '.osmabench' / 'system'
     words = (f'VENV={tmp_path / "venv"}', str(stamp))
@@ -110,7 +108,7 @@ def test_make_goes_on_and_looks_again_until_nothing_is_missing(tmp_path: Path) -
     assert stamp.exists()
 
 
-def test_colcon_does_not_look_into_the_environment(tmp_path: Path) -> None:
+def test_colcon_does_not_look_into_the_environment(tmp_path):
     """In a workspace it would find each package of ROS there, and this one twice."""
     made = tmp_path / 'venv' / '.osmabench' / 'python'
     made.parent.mkdir(parents=True)
@@ -121,7 +119,7 @@ def test_colcon_does_not_look_into_the_environment(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize('name', ['ascii', 'with blanks', 'mit Umläuten'])
-def test_messages_are_built_in_a_folder_of_any_name(name: str, tmp_path: Path) -> None:
+def test_messages_are_built_in_a_folder_of_any_name(name, tmp_path):
     system, clone = System(tmp_path), tmp_path / name
     site = clone / '.venv' / 'site'
     for folder in (clone / '.venv' / '.osmabench', clone / '.venv' / 'bin', site):
@@ -147,7 +145,7 @@ def test_messages_are_built_in_a_folder_of_any_name(name: str, tmp_path: Path) -
     assert (site / 'osmabench_ros_source.pth').read_text() == f'{clone}\n'
 
 
-def test_a_folder_of_the_users_is_no_environment_and_not_removed(tmp_path: Path) -> None:
+def test_a_folder_of_the_users_is_no_environment_and_not_removed(tmp_path):
     system, users = System(tmp_path), tmp_path / 'users'
     users.mkdir()
     (users / 'diary').write_text('dear')
@@ -158,7 +156,7 @@ def test_a_folder_of_the_users_is_no_environment_and_not_removed(tmp_path: Path)
         assert [path.name for path in users.iterdir()] == ['diary']
 
 
-def test_a_virtual_environment_of_the_users_is_used_and_not_removed(tmp_path: Path) -> None:
+def test_a_virtual_environment_of_the_users_is_used_and_not_removed(tmp_path):
     system, users = System(tmp_path), tmp_path / 'users'
     users.mkdir()
     (users / 'pyvenv.cfg').write_text('home = /usr')
@@ -167,7 +165,7 @@ def test_a_virtual_environment_of_the_users_is_used_and_not_removed(tmp_path: Pa
     assert (done.returncode != 0, (users / 'pyvenv.cfg').is_file()) == (True, True)
 
 
-def test_an_environment_goes_and_what_a_link_leads_to_stays(tmp_path: Path) -> None:
+def test_an_environment_goes_and_what_a_link_leads_to_stays(tmp_path):
     system, real = System(tmp_path), tmp_path / 'real'
     system.make(f'VENV={real}', str(real / '.osmabench'))
     (tmp_path / 'link').symlink_to(real)
@@ -193,9 +191,7 @@ def run_target(target: str, folder: Path, failing: str = '') -> subprocess.Compl
 
 
 @pytest.mark.parametrize('failing', ['', 'python', 'ruff', 'lint-imports'])
-def test_tests_and_lint_run_beside_each_other_and_each_can_fail(
-    failing: str, tmp_path: Path
-) -> None:
+def test_tests_and_lint_run_beside_each_other_and_each_can_fail(failing, tmp_path):
     done = run_target('test', tmp_path, failing)
     assert (done.returncode != 0) == bool(failing), done.stderr
     assert 'python ran' in done.stdout
@@ -206,7 +202,7 @@ def test_tests_and_lint_run_beside_each_other_and_each_can_fail(
 
 
 @pytest.mark.parametrize(('target', 'leaves_out'), [('test', True), ('test-all', False)])
-def test_two_sizes(target: str, leaves_out: bool, tmp_path: Path) -> None:
+def test_two_sizes(target, leaves_out, tmp_path):
     printed = run_target(target, tmp_path).stdout
     assert ('-m not full' in printed) == leaves_out
     assert 'python ran -m pytest' in printed

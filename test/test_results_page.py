@@ -108,7 +108,7 @@ def row_of(text: str, title: str, method: str) -> list[str]:
     return [item.strip() for item in line.strip('|').split('|')][1:]
 
 
-def test_a_cell_is_the_mean_with_the_t_interval_over_scenes(matrix) -> None:
+def test_a_cell_is_the_mean_with_the_t_interval_over_scenes(matrix):
     text = results.page([matrix], [], '')
     mean, error = np.mean(ERRORS_M), stats.sem(ERRORS_M)
     low, high = stats.t.interval(0.95, 2, loc=mean, scale=error)
@@ -119,7 +119,7 @@ def test_a_cell_is_the_mean_with_the_t_interval_over_scenes(matrix) -> None:
     assert 'ATE after alignment' not in text
 
 
-def test_what_is_done_and_what_is_not_is_said(matrix) -> None:
+def test_what_is_done_and_what_is_not_is_said(matrix):
     text = results.page([matrix], [], 'The machine was busy.')
     assert '4 of 6 runs are complete, 2 failed, in 3 scenes. Images of' in text
     assert '`apartment.seed_1.baseline.open3d_slam.opengl.1`: track was lost' in text
@@ -131,14 +131,14 @@ def test_what_is_done_and_what_is_not_is_said(matrix) -> None:
     assert '2 runs at once; numpy 2.0\n' in text
 
 
-def test_a_part_that_is_not_finished_is_left_out(matrix) -> None:
+def test_a_part_that_is_not_finished_is_left_out(matrix):
     shutil.rmtree(matrix.root / 'apartment.seed_2.velocity.open3d_slam.opengl.2')
     assert 'Not run: its runs are not done.' in results.page([matrix], [], '')
     # A hundred seconds per run, one to go.
     assert matrix.expected_s() == pytest.approx(100.0)
 
 
-def test_a_matrix_that_cannot_be_run_here_is_left_out(matrix, tmp_path: Path) -> None:
+def test_a_matrix_that_cannot_be_run_here_is_left_out(matrix, tmp_path):
     file = tmp_path / 'away.yaml'
     file.write_text(CONFIG.replace('reference: apartment', 'reference: gone/x.json'))
     away = results.Matrix(file, load_config(str(file)), tmp_path / 'away')
@@ -147,15 +147,13 @@ def test_a_matrix_that_cannot_be_run_here_is_left_out(matrix, tmp_path: Path) ->
     assert 'Not run: its runs are not done.' in results.page([new], [], '')
 
 
-def test_runs_that_are_done_are_shown_where_they_could_not_be_run_again(
-    matrix, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_runs_that_are_done_are_shown_where_they_could_not_be_run_again(matrix, monkeypatch):
     here = results.page([matrix], [], '')
     monkeypatch.setattr(results.Matrix, 'absent', property(lambda self: 'its tools are not here'))
     assert results.page([matrix], [], '') == here
 
 
-def test_a_part_whose_runs_are_gone_stays_as_it_was(matrix, tmp_path: Path) -> None:
+def test_a_part_whose_runs_are_gone_stays_as_it_was(matrix, tmp_path):
     here = results.page([matrix], results.read_published(PAPERS), '')
     elsewhere = results.Matrix(matrix.file, matrix.config, tmp_path / 'new')
     assert results.page([elsewhere], results.read_published(PAPERS), '', here) == here
@@ -163,9 +161,7 @@ def test_a_part_whose_runs_are_gone_stays_as_it_was(matrix, tmp_path: Path) -> N
     assert results.page([elsewhere], [], '', never) == never
 
 
-def test_a_method_that_is_not_installed_is_named(
-    matrix, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_method_that_is_not_installed_is_named(matrix, tmp_path, monkeypatch):
     file = tmp_path / 'foreign.yaml'
     offline = '{name: rtabmap, implementation: offline, options: {method: rtabmap}}'
     file.write_text(CONFIG.replace('{name: open3d_slam}', offline))
@@ -176,16 +172,14 @@ def test_a_method_that_is_not_installed_is_named(
     assert 'Not run: its runs are not done.' in results.page([foreign], [], '')
 
 
-def test_runs_of_another_configuration_are_refused(matrix) -> None:
+def test_runs_of_another_configuration_are_refused(matrix):
     changed = matrix.config.model_copy(update={'conditions': ('baseline', 'camera')})
     other = results.Matrix(matrix.file, changed, matrix.out)
     with pytest.raises(ConfigError, match=r'few is of an earlier .*few\.yaml'):
         results.page([other], [], '')
 
 
-def test_a_page_is_written_over_an_earlier_one_and_over_nothing_else(
-    matrix, tmp_path: Path
-) -> None:
+def test_a_page_is_written_over_an_earlier_one_and_over_nothing_else(matrix, tmp_path):
     file = tmp_path / 'results.md'
     for note in ('one', 'two'):
         results.write_page(file, results.page([matrix], [], note))
@@ -200,7 +194,7 @@ def test_a_page_is_written_over_an_earlier_one_and_over_nothing_else(
 @pytest.mark.ros
 @pytest.mark.gl
 @pytest.mark.slow
-def test_ctrl_c_ends_the_run_in_order_and_writes_no_page(tmp_path: Path) -> None:
+def test_ctrl_c_ends_the_run_in_order_and_writes_no_page(tmp_path):
     (tmp_path / 'config.yaml').write_text(yaml.safe_dump(small_config()))
     script = [sys.executable, str(ROOT / 'benchmarks' / 'results_page.py')]
     with subprocess.Popen(
@@ -217,7 +211,7 @@ def test_ctrl_c_ends_the_run_in_order_and_writes_no_page(tmp_path: Path) -> None
     assert not (tmp_path / 'page.md').exists()
 
 
-def test_every_configuration_of_the_page_can_be_read() -> None:
+def test_every_configuration_of_the_page_can_be_read():
     files = sorted((ROOT / 'config' / 'results').glob('*.yaml'))
     assert len(files) >= 3
     for file in files:
@@ -227,7 +221,7 @@ def test_every_configuration_of_the_page_can_be_read() -> None:
 
 
 @pytest.mark.parametrize(('data', 'folder'), [('ReplicaCAD', 'replica_cad'), ('HM3D', 'hm3d')])
-def test_published_rows_are_those_of_the_published_files(data: str, folder: str) -> None:
+def test_published_rows_are_those_of_the_published_files(data, folder):
     names = {'baseline': 'baseline', 'camera': 'camera_lights', 'dynamic': 'dynamic_lights',
                  'nominal': 'no_lights', 'velocity': 'velocity'}  # fmt: skip
     [table] = results.read_published(PAPERS)
@@ -247,14 +241,14 @@ def test_published_rows_are_those_of_the_published_files(data: str, folder: str)
     assert compared >= 6
 
 
-def test_a_published_row_has_a_value_for_each_condition(tmp_path: Path) -> None:
+def test_a_published_row_has_a_value_for_each_condition(tmp_path):
     file = tmp_path / 'papers.yaml'
     file.write_text(PAPERS.read_text().replace('[29.53, 29.76,', '[29.76,'))
     with pytest.raises(ConfigError, match='mAcc compat has 4 values for 5 conditions'):
         results.read_published(file)
 
 
-def test_a_part_says_of_which_set_its_questions_are(matrix) -> None:
+def test_a_part_says_of_which_set_its_questions_are(matrix):
     run = matrix.root / 'apartment.seed_1.baseline.open3d_slam.opengl.1'
     made = {'generator': 'exact/7'}
     asked = [

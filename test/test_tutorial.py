@@ -45,9 +45,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
 @pytest.mark.ros
 @pytest.mark.gl
 @pytest.mark.timeout(1200)
-def test_a_scene_a_mapper_and_a_suite_of_ones_own(
-    tmp_path: Path, environment: dict[str, str]
-) -> None:
+def test_a_scene_a_mapper_and_a_suite_of_ones_own(tmp_path, environment):
     text = PAGE.read_text('utf-8')
     steps = text[text.index('## 2.') : text.index('## 6.')]
     folder = tmp_path / 'my_lab'

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -61,13 +60,13 @@ def check_error(parse: Any, name: str, expected: str) -> None:
 
 
 @pytest.mark.parametrize('name', YAML)
-def test_wrong_yaml_is_one_line_with_its_place(name: str) -> None:
+def test_wrong_yaml_is_one_line_with_its_place(name):
     text, expected = YAML[name]
     check_error(lambda: parse_yaml(text, 'a.yaml', ConfigError), r'^a\.yaml', expected)
 
 
 @pytest.mark.parametrize('name', JSON)
-def test_wrong_json_is_one_line_with_its_place(name: str) -> None:
+def test_wrong_json_is_one_line_with_its_place(name):
     text, expected = JSON[name]
     check_error(lambda: parse_json(text, 'a.json', ConfigError), r'^a\.json', expected)
     long = 'x' * 5000
@@ -75,16 +74,14 @@ def test_wrong_json_is_one_line_with_its_place(name: str) -> None:
 
 
 @pytest.mark.parametrize('name', XML)
-def test_wrong_xml_is_one_line(tmp_path: Path, name: str) -> None:
+def test_wrong_xml_is_one_line(tmp_path, name):
     text, expected = XML[name]
     (tmp_path / 'a.xml').write_bytes(text)
     check_error(lambda: read_xml(tmp_path / 'a.xml', ConfigError), r'a\.xml', expected)
 
 
 @pytest.mark.parametrize('read', [read_json, read_yaml, read_xml])
-def test_a_file_that_is_too_large_passes_a_limit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read: Any
-) -> None:
+def test_a_file_that_is_too_large_passes_a_limit(tmp_path, monkeypatch, read):
     monkeypatch.setenv(VARIABLE, '0.000004')
     (tmp_path / 'a').write_text('[' + ' ' * 1100 + ']')
     with pytest.raises(LimitError, match=f'has 1102 bytes.*{VARIABLE}'):
@@ -102,13 +99,13 @@ HONEST = [
 
 
 @pytest.mark.parametrize('text', HONEST)
-def test_honest_yaml_is_read_as_pyyaml_reads_it(text: str) -> None:
+def test_honest_yaml_is_read_as_pyyaml_reads_it(text):
     expected = yaml.safe_load(text) if text != "'<<': 1" else {'<<': 1}
     assert repr(parse_yaml(text, 'a', ConfigError)) == repr(expected)
     assert repr(parse_yaml(b'\xef\xbb\xbf' + text.encode(), 'a', ConfigError)) == repr(expected)
 
 
-def test_the_configurations_of_the_package_are_read_as_pyyaml_reads_them() -> None:
+def test_the_configurations_of_the_package_are_read_as_pyyaml_reads_them():
     files = sorted(config_path('demo.yaml').parent.rglob('*.yaml'))
     assert len(files) > 20
     for path in files:
@@ -123,19 +120,19 @@ def test_the_configurations_of_the_package_are_read_as_pyyaml_reads_them() -> No
         '"[[[[{{{{"', '\n [ ]', '{"a": {"x": 1}, "b": {"x": 1}}',
     ],
 )  # fmt: skip
-def test_honest_json_is_read_as_python_reads_it(text: str) -> None:
+def test_honest_json_is_read_as_python_reads_it(text):
     assert parse_json(text, 'a', ConfigError) == json.loads(text)
     assert parse_json(text.encode(), 'a', ConfigError) == json.loads(text)
 
 
-def test_lists_may_be_as_deep_as_the_limit() -> None:
+def test_lists_may_be_as_deep_as_the_limit():
     text = '[' * 64 + ']' * 64
     assert parse_json(text, 'a', ConfigError) == parse_yaml(text, 'a', ConfigError)
     with pytest.raises(LimitError, match='nested deeper than 64 levels'):
         parse_yaml(f'[{text}]', 'a', ConfigError)
 
 
-def test_xml_is_read(tmp_path: Path) -> None:
+def test_xml_is_read(tmp_path):
     path = tmp_path / 'a.xml'
     path.write_text('<?xml version="1.0"?><a><b c="1">x &amp; y</b></a>')
     root = read_xml(path, ConfigError)
@@ -143,9 +140,7 @@ def test_xml_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize('pack', [bytes, gzip.compress])
-def test_a_text_comes_out_packed_or_not(
-    tmp_path: Path, pack: type[bytes], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_text_comes_out_packed_or_not(tmp_path, pack, monkeypatch):
     path = tmp_path / 'a.jsonl'
     path.write_bytes(pack(b'{"a": 1}\n'))
     assert read_unpacked(path, ConfigError) == b'{"a": 1}\n'
@@ -156,7 +151,7 @@ def test_a_text_comes_out_packed_or_not(
 
 
 @pytest.mark.parametrize('cut', [5, 20, -4, None])
-def test_a_damaged_gzip_is_named(tmp_path: Path, cut: int | None) -> None:
+def test_a_damaged_gzip_is_named(tmp_path, cut):
     data = bytearray(gzip.compress(bytes(range(256)) * 10)[:cut])
     if cut is None:
         data[12] ^= 255
@@ -166,7 +161,7 @@ def test_a_damaged_gzip_is_named(tmp_path: Path, cut: int | None) -> None:
 
 
 @pytest.mark.parametrize('escape', [r'\u001b', r'\u0007', r'\\\\\u009B'])
-def test_a_control_character_of_a_json_file_is_refused(tmp_path: Path, escape: str) -> None:
+def test_a_control_character_of_a_json_file_is_refused(tmp_path, escape):
     path = tmp_path / 'a.json'
     path.write_text(f'{{"name": "a{escape}[31m"}}')
     with pytest.raises(ConfigError, match=r'a\.json holds the control character \\u00'):

@@ -4,7 +4,6 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import psutil
@@ -23,7 +22,7 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def test_arrays_and_plain_values_come_back(file: Path) -> None:
+def test_arrays_and_plain_values_come_back(file):
     found = read_in_fence(readers.double, file, factor=2)
     np.testing.assert_array_equal(found['values'], [194, 196, 198])
     np.testing.assert_array_equal(found['nested'][0][1], np.float32([1.5]))
@@ -35,19 +34,19 @@ def test_arrays_and_plain_values_come_back(file: Path) -> None:
     found['values'][0] = 7  # they are the caller's own
 
 
-def test_content_is_read_as_a_file_is() -> None:
+def test_content_is_read_as_a_file_is():
     assert parse_in_fence(readers.double, b'a', 'the message')['values'].tolist() == [194]
     with pytest.raises(LimitError, match='^the message '):
         parse_in_fence(readers.fail, b'a', 'the message')
 
 
-def test_threads_share_one_server(file: Path) -> None:
+def test_threads_share_one_server(file):
     with ThreadPoolExecutor(4) as pool:
         servers = set(pool.map(lambda _: read_in_fence(readers.name_server, file), range(8)))
     assert len(servers) == 1
 
 
-def test_it_has_no_keys_and_no_heavy_library(file: Path) -> None:
+def test_it_has_no_keys_and_no_heavy_library(file):
     script = (
         'import sys; from pathlib import Path; from support import fence_readers as readers\n'
         'from osmabench_ros.base.fence import read_in_fence\n'
@@ -63,7 +62,7 @@ def test_it_has_no_keys_and_no_heavy_library(file: Path) -> None:
     assert not {'torch', 'rclpy', 'open3d', 'trimesh', 'OPENAI_API_KEY', 'MY_TOKEN'} & set(printed)
 
 
-def test_errors_and_warnings_of_readers_come_through(file: Path) -> None:
+def test_errors_and_warnings_of_readers_come_through(file):
     with pytest.warns(OsmabenchWarning, match=r'input\.bin is odd'):
         read_in_fence(readers.warn, file)
     with pytest.raises(SceneError, match=r'^input\.bin has no triangles$'):
@@ -87,8 +86,8 @@ def test_errors_and_warnings_of_readers_come_through(file: Path) -> None:
     ],
 )
 def test_a_file_that_breaks_its_reader_is_one_error_with_the_remedy(
-    file: Path, monkeypatch: pytest.MonkeyPatch, reader: Any, text: str
-) -> None:
+    file, monkeypatch, reader, text
+):
     monkeypatch.setenv(VARIABLE, '0.01')
     with pytest.raises(LimitError, match=f'^{file} .*({text}).*{VARIABLE}=0.04'):
         read_in_fence(reader, file)
@@ -96,9 +95,7 @@ def test_a_file_that_breaks_its_reader_is_one_error_with_the_remedy(
     assert read_in_fence(readers.double, file)['values'][0] == 194
 
 
-def test_a_reader_that_sleeps_is_ended_by_the_clock(
-    file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_reader_that_sleeps_is_ended_by_the_clock(file, monkeypatch):
     monkeypatch.setattr('osmabench_ros.base.fence._WALL_S', 0.1)
     monkeypatch.setattr('osmabench_ros.base.fence._WALL_RATIO', 0.0)
     with pytest.raises(LimitError, match=r'more than 0\.1 s'):
@@ -108,9 +105,7 @@ def test_a_reader_that_sleeps_is_ended_by_the_clock(
 
 
 @pytest.mark.parametrize('factor', ['0', '-1', 'inf', 'much', 'seconds=600'])
-def test_other_factors_are_refused(
-    file: Path, monkeypatch: pytest.MonkeyPatch, factor: str
-) -> None:
+def test_other_factors_are_refused(file, monkeypatch, factor):
     monkeypatch.setenv(VARIABLE, factor)
     with pytest.raises(ConfigError, match=VARIABLE):
         read_in_fence(readers.double, file)
@@ -120,12 +115,12 @@ def test_other_factors_are_refused(
     ('/dev/zero', 'is not a regular file'), ('/nowhere', 'cannot be read: No such file'),
     ('nul\0byte', 'cannot be read: embedded null'), ('x' * 5000, 'cannot be read: File name'),
 ])  # fmt: skip
-def test_other_kinds_of_files_are_refused(name: str, reason: str) -> None:
+def test_other_kinds_of_files_are_refused(name, reason):
     with pytest.raises(LimitError, match=reason):
         read_in_fence(readers.double, Path(name))
 
 
-def test_a_server_that_was_killed_is_started_again(file: Path) -> None:
+def test_a_server_that_was_killed_is_started_again(file):
     server = psutil.Process(read_in_fence(readers.name_server, file))
     server.kill()
     wait_until(lambda: server.status() == psutil.STATUS_ZOMBIE)
@@ -133,7 +128,7 @@ def test_a_server_that_was_killed_is_started_again(file: Path) -> None:
 
 
 @pytest.mark.parametrize('sent', [signal.SIGKILL, signal.SIGINT])
-def test_it_ends_with_its_parent(file: Path, sent: signal.Signals) -> None:
+def test_it_ends_with_its_parent(file, sent):
     script = (
         'import sys; from pathlib import Path; from support import fence_readers as readers\n'
         'from osmabench_ros.base.fence import read_in_fence\n'

@@ -58,9 +58,7 @@ def names_in(folder: Path) -> list[str]:
     return sorted(str(item.relative_to(folder)) for item in found)
 
 
-def test_json_comes_back_in_one_order_and_an_error_leaves_the_old_file(
-    ours: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_json_comes_back_in_one_order_and_an_error_leaves_the_old_file(ours, monkeypatch):
     path = ours / 'deep' / 'x.json'
     files.write_json(path, {'b': [1.5, None], 'a': 'é'})
     first = path.read_bytes()
@@ -84,7 +82,7 @@ def test_json_comes_back_in_one_order_and_an_error_leaves_the_old_file(
         files.read_json(path)
 
 
-def test_the_digest_depends_on_names_and_bytes_but_no_marker(tmp_path: Path) -> None:
+def test_the_digest_depends_on_names_and_bytes_but_no_marker(tmp_path):
     def digest(name: str, texts: dict[str, str]) -> str:
         for file, text in texts.items():
             (tmp_path / name / file).parent.mkdir(parents=True, exist_ok=True)
@@ -129,9 +127,7 @@ def make_pipe(users: Path) -> Path:
         make_pipe,
     ],
 )
-def test_a_folder_that_is_not_ours_is_refused_and_untouched(
-    place: Callable[[Path], Path], users: Path, tmp_path: Path
-) -> None:
+def test_a_folder_that_is_not_ours_is_refused_and_untouched(place, users, tmp_path):
     path = place(users)
     before = snapshot(tmp_path)
     with pytest.raises(RunError, match='another --out') as caught:
@@ -148,8 +144,8 @@ def test_a_folder_that_is_not_ours_is_refused_and_untouched(
 
 @pytest.mark.parametrize('name', ['notes.txt', 'diary', 'nowhere', 'empty', 'photos', 'hard_link'])
 def test_a_file_that_is_not_ours_is_replaced_only_if_asked_and_never_through_a_link(
-    name: str, users: Path, elsewhere: Path
-) -> None:
+    name, users, elsewhere
+):
     before = snapshot(users, elsewhere)
     with pytest.raises(RunError, match='another --out'):
         write_text(users / name, 'new')
@@ -165,7 +161,7 @@ def test_a_file_that_is_not_ours_is_replaced_only_if_asked_and_never_through_a_l
         assert snapshot(users, elsewhere) == before
 
 
-def test_a_new_and_an_empty_folder_are_ours_also_after_they_are_moved(tmp_path: Path) -> None:
+def test_a_new_and_an_empty_folder_are_ours_also_after_they_are_moved(tmp_path):
     (tmp_path / 'empty').mkdir()
     for name in ('empty', 'new/deep'):
         for _ in range(2):
@@ -180,9 +176,7 @@ def test_a_new_and_an_empty_folder_are_ours_also_after_they_are_moved(tmp_path: 
 
 
 @MOVED
-def test_a_users_files_in_a_folder_of_results_outlive_everything(
-    ours: Path, elsewhere: Path
-) -> None:
+def test_a_users_files_in_a_folder_of_results_outlive_everything(ours, elsewhere):
     made = {*snapshot(ours)}
     target = ours / 'run' / 'map'
     fill(ours, elsewhere)
@@ -207,9 +201,7 @@ def test_a_users_files_in_a_folder_of_results_outlive_everything(
     assert not (ours / 'old').exists()
 
 
-def test_everything_is_moved_aside_and_stays_there_byte_for_byte(
-    ours: Path, elsewhere: Path
-) -> None:
+def test_everything_is_moved_aside_and_stays_there_byte_for_byte(ours, elsewhere):
     fill(ours, elsewhere)
     before = snapshot(ours)
     with pytest.warns(OsmabenchWarning, match=f'earlier results of {ours} were moved to .*'):
@@ -226,9 +218,7 @@ def test_everything_is_moved_aside_and_stays_there_byte_for_byte(
 
 
 @pytest.mark.parametrize('name', ['report.json', 'run', 'run/map', 'run/map/dense'])
-def test_a_link_where_a_result_is_written_is_refused(
-    name: str, ours: Path, users: Path, elsewhere: Path
-) -> None:
+def test_a_link_where_a_result_is_written_is_refused(name, ours, users, elsewhere):
     (ours / name).rename(users / 'moved')
     (ours / name).symlink_to(users / 'moved')
     before = snapshot(ours, users, elsewhere)
@@ -246,9 +236,7 @@ def test_a_link_where_a_result_is_written_is_refused(
     assert snapshot(ours, users, elsewhere) == before
 
 
-def test_links_above_a_folder_of_results_and_relative_paths_are_fine(
-    ours: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_links_above_a_folder_of_results_and_relative_paths_are_fine(ours, tmp_path, monkeypatch):
     (tmp_path / 'way').symlink_to(tmp_path)
     write_text(tmp_path / 'way' / 'ours' / 'run' / '..' / 'x', '')
     # The system follows a link before "..".
@@ -266,8 +254,8 @@ def test_links_above_a_folder_of_results_and_relative_paths_are_fine(
 @pytest.mark.parametrize('existing', [Existing.MERGE, Existing.MOVE_ASIDE])
 @pytest.mark.parametrize('moment', range(3))
 def test_a_folder_whose_writing_was_cut_off_lost_nothing_and_is_written_again(
-    existing: Existing, moment: int, ours: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    existing, moment, ours, monkeypatch
+):
     target = ours / 'run' / 'map'
     (target / 'mine').write_text('mine')
 
@@ -298,8 +286,8 @@ def test_a_folder_whose_writing_was_cut_off_lost_nothing_and_is_written_again(
 
 
 def test_what_a_killed_process_left_goes_with_the_next_and_no_link_is_followed(
-    ours: Path, users: Path, elsewhere: Path
-) -> None:
+    ours, users, elsewhere
+):
     for folder in (ours, ours / 'run', users / 'src'):
         words = [sys.executable, '-c', KILLED, str(folder), str(users)]
         assert subprocess.run(words, check=False).returncode == -signal.SIGKILL

@@ -5,7 +5,6 @@ import shutil
 import signal
 import sys
 import threading
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -30,7 +29,7 @@ def _struck_by_signals() -> object:
 
 @pytest.mark.usefixtures('_struck_by_signals')
 @pytest.mark.parametrize('number', ENDING)
-def test_a_signal_is_handled_after_the_block_and_later_ones_at_once(number: int) -> None:
+def test_a_signal_is_handled_after_the_block_and_later_ones_at_once(number):
     done = []
 
     def work() -> None:
@@ -45,7 +44,7 @@ def test_a_signal_is_handled_after_the_block_and_later_ones_at_once(number: int)
         signal.raise_signal(number)
 
 
-def test_another_thread_has_nothing_to_hold() -> None:
+def test_another_thread_has_nothing_to_hold():
     done = []
 
     def work() -> None:
@@ -59,9 +58,7 @@ def test_another_thread_has_nothing_to_hold() -> None:
 
 
 @pytest.mark.parametrize(('free', 'told'), [(0, True), (2**30, False)])
-def test_a_process_whose_log_is_on_a_full_disk_ended_for_that(
-    free: int, told: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_process_whose_log_is_on_a_full_disk_ended_for_that(free, told, tmp_path, monkeypatch):
     monkeypatch.setattr(shutil, 'disk_usage', lambda folder: SimpleNamespace(free=free))
     command = [sys.executable, '-c', 'raise SystemExit(1)']
     process = SupervisedProcess('worker', command, tmp_path / 'worker.log', os.environ)
@@ -71,7 +68,7 @@ def test_a_process_whose_log_is_on_a_full_disk_ended_for_that(
     process.stop()
 
 
-def test_time_between_distant_readings_counts_little() -> None:
+def test_time_between_distant_readings_counts_little():
     steady = iter([100.0, 100.25, 100.5, 4100.0, 4100.25])
     clock = AttentiveClock(0.5, lambda: next(steady))
     assert [clock.now_s() for _ in range(4)] == [0.25, 0.5, 1.0, 1.25]

@@ -20,9 +20,7 @@ LONG = f'scoring {"a" * 200} of room[1] [/]'
         ),
     ],
 )
-def test_every_new_step_is_one_line_of_plain_text(
-    texts: list[str], lines: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_new_step_is_one_line_of_plain_text(texts, lines, capsys):
     with shown_progress() as progress:
         for text in texts:
             progress(text, 0.5)
@@ -30,9 +28,7 @@ def test_every_new_step_is_one_line_of_plain_text(
 
 
 @pytest.mark.parametrize('columns', [80, 40])
-def test_the_bar_keeps_its_place_whatever_goes_on(
-    columns: int, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_bar_keeps_its_place_whatever_goes_on(columns, capfd, monkeypatch):
     monkeypatch.setenv('FORCE_COLOR', '1')
     monkeypatch.setenv('COLUMNS', str(columns))
     monkeypatch.setenv('TERM', 'xterm')
@@ -48,9 +44,7 @@ def test_the_bar_keeps_its_place_whatever_goes_on(
     assert any(line.startswith('  [1/6] ap') and line.endswith('(16%)') for line in lines)
 
 
-def test_what_a_signal_tells_stands_below_the_bar(
-    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_signal_tells_stands_below_the_bar(capfd, monkeypatch):
     monkeypatch.setenv('FORCE_COLOR', '1')
     with shown_progress() as progress:
         progress('mapping', 0.5)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
 import pytest
 from pydantic import Field
 
@@ -43,13 +40,13 @@ class Camera(Strict):
         ({'width': 3, 'notes': 'n' * 999}, f"(it is '{'n' * 56}...)"),
     ],
 )
-def test_the_first_fault_is_named_with_its_place_and_value(data: Any, text: str) -> None:
+def test_the_first_fault_is_named_with_its_place_and_value(data, text):
     with pytest.raises(SceneError) as caught:
         validated(Camera, data, 'x.yaml', SceneError)
     assert text in str(caught.value)
 
 
-def test_data_without_fault_become_their_model_and_lists_too() -> None:
+def test_data_without_fault_become_their_model_and_lists_too():
     camera = validated(Camera, {'width': 3, 'lenses': [{'focal_px': 2, 'class': 'fish'}]}, 'x')
     assert camera == Camera(
         width=3, lenses=(Lens.model_validate({'focal_px': 2, 'class': 'fish'}),)
@@ -59,13 +56,13 @@ def test_data_without_fault_become_their_model_and_lists_too() -> None:
         validated(list[Camera], [{'width': 1}, {}], 'x', remedy='ask')
 
 
-def test_a_file_of_a_run_that_is_no_model_says_how_to_go_on(tmp_path: Path) -> None:
+def test_a_file_of_a_run_that_is_no_model_says_how_to_go_on(tmp_path):
     write_json(tmp_path / 'c.json', {'width': 1.5})
     with pytest.raises(RunError, match=r'c\.json is malformed: width: .*1\.5.*; .* --fresh'):
         read_model(Camera, tmp_path / 'c.json')
 
 
-def test_all_faults_are_named_at_once() -> None:
+def test_all_faults_are_named_at_once():
     lens = {'focal_px': -1, 'clas': 'fish'}
     with pytest.raises(ConfigError) as caught:
         validated(Camera, {'width': 'w', 'lenses': [lens], 'note': {}, 'colour': 1}, 'x.yaml')

@@ -1,7 +1,6 @@
 """Arguments of launch files, as the command line has them, without launch."""
 
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -19,14 +18,12 @@ def check(monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...], *given: str
 
 
 @pytest.mark.parametrize('command', [BY_PACKAGE, ('ros2', 'launch', FILE)])
-def test_an_unknown_argument_is_refused_with_the_nearest(
-    command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unknown_argument_is_refused_with_the_nearest(command, monkeypatch):
     with pytest.raises(ConfigError, match=r'no argument "conditon".*Did you mean "condition"\?'):
         check(monkeypatch, command, 'out:=/tmp/x', 'conditon:=dynamic')
 
 
-def test_what_the_file_or_launch_itself_knows_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_file_or_launch_itself_knows_is_taken(monkeypatch):
     check(monkeypatch, BY_PACKAGE, 'condition:=dynamic', 'launch-prefix:=gdb', 'out:=a:=b')
 
 
@@ -38,15 +35,11 @@ def test_what_the_file_or_launch_itself_knows_is_taken(monkeypatch: pytest.Monke
         ('python3', 'start_everything.py'),
     ],
 )
-def test_arguments_of_a_file_that_includes_ours_are_its_own(
-    command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_arguments_of_a_file_that_includes_ours_are_its_own(command, monkeypatch):
     check(monkeypatch, command, 'robot:=spot')
 
 
-def test_a_relative_path_names_the_file_too(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_relative_path_names_the_file_too(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, 'argv', ['ros2', 'launch', 'launch/full_run.launch.py', 'a:=1'])
     with pytest.raises(ConfigError, match='no argument "a"'):

@@ -53,7 +53,7 @@ def run(config: dict[str, Any], out: Path) -> str:
         ),
     ],
 )
-def test_the_culprit_is_named(tmp_path: Path, changes: dict[str, Any], words: str) -> None:
+def test_the_culprit_is_named(tmp_path, changes, words):
     with pytest.raises(OsmabenchError, match=words):
         run(small_config(**changes), tmp_path)
 
@@ -69,7 +69,5 @@ def test_the_culprit_is_named(tmp_path: Path, changes: dict[str, Any], words: st
         ),
     ],
 )
-def test_a_run_that_cannot_be_prepared_fails_with_its_reason(
-    tmp_path: Path, changes: dict[str, Any], words: str
-) -> None:
+def test_a_run_that_cannot_be_prepared_fails_with_its_reason(tmp_path, changes, words):
     assert words in run(small_config(**changes), tmp_path)

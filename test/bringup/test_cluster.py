@@ -79,9 +79,7 @@ def differences(found: dict[str, bytes], expected: dict[str, bytes]) -> list[str
 @pytest.mark.gl
 @pytest.mark.slow
 @pytest.mark.full
-def test_ctrl_c_ends_tasks_at_work_and_those_that_wait(
-    tmp_path: Path, nodes: Nodes, prepared: PreparedScenes
-) -> None:
+def test_ctrl_c_ends_tasks_at_work_and_those_that_wait(tmp_path, nodes, prepared):
     nodes.holds_up('a').touch()
     prepared.put_into(tmp_path / 'runs', CONFIG)
     command = begin(tmp_path, nodes)
@@ -97,9 +95,7 @@ def test_ctrl_c_ends_tasks_at_work_and_those_that_wait(
 @pytest.mark.gl
 @pytest.mark.slow
 @pytest.mark.full
-def test_workers_and_nodes_that_die_cost_tries_and_no_result(
-    tmp_path: Path, nodes: Nodes, expected: dict[str, bytes]
-) -> None:
+def test_workers_and_nodes_that_die_cost_tries_and_no_result(tmp_path, nodes, expected):
     nodes.add('b')
     for name in 'ab':
         nodes.holds_up(name).touch()
@@ -127,9 +123,7 @@ def test_workers_and_nodes_that_die_cost_tries_and_no_result(
 @pytest.mark.gl
 @pytest.mark.slow
 @pytest.mark.full
-def test_a_node_with_other_sources_ends_the_command(
-    tmp_path: Path, nodes: Nodes, prepared: PreparedScenes, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_node_with_other_sources_ends_the_command(tmp_path, nodes, prepared, monkeypatch):
     # Ray lets tasks import from the folder that the command was started in, before all others.
     monkeypatch.chdir(nodes.place('other'))
     copy = tmp_path / 'osmabench_ros'
@@ -146,8 +140,8 @@ def test_a_node_with_other_sources_ends_the_command(
 
 @pytest.mark.slow
 def test_messages_of_tasks_are_shown_and_workers_that_always_die_are_given_up(
-    tmp_path: Path, nodes: Nodes, capfd: pytest.CaptureFixture[str]
-) -> None:
+    tmp_path, nodes, capfd
+):
     tries = tmp_path / 'tries'
 
     def dies(_order: object, queue: Any, name: str) -> None:
@@ -197,7 +191,7 @@ def back_end_of(
 BIG, WITH_GPUS = {'CPU': 8.0, 'memory': 2.0**34}, {'CPU': 4.0, 'GPU': 2.0, 'memory': 2.0**33}
 
 
-def test_a_run_asks_of_ray_no_more_than_a_node_has(tmp_path: Path) -> None:
+def test_a_run_asks_of_ray_no_more_than_a_node_has(tmp_path):
     def place(**mapper: Any) -> tuple[float, float]:
         plans, preparation = plan_small(tmp_path, mappers=[{'name': 'oracle'} | mapper])
         back_end, _ = back_end_of(plans, preparation, a=BIG, b=WITH_GPUS)
@@ -212,7 +206,7 @@ def test_a_run_asks_of_ray_no_more_than_a_node_has(tmp_path: Path) -> None:
         place(resources={'gpus': 3})
 
 
-def test_a_node_that_differs_ends_the_command(tmp_path: Path) -> None:
+def test_a_node_that_differs_ends_the_command(tmp_path):
     plans, preparation = plan_small(tmp_path)
     back_end, calls = back_end_of(plans, preparation, a=BIG, b=BIG)
     assert back_end.begin(Task(plans[0], 0))
@@ -225,9 +219,7 @@ def test_a_node_that_differs_ends_the_command(tmp_path: Path) -> None:
         list(back_end.poll())
 
 
-def test_a_node_that_differs_from_the_command_says_in_what(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_node_that_differs_from_the_command_says_in_what(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     [plan], preparation = plan_small(tmp_path)
     inputs, software = cluster.hash_inputs(plan, preparation), cluster.describe_software()
@@ -245,9 +237,7 @@ def test_a_node_that_differs_from_the_command_says_in_what(
         check({**inputs, 'a file': 'other'}, software)
 
 
-def test_orders_to_nodes_hold_no_key_of_the_environment(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_orders_to_nodes_hold_no_key_of_the_environment(tmp_path, monkeypatch):
     import ray
 
     for name in (KEY_VARIABLE, *KEY_VARIABLES, 'AWS_SECRET_ACCESS_KEY'):
@@ -265,7 +255,7 @@ def test_orders_to_nodes_hold_no_key_of_the_environment(
     assert b'hush-me' not in pickled
 
 
-def test_without_ray_or_its_cluster_the_remedy_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_ray_or_its_cluster_the_remedy_is_told(monkeypatch):
     with pytest.raises(ConfigError, match='give auto or HOST:PORT'), connect('ray://head:10001'):
         pass
     with pytest.raises(RunError, match='refused; ray status'), connect('127.0.0.1:1'):
@@ -276,7 +266,7 @@ def test_without_ray_or_its_cluster_the_remedy_is_told(monkeypatch: pytest.Monke
 
 
 @pytest.mark.full
-def test_the_simulation_agrees_with_sums_that_can_be_done_by_hand() -> None:
+def test_the_simulation_agrees_with_sums_that_can_be_done_by_hand():
     script = benchmark_script('cluster')
     still = script.World()
     assert script.foretell([3.0, 1.0, 1.0, 1.0], 2, still).makespan_s == 3.0

@@ -13,7 +13,7 @@ from osmabench_ros.runs.plan import plan_runs
 pytestmark = pytest.mark.ros
 
 
-def test_the_evaluator_finds_text_features_wherever_it_starts(tmp_path: Path) -> None:
+def test_the_evaluator_finds_text_features_wherever_it_starts(tmp_path):
     from osmabench_ros.bringup.spec.definition import nodes_of_run
 
     config = matrix_config(text_features={'clip': 'text/clip.npy'})
@@ -31,7 +31,7 @@ def specs(tmp_path: Path, mapper: dict[str, object]) -> dict[str, object]:
     return {spec.name: spec for spec in nodes_of_run(plan)}
 
 
-def test_options_may_name_the_folder_of_the_run(tmp_path: Path) -> None:
+def test_options_may_name_the_folder_of_the_run(tmp_path):
     options = {'work': '${run}/method', 'scene': '${scene}', 'limits': [1, '${condition}']}
     mapper = {'name': 'bbq', 'implementation': 'offline', 'options': options}
     settings = specs(tmp_path, mapper)['mapper'].settings
@@ -43,7 +43,7 @@ def test_options_may_name_the_folder_of_the_run(tmp_path: Path) -> None:
     }
 
 
-def test_the_seed_of_the_method_reaches_it_and_not_the_simulator(tmp_path: Path) -> None:
+def test_the_seed_of_the_method_reaches_it_and_not_the_simulator(tmp_path):
     from osmabench_ros.bringup.spec.definition import nodes_of_run
 
     command = ['mine', '--seed=${seed}', '${HOME}']
@@ -62,13 +62,13 @@ def test_the_seed_of_the_method_reaches_it_and_not_the_simulator(tmp_path: Path)
     assert foreign['mapper'].command == ('mine', '--seed=8', '${HOME}')
 
 
-def test_an_unknown_placeholder_names_the_mapper(tmp_path: Path) -> None:
+def test_an_unknown_placeholder_names_the_mapper(tmp_path):
     mapper = {'name': 'oracle', 'options': {'work': '${rum}'}}
     with pytest.raises(ConfigError, match=r'options of mapper oracle\.work: \$\{rum\} is unknown'):
         specs(tmp_path, mapper)
 
 
-def test_a_stack_has_an_adapter_and_the_bridge_waits_for_both(tmp_path: Path) -> None:
+def test_a_stack_has_an_adapter_and_the_bridge_waits_for_both(tmp_path):
     nodes = specs(tmp_path, {'name': 'khronos', 'stack': 'khronos'})
     assert nodes['method'].command_line(tmp_path)[:3] == ['ros2', 'launch', 'osmabench_ros']
     adapter = nodes['mapper'].settings
@@ -82,7 +82,7 @@ def test_a_stack_has_an_adapter_and_the_bridge_waits_for_both(tmp_path: Path) ->
 OWN_EDGES = ['map->odom', 'odom->base_link']
 
 
-def test_the_bridge_leaves_the_edges_of_a_stack_to_it(tmp_path: Path) -> None:
+def test_the_bridge_leaves_the_edges_of_a_stack_to_it(tmp_path):
     file = tmp_path / 'slam.yaml'
     stack = {
         'name': 'slam', 'source': 'x', 'install': [], 'program': {'command': ['slam']},
@@ -110,8 +110,6 @@ def test_the_bridge_leaves_the_edges_of_a_stack_to_it(tmp_path: Path) -> None:
         (['a->b', 'b->a'], 'is its own ancestor, over'),
     ],
 )
-def test_edges_that_are_no_tree_are_refused_by_their_key(
-    edges: list[str], reason: str, tmp_path: Path
-) -> None:
+def test_edges_that_are_no_tree_are_refused_by_their_key(edges, reason, tmp_path):
     with pytest.raises(ConfigError, match=reason):
         specs(tmp_path, {'name': 'mine', 'command': ['mine'], 'transforms': edges})

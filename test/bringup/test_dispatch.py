@@ -103,9 +103,7 @@ def run(plans: list[RunPlan], back_end: Notes) -> tuple[list[RunReport], list[st
     return reports, [str(item.message) for item in warned if is_ours(item)], shown
 
 
-def test_reports_come_in_the_order_of_the_plans_and_each_scene_is_prepared_once(
-    tmp_path: Path,
-) -> None:
+def test_reports_come_in_the_order_of_the_plans_and_each_scene_is_prepared_once(tmp_path):
     plans = plan_scenes(tmp_path, [UNPACED, ORACLE, {'name': 'appearance'}])
     back_end = Notes(3)
     reports, warned, shown = run(plans, back_end)
@@ -133,8 +131,8 @@ def test_reports_come_in_the_order_of_the_plans_and_each_scene_is_prepared_once(
     ],
 )
 def test_a_task_is_tried_again_elsewhere_only_if_the_place_was_the_cause(
-    tmp_path: Path, tries: int, again: bool, error: str
-) -> None:
+    tmp_path, tries, again, error
+):
     plans = plan_scenes(tmp_path, [ORACLE, {'name': 'appearance'}])
     back_end = Notes(2, tries, oracle_3=Result(error='killed', again=again))
     reports, warned, _ = run(plans, back_end)
@@ -146,7 +144,7 @@ def test_a_task_is_tried_again_elsewhere_only_if_the_place_was_the_cause(
     assert told == [f'{label}, {n} of {tries}: killed' for n in range(2, tries + 1) if again]
 
 
-def test_a_scene_that_cannot_be_prepared_fails_its_runs_and_no_other(tmp_path: Path) -> None:
+def test_a_scene_that_cannot_be_prepared_fails_its_runs_and_no_other(tmp_path):
     plans = plan_scenes(tmp_path, [ORACLE, {'name': 'appearance'}])
     reports, _, _ = run(plans, Notes(2, prepare_3=Result(error='no path')))
     assert [item.status for item in reports] == [Status.FAILED] * 2 + [Status.COMPLETE] * 2
@@ -154,7 +152,7 @@ def test_a_scene_that_cannot_be_prepared_fails_its_runs_and_no_other(tmp_path: P
     assert (plans[0].directory / 'failure.json').exists()
 
 
-def test_of_many_runs_under_way_the_first_have_a_line(tmp_path: Path) -> None:
+def test_of_many_runs_under_way_the_first_have_a_line(tmp_path):
     plans = plan_scenes(tmp_path, [ORACLE], scenes=MAX_SHOWN + 3)
     _, _, shown = run(plans, Notes(len(plans)))
     assert max(text.count('\n') for text in shown) == MAX_SHOWN
@@ -165,7 +163,7 @@ def order(plans: list[RunPlan], slots: int) -> list[str]:
     return [name_of(task) for task in line_up(plans, slots)]
 
 
-def test_scenes_are_prepared_ahead_and_realtime_runs_come_last(tmp_path: Path) -> None:
+def test_scenes_are_prepared_ahead_and_realtime_runs_come_last(tmp_path):
     plans = plan_scenes(tmp_path, [UNPACED, ORACLE], scenes=3)
     assert order(plans, 2) == [
         'prepare 3', 'prepare 4', 'oracle 3', 'prepare 5', 'oracle 4', 'oracle 5',
@@ -177,7 +175,7 @@ def test_scenes_are_prepared_ahead_and_realtime_runs_come_last(tmp_path: Path) -
     assert found == [f'{plan.mapper.name} {plan.scene.seed}' for plan in plans]
 
 
-def test_a_scene_is_not_prepared_again_if_its_runs_are_done(tmp_path: Path) -> None:
+def test_a_scene_is_not_prepared_again_if_its_runs_are_done(tmp_path):
     plans = plan_scenes(tmp_path, [UNPACED, ORACLE], scenes=3)
     plans[0].shared_directory.mkdir(parents=True)
     for plan in plans[2:4]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support import scripted_model
 from support.loopback_models import LoopbackModels, Misstep
-from support.world.runs import PreparedScenes, foreign, repeatable, small_config
+from support.world.runs import foreign, repeatable, small_config
 
 pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow]
 
@@ -37,7 +37,7 @@ def first(nodes: object, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path
     return out / 'small', run(out, nodes=nodes, jobs=2)
 
 
-def test_a_matrix_ends_in_a_passed_report(first: tuple[Path, object]) -> None:
+def test_a_matrix_ends_in_a_passed_report(first):
     root, report = first
     assert report.passed, report
     assert [item.status.value for item in report.runs] == ['complete', 'complete']
@@ -49,9 +49,7 @@ def test_a_matrix_ends_in_a_passed_report(first: tuple[Path, object]) -> None:
     assert keys <= written['runs'][0]['metrics'][0].keys()
 
 
-def test_twice_the_speed_sees_the_same_path_in_half_the_frames(
-    first: tuple[Path, object],
-) -> None:
+def test_twice_the_speed_sees_the_same_path_in_half_the_frames(first):
     root, _ = first
     frames = {
         path.parent.name.split('.')[2]: json.loads(path.read_text())['frames']
@@ -62,9 +60,7 @@ def test_twice_the_speed_sees_the_same_path_in_half_the_frames(
 
 
 @pytest.mark.full
-def test_side_by_side_the_same_seed_gives_the_same_bytes(
-    first: tuple[Path, object], tmp_path: Path
-) -> None:
+def test_side_by_side_the_same_seed_gives_the_same_bytes(first, tmp_path):
     root, _ = first
     run(tmp_path)
     again = repeatable(tmp_path / 'small')
@@ -75,9 +71,7 @@ def test_side_by_side_the_same_seed_gives_the_same_bytes(
 
 
 @pytest.mark.full
-def test_a_run_that_was_cut_off_while_evaluating_resumes_from_its_map(
-    first: tuple[Path, object], tmp_path: Path
-) -> None:
+def test_a_run_that_was_cut_off_while_evaluating_resumes_from_its_map(first, tmp_path):
     root, _ = first
     copy = tmp_path / 'small'
     shutil.copytree(root, copy)
@@ -95,8 +89,8 @@ def test_a_run_that_was_cut_off_while_evaluating_resumes_from_its_map(
 
 @pytest.mark.full
 def test_a_run_that_was_copied_from_another_machine_counts_as_done(
-    first: tuple[Path, object], prepared: PreparedScenes, nodes: object, tmp_path: Path
-) -> None:
+    first, prepared, nodes, tmp_path
+):
     root, _ = first
     part = {**CONFIG, 'conditions': ['velocity']}
     prepared.put_into(tmp_path / 'job', part)
@@ -114,9 +108,7 @@ def test_a_run_that_was_copied_from_another_machine_counts_as_done(
     assert (whole / 'report.json').read_bytes() == (root / 'report.json').read_bytes()
 
 
-def test_results_of_another_configuration_are_not_mixed_in(
-    first: tuple[Path, object],
-) -> None:
+def test_results_of_another_configuration_are_not_mixed_in(first):
     from osmabench_ros.errors import RunError
     from osmabench_ros.runs.config import parse_config
     from osmabench_ros.runs.dry_run import list_expected_work
@@ -130,9 +122,7 @@ def test_results_of_another_configuration_are_not_mixed_in(
 
 
 @pytest.mark.full
-def test_realtime_maps_with_a_foreign_node(
-    prepared: PreparedScenes, nodes: object, tmp_path: Path
-) -> None:
+def test_realtime_maps_with_a_foreign_node(prepared, nodes, tmp_path):
     config = small_config(
         mappers=[foreign('none', acks=True)],
         pacing={'mode': 'realtime', 'speed_factor': 0.5},
@@ -156,9 +146,7 @@ def test_realtime_maps_with_a_foreign_node(
 
 
 @pytest.mark.parametrize('page', ['README.md', 'docs/mappers.md'])
-def test_the_mapper_of_a_page_takes_part(
-    prepared: PreparedScenes, nodes: object, tmp_path: Path, page: str
-) -> None:
+def test_the_mapper_of_a_page_takes_part(prepared, nodes, tmp_path, page):
     text = (Path(__file__).resolve().parents[2] / page).read_text()
     script = tmp_path / 'my_mapper.py'
     script.write_text(text.split('```python\n')[1].split('```')[0])
@@ -179,8 +167,8 @@ def test_the_mapper_of_a_page_takes_part(
 
 @pytest.mark.full
 def test_a_server_that_fails_makes_a_run_incomplete_and_the_next_run_goes_on_there(
-    prepared: PreparedScenes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    prepared, tmp_path, monkeypatch
+):
     from osmabench_ros.errors import RunError
 
     monkeypatch.setenv('OPENAI_API_KEY', 'sk-of-the-test')

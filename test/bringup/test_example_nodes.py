@@ -2,10 +2,9 @@
 
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
-from support.world.runs import PreparedScenes, small_config
+from support.world.runs import small_config
 
 pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow]
 
@@ -17,9 +16,7 @@ def node(name: str, script: str) -> dict[str, object]:
 
 
 @pytest.mark.full
-def test_octomap_and_kiss_icp_are_scored_as_processes_of_their_own(
-    prepared: PreparedScenes, nodes: Any, tmp_path: Path
-) -> None:
+def test_octomap_and_kiss_icp_are_scored_as_processes_of_their_own(prepared, nodes, tmp_path):
     for library in ('pyoctomap', 'kiss_icp'):
         pytest.importorskip(library, reason=f'{library} is not installed')
     from osmabench_ros.base.progress import silent

@@ -3,7 +3,6 @@
 import json
 import re
 import sys
-from pathlib import Path
 
 import pytest
 from support.fault_runs import COMMAND, failure, own_mounts, run_directory, start, success
@@ -73,7 +72,7 @@ def errors(
 # The first of these waits for a run of every rogue.
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize('mischief', few(ROGUES, 'die'))
-def test_a_mapper_that_misbehaves_is_told_by_name(mischief: str, errors: dict[str, str]) -> None:
+def test_a_mapper_that_misbehaves_is_told_by_name(mischief, errors):
     assert ROGUES[mischief] in ' '.join(errors[mischief].split())
 
 
@@ -86,16 +85,14 @@ def test_a_mapper_that_misbehaves_is_told_by_name(mischief: str, errors: dict[st
         ('stop_evaluator', ['evaluator']),
     ],
 )
-def test_nodes_that_are_stopped_for_long_are_named_and_ended(
-    mischief: str, stopped: list[str], errors: dict[str, str]
-) -> None:
+def test_nodes_that_are_stopped_for_long_are_named_and_ended(mischief, stopped, errors):
     _, _, reported = errors[mischief].partition('Stopped by a signal: ')
     assert re.findall(r'(\w+) \(process \d+\)', reported) == stopped
     assert reported.endswith('kill -CONT lets a process go on')
 
 
 @pytest.mark.full
-def test_two_runs_at_once_do_not_hear_each_other(prepared: PreparedScenes, tmp_path: Path) -> None:
+def test_two_runs_at_once_do_not_hear_each_other(prepared, tmp_path):
     """And a mapper may leave once its map is out."""
     folders = tmp_path / 'one', tmp_path / 'two'
     config = small_config(mappers=[foreign('leave')])
@@ -114,9 +111,7 @@ def test_two_runs_at_once_do_not_hear_each_other(prepared: PreparedScenes, tmp_p
 
 @pytest.mark.full
 @pytest.mark.parametrize(('mischief', 'frames'), [('restart', 3), ('restart_before_map', 5)])
-def test_a_mapper_that_is_started_anew_ends_the_run(
-    mischief: str, frames: int, prepared: PreparedScenes, tmp_path: Path
-) -> None:
+def test_a_mapper_that_is_started_anew_ends_the_run(mischief, frames, prepared, tmp_path):
     pacing = {'ack_timeout_s': 120.0, 'match_timeout_s': 60.0}
     config = small_config(mappers=[foreign(mischief)], pacing=pacing)
     prepared.put_into(tmp_path / 'runs', config)
@@ -125,9 +120,7 @@ def test_a_mapper_that_is_started_anew_ends_the_run(
 
 
 @pytest.mark.full
-def test_a_simulator_whose_clock_stops_ends_the_run(
-    prepared: PreparedScenes, tmp_path: Path
-) -> None:
+def test_a_simulator_whose_clock_stops_ends_the_run(prepared, tmp_path):
     """Though the mapper lives by that clock: watchdogs do not."""
     command = (sys.executable, '-c', IMPATIENT, 'run')
     config = small_config(mappers=[foreign('stop_clock')], pacing={'ack_timeout_s': 4.0})
@@ -139,7 +132,7 @@ def test_a_simulator_whose_clock_stops_ends_the_run(
 
 
 @pytest.mark.full
-def test_a_disk_that_fills_up_ends_the_run_and_keeps_what_was_recorded(tmp_path: Path) -> None:
+def test_a_disk_that_fills_up_ends_the_run_and_keeps_what_was_recorded(tmp_path):
     from osmabench_ros.sequences.bags.bag import open_bag
 
     runs = tmp_path / 'runs'
@@ -156,7 +149,7 @@ def test_a_disk_that_fills_up_ends_the_run_and_keeps_what_was_recorded(tmp_path:
 
 
 @pytest.mark.full
-def test_results_on_a_disk_that_is_read_only_are_refused_at_once(tmp_path: Path) -> None:
+def test_results_on_a_disk_that_is_read_only_are_refused_at_once(tmp_path):
     runs = tmp_path / 'runs'
     runs.mkdir()
     command = (*own_mounts(), 'sh', '-c', ON_A_READ_ONLY_DISK, str(runs), *COMMAND)
@@ -166,7 +159,7 @@ def test_results_on_a_disk_that_is_read_only_are_refused_at_once(tmp_path: Path)
 
 
 @pytest.mark.full
-def test_a_mapper_that_never_comes_is_told(prepared: PreparedScenes, tmp_path: Path) -> None:
+def test_a_mapper_that_never_comes_is_told(prepared, tmp_path):
     config = small_config(
         mappers=[{'name': 'absent', 'command': [sys.executable, '-c', SLEEP]}],
         pacing={'match_timeout_s': 3.0},
@@ -175,7 +168,7 @@ def test_a_mapper_that_never_comes_is_told(prepared: PreparedScenes, tmp_path: P
     assert 'node "mapper" is not running' in failure(tmp_path, start(tmp_path, config))
 
 
-def test_a_folder_that_cannot_be_written_to_is_told(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_to_is_told(tmp_path):
     blocker = tmp_path / 'file'
     blocker.write_text('not a folder')
     text = failure(tmp_path, start(tmp_path, small_config(), out=blocker))
@@ -186,7 +179,7 @@ def test_a_folder_that_cannot_be_written_to_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     'name', few(['shared', 'apartment.seed_3.baseline.oracle.opengl.3/logs'], 'shared')
 )
-def test_a_file_in_the_place_of_results_is_refused_and_kept(tmp_path: Path, name: str) -> None:
+def test_a_file_in_the_place_of_results_is_refused_and_kept(tmp_path, name):
     claim_folder(tmp_path / 'runs' / 'small')
     blocked = tmp_path / 'runs' / 'small' / name
     blocked.parent.mkdir(parents=True, exist_ok=True)

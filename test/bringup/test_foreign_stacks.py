@@ -67,7 +67,7 @@ def check(report: Any) -> None:
 
 
 @pytest.mark.full
-def test_a_command_with_a_map_topic_is_scored(run: Run, tmp_path: Path) -> None:
+def test_a_command_with_a_map_topic_is_scored(run, tmp_path):
     suites = [*CHANGES['suites'], {'name': 'exact_questions'}]
     report = run(cloud_stack(), suites=suites)
     check(report)
@@ -82,14 +82,14 @@ def test_a_command_with_a_map_topic_is_scored(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_a_node_that_never_acknowledges_is_told_of_the_key(run: Run) -> None:
+def test_a_node_that_never_acknowledges_is_told_of_the_key(run):
     silent = {key: value for key, value in cloud_stack().items() if key != 'map_topic'}
     report = run(silent, pacing={'match_timeout_s': 10.0})
     assert '"mapper" does not publish frame_ack' in report.runs[0].error
     assert 'acks: false' in report.runs[0].error
 
 
-def test_a_stack_from_a_file_is_launched_and_scored(run: Run, tmp_path: Path) -> None:
+def test_a_stack_from_a_file_is_launched_and_scored(run, tmp_path):
     if importlib.util.find_spec('launch_ros') is None or shutil.which('ros2') is None:
         pytest.skip('ros2 launch is not installed; source a ROS 2 installation')
     file = tmp_path / 'cloud.yaml'
@@ -111,7 +111,7 @@ def test_a_stack_from_a_file_is_launched_and_scored(run: Run, tmp_path: Path) ->
     assert (next((tmp_path / 'small').glob('*/stack')) / 'label_space.yaml').exists()
 
 
-def test_a_missing_variable_is_told_before_anything_starts(run: Run, tmp_path: Path) -> None:
+def test_a_missing_variable_is_told_before_anything_starts(run, tmp_path):
     from osmabench_ros.errors import ConfigError
 
     with pytest.raises(ConfigError, match='dualmap needs the variable "python"'):
@@ -131,9 +131,7 @@ def mapped(out: Path) -> int | None:
 
 @pytest.mark.full
 @pytest.mark.alone
-def test_a_slow_stack_is_waited_for_until_the_last_frame_is_in_its_map(
-    run: Run, tmp_path: Path
-) -> None:
+def test_a_slow_stack_is_waited_for_until_the_last_frame_is_in_its_map(run, tmp_path):
     report = run(cloud_stack('sleep:2', settle_s=0.3))
     check(report)
     last_s = (FRAMES - 1) / small_config()['trajectory']['frame_rate_hz']
@@ -144,9 +142,7 @@ def test_a_slow_stack_is_waited_for_until_the_last_frame_is_in_its_map(
 
 
 @pytest.mark.full
-def test_a_map_that_is_cut_off_is_partial_and_fails_the_run(
-    run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_map_that_is_cut_off_is_partial_and_fails_the_run(run, tmp_path, capsys):
     from osmabench_ros.reports.terminal import print_report
 
     report = run(cloud_stack('sleep:2', settle_timeout_s=3))

@@ -44,20 +44,18 @@ def on_gpu(pid: int, used: int | None) -> SimpleNamespace:
     return SimpleNamespace(pid=pid, usedGpuMemory=used)
 
 
-def test_memory_of_the_processes_is_added_over_gpus(held: dict) -> None:
+def test_memory_of_the_processes_is_added_over_gpus(held):
     held[0] += [on_gpu(7, 100 * MIB), on_gpu(8, 5 * MIB), on_gpu(99, 1000 * MIB)]
     held[1] += [on_gpu(7, 20 * MIB), on_gpu(8, None)]
     assert gpu_memory_bytes([7, 8]) == 125 * MIB
 
 
-def test_what_holds_no_memory_of_a_gpu_is_unknown_and_not_zero(held: dict) -> None:
+def test_what_holds_no_memory_of_a_gpu_is_unknown_and_not_zero(held):
     held[0].append(on_gpu(99, MIB))
     assert gpu_memory_bytes([7]) is None
 
 
-def test_the_driver_is_not_asked_too_often(
-    held: dict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_driver_is_not_asked_too_often(held, tmp_path, monkeypatch):
     monkeypatch.setattr(ManagedProcess, 'sample_every_s', 60.0)
     with sleeper(tmp_path) as process:
         for used in (3, 9):
@@ -66,7 +64,7 @@ def test_the_driver_is_not_asked_too_often(
     assert process.peak_gpu_memory_bytes == 3 * MIB
 
 
-def test_without_a_driver_nothing_is_known(held: dict, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_driver_nothing_is_known(held, monkeypatch):
     def fail() -> None:
         raise NVMLError('Driver Not Loaded')
 
@@ -75,7 +73,7 @@ def test_without_a_driver_nothing_is_known(held: dict, monkeypatch: pytest.Monke
     assert gpu_memory_bytes([7]) is None
 
 
-def test_without_the_package_nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_package_nothing_is_known(monkeypatch):
     monkeypatch.setitem(sys.modules, 'pynvml', None)
     assert gpu_memory_bytes([7]) is None
 
@@ -90,7 +88,7 @@ def sleeper(folder: Path) -> Iterator[ManagedProcess]:
         process.stop()
 
 
-def test_a_process_keeps_its_peak(held: dict, tmp_path: Path) -> None:
+def test_a_process_keeps_its_peak(held, tmp_path):
     with sleeper(tmp_path) as process:
         process.poll()
         assert process.peak_gpu_memory_bytes is None

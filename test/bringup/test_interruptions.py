@@ -5,7 +5,6 @@ import re
 import signal
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,7 +19,7 @@ from support.fault_runs import (
     success,
 )
 from support.waiting import wait_until
-from support.world.runs import FOREIGN_MAPPER, PreparedScenes, foreign, repeatable, small_config
+from support.world.runs import FOREIGN_MAPPER, foreign, repeatable, small_config
 
 pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow]
 
@@ -41,9 +40,7 @@ def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
 
 
 @pytest.mark.full
-def test_ctrl_c_at_every_stage_loses_nothing(
-    tmp_path: Path, uninterrupted: dict[str, bytes]
-) -> None:
+def test_ctrl_c_at_every_stage_loses_nothing(tmp_path, uninterrupted):
     root, run = tmp_path / 'runs' / 'small', run_directory(tmp_path, MAPPER)
 
     def interrupt(
@@ -82,8 +79,8 @@ def test_ctrl_c_at_every_stage_loses_nothing(
 
 @pytest.mark.full
 def test_after_a_killed_evaluator_the_map_is_scored_as_if_nothing_had_been(
-    tmp_path: Path, uninterrupted: dict[str, bytes], prepared: PreparedScenes
-) -> None:
+    tmp_path, uninterrupted, prepared
+):
     prepared.put_into(tmp_path / 'runs', interruptible())
     order = {'TEST_ORDER': 'kill_evaluator'}
     text = failure(tmp_path, start(tmp_path, interruptible(), **order), code=1)
@@ -93,9 +90,7 @@ def test_after_a_killed_evaluator_the_map_is_scored_as_if_nothing_had_been(
 
 
 @pytest.mark.full
-def test_a_preparation_that_was_killed_is_done_again(
-    tmp_path: Path, uninterrupted: dict[str, bytes]
-) -> None:
+def test_a_preparation_that_was_killed_is_done_again(tmp_path, uninterrupted):
     root = tmp_path / 'runs' / 'small'
     process = start(tmp_path, interruptible())
     wait_until(lambda: any(path.parent == root / 'shared' for path in half_written(tmp_path)))
@@ -109,9 +104,7 @@ def test_a_preparation_that_was_killed_is_done_again(
     assert half_written(tmp_path) == []
 
 
-def test_a_killed_runner_leaves_no_orphan_and_only_one_works_in_a_folder(
-    prepared: PreparedScenes, tmp_path: Path
-) -> None:
+def test_a_killed_runner_leaves_no_orphan_and_only_one_works_in_a_folder(prepared, tmp_path):
     command = [*AS_A_SCRIPT, str(tmp_path)]  # by which the orphan would be found
     config = small_config(
         mappers=[{'name': 'script', 'command': command}], pacing={'ack_timeout_s': 300.0}
@@ -133,11 +126,8 @@ def test_a_killed_runner_leaves_no_orphan_and_only_one_works_in_a_folder(
 
 @pytest.mark.full
 def test_a_run_survives_that_its_processes_are_stopped_and_the_clock_is_set_back(
-    tmp_path: Path,
-    uninterrupted: dict[str, bytes],
-    fault_library: str,
-    prepared: PreparedScenes,
-) -> None:
+    tmp_path, uninterrupted, fault_library, prepared
+):
     prepared.put_into(tmp_path / 'runs', interruptible())
     clock = tmp_path / 'clock'
     clock.write_text('0')

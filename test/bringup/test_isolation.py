@@ -60,7 +60,7 @@ def plain_shell(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     return monkeypatch
 
 
-def test_an_environment_lasts_as_long_as_its_block(plain_shell: pytest.MonkeyPatch) -> None:
+def test_an_environment_lasts_as_long_as_its_block(plain_shell):
     plain_shell.setenv('PATH', '/usr/bin')
     plain_shell.setenv('ROS_DOMAIN_ID', '7')
     before = dict(os.environ)
@@ -113,7 +113,7 @@ def unread_bytes(port: int) -> int:
 
 
 @linux
-def test_nothing_is_read_from_beyond_this_machine(node: psutil.Process) -> None:
+def test_nothing_is_read_from_beyond_this_machine(node):
     sockets = udp(node)
     assert all(item.laddr.ip.startswith('127.') for item in sockets if read_by_fast_dds(item))
     assert any(item.laddr.ip.startswith('127.') for item in sockets)
@@ -133,7 +133,7 @@ def read_by_fast_dds(item: object) -> bool:
 
 
 @linux
-def test_the_look_at_sockets_tells_readers_from_senders() -> None:
+def test_the_look_at_sockets_tells_readers_from_senders():
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as idle:
         idle.bind(('127.0.0.1', 0))
         [mine] = [
@@ -145,7 +145,7 @@ def test_the_look_at_sockets_tells_readers_from_senders() -> None:
         assert unread_bytes(mine.laddr.port) == 0
 
 
-def test_a_run_ignores_what_leads_to_other_machines(plain_shell: pytest.MonkeyPatch) -> None:
+def test_a_run_ignores_what_leads_to_other_machines(plain_shell):
     plain_shell.setenv('ROS_STATIC_PEERS', '192.0.2.1')
     plain_shell.setenv('ROS_DISCOVERY_SERVER', '192.0.2.1:11811')
     plain_shell.setenv('ROS_AUTOMATIC_DISCOVERY_RANGE', 'SUBNET')
@@ -155,7 +155,7 @@ def test_a_run_ignores_what_leads_to_other_machines(plain_shell: pytest.MonkeyPa
     assert found[TRANSPORT_VARIABLES[0]].endswith('fastdds_localhost.xml')
 
 
-def test_launch_files_stay_on_this_machine_unless_asked(plain_shell: pytest.MonkeyPatch) -> None:
+def test_launch_files_stay_on_this_machine_unless_asked(plain_shell):
     found = launch_environment()
     assert found['ROS_AUTOMATIC_DISCOVERY_RANGE'] == 'LOCALHOST'
     assert found[TRANSPORT_VARIABLES[0]].endswith('fastdds_localhost.xml')
@@ -166,16 +166,14 @@ def test_launch_files_stay_on_this_machine_unless_asked(plain_shell: pytest.Monk
 
 
 @pytest.mark.parametrize('name', TRANSPORT_VARIABLES)
-def test_a_profile_of_the_users_own_is_kept(name: str, plain_shell: pytest.MonkeyPatch) -> None:
+def test_a_profile_of_the_users_own_is_kept(name, plain_shell):
     plain_shell.setenv(name, '/etc/mine.xml')
     assert transport_environment() == {}
     assert make_isolated_environment(42)[name] == '/etc/mine.xml'
     assert os.environ[name] == '/etc/mine.xml'
 
 
-def test_a_domain_is_not_taken_again_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_domain_is_not_taken_again_at_once(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, 'gettempdir', lambda: str(tmp_path))
     monkeypatch.setattr(isolation, 'CLAIM', f'\0osmabench-test-{os.getpid()}-{{}}')
     monkeypatch.setattr(isolation, 'LAST_DOMAIN', isolation.FIRST_DOMAIN + 2)
@@ -198,7 +196,7 @@ with isolation.private_domain() as domain:
 """
 
 
-def test_the_domain_of_a_killed_run_is_not_taken_next(tmp_path: Path) -> None:
+def test_the_domain_of_a_killed_run_is_not_taken_next(tmp_path):
     script = KILLED_OWNER.format(claim=f'\0osmabench-test-{os.getpid()}-{{}}')
     command = [sys.executable, '-c', script]
     environment = {**os.environ, 'TMPDIR': str(tmp_path)}
@@ -211,8 +209,8 @@ def test_the_domain_of_a_killed_run_is_not_taken_next(tmp_path: Path) -> None:
 
 @linux
 def test_every_process_of_a_run_gets_shared_memory_of_the_64_mb_of_a_container(
-    plain_shell: pytest.MonkeyPatch, ros_domain: int
-) -> None:
+    plain_shell, ros_domain
+):
     done = subprocess.run(
         [*own_mounts(), 'sh', '-c', IN_64_MB, 'sh', sys.executable, '-c', PARTICIPANTS,
          str(PROCESSES), str(ros_domain)],
@@ -221,7 +219,7 @@ def test_every_process_of_a_run_gets_shared_memory_of_the_64_mb_of_a_container(
     assert (done.returncode, done.stdout) == (0, f'{PROCESSES}\n'), done.stderr
 
 
-def test_runs_side_by_side_share_the_shared_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_side_by_side_share_the_shared_memory(monkeypatch):
     monkeypatch.setattr(isolation, 'free_bytes', lambda: 2**26)
     alone, one_of_four = segment_bytes(), segment_bytes(4)
     taken = isolation.PROCESSES * 4 * (one_of_four + isolation.PORT_BYTES)
@@ -236,7 +234,7 @@ with isolation.private_domain():
 """
 
 
-def test_domains_differ_even_where_folders_of_locks_do(tmp_path: Path) -> None:
+def test_domains_differ_even_where_folders_of_locks_do(tmp_path):
     with isolation.private_domain() as domain:
         done = subprocess.run(
             [sys.executable, '-c', ANOTHER_DOMAIN.format(domain=domain)],

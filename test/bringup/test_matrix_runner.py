@@ -59,9 +59,7 @@ class Runs:
         return sum(item() is not None for item in self.made)
 
 
-def test_no_report_stays_in_memory_until_that_of_all_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_report_stays_in_memory_until_that_of_all_is_written(tmp_path, monkeypatch):
     runs, plans = Runs(), planned(tmp_path / 'small', 4)
     read: list[weakref.ref[RunReport]] = []
     figures: list[list[float | None]] = []

@@ -1,7 +1,5 @@
 """Who may start a node of some name in a ROS domain, without launch."""
 
-from typing import Any
-
 import pytest
 
 from osmabench_ros.bringup.spec import isolation
@@ -14,11 +12,11 @@ pytestmark = pytest.mark.ros
     ('namespace', 'expected'),
     [('', '/mapper'), ('robot', '/robot/mapper'), ('/a/b/', '/a/b/mapper')],
 )
-def test_a_name_has_its_namespace_whole(namespace: str, expected: str) -> None:
+def test_a_name_has_its_namespace_whole(namespace, expected):
     assert full_name(namespace, 'mapper') == expected
 
 
-def test_a_node_is_claimed_once_for_a_domain_and_namespace(ros_domain: int) -> None:
+def test_a_node_is_claimed_once_for_a_domain_and_namespace(ros_domain):
     first, second = NodeClaims(), NodeClaims()
     assert first.claim(ros_domain, ['/mapper']) == []
     assert first.claim(ros_domain, ['/mapper']) == [], 'it is ours already'
@@ -26,9 +24,7 @@ def test_a_node_is_claimed_once_for_a_domain_and_namespace(ros_domain: int) -> N
     assert second.claim(ros_domain, ['/robot/mapper']) == []
 
 
-def test_an_unclaimed_node_is_seen_on_the_graph(
-    ros_domain: int, ros_context: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unclaimed_node_is_seen_on_the_graph(ros_domain, ros_context, monkeypatch):
     import rclpy
 
     # It looks until it sees one; a busy machine takes its time to discover.

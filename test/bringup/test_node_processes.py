@@ -15,7 +15,7 @@ import pytest
 from support import TESTS
 from support.scripted_node import ScriptedNode
 from support.waiting import wait_until
-from support.world.runs import PreparedScenes, repeatable, small_config
+from support.world.runs import repeatable, small_config
 
 from osmabench_ros.base.files import claim_folder
 from osmabench_ros.bringup.runner import node_processes
@@ -128,9 +128,7 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
         yield made
 
 
-def test_a_node_finds_what_a_new_process_would(
-    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_node_finds_what_a_new_process_would(stage, tmp_path, monkeypatch):
     first, found = stage.run('0', ROS_DOMAIN_ID='7', ONLY_THE_FIRST='1')
     monkeypatch.chdir(tmp_path)
     second, again = stage.run('0', ROS_DOMAIN_ID='8')
@@ -152,7 +150,7 @@ def test_a_node_finds_what_a_new_process_would(
         assert process.log_file.read_text().count('UserWarning: said in every run') == 1
 
 
-def test_the_host_takes_part_in_no_ros_domain_and_shares_no_heavy_import(stage: Stage) -> None:
+def test_the_host_takes_part_in_no_ros_domain_and_shares_no_heavy_import(stage):
     node = psutil.Process(stage.start('0', 'wait').pid)
     wait_until(lambda: node.ppid() == os.getpid())
     host = stage.host()
@@ -160,9 +158,7 @@ def test_the_host_takes_part_in_no_ros_domain_and_shares_no_heavy_import(stage: 
     assert not [item.path for item in host.memory_maps() if 'libtorch' in item.path]
 
 
-def test_a_generated_scene_is_made_once_and_only_for_the_nodes_that_need_it(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_generated_scene_is_made_once_and_only_for_the_nodes_that_need_it(stage, monkeypatch):
     scenes = {'right': SceneConfig(seed=1), 'wrong': SceneConfig(seed=1, scene='none')}
     monkeypatch.setattr(
         node_processes, '_find_generated_scene', lambda spec: scenes.get(spec.words[-1])
@@ -181,7 +177,7 @@ def test_a_generated_scene_is_made_once_and_only_for_the_nodes_that_need_it(
     assert node.poll() is None
 
 
-def test_the_end_of_a_node_is_told_as_of_any_process(stage: Stage) -> None:
+def test_the_end_of_a_node_is_told_as_of_any_process(stage):
     assert stage.run('0')[0].poll() == 0
     assert stage.run('0', 'abort')[0].reason().startswith('was killed by SIGABRT; end of ')
     verdict = RequirementError.exit_code
@@ -191,7 +187,7 @@ def test_the_end_of_a_node_is_told_as_of_any_process(stage: Stage) -> None:
     assert 'ValueError: not foreseen' in raised.reason()
 
 
-def test_ctrl_c_reaches_a_node_and_not_the_host(stage: Stage) -> None:
+def test_ctrl_c_reaches_a_node_and_not_the_host(stage):
     process, other = stage.start('5', 'wait'), stage.start('0', 'wait')
     process.interrupt()
     wait_until(lambda: process.poll() is not None)
@@ -201,7 +197,7 @@ def test_ctrl_c_reaches_a_node_and_not_the_host(stage: Stage) -> None:
     assert stage.host().is_running()
 
 
-def test_nodes_outlive_a_host_that_dies_and_the_next_gets_a_new_one(stage: Stage) -> None:
+def test_nodes_outlive_a_host_that_dies_and_the_next_gets_a_new_one(stage):
     process, host = stage.start('6', 'wait'), stage.host()
     host.kill()
     wait_until(lambda: not is_alive(host.pid))
@@ -212,7 +208,7 @@ def test_nodes_outlive_a_host_that_dies_and_the_next_gets_a_new_one(stage: Stage
     wait_until(lambda: process.poll() == 6)
 
 
-def test_a_killed_node_leaves_the_host_to_the_next(stage: Stage) -> None:
+def test_a_killed_node_leaves_the_host_to_the_next(stage):
     process, host = stage.start('0', 'wait'), stage.host()
     os.kill(process.pid, signal.SIGKILL)
     wait_until(lambda: process.poll() == -signal.SIGKILL)
@@ -220,7 +216,7 @@ def test_a_killed_node_leaves_the_host_to_the_next(stage: Stage) -> None:
     assert stage.host() == host
 
 
-def test_host_and_nodes_end_with_a_runner_that_is_killed(tmp_path: Path) -> None:
+def test_host_and_nodes_end_with_a_runner_that_is_killed(tmp_path):
     claim_folder(tmp_path / 'run')
     command = [sys.executable, '-c', RUNNER, str(tmp_path / 'run')]
     paths = os.pathsep.join([str(TESTS), os.environ.get('PYTHONPATH', '')])
@@ -238,9 +234,7 @@ def test_host_and_nodes_end_with_a_runner_that_is_killed(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize('hosted', [True, False])
-def test_a_runner_killed_before_it_guards_a_process_leaves_none(
-    hosted: bool, tmp_path: Path
-) -> None:
+def test_a_runner_killed_before_it_guards_a_process_leaves_none(hosted, tmp_path):
     claim_folder(tmp_path / 'run')
     command = [sys.executable, '-c', KILLED_RUNNER, str(tmp_path / 'run'), str(int(hosted))]
     paths = os.pathsep.join([str(TESTS), os.environ.get('PYTHONPATH', '')])
@@ -252,7 +246,7 @@ def test_a_runner_killed_before_it_guards_a_process_leaves_none(
     wait_until(lambda: not any(map(is_alive, started)))
 
 
-def test_a_host_that_cannot_start_is_told_with_its_log(stage: Stage, tmp_path: Path) -> None:
+def test_a_host_that_cannot_start_is_told_with_its_log(stage, tmp_path):
     (tmp_path / 'numpy.py').write_text('raise ImportError("half installed")')
     with pytest.raises(
         RunError, match=r'the node host ended with code 1; end of (.*\n)*.*half inst'
@@ -261,7 +255,7 @@ def test_a_host_that_cannot_start_is_told_with_its_log(stage: Stage, tmp_path: P
     assert stage.hosts() == []
 
 
-def test_memory_counts_as_of_a_new_process(stage: Stage, tmp_path: Path) -> None:
+def test_memory_counts_as_of_a_new_process(stage, tmp_path):
     large, _ = stage.run('0', 'memory')
     forked = stage.start('0', 'wait')
     log = tmp_path / 'new.log'
@@ -279,9 +273,7 @@ def test_memory_counts_as_of_a_new_process(stage: Stage, tmp_path: Path) -> None
 @pytest.mark.full
 @pytest.mark.gl
 @pytest.mark.slow
-def test_forked_nodes_give_the_same_bytes_as_new_ones(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prepared: PreparedScenes
-) -> None:
+def test_forked_nodes_give_the_same_bytes_as_new_ones(tmp_path, monkeypatch, prepared):
     from osmabench_ros.base.progress import silent
     from osmabench_ros.bringup.runner.matrix_runner import run_matrix
     from osmabench_ros.runs.config import parse_config

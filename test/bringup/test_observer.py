@@ -20,9 +20,7 @@ def observer(ros_domain: int) -> Iterator[RunObserver]:
     made.close()
 
 
-def test_participants_are_counted_by_the_bridge_and_others_by_their_maps(
-    observer: RunObserver,
-) -> None:
+def test_participants_are_counted_by_the_bridge_and_others_by_their_maps(observer):
     counted = ParticipantState(
         participant='mapper',
         frames_acknowledged=3,
@@ -38,7 +36,7 @@ def test_participants_are_counted_by_the_bridge_and_others_by_their_maps(
     assert observer.processing_s('other') == 0.0
 
 
-def test_the_final_map_is_timed_from_the_end_of_the_frames(observer: RunObserver) -> None:
+def test_the_final_map_is_timed_from_the_end_of_the_frames(observer):
     observer.on_state(RunState(state=RunState.STATE_FINISHED))
     assert observer.final_map_s is None
     # Published again, as latched topics are.

@@ -75,9 +75,7 @@ def add_replica_cad(data: Path) -> Path:
         ('rosbags', Severity.ABSENT, 'beside_ros.txt'),
     ],
 )
-def test_a_missing_module_is_named_with_its_remedy(
-    module: str, level: Severity, remedy: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_missing_module_is_named_with_its_remedy(module, level, remedy, monkeypatch, tmp_path):
     assert found(module, tmp_path).level is Severity.OK
     lose(monkeypatch, module)
     finding = found(module, tmp_path)
@@ -87,9 +85,7 @@ def test_a_missing_module_is_named_with_its_remedy(
 
 
 @pytest.mark.usefixtures('small')
-def test_a_folder_that_cannot_be_written_to_fails(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_folder_that_cannot_be_written_to_fails(monkeypatch, tmp_path):
     assert found('disk', tmp_path / 'runs').level is Severity.OK
     forbid_writing(monkeypatch)
     finding = found('disk', tmp_path / 'runs')
@@ -99,9 +95,7 @@ def test_a_folder_that_cannot_be_written_to_fails(
 
 
 @pytest.mark.usefixtures('small')
-def test_the_command_fails_naming_what_no_run_can_do_without(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_the_command_fails_naming_what_no_run_can_do_without(monkeypatch, tmp_path):
     forbid_writing(monkeypatch)
     result = CliRunner().invoke(app, ['doctor', '--out', str(tmp_path)])
     assert result.exit_code != 0
@@ -110,9 +104,7 @@ def test_the_command_fails_naming_what_no_run_can_do_without(
 
 
 @pytest.mark.usefixtures('small')
-def test_the_command_prints_remedies_to_the_letter(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_the_command_prints_remedies_to_the_letter(monkeypatch, tmp_path):
     lose(monkeypatch, 'spark_dsg')
     result = CliRunner().invoke(app, ['doctor', '--out', str(tmp_path)])
     assert "pip install 'spark-dsg>=1.1'" in result.output
@@ -126,8 +118,8 @@ def test_the_command_prints_remedies_to_the_letter(
 @pytest.mark.usefixtures('small')
 @pytest.mark.parametrize(('here', 'reported'), [('1.10.14', '1.10.14'), (None, 'not installed')])
 def test_a_package_that_is_too_old_or_missing_is_named_with_the_file_for_pip(
-    here: str | None, reported: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+    here, reported, monkeypatch, tmp_path
+):
     assert found('python packages', tmp_path).level is Severity.OK
     monkeypatch.setattr(
         configuration, 'installed_version', lambda name: _version(name, {'pydantic': here})
@@ -145,9 +137,7 @@ def _version(name: str, other: dict[str, str | None]) -> str:
     return found_here
 
 
-def test_data_sets_are_optional_and_each_absent_one_has_a_remedy(
-    small: Path, tmp_path: Path
-) -> None:
+def test_data_sets_are_optional_and_each_absent_one_has_a_remedy(small, tmp_path):
     for data_set in DATA_SETS:
         finding = found(data_set.name, tmp_path)
         assert finding.level is Severity.ABSENT
@@ -155,7 +145,7 @@ def test_data_sets_are_optional_and_each_absent_one_has_a_remedy(
         assert 'datasets_download' in finding.remedy or 'git clone' in finding.remedy
 
 
-def test_data_sets_are_found_where_their_commands_put_them(small: Path, tmp_path: Path) -> None:
+def test_data_sets_are_found_where_their_commands_put_them(small, tmp_path):
     config = add_replica_cad(small)
     write(small / 'Augmented_ReplicaCAD_dataset' / 'replicaCAD.scene_dataset_config.json')
     write(small / 'Augmented_ReplicaCAD_dataset' / 'objects' / 'chair.glb', b'glTF')
@@ -167,7 +157,7 @@ def test_data_sets_are_found_where_their_commands_put_them(small: Path, tmp_path
     assert findings[REPLICA_CAD.name].detail == str(config)
 
 
-def test_hm3d_without_semantics_is_told_apart(small: Path) -> None:
+def test_hm3d_without_semantics_is_told_apart(small):
     hm3d = small / 'scene_datasets' / 'hm3d'
     write(hm3d / 'hm3d_annotated_basis.scene_dataset_config.json')
     write(hm3d / 'val' / '00800-TEEsavR23oF' / 'TEEsavR23oF.basis.glb')
@@ -176,7 +166,7 @@ def test_hm3d_without_semantics_is_told_apart(small: Path) -> None:
     assert '*.semantic.txt' in finding.detail
 
 
-def test_a_clone_without_lfs_is_told_apart(small: Path) -> None:
+def test_a_clone_without_lfs_is_told_apart(small):
     folder = small / 'Augmented_ReplicaCAD_dataset'
     write(folder / 'replicaCAD.scene_dataset_config.json')
     write(folder / 'objects' / 'chair.glb', b'version https://git-lfs.github.com/spec/v1\n')
@@ -186,9 +176,7 @@ def test_a_clone_without_lfs_is_told_apart(small: Path) -> None:
     assert 'lfs pull' in finding.remedy
 
 
-def test_without_a_variable_data_is_looked_for_here_and_at_home(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_without_a_variable_data_is_looked_for_here_and_at_home(monkeypatch, tmp_path):
     monkeypatch.delenv('OSMABENCH_DATA', raising=False)
     monkeypatch.setenv('HOME', str(tmp_path))
     add_replica_cad(tmp_path / 'data')

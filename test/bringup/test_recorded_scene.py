@@ -42,9 +42,7 @@ def recorded(scene: dict[str, Any], **changes: Any) -> MatrixConfig:
 
 
 @pytest.mark.full
-def test_a_mapper_scores_on_the_recording_as_on_the_simulation(
-    scene: dict[str, Any], prepared: PreparedScenes, nodes: Any, tmp_path: Path
-) -> None:
+def test_a_mapper_scores_on_the_recording_as_on_the_simulation(scene, prepared, nodes, tmp_path):
     from osmabench_ros.bringup.runner.matrix_runner import run_matrix
 
     prepared.put_into(tmp_path / 'live', SIMULATED)
@@ -77,9 +75,7 @@ def test_a_mapper_scores_on_the_recording_as_on_the_simulation(
 
 
 @pytest.mark.parametrize('drifts', few([False, True], True))
-def test_the_true_poses_are_those_of_the_sequence_unless_they_drift(
-    scene: dict[str, Any], tmp_path: Path, drifts: bool
-) -> None:
+def test_the_true_poses_are_those_of_the_sequence_unless_they_drift(scene, tmp_path, drifts):
     preparation = Preparation()
     [plan] = preparation.plans(recorded(scene), tmp_path)
     if drifts:
@@ -105,24 +101,20 @@ def test_the_true_poses_are_those_of_the_sequence_unless_they_drift(
         ({'conditions': ['baseline', 'velocity']}, 'write conditions: [baseline]'),
     ],
 )
-def test_a_sequence_has_one_condition(
-    scene: dict[str, Any], changes: dict[str, Any], reported: str
-) -> None:
+def test_a_sequence_has_one_condition(scene, changes, reported):
     with pytest.raises(ConfigError) as caught:
         Preparation().check_names(recorded(scene, **changes))
     assert reported in str(caught.value)
 
 
-def test_a_recorded_scene_needs_its_ground_truth_and_nothing_simulated(
-    scene: dict[str, Any],
-) -> None:
+def test_a_recorded_scene_needs_its_ground_truth_and_nothing_simulated(scene):
     with pytest.raises(ConfigError, match='both sequence and ground_truth'):
         recorded({'sequence': scene['sequence']})
     with pytest.raises(ConfigError, match='leave out reference'):
         recorded({**scene, 'reference': 'apartment'})
 
 
-def test_what_is_recorded_is_not_rendered_again(scene: dict[str, Any], tmp_path: Path) -> None:
+def test_what_is_recorded_is_not_rendered_again(scene, tmp_path):
     with pytest.raises(ConfigError, match='recorded already'):
         generate_sequences(recorded(scene), [OutputFormat.OSMA], tmp_path)
     assert not list(tmp_path.iterdir())

@@ -38,9 +38,7 @@ def write_report(folder: Path, *unmet: str) -> None:
     write_json(folder / 'report.json', report.model_dump(mode='json'))
 
 
-def test_it_ends_with_figures_page_verdict_and_path(
-    settings: OnRobot, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_it_ends_with_figures_page_verdict_and_path(settings, capsys):
     write_report(settings.out)
     page = settings.out / 'report.html'
     assert conclude(settings, 0) == f'complete; {page}'
@@ -50,9 +48,7 @@ def test_it_ends_with_figures_page_verdict_and_path(
         assert words in text
 
 
-def test_a_requirement_that_does_not_hold_is_the_verdict(
-    settings: OnRobot, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_requirement_that_does_not_hold_is_the_verdict(settings, capsys):
     write_report(settings.out, 'map_geometry coverage >= 0.5: 0.4321')
     with pytest.raises(RunError, match=r'failed: map_geometry coverage >= 0\.5.*report\.html'):
         conclude(settings, 4)
@@ -60,7 +56,7 @@ def test_a_requirement_that_does_not_hold_is_the_verdict(
     assert 'requirements do not hold' in (settings.out / 'report.html').read_text()
 
 
-def test_without_ground_truth_it_says_what_was_recorded(settings: OnRobot) -> None:
+def test_without_ground_truth_it_says_what_was_recorded(settings):
     text = conclude(replace(settings, ground_truth=None), 0)
     assert text.startswith('recorded, not scored: ')
     assert text.endswith(f'; {settings.out / "map"}')

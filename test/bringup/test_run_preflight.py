@@ -40,7 +40,7 @@ def found(part: str, tmp_path: Path, **changes: Any) -> Finding:
     return only
 
 
-def test_a_run_that_can_work_is_let_through_at_once(tmp_path: Path) -> None:
+def test_a_run_that_can_work_is_let_through_at_once(tmp_path):
     check_run(config(), tmp_path)
     start = time.process_time()
     check_run(config(), tmp_path / 'a' / 'b')
@@ -49,14 +49,12 @@ def test_a_run_that_can_work_is_let_through_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.gl
-def test_the_renderer_is_really_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_renderer_is_really_tried(tmp_path, monkeypatch):
     monkeypatch.undo()
     assert found('OpenGL', tmp_path).level is Severity.OK
 
 
-def test_everything_that_is_wrong_is_named_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_everything_that_is_wrong_is_named_at_once(tmp_path, monkeypatch):
     monkeypatch.delenv('OSMABENCH_HABITAT_PYTHON', raising=False)
     for name in ('GEMINI_API_KEY', 'GOOGLE_API_KEY'):
         monkeypatch.delenv(name, raising=False)
@@ -99,9 +97,7 @@ def test_everything_that_is_wrong_is_named_at_once(
         ({'base_url': 'http://127.0.0.1:8000/v1'}, False),
     ],
 )
-def test_a_server_of_the_users_own_may_need_no_key(
-    options: dict[str, str], needed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_of_the_users_own_may_need_no_key(options, needed, tmp_path, monkeypatch):
     for name in ('OPENAI_API_KEY', 'OPENAI_BASE_URL'):
         monkeypatch.delenv(name, raising=False)
     suite = {'name': 'exact_questions', 'options': {'answerer': 'openai:some-model', **options}}
@@ -109,9 +105,7 @@ def test_a_server_of_the_users_own_may_need_no_key(
     assert ('language model' in {item.part for item in findings}) == needed
 
 
-def test_a_missing_library_alone_is_a_missing_dependency(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_library_alone_is_a_missing_dependency(tmp_path, monkeypatch):
     real = importlib.util.find_spec
     monkeypatch.setattr(
         importlib.util, 'find_spec', lambda name: None if name == 'open3d' else real(name)
@@ -122,7 +116,7 @@ def test_a_missing_library_alone_is_a_missing_dependency(
         check_run(config(), tmp_path)
 
 
-def test_who_publishes_tf_needs_tf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_publishes_tf_needs_tf(tmp_path, monkeypatch):
     mapper = {'name': 'slam', 'command': ['python3', '-m', 'slam']}
     edges = {'transforms': ['map->odom', 'odom->base_link']}
     monkeypatch.setattr(run_preflight, '_is_there', lambda name: name != 'tf2_ros')
@@ -132,7 +126,7 @@ def test_who_publishes_tf_needs_tf(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert 'odom->base_link on TF, and tf2_ros is not installed' in refused.detail
 
 
-def test_a_mapper_finds_the_python_of_the_run(tmp_path: Path) -> None:
+def test_a_mapper_finds_the_python_of_the_run(tmp_path):
     mappers = [{'name': 'mine', 'command': ['python3', '-m', 'my_mapper']}]
     assert found('mapper mine', tmp_path, mappers=mappers).level is Severity.OK
     program = tmp_path / 'mapper'
@@ -143,9 +137,7 @@ def test_a_mapper_finds_the_python_of_the_run(tmp_path: Path) -> None:
     assert found('mapper mine', tmp_path, mappers=mappers).level is Severity.OK
 
 
-def test_a_stack_needs_ros2_and_its_package(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stack_needs_ros2_and_its_package(tmp_path, monkeypatch):
     mappers = [{'name': 'rtabmap', 'stack': 'rtabmap'}]
     programs = {'ros2': None}
     monkeypatch.setattr(shutil, 'which', lambda name, path: programs.get(name))
@@ -163,9 +155,7 @@ def test_a_stack_needs_ros2_and_its_package(
     assert found('mapper rtabmap', tmp_path, mappers=mappers).level is Severity.OK
 
 
-def test_a_full_disk_is_told_with_what_is_needed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_is_told_with_what_is_needed(tmp_path, monkeypatch):
     monkeypatch.setattr(shutil, 'disk_usage', lambda _path: Usage(10**9, 0, 120 * 2**20))
     disk = found('disk', tmp_path)
     assert disk.level is Severity.FAILED
@@ -177,9 +167,7 @@ def test_a_full_disk_is_told_with_what_is_needed(
     assert 'not a folder' in found('disk', blocker).detail
 
 
-def test_little_shared_memory_is_a_warning(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_little_shared_memory_is_a_warning(tmp_path, monkeypatch):
     small, real = tmp_path / 'shm', shutil.disk_usage
     small.mkdir()
     monkeypatch.setattr(isolation, 'FOLDER', small)
@@ -194,9 +182,7 @@ def test_little_shared_memory_is_a_warning(
     assert '--shm-size' in str(reported[0].message)
 
 
-def test_a_low_limit_of_open_files_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_low_limit_of_open_files_is_told(tmp_path, monkeypatch):
     monkeypatch.setattr(resource, 'getrlimit', lambda _what: (64, 4096))
     assert found('open files', tmp_path).level is Severity.FAILED
 
@@ -209,7 +195,7 @@ def data_set(folder: Path) -> Path:
     return reference
 
 
-def test_whole_scene_files_pass(tmp_path: Path) -> None:
+def test_whole_scene_files_pass(tmp_path):
     assert examine_scene_files(data_set(tmp_path)).level is Severity.OK
 
 
@@ -223,9 +209,7 @@ def test_whole_scene_files_pass(tmp_path: Path) -> None:
     ],
     ids=range(4),
 )
-def test_broken_scene_files_are_named(
-    file: str, content: bytes, words: str, tmp_path: Path
-) -> None:
+def test_broken_scene_files_are_named(file, content, words, tmp_path):
     reference = data_set(tmp_path)
     (tmp_path / file).write_bytes(content)
     finding = examine_scene_files(reference)
@@ -233,7 +217,7 @@ def test_broken_scene_files_are_named(
     assert words in finding.detail
 
 
-def test_all_other_scenes_that_can_be_loaded_pass(tmp_path: Path) -> None:
+def test_all_other_scenes_that_can_be_loaded_pass(tmp_path):
     info = tmp_path / 'room_0' / 'habitat' / 'info_semantic.json'
     info.parent.mkdir(parents=True)
     info.write_text('{}')

@@ -41,7 +41,7 @@ def run(
 
 @pytest.mark.gl
 @pytest.mark.slow
-def test_the_bag_of_a_lockstep_run_lacks_nothing(run: tuple[Path, Any]) -> None:
+def test_the_bag_of_a_lockstep_run_lacks_nothing(run):
     from osmabench_ros.sequences.bags.bag import open_bag
     from osmabench_ros.sequences.bags.recording_report import read_report
     from osmabench_ros.sequences.recorded import BagSequence
@@ -64,7 +64,7 @@ def test_the_bag_of_a_lockstep_run_lacks_nothing(run: tuple[Path, Any]) -> None:
 
 @pytest.mark.gl
 @pytest.mark.slow
-def test_the_maps_on_the_way_are_scored(run: tuple[Path, Any]) -> None:
+def test_the_maps_on_the_way_are_scored(run):
     from osmabench_ros.runs.evaluate.over_time import ReportOverTime
 
     folder, report = run
@@ -85,9 +85,7 @@ def test_the_maps_on_the_way_are_scored(run: tuple[Path, Any]) -> None:
     assert coverage[-1:] == final
 
 
-def test_a_bag_that_was_not_finished_fails_the_run_again_and_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_bag_that_was_not_finished_fails_the_run_again_and_again(tmp_path, monkeypatch):
     from osmabench_ros.base.files import claim_folder, write_text
     from osmabench_ros.bringup.runner import one_run
     from osmabench_ros.bringup.runner.node_processes import NodeProcesses

@@ -114,7 +114,7 @@ def running(domain: int, *, faulty: bool) -> Iterator[None]:
 ROBOT_NAMES = StackNames('robot', {topics.COLOR: 'rgb'})
 
 
-def test_a_good_foreign_stack_passes(ros_domain: int) -> None:
+def test_a_good_foreign_stack_passes(ros_domain):
     with running(ros_domain, faulty=False):
         findings = examine_stack(ROBOT_NAMES, seconds=1.5, domain=ros_domain)
     assert [item for item in findings if item.level in (Severity.FAILED, Severity.WARN)] == []
@@ -124,7 +124,7 @@ def test_a_good_foreign_stack_passes(ros_domain: int) -> None:
     assert any('rgb8, 64 x 48' in text for text in color)
 
 
-def test_everything_that_is_wrong_is_named_at_once(ros_domain: int) -> None:
+def test_everything_that_is_wrong_is_named_at_once(ros_domain):
     with running(ros_domain, faulty=True):
         findings = examine_stack(ROBOT_NAMES, seconds=1.5, domain=ros_domain)
     failed = {(item.part, item.detail) for item in findings if item.level is Severity.FAILED}
@@ -140,7 +140,7 @@ def test_everything_that_is_wrong_is_named_at_once(ros_domain: int) -> None:
     assert all(item.remedy for item in findings if item.level is Severity.FAILED)
 
 
-def test_a_message_that_lies_about_its_size_is_told(ros_domain: int) -> None:
+def test_a_message_that_lies_about_its_size_is_told(ros_domain):
     with running(ros_domain, faulty=False):
         context = rclpy.Context()
         rclpy.init(context=context, domain_id=ros_domain, args=[])
@@ -157,9 +157,7 @@ def test_a_message_that_lies_about_its_size_is_told(ros_domain: int) -> None:
     assert 'bytes are not a LabelInfo' in reported.detail
 
 
-def test_the_command_fails_in_json_where_nothing_runs(
-    ros_domain: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_command_fails_in_json_where_nothing_runs(ros_domain, monkeypatch):
     monkeypatch.setenv('ROS_DOMAIN_ID', str(ros_domain))
     monkeypatch.setattr(stack_observation, 'PATIENCE_S', 0.0)
     result = CliRunner().invoke(app, ['doctor', '--stack', '--seconds', '0.5', '--json'])
@@ -169,7 +167,7 @@ def test_the_command_fails_in_json_where_nothing_runs(
     assert 'ROS_DOMAIN_ID' in only['remedy']
 
 
-def test_silence_is_not_ok_and_who_comes_later_is_heard_whatever_its_qos(ros_domain: int) -> None:
+def test_silence_is_not_ok_and_who_comes_later_is_heard_whatever_its_qos(ros_domain):
     late: list[Any] = []
 
     def come(text: str, _fraction: float) -> None:
@@ -198,7 +196,7 @@ def test_silence_is_not_ok_and_who_comes_later_is_heard_whatever_its_qos(ros_dom
 
 @pytest.mark.gl
 @pytest.mark.full
-def test_the_bridge_itself_keeps_the_contract(ros_domain: int, tmp_path: Path) -> None:
+def test_the_bridge_itself_keeps_the_contract(ros_domain, tmp_path):
     environment = dict(make_isolated_environment(ros_domain))
     values = {
         'autostart': 'true', 'image_width': '160', 'image_height': '120', 'goals': '3',
@@ -231,7 +229,7 @@ def wait_for_frames(log: Path) -> None:
     wait_until(lambda: 'frames from' in log.read_text(), state=log.read_text)
 
 
-def test_a_robot_file_names_topics_and_the_map(tmp_path: Path, ros_domain: int) -> None:
+def test_a_robot_file_names_topics_and_the_map(tmp_path, ros_domain):
     file = tmp_path / 'robot.yaml'
     file.write_text(
         f'name: mine\ntopics: {{{topics.COLOR}: rgb}}\n'
@@ -261,7 +259,7 @@ def test_a_robot_file_names_topics_and_the_map(tmp_path: Path, ros_domain: int) 
         ('topics: [', 'is not YAML'),
     ],
 )
-def test_a_robot_file_that_is_wrong_is_refused(text: str, words: str, tmp_path: Path) -> None:
+def test_a_robot_file_that_is_wrong_is_refused(text, words, tmp_path):
     file = tmp_path / 'robot.yaml'
     file.write_text(text)
     with pytest.raises(ConfigError, match=words):
@@ -269,12 +267,12 @@ def test_a_robot_file_that_is_wrong_is_refused(text: str, words: str, tmp_path: 
 
 
 @pytest.mark.parametrize('name', ['rtabmap', 'hydra', 'nvblox'])
-def test_the_bundled_robot_files_can_be_read(name: str) -> None:
+def test_the_bundled_robot_files_can_be_read(name):
     names = names_of_robot(Path(name))
     assert all(text.count('/') == 2 for text in names.extra_topics.values())
 
 
 @pytest.mark.parametrize('remap', ['camera/color/image_raw', 'nonsense:=/x'])
-def test_a_remap_that_is_wrong_is_refused(remap: str) -> None:
+def test_a_remap_that_is_wrong_is_refused(remap):
     result = CliRunner().invoke(app, ['doctor', '--stack', '--remap', remap])
     assert isinstance(result.exception, ConfigError)

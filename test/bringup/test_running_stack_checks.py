@@ -314,22 +314,20 @@ CASES: list[Case] = [
 
 
 @pytest.mark.parametrize(('findings', 'level', 'words'), CASES)
-def test_every_error_is_named_with_its_remedy(
-    findings: list[Finding], level: Severity, words: str
-) -> None:
+def test_every_error_is_named_with_its_remedy(findings, level, words):
     [found] = [item for item in findings if item.level is level and words in item.detail]
     assert found.remedy or level in (OK, Severity.ABSENT)
     assert level is not OK or all(item.level in (OK, WARN) for item in findings)
 
 
-def test_values_that_are_right_give_no_finding() -> None:
+def test_values_that_are_right_give_no_finding():
     assert check_stamps(record([0.0, 0.1, 0.2]), simulated=True) == []
     assert check_stamps(record(WALL), simulated=False) == []
     assert check_expected('i', info(), PINHOLE) == []
     assert check_optical(topics.COLOR, 'openni_rgb_optical_frame') == []
 
 
-def test_remedies_name_who_must_change_and_what() -> None:
+def test_remedies_name_who_must_change_and_what():
     conflict = ends(topics.COLOR, end('/driver', BEST_EFFORT), subscriber=end('/mapper', FRAME))
     [found] = conflict
     assert '/mapper subscribes reliable' in found.detail
@@ -339,7 +337,7 @@ def test_remedies_name_who_must_change_and_what() -> None:
     assert 'raw depth' in check_encoding(topics.DEPTH, picture())[0].remedy
 
 
-def test_every_row_of_the_tables_has_a_severity_and_a_remedy() -> None:
+def test_every_row_of_the_tables_has_a_severity_and_a_remedy():
     levels = {level.value for level in Severity}
     for table, rows in CHECKS.rows.items():
         for name, row in rows.items():
@@ -366,13 +364,11 @@ def test_every_row_of_the_tables_has_a_severity_and_a_remedy() -> None:
         ),
     ],
 )
-def test_every_policy_that_dds_compares_counts(
-    publisher: QoSProfile, subscriber: QoSProfile, matches: bool
-) -> None:
+def test_every_policy_that_dds_compares_counts(publisher, subscriber, matches):
     assert (qos_conflict(end('/a', publisher), end('/b', subscriber)) == '') is matches
 
 
-def test_the_stamp_is_read_from_the_bytes_alone() -> None:
+def test_the_stamp_is_read_from_the_bytes_alone():
     from rclpy.serialization import serialize_message
 
     message = Image()
@@ -380,7 +376,7 @@ def test_the_stamp_is_read_from_the_bytes_alone() -> None:
     assert header_stamp_ns(serialize_message(message)) == -3 * SECOND_NS + 7
 
 
-def test_only_a_run_in_realtime_declares_a_rate() -> None:
+def test_only_a_run_in_realtime_declares_a_rate():
     run = RunInfo(frame_rate=10.0, speed_factor=2.0, pacing=RunInfo.PACING_REALTIME)
     assert declared_rate_hz(run) == 20.0
     run.pacing = RunInfo.PACING_LOCKSTEP
@@ -388,7 +384,7 @@ def test_only_a_run_in_realtime_declares_a_rate() -> None:
     assert declared_rate_hz(None) is None
 
 
-def test_a_replayed_bag_needs_neither_bridge_nor_recorder_nor_evaluator() -> None:
+def test_a_replayed_bag_needs_neither_bridge_nor_recorder_nor_evaluator():
     message = RunInfo(participants=[topics.BRIDGE, 'mapper', topics.RECORDER, topics.EVALUATOR])
 
     def missing(*nodes: str) -> str:

@@ -29,7 +29,6 @@ from osmabench_ros.base.contract import (
     EVALUATOR,
     MAPPER,
     RECORDER,
-    ContractTopic,
 )
 from osmabench_ros.bringup.runner.observer import RunObserver
 from osmabench_ros.bringup.spec.isolation import make_isolated_environment, private_domain
@@ -204,9 +203,7 @@ def optional() -> set[str]:
 @pytest.mark.full
 @pytest.mark.parametrize('node', [*COMMANDS, RUNNER])
 @pytest.mark.parametrize('kind', KINDS)
-def test_a_node_may_do_what_it_does_and_nothing_else(
-    node: str, kind: str, in_use: dict[str, Rights]
-) -> None:
+def test_a_node_may_do_what_it_does_and_nothing_else(node, kind, in_use):
     allowed = granted()[node].get(kind, set())
     used = in_use[node][kind]
     if node == RUNNER and kind == 'request':
@@ -216,7 +213,7 @@ def test_a_node_may_do_what_it_does_and_nothing_else(
 
 
 @pytest.mark.parametrize('topic', CONTRACT, ids=lambda topic: topic.name)
-def test_the_policy_grants_a_topic_to_whom_a_run_declares(topic: ContractTopic) -> None:
+def test_the_policy_grants_a_topic_to_whom_a_run_declares(topic):
     acknowledges = {MAPPER, RECORDER, BAG_RECORDER} if topic.name == topics.FRAME_ACK else set()
     name = f'/{topic.name.lstrip("/")}'
     allowed = {node for node, rights in granted().items() if name in rights['publish']}
@@ -225,5 +222,5 @@ def test_the_policy_grants_a_topic_to_whom_a_run_declares(topic: ContractTopic) 
     assert allowed == {topic.publisher} | acknowledges
 
 
-def test_the_policy_names_no_node_that_is_not_looked_at() -> None:
+def test_the_policy_names_no_node_that_is_not_looked_at():
     assert set(granted()) == {*COMMANDS, RUNNER}

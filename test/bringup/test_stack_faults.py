@@ -53,9 +53,7 @@ def findings(request: pytest.FixtureRequest) -> Iterator[dict[str, list[Finding]
 
 
 @pytest.mark.parametrize('fault', ['none', *FAULTS])
-def test_every_fault_is_found_however_late_it_comes(
-    fault: str, findings: dict[str, list[Finding]]
-) -> None:
+def test_every_fault_is_found_however_late_it_comes(fault, findings):
     bad = [item for item in findings[fault] if item.level in (Severity.FAILED, Severity.WARN)]
     if fault == 'none':
         # A busy machine may lose messages; nothing else may be said.

@@ -1,7 +1,6 @@
 """Copies of finished runs at an address of fsspec."""
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -12,7 +11,7 @@ from osmabench_ros.errors import ConfigError
 fsspec = pytest.importorskip('fsspec')
 
 
-def test_an_upload_is_whole_once_its_digests_are_there(tmp_path: Path) -> None:
+def test_an_upload_is_whole_once_its_digests_are_there(tmp_path):
     run = tmp_path / 'run'
     (run / 'map').mkdir(parents=True)
     files = {'report.json': b'{}', 'map/cloud.ply': bytes(1000)}
@@ -40,9 +39,7 @@ def test_an_upload_is_whole_once_its_digests_are_there(tmp_path: Path) -> None:
         ('nowhere://bucket', 'nowhere'),
     ],
 )
-def test_an_address_that_holds_a_secret_or_does_not_exist_is_refused(
-    url: str, reason: str
-) -> None:
+def test_an_address_that_holds_a_secret_or_does_not_exist_is_refused(url, reason):
     with pytest.raises(ConfigError, match=reason) as error:
         check_address(url)
     assert 'hush' not in str(error.value)

@@ -2,13 +2,12 @@
 
 import os
 import signal
-from pathlib import Path
 
 import pytest
 from support.fault_runs import COMMAND, mapper_says, orphans, run_directory, start, success
 from support.users_files import fill, lost, snapshot
 from support.waiting import wait_until
-from support.world.runs import PreparedScenes, foreign, small_config
+from support.world.runs import foreign, small_config
 
 pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow]
 
@@ -17,9 +16,7 @@ FRESH = (*COMMAND, '--fresh')
 CONFIG = small_config(mappers=[foreign('on_order')], pacing={'ack_timeout_s': 300.0})
 
 
-def test_a_users_files_outlive_a_kill_and_a_fresh_start(
-    prepared: PreparedScenes, tmp_path: Path
-) -> None:
+def test_a_users_files_outlive_a_kill_and_a_fresh_start(prepared, tmp_path):
     prepared.put_into(tmp_path / 'runs', CONFIG)
     root, run = tmp_path / 'runs' / 'small', run_directory(tmp_path, MAPPER)
     elsewhere = tmp_path / 'elsewhere'

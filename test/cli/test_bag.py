@@ -2,7 +2,6 @@
 
 import os
 import signal
-from pathlib import Path
 
 import pytest
 from support import SUPPORT
@@ -16,7 +15,7 @@ POSE = '/ground_truth/camera_pose'
 
 
 @pytest.mark.ros
-def test_record_until_ctrl_c_then_replay(ros_domain: int, tmp_path: Path) -> None:
+def test_record_until_ctrl_c_then_replay(ros_domain, tmp_path):
     from support.ros_processes import process, wait_until_recorded
 
     folder = tmp_path / 'bag'
@@ -70,9 +69,7 @@ def test_record_until_ctrl_c_then_replay(ros_domain: int, tmp_path: Path) -> Non
         ('replay x --remap a=b', 'is not of the form FROM:=TO'),
     ],
 )
-def test_mistakes_are_named_before_a_node_is_started(
-    words: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_mistakes_are_named_before_a_node_is_started(words, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / 'text.mcap').write_text('no bag')
     (tmp_path / 'mine').mkdir()
@@ -85,7 +82,7 @@ def test_mistakes_are_named_before_a_node_is_started(
 
 @pytest.mark.full
 @pytest.mark.ros
-def test_enter_plays_one_frame_of_a_bag_that_is_stepped(ros_domain: int, tmp_path: Path) -> None:
+def test_enter_plays_one_frame_of_a_bag_that_is_stepped(ros_domain, tmp_path):
     import pty
 
     from support.ros_processes import listening, process

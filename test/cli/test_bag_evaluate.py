@@ -70,7 +70,7 @@ def truth(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize('kind', ['own', 'cloud'])
-def test_a_faultless_map_in_the_world_gets_full_marks(kind: str, truth: Path, tmp_path) -> None:
+def test_a_faultless_map_in_the_world_gets_full_marks(kind, truth, tmp_path):
     made = labelled_map()
     messages = own_map(made) if kind == 'own' else [cloud(made), labels()]
     out = tmp_path / 'out'
@@ -103,7 +103,7 @@ def overwrite(file: Path, start: int, size: int) -> None:
         stream.write(b'\xff' * size)
 
 
-def test_a_bag_that_is_damaged_before_its_map_is_scored_with_a_message(truth, tmp_path) -> None:
+def test_a_bag_that_is_damaged_before_its_map_is_scored_with_a_message(truth, tmp_path):
     file, out = noisy_room(tmp_path / 'bag'), tmp_path / 'out'
     overwrite(file, file.stat().st_size // 2, 150_000)
     result = evaluate(file.parent, out, '--ground-truth', truth)
@@ -114,7 +114,7 @@ def test_a_bag_that_is_damaged_before_its_map_is_scored_with_a_message(truth, tm
     assert remark in html.unescape((out / 'report.html').read_text())
 
 
-def test_a_bag_whose_map_is_damaged_says_so_and_where(truth: Path, tmp_path: Path) -> None:
+def test_a_bag_whose_map_is_damaged_says_so_and_where(truth, tmp_path):
     file = noisy_room(tmp_path / 'bag')
     points = bytes(cloud(labelled_map())[2].data[:100])
     # The head of its message is in front of them.
@@ -124,7 +124,7 @@ def test_a_bag_whose_map_is_damaged_says_so_and_where(truth: Path, tmp_path: Pat
     assert not (tmp_path / 'out').exists()
 
 
-def test_tf_puts_the_map_into_the_world(truth: Path, tmp_path: Path) -> None:
+def test_tf_puts_the_map_into_the_world(truth, tmp_path):
     bag = write_room(tmp_path / 'bag', cloud(map_in_own_frame()), labels(), frames())
     out = tmp_path / 'out'
     evaluate(bag, out, '--ground-truth', truth)
@@ -136,7 +136,7 @@ def test_tf_puts_the_map_into_the_world(truth: Path, tmp_path: Path) -> None:
     assert values(tmp_path / 'raw', 'map_geometry')['coverage'] < 0.5
 
 
-def test_another_frame_without_tf_is_an_error_that_tells_the_choices(truth, tmp_path) -> None:
+def test_another_frame_without_tf_is_an_error_that_tells_the_choices(truth, tmp_path):
     bag = write_room(tmp_path / 'bag', cloud(map_in_own_frame()), labels())
     with pytest.raises(ConfigError, match=r'frame "map".*"world".*--align icp, trajectory, or'):
         evaluate(bag, tmp_path / 'out', '--ground-truth', truth)
@@ -146,7 +146,7 @@ def test_another_frame_without_tf_is_an_error_that_tells_the_choices(truth, tmp_
 
 
 @pytest.mark.parametrize('kind', ['known', 'trajectory'])
-def test_figures_come_as_recorded_and_aligned(kind: str, truth: Path, tmp_path: Path) -> None:
+def test_figures_come_as_recorded_and_aligned(kind, truth, tmp_path):
     bag = write_room(tmp_path / 'bag', cloud(map_in_own_frame()), labels(), *poses())
     how = ['--transform', *POSE] if kind == 'known' else ['--pose-topic', '/slam/odom']
     out = tmp_path / 'out'
@@ -165,7 +165,7 @@ def test_figures_come_as_recorded_and_aligned(kind: str, truth: Path, tmp_path: 
         assert residual['trajectory_rmse_m'] == pytest.approx(0.005 * math.sqrt(3), rel=0.2)
 
 
-def test_icp_finds_a_small_displacement(tmp_path: Path) -> None:
+def test_icp_finds_a_small_displacement(tmp_path):
     pytest.importorskip('open3d', reason='open3d is not installed')
     made = labelled_map()
     dense = made.dense
@@ -195,7 +195,7 @@ def test_icp_finds_a_small_displacement(tmp_path: Path) -> None:
     assert 'geometry only' in report_of(out).reference
 
 
-def test_a_labelled_cloud_of_the_user_is_a_reference(tmp_path: Path) -> None:
+def test_a_labelled_cloud_of_the_user_is_a_reference(tmp_path):
     seen = true_cloud()
     write_scan(tmp_path / 'scan.ply', seen.points, label=seen.labels, instance=seen.instances)
     (tmp_path / 'names.yaml').write_text('1: chair\n2: floor\n3: table\n')
@@ -206,7 +206,7 @@ def test_a_labelled_cloud_of_the_user_is_a_reference(tmp_path: Path) -> None:
     assert values(tmp_path / 'out', 'map_geometry')['coverage'] == 1.0
 
 
-def test_without_a_reference_the_map_is_described_and_the_report_says_so(tmp_path: Path) -> None:
+def test_without_a_reference_the_map_is_described_and_the_report_says_so(tmp_path):
     bag = write_room(
         tmp_path / 'bag', *images(), cloud(map_in_own_frame()), labels(), *poses(), frames()
     )
@@ -235,7 +235,7 @@ def test_without_a_reference_the_map_is_described_and_the_report_says_so(tmp_pat
     assert values(out, 'exact_questions') == {'accuracy': None}
 
 
-def test_the_stacks_own_poses_are_scored(tmp_path: Path) -> None:
+def test_the_stacks_own_poses_are_scored(tmp_path):
     bag = write_room(tmp_path / 'bag', cloud(map_in_own_frame()), labels(), *poses())
     out = tmp_path / 'out'
     evaluate(bag, out, '--pose-topic', '/slam/odom', '--rpe-delta', 1, '--rpe-unit', 'seconds')
@@ -267,14 +267,14 @@ def test_the_stacks_own_poses_are_scored(tmp_path: Path) -> None:
         (['--run', 'absent'], 'is not a run with ground truth'),
     ],
 )
-def test_words_at_fault_are_named_and_nothing_is_written(words, message, tmp_path) -> None:
+def test_words_at_fault_are_named_and_nothing_is_written(words, message, tmp_path):
     bag = write_room(tmp_path / 'bag', cloud(labelled_map()), labels(), *poses())
     with pytest.raises(ConfigError, match=message):
         evaluate(bag, tmp_path / 'out', *words, '--suite', 'map_geometry')
     assert sorted(item.name for item in tmp_path.iterdir()) == ['bag']
 
 
-def test_a_folder_with_anything_else_is_left_alone(tmp_path: Path) -> None:
+def test_a_folder_with_anything_else_is_left_alone(tmp_path):
     bag = write_room(tmp_path / 'bag', cloud(labelled_map()), labels())
     out = tmp_path / 'out'
     evaluate(bag, out)
@@ -290,7 +290,7 @@ def test_a_folder_with_anything_else_is_left_alone(tmp_path: Path) -> None:
     assert (tmp_path / 'mine' / 'thesis.tex').exists()
 
 
-def test_requirements_hold_or_the_exit_code_tells(truth: Path, tmp_path: Path) -> None:
+def test_requirements_hold_or_the_exit_code_tells(truth, tmp_path):
     bag = write_room(tmp_path / 'bag', cloud(labelled_map()), labels())
     config = {
         'name': 'strict',
@@ -306,7 +306,7 @@ def test_requirements_hold_or_the_exit_code_tells(truth: Path, tmp_path: Path) -
         evaluate(bag, tmp_path / 'unmeasured', *words)
 
 
-def test_options_of_bags_are_refused_without_one(truth: Path, tmp_path: Path) -> None:
+def test_options_of_bags_are_refused_without_one(truth, tmp_path):
     words = ['map', 'evaluate', 'map', '--ground-truth', str(truth), '--align', 'icp']
     result = CliRunner().invoke(app, words)
     assert result.exit_code == 2
@@ -314,7 +314,7 @@ def test_options_of_bags_are_refused_without_one(truth: Path, tmp_path: Path) ->
     assert '--align' in result.output
 
 
-def test_tf_that_is_no_tree_is_named(truth: Path, tmp_path: Path) -> None:
+def test_tf_that_is_no_tree_is_named(truth, tmp_path):
     from support.world.bags import tf, transform
 
     other = '/tf_static', START_NS + 1, tf(transform('odom', 'map', WORLD_TO_MAP))
@@ -327,9 +327,7 @@ def test_tf_that_is_no_tree_is_named(truth: Path, tmp_path: Path) -> None:
     ('pace', 'name', 'speed'),
     [({}, '3', None), ({'pacing': 1, 'speed_factor': 0.5}, '3-p4.x0-5', 0.5)],
 )
-def test_what_the_bag_says_of_its_run_names_the_report(
-    truth: Path, tmp_path: Path, pace: dict, name: str, speed: float | None
-) -> None:
+def test_what_the_bag_says_of_its_run_names_the_report(truth, tmp_path, pace, name, speed):
     run_id = f'test.room.camera.mine.real.{name}'
     info = make(
         'osmabench_ros/RunInfo', run_id=run_id, **pace,
@@ -344,7 +342,7 @@ def test_what_the_bag_says_of_its_run_names_the_report(
     assert {record.speed_factor for record in report.metrics} == {speed}
 
 
-def test_a_trajectory_is_scored_between_files_and_bags(tmp_path: Path) -> None:
+def test_a_trajectory_is_scored_between_files_and_bags(tmp_path):
     bag = write_messages(tmp_path / 'bag', list(poses()))
     lines = [
         ' '.join(map(str, [f'{stamp / 1e9:.9f}', *pose.translation, *pose.quaternion]))
@@ -378,9 +376,7 @@ def test_a_trajectory_is_scored_between_files_and_bags(tmp_path: Path) -> None:
         ('/ground_truth/odometry', []),
     ],
 )
-def test_trajectories_of_other_frames_are_scored_with_a_warning(
-    estimate: str, warned: list[str], tmp_path: Path
-) -> None:
+def test_trajectories_of_other_frames_are_scored_with_a_warning(estimate, warned, tmp_path):
     seen = [
         ('/camera/odom', stamp_ns, odometry(pose, stamp_ns, 'world', 'camera_link'))
         for stamp_ns, pose in true_poses()
@@ -402,9 +398,7 @@ def test_trajectories_of_other_frames_are_scored_with_a_warning(
 
 @pytest.mark.full
 @pytest.mark.gl
-def test_a_bag_without_true_poses_is_compared_along_the_path_of_the_configuration(
-    tmp_path,
-) -> None:
+def test_a_bag_without_true_poses_is_compared_along_the_path_of_the_configuration(tmp_path):
     config = {
         'name': 'short',
         'mappers': [{'name': 'oracle'}],
@@ -425,7 +419,7 @@ def test_a_bag_without_true_poses_is_compared_along_the_path_of_the_configuratio
     assert [item.value for item in compat] != [None]
 
 
-def test_a_rerun_recording_needs_a_reference(tmp_path: Path) -> None:
+def test_a_rerun_recording_needs_a_reference(tmp_path):
     pytest.importorskip('rerun', reason='rerun is not installed')
     bag = write_room(tmp_path / 'bag', cloud(labelled_map()), labels())
     with pytest.raises(ConfigError, match='with its reference'):

@@ -63,9 +63,7 @@ def call(*words: object) -> object:
 @pytest.mark.parametrize(
     ('speeds', 'expected'), [('auto', (1, 3)), ('0.5, 2,4', (0.5, 2, 4)), ('4,2', (2, 4))]
 )
-def test_speeds_of_the_command_line_win_over_the_configuration(
-    config: Path, asked: list[SweepConfig], speeds: str, expected: tuple[float, ...]
-) -> None:
+def test_speeds_of_the_command_line_win_over_the_configuration(config, asked, speeds, expected):
     result = call(config, '--speeds', speeds)
     assert result.exit_code == 0, result.output
     assert asked == [SweepConfig(speeds=expected, max_loss=0.1)]
@@ -80,9 +78,7 @@ def test_speeds_of_the_command_line_win_over_the_configuration(
         (('--speeds', 'auto', '--jobs', 2), '--speeds goes without --rerun, --jobs'),
     ],
 )
-def test_speeds_that_make_no_sense_are_refused(
-    config: Path, asked: list[SweepConfig], words: tuple, named: str
-) -> None:
+def test_speeds_that_make_no_sense_are_refused(config, asked, words, named):
     result = call(config, *words)
     assert isinstance(result.exception, ConfigError)
     with pytest.raises(ConfigError, match=named):
@@ -97,13 +93,7 @@ def test_speeds_that_make_no_sense_are_refused(
         (POINT.model_copy(update={'error': 'mapper died'}), RunError, 'r: mapper died'),
     ],
 )
-def test_the_verdict_is_the_exit_code(
-    config: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    point: SweepPoint,
-    kind: type[Exception],
-    named: str,
-) -> None:
+def test_the_verdict_is_the_exit_code(config, monkeypatch, point, kind, named):
     monkeypatch.setattr(matrix_runner, 'run_sweep', lambda *_words, **_named: made(point))
     result = call(config, '--speeds', 'auto')
     assert type(result.exception) is kind

@@ -1,7 +1,6 @@
 """The options --verbose and --quiet of every command, and the log of a matrix."""
 
 import logging
-from pathlib import Path
 
 import pytest
 from support.commands import commands
@@ -16,13 +15,13 @@ from osmabench_ros.cli.main import app
 from osmabench_ros.errors import RunError
 
 
-def test_every_command_takes_both_options() -> None:
+def test_every_command_takes_both_options():
     for name, command in commands().items():
         options = {text for item in command.params for text in item.opts}
         assert {'--verbose', '--quiet'} <= options, name
 
 
-def test_options_that_contradict_each_other_are_refused() -> None:
+def test_options_that_contradict_each_other_are_refused():
     result = CliRunner().invoke(app, ['conditions', 'list', '--verbose', '--quiet'])
     assert 'contradict' in str(result.exception)
 
@@ -36,11 +35,8 @@ def test_options_that_contradict_each_other_are_refused() -> None:
     ],
 )
 def test_the_terminal_shows_as_much_as_is_wanted_and_the_log_everything(
-    options: dict[str, bool],
-    shown: list[str],
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+    options, shown, tmp_path, capsys
+):
     log.set_verbosity(**options)
     with log_to(tmp_path), shown_progress() as progress:
         progress('step', 0.5)
@@ -53,7 +49,7 @@ def test_the_terminal_shows_as_much_as_is_wanted_and_the_log_everything(
     assert [line.partition(': ')[2] for line in lines] == ['step', 'detail', 'careful', 'broken']
 
 
-def test_an_error_names_the_log_and_its_traceback_is_there(tmp_path: Path) -> None:
+def test_an_error_names_the_log_and_its_traceback_is_there(tmp_path):
     with pytest.raises(RunError) as error, log_to(tmp_path):
         raise RunError('no map')
     assert error.value.log_file == tmp_path / LOG_FILE
@@ -63,7 +59,7 @@ def test_an_error_names_the_log_and_its_traceback_is_there(tmp_path: Path) -> No
     assert not [item for item in log.LOG.handlers if isinstance(item, logging.FileHandler)]
 
 
-def test_a_healthy_stack_is_a_few_lines() -> None:
+def test_a_healthy_stack_is_a_few_lines():
     names = ('run_info', 'camera/color/image_raw', 'camera/depth/image_rect', 'lighting')
     findings = [Finding(name, Severity.OK, 'fine') for name in names]
     own = Finding('/my_mapper/cloud', Severity.OK, '1 message')

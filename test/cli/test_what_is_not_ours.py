@@ -77,7 +77,7 @@ LOOKERS = {'doctor'}
 OUTPUTS = {'out', 'output', 'rerun', 'folder', 'fresh', 'overwrite'}
 
 
-def test_every_command_is_in_the_table() -> None:
+def test_every_command_is_in_the_table():
     known = {name.partition(' (')[0] for name in (*FOLDERS, *FILES)} - {SCRIPT}
     found = commands()
     assert found.keys() == known | READERS | LOOKERS
@@ -154,9 +154,7 @@ PLACES: list[tuple[str, Callable[[Path], Path]]] = [
 
 
 @pytest.mark.parametrize(('name', 'place'), PLACES)
-def test_a_folder_that_is_not_ours_is_refused_and_untouched(
-    name: str, place: Callable[[Path], Path], inputs: Path, tmp_path: Path
-) -> None:
+def test_a_folder_that_is_not_ours_is_refused_and_untouched(name, place, inputs, tmp_path):
     out = tmp_path / 'there' / NAMED.get(name, 'users')
     fill(out, tmp_path / 'elsewhere')
     (out / 'manifest.json').write_text('{"config_sha256": "0"}')
@@ -183,9 +181,7 @@ def test_a_folder_that_is_not_ours_is_refused_and_untouched(
         ('map view', 'nowhere', ' --overwrite'),
     ],
 )
-def test_a_file_that_is_not_ours_is_refused_and_untouched(
-    name: str, target: str, option: str, inputs: Path, tmp_path: Path
-) -> None:
+def test_a_file_that_is_not_ours_is_refused_and_untouched(name, target, option, inputs, tmp_path):
     out = tmp_path / 'there' / 'users'
     fill(out, tmp_path / 'elsewhere')
     before = snapshot(tmp_path)
@@ -205,8 +201,8 @@ def test_a_file_that_is_not_ours_is_refused_and_untouched(
     ],
 )
 def test_files_put_into_results_outlive_the_command_that_is_cut_off_and_repeated(
-    name: str, moment: int | None, inputs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    name, moment, inputs, tmp_path, monkeypatch
+):
     out = tmp_path / 'there' / 'users'
     osmabench(FOLDERS[name], inputs, out)
     made = {*snapshot(out)}
@@ -229,9 +225,7 @@ def test_files_put_into_results_outlive_the_command_that_is_cut_off_and_repeated
     assert lost(before, tmp_path) == []
 
 
-def test_results_with_a_link_where_one_was_written_are_refused(
-    inputs: Path, tmp_path: Path
-) -> None:
+def test_results_with_a_link_where_one_was_written_are_refused(inputs, tmp_path):
     out = tmp_path / 'there' / 'small'
     fill(tmp_path / 'mine', tmp_path / 'elsewhere')
     claim_folder(out)

@@ -76,9 +76,7 @@ def adapter(method: OfflineMethod, work: Path, **limits: float) -> OfflineMapper
         ),
     ],
 )  # fmt: skip
-def test_a_method_maps_the_frames_it_is_given(
-    tmp_path: Path, name: str, output: str, configurations: tuple[str, ...], nodes: int
-) -> None:
+def test_a_method_maps_the_frames_it_is_given(tmp_path, name, output, configurations, nodes):
     if name == 'hovsg':
         pytest.importorskip('torch')
     mapper = adapter(stand_in(name, output, *configurations), tmp_path / 'work')
@@ -106,7 +104,7 @@ def test_a_method_maps_the_frames_it_is_given(
     assert read_map(tmp_path / 'map').header == made.header
 
 
-def test_a_method_that_finds_its_poses_begins_at_the_first_camera(tmp_path: Path) -> None:
+def test_a_method_that_finds_its_poses_begins_at_the_first_camera(tmp_path):
     mapper = adapter(stand_in('rtabmap', '${output}'), tmp_path / 'work')
     frames = [
         replace(frame(i), camera_pose=Pose.from_yaw(0.2 * i, (1.0, 0.1 * i, 1.4)))
@@ -128,9 +126,7 @@ def test_a_method_that_finds_its_poses_begins_at_the_first_camera(tmp_path: Path
     assert calibration['camera_matrix']['data'] == CAMERA.matrix.ravel().tolist()
 
 
-def test_a_variable_may_stand_in_the_environment(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_variable_may_stand_in_the_environment(tmp_path, monkeypatch):
     monkeypatch.setenv('OSMABENCH_HOVSG_PYTHON', sys.executable)
     monkeypatch.setenv('OSMABENCH_HOVSG_ROOT', '/elsewhere')
     found = variables_of(load_method('hovsg'), {'root': '/here'})
@@ -151,13 +147,13 @@ def failing(tmp_path: Path, *commands: tuple[str, ...], **limits: float) -> Offl
     return mapper
 
 
-def test_a_method_that_fails_is_named_with_the_end_of_its_log(tmp_path: Path) -> None:
+def test_a_method_that_fails_is_named_with_the_end_of_its_log(tmp_path):
     mapper = failing(tmp_path, python('print("no GPU"); raise SystemExit(3)'))
     with pytest.raises(RunError, match=r'(?s)ended with code 3.*bbq\.log.*no GPU'):
         mapper.semantic_map(final=True)
 
 
-def test_a_command_after_one_that_failed_is_not_run(tmp_path: Path) -> None:
+def test_a_command_after_one_that_failed_is_not_run(tmp_path):
     marker = tmp_path / 'ran'
     mapper = failing(
         tmp_path, python('raise SystemExit(1)'), python(f'open({str(marker)!r}, "w")')
@@ -167,12 +163,12 @@ def test_a_command_after_one_that_failed_is_not_run(tmp_path: Path) -> None:
     assert not marker.exists()
 
 
-def test_a_method_that_leaves_no_map_is_named(tmp_path: Path) -> None:
+def test_a_method_that_leaves_no_map_is_named(tmp_path):
     with pytest.raises(MapError, match=r'bbq ran, but left no usable map: .*\*\.pkl\.gz'):
         failing(tmp_path, python('pass')).semantic_map(final=True)
 
 
-def test_a_program_that_does_not_exist_is_named(tmp_path: Path) -> None:
+def test_a_program_that_does_not_exist_is_named(tmp_path):
     with pytest.raises(RunError, match=r'cannot start the method \("/no/such/program"'):
         failing(tmp_path, ('/no/such/program',)).semantic_map(final=True)
 
@@ -188,7 +184,7 @@ FAMILY = (
 )
 
 
-def test_the_time_limit_ends_the_method_and_its_children(tmp_path: Path) -> None:
+def test_the_time_limit_ends_the_method_and_its_children(tmp_path):
     mapper = failing(tmp_path, python(FAMILY + 'time.sleep(600)'), time_limit_s=2.0)
     with pytest.raises(RunError, match='ran longer than allowed'):
         mapper.semantic_map(final=True)
@@ -196,7 +192,7 @@ def test_the_time_limit_ends_the_method_and_its_children(tmp_path: Path) -> None
     assert not psutil.pid_exists(child)
 
 
-def test_the_memory_limit_counts_children(tmp_path: Path) -> None:
+def test_the_memory_limit_counts_children(tmp_path):
     code = (
         'import subprocess, sys\n'
         'subprocess.run([sys.executable, "-c", "b = bytearray(400 << 20); '
@@ -207,7 +203,7 @@ def test_the_memory_limit_counts_children(tmp_path: Path) -> None:
         mapper.semantic_map(final=True)
 
 
-def test_what_a_method_leaves_running_is_ended(tmp_path: Path) -> None:
+def test_what_a_method_leaves_running_is_ended(tmp_path):
     log = tmp_path / 'log'
     start = time.monotonic()
     run_limited([python(FAMILY + 'time.sleep(0.5)')], tmp_path, {}, log, LIMITS)
@@ -216,20 +212,20 @@ def test_what_a_method_leaves_running_is_ended(tmp_path: Path) -> None:
     assert 0.5 <= time.monotonic() - start < 60
 
 
-def test_the_environment_reaches_the_method(tmp_path: Path) -> None:
+def test_the_environment_reaches_the_method(tmp_path):
     log = tmp_path / 'log'
     code = 'import os; print(os.environ["GSA_PATH"], "HOME" in os.environ, os.getcwd())'
     run_limited([python(code)], tmp_path, {'GSA_PATH': '/gsa'}, log, LIMITS)
     assert f'/gsa {"HOME" in os.environ} {tmp_path}' in log.read_text()
 
 
-def test_a_method_without_frames_says_so(tmp_path: Path) -> None:
+def test_a_method_without_frames_says_so(tmp_path):
     mapper = adapter(stand_in('bbq', '${output}'), tmp_path / 'work')
     with pytest.raises(RunError, match='got no frame'):
         mapper.semantic_map(final=True)
 
 
-def test_a_method_that_has_run_takes_no_frames(tmp_path: Path) -> None:
+def test_a_method_that_has_run_takes_no_frames(tmp_path):
     mapper = adapter(stand_in('bbq', '${output}'), tmp_path / 'work')
     mapper.integrate(frame(0))
     mapper.semantic_map(final=True)
@@ -237,19 +233,19 @@ def test_a_method_that_has_run_takes_no_frames(tmp_path: Path) -> None:
         mapper.integrate(frame(1))
 
 
-def test_a_variable_that_is_not_set_is_named(tmp_path: Path) -> None:
+def test_a_variable_that_is_not_set_is_named(tmp_path):
     with pytest.raises(ConfigError, match='needs the variable "python": Python interpreter'):
         adapter(load_method('conceptgraphs'), tmp_path / 'work')
 
 
-def test_an_existing_sequence_is_not_overwritten(tmp_path: Path) -> None:
+def test_an_existing_sequence_is_not_overwritten(tmp_path):
     claim_folder(tmp_path / 'work')
     make_folder(tmp_path / 'work' / 'sequences' / 'apt_0')
     with pytest.raises(ConfigError, match='exists'):
         adapter(stand_in('bbq', '${output}'), tmp_path / 'work')
 
 
-def test_every_method_has_a_file_that_can_be_filled() -> None:
+def test_every_method_has_a_file_that_can_be_filled():
     assert {'bbq', 'conceptgraphs', 'hovsg', 'openscene', 'rtabmap'} <= set(
         described_names('methods')
     )
@@ -266,7 +262,7 @@ def test_every_method_has_a_file_that_can_be_filled() -> None:
         filled(method.model_dump(exclude=kept), values, name)
 
 
-def test_a_run_s_options_make_the_mapper(tmp_path: Path) -> None:
+def test_a_run_s_options_make_the_mapper(tmp_path):
     make: MapperFactory = OfflineMapper
     variables = {'python': sys.executable, 'root': str(tmp_path)}
     options = {'method': 'hovsg', 'work': str(tmp_path / 'work'), 'variables': variables,
@@ -285,13 +281,13 @@ def test_a_run_s_options_make_the_mapper(tmp_path: Path) -> None:
     ('change', 'message'),
     [({'scene': '../x'}, 'scene'), ({'speed': 1}, 'speed'), ({'time_limit_s': 0}, 'time_limit_s')],
 )
-def test_a_wrong_option_is_named(tmp_path: Path, change: dict, message: str) -> None:
+def test_a_wrong_option_is_named(tmp_path, change, message):
     options = {'method': 'hovsg', 'work': str(tmp_path)} | change
     with pytest.raises(ConfigError, match=message):
         OfflineMapper(label_set=LABELS, seed=1, options=options)
 
 
-def test_an_unknown_method_gets_a_suggestion() -> None:
+def test_an_unknown_method_gets_a_suggestion():
     with pytest.raises(ConfigError, match='Did you mean "hovsg"'):
         load_method('hov-sg')
 
@@ -304,13 +300,13 @@ def test_an_unknown_method_gets_a_suggestion() -> None:
         ('- 1', r'm\.yaml: '),
     ],
 )
-def test_a_malformed_file_is_named(tmp_path: Path, text: str, message: str) -> None:
+def test_a_malformed_file_is_named(tmp_path, text, message):
     (tmp_path / 'm.yaml').write_text(text)
     with pytest.raises(ConfigError, match=message):
         load_method(str(tmp_path / 'm.yaml'))
 
 
 @pytest.mark.parametrize('text', ['${weigths}', '$'])
-def test_a_placeholder_that_does_not_exist_is_named(text: str) -> None:
+def test_a_placeholder_that_does_not_exist_is_named(text):
     with pytest.raises(ConfigError, match=r'"bbq", commands\.0\.1: '):
         filled([['${weights}', text]], {'weights': 'x'}, 'method "bbq", commands')

@@ -29,7 +29,7 @@ def detections(tmp_path: Path, frame: Frame) -> dict:
         return pickle.load(file)
 
 
-def test_every_object_is_one_detection_with_its_mask_box_and_name(tmp_path: Path) -> None:
+def test_every_object_is_one_detection_with_its_mask_box_and_name(tmp_path):
     frame = furnished()
     found = detections(tmp_path, frame)
     assert json.loads((tmp_path / 'gsa_classes_true_masks.json').read_text()) == found['classes']
@@ -50,7 +50,7 @@ def test_every_object_is_one_detection_with_its_mask_box_and_name(tmp_path: Path
     assert np.isclose(np.array(same).reshape(4, 4), 1.0, atol=1e-5).sum() == 6  # chair and chair
 
 
-def test_a_frame_without_objects_has_no_detection(tmp_path: Path) -> None:
+def test_a_frame_without_objects_has_no_detection(tmp_path):
     empty = dataclasses.replace(
         furnished(), semantic=np.full((30, 40), UNLABELLED, np.uint16),
         instance=np.zeros((30, 40), np.int32),
@@ -61,13 +61,13 @@ def test_a_frame_without_objects_has_no_detection(tmp_path: Path) -> None:
     assert found['image_feats'].shape == (0, 64)
 
 
-def test_a_frame_without_masks_is_named(tmp_path: Path) -> None:
+def test_a_frame_without_masks_is_named(tmp_path):
     blind = dataclasses.replace(furnished(9), semantic=None, instance=None)
     with pytest.raises(RunError, match='frame 9 lacks the semantic or the instance image'):
         detections(tmp_path, blind)
 
 
-def test_features_resemble_those_of_another_view_more_than_those_of_another_thing() -> None:
+def test_features_resemble_those_of_another_view_more_than_those_of_another_thing():
     encoder, whole = PatchFeatures(1), np.ones((48, 48), bool)
     rng = np.random.default_rng(4)
 
@@ -101,14 +101,12 @@ def options(tmp_path: Path, method: str) -> dict:
     [('offline', 'conceptgraphs_true_masks', 'offline_true_masks'),
      ('offline_true_masks', 'conceptgraphs', 'offline')],
 )  # fmt: skip
-def test_masks_of_the_scene_are_asked_for_by_name(
-    tmp_path: Path, mapper: str, method: str, right: str
-) -> None:
+def test_masks_of_the_scene_are_asked_for_by_name(tmp_path, mapper, method, right):
     with pytest.raises(ConfigError, match=f'write implementation: {right}$'):
         make_mapper(mapper, label_set=LABELS, options=options(tmp_path, method))
 
 
-def test_the_detections_lie_beside_the_frames_before_the_method_runs(tmp_path: Path) -> None:
+def test_the_detections_lie_beside_the_frames_before_the_method_runs(tmp_path):
     mapper = make_mapper(
         'offline_true_masks', label_set=LABELS,
         options=options(tmp_path, 'conceptgraphs_true_masks'),
@@ -135,7 +133,7 @@ def spaces(options: ImportOptions, features: dict) -> list[FeatureSpace]:
     return list(builder.build(source_sha256='').feature_spaces.values())
 
 
-def test_features_of_a_random_encoder_are_never_compared_with_text() -> None:
+def test_features_of_a_random_encoder_are_never_compared_with_text():
     names = {'clip': np.eye(4, 64, dtype=np.float32), 'text': np.eye(4, 64, dtype=np.float32)}
     options = ImportOptions(
         feature_model='random features of patches', feature_pretrained='untrained',

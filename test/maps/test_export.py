@@ -1,9 +1,6 @@
 """Maps for other tools: plain point clouds, and OpenLex3D's interchange form."""
 
 import dataclasses
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +19,7 @@ SUFFIXES = ['.ply', pytest.param('.pcd', marks=needs('open3d'))]
 
 
 @pytest.mark.parametrize('suffix', SUFFIXES)
-def test_points_labels_instances_and_classes_come_back(tmp_path: Path, suffix: str) -> None:
+def test_points_labels_instances_and_classes_come_back(tmp_path, suffix):
     given = sample_map()
     left_out = export_point_cloud(given, tmp_path / 'out', suffix)
     assert f'{len(given.graph.edges)} edges' in left_out
@@ -34,7 +31,7 @@ def test_points_labels_instances_and_classes_come_back(tmp_path: Path, suffix: s
 
 
 @pytest.mark.parametrize('suffix', SUFFIXES)
-def test_a_part_that_a_map_does_not_give_is_absent(tmp_path: Path, suffix: str) -> None:
+def test_a_part_that_a_map_does_not_give_is_absent(tmp_path, suffix):
     points = np.array([[0, 1, 2], [3, 4, 5]], np.float32)
     bare = SemanticMap(sample_map().header, dense=DenseMap(points))
     export_point_cloud(bare, tmp_path / 'out', suffix)
@@ -45,7 +42,7 @@ def test_a_part_that_a_map_does_not_give_is_absent(tmp_path: Path, suffix: str) 
 
 
 @needs('open3d')
-def test_an_export_is_what_openlex3d_reads(tmp_path: Path) -> None:
+def test_an_export_is_what_openlex3d_reads(tmp_path):
     write_conceptgraphs(tmp_path / 'in')
     made = import_map('conceptgraphs', tmp_path / 'in', ImportOptions(world=World.Z_UP))
     assert export_openlex3d(made, tmp_path / 'out') == 0
@@ -61,7 +58,7 @@ def test_an_export_is_what_openlex3d_reads(tmp_path: Path) -> None:
 
 
 @needs('open3d')
-def test_points_without_a_feature_are_left_out_and_counted(tmp_path: Path) -> None:
+def test_points_without_a_feature_are_left_out_and_counted(tmp_path):
     write_openlex3d(tmp_path / 'in')
     assert export_openlex3d(import_map('openlex3d', tmp_path / 'in'), tmp_path / 'out') == 10
     assert np.load(tmp_path / 'out' / 'index.npy').tolist() == np.repeat([2, 0, 1], 10).tolist()
@@ -74,9 +71,7 @@ def test_points_without_a_feature_are_left_out_and_counted(tmp_path: Path) -> No
         (export_openlex3d, 'no points with features'),
     ],
 )
-def test_an_export_overwrites_nothing_and_needs_points(
-    tmp_path: Path, export: Callable[[SemanticMap, Path], Any], words: str
-) -> None:
+def test_an_export_overwrites_nothing_and_needs_points(tmp_path, export, words):
     (tmp_path / 'thesis').write_text('')
     with pytest.raises(RunError, match='is not empty'):
         export(sample_map(), tmp_path)
@@ -85,7 +80,7 @@ def test_an_export_overwrites_nothing_and_needs_points(
     assert not (tmp_path / 'out').exists()
 
 
-def test_features_that_text_cannot_query_are_not_exported(tmp_path: Path) -> None:
+def test_features_that_text_cannot_query_are_not_exported(tmp_path):
     write_bbq(tmp_path / 'in')
     with pytest.raises(MapError, match='cannot be compared with text'):
         export_openlex3d(import_map('bbq', tmp_path / 'in'), tmp_path / 'out')

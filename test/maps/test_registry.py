@@ -1,5 +1,3 @@
-from pathlib import Path
-
 import pytest
 
 from osmabench_ros.errors import ConfigError
@@ -11,16 +9,14 @@ METHODS = {
 }  # fmt: skip
 
 
-def test_every_importer_is_registered_and_loads() -> None:
+def test_every_importer_is_registered_and_loads():
     assert set(importer_names()) >= METHODS
     assert all(callable(find_importer(name)) for name in METHODS)
     with pytest.raises(ConfigError, match='Did you mean "conceptgraphs"'):
         find_importer('conceptgraph')
 
 
-def test_an_importer_of_another_package_is_found_and_a_broken_one_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_importer_of_another_package_is_found_and_a_broken_one_named(tmp_path, monkeypatch):
     (tmp_path / 'their_importer.py').write_text(
         'from osmabench_ros.maps.semantic_map import MapHeader, Provenance, SemanticMap\n'
         'def import_map(path, options):\n'

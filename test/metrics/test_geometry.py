@@ -18,7 +18,7 @@ from osmabench_ros.metrics.nearest_neighbours import nearest
 distances = hnp.arrays(np.float32, st.integers(1, 30), elements=st.floats(0, 5, width=32))
 
 
-def test_two_parallel_planes_are_their_gap_apart() -> None:
+def test_two_parallel_planes_are_their_gap_apart():
     plane = np.stack(np.meshgrid(*[np.linspace(0, 1, 20)] * 2), axis=-1).reshape(-1, 2)
     low = np.column_stack([plane, np.zeros(400)])
     high = np.column_stack([plane, np.full(400, 0.05)])
@@ -31,9 +31,7 @@ def test_two_parallel_planes_are_their_gap_apart() -> None:
 
 @settings(max_examples=50, deadline=None)
 @given(distances, distances)
-def test_f_score_is_the_harmonic_mean_and_grows_with_the_threshold(
-    there: np.ndarray, back: np.ndarray
-) -> None:
+def test_f_score_is_the_harmonic_mean_and_grows_with_the_threshold(there, back):
     thresholds = (0.1, 1.0, 6.0)
     scores = geometry_scores(there, back, thresholds)
     for p, r, f in zip(scores.precision, scores.recall, scores.f_score, strict=True):
@@ -44,7 +42,7 @@ def test_f_score_is_the_harmonic_mean_and_grows_with_the_threshold(
     assert scores.f_score[-1] == 1.0
 
 
-def test_nothing_predicted_recalls_nothing() -> None:
+def test_nothing_predicted_recalls_nothing():
     scores = geometry_scores(np.zeros(0), np.full(3, np.inf), (0.1,))
     assert scores.recall == (0.0,)
     assert scores.f_score == (0.0,)
@@ -52,7 +50,7 @@ def test_nothing_predicted_recalls_nothing() -> None:
     assert np.isnan(scores.completeness_m)
 
 
-def test_volume_counts_cells_not_points() -> None:
+def test_volume_counts_cells_not_points():
     rng = np.random.default_rng(0)
     points = rng.random((50_000, 3)) * 0.999
     assert volume_of(points, 0.1) == pytest.approx(1.0)
@@ -62,18 +60,18 @@ def test_volume_counts_cells_not_points() -> None:
 
 @settings(max_examples=50, deadline=None)
 @given(hnp.arrays(np.float64, (20, 3), elements=st.floats(-50, 50)), st.floats(0.05, 2))
-def test_voxels_agree_with_unique_rows(points: np.ndarray, edge: float) -> None:
+def test_voxels_agree_with_unique_rows(points, edge):
     assert len(occupied_voxels(points, edge)) == len(np.unique(np.floor(points / edge), axis=0))
 
 
-def test_voxels_beyond_the_grid_are_refused() -> None:
+def test_voxels_beyond_the_grid_are_refused():
     with pytest.raises(MetricError, match='check the units'):
         occupied_voxels(np.full((1, 3), 1e9), 0.1)
     with pytest.raises(MetricError, match='edge > 0'):
         occupied_voxels(np.zeros((1, 3)), 0.0)
 
 
-def test_normals_of_a_tilted_plane() -> None:
+def test_normals_of_a_tilted_plane():
     rng = np.random.default_rng(0)
     u, v = np.array([1.0, 0, 1]) / np.sqrt(2), np.array([0.0, 1, 0])
     points = rng.random((500, 2)) @ np.stack([u, v])
@@ -83,7 +81,7 @@ def test_normals_of_a_tilted_plane() -> None:
     assert (value, n) == (pytest.approx(1.0), 50)
 
 
-def test_copies_of_points_change_no_normal() -> None:
+def test_copies_of_points_change_no_normal():
     points = np.random.default_rng(1).random((300, 3)) * [1, 1, 0.1]
     once = estimated_normals(points, np.arange(40))
     np.testing.assert_allclose(
@@ -91,7 +89,7 @@ def test_copies_of_points_change_no_normal() -> None:
     )
 
 
-def test_normal_consistency_is_the_cosine_and_leaves_out_what_has_no_normal() -> None:
+def test_normal_consistency_is_the_cosine_and_leaves_out_what_has_no_normal():
     one = np.array([[1.0, 0, 0], [1, 0, 0], [0, 0, 0], [np.nan, 0, 0]])
     other = np.array([[0.5, np.sqrt(0.75), 0], [-1, 0, 0], [1, 0, 0], [1, 0, 0]])
     assert normal_consistency(one, other) == (pytest.approx(0.75), 2)
@@ -99,7 +97,7 @@ def test_normal_consistency_is_the_cosine_and_leaves_out_what_has_no_normal() ->
     assert np.isnan(estimated_normals(one[:2], np.array([0]))).all()
 
 
-def test_malformed_distances_and_normals_are_refused() -> None:
+def test_malformed_distances_and_normals_are_refused():
     with pytest.raises(MetricError, match='from map to truth'):
         geometry_scores(np.array([np.nan]), np.zeros(1), (0.1,))
     with pytest.raises(MetricError, match='from truth to map'):
@@ -108,7 +106,7 @@ def test_malformed_distances_and_normals_are_refused() -> None:
         normal_consistency(np.zeros((2, 3)), np.zeros((3, 3)))
 
 
-def test_surfels_measure_the_distance_to_a_plane_and_to_its_edge() -> None:
+def test_surfels_measure_the_distance_to_a_plane_and_to_its_edge():
     rng = np.random.default_rng(0)
     samples = (rng.random((4000, 3)) * [2, 2, 0]).astype(np.float32)
     normals = np.tile(np.array([[0, 0, 1]], np.float32), (4000, 1))

@@ -65,7 +65,7 @@ MATCHES = NodeMatches(((11, 1), (12, 2), (13, 3)), np.ones(3), 4, 3)
         np.float64, st.tuples(st.integers(1, 4), st.integers(1, 4)), elements=st.floats(0, 1)
     )
 )
-def test_matching_is_the_best_of_all_assignments(iou: np.ndarray) -> None:
+def test_matching_is_the_best_of_all_assignments(iou):
     p, g = iou.shape
     found = match_nodes(range(p), range(g), iou, min_iou=0.25)
     gain = np.where(iou >= 0.25, iou, 0)
@@ -79,14 +79,14 @@ def test_matching_is_the_best_of_all_assignments(iou: np.ndarray) -> None:
     assert len({a for a, _ in found.pairs}) == len({b for _, b in found.pairs}) == len(found.pairs)
 
 
-def test_precision_and_recall_of_nodes() -> None:
+def test_precision_and_recall_of_nodes():
     assert MATCHES.precision == 0.75
     assert MATCHES.recall == 1.0
     assert math.isnan(match_nodes([], [1], np.zeros((0, 1))).precision)
     assert match_nodes([], [1], np.zeros((0, 1))).recall == 0.0
 
 
-def test_box_iou_agrees_with_the_boxes_and_is_zero_without_one() -> None:
+def test_box_iou_agrees_with_the_boxes_and_is_zero_without_one():
     rng = np.random.default_rng(0)
     corners = np.sort(rng.random((6, 2, 3)), axis=1)
     boxes = [AxisAlignedBox(low, high) for low, high in corners]
@@ -101,13 +101,13 @@ def test_box_iou_agrees_with_the_boxes_and_is_zero_without_one() -> None:
     assert found[7, 7] == 1.0
 
 
-def test_mask_iou_follows_node_ids() -> None:
+def test_mask_iou_follows_node_ids():
     overlaps = overlaps_of_instances(np.array([1, 1, 2, 2]), np.array([5, 5, 5, 9]))
     found = mask_iou_of_nodes([9, 4, 5], [2, 1, 77], overlaps)
     np.testing.assert_allclose(found, [[1 / 2, 0, 0], [0, 0, 0], [1 / 4, 2 / 3, 0]])
 
 
-def test_labels_count_exactly_or_by_a_given_meaning() -> None:
+def test_labels_count_exactly_or_by_a_given_meaning():
     assert label_accuracy(MATCHES, PREDICTED, TRUE) == Share(1, 3)
     synonyms = {('mug', 'cup')}
     found = label_accuracy(
@@ -116,12 +116,12 @@ def test_labels_count_exactly_or_by_a_given_meaning() -> None:
     assert found == Share(2, 3)
 
 
-def test_attributes_that_no_node_has_are_not_scored() -> None:
+def test_attributes_that_no_node_has_are_not_scored():
     found = attribute_accuracy(MATCHES, PREDICTED, TRUE, ('color', 'height_m', 'material'))
     assert found == {'color': Share(1, 2)}
 
 
-def test_relations_are_compared_in_one_vocabulary_and_counted_once() -> None:
+def test_relations_are_compared_in_one_vocabulary_and_counted_once():
     found = relation_scores(MATCHES, PREDICTED, TRUE, ks=(1, 2, 3))
     # table supports cup = cup on table; chair beside table; cup on chair is wrong, and so is the
     # relation of a node that is not matched.
@@ -146,7 +146,7 @@ PLACES = [
 ]
 
 
-def test_recall_of_few_can_reach_one_when_normalised() -> None:
+def test_recall_of_few_can_reach_one_when_normalised():
     scored = [replace(edge, score=1 - i / 10) for i, edge in enumerate(PLACES)]
     found = relation_scores(ALL, many(scored), many(PLACES), ks=(2, 5, 50))
     assert found.recall_at == {2: Share(2, 5), 5: Share(5, 5), 50: Share(5, 5)}
@@ -160,7 +160,7 @@ def test_recall_of_few_can_reach_one_when_normalised() -> None:
     assert found.mean_recall == Share(2, 2)
 
 
-def test_a_rare_kind_weighs_as_much_as_a_frequent_one() -> None:
+def test_a_rare_kind_weighs_as_much_as_a_frequent_one():
     found = relation_scores(ALL, many(PLACES[:4]), many(PLACES), ks=())
     assert found.recall.value == 4 / 5
     assert found.mean_recall.value == pytest.approx((3 / 3 + 1 / 2) / 2)
@@ -172,9 +172,7 @@ def test_a_rare_kind_weighs_as_much_as_a_frequent_one() -> None:
     st.lists(st.sampled_from([math.nan, 0.5, 0.9]), min_size=6, max_size=6),
     st.integers(1, 6),
 )
-def test_recall_does_not_depend_on_the_order_of_the_file(
-    order: list[int], scores: list[float], k: int
-) -> None:
+def test_recall_does_not_depend_on_the_order_of_the_file(order, scores, k):
     wrong = [SceneEdge(2, 1, 'on'), SceneEdge(8, 7, 'in')]
     edges = [replace(e, score=s) for e, s in zip(PLACES[:4] + wrong, scores, strict=True)]
     found = relation_scores(ALL, many([edges[i] for i in order]), many(PLACES), ks=(k,))
@@ -189,7 +187,7 @@ def test_recall_does_not_depend_on_the_order_of_the_file(
     assert found == relation_scores(ALL, many(edges), many(PLACES), ks=(k,))
 
 
-def test_average_precision_is_that_of_scikit_learn_and_falls_with_invented_relations() -> None:
+def test_average_precision_is_that_of_scikit_learn_and_falls_with_invented_relations():
     wrong = [SceneEdge(2, 1, 'on'), SceneEdge(8, 7, 'in'), SceneEdge(4, 3, 'on')]
     scores = [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2]
     edges = [PLACES[0], wrong[0], PLACES[1], PLACES[2], wrong[1], PLACES[3], wrong[2], PLACES[4]]
@@ -206,7 +204,7 @@ def test_average_precision_is_that_of_scikit_learn_and_falls_with_invented_relat
     assert constant.average_precision < found.average_precision
 
 
-def test_relations_can_be_narrowed_to_seen_nodes_and_kinds() -> None:
+def test_relations_can_be_narrowed_to_seen_nodes_and_kinds():
     seen = relation_scores(MATCHES, PREDICTED, TRUE, considered=(1, 2))
     assert (seen.precision, seen.recall) == (Share(1, 2), Share(1, 1))
     kinds = relation_scores(MATCHES, PREDICTED, TRUE, kinds=('next to',))
@@ -223,10 +221,10 @@ def test_relations_can_be_narrowed_to_seen_nodes_and_kinds() -> None:
         ((5, 'admires', 2), None),
     ],
 )
-def test_words_for_relations(given: tuple, expected: tuple | None) -> None:
+def test_words_for_relations(given, expected):
     assert canonical_relation(*given) == expected
 
 
-def test_shares_of_nothing_are_no_figure() -> None:
+def test_shares_of_nothing_are_no_figure():
     assert math.isnan(Share.of([]).value)
     assert Share.of([True, False]).value == 0.5

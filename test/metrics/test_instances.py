@@ -24,7 +24,7 @@ ids = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_
 
 @settings(max_examples=60, deadline=None)
 @given(ids)
-def test_overlaps_are_set_intersections(pairs: list[tuple[int, int]]) -> None:
+def test_overlaps_are_set_intersections(pairs):
     true, predicted = np.array(pairs).T
     found = overlaps_of_instances(true, predicted)
     assert 0 not in found.predicted_ids
@@ -38,9 +38,7 @@ def test_overlaps_are_set_intersections(pairs: list[tuple[int, int]]) -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(ids)
-def test_sparse_masks_that_do_not_overlap_count_like_instances(
-    pairs: list[tuple[int, int]],
-) -> None:
+def test_sparse_masks_that_do_not_overlap_count_like_instances(pairs):
     true, predicted = np.array(pairs).T
     plain = overlaps_of_instances(true, predicted)
     order = np.argsort(predicted, kind='stable')
@@ -54,7 +52,7 @@ def test_sparse_masks_that_do_not_overlap_count_like_instances(
     np.testing.assert_array_equal(plain.true_sizes, sparse.true_sizes)
 
 
-def test_overlapping_masks_both_own_their_shared_points() -> None:
+def test_overlapping_masks_both_own_their_shared_points():
     true = np.array([1, 1, 2, 0])
     found = overlaps_of_masks(
         true,
@@ -69,7 +67,7 @@ def test_overlapping_masks_both_own_their_shared_points() -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 5)), min_size=1, max_size=40))
-def test_average_precision_agrees_with_scikit_learn(items: list[tuple[bool, int]]) -> None:
+def test_average_precision_agrees_with_scikit_learn(items):
     from sklearn.metrics import average_precision_score
 
     hits = np.array([hit for hit, _ in items])
@@ -85,7 +83,7 @@ def test_average_precision_agrees_with_scikit_learn(items: list[tuple[bool, int]
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 10_000))
-def test_panoptic_quality_agrees_with_torchmetrics(seed: int) -> None:
+def test_panoptic_quality_agrees_with_torchmetrics(seed):
     # It loads transformers: too much for each worker that only looks for tests.
     import torch
     from torchmetrics.functional.detection import panoptic_quality as reference_quality
@@ -109,20 +107,20 @@ def staircase(pieces: int) -> Overlaps:
     return overlaps_of_instances(true, predicted)
 
 
-def test_an_overlap_of_half_is_a_hit_but_no_panoptic_match() -> None:
+def test_an_overlap_of_half_is_a_hit_but_no_panoptic_match():
     half = np.array([[0.5]])
     assert greedy_hits(half, np.ones(1), 0.5).tolist() == [True]
     assert panoptic_quality(half).recognition == 0.0
 
 
-def test_masks_that_cover_nothing_are_listed_if_they_are_named() -> None:
+def test_masks_that_cover_nothing_are_listed_if_they_are_named():
     found = overlaps_of_instances(np.array([1, 0]), np.array([5, 5]), np.array([0, 5, 9]))
     assert found.predicted_ids.tolist() == [5, 9]
     assert found.predicted_sizes.tolist() == [2, 0]
     assert found.iou.tolist() == [[0.5], [0.0]]
 
 
-def test_a_staircase_of_fifteen_pieces_is_counted_as_that() -> None:
+def test_a_staircase_of_fifteen_pieces_is_counted_as_that():
     split = staircase(15)
     assert pieces_of_instances(split).tolist() == [15, 1]
     assert mean_excess(pieces_of_instances(split)) == 7.0
@@ -130,13 +128,13 @@ def test_a_staircase_of_fifteen_pieces_is_counted_as_that() -> None:
     assert mean_excess(pieces_of_instances(staircase(1))) == 0.0
 
 
-def test_one_mask_over_two_things_is_under_segmentation() -> None:
+def test_one_mask_over_two_things_is_under_segmentation():
     merged = overlaps_of_instances(np.repeat([1, 2, 3], 10), np.repeat([5, 5, 6], 10))
     assert instances_of_pieces(merged).tolist() == [2, 1]
     assert mean_excess(instances_of_pieces(merged)) == 0.5
 
 
-def test_an_instance_is_hit_once_and_the_sure_mask_chooses_first() -> None:
+def test_an_instance_is_hit_once_and_the_sure_mask_chooses_first():
     iou = np.array([[0.6, 0.0], [0.9, 0.0], [0.5, 0.55]])
     confidence = np.array([0.9, 0.8, 0.7])
     assert greedy_hits(iou, confidence, 0.5).tolist() == [True, False, True]
@@ -144,7 +142,7 @@ def test_an_instance_is_hit_once_and_the_sure_mask_chooses_first() -> None:
     assert greedy_hits(np.zeros((2, 0)), np.zeros(2), 0.5).tolist() == [False, False]
 
 
-def test_precision_per_class_needs_the_right_class() -> None:
+def test_precision_per_class_needs_the_right_class():
     overlaps = overlaps_of_instances(np.repeat([1, 2], 10), np.repeat([1, 2], 10))
     true = np.array([7, 8])
     scores = np.ones(2)
@@ -155,7 +153,7 @@ def test_precision_per_class_needs_the_right_class() -> None:
     assert mean_average_precision(overlaps, true, scores, true) == 1.0
 
 
-def test_a_class_that_the_scene_does_not_have_lowers_the_mean() -> None:
+def test_a_class_that_the_scene_does_not_have_lowers_the_mean():
     overlaps = overlaps_of_instances(np.repeat([1, 2], 10), np.repeat([1, 2], 10))
     true, predicted = np.array([7, 7]), np.array([7, 9])
     of_coco, of_scannet = (
@@ -194,9 +192,7 @@ def random_masks(seed: int) -> tuple[Overlaps, np.ndarray]:
 
 
 @pytest.mark.parametrize(('seed', 'expected'), list(enumerate(SCANNET_GOLDENS)))
-def test_scannet_precision_is_that_of_the_published_code(
-    seed: int, expected: tuple[float, float, float]
-) -> None:
+def test_scannet_precision_is_that_of_the_published_code(seed, expected):
     overlaps, confidence = random_masks(seed)
     found = [scannet_precision(overlaps.iou, confidence, t) for t in (0.25, 0.5)]
     classes = np.zeros(6, int), confidence, np.zeros(4, int)
@@ -206,14 +202,14 @@ def test_scannet_precision_is_that_of_the_published_code(
     assert scannet_precision(np.zeros((0, 2)), np.ones(0), 0.5) == 0.0
 
 
-def test_nothing_to_find_is_no_figure() -> None:
+def test_nothing_to_find_is_no_figure():
     assert np.isnan(average_precision(np.ones(2, bool), np.ones(2), 0))
     assert np.isnan(panoptic_quality(np.zeros((0, 0))).quality)
     assert panoptic_quality(np.zeros((2, 3))).quality == 0.0
     assert np.isnan(mean_excess(np.zeros(0, int)))
 
 
-def test_malformed_input_is_refused() -> None:
+def test_malformed_input_is_refused():
     with pytest.raises(MetricError, match='true instance ids'):
         overlaps_of_instances(np.zeros(2, int), np.zeros(3, int))
     with pytest.raises(MetricError, match='hits'):

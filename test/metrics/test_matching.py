@@ -29,7 +29,7 @@ coordinates = hnp.arrays(
 
 @settings(max_examples=60, deadline=None)
 @given(coordinates, coordinates)
-def test_tree_and_grid_agree_with_brute_force(queries: np.ndarray, references: np.ndarray) -> None:
+def test_tree_and_grid_agree_with_brute_force(queries, references):
     expected = cdist(queries.astype(np.float64), references.astype(np.float64)).min(axis=1)
     tree = nearest(queries, references, device='cpu')
     rows, distances = nearest_by_grid(torch.from_numpy(queries), torch.from_numpy(references))
@@ -40,7 +40,7 @@ def test_tree_and_grid_agree_with_brute_force(queries: np.ndarray, references: n
 
 
 @pytest.mark.full
-def test_tree_and_grid_choose_the_same_reference_on_surfaces() -> None:
+def test_tree_and_grid_choose_the_same_reference_on_surfaces():
     rng = np.random.default_rng(0)
     references = (rng.random((5000, 3)) * [8, 6, 0.01]).astype(np.float32)
     references = np.concatenate([references, references[:500]])
@@ -51,7 +51,7 @@ def test_tree_and_grid_choose_the_same_reference_on_surfaces() -> None:
     assert tree.indices.max() < 5000
 
 
-def test_chunks_give_what_one_query_gives(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chunks_give_what_one_query_gives(monkeypatch):
     rng = np.random.default_rng(1)
     queries, references = rng.random((1000, 3)), rng.random((300, 3))
     whole = nearest(queries, references, device='cpu')
@@ -60,7 +60,7 @@ def test_chunks_give_what_one_query_gives(monkeypatch: pytest.MonkeyPatch) -> No
     np.testing.assert_array_equal(whole.indices, parts.indices)
 
 
-def test_a_gate_includes_its_own_distance() -> None:
+def test_a_gate_includes_its_own_distance():
     references = np.array([[0.0, 0.0, 0.0]], np.float32)
     queries = np.array([[0.5, 0, 0], [0.50001, 0, 0]], np.float32)
     found = nearest(queries, references, max_distance_m=0.5, device='cpu')
@@ -71,9 +71,7 @@ def test_a_gate_includes_its_own_distance() -> None:
 
 
 @pytest.mark.parametrize('max_distance_m', [0.05, 0.1, 0.3])
-def test_a_distance_that_is_the_gate_in_single_precision_is_within_it(
-    max_distance_m: float,
-) -> None:
+def test_a_distance_that_is_the_gate_in_single_precision_is_within_it(max_distance_m):
     references = np.zeros((1, 3), np.float32)
     at = np.float32(max_distance_m)
     queries = np.array([[at, 0, 0], [0, np.nextafter(at, np.float32(1)), 0]], np.float32)
@@ -81,13 +79,13 @@ def test_a_distance_that_is_the_gate_in_single_precision_is_within_it(
     assert found.within(max_distance_m).tolist() == [True, False]
 
 
-def test_nothing_to_find_gives_no_neighbours() -> None:
+def test_nothing_to_find_gives_no_neighbours():
     found = nearest(np.zeros((2, 3)), np.zeros((0, 3)), device='cpu')
     assert found.indices.tolist() == [-1, -1]
     assert len(nearest(np.zeros((0, 3)), np.zeros((2, 3)), device='cpu').indices) == 0
 
 
-def test_distinct_rows_are_the_first_of_each_place() -> None:
+def test_distinct_rows_are_the_first_of_each_place():
     points = np.array([[1, 0, 0], [0, 0, 0], [1, 0, 0], [0, 0, 0], [2, 0, 0]], np.float32)
     found = distinct_rows(points)
     assert found is not None
@@ -102,7 +100,7 @@ def lattice(n: int, step: float, seed: int) -> np.ndarray:
 
 @pytest.mark.parametrize('step', [0.05, 0.0625])
 @pytest.mark.parametrize('offset', [(0.5, 0, 0), (0.5, 0.5, 0), (0.5, 0.5, 0.5)])
-def test_of_equally_near_voxels_the_lowest_row_answers(step: float, offset: tuple) -> None:
+def test_of_equally_near_voxels_the_lowest_row_answers(step, offset):
     references = np.concatenate([lattice(7, step, 0), lattice(7, step, 1)[:50]])
     queries = lattice(6, step, 2) + np.float32(step) * np.array(offset, np.float32)
     away = cdist(queries.astype(np.float64), references.astype(np.float64))
@@ -113,7 +111,7 @@ def test_of_equally_near_voxels_the_lowest_row_answers(step: float, offset: tupl
     np.testing.assert_array_equal(rows.numpy(), expected)
 
 
-def test_more_ties_than_a_lattice_has_are_resolved_too() -> None:
+def test_more_ties_than_a_lattice_has_are_resolved_too():
     angles = np.arange(0, 360, 90)
     ring = np.array([[np.cos(a), np.sin(a), 0] for a in np.radians(angles)]).round()
     shell = np.concatenate([ring, ring[:, [2, 0, 1]], ring[:, [1, 2, 0]]]).astype(np.float32)
@@ -127,7 +125,7 @@ def test_more_ties_than_a_lattice_has_are_resolved_too() -> None:
     assert nearest(np.zeros((1, 3)), line, device='cpu').indices.tolist() == [0]
 
 
-def test_coordinates_that_are_not_finite_are_refused_by_name() -> None:
+def test_coordinates_that_are_not_finite_are_refused_by_name():
     points = np.array([[0, np.nan, 0], [0, 0, 0]], np.float32)
     with pytest.raises(MetricError, match='predicted map: 1 of 2 points'):
         NeighbourIndex(points, 'cpu', 'predicted map')
@@ -136,19 +134,19 @@ def test_coordinates_that_are_not_finite_are_refused_by_name() -> None:
 
 
 @pytest.mark.skipif('not torch.cuda.is_available()', reason='needs a CUDA device')
-def test_cuda_chooses_what_the_cpu_chooses() -> None:
+def test_cuda_chooses_what_the_cpu_chooses():
     rng = np.random.default_rng(2)
     references, queries = rng.random((2, 20000, 3)).astype(np.float32)
     cpu, cuda = (nearest(queries, references, device=name) for name in ('cpu', 'cuda'))
     np.testing.assert_array_equal(cpu.indices, cuda.indices)
 
 
-def test_torch_finds_no_gpu_where_there_is_no_driver() -> None:
+def test_torch_finds_no_gpu_where_there_is_no_driver():
     assert has_gpu_driver() or not torch.cuda.is_available()
 
 
 @pytest.mark.skipif(has_gpu_driver(), reason='a GPU may be here, which torch has to look for')
-def test_without_a_gpu_an_index_needs_no_torch() -> None:
+def test_without_a_gpu_an_index_needs_no_torch():
     script = """
 import sys
 import numpy as np

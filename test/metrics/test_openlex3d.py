@@ -1,6 +1,5 @@
 import json
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -55,12 +54,12 @@ LABELS = tiers_by_id(
 
 
 @pytest.mark.parametrize(('ranks', 'expected'), GOLDENS)
-def test_box_scores_are_the_published_ones(ranks: set[int], expected: float) -> None:
+def test_box_scores_are_the_published_ones(ranks, expected):
     found = box_scores(np.array(sorted(ranks)), 3, 5, 11)
     assert found.score.mean() == pytest.approx(expected, abs=1e-6)
 
 
-def test_the_table_takes_the_best_category_and_ignores_spaces() -> None:
+def test_the_table_takes_the_best_category_and_ignores_spaces():
     table = LABELS.table(np.array([1, 2, 3, 4, 99]), PROMPTS)
     assert table[0].tolist() == [0, 0, 1, 2, 3, 5, 5]
     assert table[1].tolist() == [3, 3, 3, 3, 0, 5, 5]
@@ -73,7 +72,7 @@ def features(ids: list[int], rows: list[int], far: list[int] = []) -> PointFeatu
     return PointFeatures(np.array(ids), np.array(rows), distances)
 
 
-def test_frequencies_are_means_over_objects_of_shares_of_their_points() -> None:
+def test_frequencies_are_means_over_objects_of_shares_of_their_points():
     best = np.array([[5, 0], [4, 5], [2, 3]])  # lamp/sofa, coffee table/lamp, flower/bed
     points = features([1, 1, 1, 1, 2, 3, 4, 99], [0, 1, 2, 2, 1, 0, 0, 0], far=[3])
     found = top_n_frequency(points, best, LABELS, PROMPTS)
@@ -88,7 +87,7 @@ def test_frequencies_are_means_over_objects_of_shares_of_their_points() -> None:
     assert [name for name, _ in category_shares(found)][:2] == ['synonym', 'depiction']
 
 
-def test_a_point_without_feature_is_missing_but_published_code_took_the_last() -> None:
+def test_a_point_without_feature_is_missing_but_published_code_took_the_last():
     best = np.array([[5], [0]])
     points = features([1, 1], [-1, 0])
     strict = top_n_frequency(points, best, LABELS, PROMPTS)
@@ -103,7 +102,7 @@ def test_a_point_without_feature_is_missing_but_published_code_took_the_last() -
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 10_000), st.sampled_from([10, 50]), st.sampled_from([1, 10**6]))
-def test_frequencies_agree_with_a_double_loop(seed: int, n: int, apart: int) -> None:
+def test_frequencies_agree_with_a_double_loop(seed, n, apart):
     rng = np.random.default_rng(seed)
     # Ids that lie apart, and fewer points than objects with features, are counted otherwise.
     ids, rows = rng.integers(1, 6, n), rng.integers(0, 8, n)
@@ -124,7 +123,7 @@ def test_frequencies_agree_with_a_double_loop(seed: int, n: int, apart: int) -> 
             assert value == pytest.approx(np.mean(shares))
 
 
-def test_ranks_and_best_prompts_agree_with_sorting() -> None:
+def test_ranks_and_best_prompts_agree_with_sorting():
     rng = np.random.default_rng(0)
     vectors, prompts = rng.normal(size=(20, 16)), rng.normal(size=(30, 16))
     similarity = cosine_similarity(vectors, prompts, device='cpu')
@@ -142,7 +141,7 @@ def test_ranks_and_best_prompts_agree_with_sorting() -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 10_000), st.integers(1, 6))
-def test_of_equal_prompts_the_first_is_the_best(seed: int, n: int) -> None:
+def test_of_equal_prompts_the_first_is_the_best(seed, n):
     rng = np.random.default_rng(seed)
     # Axes and features of zeros and ones: many prompts are exactly equally similar.
     prompts = np.eye(4)[rng.integers(0, 4, 6)]
@@ -151,9 +150,7 @@ def test_of_equal_prompts_the_first_is_the_best(seed: int, n: int) -> None:
     np.testing.assert_array_equal(best_prompts(vectors, prompts, n, device='cpu'), order[:, :n])
 
 
-def test_a_table_of_cosines_gives_the_same_ranks_in_chunks(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_table_of_cosines_gives_the_same_ranks_in_chunks(monkeypatch):
     rng = np.random.default_rng(1)
     vectors, prompts = rng.normal(size=(20, 16)), rng.normal(size=(30, 16))
     table = CosineTable(vectors, prompts, device='cpu')
@@ -174,7 +171,7 @@ def ranked(*order: int) -> np.ndarray:
     return similarity
 
 
-def test_a_perfect_order_scores_one_and_is_all_inliers() -> None:
+def test_a_perfect_order_scores_one_and_is_all_inliers():
     similarity = np.stack([ranked(0, 1, 2, 3, 4, 5, 6)])
     found = set_ranking(features([1, 1], [0, 0]), similarity, LABELS, PROMPTS)
     assert (found.overall, found.synonyms, found.secondary, found.over_points) == (1, 1, 1, 1)
@@ -183,7 +180,7 @@ def test_a_perfect_order_scores_one_and_is_all_inliers() -> None:
     assert found.objects == 1
 
 
-def test_set_ranking_by_hand() -> None:
+def test_set_ranking_by_hand():
     # lamp first: sofa 1 and couch 2 against [0, 1], flower 3 and bed 4 against [2, 3], last = 6.
     similarity = np.stack([ranked(5, 0, 1, 2, 3, 4, 6)])
     found = set_ranking(features([1], [0]), similarity, LABELS, PROMPTS)
@@ -196,7 +193,7 @@ def test_set_ranking_by_hand() -> None:
     assert found.synonym_inlier_rate == 0.5
 
 
-def test_published_set_ranking_keeps_the_last_point_and_ignores_gate_and_walls() -> None:
+def test_published_set_ranking_keeps_the_last_point_and_ignores_gate_and_walls():
     good, bad = ranked(0, 1, 2, 3, 4, 5, 6), ranked(6, 5, 4, 3, 2, 1, 0)
     similarity = np.stack([good, bad])
     points = features([1, 1, 1], [1, 1, 0], far=[0])
@@ -210,7 +207,7 @@ def test_published_set_ranking_keeps_the_last_point_and_ignores_gate_and_walls()
     assert set_ranking(walls, similarity, LABELS, PROMPTS, compat=True).objects == 1
 
 
-def test_over_points_weighs_objects_by_their_points() -> None:
+def test_over_points_weighs_objects_by_their_points():
     good, bad = ranked(0, 1, 2, 3, 4, 5, 6), ranked(6, 5, 3, 2, 1, 0, 4)
     points = features([1, 1, 1, 2], [0, 0, 0, 1])
     found = set_ranking(points, np.stack([good, bad]), LABELS, PROMPTS)
@@ -218,7 +215,7 @@ def test_over_points_weighs_objects_by_their_points() -> None:
     assert found.over_points == pytest.approx(0.75)
 
 
-def test_missing_points_count_as_zero_and_coverage_stands_beside() -> None:
+def test_missing_points_count_as_zero_and_coverage_stands_beside():
     similarity = np.stack([ranked(0, 1, 2, 3, 4, 5, 6)])
     # Two of four points are near a feature, one of which has none.
     points = features([1, 1, 1, 1, 2], [0, 0, -1, 0, 0], far=[1, 4])
@@ -240,7 +237,7 @@ _RANKING = [name for name in SetRanking.__dataclass_fields__ if name != 'objects
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 10_000), st.floats(0, 1))
-def test_a_map_with_fewer_points_never_gains_in_set_ranking(seed: int, share: float) -> None:
+def test_a_map_with_fewer_points_never_gains_in_set_ranking(seed, share):
     rng = np.random.default_rng(seed)
     ids, rows = rng.integers(1, 5, 40), rng.integers(-1, 6, 40)
     similarity = rng.normal(size=(6, len(PROMPTS)))
@@ -253,7 +250,7 @@ def test_a_map_with_fewer_points_never_gains_in_set_ranking(seed: int, share: fl
         assert math.isnan(before) or after <= before + 1e-12, name
 
 
-def test_tiers_survive_a_file_and_malformed_ones_are_named(tmp_path: Path) -> None:
+def test_tiers_survive_a_file_and_malformed_ones_are_named(tmp_path):
     path = tmp_path / 'gt_categories.json'
     write_tiers(LABELS, path)
     again = read_tiers(path)
@@ -269,7 +266,7 @@ def test_tiers_survive_a_file_and_malformed_ones_are_named(tmp_path: Path) -> No
         read_tiers(tmp_path / 'missing.json')
 
 
-def test_features_of_another_encoder_are_refused() -> None:
+def test_features_of_another_encoder_are_refused():
     with pytest.raises(MetricError, match='512 dimensions, prompts 768'):
         cosine_similarity(np.zeros((1, 512)), np.zeros((1, 768)), device='cpu')
     with pytest.raises(MetricError, match='NaN'):

@@ -20,16 +20,14 @@ from osmabench_ros.metrics.statistics import jackknife_interval
     # G*Power 3.1, t test of the difference between two dependent means, two-sided, alpha 0.05.
     [(0.2, 0.8, 199), (0.5, 0.8, 34), (0.8, 0.8, 15), (1.0, 0.8, 10), (0.5, 0.95, 54)],
 )
-def test_units_needed_are_those_of_published_tables(
-    effect: float, power: float, units: int
-) -> None:
+def test_units_needed_are_those_of_published_tables(effect, power, units):
     assert units_needed(effect, 1.0, power=power) == units
     assert units_needed(-7 * effect, 7.0, power=power) == units
     assert power_of(units, effect) >= power > power_of(units - 1, effect)
 
 
 @pytest.mark.parametrize('units', [3, 5, 8, 22])
-def test_the_smallest_difference_is_shown_as_often_as_it_says(units: int) -> None:
+def test_the_smallest_difference_is_shown_as_often_as_it_says(units):
     difference = smallest_difference(units, 5.0)
     rng = np.random.default_rng(units)
     shown = sum(
@@ -38,14 +36,14 @@ def test_the_smallest_difference_is_shown_as_often_as_it_says(units: int) -> Non
     assert shown / 800 == pytest.approx(0.8, abs=0.04)
 
 
-def test_there_is_no_difference_to_show_without_an_interval() -> None:
+def test_there_is_no_difference_to_show_without_an_interval():
     assert math.isnan(smallest_difference(2, 5.0))
     assert math.isnan(smallest_difference(8, math.nan))
     assert units_needed(1.0, 0.0) == 3
     assert units_needed(50.0, 1.0) == 3
 
 
-def test_the_spread_between_scenes_is_told_from_that_between_their_paths() -> None:
+def test_the_spread_between_scenes_is_told_from_that_between_their_paths():
     rng = np.random.default_rng(4)
     changes = {
         (str(scene), str(path)): shift + rng.normal(0, 4.0)
@@ -60,7 +58,7 @@ def test_the_spread_between_scenes_is_told_from_that_between_their_paths() -> No
     assert found.with_more_inside(math.inf) == pytest.approx(3.0, rel=0.06)
 
 
-def test_one_path_a_scene_says_nothing_about_more_paths() -> None:
+def test_one_path_a_scene_says_nothing_about_more_paths():
     found = spread_of({('a', '1'): 0.1, ('b', '1'): 0.3, ('c', '1'): 0.2})
     assert found.total == pytest.approx(0.1)
     assert math.isnan(found.with_more_inside(2))

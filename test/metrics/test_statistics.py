@@ -1,5 +1,4 @@
 import math
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -27,7 +26,7 @@ VALUES = RNG.normal(0.5, 0.1, 22)
 TRIALS = 1000
 
 
-def test_the_interval_of_a_mean_is_the_t_interval_of_scipy() -> None:
+def test_the_interval_of_a_mean_is_the_t_interval_of_scipy():
     found = jackknife_interval(VALUES)
     expected = stats.ttest_1samp(VALUES, 0).confidence_interval()
     assert found.value == pytest.approx(VALUES.mean())
@@ -84,9 +83,8 @@ def losses_of_few(rng: np.random.Generator, n: int) -> tuple[Interval, float]:
     ],
 )
 def test_intervals_of_rare_losses_cover_as_little_as_the_page_on_statistics_says(
-    sample: Callable[[np.random.Generator, int], tuple[Interval, float]],
-    documented: dict[int, float],
-) -> None:
+    sample, documented
+):
     for n, expected in documented.items():
         rng = np.random.default_rng(n)
         found = [sample(rng, n) for _ in range(TRIALS)]
@@ -99,9 +97,7 @@ def test_intervals_of_rare_losses_cover_as_little_as_the_page_on_statistics_says
     ('sample', 'least'),
     [(differences, 0.935), (shares, 0.92), (skewed_differences, 0.885), (relative_changes, 0.89)],
 )
-def test_intervals_of_few_scenes_cover_the_truth_as_often_as_they_say(
-    sample: Callable[[np.random.Generator, int], tuple[Interval, float]], least: float, n: int
-) -> None:
+def test_intervals_of_few_scenes_cover_the_truth_as_often_as_they_say(sample, least, n):
     rng = np.random.default_rng(n)
     found = [sample(rng, n) for _ in range(TRIALS)]
     covered = sum(item.low <= truth <= item.high for item, truth in found) / TRIALS
@@ -109,7 +105,7 @@ def test_intervals_of_few_scenes_cover_the_truth_as_often_as_they_say(
 
 
 @pytest.mark.parametrize(('n', 'at_most'), [(3, 0.82), (5, 0.90)])
-def test_the_percentile_bootstrap_that_they_replace_does_not(n: int, at_most: float) -> None:
+def test_the_percentile_bootstrap_that_they_replace_does_not(n, at_most):
     rng = np.random.default_rng(n)
     covered = 0
     for _ in range(TRIALS):
@@ -120,7 +116,7 @@ def test_the_percentile_bootstrap_that_they_replace_does_not(n: int, at_most: fl
     assert covered / TRIALS < at_most
 
 
-def test_not_applicable_units_leave_and_two_units_give_no_interval() -> None:
+def test_not_applicable_units_leave_and_two_units_give_no_interval():
     found = jackknife_interval([0.5, math.nan, 0.7])
     assert (found.value, found.n) == (pytest.approx(0.6), 2)
     assert math.isnan(found.low)
@@ -130,7 +126,7 @@ def test_not_applicable_units_leave_and_two_units_give_no_interval() -> None:
     assert math.isnan(jackknife_interval([]).value)
 
 
-def test_a_ratio_weighs_units_by_their_size() -> None:
+def test_a_ratio_weighs_units_by_their_size():
     rows = np.array([[1, 1], [0, 9], [4, 10]])
     found = jackknife_interval(rows, statistic=ratio_statistic)
     assert found.value == pytest.approx(5 / 20)
@@ -139,7 +135,7 @@ def test_a_ratio_weighs_units_by_their_size() -> None:
     assert found.high - found.value == pytest.approx(stats.t.ppf(0.975, 2) * error)
 
 
-def test_bounds_of_a_share_stay_inside_and_exist_where_all_is_right() -> None:
+def test_bounds_of_a_share_stay_inside_and_exist_where_all_is_right():
     found = jackknife_interval([0.97, 0.99, 0.7], share=True)
     assert 0 < found.low < 0.89 < found.high < 1
     assert jackknife_interval([0.97, 0.99, 0.7]).high > 1
@@ -148,7 +144,7 @@ def test_bounds_of_a_share_stay_inside_and_exist_where_all_is_right() -> None:
         assert (perfect.low, perfect.high) == wilson_interval(round(8 * value), 8)
 
 
-def test_a_unit_leaves_with_all_that_hangs_on_it() -> None:
+def test_a_unit_leaves_with_all_that_hangs_on_it():
     answers, table, chair, rug = [1.0, 0.0, 0.0, 1.0, 1.0], 1, 2, 3
     owners = [(table,), (table, chair), (chair,), (rug,), ()]
     found = jackknife_interval(answers, unit='objects', owners=owners)
@@ -160,7 +156,7 @@ def test_a_unit_leaves_with_all_that_hangs_on_it() -> None:
     assert with_nothing.high == pytest.approx(found.high)
 
 
-def test_questions_on_one_object_are_no_independent_evidence() -> None:
+def test_questions_on_one_object_are_no_independent_evidence():
     rng = np.random.default_rng(1)
     covered = {True: 0, False: 0}
     for _ in range(300):
@@ -173,7 +169,7 @@ def test_questions_on_one_object_are_no_independent_evidence() -> None:
     assert covered[False] / 300 < 0.75
 
 
-def test_questions_on_two_objects_leave_with_either() -> None:
+def test_questions_on_two_objects_leave_with_either():
     rng = np.random.default_rng(2)
     pairs = [tuple(rng.choice(40, 2, replace=False)) for _ in range(60)]
     owners = [*pairs, *((i,) for i in range(40) for _ in range(2))]
@@ -189,7 +185,7 @@ def test_questions_on_two_objects_leave_with_either() -> None:
     assert covered['none'] < covered['first'] < covered['both']
 
 
-def test_changes_that_cancel_are_no_change() -> None:
+def test_changes_that_cancel_are_no_change():
     changes = [0.1, 0.2, -0.3, 0, 0.1, -0.1]
     assert sum(changes) != 0, 'but by rounding'
     assert sign_flip_p(changes) == 1.0
@@ -197,7 +193,7 @@ def test_changes_that_cancel_are_no_change() -> None:
     assert sign_flip_p([0.0, 0.0, 0.0]) == 1.0
 
 
-def test_only_scenes_are_tested() -> None:
+def test_only_scenes_are_tested():
     changes = [0.1, 0.2, 0.3, 0.15, 0.2, 0.25]
     scenes, objects = (
         paired_difference(np.zeros(6), changes, unit=unit) for unit in ('scenes', 'objects')
@@ -210,7 +206,7 @@ def test_only_scenes_are_tested() -> None:
 
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.integers(-20, 20), min_size=2, max_size=9))
-def test_sign_flips_agree_with_scipys_permutations(changes: list[int]) -> None:
+def test_sign_flips_agree_with_scipys_permutations(changes):
     values = np.array(changes, float)
     expected = stats.permutation_test(
         (values,), np.mean, permutation_type='samples', n_resamples=np.inf
@@ -218,19 +214,19 @@ def test_sign_flips_agree_with_scipys_permutations(changes: list[int]) -> None:
     assert sign_flip_p(values) == pytest.approx(float(expected))
 
 
-def test_many_units_are_sampled_and_p_is_never_zero() -> None:
+def test_many_units_are_sampled_and_p_is_never_zero():
     p = sign_flip_p(np.ones(40))
     assert 0 < p <= 2e-4
     assert math.isnan(sign_flip_p([]))
 
 
-def test_the_smallest_p_follows_from_the_number_of_units() -> None:
+def test_the_smallest_p_follows_from_the_number_of_units():
     for n in (2, 5, 8):
         assert sign_flip_p(np.arange(1, n + 1)) == smallest_attainable_p(n) == 2 / 2**n
     assert smallest_attainable_p(0) == 1.0
 
 
-def test_paired_differences_come_with_effect_sizes() -> None:
+def test_paired_differences_come_with_effect_sizes():
     before = np.array([0.5, 0.6, 0.4, 0.7, 0.55])
     after = before - np.array([0.1, 0.12, 0.08, 0.1, 0.11])
     found = paired_difference(before, after)
@@ -245,7 +241,7 @@ def test_paired_differences_come_with_effect_sizes() -> None:
         paired_difference([1, 2], [1])
 
 
-def test_rank_biserial_agrees_with_wilcoxons_statistic() -> None:
+def test_rank_biserial_agrees_with_wilcoxons_statistic():
     changes = np.array([0.3, -0.1, 0.2, 0.5, -0.4, 0.25])
     found = paired_difference(np.zeros(6), changes)
     down = stats.wilcoxon(changes).statistic
@@ -253,13 +249,13 @@ def test_rank_biserial_agrees_with_wilcoxons_statistic() -> None:
     assert abs(found.rank_biserial) == pytest.approx(1 - 2 * down / total)
 
 
-def test_holm_agrees_with_a_worked_example() -> None:
+def test_holm_agrees_with_a_worked_example():
     # Holm's step-down: 0.01*4, max(0.02*3, .), max(0.03*2, .), max(0.04, .).
     found = holm_adjusted({'d': 0.04, 'a': 0.01, 'c': 0.03, 'b': 0.02})
     assert found == pytest.approx({'d': 0.06, 'a': 0.04, 'c': 0.06, 'b': 0.06})
 
 
-def test_eight_scenes_and_seven_contrasts_are_not_tested_but_twenty_two_are() -> None:
+def test_eight_scenes_and_seven_contrasts_are_not_tested_but_twenty_two_are():
     def contrasts(scenes: int, count: int) -> dict:
         rng = np.random.default_rng(0)
         base = rng.random(scenes)
@@ -272,7 +268,7 @@ def test_eight_scenes_and_seven_contrasts_are_not_tested_but_twenty_two_are() ->
     assert all(p < 0.05 for p in tested.values())
 
 
-def test_robustness_is_the_change_relative_to_the_reference() -> None:
+def test_robustness_is_the_change_relative_to_the_reference():
     found = relative_change([0.4, 0.6, 0.5], [0.2, 0.3, 0.25])
     assert (found.value, found.low, found.high) == pytest.approx((-0.5, -0.5, -0.5))
     assert math.isnan(relative_change([0.0, 0.0], [0.1, 0.2]).value)
@@ -282,11 +278,11 @@ def test_robustness_is_the_change_relative_to_the_reference() -> None:
 
 @pytest.mark.parametrize(('hits', 'total'), [(0, 5), (5, 5), (3, 10), (70, 184), (1, 1)])
 @pytest.mark.parametrize('level', [0.9, 0.95])
-def test_the_wilson_interval_is_scipys(hits: int, total: int, level: float) -> None:
+def test_the_wilson_interval_is_scipys(hits, total, level):
     other = stats.binomtest(hits, total).proportion_ci(level, method='wilson')
     found = wilson_interval(hits, total, level=level)
     assert found == pytest.approx((other.low, other.high), abs=1e-9)
 
 
-def test_no_samples_give_no_proportion() -> None:
+def test_no_samples_give_no_proportion():
     assert np.isnan(wilson_interval(0, 0)).all()

@@ -68,7 +68,7 @@ def played(
         return listener.end(), errors, took_s
 
 
-def test_what_was_recorded_is_heard_again_to_the_byte(ros_domain: int, recorded: Path) -> None:
+def test_what_was_recorded_is_heard_again_to_the_byte(ros_domain, recorded):
     heard, _, took_s = played(ros_domain, recorded, IMAGES)
     expected = in_bag(recorded, IMAGES)
     for name in IMAGES:
@@ -80,8 +80,8 @@ def test_what_was_recorded_is_heard_again_to_the_byte(ros_domain: int, recorded:
 
 
 def test_latched_topics_reach_who_comes_late_and_the_clock_follows_the_stamps(
-    ros_domain: int, recorded: Path
-) -> None:
+    ros_domain, recorded
+):
     latched = [f'/{topics.RUN_INFO}', f'/{topics.LABEL_INFO}']
     arguments = node_arguments('bag_player_node', {'bag': str(recorded), 'paused': True})
     with process(ros_domain, *arguments) as player, listening(ros_domain) as caller:
@@ -104,7 +104,7 @@ def test_latched_topics_reach_who_comes_late_and_the_clock_follows_the_stamps(
 
 
 @pytest.mark.full
-def test_a_paused_player_rests_and_goes_on(ros_domain: int, recorded: Path) -> None:
+def test_a_paused_player_rests_and_goes_on(ros_domain, recorded):
     pose = f'/{topics.CAMERA_POSE}'
     settings = {'bag': str(recorded), 'paused': True, 'delay_s': 0.0}
     with listening(ros_domain, pose) as listener:
@@ -123,9 +123,7 @@ def test_a_paused_player_rests_and_goes_on(ros_domain: int, recorded: Path) -> N
 
 
 @pytest.mark.full
-def test_a_part_of_the_bag_at_another_rate_under_another_name(
-    ros_domain: int, recorded: Path
-) -> None:
+def test_a_part_of_the_bag_at_another_rate_under_another_name(ros_domain, recorded):
     pose = f'/{topics.CAMERA_POSE}'
     with open_bag(recorded) as bag:
         first_ns = bag.span_ns[0]
@@ -152,8 +150,8 @@ def test_a_part_of_the_bag_at_another_rate_under_another_name(
 
 
 def test_types_that_are_not_installed_are_named_and_a_cut_bag_plays_as_far_as_it_goes(
-    ros_domain: int, tmp_path: Path
-) -> None:
+    ros_domain, tmp_path
+):
     folder = write_bag(tmp_path / 'bag', StoragePlugin.MCAP, count=40, payload=100_000)
     os.truncate(folder / 'bag.mcap', (folder / 'bag.mcap').stat().st_size * 2 // 3)
     heard, errors, _ = played(ros_domain, folder, [POSES], rate=10.0)
@@ -167,7 +165,7 @@ def test_types_that_are_not_installed_are_named_and_a_cut_bag_plays_as_far_as_it
 
 
 @pytest.mark.full
-def test_bad_settings_end_the_player(ros_domain: int, recorded: Path, tmp_path: Path) -> None:
+def test_bad_settings_end_the_player(ros_domain, recorded, tmp_path):
     for parameters, reason in (
         ({'bag': str(tmp_path)}, 'is not a bag'),
         ({'bag': str(recorded), 'start_s': 100.0}, 'it has nothing after 100 s'),
@@ -180,7 +178,7 @@ def test_bad_settings_end_the_player(ros_domain: int, recorded: Path, tmp_path: 
 
 
 @pytest.mark.full
-def test_looping_starts_over_until_it_is_interrupted(ros_domain: int, recorded: Path) -> None:
+def test_looping_starts_over_until_it_is_interrupted(ros_domain, recorded):
     pose = f'/{topics.CAMERA_POSE}'
     once = [item[1] for item in in_bag(recorded, [pose])]
     settings = {'bag': str(recorded), 'delay_s': 5.0, 'rate': 4.0, 'loop': True}
@@ -194,7 +192,7 @@ def test_looping_starts_over_until_it_is_interrupted(ros_domain: int, recorded: 
 
 
 @pytest.mark.full
-def test_a_reset_goes_back_to_the_first_frame(ros_domain: int, recorded: Path) -> None:
+def test_a_reset_goes_back_to_the_first_frame(ros_domain, recorded):
     pose = f'/{topics.CAMERA_POSE}'
     once = [item[1] for item in in_bag(recorded, [pose])]
     arguments = node_arguments('bag_player_node', {'bag': str(recorded), 'paused': True})

@@ -58,7 +58,7 @@ def record(
     return output
 
 
-def test_everything_of_a_run_is_in_the_bag(ros_domain: int, tmp_path: Path) -> None:
+def test_everything_of_a_run_is_in_the_bag(ros_domain, tmp_path):
     folder = tmp_path / 'bag'
     record(ros_domain, folder, 20, 20, (64, 48))
 
@@ -96,7 +96,7 @@ def test_everything_of_a_run_is_in_the_bag(ros_domain: int, tmp_path: Path) -> N
 
 
 @pytest.mark.full
-def test_latched_topics_are_written_again_at_each_split(ros_domain: int, tmp_path: Path) -> None:
+def test_latched_topics_are_written_again_at_each_split(ros_domain, tmp_path):
     folder = tmp_path / 'bag'
     record(ros_domain, folder, 30, 20, (320, 240), max_file_bytes=4_000_000, compression='none')
     files = sorted(folder.glob('*.mcap'))
@@ -130,7 +130,7 @@ def wait_until_written(folder: Path, *names: str) -> None:
 
 
 @pytest.mark.full
-def test_chosen_topics_and_a_killed_recorder(ros_domain: int, tmp_path: Path) -> None:
+def test_chosen_topics_and_a_killed_recorder(ros_domain, tmp_path):
     folder = tmp_path / 'bag'
     arguments = node_arguments(
         'bag_recorder_node',
@@ -152,7 +152,7 @@ def test_chosen_topics_and_a_killed_recorder(ros_domain: int, tmp_path: Path) ->
     assert deserialize_message(info.data, RunInfo).scene == 'room'
 
 
-def test_in_lockstep_every_recorded_frame_is_acknowledged(ros_domain: int, tmp_path: Path) -> None:
+def test_in_lockstep_every_recorded_frame_is_acknowledged(ros_domain, tmp_path):
     folder = tmp_path / 'bag'
     record(ros_domain, folder, 8, 10, (64, 48), acks=True)
     with open_bag(folder) as bag:
@@ -168,7 +168,7 @@ def test_in_lockstep_every_recorded_frame_is_acknowledged(ros_domain: int, tmp_p
 
 
 @pytest.mark.full
-def test_bad_settings_end_the_recorder(ros_domain: int, tmp_path: Path) -> None:
+def test_bad_settings_end_the_recorder(ros_domain, tmp_path):
     (tmp_path / 'taken').mkdir()
     (tmp_path / 'taken' / 'thesis').touch()
     for parameters, reason in (
@@ -195,9 +195,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(['umount', str(folder)], check=True)
 
 
-def test_a_full_disk_ends_the_recorder_and_leaves_what_was_written(
-    ros_domain: int, small_disk: Path
-) -> None:
+def test_a_full_disk_ends_the_recorder_and_leaves_what_was_written(ros_domain, small_disk):
     folder = small_disk / 'bag'
     settings = {'bag_directory': str(folder), 'compression': 'none'}
     numbers = ('200', '20', '320', '240', '1')
@@ -216,7 +214,7 @@ def test_a_full_disk_ends_the_recorder_and_leaves_what_was_written(
     assert kept[f'/{topics.COLOR}'] > 20
 
 
-def test_a_foreign_run_state_is_recorded_and_not_read(ros_domain: int, tmp_path: Path) -> None:
+def test_a_foreign_run_state_is_recorded_and_not_read(ros_domain, tmp_path):
     """A robot may have a topic of that name; as our type it would claim 1.2 GB of strings."""
     folder = tmp_path / 'bag'
     settings = {'bag_directory': str(folder), 'topics': [topics.RUN_STATE]}
@@ -229,7 +227,7 @@ def test_a_foreign_run_state_is_recorded_and_not_read(ros_domain: int, tmp_path:
         assert [item.message_count for item in bag.connections] == [1]
 
 
-def test_in_lockstep_no_state_of_the_run_is_overtaken(ros_domain: int, tmp_path: Path) -> None:
+def test_in_lockstep_no_state_of_the_run_is_overtaken(ros_domain, tmp_path):
     folder = tmp_path / 'bag'
     settings = {'bag_directory': str(folder), 'acks': True}
     with on_stage(BagRecorderNode, tmp_path, ros_domain, **settings) as stage:
@@ -244,8 +242,8 @@ def test_in_lockstep_no_state_of_the_run_is_overtaken(ros_domain: int, tmp_path:
 
 
 def test_a_report_that_cannot_be_written_ends_the_recorder_with_the_reason(
-    ros_domain: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+    ros_domain, tmp_path, capsys
+):
     folder = tmp_path / 'bag'
     with on_stage(BagRecorderNode, tmp_path, ros_domain, bag_directory=str(folder)) as stage:
         (folder / 'recording.json').unlink(missing_ok=True)

@@ -141,7 +141,7 @@ def evaluator(ros_domain: int, tmp_path: Path) -> Iterator[Opening]:
         yield opening
 
 
-def test_the_seeds_of_path_and_method_are_those_of_the_run(evaluator: Opening) -> None:
+def test_the_seeds_of_path_and_method_are_those_of_the_run(evaluator):
     run = evaluator()
     run.tell_map()
     run.tell_run('test.room.camera.m.s.4-p5-m6')
@@ -151,7 +151,7 @@ def test_the_seeds_of_path_and_method_are_those_of_the_run(evaluator: Opening) -
     assert [first[name] for name in ('seed', 'path_seed', 'method_seed')] == [4, 5, 6]
 
 
-def test_the_final_map_of_a_run_is_evaluated_by_itself(evaluator: Opening) -> None:
+def test_the_final_map_of_a_run_is_evaluated_by_itself(evaluator):
     run = evaluator()
     run.tell_map()
     run.stage.spin_for(0.3)
@@ -173,7 +173,7 @@ def test_the_final_map_of_a_run_is_evaluated_by_itself(evaluator: Opening) -> No
 NAMED = {'use_run_info': False}
 
 
-def test_without_a_run_map_and_plan_name_it(evaluator: Opening) -> None:
+def test_without_a_run_map_and_plan_name_it(evaluator):
     run = evaluator(plan=NAMED | {'mapper': 'real_stack', 'seed': 6}, exit_when_done=True)
     run.tell_map()
     run.stage.spin_until(lambda: run.stage.node.exit_code is not None, DONE_S)
@@ -183,8 +183,8 @@ def test_without_a_run_map_and_plan_name_it(evaluator: Opening) -> None:
 
 
 def test_the_verdict_is_that_of_the_last_map_though_it_came_during_an_evaluation(
-    evaluator: Opening, patient: PatientSuite
-) -> None:
+    evaluator, patient
+):
     run = evaluator(suites='[{name: patient}]', plan=NAMED, exit_when_done=True)
     run.tell_map(77)
     run.stage.spin_until(lambda: patient.runs == 1, DONE_S)
@@ -197,9 +197,7 @@ def test_the_verdict_is_that_of_the_last_map_though_it_came_during_an_evaluation
     assert [report.header.stamp.sec for report in run.reports] == [77, 78]
 
 
-def test_a_threshold_that_does_not_hold_is_the_exit_code(
-    evaluator: Opening, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_threshold_that_does_not_hold_is_the_exit_code(evaluator, capsys):
     requirements = '[{suite: exact_questions, metric: accuracy, at_least: 1.5}]'
     run = evaluator(plan=NAMED, exit_when_done=True, requirements=requirements)
     run.tell_map()
@@ -208,9 +206,7 @@ def test_a_threshold_that_does_not_hold_is_the_exit_code(
     assert 'accuracy >= 1.5' in capsys.readouterr().err
 
 
-def test_an_evaluation_that_fails_ends_the_node_and_tells_all(
-    evaluator: Opening, patient: PatientSuite, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_evaluation_that_fails_ends_the_node_and_tells_all(evaluator, patient, capsys):
     run = evaluator(plan=NAMED, suites='[{name: failing}]')
     run.tell_map()
     run.stage.spin_until(lambda: run.stage.node.exit_code is not None, DONE_S)
@@ -221,9 +217,7 @@ def test_an_evaluation_that_fails_ends_the_node_and_tells_all(
     assert [item.name for item in run.out.iterdir()] == [MARKER]
 
 
-def test_a_goal_gets_feedback_and_a_report_of_its_own(
-    evaluator: Opening, patient: PatientSuite
-) -> None:
+def test_a_goal_gets_feedback_and_a_report_of_its_own(evaluator, patient):
     run = evaluator()
     run.tell_run()
     run.tell_map()
@@ -249,7 +243,7 @@ def test_a_goal_gets_feedback_and_a_report_of_its_own(
     assert {item['suite'] for item in of_run} == {'exact_questions'}
 
 
-def test_a_goal_may_name_any_map_and_takes_the_configured_suites(evaluator: Opening) -> None:
+def test_a_goal_may_name_any_map_and_takes_the_configured_suites(evaluator):
     run = evaluator(requirements='[{suite: map_geometry, metric: nothing, at_least: 0}]')
     status, result = run.goal(map_uri=(run.folder / 'map').as_uri()).end()
     assert status == GoalStatus.STATUS_SUCCEEDED
@@ -262,9 +256,7 @@ def test_a_goal_may_name_any_map_and_takes_the_configured_suites(evaluator: Open
     assert other.report.report_uri.endswith('evaluations/0002/report.json')
 
 
-def test_a_cancelled_goal_leaves_nothing_and_the_next_one_works(
-    evaluator: Opening, patient: PatientSuite
-) -> None:
+def test_a_cancelled_goal_leaves_nothing_and_the_next_one_works(evaluator, patient):
     run = evaluator(suites='[{name: patient}]')
     goal = run.goal(map_uri=(run.folder / 'map').as_uri())
     run.stage.spin_until(lambda: patient.runs == 1)
@@ -281,9 +273,7 @@ def test_a_cancelled_goal_leaves_nothing_and_the_next_one_works(
     assert status == GoalStatus.STATUS_SUCCEEDED
 
 
-def test_goals_wait_for_their_turn_and_can_be_cancelled_meanwhile(
-    evaluator: Opening, patient: PatientSuite
-) -> None:
+def test_goals_wait_for_their_turn_and_can_be_cancelled_meanwhile(evaluator, patient):
     run = evaluator(plan=NAMED, suites='[{name: patient}]', exit_when_done=True)
     run.tell_map()
     run.stage.spin_until(lambda: patient.runs == 1)
@@ -322,8 +312,8 @@ def test_goals_wait_for_their_turn_and_can_be_cancelled_meanwhile(
     ],
 )  # fmt: skip
 def test_a_goal_that_cannot_be_done_is_aborted_with_the_reason(
-    fields: dict[str, Any], code: int, words: str, evaluator: Opening, patient: PatientSuite
-) -> None:
+    fields, code, words, evaluator, patient
+):
     run = evaluator()
     places = {'MAP': run.folder / 'map', 'TRUTH': run.folder / 'ground_truth'}
     if (uri := fields.get('map_uri')) in places:
@@ -336,9 +326,7 @@ def test_a_goal_that_cannot_be_done_is_aborted_with_the_reason(
         assert run.stage.node.health().level is Level.WARN
 
 
-def test_an_inactive_evaluator_takes_no_goal_and_a_cleaned_up_one_answers(
-    evaluator: Opening, patient: PatientSuite
-) -> None:
+def test_an_inactive_evaluator_takes_no_goal_and_a_cleaned_up_one_answers(evaluator, patient):
     run = evaluator(suites='[{name: patient}]')
     goal = run.goal(map_uri=(run.folder / 'map').as_uri())
     run.stage.spin_until(lambda: patient.runs == 1)
@@ -357,9 +345,7 @@ def test_an_inactive_evaluator_takes_no_goal_and_a_cleaned_up_one_answers(
     assert run.reports[0].metrics[0].metric == 'patience'
 
 
-def test_the_executor_stays_free_while_a_suite_computes(
-    evaluator: Opening, patient: PatientSuite
-) -> None:
+def test_the_executor_stays_free_while_a_suite_computes(evaluator, patient):
     run = evaluator(suites='[{name: patient}]')
     goal = run.goal(map_uri=(run.folder / 'map').as_uri())
     run.stage.spin_until(lambda: patient.runs == 1)

@@ -61,8 +61,8 @@ def started(kind: str, folder: Path, domain: int, context: Any) -> subprocess.Po
 
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_evaluation_ends_and_leaves_nothing(
-    number: signal.Signals, tmp_path: Path, ros_domain: int, ros_context: Any
-) -> None:
+    number, tmp_path, ros_domain, ros_context
+):
     process = started('patient', tmp_path, ros_domain, ros_context)
     process.send_signal(number)
     _, reported = process.communicate(timeout=180)
@@ -70,9 +70,7 @@ def test_an_interrupted_evaluation_ends_and_leaves_nothing(
     assert [path.name for path in (tmp_path / 'out').iterdir()] == [MARKER]
 
 
-def test_a_suite_that_hears_nothing_does_not_keep_the_process(
-    tmp_path: Path, ros_domain: int, ros_context: Any
-) -> None:
+def test_a_suite_that_hears_nothing_does_not_keep_the_process(tmp_path, ros_domain, ros_context):
     process = started('deaf', tmp_path, ros_domain, ros_context)
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=180)
@@ -80,9 +78,7 @@ def test_a_suite_that_hears_nothing_does_not_keep_the_process(
     assert not (tmp_path / 'out' / REPORT).exists()
 
 
-def test_after_a_kill_the_next_evaluation_is_whole(
-    tmp_path: Path, ros_domain: int, ros_context: Any
-) -> None:
+def test_after_a_kill_the_next_evaluation_is_whole(tmp_path, ros_domain, ros_context):
     process = started('patient', tmp_path, ros_domain, ros_context)
     process.kill()
     process.communicate(timeout=180)

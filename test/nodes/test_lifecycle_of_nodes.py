@@ -70,9 +70,7 @@ def files_of(directory: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in directory.rglob('*') if path.is_file()}
 
 
-def test_a_run_is_reset_and_repeated_by_the_same_processes(
-    processes: dict[str, subprocess.Popen[str]], ros_context: Any, tmp_path: Path
-) -> None:
+def test_a_run_is_reset_and_repeated_by_the_same_processes(processes, ros_context, tmp_path):
     audience = Audience(ros_context)
     recorded: list[RecordedMap] = []
     audience.node.create_subscription(

@@ -102,7 +102,7 @@ def adapt(ros_domain: int, tmp_path: Path) -> Iterator[Opening]:
         yield opening
 
 
-def test_the_newest_labelled_cloud_is_the_map(adapt: Opening) -> None:
+def test_the_newest_labelled_cloud_is_the_map(adapt):
     adapting = adapt()
     publisher = adapting.publish_cloud('world', 5.0)
     first = adapting.stage.node.newest
@@ -120,14 +120,14 @@ def test_the_newest_labelled_cloud_is_the_map(adapt: Opening) -> None:
     )  # fmt: skip
 
 
-def test_nothing_is_published_before_the_run_is_over(adapt: Opening) -> None:
+def test_nothing_is_published_before_the_run_is_over(adapt):
     adapting = adapt()
     adapting.publish_cloud('world')
     adapting.stage.spin_for(0.8)
     assert adapting.announced == []
 
 
-def test_without_a_bridge_a_service_ends_the_mapping(adapt: Opening) -> None:
+def test_without_a_bridge_a_service_ends_the_mapping(adapt):
     adapting = adapt()
     adapting.publish_cloud('world')
     client = adapting.stage.peer.create_client(ControlRun, topics.FINISH_MAP)
@@ -141,7 +141,7 @@ def test_without_a_bridge_a_service_ends_the_mapping(adapt: Opening) -> None:
     assert again.result().error_code == ControlRun.Response.ERROR_WRONG_STATE
 
 
-def test_a_map_in_the_frame_of_the_stack_is_moved_as_tf_says(adapt: Opening) -> None:
+def test_a_map_in_the_frame_of_the_stack_is_moved_as_tf_says(adapt):
     message_type = interface_class(TF_TYPE)
     if message_type is None:
         pytest.skip('tf2_msgs is not installed; source a ROS 2 installation')
@@ -161,9 +161,7 @@ def test_a_map_in_the_frame_of_the_stack_is_moved_as_tf_says(adapt: Opening) -> 
     np.testing.assert_allclose(made.dense.points, expected, atol=1e-5)
 
 
-def test_an_unknown_frame_is_an_error_unless_it_is_said_to_be_the_world(
-    adapt: Opening, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_unknown_frame_is_an_error_unless_it_is_said_to_be_the_world(adapt, capsys):
     adapting = adapt()
     adapting.publish_cloud('odom')
     adapting.finish()
@@ -172,9 +170,7 @@ def test_an_unknown_frame_is_an_error_unless_it_is_said_to_be_the_world(
     assert 'map_frame_is_world' in reason
 
 
-def test_a_frame_that_tf_does_not_know_is_told_while_the_stack_still_maps(
-    adapt: Opening, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_frame_that_tf_does_not_know_is_told_while_the_stack_still_maps(adapt, capfd):
     adapting = adapt()
     heard = adapting.stage.listen(DiagnosticArray, topics.DIAGNOSTICS, diagnostics_profile())
     adapting.publish_cloud('odom')
@@ -196,31 +192,27 @@ def test_a_frame_that_tf_does_not_know_is_told_while_the_stack_still_maps(
     assert adapting.result().header.frame_id == 'world'
 
 
-def test_a_frame_may_be_said_to_be_the_world(adapt: Opening) -> None:
+def test_a_frame_may_be_said_to_be_the_world(adapt):
     adapting = adapt(map_frame_is_world=True)
     adapting.publish_cloud('odom')
     adapting.finish()
     assert adapting.result().header.frame_id == 'world'
 
 
-def test_a_silent_stack_is_an_error_that_names_the_topic(
-    adapt: Opening, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_silent_stack_is_an_error_that_names_the_topic(adapt, capsys):
     adapting = adapt(plan={'map_timeout_s': 0.3})
     adapting.finish()
     assert f'no map on topic "{TOPIC}": no node publishes it' in adapting.failure(capsys)
 
 
-def test_another_type_on_the_topic_is_named(
-    adapt: Opening, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_another_type_on_the_topic_is_named(adapt, capsys):
     adapting = adapt()
     adapting.stage.peer.create_publisher(RunState, TOPIC, 1)
     reason = adapting.failure(capsys)
     assert 'publishes osmabench_ros/msg/RunState, not sensor_msgs/msg/PointCloud2' in reason
 
 
-def test_a_stack_is_asked_for_its_file(adapt: Opening, tmp_path: Path) -> None:
+def test_a_stack_is_asked_for_its_file(adapt, tmp_path):
     file = tmp_path / 'mesh.ply'
     adapting = adapt(
         map_topic='', map_file=str(file), importer='pointcloud',
@@ -239,9 +231,7 @@ def test_a_stack_is_asked_for_its_file(adapt: Opening, tmp_path: Path) -> None:
     assert len(adapting.result().dense.points) == len(labelled_map().dense.points)
 
 
-def test_a_stack_that_cannot_finish_is_quoted(
-    adapt: Opening, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_stack_that_cannot_finish_is_quoted(adapt, capsys):
     adapting = adapt(finish_service='/stack/save', finish_type='std_srvs/srv/Trigger')
 
     def refuse(_request: Any, response: Any) -> Any:
@@ -253,9 +243,7 @@ def test_a_stack_that_cannot_finish_is_quoted(
     assert 'service "/stack/save" failed: disk full' in adapting.failure(capsys)
 
 
-def test_a_topic_and_a_file_are_one_too_many(
-    ros_domain: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_topic_and_a_file_are_one_too_many(ros_domain, tmp_path, capsys):
     with on_stage(
         MapAdapterNode, tmp_path, ros_domain, map_topic=TOPIC, map_file='/x', importer='pointcloud'
     ) as stage:
@@ -263,9 +251,7 @@ def test_a_topic_and_a_file_are_one_too_many(
     assert 'set one of the parameters "map_topic" and "map_file"' in capsys.readouterr().err
 
 
-def test_a_request_that_is_no_mapping_is_refused_before_the_run(
-    ros_domain: int, tmp_path: Path
-) -> None:
+def test_a_request_that_is_no_mapping_is_refused_before_the_run(ros_domain, tmp_path):
     values = {'map_topic': TOPIC, 'finish_service': '/stack/save'}
     for request in ('[unfinished', 'save it'):
         with (
@@ -275,9 +261,7 @@ def test_a_request_that_is_no_mapping_is_refused_before_the_run(
             pass
 
 
-def test_the_caller_that_ends_the_mapping_learns_why_the_stack_cannot_be_asked(
-    adapt: Opening, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_caller_that_ends_the_mapping_learns_why_the_stack_cannot_be_asked(adapt, capsys):
     adapting = adapt(finish_service='/stack/save', finish_type='stack_msgs/srv/Save')
     client = adapting.stage.peer.create_client(ControlRun, topics.FINISH_MAP)
     adapting.stage.spin_until(client.service_is_ready)
@@ -288,7 +272,7 @@ def test_the_caller_that_ends_the_mapping_learns_why_the_stack_cannot_be_asked(
     assert 'which is not installed' in adapting.failure(capsys, exit_code=3)
 
 
-def test_after_a_reset_the_stack_is_asked_for_another_map(adapt: Opening) -> None:
+def test_after_a_reset_the_stack_is_asked_for_another_map(adapt):
     adapting = adapt()
     publisher = adapting.publish_cloud('world')
     adapting.finish()
@@ -305,7 +289,7 @@ def test_after_a_reset_the_stack_is_asked_for_another_map(adapt: Opening) -> Non
     np.testing.assert_allclose(adapting.result().dense.points, moved.points, atol=1e-6)
 
 
-def test_static_transforms_that_are_said_again_and_again_take_no_memory(adapt: Opening) -> None:
+def test_static_transforms_that_are_said_again_and_again_take_no_memory(adapt):
     message_type = interface_class(TF_TYPE)
     if message_type is None:
         pytest.skip('tf2_msgs is not installed; source a ROS 2 installation')

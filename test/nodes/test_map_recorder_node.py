@@ -97,7 +97,7 @@ def at(stamp_ns: int) -> Any:
     return replace(source, header=replace(source.header, stamp_ns=stamp_ns))
 
 
-def test_a_scene_graph_alone_is_a_map(record: Opening) -> None:
+def test_a_scene_graph_alone_is_a_map(record):
     recording = record()
     recording.announce_run()
     recording.send(graph_alone())
@@ -121,9 +121,7 @@ def test_a_scene_graph_alone_is_a_map(record: Opening) -> None:
     assert (header.frame_id, header.stamp_ns) == ('world', 5_000_000_000)
 
 
-def test_chunks_come_in_any_order_and_twice(
-    record: Opening, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_chunks_come_in_any_order_and_twice(record, monkeypatch):
     announcement, chunks = map_to_messages(labelled_map(), 'mapper', is_final=True)
     [whole] = chunks
     pieces = [whole.data[start : start + 2000] for start in range(0, len(whole.data), 2000)]
@@ -233,12 +231,7 @@ def changed_chunk(change: Callable[[SemanticMapChunk], None]) -> Messages:
     ],
     ids=range(11),
 )
-def test_garbage_ends_the_recorder_with_the_reason(
-    garbage: Callable[[], Messages],
-    words: str,
-    record: Opening,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_garbage_ends_the_recorder_with_the_reason(garbage, words, record, capsys):
     recording = record(plan={'chunk_timeout_s': 0.5})
     recording.announce_run()
     recording.send(*garbage())
@@ -248,7 +241,7 @@ def test_garbage_ends_the_recorder_with_the_reason(
     assert recording.recorded == []
 
 
-def test_an_intermediate_map_that_does_not_come_is_one_less(record: Opening) -> None:
+def test_an_intermediate_map_that_does_not_come_is_one_less(record):
     recording = record(plan={'chunk_timeout_s': 0.5})
     recording.send(whole_map(is_final=False)[0])
     assembler = recording.stage.node.assembler
@@ -257,9 +250,7 @@ def test_an_intermediate_map_that_does_not_come_is_one_less(record: Opening) -> 
     assert recording.stage.node.exit_code is None
 
 
-def test_a_map_of_a_topic_with_two_publishers_is_not_recorded(
-    record: Opening, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_map_of_a_topic_with_two_publishers_is_not_recorded(record, capsys):
     recording = record()
     second = Node('second')
     second.create_publisher(SemanticMapMessage, topics.SEMANTIC_MAP, latched_profile())
@@ -271,15 +262,13 @@ def test_a_map_of_a_topic_with_two_publishers_is_not_recorded(
     assert 'topic "/semantic_map" has 2 publishers: /peer and /second' in reported
 
 
-def test_class_ids_need_a_label_set(record: Opening, capsys: pytest.CaptureFixture[str]) -> None:
+def test_class_ids_need_a_label_set(record, capsys):
     recording = record()
     recording.send(graph_alone())
     assert 'objects have class ids, but no node published label_info' in recording.failure(capsys)
 
 
-def test_a_final_map_may_be_said_twice_but_not_changed(
-    record: Opening, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_final_map_may_be_said_twice_but_not_changed(record, capsys):
     recording = record()
     for _ in range(2):
         recording.send(*map_to_messages(labelled_map(), 'mapper', is_final=True))
@@ -292,7 +281,7 @@ def test_a_final_map_may_be_said_twice_but_not_changed(
     read_map(recording.folder / 'map')
 
 
-def test_only_maps_of_the_named_participant_count(record: Opening) -> None:
+def test_only_maps_of_the_named_participant_count(record):
     recording = record(participant='mapper')
     foreign = graph_alone_open_vocabulary()
     foreign.participant = 'foreign'
@@ -303,7 +292,7 @@ def test_only_maps_of_the_named_participant_count(record: Opening) -> None:
     recording.stage.spin_until(lambda: bool(recording.recorded))
 
 
-def test_intermediate_maps_are_kept_evenly_and_bounded(record: Opening) -> None:
+def test_intermediate_maps_are_kept_evenly_and_bounded(record):
     recording = record(plan={'keep_intermediate_maps': True, 'max_snapshots': 3})
     for second in range(8):
         recording.send(*map_to_messages(at(second * 10**9), 'mapper', is_final=False))
@@ -321,9 +310,7 @@ def test_intermediate_maps_are_kept_evenly_and_bounded(record: Opening) -> None:
     assert read_map(recording.folder / 'map').header.stamp_ns == 8 * 10**9
 
 
-def test_a_map_is_checked_once_and_lies_there_as_it_was_sent(
-    record: Opening, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_map_is_checked_once_and_lies_there_as_it_was_sent(record, monkeypatch, tmp_path):
     recording = record()
     write_map(labelled_map(), tmp_path / 'expected')
     messages = map_to_messages(labelled_map(), 'mapper', is_final=True)
@@ -340,7 +327,7 @@ def test_a_map_is_checked_once_and_lies_there_as_it_was_sent(
     assert sha256_of(tmp_path / 'map') == sha256_of(tmp_path / 'expected')
 
 
-def test_intermediate_maps_are_left_out_unless_asked_for(record: Opening) -> None:
+def test_intermediate_maps_are_left_out_unless_asked_for(record):
     recording = record()
     recording.send(*map_to_messages(at(1), 'mapper', is_final=False))
     recording.send(*map_to_messages(at(2), 'mapper', is_final=True))
@@ -348,7 +335,7 @@ def test_intermediate_maps_are_left_out_unless_asked_for(record: Opening) -> Non
     assert {path.name for path in recording.folder.iterdir()} == {'map', 'parameters.yaml'}
 
 
-def test_it_ends_by_itself_if_asked_and_needs_no_run(record: Opening) -> None:
+def test_it_ends_by_itself_if_asked_and_needs_no_run(record):
     recording = record(exit_when_done=True)
     recording.send(graph_alone_open_vocabulary())
     recording.stage.spin_until(lambda: recording.stage.node.exit_code == 0)
@@ -364,9 +351,7 @@ def graph_alone_open_vocabulary() -> SemanticMapMessage:
     return message
 
 
-def test_a_folder_that_cannot_be_written_to_is_told(
-    record: Opening, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_a_folder_that_cannot_be_written_to_is_told(record, capsys, tmp_path):
     recording = record(map_directory=str(tmp_path / 'gone' / 'map'))
     (tmp_path / 'gone').write_text('a file where a folder should be')
     recording.send(graph_alone_open_vocabulary())
@@ -374,9 +359,7 @@ def test_a_folder_that_cannot_be_written_to_is_told(
     assert f'cannot write {tmp_path}/gone' in capsys.readouterr().err
 
 
-def test_a_taken_folder_is_refused(
-    ros_domain: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_taken_folder_is_refused(ros_domain, tmp_path, capsys):
     (tmp_path / 'map').mkdir()
     (tmp_path / 'map' / 'thesis').touch()
     values = {'map_directory': str(tmp_path / 'map')}
@@ -385,7 +368,7 @@ def test_a_taken_folder_is_refused(
     assert 'map is not empty' in capsys.readouterr().err
 
 
-def test_a_second_round_records_beside_the_first(record: Opening) -> None:
+def test_a_second_round_records_beside_the_first(record):
     recording = record()
     recording.send(graph_alone_open_vocabulary())
     recording.stage.spin_until(lambda: len(recording.recorded) == 1)
@@ -402,7 +385,7 @@ def test_a_second_round_records_beside_the_first(record: Opening) -> None:
     read_map(recording.folder / 'map_2')
 
 
-def test_frames_are_acknowledged_by_their_pose(record: Opening) -> None:
+def test_frames_are_acknowledged_by_their_pose(record):
     recording = record()
     acks = recording.stage.listen(FrameAck, topics.FRAME_ACK, lossless_profile())
     recording.stage.spin_until(

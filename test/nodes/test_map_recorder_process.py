@@ -4,8 +4,6 @@ import shutil
 import subprocess
 import sys
 import time
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -39,9 +37,7 @@ def small_disk() -> list[str]:
     return [*start, IN_A_SMALL_DISK.format(size=DISK_BYTES)]
 
 
-def test_a_full_disk_is_told_and_holds_nothing_half_written(
-    tmp_path: Path, ros_domain: int, ros_context: Any
-) -> None:
+def test_a_full_disk_is_told_and_holds_nothing_half_written(tmp_path, ros_domain, ros_context):
     process = subprocess.Popen(
         [*small_disk(), str(tmp_path), sys.executable, '-m', NODE,
          '--ros-args', '-p', 'autostart:=true', '-p', f'map_directory:={tmp_path}/map'],

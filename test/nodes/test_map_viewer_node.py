@@ -4,7 +4,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -122,9 +121,7 @@ def node_colors(message: MarkerArray) -> dict[int, tuple[int, ...]]:
 
 
 @pytest.mark.full
-def test_a_map_on_disk_is_shown_with_its_errors(
-    viewer: Callable[..., None], ros_context: Any, tmp_path: Path
-) -> None:
+def test_a_map_on_disk_is_shown_with_its_errors(viewer, ros_context, tmp_path):
     write_map(semantic_map(), tmp_path / 'map')
     write_ground_truth(truth(), tmp_path / 'truth')
     listener = Listener(ros_context)
@@ -148,9 +145,7 @@ def test_a_map_on_disk_is_shown_with_its_errors(
     assert heard[topics.VIEW_ERRORS].header.frame_id == 'world'
 
 
-def test_maps_and_poses_of_a_running_stack_are_shown(
-    viewer: Callable[..., None], ros_context: Any
-) -> None:
+def test_maps_and_poses_of_a_running_stack_are_shown(viewer, ros_context):
     listener = Listener(ros_context)
     publisher = MapPublisher(listener.node, 'mapper')
     poses = listener.node.create_publisher(
@@ -188,9 +183,7 @@ def test_maps_and_poses_of_a_running_stack_are_shown(
     assert shown() == {0.0, 0.5, 1.0}
 
 
-def test_class_images_are_coloured_as_the_map(
-    viewer: Callable[..., None], ros_context: Any
-) -> None:
+def test_class_images_are_coloured_as_the_map(viewer, ros_context):
     listener = Listener(ros_context)
     node, seen = listener.node, []
     info = node.create_publisher(LabelInfo, topics.LABEL_INFO, latched_profile())

@@ -106,7 +106,7 @@ def drive(mapping: Mapping) -> None:
         mapping.stage.spin_until(lambda number=number: len(mapping.acks) == number)
 
 
-def test_every_frame_is_acknowledged_and_in_the_map(mapping: Opening) -> None:
+def test_every_frame_is_acknowledged_and_in_the_map(mapping):
     run = mapping(plan={'evaluation': {'map_every_frames': 2}})
     run.tell_labels()
     run.tell_state(RunState.STATE_RUNNING)
@@ -127,9 +127,7 @@ def test_every_frame_is_acknowledged_and_in_the_map(mapping: Opening) -> None:
     assert health.values['processing_time_max_s'] >= health.values['processing_time_mean_s'] > 0
 
 
-def test_frames_wait_for_the_labels_and_are_all_mapped(
-    mapping: Opening, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_frames_wait_for_the_labels_and_are_all_mapped(mapping, monkeypatch):
     monkeypatch.setattr(participant, 'MAX_WAITING', 3)
     run = mapping(pacing='realtime', settle_s=0.1)
     for frame in FRAMES:
@@ -148,7 +146,7 @@ def test_frames_wait_for_the_labels_and_are_all_mapped(
     assert run.stage.node.health().values['frames_dropped'] == 1
 
 
-def test_a_second_round_maps_anew(mapping: Opening) -> None:
+def test_a_second_round_maps_anew(mapping):
     run = mapping()
     run.tell_labels()
     drive(run)
@@ -173,9 +171,7 @@ def test_a_second_round_maps_anew(mapping: Opening) -> None:
     assert run.announced[0].digest == run.announced[1].digest
 
 
-def test_silence_while_the_run_goes_on_is_stale(
-    mapping: Opening, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_silence_while_the_run_goes_on_is_stale(mapping, monkeypatch):
     run = mapping()
     monkeypatch.setattr(mapper_node, 'STALE_AFTER_S', 0.0)
     assert run.stage.node.health().level is Level.OK
@@ -255,12 +251,7 @@ def replace_message(run: Mapping, topic: str, message: Any) -> None:
         (without_focal_length, 'topic "camera/color/camera_info"'),
     ],
 )
-def test_a_camera_that_breaks_the_contract_is_told(
-    fault: Callable[[Mapping], None],
-    words: str,
-    mapping: Opening,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_camera_that_breaks_the_contract_is_told(fault, words, mapping, capsys):
     run = mapping()
     run.tell_labels()
     fault(run)
@@ -270,7 +261,7 @@ def test_a_camera_that_breaks_the_contract_is_told(
     assert run.acks == []
 
 
-def test_parts_of_two_frames_never_become_one(mapping: Opening) -> None:
+def test_parts_of_two_frames_never_become_one(mapping):
     run = mapping(pacing='realtime')
     run.tell_labels()
     run.stage.spin_until(lambda: run.stage.node.participant.method is not None)
@@ -282,7 +273,7 @@ def test_parts_of_two_frames_never_become_one(mapping: Opening) -> None:
     assert run.stage.node.health().level is Level.WARN
 
 
-def test_colours_without_light_reach_the_mapper_that_asks_for_them(mapping: Opening) -> None:
+def test_colours_without_light_reach_the_mapper_that_asks_for_them(mapping):
     run = mapping(options='{rooms: false, albedo: true}')
     run.stage.spin_until(lambda: run.stage.peer.count_subscribers(topics.ALBEDO) > 0)
     run.tell_labels()

@@ -192,9 +192,7 @@ def ros(ros_domain: int) -> Iterator[None]:
 
 
 @pytest.mark.parametrize('case', CASES, ids=lambda case: case.__name__)
-def test_a_node_is_configured_again_with_another_plan(
-    case: Callable[[Path], Case], ros: None, tmp_path: Path
-) -> None:
+def test_a_node_is_configured_again_with_another_plan(case, ros, tmp_path):
     made = case(tmp_path)
     files = []
     for number, plan in enumerate(made.plans):
@@ -219,7 +217,7 @@ def test_a_node_is_configured_again_with_another_plan(
         stage.close()
 
 
-def test_a_plan_that_is_wrong_is_refused_and_the_last_one_stays(ros: None, tmp_path: Path) -> None:
+def test_a_plan_that_is_wrong_is_refused_and_the_last_one_stays(ros, tmp_path):
     good, bad = tmp_path / 'good.json', tmp_path / 'bad.json'
     good.write_text(MapperSettings(mapper='tsdf', seed=4).model_dump_json())
     bad.write_text('{"mappr": "tsdf"}')

@@ -54,7 +54,7 @@ def is_matched(publisher: Any) -> bool:
     return publisher.get_subscription_count() > 0
 
 
-def test_before_its_final_map_is_recorded_it_ends_the_run(audience: Audience, bridge: Any) -> None:
+def test_before_its_final_map_is_recorded_it_ends_the_run(audience, bridge):
     maps = recorder(audience)
     play_to_the_end(audience)
     audience.spin_until(lambda: is_matched(maps))
@@ -68,9 +68,7 @@ def test_before_its_final_map_is_recorded_it_ends_the_run(audience: Audience, br
 
 @pytest.mark.full
 @pytest.mark.parametrize('recorded', [True, False])
-def test_once_it_is_recorded_or_without_a_recorder_it_may_come_back(
-    recorded: bool, audience: Audience, bridge: Any
-) -> None:
+def test_once_it_is_recorded_or_without_a_recorder_it_may_come_back(recorded, audience, bridge):
     maps = recorder(audience) if recorded else None
     play_to_the_end(audience)
     if maps is not None:
@@ -85,9 +83,7 @@ def test_once_it_is_recorded_or_without_a_recorder_it_may_come_back(
     assert audience.state.state == RunState.STATE_FINISHED
 
 
-def test_a_second_publisher_before_frame_0_is_refused_by_name(
-    audience: Audience, bridge: Any
-) -> None:
+def test_a_second_publisher_before_frame_0_is_refused_by_name(audience, bridge):
     second = Node('second', context=audience.node.context)
     second.create_publisher(RunState, topics.RUN_STATE, latched_profile())
     audience.change(*UP)

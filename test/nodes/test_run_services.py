@@ -40,9 +40,7 @@ def audience(ros_context: Any) -> Iterator[Audience]:
     audience.node.destroy_node()
 
 
-def test_lockstep_that_does_not_wait_says_so_once(
-    ros_domain: int, audience: Audience, sequence: Path
-) -> None:
+def test_lockstep_that_does_not_wait_says_so_once(ros_domain, audience, sequence):
     with bridge_process(ros_domain, sequence=sequence, pacing='lockstep') as running:
         audience.change(*UP)
         audience.spin_until(lambda: audience.state.state == RunState.STATE_FINISHED)
@@ -51,9 +49,7 @@ def test_lockstep_that_does_not_wait_says_so_once(
     assert errors.count(RUNS_FREE) == 1, errors
 
 
-def test_a_sequence_is_stepped_started_and_reset(
-    ros_domain: int, audience: Audience, sequence: Path
-) -> None:
+def test_a_sequence_is_stepped_started_and_reset(ros_domain, audience, sequence):
     with bridge_process(
         ros_domain, sequence=sequence, pacing='realtime', start_paused=True, speed_factor=0.2
     ):

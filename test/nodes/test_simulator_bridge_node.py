@@ -3,7 +3,6 @@
 import subprocess
 import sys
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
@@ -31,9 +30,7 @@ def bridge(ros_domain: int) -> Iterator[subprocess.Popen]:
     process.wait(timeout=180)
 
 
-def test_frames_are_complete_stamped_alike_and_stop_while_inactive(
-    bridge: subprocess.Popen, ros_context: Any
-) -> None:
+def test_frames_are_complete_stamped_alike_and_stop_while_inactive(bridge, ros_context):
     audience = Audience(ros_context)
     audience.manager.bring_up(['simulator_bridge'], lambda: None)
     # Frames may come before the publisher of the clock is discovered.

@@ -67,9 +67,7 @@ def parameters(tmp_path: Path) -> dict[str, Any]:
     }
 
 
-def test_the_camera_is_where_the_frames_say(
-    ros_domain: int, robot: Robot, parameters: dict[str, Any]
-) -> None:
+def test_the_camera_is_where_the_frames_say(ros_domain, robot, parameters):
     with bridge_process(ros_domain, **parameters):
         robot.change(*UP)
         robot.spin_until(lambda: robot.state.state == RunState.STATE_FINISHED)
@@ -78,9 +76,7 @@ def test_the_camera_is_where_the_frames_say(
             np.testing.assert_allclose(seen.matrix, frame.camera_pose.matrix, atol=1e-6)
 
 
-def test_a_second_authority_of_an_edge_ends_the_run(
-    ros_domain: int, robot: Robot, parameters: dict[str, Any]
-) -> None:
+def test_a_second_authority_of_an_edge_ends_the_run(ros_domain, robot, parameters):
     with bridge_process(ros_domain, **parameters, start_paused=True) as process:
         robot.change(*UP)
         robot.step(1)
@@ -102,9 +98,7 @@ def test_a_second_authority_of_an_edge_ends_the_run(
 @pytest.mark.parametrize(
     'who', [{'publish_tf': 'world_to_map'}, {'transforms': ['map->odom', 'odom->base_link']}]
 )
-def test_beside_a_stack_only_the_map_is_placed(
-    ros_domain: int, robot: Robot, parameters: dict[str, Any], origin: str, who: dict[str, Any]
-) -> None:
+def test_beside_a_stack_only_the_map_is_placed(ros_domain, robot, parameters, origin, who):
     with bridge_process(ros_domain, **parameters, **who, map_origin=origin) as process:
         robot.change(*UP)
         robot.publish('map', 'odom')
@@ -118,9 +112,7 @@ def test_beside_a_stack_only_the_map_is_placed(
         assert process.poll() is None
 
 
-def test_nothing_is_published_if_not_asked_for(
-    ros_domain: int, robot: Robot, parameters: dict[str, Any]
-) -> None:
+def test_nothing_is_published_if_not_asked_for(ros_domain, robot, parameters):
     with bridge_process(ros_domain, **parameters, publish_tf='none'):
         robot.change(*UP)
         robot.spin_until(lambda: robot.state.state == RunState.STATE_FINISHED)

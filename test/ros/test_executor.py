@@ -33,9 +33,7 @@ def node(ros_domain: int) -> Iterator[Any]:
     context.try_shutdown()
 
 
-def test_a_signal_while_a_message_is_made_is_raised_as_it_is(
-    node: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_signal_while_a_message_is_made_is_raised_as_it_is(node, monkeypatch):
     from std_msgs.msg import String
 
     from osmabench_ros.ros.matched_client import CommandExecutor

@@ -64,7 +64,7 @@ class Stage:
                 self.acknowledge(self.sent[-1])
 
 
-def test_lockstep_waits_for_every_acknowledgement() -> None:
+def test_lockstep_waits_for_every_acknowledgement():
     stage = Stage(lockstep=True, participants=('mapper', 'recorder'))
     stage.tick()
     stage.tick(1.0)
@@ -77,7 +77,7 @@ def test_lockstep_waits_for_every_acknowledgement() -> None:
     assert stage.sent == [0, 1]
 
 
-def test_a_run_finishes_after_the_last_acknowledgement() -> None:
+def test_a_run_finishes_after_the_last_acknowledgement():
     stage = Stage(lockstep=True)
     stage.run_to_the_end()
     assert stage.sent == [0, 1, 2, 3]
@@ -85,7 +85,7 @@ def test_a_run_finishes_after_the_last_acknowledgement() -> None:
     assert stage.player.participants()[0].frames_acknowledged == 4
 
 
-def test_the_first_frame_is_repeated_for_who_matched_late() -> None:
+def test_the_first_frame_is_repeated_for_who_matched_late():
     stage = Stage(lockstep=True)
     stage.tick()
     stage.tick(2.9)
@@ -95,14 +95,14 @@ def test_the_first_frame_is_repeated_for_who_matched_late() -> None:
     assert stage.player.published == 1
 
 
-def test_who_hangs_is_named() -> None:
+def test_who_hangs_is_named():
     stage = Stage(lockstep=True)
     stage.tick()
     with pytest.raises(ParticipantError, match='frame 0 from mapper'):
         stage.wait(5.2)
 
 
-def test_an_hour_in_which_the_player_was_stopped_delays_no_participant() -> None:
+def test_an_hour_in_which_the_player_was_stopped_delays_no_participant():
     stage = Stage(lockstep=True)
     stage.tick()
     # Timers come before messages: it looks at the clock before it hears what lies there.
@@ -112,7 +112,7 @@ def test_an_hour_in_which_the_player_was_stopped_delays_no_participant() -> None
     assert stage.sent == [0, 0, 1]
 
 
-def test_an_arrival_far_from_now_by_a_clock_that_was_set_makes_no_participant_late() -> None:
+def test_an_arrival_far_from_now_by_a_clock_that_was_set_makes_no_participant_late():
     stage = Stage(lockstep=True, participants=('mapper', 'recorder'))
     stage.tick()
     stage.acknowledge(0, age_s=3600.0)
@@ -124,13 +124,11 @@ def test_an_arrival_far_from_now_by_a_clock_that_was_set_makes_no_participant_la
     ('lockstep', 'participants', 'free'),
     [(True, (), True), (True, ('mapper',), False), (False, (), False)],
 )
-def test_only_lockstep_without_who_acknowledges_runs_free(
-    lockstep: bool, participants: tuple[str, ...], free: bool
-) -> None:
+def test_only_lockstep_without_who_acknowledges_runs_free(lockstep, participants, free):
     assert Stage(lockstep, participants).player.runs_free is free
 
 
-def test_realtime_follows_the_stamps_and_counts_drops() -> None:
+def test_realtime_follows_the_stamps_and_counts_drops():
     stage = Stage(lockstep=False)
     for _ in range(5):
         stage.tick(0.02)
@@ -145,7 +143,7 @@ def test_realtime_follows_the_stamps_and_counts_drops() -> None:
     assert stage.player.participants()[0].frames_acknowledged == 3
 
 
-def test_rate_and_real_time_factor() -> None:
+def test_rate_and_real_time_factor():
     stage = Stage(lockstep=True)
     assert stage.player.rate_hz == 0
     for index in range(3):
@@ -158,7 +156,7 @@ def test_rate_and_real_time_factor() -> None:
 
 
 @pytest.mark.parametrize('lockstep', [True, False])
-def test_steps_are_over_when_their_frames_are_done(lockstep: bool) -> None:
+def test_steps_are_over_when_their_frames_are_done(lockstep):
     stage = Stage(lockstep)
     stage.control.pause()
     stage.tick(1.0)
@@ -177,7 +175,7 @@ def test_steps_are_over_when_their_frames_are_done(lockstep: bool) -> None:
     assert stage.sent == [0, 1]
 
 
-def test_a_restart_publishes_the_same_frames_and_forgets_the_past() -> None:
+def test_a_restart_publishes_the_same_frames_and_forgets_the_past():
     stage = Stage(lockstep=True)
     stage.tick()
     stage.acknowledge(0)
@@ -198,7 +196,7 @@ def test_a_restart_publishes_the_same_frames_and_forgets_the_past() -> None:
     assert stage.player.participants()[0].frames_acknowledged == 4
 
 
-def test_latency_leaves_out_the_time_a_word_waited() -> None:
+def test_latency_leaves_out_the_time_a_word_waited():
     stage = Stage(lockstep=True)
     stage.tick()
     stage.now_s += 1.0

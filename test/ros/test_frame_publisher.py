@@ -22,8 +22,8 @@ from osmabench_ros.ros.qos import frame_profile
 
 @pytest.mark.parametrize('lockstep', [True, False])
 def test_images_are_made_for_subscribers_alone_and_for_late_ones_too(
-    ros_context: Any, lockstep: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    ros_context, lockstep, monkeypatch
+):
     from osmabench_ros.nodes import frame_publisher
 
     made: list[str] = []
@@ -71,9 +71,7 @@ def test_images_are_made_for_subscribers_alone_and_for_late_ones_too(
     node.destroy_node()
 
 
-def test_the_clock_comes_first_and_images_last(
-    ros_context: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_clock_comes_first_and_images_last(ros_context, monkeypatch):
     node = Node('publisher', context=ros_context)
     publisher = FramePublisher(node, lockstep=True, base_to_camera=MOUNT)
     monkeypatch.setattr(publisher, 'subscribers', lambda topic: 1)

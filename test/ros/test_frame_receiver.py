@@ -1,7 +1,5 @@
 """What a frame receiver makes of cameras, and keeps of frames that never become complete."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 from support import SUPPORT
@@ -20,7 +18,7 @@ from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.ros.node.frame_receiver import MAX_PENDING, FrameReceiver
 
 
-def test_incomplete_frames_are_bounded_in_number(ros_context: Any) -> None:
+def test_incomplete_frames_are_bounded_in_number(ros_context):
     node = Node('receiver', context=ros_context)
     receiver = FrameReceiver(node, lambda _frame: None, lockstep=False, ground_truth=False)
     for second in range(MAX_PENDING + 5):
@@ -43,12 +41,8 @@ CAMERA = str(SUPPORT / 'foreign_camera.py')
     ],
 )
 def test_frames_of_a_foreign_camera_are_rgb_and_metres(
-    encoding: str,
-    pixel: tuple[int, ...],
-    color: tuple[int, ...],
-    ros_context: Any,
-    ros_domain: int,
-) -> None:
+    encoding, pixel, color, ros_context, ros_domain
+):
     node, frames = Node('receiver', context=ros_context), list[Frame]()
     FrameReceiver(node, frames.append, lockstep=False, ground_truth=False)
     executor = SingleThreadedExecutor(context=ros_context)

@@ -1,7 +1,5 @@
 """The pictures that a report shows, whenever run_info comes."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -30,9 +28,7 @@ def run_info() -> RunInfo:
 
 
 @pytest.mark.parametrize('late', [False, True])
-def test_every_so_many_frames_are_kept_even_if_run_info_is_late(
-    late: bool, tmp_path: Path
-) -> None:
+def test_every_so_many_frames_are_kept_even_if_run_info_is_late(late, tmp_path):
     sampler = FrameSampler(tmp_path / 'frames')
     first = range(MAX_WAITING // 2)
     if late:
@@ -45,7 +41,7 @@ def test_every_so_many_frames_are_kept_even_if_run_info_is_late(
     assert kept == [number * MAX_WAITING for number in range(SAMPLES)]
 
 
-def test_without_run_info_memory_is_bounded(tmp_path: Path) -> None:
+def test_without_run_info_memory_is_bounded(tmp_path):
     sampler = FrameSampler(tmp_path / 'frames')
     take(sampler, *range(3 * MAX_WAITING))
     assert len(sampler.waiting) == MAX_WAITING

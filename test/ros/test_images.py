@@ -24,7 +24,7 @@ from osmabench_ros.sequences.bag_messages import make_codec
 
 
 @pytest.mark.parametrize('encoding', ['rgb8', '32FC1', '16UC1', '32SC1'])
-def test_images_survive_the_message(encoding: str) -> None:
+def test_images_survive_the_message(encoding):
     dtype, channels = PIXEL_TYPES[encoding]
     shape = (5, 7, channels) if channels > 1 else (5, 7)
     image = np.random.default_rng(0).integers(0, 255, shape).astype(dtype)
@@ -35,7 +35,7 @@ def test_images_survive_the_message(encoding: str) -> None:
     assert message.step * message.height == len(message.data)
 
 
-def test_rows_may_be_padded_and_bgr_is_turned() -> None:
+def test_rows_may_be_padded_and_bgr_is_turned():
     message = image_to_message(np.zeros((2, 2, 3), np.uint8), 'rgb8', Time(), '')
     message.encoding, message.step = 'bgr8', 8
     message.data = bytes([1, 2, 3, 4, 5, 6, 0, 0] * 2)
@@ -52,9 +52,7 @@ BLUE_GREEN_RED = {
 
 @pytest.mark.parametrize('encoding', [*BLUE_GREEN_RED, 'mono8'])
 @pytest.mark.parametrize('kind', ['rclpy', 'rosbags'])
-def test_every_camera_of_a_bag_is_one_live_and_its_pixels_are_rgb(
-    encoding: str, kind: str
-) -> None:
+def test_every_camera_of_a_bag_is_one_live_and_its_pixels_are_rgb(encoding, kind):
     pixel = BLUE_GREEN_RED.get(encoding, [5])
     values = {'height': 2, 'width': 3, 'step': 3 * len(pixel), 'encoding': encoding}
     data = np.array(pixel * 6, np.uint8)
@@ -72,7 +70,7 @@ def test_every_camera_of_a_bag_is_one_live_and_its_pixels_are_rgb(
     np.testing.assert_array_equal(color, np.broadcast_to(np.uint8(expected), (2, 3, 3)))
 
 
-def test_a_read_only_image_at_an_odd_address_becomes_one_that_can_be_used() -> None:
+def test_a_read_only_image_at_an_odd_address_becomes_one_that_can_be_used():
     stored = np.arange(6, dtype='>i4').reshape(2, 3)
     data = np.frombuffer(b'x' + stored.tobytes(), np.uint8)[1:]
     message = SimpleNamespace(
@@ -85,34 +83,34 @@ def test_a_read_only_image_at_an_odd_address_becomes_one_that_can_be_used() -> N
     assert ids.dtype == np.dtype(np.int32)
 
 
-def test_depth_is_no_colour() -> None:
+def test_depth_is_no_colour():
     message = image_to_message(np.zeros((4, 4), np.float32), '32FC1', Time(), '')
     with pytest.raises(ContractError, match='"camera/x": encoding "32FC1".* one of rgb8, bgr8'):
         image_from_message(message, 'camera/x', color_of)
 
 
-def test_millimetres_become_metres_and_zero_becomes_invalid() -> None:
+def test_millimetres_become_metres_and_zero_becomes_invalid():
     message = image_to_message(np.array([[0, 1500]], np.uint16), '16UC1', Time(), '')
     depth = depth_from_message(message, 't')
     assert np.isnan(depth[0, 0])
     assert depth[0, 1] == pytest.approx(1.5)
 
 
-def test_a_short_image_is_refused_by_name() -> None:
+def test_a_short_image_is_refused_by_name():
     message = image_to_message(np.zeros((4, 4), np.uint16), '16UC1', Time(), '')
     message.height = 5
     with pytest.raises(ContractError, match='"camera/x".*4 x 5'):
         image_from_message(message, 'camera/x')
 
 
-def test_an_unknown_encoding_is_refused() -> None:
+def test_an_unknown_encoding_is_refused():
     message = image_to_message(np.zeros((4, 4), np.uint16), '16UC1', Time(), '')
     message.encoding = 'yuv422'
     with pytest.raises(ContractError, match='yuv422'):
         image_from_message(message, 't')
 
 
-def test_camera_info_is_filled_and_comes_back() -> None:
+def test_camera_info_is_filled_and_comes_back():
     intrinsics = Intrinsics(640, 480, 500.0, 510.0, 319.5, 239.5)
     message = camera_info_message(intrinsics, Time(), 'camera')
     assert list(message.p)[:3] == [500.0, 0.0, 319.5]
@@ -121,7 +119,7 @@ def test_camera_info_is_filled_and_comes_back() -> None:
     assert intrinsics_from_message(message, 't') == intrinsics
 
 
-def test_distorted_cameras_are_refused() -> None:
+def test_distorted_cameras_are_refused():
     message = camera_info_message(Intrinsics(8, 8, 5.0, 5.0, 3.5, 3.5), Time(), '')
     message.d = [0.1, 0.0, 0.0, 0.0, 0.0]
     with pytest.raises(ContractError, match='rectified'):
@@ -132,7 +130,7 @@ def test_distorted_cameras_are_refused() -> None:
     ('height', 'width', 'step'),
     [(0, 0, 0), (0, 2**32 - 1, 2**32 - 1), (4, 0, 0), (2**32 - 1, 2**31, 8), (4, 2**32 - 1, 8)],
 )
-def test_an_empty_or_impossible_size_is_refused(height: int, width: int, step: int) -> None:
+def test_an_empty_or_impossible_size_is_refused(height, width, step):
     message = image_to_message(np.zeros((4, 4), np.uint16), '16UC1', Time(), '')
     message.height, message.width, message.step = height, width, step
     if height == 0:

@@ -115,9 +115,7 @@ def world(ros_domain: int) -> Iterator[World]:
     rclpy.shutdown()
 
 
-def test_all_nodes_are_matched_at_once_and_once(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_all_nodes_are_matched_at_once_and_once(world, monkeypatch):
     """DDS matches each anew, and nodes that are matched one after another wait for it in turn."""
     made, asked = [], []
 
@@ -142,7 +140,7 @@ def test_all_nodes_are_matched_at_once_and_once(
     other.destroy_node()
 
 
-def test_every_round_works_and_leaves_nothing_on_the_graph(world: World) -> None:
+def test_every_round_works_and_leaves_nothing_on_the_graph(world):
     before = len(list(world.parrot.waitables)), len(list(world.parrot.services))
     timers = list(world.parrot.timers)
     for number in range(3):
@@ -161,7 +159,7 @@ def test_every_round_works_and_leaves_nothing_on_the_graph(world: World) -> None
     assert world.parrot.exit_code is None
 
 
-def test_what_comes_while_inactive_waits(world: World) -> None:
+def test_what_comes_while_inactive_waits(world):
     world.change(Transition.TRANSITION_CONFIGURE)
     world.spin_until(lambda: world.mouth.get_subscription_count() == 1)
     for word in 'abc':
@@ -182,7 +180,7 @@ def test_what_comes_while_inactive_waits(world: World) -> None:
     world.spin_until(lambda: world.parrot.heard[-1] == 'd')
 
 
-def test_a_configuration_that_fails_leaves_nothing(world: World) -> None:
+def test_a_configuration_that_fails_leaves_nothing(world):
     world.parrot.fault = ConfigError('no cage')
     assert world.parrot.trigger_configure() == TransitionCallbackReturn.FAILURE
     assert world.parrot.exit_code == ConfigError.exit_code
@@ -190,9 +188,7 @@ def test_a_configuration_that_fails_leaves_nothing(world: World) -> None:
     world.spin_until(lambda: world.endpoints() == (0, 0))
 
 
-def test_after_an_unexpected_error_everything_is_freed(
-    world: World, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_after_an_unexpected_error_everything_is_freed(world, capfd):
     world.change(Transition.TRANSITION_CONFIGURE)
     world.parrot.fault = ZeroDivisionError('surprise')
     assert world.parrot.trigger_activate() == TransitionCallbackReturn.ERROR
@@ -205,9 +201,7 @@ def test_after_an_unexpected_error_everything_is_freed(
 
 
 @pytest.mark.parametrize('wanted', [Transition(id=1), Transition(label='configure')])
-def test_a_transition_that_is_not_possible_is_refused_and_the_node_goes_on(
-    world: World, wanted: Transition
-) -> None:
+def test_a_transition_that_is_not_possible_is_refused_and_the_node_goes_on(world, wanted):
     client = world.keeper.create_client(ChangeState, 'parrot/change_state')
     world.spin_until(client.service_is_ready)
     answers = []
@@ -221,7 +215,7 @@ def test_a_transition_that_is_not_possible_is_refused_and_the_node_goes_on(
     assert world.parrot.exit_code is None
 
 
-def test_timers_do_not_stop_with_simulated_time(ros_domain: int) -> None:
+def test_timers_do_not_stop_with_simulated_time(ros_domain):
     rclpy.init(args=['--ros-args', '-p', 'use_sim_time:=true'], domain_id=ros_domain)
     try:
         world = World()
@@ -236,7 +230,7 @@ def test_timers_do_not_stop_with_simulated_time(ros_domain: int) -> None:
     [('use_sim_time', True), ('autostart', True), ('autostart', 'x' * 10**6)],
     ids=range(3),
 )
-def test_no_parameter_changes_while_a_node_runs(name: str, value: object, world: World) -> None:
+def test_no_parameter_changes_while_a_node_runs(name, value, world):
     [result] = world.parrot.set_parameters([Parameter(name, value=value)])
     assert not result.successful
     assert not world.parrot.get_parameter('use_sim_time').value

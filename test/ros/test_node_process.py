@@ -35,9 +35,7 @@ raise SystemExit(run_node(Debtor, ['--ros-args', '-p', 'autostart:=true']))
 
 @pytest.mark.parametrize(('kind', 'code'), [('free', 0), ('owing', 130)])
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
-def test_an_impatient_user_cuts_nothing_off(
-    kind: str, code: int, number: signal.Signals, ros_domain: int
-) -> None:
+def test_an_impatient_user_cuts_nothing_off(kind, code, number, ros_domain):
     with process(ros_domain, '-c', PROGRAM, kind) as running:
         read_until(running, 'up')
         time.sleep(0.3)
@@ -83,7 +81,7 @@ raise SystemExit(run_node(Listener, ['--ros-args', '-p', 'autostart:=true']))
 """
 
 
-def test_a_signal_while_a_message_is_made_asks_the_node_to_end(ros_domain: int) -> None:
+def test_a_signal_while_a_message_is_made_asks_the_node_to_end(ros_domain):
     """rclpy's C code makes a SystemError of what the handler raises there."""
     with process(ros_domain, '-c', STRUCK) as running:
         _, errors = running.communicate(timeout=60)
@@ -110,7 +108,7 @@ raise SystemExit(node_process.run_node(Idle, ['--ros-args', '-p', 'autostart:=tr
 """
 
 
-def test_a_signal_ends_the_waiting_for_messages(ros_domain: int) -> None:
+def test_a_signal_ends_the_waiting_for_messages(ros_domain):
     with process(ros_domain, '-c', WAITING) as running:
         read_until(running, 'up')
         # Until it waits; asleep in DDS it hears a signal only if something wakes it.

@@ -37,7 +37,7 @@ def mapper(acknowledged: int, dropped: int, processing_s: float = 0.02) -> Parti
     )  # fmt: skip
 
 
-def test_a_run_that_goes_well_is_ok_with_every_figure() -> None:
+def test_a_run_that_goes_well_is_ok_with_every_figure():
     health = player_health(Figures(of_participants=[mapper(100, 0)]), RunPhase.RUNNING, 1.0)
     assert (health.level, health.message) == (Level.OK, 'running')
     assert health.values == {
@@ -53,7 +53,7 @@ def test_a_run_that_goes_well_is_ok_with_every_figure() -> None:
     }
 
 
-def test_lockstep_that_does_not_wait_is_a_warning_with_the_remedy() -> None:
+def test_lockstep_that_does_not_wait_is_a_warning_with_the_remedy():
     health = player_health(Figures(runs_free=True), RunPhase.RUNNING, None)
     assert health.level is Level.WARN
     assert health.message.startswith('running: no participant acknowledges frames')
@@ -63,7 +63,7 @@ def test_lockstep_that_does_not_wait_is_a_warning_with_the_remedy() -> None:
 @pytest.mark.parametrize(
     ('dropped', 'level'), [(0, Level.OK), (5, Level.OK), (6, Level.WARN), (50, Level.WARN)]
 )
-def test_more_than_five_percent_of_loss_is_a_warning(dropped: int, level: Level) -> None:
+def test_more_than_five_percent_of_loss_is_a_warning(dropped, level):
     figures = Figures(of_participants=[mapper(100 - dropped, dropped)])
     health = player_health(figures, RunPhase.FINISHED, 2.0)
     assert health.level is level
@@ -82,13 +82,11 @@ def test_more_than_five_percent_of_loss_is_a_warning(dropped: int, level: Level)
         (0.0, 1.0, RunPhase.RUNNING, Level.OK),
     ],
 )
-def test_a_bridge_that_cannot_keep_the_speed_warns(
-    factor: float, asked: float | None, phase: RunPhase, level: Level
-) -> None:
+def test_a_bridge_that_cannot_keep_the_speed_warns(factor, asked, phase, level):
     assert player_health(Figures(factor), phase, asked).level is level
 
 
-def test_unknown_figures_are_left_out() -> None:
+def test_unknown_figures_are_left_out():
     health = player_health(Figures(of_participants=[mapper(0, 0, NAN)]), RunPhase.RUNNING, None)
     assert [name for name in health.values if name.startswith('mapper.')] == [
         'mapper.frames_mapped',

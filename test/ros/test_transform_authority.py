@@ -24,9 +24,7 @@ def authority() -> TransformAuthority:
     return authority
 
 
-def test_our_own_echo_and_the_edges_of_others_are_no_conflict(
-    authority: TransformAuthority,
-) -> None:
+def test_our_own_echo_and_the_edges_of_others_are_no_conflict(authority):
     heard = [edge('world', 'base_link'), edge('base_link', 'camera_link', 0), edge('map', 'odom')]
     assert authority.contested(heard) is None
 
@@ -35,22 +33,20 @@ def test_our_own_echo_and_the_edges_of_others_are_no_conflict(
     'foreign',
     [edge('odom', 'base_link'), edge('world', 'base_link', x=0.6), edge('/odom', '/base_link')],
 )
-def test_another_parent_and_another_pose_contest_the_edge(
-    authority: TransformAuthority, foreign: TransformStamped
-) -> None:
+def test_another_parent_and_another_pose_contest_the_edge(authority, foreign):
     parent = foreign.header.frame_id.lstrip('/')
     expected = (('world', 'base_link'), (parent, 'base_link'))
     assert authority.contested([edge('map', 'odom'), foreign]) == expected
 
 
-def test_the_way_of_others_is_what_was_heard_of_it(authority: TransformAuthority) -> None:
+def test_the_way_of_others_is_what_was_heard_of_it(authority):
     assert authority.contested([edge('/map', 'odom'), edge('odom', 'base_link')]) is not None
     assert authority.way_of_others('base_link') == ['map->odom', 'odom->base_link']
     assert authority.contested([edge('base_link', 'map')]) is None
     assert authority.way_of_others('base_link') == ['odom->base_link']
 
 
-def test_what_is_fixed_is_remembered_for_good(authority: TransformAuthority) -> None:
+def test_what_is_fixed_is_remembered_for_good(authority):
     for stamp_s in range(REMEMBERED + 10):
         authority.claim([edge('world', 'base_link', stamp_s)], fixed=False)
     assert authority.contested([edge('base_link', 'camera_link', 0)]) is None

@@ -28,22 +28,20 @@ def history(monkeypatch: pytest.MonkeyPatch) -> TransformHistory:
 
 
 @pytest.mark.parametrize(('transforms', 'messages'), [(1, 100), (30, 3), (0, 100), (1000, 0)])
-def test_a_flood_is_kept_to_a_number_of_transforms(
-    transforms: int, messages: int, history: TransformHistory
-) -> None:
+def test_a_flood_is_kept_to_a_number_of_transforms(transforms, messages, history):
     for _ in range(300):
         history.on_moving(message(transforms))
     assert len(history.messages) == messages
 
 
-def test_fixed_frames_without_end_are_told(history: TransformHistory) -> None:
+def test_fixed_frames_without_end_are_told(history):
     for number in range(50):
         history.on_static(message(1, str(number % 10)))
     with pytest.raises(ContractError, match='topic "/tf_static": more than 10 transforms'):
         history.on_static(message(1, 'one more'))
 
 
-def test_frames_are_connected_by_whatever_was_said_of_them(history: TransformHistory) -> None:
+def test_frames_are_connected_by_whatever_was_said_of_them(history):
     history.on_moving(message(1, 'base', 'odom'))
     history.on_static(message(1, '/odom', '/map'))
     assert history.connects('map', 'base')

@@ -24,9 +24,7 @@ SLAM = ('map->odom', 'odom->base_link')
         ('none', SLAM, '', ()),
     ],
 )
-def test_ours_is_what_the_stack_leaves_free(
-    mode: str, theirs: tuple[str, ...], below_world: str, of_camera: tuple[str, ...]
-) -> None:
+def test_ours_is_what_the_stack_leaves_free(mode, theirs, below_world, of_camera):
     settings = TfSettings(publish_tf=TfMode(mode), transforms=theirs)
     assert (settings.below_world, settings.of_camera) == (below_world, of_camera)
     assert TfSettings.model_validate(settings.model_dump(mode='json')) == settings
@@ -40,8 +38,6 @@ def test_ours_is_what_the_stack_leaves_free(
         ('world_to_map', ('odom->map',)),
     ],
 )
-def test_two_words_on_one_edge_are_refused_by_both_keys(
-    mode: str, theirs: tuple[str, ...]
-) -> None:
+def test_two_words_on_one_edge_are_refused_by_both_keys(mode, theirs):
     with pytest.raises(ConfigError, match=f'"publish_tf: {mode}" contradicts "transforms: '):
         TfSettings(publish_tf=TfMode(mode), transforms=theirs)

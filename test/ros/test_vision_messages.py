@@ -1,5 +1,4 @@
 import math
-from typing import Any
 
 import numpy as np
 import pytest
@@ -45,7 +44,7 @@ def small_map() -> SemanticMap:
 
 
 @needs_vision_msgs
-def test_objects_survive_the_message() -> None:
+def test_objects_survive_the_message():
     graph = small_map().graph
     message = detections_message(graph, Header(frame_id='world'))
     sent = deserialize_message(serialize_message(message), type(message))
@@ -62,14 +61,14 @@ def test_objects_survive_the_message() -> None:
 
 
 @needs_vision_msgs
-def test_rooms_are_no_detections_and_frames_agree() -> None:
+def test_rooms_are_no_detections_and_frames_agree():
     message = detections_message(small_map().graph, Header(frame_id='world'))
     assert [item.id for item in message.detections] == ['2'], 'node 1 is the kitchen'
     assert {item.header.frame_id for item in message.detections} == {'world'}
 
 
 @needs_vision_msgs
-def test_classes_are_told_by_number_and_name() -> None:
+def test_classes_are_told_by_number_and_name():
     message = vision_label_info(LABELS, 3_000_000_001, 'optical')
     reported = {item.class_id: item.class_name for item in message.class_map}
     assert reported == {item.id: item.name for item in LABELS.classes}
@@ -81,16 +80,14 @@ def publishers_of(node: Node) -> set[str]:
 
 
 @needs_vision_msgs
-def test_labels_and_maps_come_along_where_it_is_installed(ros_context: Any) -> None:
+def test_labels_and_maps_come_along_where_it_is_installed(ros_context):
     node = Node('both', context=ros_context)
     publish_vision_labels(node, LABELS, 0)
     MapPublisher(node, 'mapper').publish(small_map(), is_final=True)
     assert {topics.VISION_LABEL_INFO, topics.SEMANTIC_MAP_DETECTIONS} <= publishers_of(node)
 
 
-def test_without_it_maps_are_published_all_the_same(
-    ros_context: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_it_maps_are_published_all_the_same(ros_context, monkeypatch):
     monkeypatch.setattr(map_messages, 'VISION_AVAILABLE', False)
     node = Node('alone', context=ros_context)
     publish_vision_labels(node, LABELS, 0)

@@ -35,7 +35,7 @@ def inputs(folder: Path) -> EvaluationInputs:
     return EvaluationInputs(identity, map_directory, truth, folder / 'out', device='cpu')
 
 
-def test_progress_names_suites_counts_questions_and_never_goes_back(tmp_path: Path) -> None:
+def test_progress_names_suites_counts_questions_and_never_goes_back(tmp_path):
     reported: list[tuple[str, float]] = []
     evaluate_run(
         inputs(tmp_path), SUITES, progress=lambda text, fraction: reported.append((text, fraction))
@@ -53,9 +53,7 @@ def test_progress_names_suites_counts_questions_and_never_goes_back(tmp_path: Pa
 
 
 @pytest.mark.parametrize('allowed', [False, True])
-def test_a_partial_map_is_marked_and_passes_only_where_that_is_allowed(
-    tmp_path: Path, allowed: bool
-) -> None:
+def test_a_partial_map_is_marked_and_passes_only_where_that_is_allowed(tmp_path, allowed):
     whole = labelled_map()
     header = replace(whole.header, complete=False, remark='cut off')
     partial = replace(inputs(tmp_path), allow_partial=allowed)
@@ -68,7 +66,7 @@ def test_a_partial_map_is_marked_and_passes_only_where_that_is_allowed(
 
 
 @pytest.mark.parametrize('stage', ['reading the map', 'map_geometry: ', 'answered 20', 'writing'])
-def test_an_evaluation_that_is_stopped_leaves_nothing(stage: str, tmp_path: Path) -> None:
+def test_an_evaluation_that_is_stopped_leaves_nothing(stage, tmp_path):
     source = inputs(tmp_path)
     jobs: list[EvaluationJob] = []
 
@@ -101,7 +99,7 @@ with atomic_directory(answers, Existing.MERGE) as draft:
 """
 
 
-def test_what_a_killed_evaluation_left_is_gone_after_the_next(tmp_path: Path) -> None:
+def test_what_a_killed_evaluation_left_is_gone_after_the_next(tmp_path):
     source = inputs(tmp_path)
     answers = source.output_directory / 'vqa'
     killed = subprocess.run([sys.executable, '-c', KILLED, str(answers)], check=False)
@@ -112,7 +110,7 @@ def test_what_a_killed_evaluation_left_is_gone_after_the_next(tmp_path: Path) ->
     assert names == {MARKER, 'report.json', 'vqa', 'written.jsonl'}
 
 
-def test_an_output_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+def test_an_output_folder_that_cannot_be_made_is_told(tmp_path):
     source = inputs(tmp_path)
     source.output_directory.write_text('no folder')
     with pytest.raises(RunError, match='out is a file'):
@@ -120,8 +118,8 @@ def test_an_output_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
 
 
 def test_a_server_that_fails_keeps_the_other_figures_and_the_next_evaluation_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tmp_path, monkeypatch
+):
     computed: list[str] = []
     usual = MapGeometrySuite.evaluate
 

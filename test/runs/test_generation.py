@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -54,7 +53,7 @@ def small_room(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-def test_one_run_gives_the_same_frames_in_every_format(tmp_path: Path) -> None:
+def test_one_run_gives_the_same_frames_in_every_format(tmp_path):
     shown: list[float] = []
     written = generate_sequences(
         configuration(), ALL, tmp_path, lambda _text, done: shown.append(done)
@@ -86,7 +85,7 @@ def test_one_run_gives_the_same_frames_in_every_format(tmp_path: Path) -> None:
     assert counts[0] > counts[1] >= counts[0] // 2
 
 
-def test_the_same_seed_gives_the_same_bytes(tmp_path: Path) -> None:
+def test_the_same_seed_gives_the_same_bytes(tmp_path):
     for name in ('one', 'two'):
         generate_sequences(configuration(conditions=['baseline']), ALL, tmp_path / name)
     for form in ALL:
@@ -94,9 +93,7 @@ def test_the_same_seed_gives_the_same_bytes(tmp_path: Path) -> None:
         assert sha256_of(one) == sha256_of(two)
 
 
-def test_goes_on_after_an_interruption_without_touching_what_is_complete(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_goes_on_after_an_interruption_without_touching_what_is_complete(tmp_path, monkeypatch):
     taken = generation.SimulatedFrames.frame
 
     def interrupted(source: Any, index: int) -> Any:
@@ -117,7 +114,7 @@ def test_goes_on_after_an_interruption_without_touching_what_is_complete(
     assert len(FolderSequence(tmp_path / 'osma' / 'velocity' / NAME)) > 1
 
 
-def test_refuses_to_overwrite_what_is_of_another_configuration(tmp_path: Path) -> None:
+def test_refuses_to_overwrite_what_is_of_another_configuration(tmp_path):
     one = configuration(conditions=['baseline'])
     generate_sequences(one, [OutputFormat.OSMA], tmp_path)
     before = sha256_of(tmp_path / 'osma')
@@ -127,7 +124,7 @@ def test_refuses_to_overwrite_what_is_of_another_configuration(tmp_path: Path) -
     assert sha256_of(tmp_path / 'osma') == before
 
 
-def test_on_the_command_line(tmp_path: Path) -> None:
+def test_on_the_command_line(tmp_path):
     file = tmp_path / 'room.yaml'
     file.write_text(configuration(conditions=['baseline']).model_dump_json())
     arguments = ['scene', 'generate', str(file), '--format', 'scannet', '--format', 'mcap']
@@ -139,7 +136,7 @@ def test_on_the_command_line(tmp_path: Path) -> None:
     assert again.stdout.splitlines() == [f'{folder} (kept)' for folder in folders]
 
 
-def test_ground_truth_is_made_once_for_the_same_path(tmp_path: Path) -> None:
+def test_ground_truth_is_made_once_for_the_same_path(tmp_path):
     folder = tmp_path / 'shared' / NAME
     assert rooms().prepare_all(configuration(), tmp_path, silent) == {folder: False}
     assert len(read_ground_truth(folder / 'ground_truth').graph.nodes) > 3

@@ -97,7 +97,7 @@ def reasons(growth: Growth) -> set[tuple[str, ...]]:
         {'sweep': {'speeds': [1]}, 'name': 'other'},
     ],
 )
-def test_more_runs_leave_those_that_are_done(done: Path, more: dict[str, Any]) -> None:
+def test_more_runs_leave_those_that_are_done(done, more):
     assert find_growth(planned(done, **more), digest_of) == Growth()
 
 
@@ -109,9 +109,7 @@ def test_more_runs_leave_those_that_are_done(done: Path, more: dict[str, Any]) -
         ({'text_features': {'clip': 'text.npy'}}, 'text features of clip: text.npy: absent -> '),
     ],
 )
-def test_more_scores_keep_the_maps(
-    done: Path, more: dict[str, Any], reason: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_more_scores_keep_the_maps(done, more, reason, monkeypatch):
     monkeypatch.chdir(done)
     growth = find_growth(planned(done, **more), digest_of)
     assert (len(growth.runs), growth.scenes) == (4, ())
@@ -119,7 +117,7 @@ def test_more_scores_keep_the_maps(
     assert found.startswith(reason)
 
 
-def test_a_suite_with_questions_of_its_own_adds_them_to_the_scene(done: Path) -> None:
+def test_a_suite_with_questions_of_its_own_adds_them_to_the_scene(done):
     growth = find_growth(planned(done, suites=[*SUITES, {'name': 'cospace'}]), digest_of)
     assert [plan.shared_directory.name for plan in growth.scenes] == ['d.s.0']
     assert len(growth.runs) == 4
@@ -146,9 +144,7 @@ OF_SETTINGS = [
 
 
 @pytest.mark.parametrize(('changes', 'named'), OF_SETTINGS)
-def test_another_setting_is_refused_by_its_key(
-    done: Path, changes: dict[str, Any], named: str
-) -> None:
+def test_another_setting_is_refused_by_its_key(done, changes, named):
     with pytest.raises(RunError) as caught:
         find_growth(planned(done, **changes), digest_of)
     assert f'were made with other settings: {named}. Start over with --fresh' in str(caught.value)
@@ -161,15 +157,13 @@ def test_another_setting_is_refused_by_its_key(
         ('mine.py', '2', r'mapper mine: \S*mine.py: 6b86b273 -> d4735e'),
     ],
 )
-def test_other_inputs_are_refused_by_name(done: Path, file: str, text: str, named: str) -> None:
+def test_other_inputs_are_refused_by_name(done, file, text, named):
     (done / file).write_text(text)
     with pytest.raises(RunError, match=named):
         find_growth(planned(done), digest_of)
 
 
-def test_another_scene_and_another_version_are_refused(
-    done: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_scene_and_another_version_are_refused(done, monkeypatch):
     monkeypatch.setattr(module, 'version', lambda: '99')
     with pytest.raises(RunError) as caught:
         find_growth(planned(done), lambda _plan: 64 * '2')
@@ -177,27 +171,27 @@ def test_another_scene_and_another_version_are_refused(
     assert 'scene d.s.0: 11111111 -> 22222222; version of osmabench_ros: ' in str(caught.value)
 
 
-def test_of_many_differences_the_first_are_named(done: Path) -> None:
+def test_of_many_differences_the_first_are_named(done):
     camera = {'width': 64, 'height': 48, 'hfov_deg': 80, 'near_m': 0.1, 'far_m': 20}
     plans = planned(done, camera=camera, robot={'radius_m': 0.1})
     with pytest.raises(RunError, match=r'camera.far_m: 50.0 -> 20.0; .*; and 1 more\. Start'):
         find_growth(plans, digest_of)
 
 
-def test_a_run_without_results_may_be_of_anything(done: Path) -> None:
+def test_a_run_without_results_may_be_of_anything(done):
     for plan in planned(done):
         plan.map_directory.rmdir()
     mappers = [{'name': 'oracle', 'options': {'voxel_m': 0.1}}]
     assert find_growth(planned(done, mappers=mappers), digest_of) == Growth()
 
 
-def test_results_that_do_not_say_what_they_come_from_are_refused(done: Path) -> None:
+def test_results_that_do_not_say_what_they_come_from_are_refused(done):
     (done / 'runs' / 'shared' / 'd.s.0' / MANIFEST).unlink()
     with pytest.raises(RunError, match='an earlier version did not note them.*--fresh'):
         find_growth(planned(done), digest_of)
 
 
-def test_fresh_moves_all_aside(files: Path) -> None:
+def test_fresh_moves_all_aside(files):
     root = files / 'own'
     settings, plans = config(files), planned(files)[:1]
     claim(root, settings, plans, digest_of)

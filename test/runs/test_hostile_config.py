@@ -98,7 +98,7 @@ def outcome(read: Callable[[str], Any], path: Path, data: Any) -> Any:
 
 
 @pytest.mark.parametrize('name', few(VALUES, *list(VALUES)[::4]))
-def test_any_value_at_any_place_is_accepted_or_one_error(tmp_path: Path, name: str) -> None:
+def test_any_value_at_any_place_is_accepted_or_one_error(tmp_path, name):
     data, path = config(), tmp_path / 'x.yaml'
     assert isinstance(outcome(load_config, path, data), MatrixConfig)
     found = [
@@ -110,9 +110,7 @@ def test_any_value_at_any_place_is_accepted_or_one_error(tmp_path: Path, name: s
 
 @pytest.mark.full
 @pytest.mark.parametrize('name', VALUES)
-def test_any_value_at_any_place_of_a_condition_is_accepted_or_one_error(
-    tmp_path: Path, name: str
-) -> None:
+def test_any_value_at_any_place_of_a_condition_is_accepted_or_one_error(tmp_path, name):
     path = tmp_path / 'x.yaml'
     data = load_condition('odometry_drift').model_dump(mode='json', exclude_none=True)
     for place in places(data):
@@ -137,9 +135,7 @@ def test_any_value_at_any_place_of_a_condition_is_accepted_or_one_error(
         (('mappers', 0, 'name'), 'm' * 300),
     ],
 )
-def test_what_must_not_be_there_is_refused(
-    tmp_path: Path, place: tuple[Any, ...], value: Any
-) -> None:
+def test_what_must_not_be_there_is_refused(tmp_path, place, value):
     found = outcome(load_config, tmp_path / 'x.yaml', with_value(config(), place, value))
     assert isinstance(found, ConfigError)
     assert str(place[0]) in str(found)
@@ -159,9 +155,7 @@ def test_what_must_not_be_there_is_refused(
         ('1: 2', ConfigError, 'unknown key "1"'),
     ],
 )
-def test_a_text_that_is_no_configuration_is_one_line(
-    tmp_path: Path, text: str, error: type[OsmabenchError], expected: str
-) -> None:
+def test_a_text_that_is_no_configuration_is_one_line(tmp_path, text, error, expected):
     path = tmp_path / 'x.yaml'
     path.write_text(text)
     with pytest.raises(error, match=expected) as caught:
@@ -179,7 +173,7 @@ PATHS = [
 @pytest.mark.parametrize(
     'read', [load_config, load_condition, load_method, load_live_method, reading_from_text]
 )
-def test_a_path_that_is_no_file_is_one_line(read: Callable[[str], Any], path: str) -> None:
+def test_a_path_that_is_no_file_is_one_line(read, path):
     if read is reading_from_text and path == '':
         pytest.skip('means the topics of the contract')
     with pytest.raises(ConfigError) as caught:
@@ -189,13 +183,13 @@ def test_a_path_that_is_no_file_is_one_line(read: Callable[[str], Any], path: st
 
 
 @pytest.mark.parametrize('name', ['../../x', '/abs', '.', '..', '', 'a/b', 'a\0b', 'c' * 300])
-def test_the_name_of_a_condition_leads_nowhere(tmp_path: Path, name: str) -> None:
+def test_the_name_of_a_condition_leads_nowhere(tmp_path, name):
     found = outcome(load_condition, tmp_path / 'x.yaml', {'name': name})
     assert isinstance(found, ConfigError)
 
 
 @pytest.mark.parametrize('file', ['../x', '/etc/x', 'a/../../x', ''])
-def test_files_of_a_method_stay_in_its_folder(tmp_path: Path, file: str) -> None:
+def test_files_of_a_method_stay_in_its_folder(tmp_path, file):
     from osmabench_ros.base.documents import read_yaml
 
     method = sorted(config_path('methods').glob('*.yaml'))[0]
@@ -206,7 +200,7 @@ def test_files_of_a_method_stay_in_its_folder(tmp_path: Path, file: str) -> None
 
 
 @pytest.mark.parametrize('text', ['../../etc', '/', '.', 'a' * 300, 'ä' * 200, '\0', ''])
-def test_a_run_has_one_folder_whatever_its_names_are(text: str) -> None:
+def test_a_run_has_one_folder_whatever_its_names_are(text):
     run = RunIdentity(SceneKey(text, text, 2**31), text, text, text, 1e-300).run_id
     assert '/' not in run
     assert '\0' not in run
@@ -214,7 +208,7 @@ def test_a_run_has_one_folder_whatever_its_names_are(text: str) -> None:
     assert run != RunIdentity(SceneKey(text, f'{text}x', 2**31), text, text, text, 1e-300).run_id
 
 
-def test_true_is_taken_where_it_belongs() -> None:
+def test_true_is_taken_where_it_belongs():
     class Options(Strict):
         flag: bool = False
         either: bool | float = 0.0

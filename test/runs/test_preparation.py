@@ -61,7 +61,7 @@ def turns(folder: Path) -> int:
     return int(np.isclose(steps, 2 * np.pi).sum())
 
 
-def test_the_strategy_decides_the_path_and_coverage_is_recorded(tmp_path: Path) -> None:
+def test_the_strategy_decides_the_path_and_coverage_is_recorded(tmp_path):
     folders = {item: prepared(tmp_path / item, strategy=item) for item in Strategy}
     assert [turns(folders[item]) for item in Strategy] == [0, 2, 2]
     recorded = read_json(folders[Strategy.COVERAGE] / COVERAGE_FILE)
@@ -83,9 +83,7 @@ def test_the_strategy_decides_the_path_and_coverage_is_recorded(tmp_path: Path) 
         ('baseline', 3, True),
     ],
 )
-def test_a_condition_that_changes_nothing_on_the_path_is_warned_of(
-    tmp_path: Path, name: str, frames: int, acts: bool
-) -> None:
+def test_a_condition_that_changes_nothing_on_the_path_is_warned_of(tmp_path, name, frames, acts):
     changes = {'goal_points': POINTS, 'max_frames': frames}
     config = configuration(**changes).model_copy(update={'conditions': (name,)})
     rooms = Preparation(divided_room)
@@ -100,7 +98,7 @@ def test_a_condition_that_changes_nothing_on_the_path_is_warned_of(
     assert acts or f'condition "{name}" changes nothing on scene' in reported[0]
 
 
-def test_a_rule_that_selects_no_light_is_warned_of(tmp_path: Path) -> None:
+def test_a_rule_that_selects_no_light_is_warned_of(tmp_path):
     def without_lamps(item: SceneConfig) -> Scene:
         scene = divided_room(item)
         fill = tuple(dataclasses.replace(light, lamp=False) for light in scene.lights)
@@ -114,7 +112,7 @@ def test_a_rule_that_selects_no_light_is_warned_of(tmp_path: Path) -> None:
         run_warnings(plan, rooms)
 
 
-def test_lamps_that_a_rule_has_chosen_are_told_where_they_matter(tmp_path: Path) -> None:
+def test_lamps_that_a_rule_has_chosen_are_told_where_they_matter(tmp_path):
     def ruled(item: SceneConfig) -> Scene:
         return dataclasses.replace(divided_room(item), lamp_rule='bright ones are')
 
@@ -131,7 +129,7 @@ def test_lamps_that_a_rule_has_chosen_are_told_where_they_matter(tmp_path: Path)
         assert not told or '"ceiling" of 1 lights (it does not say' in reported[0]
 
 
-def test_given_goals_are_visited_and_looked_around_from(tmp_path: Path) -> None:
+def test_given_goals_are_visited_and_looked_around_from(tmp_path):
     folder = prepared(tmp_path, strategy='look_around', goal_points=POINTS)
     states = RobotPath.read(folder / PATH_FILE).states
     for point in POINTS:
@@ -139,7 +137,7 @@ def test_given_goals_are_visited_and_looked_around_from(tmp_path: Path) -> None:
     assert turns(folder) == 2
 
 
-def test_the_shared_folder_is_the_same_every_time(tmp_path: Path) -> None:
+def test_the_shared_folder_is_the_same_every_time(tmp_path):
     one, two = (prepared(tmp_path / name, strategy='coverage') for name in ('one', 'two'))
     assert sha256_of(one) == sha256_of(two)
 
@@ -151,12 +149,12 @@ def test_the_shared_folder_is_the_same_every_time(tmp_path: Path) -> None:
         ({'strategy': 'coverage', 'goal_points': POINTS}, 'leave out goal_points'),
     ],
 )
-def test_a_strategy_at_fault_is_named(trajectory: dict[str, Any], named: str) -> None:
+def test_a_strategy_at_fault_is_named(trajectory, named):
     with pytest.raises(ConfigError, match=named):
         configuration(**trajectory)
 
 
-def test_colours_without_light_need_a_simulator_that_shows_them() -> None:
+def test_colours_without_light_need_a_simulator_that_shows_them():
     config = configuration()
     asking = config.mappers[0].model_copy(update={'options': {'albedo': True}})
     config = config.model_copy(update={'mappers': (asking,)})
@@ -166,7 +164,7 @@ def test_colours_without_light_need_a_simulator_that_shows_them() -> None:
         Preparation(divided_room).check_mappers(config.model_copy(update={'simulator': elsewhere}))
 
 
-def test_a_scene_that_would_be_dark_is_told_before_anything_runs(tmp_path: Path) -> None:
+def test_a_scene_that_would_be_dark_is_told_before_anything_runs(tmp_path):
     def dark(item: SceneConfig) -> Scene:
         return dataclasses.replace(divided_room(item), lights=())
 
@@ -177,7 +175,7 @@ def test_a_scene_that_would_be_dark_is_told_before_anything_runs(tmp_path: Path)
     assert len(Preparation(dark).plans(lit, tmp_path)) == 2
 
 
-def test_what_stands_for_the_run_in_options_is_filled_in_before_they_are_checked() -> None:
+def test_what_stands_for_the_run_in_options_is_filled_in_before_they_are_checked():
     options = {
         'method': 'bbq', 'work': '${run}/method', 'scene': '${scene}', 'condition': '${condition}',
         'variables': {'python': 'python', 'root': '.', 'weights': '${seed}'},
@@ -190,7 +188,7 @@ def test_what_stands_for_the_run_in_options_is_filled_in_before_they_are_checked
         Preparation(divided_room).check_mappers(config.model_copy(update={'mappers': (wrong,)}))
 
 
-def test_the_true_poses_of_a_run_follow_its_speed(tmp_path: Path) -> None:
+def test_the_true_poses_of_a_run_follow_its_speed(tmp_path):
     config = configuration()
     fast = config.model_copy(update={'conditions': ('baseline', 'velocity')})
     rooms = Preparation(divided_room)

@@ -45,7 +45,7 @@ def tum(path: Path, *rows: tuple[float, ...]) -> str:
 FREE = ((-2.5, 1.2, 0, 0, 0, 0, 1), (-1.0, 1.2, 0, 0, 0, 0, 1))
 
 
-def test_base_and_camera_poses_of_a_file(tmp_path: Path) -> None:
+def test_base_and_camera_poses_of_a_file(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter('error')
         path = planned(recorded=tum(tmp_path / 'base.tum', *FREE))
@@ -59,9 +59,7 @@ def test_base_and_camera_poses_of_a_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.gl
-def test_a_generated_sequence_is_driven_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_generated_sequence_is_driven_again(tmp_path, monkeypatch):
     monkeypatch.setattr(
         'osmabench_ros.runs.config.load_scene', lambda *_args, **_options: room_scene()
     )
@@ -77,7 +75,7 @@ def test_a_generated_sequence_is_driven_again(
     np.testing.assert_allclose(one, two, atol=1e-5)
 
 
-def test_faults_are_named(tmp_path: Path) -> None:
+def test_faults_are_named(tmp_path):
     away = tum(tmp_path / 'away.tum', FREE[0], (40.0, 1.2, 0, 0, 0, 0, 1))
     with pytest.raises(
         ConfigError, match=r'away\.tum: pose 1 at \(40\.00, 1\.20\) is outside scene test/room'
@@ -101,7 +99,7 @@ def test_faults_are_named(tmp_path: Path) -> None:
             configuration(**changes)
 
 
-def test_a_changed_recording_is_a_changed_input(tmp_path: Path) -> None:
+def test_a_changed_recording_is_a_changed_input(tmp_path):
     config = configuration(recorded=tum(tmp_path / 'a.tum', *FREE))
     [plan] = plan_runs(config, {config.scenes[0]: SceneKey('a', 'b', 0)}, tmp_path)
     before = collect_shared_inputs(plan, 'scene')

@@ -3,7 +3,6 @@ import fcntl
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -31,7 +30,7 @@ with atomic_directory(root / 'shared') as folder, atomic_write(root / 'run' / 'x
 """
 
 
-def test_a_folder_is_held_by_one_process_until_it_ends_even_by_a_kill(tmp_path: Path) -> None:
+def test_a_folder_is_held_by_one_process_until_it_ends_even_by_a_kill(tmp_path):
     root = tmp_path / 'new' / 'own'
     holder = subprocess.Popen(
         [sys.executable, '-c', HOLD, str(root)],
@@ -54,7 +53,7 @@ def test_a_folder_is_held_by_one_process_until_it_ends_even_by_a_kill(tmp_path: 
         pass
 
 
-def test_what_a_killed_process_left_half_written_is_removed(tmp_path: Path) -> None:
+def test_what_a_killed_process_left_half_written_is_removed(tmp_path):
     claim_folder(tmp_path)
     killed = subprocess.run([sys.executable, '-c', KILLED, str(tmp_path)], check=False)
     assert killed.returncode == -signal.SIGKILL
@@ -65,9 +64,7 @@ def test_what_a_killed_process_left_half_written_is_removed(tmp_path: Path) -> N
     assert found == [MARKER, 'run', f'run/{MARKER}']
 
 
-def test_a_file_system_without_locks_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_system_without_locks_is_told(tmp_path, monkeypatch):
     def refuse(_handle: int, _operation: int) -> None:
         raise OSError(errno.ENOLCK, 'No locks available')
 

@@ -56,7 +56,7 @@ CHANGES: dict[str, tuple[Change, type[OsmabenchError], str]] = {
 
 
 @pytest.mark.parametrize('name', CHANGES)
-def test_a_hostile_gltf_is_one_error(tmp_path: Path, name: str) -> None:
+def test_a_hostile_gltf_is_one_error(tmp_path, name):
     change, error, expected = CHANGES[name]
     path = tmp_path / 'a' / 'triangle.gltf'
     path.parent.mkdir()
@@ -73,9 +73,7 @@ def test_a_hostile_gltf_is_one_error(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize(
     'chunks', [[], [(b'BIN\0', b'')], [(b'JSON', b'[]')], [(b'JSON', b'[' * 100_000)]]
 )
-def test_a_glb_of_other_parts_is_refused(
-    tmp_path: Path, chunks: list[tuple[bytes, bytes]]
-) -> None:
+def test_a_glb_of_other_parts_is_refused(tmp_path, chunks):
     data = b''.join(struct.pack('<I4s', len(part), kind) + part for kind, part in chunks)
     path = tmp_path / 'a.glb'
     path.write_bytes(struct.pack('<4sII', b'glTF', 2, 12 + len(data)) + data)
@@ -83,7 +81,7 @@ def test_a_glb_of_other_parts_is_refused(
         load_meshes(path)
 
 
-def test_a_glb_that_claims_more_bytes_than_it_has_is_refused(tmp_path: Path) -> None:
+def test_a_glb_that_claims_more_bytes_than_it_has_is_refused(tmp_path):
     path = tmp_path / 'a.glb'
     write_glb(path, encoded_image('png', size=8))
     data = path.read_bytes()
@@ -99,7 +97,7 @@ def picture(kind: str, size: tuple[int, int]) -> bytes:
 
 
 @pytest.mark.parametrize('suffix', ['glb', 'obj'])
-def test_a_texture_that_is_a_program_is_refused(tmp_path: Path, suffix: str) -> None:
+def test_a_texture_that_is_a_program_is_refused(tmp_path, suffix):
     path, content = tmp_path / f'a.{suffix}', picture('EPS', (2, 2))
     if suffix == 'glb':
         write_glb(path, content)
@@ -116,14 +114,14 @@ def write_obj(path: Path, material: str, faces: str = 'f 1/1 2/1 3/1') -> None:
     path.write_text(f'mtllib {path.stem}.mtl\n{vertices}usemtl m\n{faces}\n')
 
 
-def test_a_program_that_is_called_materials_is_not_run(tmp_path: Path) -> None:
+def test_a_program_that_is_called_materials_is_not_run(tmp_path):
     write_obj(tmp_path / 'a.obj', 'map_Kd b.mtl')
     (tmp_path / 'b.mtl').write_bytes(picture('EPS', (2, 2)))
     (mesh,) = load_meshes(tmp_path / 'a.obj')
     assert mesh.material.texture is None
 
 
-def test_an_obj_reads_nothing_elsewhere(tmp_path: Path) -> None:
+def test_an_obj_reads_nothing_elsewhere(tmp_path):
     folder = tmp_path / 'model'
     folder.mkdir()
     (tmp_path / 'secret.png').write_bytes(picture('PNG', (2, 2)))
@@ -134,7 +132,7 @@ def test_an_obj_reads_nothing_elsewhere(tmp_path: Path) -> None:
             load_meshes(folder / 'a.obj')
 
 
-def test_textures_may_be_links_within_a_download(tmp_path: Path) -> None:
+def test_textures_may_be_links_within_a_download(tmp_path):
     folder = tmp_path / 'snapshots' / '0a1b' / 'model'
     folder.mkdir(parents=True)
     write_obj(folder / 'a.obj', 'map_Kd wood.png')
@@ -147,15 +145,13 @@ def test_textures_may_be_links_within_a_download(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize('name', ['a\0b', 'x' * 5000, 'loop', '/proc/self/mem', '/dev/zero'])
 @pytest.mark.parametrize('suffix', ['', '/scene.json', '.scene_dataset_config.json'])
-def test_a_path_that_is_no_scene_is_one_error(tmp_path: Path, name: str, suffix: str) -> None:
+def test_a_path_that_is_no_scene_is_one_error(tmp_path, name, suffix):
     (tmp_path / 'loop').symlink_to(tmp_path / 'loop')
     with pytest.raises(SceneError, match=r'a\\x00b|x{50}|loop|/proc/self/mem|/dev/zero'):
         load_scene(str(tmp_path / f'{name}{suffix}'))
 
 
-def test_what_loading_makes_go_wrong_names_the_scene(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_loading_makes_go_wrong_names_the_scene(tmp_path, monkeypatch):
     write_glb(tmp_path / 'a.glb', encoded_image('png', size=8))
     (tmp_path / 'scene.json').write_text(json.dumps({'name': 'x', 'file': 'a.glb', 'nodes': {}}))
     monkeypatch.setattr('osmabench_ros.scenes.folder.read_bytes', lambda *_: {}['room'])
@@ -190,7 +186,7 @@ MESHES = {
 
 
 @pytest.mark.parametrize('name', MESHES)
-def test_a_hostile_mesh_is_one_error(tmp_path: Path, name: str) -> None:
+def test_a_hostile_mesh_is_one_error(tmp_path, name):
     path = tmp_path / name
     path.write_bytes(MESHES[name].encode('latin-1'))
     with pytest.raises(SceneError, match=path.name):
@@ -200,7 +196,7 @@ def test_a_hostile_mesh_is_one_error(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize(
     'name', ['/etc/passwd', '../a/triangle.glb', 'link.glb', 'a\0b', 'x' * 5000, '', '.']
 )
-def test_the_mesh_of_a_scene_folder_lies_in_it(tmp_path: Path, name: str) -> None:
+def test_the_mesh_of_a_scene_folder_lies_in_it(tmp_path, name):
     folder = tmp_path / 'scene'
     (tmp_path / 'a').mkdir()
     folder.mkdir()

@@ -6,7 +6,6 @@ import base64
 import json
 import re
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -42,9 +41,7 @@ def warnings_are_errors() -> None:
     ],
     ids=['half a PNG', 'half a JPEG', 'a page', 'zeros', 'nothing', 'damaged PNG'],
 )
-def test_broken_image_is_named_in_every_kind_of_file(
-    tmp_path: Path, content: bytes, fault: str
-) -> None:
+def test_broken_image_is_named_in_every_kind_of_file(tmp_path, content, fault):
     def message(file: str, texture: str) -> str:
         reported = (
             rf'{file}: texture "{re.escape(texture)}" cannot be decoded: .*{fault}.*; {REMEDY}'
@@ -73,7 +70,7 @@ def test_broken_image_is_named_in_every_kind_of_file(
         load_meshes(tmp_path / 'm.obj')
 
 
-def test_type_of_an_image(tmp_path: Path) -> None:
+def test_type_of_an_image(tmp_path):
     path = tmp_path / 'x.glb'
     write_glb(path, PNG, mimeType='image/ktx2', name='wood')
     with pytest.raises(SceneError, match=r'x\.glb: texture "wood".* its type is image/ktx2, but'):
@@ -86,7 +83,7 @@ def test_type_of_an_image(tmp_path: Path) -> None:
         np.testing.assert_allclose(texture.mean(axis=(0, 1)), (14, 24, 34), atol=1)
 
 
-def test_image_that_is_not_where_the_file_says(tmp_path: Path) -> None:
+def test_image_that_is_not_where_the_file_says(tmp_path):
     path = tmp_path / 'x.gltf'
     write_gltf(path, 'data:image/png;base64,%%%')
     with pytest.raises(SceneError, match=r'x\.gltf: Error: Only base64'):
@@ -100,9 +97,7 @@ def test_image_that_is_not_where_the_file_says(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize('magic', [b'\xabKTX 20\xbb\r\n\x1a\n', b'sB\x13'])
-def test_textures_that_are_not_decoded_are_grey_with_a_warning(
-    tmp_path: Path, magic: bytes
-) -> None:
+def test_textures_that_are_not_decoded_are_grey_with_a_warning(tmp_path, magic):
     path = tmp_path / 'x.glb'
     write_glb(path, magic + bytes(80), mimeType='image/ktx2')
     with pytest.warns(OsmabenchWarning, match=r'x\.glb: textures in Basis or KTX 2 .* "habitat"'):
@@ -110,7 +105,7 @@ def test_textures_that_are_not_decoded_are_grey_with_a_warning(
     assert mesh.material.texture is None
 
 
-def test_skin_is_left_out_with_a_warning(tmp_path: Path) -> None:
+def test_skin_is_left_out_with_a_warning(tmp_path):
     Image.new('RGB', (4, 4)).save(tmp_path / 'x.png')
     nodes = [{'name': 'puppet', 'mesh': 0, 'skin': 0}, {'name': 'bone', 'translation': [0, 0, 3]}]
     scenes = [{'nodes': [0, 1]}]
@@ -122,7 +117,7 @@ def test_skin_is_left_out_with_a_warning(tmp_path: Path) -> None:
     np.testing.assert_array_equal(mesh.vertices, TRIANGLE)
 
 
-def test_data_set_names_object_and_texture(tmp_path: Path) -> None:
+def test_data_set_names_object_and_texture(tmp_path):
     path = write_dataset(
         tmp_path,
         objects={'table': (textured_box((1, 1, 1)), {})},
@@ -134,7 +129,7 @@ def test_data_set_names_object_and_texture(tmp_path: Path) -> None:
         load_scene(str(path))
 
 
-def test_import_of_a_scene_folder(tmp_path: Path) -> None:
+def test_import_of_a_scene_folder(tmp_path):
     folder = tmp_path / 'room'
     folder.mkdir()
     (folder / 'scene.json').write_text(
@@ -149,7 +144,7 @@ def test_import_of_a_scene_folder(tmp_path: Path) -> None:
     assert not (tmp_path / 'out').exists()
 
 
-def test_whole_images_of_a_box_are_accepted(tmp_path: Path) -> None:
+def test_whole_images_of_a_box_are_accepted(tmp_path):
     box = trimesh.creation.box()
     box.export(tmp_path / 'plain.glb')
     textured_box((1, 1, 1)).export(tmp_path / 'box.glb')

@@ -27,7 +27,7 @@ def write_lab(path: Path) -> Path:
     return path
 
 
-def test_every_node_is_an_object_with_a_guessed_class(tmp_path: Path) -> None:
+def test_every_node_is_an_object_with_a_guessed_class(tmp_path):
     scene = load_mesh_scene(write_lab(tmp_path / 'lab.glb'))
     assert {item.name: scene.class_name(item) for item in scene.objects} == {
         'Floor': 'floor',
@@ -41,7 +41,7 @@ def test_every_node_is_an_object_with_a_guessed_class(tmp_path: Path) -> None:
     np.testing.assert_allclose(chair.box.maximum, [1.25, -1.8, 0.9], atol=1e-6)
 
 
-def test_nodes_of_one_parent_are_one_object_if_asked(tmp_path: Path) -> None:
+def test_nodes_of_one_parent_are_one_object_if_asked(tmp_path):
     table = trimesh.Scene()
     table.graph.update(frame_to='DiningTable', frame_from='world', matrix=np.eye(4))
     for name, place in (('Top', (0, 0.5, 0)), ('Leg.001', (0.4, 0, 0)), ('Leg.002', (-0.4, 0, 0))):
@@ -72,26 +72,24 @@ def test_nodes_of_one_parent_are_one_object_if_asked(tmp_path: Path) -> None:
         ('Bowl_Fruit.001', 'bowl fruit'),
     ],
 )
-def test_levels_of_detail_and_the_order_of_words_do_not_spoil_classes(
-    name: str, expected: str
-) -> None:
+def test_levels_of_detail_and_the_order_of_words_do_not_spoil_classes(name, expected):
     assert guess_class(name, {}) == expected
 
 
-def test_a_word_that_qualifies_is_no_class_where_the_last_word_is_one() -> None:
+def test_a_word_that_qualifies_is_no_class_where_the_last_word_is_one():
     known = ('desk', 'floor lamp', 'bowl', 'sofa')
     assert match_known_class('desk lamp', known) == 'desk lamp'
     assert match_known_class('bowl fruit', known) == 'bowl'
     assert match_known_class('sofa grey', known) == 'sofa'
 
 
-def test_a_lamp_hangs_below_the_highest_point(tmp_path: Path) -> None:
+def test_a_lamp_hangs_below_the_highest_point(tmp_path):
     (lamp,) = load_mesh_scene(write_lab(tmp_path / 'lab.glb')).lights
     assert lamp.lamp
     np.testing.assert_allclose(lamp.position, [0.0, 0.0, 2.3], atol=1e-6)
 
 
-def test_the_folder_that_is_written_is_the_same_scene(tmp_path: Path) -> None:
+def test_the_folder_that_is_written_is_the_same_scene(tmp_path):
     options = WorldOptions(known_classes=('chair',))
     source = str(write_lab(tmp_path / 'lab.glb'))
     imported = import_scene(source, tmp_path / 'lab', world=options)
@@ -103,14 +101,14 @@ def test_the_folder_that_is_written_is_the_same_scene(tmp_path: Path) -> None:
         np.testing.assert_allclose(before.box.maximum, after.box.maximum, atol=1e-5)
 
 
-def test_options_of_gazebo_are_refused(tmp_path: Path) -> None:
+def test_options_of_gazebo_are_refused(tmp_path):
     options = WorldOptions(models=(tmp_path,))
     with pytest.raises(SceneError, match='is not a Gazebo world; --models'):
         import_scene(str(write_lab(tmp_path / 'lab.glb')), tmp_path / 'out', world=options)
     assert not (tmp_path / 'out').exists()
 
 
-def test_a_file_without_triangles_is_refused(tmp_path: Path) -> None:
+def test_a_file_without_triangles_is_refused(tmp_path):
     (tmp_path / 'empty.obj').write_text('o nothing\n')
     with pytest.raises(SceneError, match=r'empty\.obj'):
         load_mesh_scene(tmp_path / 'empty.obj')

@@ -21,7 +21,7 @@ def box(folder: Path, suffix: str) -> Path:
 
 
 @pytest.mark.parametrize('suffix', ['obj', 'dae', 'ply'])
-def test_honest_meshes_come_with_their_textures(tmp_path: Path, suffix: str) -> None:
+def test_honest_meshes_come_with_their_textures(tmp_path, suffix):
     mesh = trimesh.creation.box((1, 2, 3))
     if suffix != 'ply':
         image = Image.fromarray(np.full((4, 4, 3), (10, 200, 30), np.uint8))
@@ -46,9 +46,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize(('suffix', 'content'), HOSTILE.values(), ids=HOSTILE)
-def test_hostile_meshes_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, content: str | bytes
-) -> None:
+def test_hostile_meshes_are_refused(tmp_path, monkeypatch, suffix, content):
     monkeypatch.setenv(VARIABLE, '0.5')
     (tmp_path / 'secret.txt').write_text('secret')
     path = tmp_path / f'bad.{suffix}'
@@ -66,7 +64,7 @@ def test_hostile_meshes_are_refused(
 
 
 @pytest.mark.parametrize('suffix', ['obj', 'ply'])
-def test_damaged_meshes_load_or_are_refused(tmp_path: Path, suffix: str) -> None:
+def test_damaged_meshes_load_or_are_refused(tmp_path, suffix):
     path = box(tmp_path, suffix)
     sound, rng = path.read_bytes(), np.random.default_rng(1)
     outcomes = set()

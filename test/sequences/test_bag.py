@@ -3,7 +3,6 @@
 import os
 import shutil
 import sqlite3
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -54,9 +53,7 @@ def numbers(path: Path) -> list[str]:
 
 @BOTH
 @pytest.mark.parametrize('version', [4, 6, 9])
-def test_the_bags_of_every_distribution_are_read(
-    tmp_path: Path, storage: StoragePlugin, version: int
-) -> None:
+def test_the_bags_of_every_distribution_are_read(tmp_path, storage, version):
     folder = write_bag(tmp_path / 'bag', storage, version=version)
     with open_bag(folder, [definition_file(tmp_path)] if version < 7 else []) as bag:
         topics = bag.connections_by_topic
@@ -81,12 +78,12 @@ def test_the_bags_of_every_distribution_are_read(
 
 @BOTH
 @pytest.mark.parametrize('mode', [CompressionMode.MESSAGE, CompressionMode.FILE])
-def test_compressed_bags(tmp_path: Path, storage: StoragePlugin, mode: CompressionMode) -> None:
+def test_compressed_bags(tmp_path, storage, mode):
     folder = write_bag(tmp_path / 'bag', storage, mode=mode)
     assert numbers(folder) == [str(index) for index in range(20)]
 
 
-def test_a_missing_definition_is_named_with_the_remedy(tmp_path: Path) -> None:
+def test_a_missing_definition_is_named_with_the_remedy(tmp_path):
     folder = write_bag(tmp_path / 'bag', SQLITE, version=5)
     with open_bag(folder) as bag:
         message = next(bag.messages([BEACONS]))
@@ -115,7 +112,7 @@ def overwrite_the_middle(file: Path, *, cut: bool = False) -> None:
     file.write_bytes(sound[:start] + garbage + sound[start + len(garbage) : end])
 
 
-def test_a_truncated_mcap_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
+def test_a_truncated_mcap_is_read_as_far_as_it_goes(tmp_path):
     folder = write_bag(tmp_path / 'bag', MCAP, count=40, payload=100_000)
     truncate(folder / 'bag.mcap')
     with open_bag(folder) as bag:
@@ -128,9 +125,7 @@ def test_a_truncated_mcap_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize('indexed', [True, False])
-def test_damage_in_the_middle_of_an_mcap_is_named_and_the_rest_is_read(
-    tmp_path: Path, indexed: bool
-) -> None:
+def test_damage_in_the_middle_of_an_mcap_is_named_and_the_rest_is_read(tmp_path, indexed):
     folder = write_bag(tmp_path / 'bag', MCAP, count=40, payload=100_000)
     overwrite_the_middle(folder / 'bag.mcap', cut=not indexed)
     with open_bag(folder) as bag:
@@ -145,16 +140,14 @@ def test_damage_in_the_middle_of_an_mcap_is_named_and_the_rest_is_read(
 
 
 @pytest.mark.parametrize('damage', [overwrite_the_middle, truncate])
-def test_a_damaged_database_is_an_error_with_the_remedy(
-    tmp_path: Path, damage: Callable[[Path], None]
-) -> None:
+def test_a_damaged_database_is_an_error_with_the_remedy(tmp_path, damage):
     folder = write_bag(tmp_path / 'bag', SQLITE, count=40, payload=100_000)
     damage(folder / 'bag.db3')
     with pytest.raises(SequenceError, match=r'bag\.db3 is damaged.*"ros2 bag reindex"'):
         numbers(folder)
 
 
-def test_a_database_whose_recorder_was_killed_gives_what_is_in_its_log(tmp_path: Path) -> None:
+def test_a_database_whose_recorder_was_killed_gives_what_is_in_its_log(tmp_path):
     folder, killed, late = write_bag(tmp_path / 'bag', SQLITE), tmp_path / 'killed', START_NS + S
     database = sqlite3.connect(folder / 'bag.db3')
     for pragma in ('journal_mode=WAL', 'wal_autocheckpoint=0'):
@@ -175,7 +168,7 @@ def test_a_database_whose_recorder_was_killed_gives_what_is_in_its_log(tmp_path:
 
 
 @BOTH
-def test_a_bag_without_metadata_or_a_split_says_so(tmp_path: Path, storage: StoragePlugin) -> None:
+def test_a_bag_without_metadata_or_a_split_says_so(tmp_path, storage):
     folder = write_bag(tmp_path / 'bag', storage, count=3)
     split_in_two(folder, write_bag(tmp_path / 'second', storage, count=2))
     # The latched message that is repeated at the split comes once.
@@ -195,7 +188,7 @@ def test_a_bag_without_metadata_or_a_split_says_so(tmp_path: Path, storage: Stor
         assert len(list(bag.messages([NUMBERS]))) == 3
 
 
-def test_a_path_that_is_not_a_bag_is_named(tmp_path: Path) -> None:
+def test_a_path_that_is_not_a_bag_is_named(tmp_path):
     with pytest.raises(SequenceError, match='is not a bag: there is no'):
         open_bag(tmp_path)
     for name in ('notes.txt', 'empty.mcap', 'empty.db3'):
@@ -206,7 +199,7 @@ def test_a_path_that_is_not_a_bag_is_named(tmp_path: Path) -> None:
     assert is_bag(tmp_path / 'empty.db3')
 
 
-def test_offered_qos_in_all_spellings() -> None:
+def test_offered_qos_in_all_spellings():
     numbers_of_rmw = '- {history: 1, depth: 1, reliability: 1, durability: 1}'
     names = '- {history: keep_last, depth: 1, reliability: reliable, durability: TRANSIENT_LOCAL}'
     assert parse_offered_qos(numbers_of_rmw) == parse_offered_qos(names)

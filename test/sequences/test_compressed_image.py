@@ -32,9 +32,7 @@ def message(form: str, data: bytes) -> SimpleNamespace:
         ('mono8; png compressed ', 'PNG', COLOR[..., 0], COLOR[..., [0, 0, 0]]),
     ],
 )
-def test_colour_is_as_seen(
-    form: str, kind: str, written: np.ndarray, expected: np.ndarray
-) -> None:
+def test_colour_is_as_seen(form, kind, written, expected):
     options = {'quality': 95, 'subsampling': 0} if kind == 'JPEG' else {}
     image = unpack_image(message(form, encoded_image(written, kind, **options)))
     assert (image.header, image.encoding, image.step) == ('the header', 'rgb8', 72)
@@ -42,7 +40,7 @@ def test_colour_is_as_seen(
 
 
 @pytest.mark.parametrize('plugin', ['compressed', 'compressedDepth'])
-def test_depth_in_millimetres_is_exact(plugin: str) -> None:
+def test_depth_in_millimetres_is_exact(plugin):
     data = encoded_image(DEPTH_MM)
     if plugin == 'compressedDepth':
         data = struct.pack('<iff', 0, 0.0, 0.0) + data
@@ -52,7 +50,7 @@ def test_depth_in_millimetres_is_exact(plugin: str) -> None:
     np.testing.assert_array_equal(image.data.view('<u2').reshape(16, 24), DEPTH_MM)
 
 
-def test_inverse_depth_becomes_metres_and_zero_stays_unknown() -> None:
+def test_inverse_depth_becomes_metres_and_zero_stays_unknown():
     # As the plugin computes it, for depths up to 10 m in steps of 100.
     scale = 100.0 * (100.0 + 1.0)
     offset = 1.0 - scale / 10.0
@@ -76,12 +74,12 @@ def test_inverse_depth_becomes_metres_and_zero_stays_unknown() -> None:
         ('16UC1; compressedDepth png', bytes(12) + encoded_image(COLOR), 'one channel of 16'),
     ],
 )
-def test_what_cannot_be_unpacked_says_why(form: str, data: bytes, reason: str) -> None:
+def test_what_cannot_be_unpacked_says_why(form, data, reason):
     with pytest.raises(SequenceError, match=reason):
         unpack_image(message(form, data))
 
 
-def test_an_image_that_claims_to_be_huge_is_not_unpacked() -> None:
+def test_an_image_that_claims_to_be_huge_is_not_unpacked():
     data = bytearray(encoded_image(COLOR))
     data[16:24] = struct.pack('>II', 2**14, 2**15)
     data[29:33] = struct.pack('>I', zlib.crc32(data[12:29]))

@@ -35,7 +35,7 @@ def pixels(path: Path) -> np.ndarray:
     return np.array(Image.open(path))
 
 
-def test_osma_layout_has_the_files_that_its_readers_look_for(tmp_path: Path) -> None:
+def test_osma_layout_has_the_files_that_its_readers_look_for(tmp_path):
     directory = write(tmp_path / 'room')
     ends = {'frame': 'jpg', 'depth': 'png', 'semantic': 'png', 'instance': 'png'}
     assert {path.name for path in (directory / 'results').iterdir()} == {
@@ -65,7 +65,7 @@ def test_osma_layout_has_the_files_that_its_readers_look_for(tmp_path: Path) -> 
     assert sha256_of(write(tmp_path / 'two' / 'room')) == sha256_of(directory)
 
 
-def test_scannet_layout(tmp_path: Path) -> None:
+def test_scannet_layout(tmp_path):
     directory = write(tmp_path / 'room', SCANNET)
     pose = np.loadtxt(directory / 'pose/3.txt')
     np.testing.assert_array_equal(pose, FRAMES[3].camera_pose.matrix)
@@ -78,7 +78,7 @@ def test_scannet_layout(tmp_path: Path) -> None:
     np.testing.assert_array_equal(pixels(directory / 'instance/1.png'), FRAMES[1].instance)
 
 
-def test_tum_layout_names_images_by_their_stamps_and_is_not_read(tmp_path: Path) -> None:
+def test_tum_layout_names_images_by_their_stamps_and_is_not_read(tmp_path):
     form = SequenceFormat(layout='tum', world=World.Z_UP, depth_scale=5000, color='png')
     directory = write(tmp_path / 'room', form)
     path = read_tum(directory / 'groundtruth.txt')
@@ -96,7 +96,7 @@ def test_tum_layout_names_images_by_their_stamps_and_is_not_read(tmp_path: Path)
         FolderSequence(directory)
 
 
-def test_a_method_gets_no_ground_truth(tmp_path: Path) -> None:
+def test_a_method_gets_no_ground_truth(tmp_path):
     directory = write(tmp_path / 'room', load_method('conceptgraphs').sequence, None)
     names = {path.name[:5] for path in (directory / 'results').iterdir()}
     assert names == {'frame', 'depth'}
@@ -111,9 +111,7 @@ def test_a_method_gets_no_ground_truth(tmp_path: Path) -> None:
         ({'intrinsics': Intrinsics(16, 12, 9.0, 9.0, 7.5, 5.5)}, 'frame 1: the camera changed'),
     ],
 )
-def test_a_frame_that_does_not_fit_is_named(
-    tmp_path: Path, change: dict[str, object], message: str
-) -> None:
+def test_a_frame_that_does_not_fit_is_named(tmp_path, change, message):
     writer = FolderWriter(tmp_path / 'room', OSMA, INFO)
     writer.write(FRAMES[0])
     with pytest.raises(SequenceError, match=message):
@@ -134,7 +132,7 @@ def directory(tmp_path: Path, form: SequenceFormat) -> Path:
     return write(tmp_path / 'room', form)
 
 
-def test_frames_come_back(directory: Path, form: SequenceFormat) -> None:
+def test_frames_come_back(directory, form):
     sequence = FolderSequence(directory)
     assert (sequence.intrinsics, len(sequence)) == (CAMERA, 4)
     assert sequence.info.label_set == LABELS
@@ -150,7 +148,7 @@ def test_frames_come_back(directory: Path, form: SequenceFormat) -> None:
         np.testing.assert_allclose(read.depth_m[1:], frame.depth_m[1:], atol=half_step)
 
 
-def test_a_third_party_sequence_is_recognised(directory: Path) -> None:
+def test_a_third_party_sequence_is_recognised(directory):
     for name in ('sequence.json', 'timestamps.txt'):
         (directory / name).unlink()
     names = {'classes': [{'id': 0, 'name': 'other'}, {'id': 1, 'name': 'Coffee_Table'}]}
@@ -226,7 +224,7 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
 
 
 @pytest.mark.parametrize('name', DAMAGE)
-def test_damage_is_named(directory: Path, name: str) -> None:
+def test_damage_is_named(directory, name):
     damage, expected = DAMAGE[name]
     damage(directory)
     with pytest.raises(SequenceError, match=expected):

@@ -49,7 +49,7 @@ def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures('small_limits')
-def test_chunks_of_one_time_are_not_all_kept(tmp_path: Path) -> None:
+def test_chunks_of_one_time_are_not_all_kept(tmp_path):
     content = built(message(data=TEXT + bytes(3 * 2**20)))
     chunks = [chunk(content, 'zstd') for _ in range(5)]
     file = write_mcap(tmp_path / 'a.mcap', schema(), channel(), *chunks)
@@ -59,7 +59,7 @@ def test_chunks_of_one_time_are_not_all_kept(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures('small_limits')
 @pytest.mark.parametrize('sized', [True, False])
-def test_compressed_messages_that_become_large(database: Path, sized: bool) -> None:
+def test_compressed_messages_that_become_large(database, sized):
     compressor = zstandard.ZstdCompressor(write_content_size=sized)
     with closing(sqlite3.connect(next(database.glob('*.db3')))) as connection:
         bomb = compressor.compress(TEXT + bytes(40 * 2**20))
@@ -80,7 +80,7 @@ def test_compressed_messages_that_become_large(database: Path, sized: bool) -> N
     ],
     ids=['chunk in chunk', 'long', 'no channel', 'late', 'schema'],
 )
-def test_chunks_with_odd_content(tmp_path: Path, content: bytes) -> None:
+def test_chunks_with_odd_content(tmp_path, content):
     for summary in (True, False):
         file = write_mcap(
             tmp_path / 'a.mcap', schema(), channel(), chunk(content), summary=summary
@@ -116,7 +116,7 @@ def two_topics(path: Path, text: str) -> Path:
 
 
 @pytest.mark.parametrize('text', BAD.values(), ids=BAD)
-def test_a_bad_definition_costs_its_own_topic(tmp_path: Path, text: str) -> None:
+def test_a_bad_definition_costs_its_own_topic(tmp_path, text):
     with open_bag(two_topics(tmp_path / 'a.mcap', text)) as bag:
         good, bad = sorted(bag.messages(), key=lambda item: item.topic == '/bad')
         assert good.deserialise().data == 'hello'
@@ -126,13 +126,13 @@ def test_a_bad_definition_costs_its_own_topic(tmp_path: Path, text: str) -> None
             bad.deserialise()
 
 
-def test_a_standard_type_that_another_topic_redefines_is_read(tmp_path: Path) -> None:
+def test_a_standard_type_that_another_topic_redefines_is_read(tmp_path):
     bad = f'std_msgs/String inner\n{"=" * 80}\nMSG: std_msgs/String\nint64 nonsense\n'
     with open_bag(two_topics(tmp_path / 'a.mcap', bad)) as bag:
         assert [item.deserialise().data for item in bag.messages(['/text'])] == ['hello']
 
 
-def test_a_definition_that_cannot_be_read_is_replaced_with_a_warning(tmp_path: Path) -> None:
+def test_a_definition_that_cannot_be_read_is_replaced_with_a_warning(tmp_path):
     file = write_mcap(tmp_path / 'a.mcap', schema(text='!!'), channel(), chunk(built(message())))
     with pytest.warns(OsmabenchWarning, match=r'definition of std_msgs/msg/String .* the one of'):
         assert read(file)[0][0][2].data == 'hello'
@@ -155,9 +155,7 @@ ENDLESS = (
         ("UPDATE topics SET name = x'ff' WHERE id = 1",),
     ],
 )
-def test_views_and_rows_of_other_types_are_refused(
-    database: Path, statements: tuple[str, ...]
-) -> None:
+def test_views_and_rows_of_other_types_are_refused(database, statements):
     change(database, *statements)
     with pytest.raises(SequenceError, match=r'bag\.db3 is damaged or not.*"ros2 bag reindex"'):
         read(database)
@@ -168,7 +166,7 @@ def test_views_and_rows_of_other_types_are_refused(
     ['[' * 100_000, '- x', 'rosbag2_bagfile_information: {relative_file_paths: [[1], null]}',
      'rosbag2_bagfile_information: {relative_file_paths: [/etc/passwd, ../../x, ""]}'],
 )  # fmt: skip
-def test_odd_metadata_is_a_fault(tmp_path: Path, text: str) -> None:
+def test_odd_metadata_is_a_fault(tmp_path, text):
     folder = write_bag(tmp_path / 'bag', StoragePlugin.MCAP, count=2)
     (folder / 'metadata.yaml').write_text(text)
     messages, cut_off = read(folder)
@@ -176,7 +174,7 @@ def test_odd_metadata_is_a_fault(tmp_path: Path, text: str) -> None:
     assert cut_off
 
 
-def test_links_to_what_is_not_a_file_are_not_read(tmp_path: Path) -> None:
+def test_links_to_what_is_not_a_file_are_not_read(tmp_path):
     folder = write_bag(tmp_path / 'bag', StoragePlugin.MCAP, count=2)
     (folder / 'loop.mcap').symlink_to(folder / 'loop.mcap')
     (folder / 'zero.mcap').symlink_to('/dev/zero')
@@ -188,7 +186,7 @@ def test_links_to_what_is_not_a_file_are_not_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize('storage', [StoragePlugin.MCAP, StoragePlugin.SQLITE3])
-def test_damaged_bags_give_one_error_or_less(tmp_path: Path, storage: StoragePlugin) -> None:
+def test_damaged_bags_give_one_error_or_less(tmp_path, storage):
     folder = write_bag(tmp_path / 'bag', storage, count=3)
     file = next(file for file in folder.iterdir() if file.suffix in ('.mcap', '.db3'))
     sound, rng = file.read_bytes(), np.random.default_rng(5)
@@ -224,8 +222,8 @@ MANY = NAMES[:4] + struct.pack('<I', 2**32 - 1)
     ],
 )
 def test_odd_definitions_are_read_and_lengths_in_messages_are_checked(
-    tmp_path: Path, text: str, data: bytes, reason: str
-) -> None:
+    tmp_path, text, data, reason
+):
     content = chunk(built(message(data=data)))
     file = tmp_path / 'a.mcap'
     write_mcap(file, schema(1, 'odd_msgs/msg/Odd', text), channel(), content)

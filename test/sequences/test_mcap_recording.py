@@ -52,9 +52,7 @@ STORE = typestore()
 
 
 @pytest.mark.parametrize('compression', list(Compression))
-def test_every_message_type_of_the_contract_comes_back(
-    tmp_path: Path, compression: Compression
-) -> None:
+def test_every_message_type_of_the_contract_comes_back(tmp_path, compression):
     made = recording(tmp_path / 'bag', compression=compression, distribution='jazzy')
     sent = {}
     for number, item in enumerate(CONTRACT):
@@ -78,7 +76,7 @@ def test_every_message_type_of_the_contract_comes_back(
     assert {item.name for item in (tmp_path / 'bag').iterdir()} == names
 
 
-def test_files_are_split_by_time_and_begin_with_what_is_latched(tmp_path: Path) -> None:
+def test_files_are_split_by_time_and_begin_with_what_is_latched(tmp_path):
     made = recording(tmp_path / 'bag', max_file_s=1.0)
     made.write(MARK, 10**9, 1, serialized(99))
     for index in range(40):
@@ -103,7 +101,7 @@ def full_disk(tmp_path: Path) -> Iterator[Path]:
     resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def test_a_full_disk_ends_the_recording_and_what_was_written_can_be_read(full_disk: Path) -> None:
+def test_a_full_disk_ends_the_recording_and_what_was_written_can_be_read(full_disk):
     made = recording(full_disk)
     writer = BackgroundWriter(made, 2**22, wait_when_full=True)
     taken = sum(writer.put(BULK, 1000 + index, 1, noise(index)) for index in range(150))
@@ -120,7 +118,7 @@ def test_a_full_disk_ends_the_recording_and_what_was_written_can_be_read(full_di
     assert metadata['rosbag2_bagfile_information']['message_count'] == len(kept)
 
 
-def test_a_killed_recorder_leaves_all_but_the_last_second(tmp_path: Path) -> None:
+def test_a_killed_recorder_leaves_all_but_the_last_second(tmp_path):
     made = recording(tmp_path / 'bag')
     for index in range(5):
         made.write(BULK, index, 1, serialized(index))
@@ -131,9 +129,7 @@ def test_a_killed_recorder_leaves_all_but_the_last_second(tmp_path: Path) -> Non
         assert 'bag_0.mcap is damaged: it is cut off at byte' in bag.cut_off
 
 
-def test_a_slow_disk_is_waited_for_or_what_it_cannot_take_is_counted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_slow_disk_is_waited_for_or_what_it_cannot_take_is_counted(tmp_path, monkeypatch):
     gate = threading.Event()
     slow = McapRecording.write
 
@@ -159,7 +155,7 @@ def test_a_slow_disk_is_waited_for_or_what_it_cannot_take_is_counted(
         assert bag.message_count == 10
 
 
-def test_a_recording_without_messages_is_a_bag_and_is_not_recorded_over(tmp_path: Path) -> None:
+def test_a_recording_without_messages_is_a_bag_and_is_not_recorded_over(tmp_path):
     recording(tmp_path / 'bag').close()
     with open_bag(tmp_path / 'bag') as bag:
         assert (bag.message_count, bag.cut_off) == (0, '')

@@ -1,8 +1,5 @@
 """Trajectories and frames out of messages, and trajectories by their names."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 from support.world.bags import (
@@ -42,7 +39,7 @@ MAKERS = {
 
 
 @pytest.mark.parametrize('kind', MAKERS)
-def test_every_kind_of_pose_message_is_read(kind: str) -> None:
+def test_every_kind_of_pose_message_is_read(kind):
     messages = [MAKERS[kind](pose, (9 - i) * S + 7) for i, pose in enumerate(POSES)]
     found = trajectory_of(messages, kind, '/pose')
     assert found.stamps_ns.tolist() == [(5 + i) * S + 7 for i in range(5)]
@@ -52,7 +49,7 @@ def test_every_kind_of_pose_message_is_read(kind: str) -> None:
     assert found.child_frame_id == ('base' if 'Pose' not in kind else '')
 
 
-def test_of_a_path_the_last_message_counts() -> None:
+def test_of_a_path_the_last_message_counts():
     stamped = [pose_stamped(pose, i * S, 'map') for i, pose in enumerate(POSES)]
     paths = [make('nav_msgs/Path', header=header(0, 'map'), poses=stamped[:n]) for n in (2, 4)]
     assert len(trajectory_of(paths, 'nav_msgs/msg/Path', '/path')) == 4
@@ -72,12 +69,12 @@ MIXED = [pose_stamped(POSES[0], index, frame) for index, frame in enumerate(('ma
         ([], 'nav_msgs/msg/Path', '"/pose": there is no pose'),
     ],
 )
-def test_wrong_messages_are_named(messages: list[Any], kind: str, reason: str) -> None:
+def test_wrong_messages_are_named(messages, kind, reason):
     with pytest.raises(ContractError, match=reason):
         trajectory_of(messages, kind, '/pose')
 
 
-def test_a_chain_of_tf_is_a_trajectory(tmp_path: Path) -> None:
+def test_a_chain_of_tf_is_a_trajectory(tmp_path):
     messages = [('/tf_static', 0, tf(transform('base', 'camera', Pose.from_yaw(0, (0, 0, 1.5)))))]
     for i, pose in enumerate(POSES):
         messages.append(('/tf', i * S, tf(transform('/odom', '/base', pose, i * S))))

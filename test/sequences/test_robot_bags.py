@@ -41,7 +41,7 @@ def messages_of(frame: Frame) -> dict[str, Any]:
             for topic, item in data.items()}  # fmt: skip
 
 
-def test_frames_come_back_without_loss_and_give_the_same_bytes(tmp_path: Path) -> None:
+def test_frames_come_back_without_loss_and_give_the_same_bytes(tmp_path):
     sequence = BagSequence(write_frames(tmp_path / 'one' / 'room'))
     assert (len(sequence), sequence.intrinsics, sequence.cut_off) == (4, CAMERA, '')
     assert sequence.info.label_set == LABELS
@@ -56,7 +56,7 @@ def test_frames_come_back_without_loss_and_give_the_same_bytes(tmp_path: Path) -
     assert sha256_of(again) == sha256_of(tmp_path / 'one' / 'room')
 
 
-def test_a_truncated_bag_is_read_as_far_as_it_goes_and_says_so(tmp_path: Path) -> None:
+def test_a_truncated_bag_is_read_as_far_as_it_goes_and_says_so(tmp_path):
     camera = Intrinsics(640, 480, 300.0, 300.0, 319.5, 239.5)
     frames = [  # each fills a chunk
         Frame(index, 10**9 + index, FRAMES[0].camera_pose, camera,
@@ -74,14 +74,14 @@ def test_a_truncated_bag_is_read_as_far_as_it_goes_and_says_so(tmp_path: Path) -
         BagSequence(tmp_path / 'room')
 
 
-def test_a_stamp_that_lacks_an_image_is_counted(tmp_path: Path) -> None:
+def test_a_stamp_that_lacks_an_image_is_counted(tmp_path):
     frames = [FRAMES[0], replace(FRAMES[1], instance=None), *FRAMES[2:]]
     sequence = BagSequence(write_frames(tmp_path / 'room', frames))
     assert sequence.stamps_ns == [FRAMES[index].stamp_ns for index in (0, 2, 3)]
     assert '1 more stamps lack' in sequence.description
 
 
-def test_a_bag_is_written_once_and_in_order(tmp_path: Path) -> None:
+def test_a_bag_is_written_once_and_in_order(tmp_path):
     with pytest.raises(SequenceError, match='not empty'):
         BagWriter(write_frames(tmp_path / 'room'), INFO)
     writer = BagWriter(tmp_path / 'other', INFO)
@@ -115,7 +115,7 @@ def robot_bag(folder: Path, *, tf_tree: bool, static: bool = True) -> Path:
 
 
 @pytest.mark.parametrize('tf_tree', [True, False], ids=['tf', 'odometry'])
-def test_a_robots_bag_gives_frames_with_interpolated_poses(tmp_path: Path, tf_tree: bool) -> None:
+def test_a_robots_bag_gives_frames_with_interpolated_poses(tmp_path, tf_tree):
     reading = ROBOT.model_copy(update={'pose': TF if tf_tree else '/odom', 'tolerance_s': 0.01})
     folder = robot_bag(tmp_path / 'bag', tf_tree=tf_tree)
     sequence = BagSequence(folder, reading)
@@ -135,7 +135,7 @@ def compressed(header: Any, form: str, data: bytes) -> Any:
     return make('sensor_msgs/CompressedImage', header=header, format=form, data=content)
 
 
-def test_compressed_images_of_a_bag_make_frames(tmp_path: Path) -> None:
+def test_compressed_images_of_a_bag_make_frames(tmp_path):
     messages = []
     for frame in FRAMES:
         found, stamp_ns = messages_of(frame), frame.stamp_ns
@@ -158,9 +158,7 @@ def test_compressed_images_of_a_bag_make_frames(tmp_path: Path) -> None:
         np.testing.assert_allclose(read.depth_m[seen], frame.depth_m[seen], atol=1.1e-3)
 
 
-def test_the_topics_of_a_bag_come_from_text_or_a_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_topics_of_a_bag_come_from_text_or_a_file(tmp_path, monkeypatch):
     text = '{color: /rgb, pose: tf, tolerance_s: 0.02, namespace: robot, msg_paths: [msgs, /opt]}'
     (tmp_path / 'robot').mkdir()
     (tmp_path / 'robot' / 'topics.yaml').write_text(text)
@@ -183,12 +181,12 @@ def test_the_topics_of_a_bag_come_from_text_or_a_file(
         ('absent.yaml', r'absent\.yaml does not exist'),
     ],
 )
-def test_wrong_topics_are_named(text: str, reason: str) -> None:
+def test_wrong_topics_are_named(text, reason):
     with pytest.raises(ConfigError, match=reason):
         reading_from_text(text)
 
 
-def test_missing_topics_frames_and_types_are_named(tmp_path: Path) -> None:
+def test_missing_topics_frames_and_types_are_named(tmp_path):
     folder = robot_bag(tmp_path / 'bag', tf_tree=False, static=False)
     for reading, reason in (
         (SequenceReading(), r'/camera/color/image_raw.*It has /cam/depth'),
@@ -203,7 +201,7 @@ def test_missing_topics_frames_and_types_are_named(tmp_path: Path) -> None:
             open_sequence(folder, reading)
 
 
-def test_stamps_are_matched_once_with_the_nearest() -> None:
+def test_stamps_are_matched_once_with_the_nearest():
     stamps = {'a': [10, 20, 30, 40], 'b': [11, 19, 52], 'c': [9, 21, 29, 41]}
     assert match_stamps(stamps, 'a', 2) == [
         {'a': 10, 'b': 11, 'c': 9},
@@ -227,9 +225,7 @@ def test_stamps_are_matched_once_with_the_nearest() -> None:
         (DEPTH_INFO, {}, 3),
     ],
 )
-def test_a_message_that_contradicts_itself_is_one_error(
-    topic: str, changes: dict[str, Any], cut: int | None
-) -> None:
+def test_a_message_that_contradicts_itself_is_one_error(topic, changes, cut):
     codec = make_codec()
     data = {name: bytes(item) for name, item in codec.serialize(FRAMES[0]).items()}
     message = codec.typestore.deserialize_cdr(data[topic], TYPES[topic])

@@ -75,9 +75,7 @@ def simulators() -> Iterator[list[LoadsItself]]:
         simulator.close()
 
 
-def test_the_embedded_simulator_agrees_with_the_scene_that_it_is_given(
-    scene: Scene, simulators: list[LoadsItself]
-) -> None:
+def test_the_embedded_simulator_agrees_with_the_scene_that_it_is_given(scene, simulators):
     for near_m, far_m in ((0.05, 50.0), (0.05, 2.0), (3.0, 4.0), (30.0, 40.0)):
         simulators.append(LoadsItself(scene, CAMERA, near_m, far_m))
         check_agreement(scene, simulators[-1], POSES)
@@ -91,21 +89,15 @@ def test_the_embedded_simulator_agrees_with_the_scene_that_it_is_given(
         (Rotation.identity(), 50.0, rf'pixels of object "box_{TURNED}\.1" differ .* shows object'),
     ],
 )
-def test_an_object_that_is_turned_or_gone_is_named(
-    scene: Scene,
-    simulators: list[LoadsItself],
-    rotation: Rotation,
-    place_m: float,
-    reported: str,
-) -> None:
+def test_an_object_that_is_turned_or_gone_is_named(scene, simulators, rotation, place_m, reported):
     simulators.append(LoadsItself(changed(scene, TURNED, rotation, place_m), CAMERA))
     with pytest.raises(SimulationError, match=reported):
         check_agreement(scene, simulators[-1], POSES)
 
 
 def test_a_run_on_a_simulator_that_loads_a_turned_scene_stops_before_its_first_frame(
-    scene: Scene, simulators: list[LoadsItself]
-) -> None:
+    scene, simulators
+):
     condition = parse_condition('plain', {}, 'plain')
     trajectory = sample_trajectory(PATH, Motion(), 5.0)
     turned = on_its_side(scene)
@@ -122,11 +114,11 @@ def test_a_run_on_a_simulator_that_loads_a_turned_scene_stops_before_its_first_f
     given.close()
 
 
-def test_habitat_sim_is_held_to_the_scene() -> None:
+def test_habitat_sim_is_held_to_the_scene():
     assert {'loads_scene_itself', 'range_m'} <= HabitatSimulator.__annotations__.keys()
 
 
-def test_ids_alone_may_differ_too(scene: Scene, simulators: list[LoadsItself]) -> None:
+def test_ids_alone_may_differ_too(scene, simulators):
     ids = {2: 4, 4: 2}
     objects = tuple(
         dataclasses.replace(item, instance_id=ids.get(item.instance_id, item.instance_id))

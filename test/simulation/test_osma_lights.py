@@ -89,7 +89,7 @@ def row(light: Light) -> tuple[str, NDArray[np.float64]]:
 
 @pytest.mark.parametrize('name', SETTINGS)
 @pytest.mark.parametrize('from_file', [False, True])
-def test_lights_are_those_of_osma_bench_goal_by_goal(name: str, from_file: bool) -> None:
+def test_lights_are_those_of_osma_bench_goal_by_goal(name, from_file):
     file = UPSTREAM / f'light_settings_{SETTINGS[name]}.json'
     condition = load_condition(str(file) if from_file else name)
     goals = json.loads((UPSTREAM / 'results.json').read_text())[file.stem]
@@ -115,7 +115,7 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def test_light_settings_are_a_condition(file: Path) -> None:
+def test_light_settings_are_a_condition(file):
     condition = load_condition(str(file))
     assert condition.name == name_of_condition(str(file)) == 'light_settings_own'
     alive = [{light.name for light in lit(condition, goal).lights} for goal in range(GOALS)]
@@ -134,7 +134,7 @@ def test_light_settings_are_a_condition(file: Path) -> None:
     assert (lamp.lamp, fill.lamp, torch.lamp) == (True, False, False)
 
 
-def test_light_settings_are_a_setup_of_a_condition_beside_them(file: Path) -> None:
+def test_light_settings_are_a_setup_of_a_condition_beside_them(file):
     condition = file.with_name('dimmed.yaml')
     condition.write_text(
         f'lighting:\n  setup: {file.name}\n'
@@ -146,7 +146,7 @@ def test_light_settings_are_a_setup_of_a_condition_beside_them(file: Path) -> No
     assert found == {'lamp': 2.5, 'fill': pytest.approx(-0.4)}
 
 
-def test_no_lights_show_textures_as_they_are(tmp_path: Path) -> None:
+def test_no_lights_show_textures_as_they_are(tmp_path):
     path = tmp_path / 'light_settings_no_lights.json'
     path.write_text('{"lights": {}}')
     assert lit(load_condition(str(path)), 0) == Lighting.unlit()
@@ -161,9 +161,7 @@ def test_no_lights_show_textures_as_they_are(tmp_path: Path) -> None:
         ('hue', 1, 'hue'),
     ],
 )
-def test_what_is_wrong_with_light_settings_is_named(
-    file: Path, key: str, value: object, named: str
-) -> None:
+def test_what_is_wrong_with_light_settings_is_named(file, key, value, named):
     data = json.loads(file.read_text())
     data['lights']['lamp'][key] = value
     file.write_text(json.dumps(data))
@@ -171,20 +169,20 @@ def test_what_is_wrong_with_light_settings_is_named(
         load_condition(str(file))
 
 
-def test_an_unknown_setup_is_answered_with_the_nearest() -> None:
+def test_an_unknown_setup_is_answered_with_the_nearest():
     data = {'lighting': {'setup': 'replica_cat'}}
     with pytest.raises(ConfigError, match=r'config/lights/replica_cat\.yaml.*"replica_cad"'):
         parse_condition('own', data, 'own.yaml')
 
 
-def test_other_data_sets_keep_their_own_lights() -> None:
+def test_other_data_sets_keep_their_own_lights():
     room = room_scene()
     for name in ('compat_baseline', 'compat_velocity', 'compat_dynamic'):
         found = lighting_at(load_condition(name), room, Moment(0, 0.0, 0.0))
         assert found.lights == room.lights
 
 
-def test_the_camera_condition_is_as_documented_and_its_compat_as_in_the_code() -> None:
+def test_the_camera_condition_is_as_documented_and_its_compat_as_in_the_code():
     for name, intensity in (('camera', 5.0), ('compat_camera', 12.5)):
         [light] = lit(load_condition(name), 0).lights
         assert light.intensity == intensity

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -61,9 +60,7 @@ def off_m(points: NDArray[np.float64], above_m: float) -> NDArray[np.float64]:
     return np.asarray(np.abs(points[:, 2:] - above_m - grounds).min(axis=1)[~beside])
 
 
-def test_the_camera_keeps_its_height_above_the_ground_on_floors_and_ramp(
-    navigation: WalkableGrid,
-) -> None:
+def test_the_camera_keeps_its_height_above_the_ground_on_floors_and_ramp(navigation):
     goals = [(*DOWNSTAIRS, 0.0), (*UPSTAIRS, STOREY_M), (0.6, 5.4, 0.0), (3.0, 3.0, STOREY_M)]
     path = plan_path(navigation, goals=3, seed=0, goal_points=goals)
     seen = eyes(path)
@@ -78,7 +75,7 @@ def test_the_camera_keeps_its_height_above_the_ground_on_floors_and_ramp(
     assert path.heights_m[[0, -1]] == pytest.approx([0.0, STOREY_M], abs=0.005)
 
 
-def test_speed_is_along_the_slope(navigation: WalkableGrid) -> None:
+def test_speed_is_along_the_slope(navigation):
     points = [(2.0, 5.4), (8.0, 5.4, STOREY_M * 7 / 8)]
     path = plan_path(navigation, goals=1, seed=0, goal_points=points)
     slope = np.hypot(6.0, 6.0 * STOREY_M / 8.0)
@@ -89,7 +86,7 @@ def test_speed_is_along_the_slope(navigation: WalkableGrid) -> None:
 
 
 @pytest.mark.full
-def test_goals_lie_on_both_floors_or_on_the_one_of_storey(house: Scene) -> None:
+def test_goals_lie_on_both_floors_or_on_the_one_of_storey(house):
     for storey, expected in ((None, {0, 1}), (0, {0}), (1, {1})):
         found = WalkableGrid.of_scene(house, radius_m=0.2, height_m=1.5, storey=storey)
         points = found.random_points(40, np.random.default_rng(2))
@@ -103,7 +100,7 @@ def test_goals_lie_on_both_floors_or_on_the_one_of_storey(house: Scene) -> None:
         WalkableGrid.of_scene(house, radius_m=0.2, height_m=1.5, storey=2)
 
 
-def test_a_point_above_another_is_told_by_its_height(navigation: WalkableGrid) -> None:
+def test_a_point_above_another_is_told_by_its_height(navigation):
     assert navigation.is_free(UPSTAIRS)
     assert navigation.is_free((*UPSTAIRS, 0.1))
     assert navigation.is_free((*UPSTAIRS, STOREY_M))
@@ -112,7 +109,7 @@ def test_a_point_above_another_is_told_by_its_height(navigation: WalkableGrid) -
         navigation.shortest_path((*DOWNSTAIRS, 0.0), (*UPSTAIRS, 1.4))
 
 
-def test_a_floor_without_a_ramp_is_a_storey_of_its_own_and_a_roof_is_none(house: Scene) -> None:
+def test_a_floor_without_a_ramp_is_a_storey_of_its_own_and_a_roof_is_none(house):
     cut = Scene(
         'test', 'cut', house.label_set, tuple(o for o in house.objects if o.name != 'ramp')
     )
@@ -126,9 +123,7 @@ def test_a_floor_without_a_ramp_is_a_storey_of_its_own_and_a_roof_is_none(house:
 
 
 @pytest.mark.parametrize(('ramp', 'storeys'), [(True, 2), (False, 1)])
-def test_a_terrace_is_a_storey_if_a_ramp_leads_there(
-    house: Scene, ramp: bool, storeys: int
-) -> None:
+def test_a_terrace_is_a_storey_if_a_ramp_leads_there(house, ramp, storeys):
     roofed = ('floor_7', 'wall_6') if ramp else ('floor_7', 'wall_6', 'ramp')
     kept = tuple(item for item in house.objects if item.name not in roofed)
     found = WalkableGrid.of_scene(
@@ -151,7 +146,7 @@ def stair_house(count: int) -> Scene:
     return Scene('test', 'stairs', LABELS, (*rest, landing, *steps))
 
 
-def test_stairs_are_climbed_step_by_step_if_their_steps_are_low_enough() -> None:
+def test_stairs_are_climbed_step_by_step_if_their_steps_are_low_enough():
     house = stair_house(16)
     found = WalkableGrid.of_scene(house, radius_m=0.2, height_m=1.5)
     goals = [(*DOWNSTAIRS, 0.0), (*UPSTAIRS, STOREY_M)]
@@ -169,14 +164,14 @@ def test_stairs_are_climbed_step_by_step_if_their_steps_are_low_enough() -> None
     assert set(steep.random_points(20, np.random.default_rng(0))[:, 2]) == {steep.floor_height_m}
 
 
-def test_stairs_have_no_holes_where_a_cell_has_only_points_of_risers() -> None:
+def test_stairs_have_no_holes_where_a_cell_has_only_points_of_risers():
     found = WalkableGrid.of_scene(stair_house(16), radius_m=0.3, height_m=1.5)
     along_m = np.arange(1.1, 5.3, 0.05)
     treads_m = np.ceil((along_m - 1) / 0.28) * STOREY_M / 16
     assert all(found.is_free((x, 5.25, z)) for x, z in zip(along_m, treads_m, strict=True))
 
 
-def test_a_climbing_path_is_cut_and_read_again(navigation: WalkableGrid, tmp_path: Path) -> None:
+def test_a_climbing_path_is_cut_and_read_again(navigation, tmp_path):
     path = plan_path(
         navigation, goals=1, seed=0, goal_points=[(*DOWNSTAIRS, 0.0), (*UPSTAIRS, STOREY_M)]
     )
@@ -194,9 +189,7 @@ def test_a_climbing_path_is_cut_and_read_again(navigation: WalkableGrid, tmp_pat
         RobotPath.read(file)
 
 
-def test_surface_of_both_floors_is_visible_from_where_the_robot_gets_to(
-    house: Scene, navigation: WalkableGrid
-) -> None:
+def test_surface_of_both_floors_is_visible_from_where_the_robot_gets_to(house, navigation):
     found = Lookouts(house, navigation, EYE_M)
     # The last cells of a floor reach a step up its ramp.
     assert off_m(found.places, 0.0).max() < 0.07
@@ -210,7 +203,7 @@ def configuration(**trajectory: Any) -> MatrixConfig:
 
 
 @pytest.mark.full
-def test_the_configuration_chooses_a_storey(house: Scene) -> None:
+def test_the_configuration_chooses_a_storey(house):
     config = configuration(storey=1)
     path = shared_path(config, 3, house, navigation_of(config, house))
     assert path.heights_m is None
@@ -224,7 +217,7 @@ def test_the_configuration_chooses_a_storey(house: Scene) -> None:
         configuration(storey=1, recorded='poses.tum')
 
 
-def test_a_recorded_trajectory_keeps_its_heights(house: Scene, tmp_path: Path) -> None:
+def test_a_recorded_trajectory_keeps_its_heights(house, tmp_path):
     x = np.linspace(0.5, 9.5, 40)
     z = [heights_m(value, 5.4)[1] for value in x]
     rows = [f'{i} {a} 5.4 {b} 0 0 0 1' for i, (a, b) in enumerate(zip(x, z, strict=True))]
@@ -253,7 +246,7 @@ class Mesh:
         return [[a, b, -5.4, 0.0] for a, b in zip(x, rise, strict=True)]
 
 
-def test_ways_on_a_navigation_mesh_lie_on_the_ground(house: Scene) -> None:
+def test_ways_on_a_navigation_mesh_lie_on_the_ground(house):
     mesh = HabitatNavigation(Mesh(), house, radius_m=0.2, height_m=1.5, timeout_s=1.0)
     way = mesh.shortest_path((0.5, 5.4), (9.5, 5.4, STOREY_M))
     assert off_m(way, 0.0).max() < 0.01

@@ -38,7 +38,7 @@ def lookouts(scene: Scene, navigation: WalkableGrid) -> Lookouts:
     return Lookouts(scene, navigation, HEIGHT_M)
 
 
-def test_nothing_is_covered_without_frames_and_more_with_more(lookouts: Lookouts) -> None:
+def test_nothing_is_covered_without_frames_and_more_with_more(lookouts):
     shares = [
         lookouts.coverages([camera_at(-2.0, 0.0, HEIGHT_M, yaw) for yaw in yaws], CAMERA)[0].share
         for yaws in ([], [0.0], [0.0, 1.5, 3.0, 4.5])
@@ -47,24 +47,22 @@ def test_nothing_is_covered_without_frames_and_more_with_more(lookouts: Lookouts
     assert shares[0] < shares[1] < shares[2] < 1.0
 
 
-def test_hidden_surface_counts_for_the_scene_but_not_as_visible(lookouts: Lookouts) -> None:
+def test_hidden_surface_counts_for_the_scene_but_not_as_visible(lookouts):
     coverage = lookouts.coverages([], CAMERA)[0]
     # The outer faces of the walls and the lower side of the floor are seen from nowhere.
     assert 0.3 * coverage.scene_m2 < coverage.visible_m2 < 0.7 * coverage.scene_m2
 
 
-def test_two_places_are_chosen_on_both_sides_of_the_wall(lookouts: Lookouts) -> None:
+def test_two_places_are_chosen_on_both_sides_of_the_wall(lookouts):
     places = lookouts.best_places(2)
     assert sorted(places[:, 0] > -0.55) == [False, True]
 
 
-def test_places_stop_when_nothing_new_is_seen(lookouts: Lookouts) -> None:
+def test_places_stop_when_nothing_new_is_seen(lookouts):
     assert 2 <= len(lookouts.best_places(1000)) < len(lookouts.places)
 
 
-def test_coverage_sees_more_than_following_with_as_many_goals(
-    scene: Scene, navigation: WalkableGrid, lookouts: Lookouts
-) -> None:
+def test_coverage_sees_more_than_following_with_as_many_goals(scene, navigation, lookouts):
     def share(strategy: Strategy) -> float:
         path = plan_with_strategy(
             strategy, scene, navigation, goals=2, seed=3, camera_height_m=HEIGHT_M
@@ -77,7 +75,7 @@ def test_coverage_sees_more_than_following_with_as_many_goals(
     assert share(Strategy.LOOK_AROUND) > share(Strategy.FOLLOW)
 
 
-def test_strategies_are_seeded(scene: Scene, navigation: WalkableGrid) -> None:
+def test_strategies_are_seeded(scene, navigation):
     for strategy in Strategy:
         one, two = (
             plan_with_strategy(
@@ -88,7 +86,7 @@ def test_strategies_are_seeded(scene: Scene, navigation: WalkableGrid) -> None:
         assert one.to_json() == two.to_json()
 
 
-def test_looking_around_turns_once_at_every_goal(navigation: WalkableGrid) -> None:
+def test_looking_around_turns_once_at_every_goal(navigation):
     plain = plan_path(navigation, goals=3, seed=1)
     around = plan_path(navigation, goals=3, seed=1, look_around=True)
     assert around.length_m == pytest.approx(plain.length_m)
@@ -96,9 +94,7 @@ def test_looking_around_turns_once_at_every_goal(navigation: WalkableGrid) -> No
     assert np.isclose(turns, 2 * np.pi).sum() == 3
 
 
-def test_a_tour_visits_every_place_once_and_is_no_longer_than_as_given(
-    navigation: WalkableGrid,
-) -> None:
+def test_a_tour_visits_every_place_once_and_is_no_longer_than_as_given(navigation):
     rng = np.random.default_rng(0)
     start, *places = navigation.random_points(6, rng)
     tour = short_tour(navigation, start, np.array(places))
@@ -113,7 +109,7 @@ def test_a_tour_visits_every_place_once_and_is_no_longer_than_as_given(
 
 @pytest.mark.full
 @pytest.mark.slow
-def test_the_path_of_the_demo_sees_most_of_what_can_be_seen() -> None:
+def test_the_path_of_the_demo_sees_most_of_what_can_be_seen():
     config = load_config(str(config_path('demo.yaml')))
     scene = load_scene('apartment', seed=5)
     navigation = navigation_of(config, scene)

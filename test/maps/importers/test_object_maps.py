@@ -2,7 +2,6 @@
 
 import json
 import uuid
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -29,7 +28,7 @@ from osmabench_ros.semantics.scene_graph import NodeKind
 LABELS = LabelSet.from_names('small', ['chair', 'table', 'cup'])
 
 
-def test_objects_come_out_z_up_with_features_labels_and_captions(tmp_path: Path) -> None:
+def test_objects_come_out_z_up_with_features_labels_and_captions(tmp_path):
     write_conceptgraphs(tmp_path)
     made = import_map('conceptgraphs', tmp_path, ImportOptions(label_set=LABELS, scene='apt_0'))
     chair, pruned, table, cup, wall = made.graph.nodes
@@ -69,9 +68,7 @@ def test_objects_come_out_z_up_with_features_labels_and_captions(tmp_path: Path)
     }
 
 
-def test_data_that_is_not_understood_survives_and_points_that_are_not_finite_do_not(
-    tmp_path: Path,
-) -> None:
+def test_data_that_is_not_understood_survives_and_points_that_are_not_finite_do_not(tmp_path):
     points = np.array([[0, 0, 0], [np.nan, 0, 0]])
     item = {'pcd_np': TABLE, 'affordance': 'sit', 'matrix': np.eye(2), 'bad': float('nan')}
     write_pickle(tmp_path / 'full_pcd_x.pkl.gz', {'objects': [{'pcd_np': points}, item]})
@@ -81,9 +78,7 @@ def test_data_that_is_not_understood_survives_and_points_that_are_not_finite_do_
     assert len(made.dense.points) == 61
 
 
-def test_world_and_unit_may_be_given_and_the_detector_names_objects_without_a_graph(
-    tmp_path: Path,
-) -> None:
+def test_world_and_unit_may_be_given_and_the_detector_names_objects_without_a_graph(tmp_path):
     write_conceptgraphs(tmp_path, graph=False)
     options = ImportOptions(world=World.Z_UP, metres_per_unit=0.5)
     made = import_map('conceptgraphs', tmp_path, options)
@@ -94,7 +89,7 @@ def test_world_and_unit_may_be_given_and_the_detector_names_objects_without_a_gr
 
 
 @pytest.mark.parametrize('edge_file', [True, False])
-def test_ali_dev_relations_use_the_objects_own_numbers(tmp_path: Path, edge_file: bool) -> None:
+def test_ali_dev_relations_use_the_objects_own_numbers(tmp_path, edge_file):
     write_ali_dev(tmp_path, edge_file)
     made = import_map('conceptgraphs', tmp_path)
     chair, table = made.graph.nodes
@@ -107,7 +102,7 @@ def test_ali_dev_relations_use_the_objects_own_numbers(tmp_path: Path, edge_file
     assert (edge.source, edge.target, edge.type, edge.text) == (chair.id, table.id, kind, text)
 
 
-def test_a_published_node_list_is_read() -> None:
+def test_a_published_node_list_is_read():
     path = SCENE_GRAPHS / 'conceptgraphs_nodes.json'
     made = import_map('conceptgraphs', path)
     first, listed = made.graph.nodes[0], json.loads(path.read_text())[0]
@@ -120,9 +115,7 @@ def test_a_published_node_list_is_read() -> None:
 
 
 @pytest.mark.parametrize('name', ['', 'baseline_apt_0.pkl.gz'])
-def test_a_bbq_map_has_captions_and_descriptors_that_text_cannot_query(
-    tmp_path: Path, name: str
-) -> None:
+def test_a_bbq_map_has_captions_and_descriptors_that_text_cannot_query(tmp_path, name):
     write_bbq(tmp_path)
     made = import_map('bbq', tmp_path / name)
     chair, table = made.graph.nodes
@@ -137,7 +130,7 @@ def test_a_bbq_map_has_captions_and_descriptors_that_text_cannot_query(
 
 
 @needs('torch')
-def test_clip_features_that_osma_bench_adds_come_first(tmp_path: Path) -> None:
+def test_clip_features_that_osma_bench_adds_come_first(tmp_path):
     write_bbq(tmp_path, features=True, nodes=False)
     made = import_map('bbq', tmp_path)
     space = made.feature_spaces['clip']
@@ -158,7 +151,7 @@ NAMES = ['wall', 'floor', 'chair', 'bed', 'sofa', 'table']
         ('other.txt', '', ['', '']),
     ],
 )
-def test_dualmap_objects_come_out(tmp_path: Path, file: str, text: str, labels: list[str]) -> None:
+def test_dualmap_objects_come_out(tmp_path, file, text, labels):
     write_dualmap(tmp_path)
     (tmp_path / file).write_text(text)
     made = import_map('dualmap', tmp_path)
@@ -173,7 +166,7 @@ def test_dualmap_objects_come_out(tmp_path: Path, file: str, text: str, labels: 
 
 
 @pytest.mark.parametrize('inside', ['', 'graph'])
-def test_a_hovsg_graph_gives_floors_rooms_and_objects(tmp_path: Path, inside: str) -> None:
+def test_a_hovsg_graph_gives_floors_rooms_and_objects(tmp_path, inside):
     write_hovsg_graph(tmp_path)
     made = import_map('hovsg', tmp_path / inside)
     floor, room, chair, table = made.graph.nodes
@@ -196,7 +189,7 @@ def test_a_hovsg_graph_gives_floors_rooms_and_objects(tmp_path: Path, inside: st
 
 
 @needs('torch')
-def test_hovsg_segments_without_a_graph_are_read(tmp_path: Path) -> None:
+def test_hovsg_segments_without_a_graph_are_read(tmp_path):
     write_hovsg_flat(tmp_path)
     made = import_map('hovsg', tmp_path)
     assert [node.source_id for node in made.graph.nodes] == ['0', '1']

@@ -2,7 +2,6 @@
 
 import json
 import sqlite3
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -41,7 +40,7 @@ INSTANCES = np.repeat(np.array([7, 9, 9, -1], np.int32), 10)
 
 @needs('torch')
 @pytest.mark.parametrize('form', ['predictions.npy', 'scene.pth', 'scene.ply'])
-def test_openscene_features_come_out(tmp_path: Path, form: str) -> None:
+def test_openscene_features_come_out(tmp_path, form):
     fork = form == 'predictions.npy'
     features = write_openscene(tmp_path) if fork else write_fused_openscene(tmp_path, form)
     made = import_map('openscene', tmp_path)
@@ -57,7 +56,7 @@ def test_openscene_features_come_out(tmp_path: Path, form: str) -> None:
 
 
 @needs('h5py')
-def test_conceptfusion_points_come_out_z_up_with_their_features(tmp_path: Path) -> None:
+def test_conceptfusion_points_come_out_z_up_with_their_features(tmp_path):
     embeddings = EMBEDDINGS.copy()
     embeddings[3] = 0
     write_conceptfusion(
@@ -79,7 +78,7 @@ def test_conceptfusion_points_come_out_z_up_with_their_features(tmp_path: Path) 
     np.testing.assert_allclose(again.dense.points, CHAIR, rtol=1e-6)
 
 
-def test_openfusion_points_come_out_with_their_embeddings(tmp_path: Path) -> None:
+def test_openfusion_points_come_out_with_their_embeddings(tmp_path):
     write_openfusion(tmp_path)
     made = import_map('openfusion', tmp_path / 'room.npz')
     np.testing.assert_allclose(made.dense.points, CHAIR[:20], rtol=1e-6)
@@ -90,7 +89,7 @@ def test_openfusion_points_come_out_with_their_embeddings(tmp_path: Path) -> Non
 
 
 @needs('open3d')
-def test_openlex3d_objects_come_out(tmp_path: Path) -> None:
+def test_openlex3d_objects_come_out(tmp_path):
     write_openlex3d(tmp_path)
     made = import_map('openlex3d', tmp_path)
     assert made.dense.instances.tolist() == np.repeat([3, 0, 1, 2], 10).tolist()
@@ -100,7 +99,7 @@ def test_openlex3d_objects_come_out(tmp_path: Path) -> None:
 
 
 @needs('open3d')
-def test_a_dense_openlex3d_prediction_has_no_objects(tmp_path: Path) -> None:
+def test_a_dense_openlex3d_prediction_has_no_objects(tmp_path):
     write_openlex3d(tmp_path, np.arange(40), np.random.default_rng(0).normal(size=(40, 8)))
     (tmp_path / 'point_cloud.pcd').unlink()
     write_cloud(tmp_path / 'point_cloud.ply', CHAIR)
@@ -109,7 +108,7 @@ def test_a_dense_openlex3d_prediction_has_no_objects(tmp_path: Path) -> None:
 
 
 @needs('torch')
-def test_overlapping_masks_survive_with_and_without_features(tmp_path: Path) -> None:
+def test_overlapping_masks_survive_with_and_without_features(tmp_path):
     write_openmask3d(tmp_path)
     made = import_map('openmask3d', tmp_path)
     for i in range(3):
@@ -125,7 +124,7 @@ def test_overlapping_masks_survive_with_and_without_features(tmp_path: Path) -> 
 
 
 @needs('torch')
-def test_ovo_instances_and_features_come_out(tmp_path: Path) -> None:
+def test_ovo_instances_and_features_come_out(tmp_path):
     write_ovo(tmp_path)
     made = import_map('ovo', tmp_path)
     assert [(n.source_id, n.feature_row) for n in made.graph.nodes] == [('4', 0), ('9', None)]
@@ -147,8 +146,8 @@ def test_ovo_instances_and_features_come_out(tmp_path: Path) -> None:
     ],
 )
 def test_the_encoder_follows_from_the_length_of_the_features_or_is_given(
-    tmp_path: Path, length: int, given: str, model: str
-) -> None:
+    tmp_path, length, given, model
+):
     feature = {'ins_3d_ids': np.asarray([4]), 'ins3d_4_clip_feature': torch.ones(1, length)}
     write_ovo(tmp_path, ovo_map_params=feature)
     made = import_map('ovo', tmp_path, ImportOptions(feature_model=given))
@@ -156,7 +155,7 @@ def test_the_encoder_follows_from_the_length_of_the_features_or_is_given(
 
 
 @pytest.mark.parametrize('names', [('label', 'instance'), ('class_id', 'object_id')])
-def test_labels_and_instances_of_a_cloud_come_out(tmp_path: Path, names: tuple[str, str]) -> None:
+def test_labels_and_instances_of_a_cloud_come_out(tmp_path, names):
     columns = dict(zip(names, (CLASS_IDS, INSTANCES), strict=True))
     write_cloud(tmp_path / 'a.ply', CHAIR, **gray(40), **columns)
     made = import_map('pointcloud', tmp_path, WITH_LABELS)
@@ -169,7 +168,7 @@ def test_labels_and_instances_of_a_cloud_come_out(tmp_path: Path, names: tuple[s
 
 
 @needs('open3d')
-def test_a_pcd_file_with_labels_comes_out(tmp_path: Path) -> None:
+def test_a_pcd_file_with_labels_comes_out(tmp_path):
     cloud = open3d.t.geometry.PointCloud()
     cloud.point.positions = open3d.core.Tensor(CHAIR.astype(np.float32))
     cloud.point.colors = open3d.core.Tensor(np.full(CHAIR.shape, 90, np.uint8))
@@ -181,7 +180,7 @@ def test_a_pcd_file_with_labels_comes_out(tmp_path: Path) -> None:
     assert (made.dense.colors == 90).all()
 
 
-def test_classes_next_to_a_cloud_give_its_ids_their_meaning(tmp_path: Path) -> None:
+def test_classes_next_to_a_cloud_give_its_ids_their_meaning(tmp_path):
     write_cloud(tmp_path / 'a.ply', CHAIR, label=np.where(CLASS_IDS == 65535, 0, CLASS_IDS + 4))
     listed = [{'id': 5, 'name': 'Arm_Chair'}, {'id': 6, 'name': 'desk'}, {'id': 4, 'name': 'x'}]
     (tmp_path / 'classes.json').write_text(json.dumps({'classes': listed}))
@@ -189,13 +188,13 @@ def test_classes_next_to_a_cloud_give_its_ids_their_meaning(tmp_path: Path) -> N
     assert (made.label_set.name_of(5), made.dense.labels[0]) == ('arm chair', 5)
 
 
-def test_a_cloud_of_points_only_is_read(tmp_path: Path) -> None:
+def test_a_cloud_of_points_only_is_read(tmp_path):
     write_cloud(tmp_path / 'a.ply', CHAIR)
     made = import_map('pointcloud', tmp_path / 'a.ply')
     assert (made.dense.labels, made.dense.instances, made.graph.nodes) == (None, None, ())
 
 
-def test_an_rtabmap_map_begins_where_the_first_camera_was(tmp_path: Path) -> None:
+def test_an_rtabmap_map_begins_where_the_first_camera_was(tmp_path):
     """The first exported pose is the optical frame of a robot at the origin."""
     write_rtabmap(tmp_path)
     first_camera = Pose.from_yaw(0.7, (1.0, 2.0, 1.5)) @ optical_pose_in_link()
@@ -211,9 +210,7 @@ def test_an_rtabmap_map_begins_where_the_first_camera_was(tmp_path: Path) -> Non
     assert made.dense.colors is not None
 
 
-def test_the_database_of_rtabmap_gives_its_version_and_the_size_of_its_graph(
-    tmp_path: Path,
-) -> None:
+def test_the_database_of_rtabmap_gives_its_version_and_the_size_of_its_graph(tmp_path):
     write_rtabmap(tmp_path)
     whole = import_map('rtabmap', tmp_path)
     assert whole.extras == {'version': '0.23.8', 'nodes': 5, 'maps': 1, 'loop_closures': 2}
@@ -233,7 +230,7 @@ def test_the_database_of_rtabmap_gives_its_version_and_the_size_of_its_graph(
         assert bare.header.provenance.source_sha256 != whole.header.provenance.source_sha256
 
 
-def test_colours_belong_to_the_points_that_are_kept(tmp_path: Path) -> None:
+def test_colours_belong_to_the_points_that_are_kept(tmp_path):
     write_rtabmap(tmp_path, np.vstack([CHAIR[:-1], [[np.nan] * 3]]), **gray(len(CHAIR)))
     made = import_map('rtabmap', tmp_path)
     assert len(made.dense.points) == len(made.dense.colors) == len(CHAIR) - 1

@@ -166,22 +166,20 @@ REFUSED: list[tuple[str, Callable[[Path], Any], str]] = [
 
 @needs('torch', 'open3d', 'h5py')
 @pytest.mark.parametrize('row', range(len(REFUSED)), ids=lambda row: REFUSED[row][2])
-def test_files_that_do_not_fit_are_named(tmp_path: Path, row: int) -> None:
+def test_files_that_do_not_fit_are_named(tmp_path, row):
     method, write, message = REFUSED[row]
     write(tmp_path)
     with pytest.raises(OsmabenchError, match=message):
         import_map(method, tmp_path, OPTIONS)
 
 
-def test_labels_of_which_nobody_knows_the_meaning_are_refused(tmp_path: Path) -> None:
+def test_labels_of_which_nobody_knows_the_meaning_are_refused(tmp_path):
     write_cloud(tmp_path / 'a.ply', CHAIR, label=np.ones(40, np.int32))
     with pytest.raises(MapError, match='their meaning is unknown; give a label set'):
         import_map('pointcloud', tmp_path)
 
 
-def test_more_objects_than_a_map_may_have_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_more_objects_than_a_map_may_have_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(assembly, 'MAX_NODES', 30)
     write_cloud(tmp_path / 'a.ply', CHAIR, instance=np.arange(1, 41, dtype=np.int32), **gray(40))
     with pytest.raises(MapError, match='40 objects; a map has at most 30'):
@@ -190,9 +188,7 @@ def test_more_objects_than_a_map_may_have_are_refused(
 
 @pytest.mark.parametrize('method', importer_names())
 @pytest.mark.parametrize('path', ['a\0b', '/dev/zero', 'loop', '.', 'nothing'])
-def test_a_path_without_a_map_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, path: str
-) -> None:
+def test_a_path_without_a_map_is_named(tmp_path, monkeypatch, method, path):
     monkeypatch.chdir(tmp_path)
     (tmp_path / 'loop').symlink_to('loop')
     with pytest.raises(OsmabenchError) as caught:
@@ -229,12 +225,7 @@ def bomb(folder: Path, file: Any) -> None:
         (bomb, 'MiB of memory'),
     ],
 )
-def test_hostile_hdf5_is_refused(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    make: Callable[[Path, Any], None],
-    text: str,
-) -> None:
+def test_hostile_hdf5_is_refused(tmp_path, monkeypatch, make, text):
     with h5py.File(tmp_path / 'secret.h5', 'w') as secret:
         secret['pc_points'] = np.ones((3, 3), np.float32)
     (tmp_path / 'secret.bin').write_bytes(bytes(36))
@@ -259,9 +250,7 @@ def damaged(data: bytes, rng: np.random.Generator) -> bytes:
 
 @needs('torch', 'open3d', 'h5py')
 @pytest.mark.parametrize('form', FORMS)
-def test_files_survive_as_a_map_and_damaged_ones_load_or_are_refused(
-    tmp_path: Path, form: str
-) -> None:
+def test_files_survive_as_a_map_and_damaged_ones_load_or_are_refused(tmp_path, form):
     method, write = FORMS[form]
     folder = tmp_path / 'in'
     write(folder)

@@ -34,13 +34,11 @@ def follow(missing_at: Iterable[int], step_s: float = 1.0) -> float:
         ([10, 10], 3600.0, 7200.0),  # time of a stopped process does not count
     ],
 )
-def test_a_map_that_does_not_come_is_given_up(
-    missing_at: list[int], step_s: float, given_up_s: float
-) -> None:
+def test_a_map_that_does_not_come_is_given_up(missing_at, step_s, given_up_s):
     assert follow(missing_at, step_s) == given_up_s
 
 
-def test_the_error_names_what_did_not_come() -> None:
+def test_the_error_names_what_did_not_come():
     with pytest.raises(
         ContractError, match=r'10 of the 10 chunks .* mapper .*no new one for 0.5 s'
     ):

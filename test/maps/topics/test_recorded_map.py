@@ -68,7 +68,7 @@ def sent(made: SemanticMap, log_ns: int, *, lost: int = 0):
 
 
 @pytest.mark.parametrize('storage', list(StoragePlugin))
-def test_the_last_semantic_map_is_put_together(tmp_path: Path, storage: StoragePlugin) -> None:
+def test_the_last_semantic_map_is_put_together(tmp_path, storage):
     noise = ('/noise', 5, header())
     messages = [noise, *sent(semantic_map(20), S), *sent(semantic_map(30), 2 * S)]
     folder = write_messages(tmp_path / 'bag', messages, storage)
@@ -82,14 +82,14 @@ def test_the_last_semantic_map_is_put_together(tmp_path: Path, storage: StorageP
         read(folder, '/robot/semantic_map', until_ns=1)
 
 
-def test_a_map_with_lost_chunks_gives_way_to_the_one_before(tmp_path: Path) -> None:
+def test_a_map_with_lost_chunks_gives_way_to_the_one_before(tmp_path):
     messages = [*sent(semantic_map(20), S), *sent(semantic_map(30), 2 * S, lost=1)]
     found = read(write_messages(tmp_path / 'bag', messages), '/robot/semantic_map')
     assert len(found.semantic_map.dense.points) == 20
     assert 'newer map' in found.remarks[0]
 
 
-def test_an_announcement_alone_is_a_scene_graph(tmp_path: Path) -> None:
+def test_an_announcement_alone_is_a_scene_graph(tmp_path):
     messages = list(sent(semantic_map(20), S))[:1]
     found = read(write_messages(tmp_path / 'bag', messages), '/robot/semantic_map')
     assert found.semantic_map.dense is None
@@ -106,7 +106,7 @@ def graph_announced() -> Any:
 
 
 @pytest.mark.parametrize('is_final', [True, False])
-def test_a_scene_graph_is_the_same_map_live_and_from_a_bag(tmp_path: Path, is_final: bool) -> None:
+def test_a_scene_graph_is_the_same_map_live_and_from_a_bag(tmp_path, is_final):
     message = graph_announced()
     message.is_final = is_final
     live = announced_map(
@@ -130,9 +130,7 @@ def test_a_scene_graph_is_the_same_map_live_and_from_a_bag(tmp_path: Path, is_fi
         ({}, None, 'objects have class ids, but no node published label_info'),
     ],
 )
-def test_a_bad_scene_graph_is_refused_alike_live_and_from_a_bag(
-    changes: dict[str, Any], labels: LabelSet | None, reason: str, tmp_path: Path
-) -> None:
+def test_a_bad_scene_graph_is_refused_alike_live_and_from_a_bag(changes, labels, reason, tmp_path):
     message = graph_announced()
     frame_id = changes.get('header', 'world')
     message.header = dataclasses.replace(message.header, frame_id=frame_id)
@@ -150,14 +148,14 @@ def test_a_bad_scene_graph_is_refused_alike_live_and_from_a_bag(
         read_recorded_map(bag, '/robot/semantic_map', options)
 
 
-def test_a_damaged_chunk_is_an_error_not_a_map(tmp_path: Path) -> None:
+def test_a_damaged_chunk_is_an_error_not_a_map(tmp_path):
     messages = list(sent(semantic_map(20), S))
     messages[1][2].data = messages[1][2].data ^ 1
     with pytest.raises(ContractError, match='sha256'):
         read(write_messages(tmp_path / 'bag', messages), '/robot/semantic_map')
 
 
-def test_the_last_cloud_counts(tmp_path: Path) -> None:
+def test_the_last_cloud_counts(tmp_path):
     messages = [('/rtabmap/cloud_map', i * S, point_cloud(cloud(i), i * S)) for i in range(1, 5)]
     folder = write_messages(tmp_path / 'bag', messages)
     assert len(read(folder, '/rtabmap/cloud_map').semantic_map.dense.points) == 4
@@ -175,7 +173,7 @@ def dsg_update(payload: bytes, *, full: bool, number: int):
     )
 
 
-def test_hydras_last_full_update_counts(tmp_path: Path) -> None:
+def test_hydras_last_full_update_counts(tmp_path):
     dsg = pytest.importorskip('spark_dsg', reason='spark-dsg is not installed')
     graphs = []
     for count in (1, 2):
@@ -203,7 +201,7 @@ def test_hydras_last_full_update_counts(tmp_path: Path) -> None:
         read(write_messages(tmp_path / 'partial', updates[2:]), topic)
 
 
-def test_markers_are_read_where_there_is_nothing_better(tmp_path: Path) -> None:
+def test_markers_are_read_where_there_is_nothing_better(tmp_path):
     marker = make(
         'visualization_msgs/Marker',
         header=header(S, 'map'),
@@ -220,7 +218,7 @@ def test_markers_are_read_where_there_is_nothing_better(tmp_path: Path) -> None:
     assert found.header.frame_id == 'map'
 
 
-def test_the_map_topic_is_found_or_the_candidates_are_named() -> None:
+def test_the_map_topic_is_found_or_the_candidates_are_named():
     own = {
         '/semantic_map': SEMANTIC_MAP,
         '/semantic_map_points': POINT_CLOUD,

@@ -9,7 +9,6 @@ import pytest
 from support.world.scenes import camera_at
 
 from osmabench_ros.geometry.frame import Intrinsics
-from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.scene import Light, Lighting, LightKind, Scene
 from osmabench_ros.simulation.habitat.simulator import HabitatSimulator
 from osmabench_ros.simulation.opengl.simulator import OpenGLSimulator
@@ -65,9 +64,7 @@ def embedded(house: Scene, in_house: HabitatSimulator) -> Iterator[OpenGLSimulat
 
 
 @pytest.mark.parametrize('pose', POSES)
-def test_geometry_and_ids_agree(
-    in_house: HabitatSimulator, embedded: OpenGLSimulator, pose: Pose
-) -> None:
+def test_geometry_and_ids_agree(in_house, embedded, pose):
     ours, theirs = embedded.render(pose), in_house.render(pose)
     np.testing.assert_array_equal(np.isfinite(ours.depth_m), np.isfinite(theirs.depth_m))
     near = np.isclose(ours.depth_m, theirs.depth_m, rtol=0, atol=0.01)
@@ -77,9 +74,7 @@ def test_geometry_and_ids_agree(
 
 
 @pytest.mark.parametrize('lighting', LIGHTINGS.values(), ids=LIGHTINGS)
-def test_light_agrees(
-    in_house: HabitatSimulator, embedded: OpenGLSimulator, lighting: Lighting
-) -> None:
+def test_light_agrees(in_house, embedded, lighting):
     in_house.set_lighting(lighting)
     embedded.set_lighting(lighting)
     for pose in POSES:
@@ -90,7 +85,7 @@ def test_light_agrees(
         assert abs(ours.mean() - theirs.mean()) < (6 if lighting.lights else 1)
 
 
-def test_navigable_distances_agree(in_house: HabitatSimulator, house: Scene) -> None:
+def test_navigable_distances_agree(in_house, house):
     mesh = in_house.navigation(radius_m=RADIUS_M, height_m=HEIGHT_M)
     grid = WalkableGrid.of_scene(house, radius_m=RADIUS_M, height_m=HEIGHT_M)
     assert abs(mesh.floor_height_m - grid.floor_height_m) < 0.05
@@ -107,7 +102,7 @@ def test_navigable_distances_agree(in_house: HabitatSimulator, house: Scene) -> 
     assert (np.abs(np.array(ratios) - 1) < 0.05).mean() > 0.9
 
 
-def test_the_follower_walks_to_its_goal_in_steps(in_house: HabitatSimulator) -> None:
+def test_the_follower_walks_to_its_goal_in_steps(in_house):
     mesh = in_house.navigation(radius_m=RADIUS_M, height_m=HEIGHT_M)
     start, goal = mesh.random_points(2, np.random.default_rng(2))
     states = mesh.follow(start, 0.3, goal)
@@ -124,7 +119,7 @@ def test_the_follower_walks_to_its_goal_in_steps(in_house: HabitatSimulator) -> 
     assert np.linalg.norm(states[-1, :2] - goal[:2]) < 0.3
 
 
-def test_both_see_the_same_at_any_size_and_field_of_view(habitat: None, house: Scene) -> None:
+def test_both_see_the_same_at_any_size_and_field_of_view(habitat, house):
     camera = Intrinsics.from_hfov(333, 121, 1.1)
     theirs = HabitatSimulator(house, camera, near_m=0.3, far_m=4.0)
     ours = OpenGLSimulator(house, camera, near_m=0.3, far_m=4.0)

@@ -119,8 +119,8 @@ def difference(one: Image, other: Image) -> float:
     ('lighting', 'shader'), [(LIT, 'phong'), (UNLIT, 'flat')], ids=['lit', 'nominal']
 )
 def test_a_data_set_that_asks_for_flat_is_shown_as_osma_bench_shows_hm3d(
-    simulator: HabitatSimulator, lighting: Lighting, shader: str, tmp_path: Path
-) -> None:
+    simulator, lighting, shader, tmp_path
+):
     """Its users are told to edit the shader by hand for lights; here the data set stays."""
     edited = corner(tmp_path / 'edited', shader)
     expected, without = (
@@ -135,7 +135,7 @@ def test_a_data_set_that_asks_for_flat_is_shown_as_osma_bench_shows_hm3d(
 
 
 @pytest.mark.slow
-def test_other_data_sets_keep_their_shaders(habitat: None, tmp_path: Path) -> None:
+def test_other_data_sets_keep_their_shaders(habitat, tmp_path):
     dataset = corner(tmp_path / 'pbr', '')
     expected = taken_by_habitat_sim(dataset, LIT.lights, tmp_path, hbao=True)
     simulator = HabitatSimulator(load_scene(str(dataset)), CAMERA)
@@ -144,9 +144,7 @@ def test_other_data_sets_keep_their_shaders(habitat: None, tmp_path: Path) -> No
     assert difference(found, expected) < 0.1
 
 
-def test_every_look_is_there_again_when_light_changes(
-    simulator: HabitatSimulator, flat_corner: Scene
-) -> None:
+def test_every_look_is_there_again_when_light_changes(simulator, flat_corner):
     crate = next(item for item in flat_corner.objects if item.name.startswith('crate'))
     lightings = (LIT, Lighting((LAMP,), 0.1), UNLIT, Lighting.unlit())
     before = [picture(simulator, lighting) for lighting in lightings]
@@ -160,7 +158,7 @@ def test_every_look_is_there_again_when_light_changes(
         np.testing.assert_array_equal(first, again)
 
 
-def test_options_win_over_compat(habitat: None, flat_corner: Scene) -> None:
+def test_options_win_over_compat(habitat, flat_corner):
     simulator = HabitatSimulator(flat_corner, CAMERA, shading='pbr', ambient_occlusion=False)
     for lighting in (LIT, UNLIT):
         compat = picture(simulator, lighting)
@@ -169,16 +167,14 @@ def test_options_win_over_compat(habitat: None, flat_corner: Scene) -> None:
     simulator.close()
 
 
-def test_a_spot_has_no_compat_picture(simulator: HabitatSimulator) -> None:
+def test_a_spot_has_no_compat_picture(simulator):
     spot = Light('beam', LightKind.SPOT)
     with pytest.raises(SimulationError, match='"beam" is a spot.*"osma_bench".*shading to pbr'):
         simulator.set_lighting(Lighting((spot,), compat=True))
 
 
 @pytest.mark.parametrize('name', ['compat_camera', 'compat_nominal'])
-def test_the_conditions_have_it(
-    simulator: HabitatSimulator, flat_corner: Scene, name: str
-) -> None:
+def test_the_conditions_have_it(simulator, flat_corner, name):
     lighting = lighting_at(load_condition(name), flat_corner, Moment(0, 0.0, 0.0))
     plain = replace(lighting, compat=False)
     assert difference(picture(simulator, lighting), picture(simulator, plain)) > 1

@@ -4,7 +4,6 @@ import json
 import re
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +13,6 @@ from support.world.scenes import CAMERA, camera_at, room_scene
 from osmabench_ros.bringup.finding import Severity
 from osmabench_ros.bringup.preflight import _check_habitat
 from osmabench_ros.errors import ConfigError, MissingDependencyError, SceneError, SimulationError
-from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.scene import Light, Lighting, LightKind, Scene
@@ -36,15 +34,13 @@ def simulator(habitat: None, room: Scene):
     started.close()
 
 
-def test_without_an_interpreter_the_error_says_how_to_name_one(
-    room: Scene, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_an_interpreter_the_error_says_how_to_name_one(room, monkeypatch):
     monkeypatch.delenv(PYTHON_VARIABLE, raising=False)
     with pytest.raises(MissingDependencyError, match=f'habitat_python.*{PYTHON_VARIABLE}.*docs/'):
         HabitatSimulator(room, CAMERA)
 
 
-def test_the_doctor_renders_a_frame_and_tells_how_long_it_took(habitat: None) -> None:
+def test_the_doctor_renders_a_frame_and_tells_how_long_it_took(habitat):
     start = time.monotonic()
     found = _check_habitat()
     took_s = time.monotonic() - start
@@ -61,16 +57,14 @@ def test_the_doctor_renders_a_frame_and_tells_how_long_it_took(habitat: None) ->
         replace(CAMERA, fy=CAMERA.fy * 1.01),
     ],
 )
-def test_a_camera_that_habitat_sim_does_not_have_is_refused(
-    room: Scene, camera: Intrinsics
-) -> None:
+def test_a_camera_that_habitat_sim_does_not_have_is_refused(room, camera):
     with pytest.raises(
         SimulationError, match='square pixels and the principal point in the middle'
     ):
         HabitatSimulator(room, camera)
 
 
-def test_wrong_options_are_named(room: Scene) -> None:
+def test_wrong_options_are_named(room):
     with pytest.raises(ConfigError, match='Did you mean "phong"'):
         HabitatSimulator(room, CAMERA, shading='phng')
     with pytest.raises(SimulationError, match='range from 2.0 m to 1.0 m is empty'):
@@ -79,9 +73,7 @@ def test_wrong_options_are_named(room: Scene) -> None:
         HabitatSimulator(room, CAMERA, dataset_config='/no/such.scene_dataset_config.json')
 
 
-def test_a_data_set_that_is_not_the_scenes_is_refused(
-    habitat: None, room: Scene, tmp_path
-) -> None:
+def test_a_data_set_that_is_not_the_scenes_is_refused(habitat, room, tmp_path):
     fewer = room_scene()
     other = Scene('test', 'room', fewer.label_set, fewer.objects[:-2], lights=fewer.lights)
     config = write_habitat_dataset(other, tmp_path / 'other')
@@ -89,7 +81,7 @@ def test_a_data_set_that_is_not_the_scenes_is_refused(
         HabitatSimulator(room, CAMERA, dataset_config=str(config))
 
 
-def test_similar_names_do_not_stand_for_each_other(habitat: None, tmp_path: Path) -> None:
+def test_similar_names_do_not_stand_for_each_other(habitat, tmp_path):
     scene = room_scene()
     renamed = {'box_6': 'chair', 'box_7': 'armchair', 'wall_2': 'big_armchair'}
     objects = tuple(replace(o, name=renamed.get(o.name, o.name)) for o in scene.objects)
@@ -105,7 +97,7 @@ def test_similar_names_do_not_stand_for_each_other(habitat: None, tmp_path: Path
     assert abs(columns.max() - pixels[:, 0].max()) < 1.01
 
 
-def test_a_spot_needs_linear_light_and_the_lights_stay(habitat: None, room: Scene) -> None:
+def test_a_spot_needs_linear_light_and_the_lights_stay(habitat, room):
     simulator = HabitatSimulator(room, CAMERA, shading='phong')
     before = simulator.render(VIEW).color
     with pytest.raises(SimulationError, match='"beam" is a spot.*set shading to pbr'):
@@ -114,9 +106,7 @@ def test_a_spot_needs_linear_light_and_the_lights_stay(habitat: None, room: Scen
     simulator.close()
 
 
-def test_light_is_exposed_before_it_saturates(
-    simulator: HabitatSimulator,
-) -> None:
+def test_light_is_exposed_before_it_saturates(simulator):
     lamp = Light('lamp', position=(0.0, 0.0, 2.2), intensity=1.0)
     simulator.set_lighting(Lighting((lamp,)))
     expected = simulator.render(VIEW).color.astype(int)
@@ -124,13 +114,13 @@ def test_light_is_exposed_before_it_saturates(
     assert np.abs(simulator.render(VIEW).color - expected).max() <= 1
 
 
-def test_a_pose_with_nan_never_reaches_the_worker(simulator: HabitatSimulator) -> None:
+def test_a_pose_with_nan_never_reaches_the_worker(simulator):
     with pytest.raises(ValueError, match='NaN'):
         simulator.render(Pose(np.eye(3), [0.0, np.nan, 0.0]))
     assert simulator.render(VIEW).color.any()
 
 
-def test_moved_objects_are_seen_where_they_were_put(simulator: HabitatSimulator, room) -> None:
+def test_moved_objects_are_seen_where_they_were_put(simulator, room):
     cube = next(item for item in room.objects if item.name.startswith('box_7'))
     for lighting in (Lighting.unlit(), Lighting(room.lights, 0.1)):
         simulator.set_lighting(lighting)
@@ -154,7 +144,7 @@ def test_moved_objects_are_seen_where_they_were_put(simulator: HabitatSimulator,
         simulator.move_objects({99: pose})
 
 
-def test_lights_that_come_and_go_leave_no_trace(simulator: HabitatSimulator) -> None:
+def test_lights_that_come_and_go_leave_no_trace(simulator):
     lamp = Light('lamp', position=(0.0, 0.0, 2.2), intensity=2.0)
     images = []
     for lights in ((lamp,), (lamp, Light('other', position=(1, 1, 2))), (), (lamp,)):
@@ -166,7 +156,7 @@ def test_lights_that_come_and_go_leave_no_trace(simulator: HabitatSimulator) -> 
 
 
 @pytest.mark.slow
-def test_shadings_and_ambient_occlusion(habitat: None, room: Scene) -> None:
+def test_shadings_and_ambient_occlusion(habitat, room):
     lighting = Lighting((Light('lamp', position=(0.0, 0.0, 2.2), intensity=2.0),))
     means = {}
     for name, options in {
@@ -187,7 +177,7 @@ def test_shadings_and_ambient_occlusion(habitat: None, room: Scene) -> None:
     assert len({round(means[name], 3) for name in ('pbr', 'phong', 'native')}) == 3
 
 
-def test_a_navigation_mesh_is_on_the_floor_of_the_room(simulator: HabitatSimulator) -> None:
+def test_a_navigation_mesh_is_on_the_floor_of_the_room(simulator):
     mesh = simulator.navigation(radius_m=0.25, height_m=1.2)
     assert abs(mesh.floor_height_m) < 0.06
     # 6 m x 4 m less the radius along the walls and around the table of 0.8 m x 1 m.
@@ -212,9 +202,7 @@ def test_a_navigation_mesh_is_on_the_floor_of_the_room(simulator: HabitatSimulat
         simulator.navigation(radius_m=0.2, height_m=1.2, mesh_file='/no/such.navmesh')
 
 
-def test_a_broken_texture_is_refused_before_habitat_sim_reads_it(
-    room: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_broken_texture_is_refused_before_habitat_sim_reads_it(room, tmp_path, monkeypatch):
     """Habitat-Sim itself would show the object in grey and say nothing."""
     monkeypatch.setenv(PYTHON_VARIABLE, '/no/such/python')
     config = write_habitat_dataset(room_scene(), tmp_path / 'other')
@@ -228,7 +216,7 @@ def test_a_broken_texture_is_refused_before_habitat_sim_reads_it(
         HabitatSimulator(room, CAMERA, dataset_config=str(config))
 
 
-def test_a_missing_asset_is_an_error(habitat: None, tmp_path: Path) -> None:
+def test_a_missing_asset_is_an_error(habitat, tmp_path):
     config = write_habitat_dataset(room_scene(), tmp_path / 'broken')
     scene = load_scene(str(config))
     (config.parent / 'objects' / 'box_7.glb').write_bytes(b'glTF\2\0\0\0')
