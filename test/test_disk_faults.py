@@ -10,16 +10,7 @@ import pytest
 from support import SUPPORT, TESTS
 from support.sizes import few
 
-STAGES = (
-    'folder',
-    'manifest',
-    'truth',
-    'questions',
-    'map',
-    'snapshots',
-    'evaluation',
-    'report',
-)
+STAGES = ('folder', 'manifest', 'truth', 'questions', 'map', 'snapshots', 'evaluation', 'report')
 WITHOUT_LINKS = errno.EPERM
 
 

@@ -1,7 +1,5 @@
 """Messages of errors, which quote untrusted text."""
 
-from __future__ import annotations
-
 import os
 import pty
 import subprocess

@@ -1,7 +1,5 @@
 """Array files are read as NumPy reads them, and not at all if they claim what is not there."""
 
-from __future__ import annotations
-
 import zipfile
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """YAML, JSON and XML are read as their libraries do, and hostile texts end in one clear line."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from typing import Any

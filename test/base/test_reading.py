@@ -1,7 +1,5 @@
 """Whatever a path leads to, reading it ends at once: with its bytes, or with one line."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path

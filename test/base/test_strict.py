@@ -1,7 +1,5 @@
 """One base of models, and one text about what is wrong with data."""
 
-from __future__ import annotations
-
 import pytest
 from pydantic import Field
 

@@ -20,12 +20,7 @@ from support.waiting import wait_until
 from support.world.runs import PreparedScenes, foreign, repeatable, small_config
 
 from osmabench_ros.base.files import claim_folder
-from osmabench_ros.errors import (
-    ConfigError,
-    MissingDependencyError,
-    OsmabenchWarning,
-    RunError,
-)
+from osmabench_ros.errors import ConfigError, MissingDependencyError, OsmabenchWarning, RunError
 from osmabench_ros.language.gemini import KEY_VARIABLES
 from osmabench_ros.language.openai import KEY_VARIABLE
 from osmabench_ros.runs.config import parse_config

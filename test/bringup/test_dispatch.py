@@ -124,11 +124,7 @@ def test_reports_come_in_the_order_of_the_plans_and_each_scene_is_prepared_once(
 
 @pytest.mark.parametrize(
     ('tries', 'again', 'error'),
-    [
-        (1, True, 'killed'),
-        (3, False, 'killed'),
-        (3, True, 'given up after 3 tries; the last: '),
-    ],
+    [(1, True, 'killed'), (3, False, 'killed'), (3, True, 'given up after 3 tries; the last: ')],
 )
 def test_a_task_is_tried_again_elsewhere_only_if_the_place_was_the_cause(
     tmp_path, tries, again, error

@@ -126,9 +126,7 @@ def test_realtime_maps_with_a_foreign_node(prepared, nodes, tmp_path):
     config = small_config(
         mappers=[foreign('none', acks=True)],
         pacing={'mode': 'realtime', 'speed_factor': 0.5},
-        requirements=[
-            {'suite': 'map_geometry', 'metric': 'accuracy_m', 'at_most': 0.05},
-        ],
+        requirements=[{'suite': 'map_geometry', 'metric': 'accuracy_m', 'at_most': 0.05}],
     )
     prepared.put_into(tmp_path, config)
     report = run(tmp_path, config, nodes)

@@ -24,10 +24,7 @@ def test_octomap_and_kiss_icp_are_scored_as_processes_of_their_own(prepared, nod
     from osmabench_ros.runs.config import parse_config
 
     data = small_config(
-        mappers=[
-            node('octomap', 'octomap_mapper.py'),
-            node('kiss_icp', 'kiss_icp_odometry.py'),
-        ],
+        mappers=[node('octomap', 'octomap_mapper.py'), node('kiss_icp', 'kiss_icp_odometry.py')],
         scenes=[{'reference': 'apartment', 'seed': 5}],
         camera={'width': 160, 'height': 120},
         trajectory={'goals': 2, 'frame_rate_hz': 10.0, 'max_frames': 20},

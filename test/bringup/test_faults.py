@@ -80,10 +80,7 @@ def test_a_mapper_that_misbehaves_is_told_by_name(mischief, errors):
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     ('mischief', 'stopped'),
-    [
-        ('stop_nodes', ['mapper', 'map_recorder', 'evaluator']),
-        ('stop_evaluator', ['evaluator']),
-    ],
+    [('stop_nodes', ['mapper', 'map_recorder', 'evaluator']), ('stop_evaluator', ['evaluator'])],
 )
 def test_nodes_that_are_stopped_for_long_are_named_and_ended(mischief, stopped, errors):
     _, _, reported = errors[mischief].partition('Stopped by a signal: ')

@@ -44,10 +44,7 @@ def test_ctrl_c_at_every_stage_loses_nothing(tmp_path, uninterrupted):
     root, run = tmp_path / 'runs' / 'small', run_directory(tmp_path, MAPPER)
 
     def interrupt(
-        number: signal.Signals,
-        at: str | Callable[[], object],
-        tidy: bool = True,
-        **order: str,
+        number: signal.Signals, at: str | Callable[[], object], tidy: bool = True, **order: str
     ) -> None:
         process = start(tmp_path, interruptible(), **order)
         if isinstance(at, str):

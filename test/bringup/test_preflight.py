@@ -1,7 +1,5 @@
 """What `osmabench doctor` finds on machines that lack something."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import re
@@ -70,10 +68,7 @@ def add_replica_cad(data: Path) -> Path:
 @pytest.mark.usefixtures('small')
 @pytest.mark.parametrize(
     ('module', 'level', 'remedy'),
-    [
-        ('torch', Severity.FAILED, 'beside_ros.txt'),
-        ('rosbags', Severity.ABSENT, 'beside_ros.txt'),
-    ],
+    [('torch', Severity.FAILED, 'beside_ros.txt'), ('rosbags', Severity.ABSENT, 'beside_ros.txt')],
 )
 def test_a_missing_module_is_named_with_its_remedy(module, level, remedy, monkeypatch, tmp_path):
     assert found(module, tmp_path).level is Severity.OK

@@ -352,11 +352,7 @@ def test_every_row_of_the_tables_has_a_severity_and_a_remedy():
         (latched_profile(), LOCKSTEP, True),
         (LOCKSTEP, latched_profile(), False),
         (LOCKSTEP, BEST_EFFORT, True),
-        (
-            LOCKSTEP,
-            QoSProfile(depth=1, deadline=Duration(seconds=1)),
-            False,
-        ),
+        (LOCKSTEP, QoSProfile(depth=1, deadline=Duration(seconds=1)), False),
         (
             QoSProfile(depth=1, deadline=Duration(seconds=1)),
             QoSProfile(depth=1, deadline=Duration(seconds=2)),

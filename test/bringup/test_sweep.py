@@ -27,10 +27,7 @@ def sweep(out: Path, *speeds: float) -> SweepReport:
     from osmabench_ros.bringup.runner.matrix_runner import run_sweep
 
     return run_sweep(
-        parse_config(CONFIG, 'test'),
-        out,
-        SweepConfig(speeds=speeds),
-        progress=silent,
+        parse_config(CONFIG, 'test'), out, SweepConfig(speeds=speeds), progress=silent
     )
 
 

@@ -45,13 +45,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[SweepConfig]:
 
 def made(point: SweepPoint) -> SweepReport:
     series = SweepSeries(
-        dataset='d',
-        scene='s',
-        seed=0,
-        condition='c',
-        mapper='m',
-        max_loss=0.05,
-        points=(point,),
+        dataset='d', scene='s', seed=0, condition='c', mapper='m', max_loss=0.05, points=(point,)
     )
     return SweepReport(name='own', max_loss=0.05, series=(series,))
 

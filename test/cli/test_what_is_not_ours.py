@@ -193,12 +193,7 @@ def test_a_file_that_is_not_ours_is_refused_and_untouched(name, target, option, 
 @pytest.mark.filterwarnings('ignore::osmabench_ros.errors.OsmabenchWarning')
 @pytest.mark.parametrize(
     ('name', 'moment'),
-    [
-        ('scene import', 0),
-        ('scene import', 1),
-        ('map export', None),
-        ('score trajectory', 1),
-    ],
+    [('scene import', 0), ('scene import', 1), ('map export', None), ('score trajectory', 1)],
 )
 def test_files_put_into_results_outlive_the_command_that_is_cut_off_and_repeated(
     name, moment, inputs, tmp_path, monkeypatch

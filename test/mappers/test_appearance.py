@@ -8,11 +8,7 @@ from support.world import box_room
 
 from osmabench_ros.base.configuration import config_path
 from osmabench_ros.errors import ConfigError
-from osmabench_ros.mappers.appearance import (
-    PROTOTYPES_FILE,
-    AppearanceMapper,
-    read_prototypes,
-)
+from osmabench_ros.mappers.appearance import PROTOTYPES_FILE, AppearanceMapper, read_prototypes
 from osmabench_ros.maps.storage import pack_map
 from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.semantics.scene_graph import NodeKind

@@ -211,10 +211,7 @@ def test_frames_become_objects_with_features_and_the_networks_in_the_provenance(
 
 def test_detectors_name_the_objects(folders, frames):
     mapper = objects_mapper(
-        folders,
-        masks={'name': folders['sam']},
-        detector={'name': folders['owl']},
-        prompts=['cup'],
+        folders, masks={'name': folders['sam']}, detector={'name': folders['owl']}, prompts=['cup']
     )
     for frame in frames:
         mapper.integrate(frame)

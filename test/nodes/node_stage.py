@@ -1,7 +1,5 @@
 """A node of this package and a test node that talks to it over DDS, in one process."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager

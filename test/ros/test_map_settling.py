@@ -1,10 +1,6 @@
 """When a foreign map counts as finished, without ROS."""
 
-from osmabench_ros.nodes.map_adapter_node import (
-    MOST_PATIENCE_S,
-    MapSettling,
-    SettlingOutcome,
-)
+from osmabench_ros.nodes.map_adapter_node import MOST_PATIENCE_S, MapSettling, SettlingOutcome
 
 FRAMES = 4
 

@@ -3,10 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from osmabench_ros.nodes.ack_listener import (
-    Acknowledgement,
-    ParticipantStatistics,
-)
+from osmabench_ros.nodes.ack_listener import Acknowledgement, ParticipantStatistics
 
 
 def test_percentiles_are_those_of_numpy() -> None:

@@ -19,12 +19,7 @@ from osmabench_ros.runs.evaluate.evaluation import EvaluationInputs, evaluate_ru
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.plan import RunPlan, plan_runs
 from osmabench_ros.runs.report_model import RunReport, without_classes
-from osmabench_ros.runs.run_manifest import (
-    FIGURES,
-    finish_run,
-    has_figures,
-    read_finished,
-)
+from osmabench_ros.runs.run_manifest import FIGURES, finish_run, has_figures, read_finished
 from osmabench_ros.sequences.ground_truth import write_ground_truth
 
 RUN = 'd.s.baseline.oracle.opengl.3'

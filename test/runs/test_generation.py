@@ -1,7 +1,5 @@
 """Sequences of a small room on disk, in all formats."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

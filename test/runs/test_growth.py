@@ -1,7 +1,5 @@
 """What a matrix goes on with when its configuration has changed, and what it refuses."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Paths that Habitat-Sim plans for a configuration."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -165,10 +163,7 @@ def test_without_habitat_sim_it_says_so(room: Scene, monkeypatch: pytest.MonkeyP
     [
         ({'planner': 'recast'}, 'trajectory.planner'),
         ({'navmesh': 'a.navmesh'}, '"navmesh" is for the planners'),
-        (
-            {'planner': 'navmesh', 'strategy': 'coverage', 'goal_points': []},
-            'the planner grid',
-        ),
+        ({'planner': 'navmesh', 'strategy': 'coverage', 'goal_points': []}, 'the planner grid'),
         ({'planner': 'navmesh', 'recorded': 'a.tum', 'goal_points': []}, 'the planner grid'),
         ({'planner': 'greedy_follower', 'strategy': 'look_around'}, 'needs the strategy follow'),
         ({'planner': 'osma_bench'}, 'leave out goal_points and storey'),

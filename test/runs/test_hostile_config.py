@@ -1,7 +1,5 @@
 """Whatever stands at whatever place of a configuration: it is accepted, or one ConfigError."""
 
-from __future__ import annotations
-
 import copy
 import json
 from collections.abc import Callable, Iterator
@@ -54,9 +52,7 @@ def config() -> dict[str, Any]:
             'name': 'x',
             'mappers': [{'name': 'oracle', 'options': {'a': 1}}],
             'suites': [{'name': 'osma_segmentation'}],
-            'requirements': [
-                {'suite': 'osma_segmentation', 'metric': 'miou', 'at_least': 0.1},
-            ],
+            'requirements': [{'suite': 'osma_segmentation', 'metric': 'miou', 'at_least': 0.1}],
         }
     )
     data: dict[str, Any] = made.model_dump(mode='json')

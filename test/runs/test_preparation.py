@@ -1,7 +1,5 @@
 """The shared folder of a run, by strategy of the trajectory, for a small room."""
 
-from __future__ import annotations
-
 import dataclasses
 import warnings
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Driving along recorded poses, from a file or a generated sequence."""
 
-from __future__ import annotations
-
 import warnings
 from pathlib import Path
 from typing import Any

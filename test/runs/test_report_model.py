@@ -104,11 +104,7 @@ def test_a_requirement_that_nothing_matches_does_not_hold(parts: dict[str, str])
 
 
 def test_without_a_mode_all_modes_must_hold_but_a_class_is_no_part_of_the_whole() -> None:
-    records = (
-        record(0.9),
-        record(0.2, mode='compat'),
-        record(0.1, class_name='chair'),
-    )
+    records = (record(0.9), record(0.2, mode='compat'), record(0.1, class_name='chair'))
     [sentence] = failures(requirement(at_least=0.5), *records)
     assert ': 0.2 in ' in sentence
     [sentence] = failures(requirement(at_least=0.5, class_name='chair'), *records)

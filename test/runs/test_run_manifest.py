@@ -15,11 +15,7 @@ from osmabench_ros.runs import host
 from osmabench_ros.runs.host import commit_of, host_facts, renderer
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.plan import RunPlan, plan_runs
-from osmabench_ros.runs.run_manifest import (
-    describe_run,
-    read_warnings,
-    write_run_manifest,
-)
+from osmabench_ros.runs.run_manifest import describe_run, read_warnings, write_run_manifest
 
 
 @pytest.fixture(autouse=True)

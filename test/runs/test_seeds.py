@@ -1,7 +1,5 @@
 """Seeds of scene, path and method: in names, folders, what they reach, and what is shared."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path

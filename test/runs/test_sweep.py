@@ -3,13 +3,7 @@ import pytest
 from osmabench_ros.metrics.message_timing import Staleness
 from osmabench_ros.runs.config import SweepConfig
 from osmabench_ros.runs.report_model import RunReport, Status
-from osmabench_ros.runs.sweep import (
-    SweepPoint,
-    SweepSeries,
-    point_of,
-    search,
-    tries_of,
-)
+from osmabench_ros.runs.sweep import SweepPoint, SweepSeries, point_of, search, tries_of
 from osmabench_ros.runs.timings import Measurements, Participation
 
 
@@ -51,13 +45,7 @@ def point(speed: float, loss: float | None, **parts: object) -> SweepPoint:
 
 def series(*points: SweepPoint) -> SweepSeries:
     return SweepSeries(
-        dataset='d',
-        scene='s',
-        seed=0,
-        condition='c',
-        mapper='m',
-        max_loss=0.05,
-        points=points,
+        dataset='d', scene='s', seed=0, condition='c', mapper='m', max_loss=0.05, points=points
     )
 
 
@@ -73,11 +61,7 @@ def series(*points: SweepPoint) -> SweepSeries:
             'loss: 1 (8: the simulator reached no more than 5.25)',
         ),
         # What is lost below a speed would be lost at it.
-        (
-            [point(1, 0.0), point(8, 0.3, reached_speed_factor=5.25)],
-            1,
-            'loss: 1 (8: 30.0 % loss)',
-        ),
+        ([point(1, 0.0), point(8, 0.3, reached_speed_factor=5.25)], 1, 'loss: 1 (8: 30.0 % loss)'),
         # A faster speed may be followed by luck; what matters is that slower ones are not.
         ([point(1, 0.0), point(2, 0.2), point(4, 0.0)], 1, 'loss: 1 (2: 20.0 % loss)'),
         ([point(1, None)], None, 'unknown loss'),

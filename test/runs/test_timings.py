@@ -8,12 +8,7 @@ from osmabench_ros.metrics.message_timing import Staleness
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.runs.identity import RunIdentity, SceneKey
 from osmabench_ros.runs.report_model import Record
-from osmabench_ros.runs.timings import (
-    Measurements,
-    Participation,
-    read_measurements,
-    timings_of,
-)
+from osmabench_ros.runs.timings import Measurements, Participation, read_measurements, timings_of
 
 IDENTITY = RunIdentity(SceneKey('d', 's', 3), 'camera', 'oracle', 'opengl')
 

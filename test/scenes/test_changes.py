@@ -5,14 +5,7 @@ import pytest
 import yaml
 from pydantic import TypeAdapter
 from support.world.runs import small_config
-from support.world.scenes import (
-    CAMERA,
-    LABELS,
-    box_object,
-    camera_at,
-    door_scene,
-    room_scene,
-)
+from support.world.scenes import CAMERA, LABELS, box_object, camera_at, door_scene, room_scene
 
 from osmabench_ros.base.strict import validated
 from osmabench_ros.bringup.spec.definition import bridge_settings

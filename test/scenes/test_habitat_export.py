@@ -1,7 +1,5 @@
 """What is exported as a Habitat data set is read back as it was, and is what Habitat documents."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import replace

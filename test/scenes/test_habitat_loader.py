@@ -367,10 +367,7 @@ def test_digest_follows_every_file(tmp_path):
             {'scene': {'articulated_object_instances': [{'template_name': 'fridge'}]}},
             '"articulated_objects" has no template "fridge"',
         ),
-        (
-            {'lights': {'d': {'lights': {'x': {'type': 'lazer'}}}}},
-            'light "x" has type "lazer"',
-        ),
+        ({'lights': {'d': {'lights': {'x': {'type': 'lazer'}}}}}, 'light "x" has type "lazer"'),
         ({'regions': [{'name': 'r'}]}, 'region "r" has neither bounds nor'),
     ],
 )

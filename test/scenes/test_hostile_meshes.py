@@ -1,7 +1,5 @@
 """Mesh files that claim what they do not hold, or name what is elsewhere, are one error."""
 
-from __future__ import annotations
-
 import base64
 import io
 import json

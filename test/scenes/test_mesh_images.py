@@ -1,7 +1,5 @@
 """Textures of mesh files that are broken, and what is in the files but not read."""
 
-from __future__ import annotations
-
 import base64
 import json
 import re

@@ -1,7 +1,5 @@
 """What is told about scenes that lie on their side, or have another unit."""
 
-from __future__ import annotations
-
 import dataclasses
 import warnings
 from pathlib import Path

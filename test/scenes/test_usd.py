@@ -1,7 +1,5 @@
 """USD stages as scenes, held to positions and colours by hand."""
 
-from __future__ import annotations
-
 import importlib.util
 import math
 from pathlib import Path

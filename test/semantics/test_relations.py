@@ -5,11 +5,7 @@ import pytest
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.semantics.cloud import close_pairs
-from osmabench_ros.semantics.relations import (
-    SYMMETRIC,
-    derive_relations,
-    with_neighbours_within,
-)
+from osmabench_ros.semantics.relations import SYMMETRIC, derive_relations, with_neighbours_within
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph, SceneNode, ScoredLabel
 
 

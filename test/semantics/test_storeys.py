@@ -1,7 +1,5 @@
 """Floors in points of surfaces: of planes at known heights, and of whole scenes."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray

@@ -1,7 +1,5 @@
 """What a simulator shows against the scene that ground truth is made from."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Iterator
 from typing import Literal

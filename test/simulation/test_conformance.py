@@ -1,7 +1,5 @@
 """What every installed simulator must do, whatever renders; none of it knows the backend."""
 
-from __future__ import annotations
-
 import gc
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

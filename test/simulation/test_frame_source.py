@@ -124,11 +124,7 @@ def test_drift_changes_the_poses_and_not_the_images(frames_of: Opener) -> None:
 
 
 def test_objects_move_in_every_image_at_once(frames_of: Opener) -> None:
-    moving = {
-        'names': ['box_6'],
-        'offset_m': [0.8, 0.0, 0.0],
-        'span': {'segments': [0, 1]},
-    }
+    moving = {'names': ['box_6'], 'offset_m': [0.8, 0.0, 0.0], 'span': {'segments': [0, 1]}}
     still, moved = taken(frames_of('baseline')), taken(frames_of({'moving_objects': [moving]}))
     assert same(still[0], moved[0])
     changed = still[-1].instance != moved[-1].instance

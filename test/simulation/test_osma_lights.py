@@ -1,7 +1,5 @@
 """The light of OSMa-Bench's conditions against what the code of its generator makes of it."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from pathlib import Path

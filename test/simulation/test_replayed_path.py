@@ -1,7 +1,5 @@
 """Paths along recorded poses."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """A condition that changes the scene on the way: before it and after it, frame by frame."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

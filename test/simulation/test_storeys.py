@@ -1,7 +1,5 @@
 """Paths in a house with a ramp between two floors, whose heights are known everywhere."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

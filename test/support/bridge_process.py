@@ -1,7 +1,5 @@
 """A bridge in a process of its own that plays a small recorded sequence, and who listens to it."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence

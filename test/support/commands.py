@@ -1,7 +1,5 @@
 """The commands of osmabench, by name, and how words are parsed for them."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

@@ -6,8 +6,6 @@ Waits until so many nodes subscribe to the colour images, prints "done" when it 
 and stays until its input is closed, so that nothing is lost with it.
 """
 
-from __future__ import annotations
-
 import sys
 import time
 

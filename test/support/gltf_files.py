@@ -1,7 +1,5 @@
 """Writes glTF and GLB files of one textured triangle, for tests."""
 
-from __future__ import annotations
-
 import base64
 import io
 import json

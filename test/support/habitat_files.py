@@ -1,7 +1,5 @@
 """Writes small Habitat scene data sets, for tests."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

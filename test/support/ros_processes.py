@@ -1,7 +1,5 @@
 """Processes of tests in a private domain; every one of them ends with the test."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

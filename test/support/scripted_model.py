@@ -1,7 +1,5 @@
 """Replies as a well-behaved model would give them, made from the prompts of this package."""
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Any

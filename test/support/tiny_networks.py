@@ -1,7 +1,5 @@
 """Tiny networks of random weights that transformers itself builds and saves; for tests."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from support.libraries import Lazy

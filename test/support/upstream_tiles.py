@@ -1,7 +1,5 @@
 """The scene of fourteen tiles, and a map of it with errors, that OpenLex3D's code was run on."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -51,10 +49,7 @@ def map_with_errors() -> SemanticMap:
         for row in range(len(space.vectors))
     )
     dense = DenseMap(
-        _INPUTS['points'],
-        instances=instances,
-        feature_rows=instances - 1,
-        feature_space='clip',
+        _INPUTS['points'], instances=instances, feature_rows=instances - 1, feature_space='clip'
     )
     header = MapHeader(Provenance('test'))
     return SemanticMap(header, SceneGraph(nodes), dense, feature_spaces={'clip': space})

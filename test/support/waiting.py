@@ -1,7 +1,5 @@
 """How tests wait: for an event, with a generous limit."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from typing import Any, TypeVar

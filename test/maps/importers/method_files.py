@@ -1,7 +1,5 @@
 """Writes what the mapping methods write, small, for a chair and a table in a y-up world."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import pickle
@@ -155,10 +153,7 @@ def _relation(first: int, second: int, relation: str, reason: str) -> dict:
 def write_ali_dev(folder: Path, edge_file: bool = True) -> None:
     """Write branch ali-dev: numbers of objects (curr_obj_num) that are not their places."""
     objects = []
-    for points, number, class_id, caption in (
-        (CHAIR, 11, 1, 'a wooden chair'),
-        (TABLE, 4, 2, ''),
-    ):
+    for points, number, class_id, caption in ((CHAIR, 11, 1, 'a wooden chair'), (TABLE, 4, 2, '')):
         item = conceptgraphs_object(points, class_id - 1, class_id, 4)
         del item['text_ft']
         item |= {

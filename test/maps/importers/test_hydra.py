@@ -141,8 +141,7 @@ def test_khronos_objects_bring_their_own_points(tmp_path: Path, mesh: bool) -> N
 
 
 @pytest.mark.parametrize(
-    ('cut', 'words'),
-    [(0, 'of 0 bytes'), *((cut, 'only full updates') for cut in (10, 60, 400))],
+    ('cut', 'words'), [(0, 'of 0 bytes'), *((cut, 'only full updates') for cut in (10, 60, 400))]
 )
 def test_a_cut_off_payload_is_refused(cut: int, words: str) -> None:
     with pytest.raises(MapError, match=words):

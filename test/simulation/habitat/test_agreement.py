@@ -1,7 +1,5 @@
 """Habitat-Sim and the embedded simulator, side by side in the small house."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

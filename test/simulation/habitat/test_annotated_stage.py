@@ -1,7 +1,5 @@
 """A stage with HM3D's semantic annotation looks the same in both simulators."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Articulated objects look the same in both simulators."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -119,11 +117,7 @@ LIGHTINGS = {
 
 @pytest.mark.parametrize(
     'pose',
-    [
-        [],
-        [0.25, 1, -0.8],
-        {'000': 0, '001': -1.2, '002': 0.5},
-    ],
+    [[], [0.25, 1, -0.8], {'000': 0, '001': -1.2, '002': 0.5}],
     ids=['closed', 'list', 'by key'],
 )
 def test_a_cabinet_looks_the_same_in_any_pose(habitat: None, tmp_path: Path, pose: Any) -> None:

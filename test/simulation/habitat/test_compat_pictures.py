@@ -1,7 +1,5 @@
 """Pictures of `compat_*` conditions, held to those of Habitat-Sim set as OSMa-Bench sets it."""
 
-from __future__ import annotations
-
 import math
 import os
 import subprocess

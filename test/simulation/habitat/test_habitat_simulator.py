@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 import re
 import time
@@ -51,11 +49,7 @@ def test_the_doctor_renders_a_frame_and_tells_how_long_it_took(habitat):
 
 
 @pytest.mark.parametrize(
-    'camera',
-    [
-        replace(CAMERA, cx=CAMERA.cx + 0.5),
-        replace(CAMERA, fy=CAMERA.fy * 1.01),
-    ],
+    'camera', [replace(CAMERA, cx=CAMERA.cx + 0.5), replace(CAMERA, fy=CAMERA.fy * 1.01)]
 )
 def test_a_camera_that_habitat_sim_does_not_have_is_refused(room, camera):
     with pytest.raises(

@@ -1,7 +1,5 @@
 """Messages without ROS, and small bags of them as every version of rosbag2 writes them."""
 
-from __future__ import annotations
-
 import hashlib
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """A room of coloured boxes, its frames and ground truth by rays; for tests of mappers."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

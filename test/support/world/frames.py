@@ -1,7 +1,5 @@
 """A few small frames with every kind of depth, class and instance."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from osmabench_ros.geometry.frame import Frame, Intrinsics

@@ -1,7 +1,5 @@
 """Scene graphs made by hand, their maps and their ground truth."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Maps of a plain room that know it in several ways, its ground truth, and a map of every part."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A matrix of runs on disk: a room of boxes, mapped and scored by the package itself."""
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Bags of the plain room: a map in a frame of its own, poses with drift, TF, images' stamps."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Scenes with surfaces at known places."""
 
-from __future__ import annotations
-
 import json
 import math
 import shutil
