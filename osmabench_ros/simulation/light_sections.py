@@ -92,17 +92,8 @@ class ExtraLight(Strict):
 
     def light(self) -> Light:
         """Return the light at full intensity."""
-        return Light(
-            self.name,
-            self.kind,
-            self.position,
-            self.direction,
-            self.color,
-            self.intensity,
-            math.radians(self.spot_half_angle_deg),
-            self.attached_to_camera,
-            self.lamp,
-        )
+        fields = self.model_dump(exclude={'spot_half_angle_deg', 'schedule'})
+        return Light(**fields, spot_half_angle_rad=math.radians(self.spot_half_angle_deg))
 
 
 def _check_names(lights: tuple[ExtraLight, ...]) -> tuple[ExtraLight, ...]:

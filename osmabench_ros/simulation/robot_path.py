@@ -159,14 +159,10 @@ class RobotPath:
         self, times_s: NDArray[np.float64], motion: Motion
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
         """Return states (T, 3), heights (T,) and legs (T,) at times since the start."""
-        floors = self.floors_m
         if len(self.states) == 1:
-            count = len(times_s)
-            return (
-                np.repeat(self.states, count, axis=0),
-                np.repeat(floors, count),
-                np.zeros(count, np.int64),
-            )
+            standing = RobotPath(self.states[[0, 0]], np.zeros(1, np.int64), self.floor_height_m)
+            return standing.states_at(times_s, motion)
+        floors = self.floors_m
         reached = self.times_s(motion)
         legs = np.clip(np.searchsorted(reached, times_s, side='right') - 1, 0, len(reached) - 2)
         since = times_s - reached[legs]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -120,6 +121,40 @@ def make_simulator(
         raise ConfigError(f'simulator "{name}": {error}; check simulator.options') from error
     simulator: Simulator = factory(scene, intrinsics, **options)
     return simulator
+
+
+class Ownership:
+    """Remembers the thread that made a simulator, because OpenGL fails silently on others."""
+
+    def __init__(self, owner: str) -> None:
+        self._owner = owner
+        self._thread = threading.get_ident()
+        self.closed = False
+
+    def check(self) -> None:
+        """Raise SimulationError if closed, or called from a thread that is not the owner."""
+        if self.closed:
+            raise SimulationError(f'{self._owner} is closed; make a new one')
+        if threading.get_ident() != self._thread:
+            raise SimulationError(
+                f'{self._owner} belongs to the thread that made it and was called from '
+                f'"{threading.current_thread().name}"; make and use it in one thread'
+            )
+
+
+def check_range(near_m: float, far_m: float) -> None:
+    """Raise SimulationError if nothing is between two distances."""
+    if not 0 < near_m < far_m:
+        raise SimulationError(f'the range from {near_m} m to {far_m} m is empty')
+
+
+def check_movable(scene: Scene, poses: Mapping[int, Pose], known: Collection[int]) -> None:
+    """Raise SimulationError if one of the objects to move is not a `known` one."""
+    if unknown := sorted(set(poses) - set(known)):
+        raise SimulationError(
+            f'scene {scene.dataset}/{scene.name} has no object that can be moved with instance id '
+            f'{unknown[0]}'
+        )
 
 
 PROBES = 24

@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import tempfile
-import threading
 import weakref
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,6 +19,7 @@ from osmabench_ros.simulation.habitat.worker.channel import (
     send,
 )
 from osmabench_ros.simulation.habitat.worker.main import FOLDER_PREFIX
+from osmabench_ros.simulation.simulator import Ownership
 
 START_TIMEOUT_S = 120.0
 CLOSE_TIMEOUT_S = 10.0
@@ -38,7 +38,7 @@ class WorkerProcess:
     """A worker and the pipes to it, in an empty folder; belongs to the thread that made it."""
 
     def __init__(self, python: str, frame_bytes: int) -> None:
-        self._thread = threading.get_ident()
+        self._ownership = Ownership('HabitatSimulator')
         self.folder = Path(tempfile.mkdtemp(prefix=FOLDER_PREFIX))
         self._log = self.folder / 'worker.log'
         self.frame_descriptor = _anonymous_memory(frame_bytes)
@@ -97,7 +97,7 @@ class WorkerProcess:
     @property
     def closed(self) -> bool:
         """Whether the worker has been ended."""
-        return not self._end.alive
+        return self._ownership.closed
 
     def log(self) -> str:
         """Return the output of the worker so far."""
@@ -108,13 +108,7 @@ class WorkerProcess:
 
     def call(self, command: str, timeout_s: float, **arguments: Any) -> Any:
         """Send the worker a command and wait; SimulationError if it refuses, dies or is late."""
-        if self.closed:
-            raise SimulationError('HabitatSimulator is closed; make a new one')
-        if threading.get_ident() != self._thread:
-            raise SimulationError(
-                'HabitatSimulator belongs to the thread that made it and was called from '
-                f'"{threading.current_thread().name}"; make and use it in one thread'
-            )
+        self._ownership.check()
         self._number += 1
         message = {'number': self._number, 'command': command, 'arguments': arguments}
         try:
@@ -143,6 +137,7 @@ class WorkerProcess:
     def kill(self) -> None:
         """End the worker at once and free everything."""
         self._end()
+        self._ownership.closed = True
 
     def _fault(self, what: str) -> SimulationError:
         tail = '\n'.join(self.log().splitlines()[-LOG_TAIL_LINES:])

@@ -37,7 +37,7 @@ from osmabench_ros.simulation.habitat.lights import (
 from osmabench_ros.simulation.habitat.navigation import HabitatNavigation
 from osmabench_ros.simulation.habitat.process import WorkerProcess
 from osmabench_ros.simulation.habitat.worker.channel import map_images, memory_bytes
-from osmabench_ros.simulation.simulator import Observation
+from osmabench_ros.simulation.simulator import Observation, check_movable, check_range
 
 STAGE_PIXEL = 0
 """Habitat-Sim's id of the stage, and of pixels that show nothing."""
@@ -316,12 +316,7 @@ class HabitatSimulator:
 
     def move_objects(self, poses: Mapping[int, Pose]) -> None:
         """Put objects, by instance id, at other world poses; SimulationError for unknown ids."""
-        unknown = sorted(set(poses) - set(self._identities.movable))
-        if unknown:
-            raise SimulationError(
-                f'scene {self._scene.dataset}/{self._scene.name} has no rigid object with '
-                f'instance id {unknown[0]}; it cannot be moved'
-            )
+        check_movable(self._scene, poses, self._identities.movable)
         to_world = Pose(WORLD_FROM_HABITAT, np.zeros(3))
         for instance_id, pose in sorted(poses.items()):
             motion = pose @ self._scene.by_instance[instance_id].pose.inverse()
@@ -413,8 +408,7 @@ def _write_shapes(scene: Scene, directory: Path) -> tuple[Path, Scene]:
 
 
 def _check_camera(camera: Intrinsics, near_m: float, far_m: float) -> None:
-    if not 0 < near_m < far_m:
-        raise SimulationError(f'the range from {near_m} m to {far_m} m is empty')
+    check_range(near_m, far_m)
     middle = ((camera.width - 1) / 2, (camera.height - 1) / 2)
     off = max(abs(camera.cx - middle[0]), abs(camera.cy - middle[1]))
     if off > 1e-6 or abs(camera.fx / camera.fy - 1) > 1e-9:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -33,18 +34,9 @@ MESH_CONSTANTS = np.dtype(
         ('color', 'f4', (3,)),
         ('object_number', 'f4'),
         ('mesh', 'f4'),
-    ],
-    align=False,
+    ]
 )
 """What one draw gives to every vertex of a mesh."""
-
-
-@dataclass(frozen=True, eq=False)
-class _Placed:
-    """A mesh and the row of `Scene.objects` it belongs to."""
-
-    mesh: Mesh
-    object_row: int
 
 
 class SceneGeometry:
@@ -53,24 +45,23 @@ class SceneGeometry:
     def __init__(self, context: Any, scene: Scene, *, flat_without_normals: bool = False) -> None:
         self._context = context
         self._textures = TextureStore(context)
-        placed = [
-            _Placed(with_flat_normals(mesh) if flat_without_normals else mesh, row)
+        rows = [
+            (self._textures.add(mesh.material.texture), row, mesh)
             for row, item in enumerate(scene.objects)
             for mesh in item.meshes
             if len(mesh.faces)
         ]
-        textures = self._textures.add(item.mesh.material.texture for item in placed)
-        order = np.argsort(textures, kind='stable')
-        self._placed = [placed[i] for i in order]
-        self._texture_of = np.array(textures, np.int64)[order]
-        self._object_row = np.array([item.object_row for item in self._placed], np.int64)
-        self._local_boxes = [AxisAlignedBox.around(item.mesh.vertices) for item in self._placed]
-        self._commands = draw_commands([item.mesh for item in self._placed])
-        self._constants = mesh_constants(self._placed)
-        self._minimum = np.zeros((len(self._placed), 3))
-        self._maximum = np.zeros((len(self._placed), 3))
+        textures, objects, parts = zip(*sorted(rows, key=itemgetter(0)), strict=True)
+        meshes = [with_flat_normals(mesh) if flat_without_normals else mesh for mesh in parts]
+        self._texture_of = np.array(textures, np.int64)
+        self._object_row = np.array(objects, np.int64)
+        self._local_boxes = [AxisAlignedBox.around(mesh.vertices) for mesh in meshes]
+        self._commands = draw_commands(meshes)
+        self._constants = mesh_constants(meshes, self._object_row)
+        self._minimum = np.zeros((len(meshes), 3))
+        self._maximum = np.zeros((len(meshes), 3))
         self.triangles_drawn = 0
-        self._upload()
+        self._upload(meshes)
         self.place({row: item.pose for row, item in enumerate(scene.objects)})
 
     @property
@@ -147,8 +138,8 @@ class SceneGeometry:
             buffer.release()
         self._textures.release()
 
-    def _upload(self) -> None:
-        context, meshes = self._context, [item.mesh for item in self._placed]
+    def _upload(self, meshes: Sequence[Mesh]) -> None:
+        context = self._context
         parts = [
             np.column_stack([mesh.vertices, mesh.normals, mesh.uv]).astype('f4') for mesh in meshes
         ]
@@ -188,13 +179,13 @@ def draw_commands(meshes: Sequence[Mesh]) -> NDArray[np.void]:
     return commands
 
 
-def mesh_constants(placed: Sequence[_Placed]) -> NDArray[np.void]:
+def mesh_constants(meshes: Sequence[Mesh], object_rows: NDArray[np.int64]) -> NDArray[np.void]:
     """Return the constants of every mesh; object numbers are rows plus one, 0: no surface."""
-    constants = np.zeros(len(placed), MESH_CONSTANTS)
-    colors = np.reshape([item.mesh.material.base_color for item in placed], (-1, 3))
+    constants = np.zeros(len(meshes), MESH_CONSTANTS)
+    colors = np.reshape([mesh.material.base_color for mesh in meshes], (-1, 3))
     constants['color'] = decoded(colors.astype(np.float64))
-    constants['object_number'] = [item.object_row + 1 for item in placed]
-    constants['mesh'] = np.arange(len(placed))
+    constants['object_number'] = object_rows + 1
+    constants['mesh'] = np.arange(len(meshes))
     return constants
 
 

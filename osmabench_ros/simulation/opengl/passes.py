@@ -21,7 +21,7 @@ from osmabench_ros.simulation.opengl.geometry import (
     distance_to_boxes,
     frustum_planes,
 )
-from osmabench_ros.simulation.opengl.shadows import ShadowAtlas
+from osmabench_ros.simulation.opengl.shadows import DEPTH_COEFFICIENTS, ShadowAtlas
 from osmabench_ros.simulation.opengl.textures import SurfaceImages, shader_source
 from osmabench_ros.simulation.simulator import MAX_LIGHTS
 
@@ -123,17 +123,6 @@ FRAMEBUFFER_SRGB = 0x8DB9
 SHADOW_UNIT = 3
 
 
-@dataclass(frozen=True)
-class LightVariant:
-    """Features that a program of the lighting pass is compiled for; see its shader."""
-
-    tone: bool = False
-    stride: int = 1
-
-
-PLAIN = LightVariant()
-
-
 class GeometryPass:
     """Draws visible surfaces into surface images, or `coverage` of several places per pixel."""
 
@@ -168,21 +157,16 @@ class GeometryPass:
         images.clear()
         self._context.enable_only(self._context.DEPTH_TEST)
         self._context.enable_direct(FRAMEBUFFER_SRGB)
-        visible = self._nearest_first(self._projection @ camera_from_world, camera_pose)
-        self._draw(self._vertex_array, visible)
+        boxes, planes = self._geometry.boxes, frustum_planes(self._projection @ camera_from_world)
+        visible = np.flatnonzero(boxes_in_frustum(*boxes, planes))
+        distance = distance_to_boxes(boxes[0][visible], boxes[1][visible], camera_pose.translation)
+        # The nearest come first, so that those behind them need no shading.
+        self._draw(self._vertex_array, visible[np.argsort(distance, kind='stable')])
 
     def release(self) -> None:
         """Free the program."""
         self._vertex_array.release()
         self._program.release()
-
-    def _nearest_first(
-        self, clip_from_world: NDArray[np.float64], camera_pose: Pose
-    ) -> NDArray[np.int64]:
-        boxes = self._geometry.boxes
-        visible = np.flatnonzero(boxes_in_frustum(*boxes, frustum_planes(clip_from_world)))
-        distance = distance_to_boxes(boxes[0][visible], boxes[1][visible], camera_pose.translation)
-        return visible[np.argsort(distance, kind='stable')]
 
 
 class EdgesPass:
@@ -220,7 +204,7 @@ class LightingPass:
         self._context = context
         self._intrinsics = intrinsics
         self._shadows = shadows
-        self._programs: dict[tuple[LightVariant, bool], tuple[Any, Any]] = {}
+        self._programs: dict[tuple[bool, int, bool], tuple[Any, Any]] = {}
         self._block = context.buffer(reserve=MAX_LIGHTS * LIGHT.itemsize)
 
     def render(
@@ -229,15 +213,17 @@ class LightingPass:
         image: Any,
         camera_pose: Pose,
         lighting: Lighting,
-        variant: LightVariant = PLAIN,
+        *,
+        tone: bool = False,
+        stride: int = 1,
     ) -> None:
-        """Fill a framebuffer from surface images."""
+        """Fill a framebuffer from surface images, with a tone curve or only every so many-th."""
         lights = sort_lights(lighting, camera_pose)
         casting = lights.shadowed + lights.shadowed_directional
         self._context.enable_only(self._context.DEPTH_TEST)
         rows = self._shadows.rows(casting) if casting else []
         self._block.write(pack_lights(lights.all, rows).tobytes())
-        program, vertex_array = self._program(variant, bool(casting))
+        program, vertex_array = self._program(tone, stride, bool(casting))
         self._set_camera(program, camera_pose)
         self._set_lights(program, lights, lighting)
         if casting:
@@ -246,10 +232,9 @@ class LightingPass:
             texture.use(unit)
         self._block.bind_to_uniform_block(0)
         image.use()
-        context = self._context
-        context.enable_only(context.NOTHING)
-        context.enable_direct(FRAMEBUFFER_SRGB)
-        vertex_array.render(context.TRIANGLES, 3)
+        self._context.enable_only(self._context.NOTHING)
+        self._context.enable_direct(FRAMEBUFFER_SRGB)
+        vertex_array.render(self._context.TRIANGLES, 3)
 
     def release(self) -> None:
         """Free programs and buffers."""
@@ -258,21 +243,20 @@ class LightingPass:
             program.release()
         self._block.release()
 
-    def _program(self, variant: LightVariant, shadowed: bool) -> tuple[Any, Any]:
-        key = variant, shadowed
+    def _program(self, *key: Any) -> tuple[Any, Any]:
         if key not in self._programs:
-            program = self._build(variant, shadowed)
+            program = self._build(*key)
             self._programs[key] = program, self._context.vertex_array(program, [])
         return self._programs[key]
 
-    def _build(self, variant: LightVariant, shadowed: bool) -> Any:
+    def _build(self, tone: bool, stride: int, shadowed: bool) -> Any:
         program = self._context.program(
             vertex_shader=shader_source('fullscreen_vertex.glsl'),
             fragment_shader=shader_source(
                 'lighting_fragment.glsl',
                 SHADOWED=int(shadowed),
-                TONE=int(variant.tone),
-                STRIDE=variant.stride,
+                TONE=int(tone),
+                STRIDE=stride,
                 MAX_LIGHTS=MAX_LIGHTS,
                 MAX_DIRECTIONAL=MAX_SHADOWED_DIRECTIONAL,
             ),
@@ -283,8 +267,8 @@ class LightingPass:
 
     def _set_camera(self, program: Any, camera_pose: Pose) -> None:
         camera = self._intrinsics
-        focal = camera.fx, camera.fy
-        _set(program, 'principal_and_focal', (camera.cx, camera.cy, *focal))
+        principal_and_focal = camera.cx, camera.cy, camera.fx, camera.fy
+        _set(program, 'principal_and_focal', principal_and_focal)
         program['world_from_camera'].write(_columns(camera_pose.rotation))
         program['camera_position'] = tuple(camera_pose.translation)
 
@@ -300,7 +284,7 @@ class LightingPass:
         atlas.texture.use(SHADOW_UNIT)
         _set(program, 'tile_in_atlas', (1 / 6, 1 / atlas.row_count))
         _set(program, 'tile_texels', atlas.tile_texels)
-        _set(program, 'shadow_depth', atlas.depth_coefficients)
+        _set(program, 'shadow_depth', DEPTH_COEFFICIENTS)
         matrices = np.zeros((MAX_SHADOWED_DIRECTIONAL, 4, 4), 'f4')
         for i, light in enumerate(lights.shadowed_directional):
             matrices[i] = atlas.directional_matrix(light).T

@@ -28,6 +28,9 @@ LARGEST_TILE_TEXELS = 512
 NEAR_M, FAR_M = 0.1, 100.0
 """Range of a lamp's shadows; its own bulb and shade, closer than that, do not block it."""
 
+DEPTH_COEFFICIENTS = FAR_M / (FAR_M - NEAR_M), FAR_M * NEAR_M / (FAR_M - NEAR_M)
+"""a and b such that a perspective tile holds a - b / z."""
+
 _Key = tuple[LightKind, tuple[float, ...], tuple[float, ...]]
 
 
@@ -54,21 +57,12 @@ class ShadowAtlas:
         self._vertex_array = geometry.vertex_array(self._program)
         self._rows: dict[_Key, _Row] = {}
         self._clock = 0
-        self._texture: Any = None
+        self.texture: Any = None
+        """With comparison on."""
         self._framebuffer: Any = None
         self.tile_texels = 0
         self.row_count = 0
         self.faces_rendered = 0
-
-    @property
-    def depth_coefficients(self) -> tuple[float, float]:
-        """(a, b) such that a perspective tile holds a - b / z."""
-        return FAR_M / (FAR_M - NEAR_M), FAR_M * NEAR_M / (FAR_M - NEAR_M)
-
-    @property
-    def texture(self) -> Any:
-        """Depth texture with comparison on."""
-        return self._texture
 
     def rows(self, lights: Sequence[Light]) -> list[int]:
         """Bring the shadows of lights in world coordinates up to date and return their rows."""
@@ -104,7 +98,8 @@ class ShadowAtlas:
         key = _key(light)
         row = self._rows.get(key)
         if row is None:
-            views = light_views(light, self._scene_box())
+            minimum, maximum = self._geometry.boxes
+            views = light_views(light, AxisAlignedBox(minimum.min(axis=0), maximum.max(axis=0)))
             row = _Row(self._free_index(), views, set(views))
             self._rows[key] = row
         row.last_used = self._clock
@@ -134,28 +129,24 @@ class ShadowAtlas:
         self._geometry.draw(self._vertex_array, chosen)
         self.faces_rendered += 1
 
-    def _scene_box(self) -> AxisAlignedBox:
-        minimum, maximum = self._geometry.boxes
-        return AxisAlignedBox(minimum.min(axis=0), maximum.max(axis=0))
-
     def _grow(self, rows: int) -> None:
         self._free_atlas()
         largest = self._context.info['GL_MAX_TEXTURE_SIZE']
         self.tile_texels = min(LARGEST_TILE_TEXELS, 2 ** int(math.log2(largest / rows)))
         self.row_count = rows
         size = (CUBE_FACES * self.tile_texels, rows * self.tile_texels)
-        self._texture = self._context.depth_texture(size)
-        self._texture.compare_func = '<='
-        self._texture.filter = (self._context.LINEAR, self._context.LINEAR)
-        self._texture.repeat_x = self._texture.repeat_y = False
-        self._framebuffer = self._context.framebuffer(depth_attachment=self._texture)
+        self.texture = self._context.depth_texture(size)
+        self.texture.compare_func = '<='
+        self.texture.filter = (self._context.LINEAR, self._context.LINEAR)
+        self.texture.repeat_x = self.texture.repeat_y = False
+        self._framebuffer = self._context.framebuffer(depth_attachment=self.texture)
 
     def _free_atlas(self) -> None:
         self._rows.clear()
-        if self._texture is not None:
+        if self.texture is not None:
             self._framebuffer.release()
-            self._texture.release()
-            self._texture = None
+            self.texture.release()
+            self.texture = None
 
 
 def _key(light: Light) -> _Key:

@@ -23,18 +23,22 @@ from osmabench_ros.simulation.opengl.passes import (
     EdgesPass,
     GeometryPass,
     LightingPass,
-    LightVariant,
 )
 from osmabench_ros.simulation.opengl.shadows import ShadowAtlas
 from osmabench_ros.simulation.opengl.textures import (
     SRGB8_ALPHA8,
-    Ownership,
     SurfaceImages,
     create_context,
     read_color,
     renderer_name,
 )
-from osmabench_ros.simulation.simulator import Observation, check_lights
+from osmabench_ros.simulation.simulator import (
+    Observation,
+    Ownership,
+    check_lights,
+    check_movable,
+    check_range,
+)
 
 
 class Rendering(str, Enum):
@@ -164,9 +168,7 @@ class StandardImage(CompatImage):
         plain = _is_plain(lighting)
         if self._meter is not None and not plain:
             lighting = self._meter.exposed(self._lighting_pass, surfaces, camera_pose, lighting)
-        self._lighting_pass.render(
-            surfaces, self._linear, camera_pose, lighting, LightVariant(tone=not plain)
-        )
+        self._lighting_pass.render(surfaces, self._linear, camera_pose, lighting, tone=not plain)
         self._coverage_pass.render(self._places, camera_pose)
         self._edges_pass.render(self._covering, surfaces.normal, self._lit, self._image)
 
@@ -203,8 +205,7 @@ class _Meter:
     ) -> Lighting:
         """Return the light with an exposure for this image, times the condition's exposure."""
         before = replace(lighting, exposure=1.0)
-        variant = LightVariant(stride=METER_STRIDE)
-        lighting_pass.render(surfaces, self._image, camera_pose, before, variant)
+        lighting_pass.render(surfaces, self._image, camera_pose, before, stride=METER_STRIDE)
         raw = self._image.read(components=3, dtype='f4')
         gain = automatic_gain(np.frombuffer(raw, np.float32).reshape(-1, 3))
         return replace(lighting, exposure=lighting.exposure * gain)
@@ -285,12 +286,7 @@ class OpenGLSimulator:
     def move_objects(self, poses: Mapping[int, Pose]) -> None:
         """Put objects, by instance id, at other world poses; SimulationError for unknown ids."""
         self._ownership.check()
-        unknown = sorted(set(poses) - set(self._row_of))
-        if unknown:
-            raise SimulationError(
-                f'scene {self._scene.dataset}/{self._scene.name} has no object with instance id '
-                f'{unknown[0]}; it cannot be moved'
-            )
+        check_movable(self._scene, poses, self._row_of)
         rows = {self._row_of[key]: pose for key, pose in poses.items()}
         with self._context:
             self._shadows.forget(*self._geometry.boxes_of(rows))
@@ -352,8 +348,7 @@ class OpenGLSimulator:
 
 
 def _check(scene: Scene, near_m: float, far_m: float) -> None:
-    if not 0 < near_m < far_m:
-        raise SimulationError(f'the range from {near_m} m to {far_m} m is empty')
+    check_range(near_m, far_m)
     if not any(len(mesh.faces) for item in scene.objects for mesh in item.meshes):
         raise SimulationError(f'scene {scene.dataset}/{scene.name} has no triangles to render')
     if len(scene.objects) > LARGEST_OBJECT_COUNT:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from osmabench_ros.errors import MissingDependencyError, SimulationError, needing
+from osmabench_ros.errors import MissingDependencyError, needing
 
 REQUIRED_VERSION = 430
 """OpenGL 4.3: indirect draws. Mesa's llvmpipe and every GPU of the last decade have it."""
@@ -33,9 +31,14 @@ class TextureStore:
         self._textures = [self._upload(white)]
         self._by_identity: dict[int, int] = {}
 
-    def add(self, images: Iterable[NDArray[np.uint8] | None]) -> list[int]:
-        """Upload images that are new and return the number of each; None is plain white."""
-        return [self._number(image) for image in images]
+    def add(self, image: NDArray[np.uint8] | None) -> int:
+        """Upload an image if it is new, and return its number; None is plain white."""
+        if image is None:
+            return 0
+        if id(image) not in self._by_identity:
+            self._by_identity[id(image)] = len(self._textures)
+            self._textures.append(self._upload(shrunk(image)))
+        return self._by_identity[id(image)]
 
     def __getitem__(self, number: int) -> Any:
         return self._textures[number]
@@ -45,14 +48,6 @@ class TextureStore:
         for texture in self._textures:
             texture.release()
         self._textures.clear()
-
-    def _number(self, image: NDArray[np.uint8] | None) -> int:
-        if image is None:
-            return 0
-        if id(image) not in self._by_identity:
-            self._by_identity[id(image)] = len(self._textures)
-            self._textures.append(self._upload(shrunk(image)))
-        return self._by_identity[id(image)]
 
     def _upload(self, image: NDArray[np.uint8]) -> Any:
         height, width = image.shape[:2]
@@ -135,22 +130,3 @@ def shader_source(name: str, **defines: float) -> str:
     version, _, body = Path(__file__).with_name(name).read_text(encoding='utf-8').partition('\n')
     lines = [f'#define {key} {value}' for key, value in sorted(defines.items())]
     return '\n'.join([version, *lines, body])
-
-
-class Ownership:
-    """Remembers the thread that made a context, because OpenGL fails silently on others."""
-
-    def __init__(self, owner: str) -> None:
-        self._owner = owner
-        self._thread = threading.get_ident()
-        self.closed = False
-
-    def check(self) -> None:
-        """Raise SimulationError if closed, or called from a thread that is not the owner."""
-        if self.closed:
-            raise SimulationError(f'{self._owner} is closed; make a new one')
-        if threading.get_ident() != self._thread:
-            raise SimulationError(
-                f'{self._owner} belongs to the thread that made it and was called from '
-                f'"{threading.current_thread().name}"; make and use it in one thread'
-            )
