@@ -292,6 +292,8 @@ class WalkableGrid:
         points = self.positions(self._search(start, goal))
         points[0, :2], points[-1, :2] = np.asarray(start_m)[:2], np.asarray(goal_m)[:2]
         line = self._shortcut(points)
+        if len(self.free) > 1:
+            line = self._tighten(line, points)
         return line if self.caster is None else lay_on_ground(self.caster, line)
 
     def distance_m(self, start_m: ArrayLike, goal_m: ArrayLike) -> float:
@@ -344,6 +346,28 @@ class WalkableGrid:
                 kept.append(last)
             points = points[kept]
         return points
+
+    def _tighten(
+        self, line: NDArray[np.float64], places: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Move the corners of a line to those places between which it is shortest.
+
+        The grid has many ways of one length, and their lines of sight differ by some percent.
+        """
+        moved = True
+        while moved:
+            moved = False
+            for corner in range(1, len(line) - 1):
+                before, after = line[corner - 1], line[corner + 1]
+                way = np.linalg.norm(line[corner] - (before, after), axis=1).sum()
+                ways = sum(np.linalg.norm(places - end, axis=1) for end in (before, after))
+                shorter = np.argsort(ways)[: (ways < way - self.cell_m / 10).sum()]
+                for place in places[shorter]:
+                    if self._line_is_free(before, place) and self._line_is_free(place, after):
+                        line[corner], moved = place, True
+                        break
+            line = line[np.append(True, np.diff(line, axis=0).any(axis=1))]
+        return line
 
     def _line_is_free(self, start: NDArray[np.float64], end: NDArray[np.float64]) -> bool:
         way = end[:2] - start[:2]

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from support.world.geodesics import exact_distances_m
 from support.world.runs import small_config
 from support.world.scenes import LABELS, RAMP_RUN_M, STOREY_M, box_object, ramp_house, room_scene
 
@@ -81,6 +82,22 @@ def test_speed_is_along_the_slope(navigation):
     assert path.times_s(Motion())[-1] == pytest.approx(slope / 0.75, abs=0.02)
     steps = np.linalg.norm(np.diff(eyes(path), axis=0), axis=1)
     np.testing.assert_allclose(steps[:-1], 0.75 / 20, atol=1e-6)
+
+
+@pytest.mark.slow
+def test_distances_over_two_floors_are_the_exact_ones_within_a_percent(
+    navigation: WalkableGrid,
+) -> None:
+    points = navigation.random_points(104, np.random.default_rng(7)).reshape(-1, 2, 3)
+    # A place keeps the radius and a cell clear; two points are on the floor below the ramp's foot.
+    exact = exact_distances_m(points, clearance_m=0.2 + 0.05)
+    points, exact = points[np.isfinite(exact)], exact[np.isfinite(exact)]
+    climbs = points[:, 0, 2] != points[:, 1, 2]
+    assert len(points) >= 50
+    assert climbs.sum() >= 20
+    error = np.array([navigation.distance_m(*pair) for pair in points]) / exact - 1
+    assert np.abs(error[climbs]).max() < 0.01
+    assert np.abs(error).max() < 0.0125
 
 
 @pytest.mark.full
