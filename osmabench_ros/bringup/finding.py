@@ -43,6 +43,9 @@ class Finding:
     detail: str
     remedy: str = ''
 
+    def __str__(self) -> str:
+        return f'{self.part}: {self.detail} ({self.remedy})'
+
 
 class CheckTables:
     """Tables of checks from a YAML file of the package: condition, severity, text, remedy."""
@@ -66,16 +69,12 @@ class CheckTables:
 
     def _select_rows(self, table: str, values: dict[str, object]) -> list[dict[str, str]]:
         rows = self.rows[table].values()
-        found = [row for row in rows if CONDITION in row and _holds(row[CONDITION], values)]
+        found = [row for row in rows if CONDITION in row and _compile(row[CONDITION])(**values)]
         return found or [row for row in rows if CONDITION not in row]
 
     def find_one(self, table: str, part: str, **values: object) -> Finding:
         """Return the finding for the first row of a table of which one always holds."""
         return self.find_first(table, part, **values)[0]
-
-
-def _holds(condition: str, values: dict[str, object]) -> bool:
-    return bool(_compile(condition)(**values))
 
 
 @lru_cache(maxsize=256)

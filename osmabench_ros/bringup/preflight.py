@@ -1,4 +1,4 @@
-"""Checks which software and data sets are installed, and names the remedy if one is missing."""
+"""Checks the software, the data sets and whether a configuration can run; names remedies."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import importlib
 import importlib.util
 import os
 import platform
+import resource
 import shutil
 import sys
 import time
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,9 +23,29 @@ from osmabench_ros.base.configuration import (
 )
 from osmabench_ros.base.documents import read_json, read_yaml
 from osmabench_ros.bringup.finding import CheckTables, Finding, Severity, attempt
-from osmabench_ros.errors import ConfigError, MissingDependencyError, SceneError, errors_as
+from osmabench_ros.bringup.spec import isolation
+from osmabench_ros.bringup.spec.mapping_nodes import tf_settings
+from osmabench_ros.errors import (
+    ConfigError,
+    MissingDependencyError,
+    OsmabenchWarning,
+    SceneError,
+    errors_as,
+)
+from osmabench_ros.language.gemini import KEY_VARIABLES as GEMINI_KEYS
+from osmabench_ros.language.openai import KEY_VARIABLE as OPENAI_KEY
+from osmabench_ros.language.settings import OPENAI_SERVER, server_address
+from osmabench_ros.mappers.live_method import LiveMethod, load_live_method
+from osmabench_ros.runs.config import MapperConfig, MatrixConfig
 from osmabench_ros.runs.host import opengl_renderer
-from osmabench_ros.scenes.loading import MANIFEST, REPLICA_INFO, SPECIFIED
+from osmabench_ros.runs.preparation import Preparation
+from osmabench_ros.scenes.loading import (
+    APARTMENT,
+    MANIFEST,
+    REPLICA_INFO,
+    SPECIFIED,
+    locate_scene,
+)
 from osmabench_ros.scenes.specification import read_specification
 
 CHECKS = CheckTables(Path(__file__).with_name('checks.yaml'))
@@ -64,15 +86,15 @@ def find_data_set(data_set: DataSet, folders: Sequence[Path]) -> Finding:
         data_set=data_set,
         config=config,
         files=files,
-        pointer=next((file for file in files if _is_pointer(file)), None),
+        pointer=next((file for file in files if _read_start(file) == LFS_POINTER), None),
         places=' or '.join(str(folder) for folder in folders),
         variable=DATA_VARIABLE,
     )
 
 
-def _is_pointer(file: Path) -> bool:
-    with file.open('rb') as opened:
-        return opened.read(len(LFS_POINTER)) == LFS_POINTER
+def _read_start(file: Path) -> bytes:
+    with errors_as(SceneError, f'{file} cannot be read', OSError), file.open('rb') as opened:
+        return opened.read(len(LFS_POINTER))
 
 
 LOOK_S = 0.4
@@ -115,8 +137,7 @@ def _find_broken_files(config: Path) -> list[str]:
         magic = MAGIC.get(file.suffix.lower())
         if magic is None or not file.is_file() or time.monotonic() > end:
             continue
-        with errors_as(SceneError, f'{file} cannot be read', OSError), file.open('rb') as opened:
-            start = opened.read(len(LFS_POINTER))
+        start = _read_start(file)
         if start == LFS_POINTER:
             found.append(f'{file} is a pointer of git-lfs, not the file (git lfs pull)')
         elif not start.startswith(magic):
@@ -142,7 +163,7 @@ class _Module:
     def remedy(self) -> str:
         if self.of_ros:
             return _make_ros_remedy(self.of_ros)
-        return self.sentence or (extra(self.extra) if self.extra else _pip_remedy())
+        return self.sentence or (extra(self.extra) if self.extra else _make_pip_remedy())
 
 
 MODULES = tuple(_Module(**row) for row in KNOWN['modules'])
@@ -154,18 +175,17 @@ def examine(out: Path | None = None) -> list[Finding]:
         Finding('python', Severity.OK, f'{platform.python_version()} on {platform.platform()}')
     ]
     unmet = ', '.join(unmet_requirements())
-    findings += CHECKS.find_all(
-        'packages', 'python packages', unmet=unmet, pip=_pip_remedy(), file=requirements_file()
-    )
-    findings += [_module(module) for module in MODULES]
-    findings += [renderer(), _check_habitat(), _device()]
+    files = {'pip': _make_pip_remedy(), 'file': requirements_file()}
+    findings += CHECKS.find_all('packages', 'python packages', unmet=unmet, **files)
+    findings += [_check_module(module) for module in MODULES]
+    findings += [renderer(), _check_habitat(), _check_gpu()]
     found = os.environ.get('ROS_AUTOMATIC_DISCOVERY_RANGE', 'SUBNET (the default of ROS)')
     findings += CHECKS.find_all('discovery', 'discovery', found=found)
-    findings.append(_disk(out or Path()))
+    findings.append(_check_free_disk(out or Path()))
     return findings + [find_data_set(item, data_folders()) for item in DATA_SETS]
 
 
-def _pip_remedy() -> str:
+def _make_pip_remedy() -> str:
     return f'pip install -r {requirements_file()} in a virtual environment'
 
 
@@ -180,7 +200,7 @@ def _make_ros_remedy(package: str) -> str:
     return 'not with ROS from PyPI, as make env installs it: for this, see docs/ros2.md'
 
 
-def _module(module: _Module) -> Finding:
+def _check_module(module: _Module) -> Finding:
     found, error = attempt(lambda: importlib.import_module(module.name))
     version = installed(module.name.split('.')[0]) or getattr(found, '__version__', '')
     return CHECKS.find_one(
@@ -209,13 +229,11 @@ def _check_habitat() -> Finding:
     )
 
 
-def _device() -> Finding:
+def _check_gpu() -> Finding:
     torch, _ = attempt(lambda: importlib.import_module('torch'))
     has_gpu = torch is not None and torch.cuda.is_available()
-    device = ''
-    if torch is not None:
-        threads = f'{torch.get_num_threads()} CPU threads'
-        device = torch.cuda.get_device_name() if has_gpu else threads
+    threads = f'{torch.get_num_threads()} CPU threads' if torch is not None else ''
+    device = torch.cuda.get_device_name() if torch is not None and has_gpu else threads
     return CHECKS.find_one('gpu', 'GPU', torch=torch, has_gpu=has_gpu, device=device)
 
 
@@ -224,9 +242,235 @@ def nearest_folder(path: Path) -> Path:
     return next(item for item in (path.absolute(), *path.absolute().parents) if item.exists())
 
 
-def _disk(path: Path) -> Finding:
+def _check_free_disk(path: Path) -> Finding:
     folder = nearest_folder(path)
     free_gib = shutil.disk_usage(folder).free / 2**30
     return CHECKS.find_one(
         'free_disk', 'disk', writable=os.access(folder, os.W_OK), folder=folder, free_gib=free_gib
     )
+
+
+MIB = 2**20
+SCENE_BYTES, RUN_BYTES = 100 * MIB, 50 * MIB
+"""Sizes of ground truth and of a run; four times the sizes in the demo."""
+
+BYTES_PER_PIXEL = 13
+"""Of a frame: colour 3, depth 4, classes 2, instances 4."""
+
+MODEL_KEYS = {'gemini': GEMINI_KEYS, 'openai': (OPENAI_KEY,)}
+
+
+def check_config(config: MatrixConfig, out: Path) -> Preparation:
+    """Refuse a configuration with unknown names, or that cannot run here."""
+    preparation = Preparation()
+    preparation.check_names(config)
+    check_run(config, out)
+    preparation.check_mappers(config)
+    return preparation
+
+
+def check_run(config: MatrixConfig, out: Path) -> None:
+    """Refuse a configuration that cannot run here, and name all that is missing; warn of less."""
+    findings = examine_run(config, out)
+    failed = [item for item in findings if item.level is Severity.FAILED]
+    if failed:
+        text = f'configuration "{config.name}" cannot run here: {"; ".join(map(str, failed))}'
+        modules = {module.name for module in MODULES}
+        missing = all(item.part in modules for item in failed)
+        raise MissingDependencyError(text) if missing else ConfigError(text)
+    for item in findings:
+        if item.level is Severity.WARN:
+            warnings.warn(str(item), OsmabenchWarning, stacklevel=2)
+
+
+def examine_run(config: MatrixConfig, out: Path) -> list[Finding]:
+    """Check everything that a run of a configuration needs, in a moment."""
+    references = dict.fromkeys(scene.reference for scene in config.scenes)
+    return [
+        *_check_modules(),
+        *_check_simulator(config),
+        *(item for mapper in config.mappers for item in _check_mapper(mapper)),
+        *(examine_scene_files(locate_scene(item)) for item in references if item != APARTMENT),
+        *_check_text_features(config),
+        *_check_model_keys(config),
+        _check_disk(config, out),
+        *_check_shared_memory(config),
+        _check_open_files(),
+    ]
+
+
+def _check_modules() -> list[Finding]:
+    return [
+        finding
+        for module in MODULES
+        if module.required
+        for finding in CHECKS.find_all(
+            'needed_module',
+            module.name,
+            module=module,
+            missing=not _is_there(module.name),
+        )
+    ]
+
+
+def _is_there(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ImportError:
+        return False
+
+
+def _check_simulator(config: MatrixConfig) -> list[Finding]:
+    if config.simulator.name == 'opengl':
+        return [renderer()]
+    if config.simulator.name != 'habitat':
+        return []
+    from osmabench_ros.simulation.habitat.simulator import PYTHON_VARIABLE
+
+    option = str(config.simulator.options.get('habitat_python', ''))
+    named = option or os.environ.get(PYTHON_VARIABLE, '')
+    return CHECKS.find_first(
+        'interpreter',
+        'habitat_sim',
+        named=named,
+        runnable=os.access(Path(named).expanduser(), os.X_OK),
+        variable=PYTHON_VARIABLE,
+    )
+
+
+def _check_mapper(mapper: MapperConfig) -> list[Finding]:
+    """Check the command or stack of a mapper, and the transforms that it publishes."""
+    part = f'mapper {mapper.name}'
+    method = load_live_method(mapper.stack) if mapper.stack else None
+    findings = _check_command(part, mapper) if method is None else _check_stack(part, method)
+    if any(item.level is Severity.FAILED for item in findings):
+        return findings
+    settings, contradiction = attempt(lambda: tf_settings(mapper, method))
+    declared = ', '.join(settings.transforms) if settings else ''
+    transforms = CHECKS.find_first(
+        'transforms',
+        part,
+        contradiction=contradiction,
+        declared=declared,
+        has_tf2=_is_there('tf2_ros'),
+    )
+    return transforms or findings
+
+
+def _check_command(part: str, mapper: MapperConfig) -> list[Finding]:
+    """Check that the program of a command exists, and the script that it runs."""
+    if not mapper.command:
+        return []
+    program, *rest = mapper.command
+    script = rest[0] if rest and rest[0].endswith(('.py', '.sh')) else ''
+    return CHECKS.find_first(
+        'command',
+        part,
+        program=program,
+        found=shutil.which(program, path=isolation.make_isolated_environment(0)['PATH']),
+        script=script,
+        missing_script=script and not Path(script).is_file(),
+        command=' '.join(mapper.command),
+        here=Path.cwd(),
+    )
+
+
+def _check_stack(part: str, method: LiveMethod) -> list[Finding]:
+    """Check that `ros2`, which starts stacks, and the package of the launch file exist."""
+    package = method.launch.package if method.launch is not None else ''
+    return CHECKS.find_first(
+        'stack',
+        part,
+        no_ros2=shutil.which('ros2', path=isolation.make_isolated_environment(0)['PATH']) is None,
+        no_package=package and not _has_package(package),
+        method=method,
+        package=package,
+        install='; '.join(method.install),
+    )
+
+
+def _has_package(package: str) -> bool:
+    prefixes = os.environ.get('AMENT_PREFIX_PATH', '').split(os.pathsep)
+    index = Path('share', 'ament_index', 'resource_index', 'packages', package)
+    return any((Path(prefix) / index).is_file() for prefix in prefixes if prefix)
+
+
+def _check_text_features(config: MatrixConfig) -> list[Finding]:
+    return [
+        finding
+        for name, file in config.text_features.items()
+        for path in (file, file.with_suffix('.json'))
+        for finding in CHECKS.find_all(
+            'text_features',
+            'text features',
+            missing=not path.is_file() or not path.stat().st_size,
+            path=path,
+            name=name,
+        )
+    ]
+
+
+def _check_model_keys(config: MatrixConfig) -> list[Finding]:
+    """Check that the keys of the suites' language models are set; never reads their value."""
+    kinds = {
+        value.partition(':')[0]
+        for suite in config.suites
+        for value in suite.options.values()
+        if isinstance(value, str)
+        and not _is_own_server(value, str(suite.options.get('base_url') or ''))
+    }
+    return [
+        finding
+        for kind in sorted(kinds & MODEL_KEYS.keys())
+        for finding in CHECKS.find_all(
+            'model_key',
+            'language model',
+            not_set=not any(os.environ.get(name) for name in MODEL_KEYS[kind]),
+            kind=kind,
+            variables=' or '.join(MODEL_KEYS[kind]),
+        )
+    ]
+
+
+def _is_own_server(model: str, base_url: str) -> bool:
+    """Return whether the model is on the user's own server with OpenAI's chat API."""
+    return model.startswith('openai:') and server_address('openai', base_url) != OPENAI_SERVER
+
+
+def _check_disk(config: MatrixConfig, out: Path) -> Finding:
+    paths = len(config.seeded_scenes)
+    repetitions = max(1, len(config.seeds.method))
+    runs = paths * len(config.conditions) * len(config.mappers) * repetitions
+    needed = paths * SCENE_BYTES + runs * RUN_BYTES
+    folder = nearest_folder(out / config.name)
+    free = shutil.disk_usage(folder).free
+    return CHECKS.find_one(
+        'disk',
+        'disk',
+        folder=folder,
+        writable=folder.is_dir() and os.access(folder, os.W_OK),
+        free=free // MIB,
+        needed=needed // MIB,
+        runs=runs,
+    )
+
+
+def _check_shared_memory(config: MatrixConfig) -> list[Finding]:
+    free, segment = isolation.free_bytes(), isolation.segment_bytes()
+    if free is None:
+        return []
+    frame = config.camera.width * config.camera.height * BYTES_PER_PIXEL
+    return CHECKS.find_all(
+        'shared_memory',
+        'shared memory',
+        folder=isolation.FOLDER,
+        free_mib=free / MIB,
+        segment_mib=segment / MIB,
+        frame_mib=frame / MIB,
+    )
+
+
+def _check_open_files() -> Finding:
+    soft, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    limit = 'unlimited' if soft == resource.RLIM_INFINITY else f'{soft} per process'
+    return CHECKS.find_one('open_files', 'open files', soft=soft, limit=limit)

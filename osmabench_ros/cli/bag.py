@@ -12,14 +12,7 @@ from rich.console import Console
 from typer import Argument, Option
 
 from osmabench_ros.base.progress import shown_progress, silent
-from osmabench_ros.cli.options import (
-    GROUND_TRUTH_HELP,
-    Scoring,
-    conclude,
-    given_of,
-    pair_of,
-    with_option_groups,
-)
+from osmabench_ros.cli import options
 from osmabench_ros.cli.run import needs_ros
 from osmabench_ros.cli.score import PairingOptions, TrajectoryAlign, pose_option
 from osmabench_ros.errors import ConfigError, errors_as
@@ -99,10 +92,10 @@ def replay(
     from osmabench_ros.sequences.bags.playback import PlaybackSettings
 
     for rule in remap or ():
-        pair_of(rule, ':=', '--remap', 'FROM:=TO')
+        options.pair_of(rule, ':=', '--remap', 'FROM:=TO')
     if duration is not None and not duration > 0:
         raise ConfigError(f'--duration is {duration:g} s; give a number above 0')
-    given = given_of(
+    given = options.given_of(
         bag=bag.absolute(), rate=rate, start_s=start, duration_s=duration, loop=loop, paused=step,
         clock=clock, topics=topics, msg_paths=msg_path,
     )  # fmt: skip
@@ -144,7 +137,7 @@ class RecordedMapOptions:
 class ReferenceOptions:
     """The reference of the map, and how the map is aligned with it; both are optional."""
 
-    ground_truth: Annotated[Path | None, _reference(help=GROUND_TRUTH_HELP)] = None
+    ground_truth: Annotated[Path | None, _reference(help=options.GROUND_TRUTH_HELP)] = None
     scene: Annotated[
         str,
         _reference(
@@ -189,10 +182,10 @@ class PoseOptions:
 
 
 @app.command()
-@with_option_groups
+@options.with_option_groups
 def evaluate(
     bag: Annotated[Path, Argument(help='Bag with a map: folder, .mcap or .db3.')],
-    scoring: Scoring,
+    scoring: options.Scoring,
     recorded: RecordedMapOptions,
     reference: ReferenceOptions,
     poses: PoseOptions,
@@ -255,4 +248,4 @@ def evaluate(
         page = write_bag_page(done.report, done.trajectory, scoring.out)
         if done.ground_truth_directory is not None:
             scoring.record(scoring.out / MAP_FOLDER, done.ground_truth_directory, progress)
-    conclude(done.report, scoring.out / 'report.json', page)
+    options.conclude(done.report, scoring.out / 'report.json', page)

@@ -68,14 +68,9 @@ def doctor(
 
 
 def _machine(out: Path, planned: MatrixConfig | None) -> list[Finding]:
-    from osmabench_ros.bringup.preflight import examine
+    from osmabench_ros.bringup.preflight import examine, examine_run
 
-    findings = examine(out)
-    if planned is not None:
-        from osmabench_ros.bringup.run_preflight import examine_run
-
-        findings += examine_run(planned, out)
-    return findings
+    return examine(out) + (examine_run(planned, out) if planned else [])
 
 
 def _stack(
@@ -88,25 +83,21 @@ def _stack(
     quiet: bool,
 ) -> list[Finding]:
     with needs_ros('looking at a stack'):
-        from osmabench_ros.bringup.running_stack.examination import (
-            check_names_of_topics,
-            examine_stack,
-            names_of_robot,
-        )
+        from osmabench_ros.bringup.running_stack import examination
         from osmabench_ros.bringup.running_stack.stack_observation import StackNames
-    named = names_of_robot(robot) if robot else StackNames()
+    named = examination.names_of_robot(robot) if robot else StackNames()
     own_maps = {
         item.map_topic: item.map_type
         for item in (planned.mappers if planned else ())
         if item.map_topic
     }
     own = dict(pair_of(text, ':=', '--remap', 'FROM:=TO') for text in remap)
-    check_names_of_topics(own, '--remap')
+    examination.check_names_of_topics(own, '--remap')
     names = StackNames(namespace, {**named.remappings, **own}, {**named.extra_topics, **own_maps})
     if quiet:
-        return examine_stack(names, seconds=seconds, config=planned)
+        return examination.examine_stack(names, seconds=seconds, config=planned)
     with shown_progress() as progress:
-        return examine_stack(names, seconds=seconds, config=planned, progress=progress)
+        return examination.examine_stack(names, seconds=seconds, config=planned, progress=progress)
 
 
 SHOWN_TOPICS = ('run_info', 'run_state', 'camera/color/image_raw', 'semantic_map')

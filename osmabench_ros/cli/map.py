@@ -11,15 +11,7 @@ from typer import Argument, Option
 from osmabench_ros.base.contract import WORLD_FRAME
 from osmabench_ros.base.files import check_file, check_folder
 from osmabench_ros.base.progress import shown_progress
-from osmabench_ros.cli.options import (
-    GROUND_TRUTH_HELP,
-    NewFolder,
-    Overwrite,
-    Scoring,
-    conclude,
-    given_of,
-    with_option_groups,
-)
+from osmabench_ros.cli import options
 from osmabench_ros.errors import ConfigError, errors_as
 
 if TYPE_CHECKING:
@@ -80,7 +72,7 @@ def methods(
 def import_(
     method: Annotated[str, Argument(help='Method; see `osmabench map methods`.')],
     path: Annotated[Path, Argument(help='Its output; see `osmabench map methods METHOD`.')],
-    out: NewFolder,
+    out: options.NewFolder,
     world: Annotated[
         Literal['z_up', 'habitat', 'optical'] | None,
         Option(help='Axes of the files; default: by method.'),
@@ -105,7 +97,7 @@ def import_(
     from osmabench_ros.maps.storage import write_map
 
     check_folder(out)
-    options = ImportOptions(
+    chosen = ImportOptions(
         world=None if world is None else World(world),
         metres_per_unit=metres_per_unit,
         frame_id=frame_id,
@@ -116,9 +108,9 @@ def import_(
         method_version=method_version,
         feature_model=feature_model,
         feature_pretrained=feature_pretrained,
-        **given_of(pose=None if pose is None else _read_pose(pose)),
+        **options.given_of(pose=None if pose is None else _read_pose(pose)),
     )
-    made = import_map(method, path, options)
+    made = import_map(method, path, chosen)
     write_map(made, out)
     typer.echo(f'wrote {out}: {contents_of(made)}')
 
@@ -136,7 +128,7 @@ def _read_pose(path: Path) -> Pose:
 @app.command()
 def label(
     directory: Directory,
-    out: NewFolder,
+    out: options.NewFolder,
     label_set: Annotated[Path, Option(help='JSON of "classes": id and name.')],
     text_features: Annotated[
         Path | None,
@@ -180,7 +172,7 @@ def export(
         Argument(help='ply and pcd: `osmabench map import pointcloud` reads them again.'),
     ],
     directory: Directory,
-    out: NewFolder,
+    out: options.NewFolder,
 ) -> None:
     """Write a map as a folder that other programs read: OpenLex3D, PLY or PCD."""
     from osmabench_ros.maps.export import export_openlex3d, export_point_cloud
@@ -197,11 +189,11 @@ def export(
 
 
 @app.command()
-@with_option_groups
+@options.with_option_groups
 def evaluate(
     directory: Directory,
-    ground_truth: Annotated[Path, Option(help=GROUND_TRUTH_HELP)],
-    scoring: Scoring,
+    ground_truth: Annotated[Path, Option(help=options.GROUND_TRUTH_HELP)],
+    scoring: options.Scoring,
 ) -> None:
     """Score a map against the ground truth of its scene; needs no ROS.
 
@@ -229,7 +221,7 @@ def evaluate(
         )
         page = write_map_page(report, scoring.out)
         scoring.record(directory, ground_truth, progress)
-    conclude(report, scoring.out / 'report.json', page)
+    options.conclude(report, scoring.out / 'report.json', page)
 
 
 @app.command()
@@ -239,7 +231,7 @@ def view(
     ground_truth: Annotated[
         Path | None, Option(help='Of the scene of a map, to show errors.')
     ] = None,
-    overwrite: Overwrite = False,
+    overwrite: options.Overwrite = False,
 ) -> None:
     """Write frames, path, map, scene graph and errors as a recording for Rerun; needs no ROS.
 

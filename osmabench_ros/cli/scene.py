@@ -197,8 +197,7 @@ def generate(
     wanted = [OutputFormat(item.value) for item in formats]
     with shown_progress() as progress:
         loaded = load_config(config)
-        sequences = generate_sequences(loaded, wanted, out, progress)
-        made = {item.directory: item.kept for item in sequences}
+        made = generate_sequences(loaded, wanted, out, progress)
         if with_ground_truth:
             folders = Preparation().prepare_all(loaded, out, progress)
             made |= {folder / GROUND_TRUTH_FOLDER: kept for folder, kept in folders.items()}

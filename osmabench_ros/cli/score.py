@@ -139,19 +139,15 @@ def grounding(
     Of ScanRefer Acc@0.25 and Acc@0.5, unique and multiple; of ReferIt3D the accuracy, easy and
     hard, by viewpoint or without.
     """
-    from osmabench_ros.suites.grounding.published import (
-        read_expressions,
-        referit3d_scores,
-        scanrefer_scores,
-    )
+    from osmabench_ros.suites.grounding import published
 
     if truth is not None:
-        rows = scanrefer_scores(predictions, truth)
+        rows = published.scanrefer_scores(predictions, truth)
     else:
-        expressions = read_expressions(predictions)
+        expressions = published.read_expressions(predictions)
         if not any(item.same_class for item in expressions):
             raise ConfigError(f'{predictions} has boxes; give those that are right as --truth')
-        rows = referit3d_scores(expressions)
+        rows = published.referit3d_scores(expressions)
     _print_rows([asdict(row) for row in rows], table_format)
 
 

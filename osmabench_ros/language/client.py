@@ -386,8 +386,5 @@ def raise_if_incomplete(
     reasons = Counter(filter(None, failures))
     if reasons:
         causes = ', '.join(f'{reason} ({count})' for reason, count in reasons.most_common())
-        raise IncompleteError(
-            f'{reasons.total()} of {len(failures)} {what} unanswered: {causes}; '
-            f'the replies so far are kept: {remedy}',
-            kept,
-        )
+        text = f'{reasons.total()} of {len(failures)} {what} unanswered: {causes}'
+        raise IncompleteError(f'{text}; the replies so far are kept: {remedy}', kept)

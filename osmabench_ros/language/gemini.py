@@ -11,16 +11,8 @@ from dataclasses import asdict
 from typing import Any
 
 from osmabench_ros.errors import LanguageModelError
+from osmabench_ros.language import model as interface
 from osmabench_ros.language.hosted import HostedModel, ServerAnswer
-from osmabench_ros.language.model import (
-    NO_USAGE,
-    ImagePart,
-    ModelRequest,
-    ToolCall,
-    Turn,
-    Usage,
-    json_object,
-)
 
 KEY_VARIABLES = ('GEMINI_API_KEY', 'GOOGLE_API_KEY')
 _DECLINED = frozenset(
@@ -54,7 +46,7 @@ class GeminiModel(HostedModel):
             http_options={'base_url': address, 'httpx_async_client': http},
         )
 
-    async def ask(self, request: ModelRequest) -> ServerAnswer:
+    async def ask(self, request: interface.ModelRequest) -> ServerAnswer:
         """Ask once."""
         contents = [
             {'role': 'user', 'parts': [*_encode_images(request.images), {'text': request.prompt}]}
@@ -67,10 +59,10 @@ class GeminiModel(HostedModel):
         feedback, counts = response.prompt_feedback, response.usage_metadata
         if feedback is not None and feedback.block_reason:
             return ServerAnswer(declined=_read_reason(feedback.block_reason))
-        candidate, usage = response.candidates[0], NO_USAGE
+        candidate, usage = response.candidates[0], interface.NO_USAGE
         if counts is not None:
             output = (counts.candidates_token_count or 0) + (counts.thoughts_token_count or 0)
-            usage = Usage(counts.prompt_token_count or 0, output)
+            usage = interface.Usage(counts.prompt_token_count or 0, output)
         finish = _read_reason(candidate.finish_reason)
         parts = (candidate.content.parts if candidate.content is not None else None) or []
         return ServerAnswer(
@@ -82,7 +74,7 @@ class GeminiModel(HostedModel):
         )
 
 
-def _write_turn(turn: Turn) -> list[dict[str, Any]]:
+def _write_turn(turn: interface.Turn) -> list[dict[str, Any]]:
     """Return the messages of a turn: the calls of the model, and their results."""
     text = [{'text': turn.reply.text}] if turn.reply.text else []
     results = [
@@ -95,27 +87,27 @@ def _write_turn(turn: Turn) -> list[dict[str, Any]]:
     ]
 
 
-def _encode_images(images: Sequence[ImagePart]) -> list[dict[str, Any]]:
+def _encode_images(images: Sequence[interface.ImagePart]) -> list[dict[str, Any]]:
     return [
         {'inline_data': {'data': image.data, 'mime_type': image.media_type}} for image in images
     ]
 
 
-def _write_call(call: ToolCall) -> dict[str, Any]:
+def _write_call(call: interface.ToolCall) -> dict[str, Any]:
     arguments: dict[str, Any] = {}
     with suppress(ValueError):
-        arguments = json_object(call.arguments.encode())
+        arguments = interface.json_object(call.arguments.encode())
     part: dict[str, Any] = {'function_call': {**_identify(call), 'args': arguments}}
     if call.signature:
         part['thought_signature'] = base64.b64decode(call.signature)
     return part
 
 
-def _identify(call: ToolCall) -> dict[str, str | None]:
+def _identify(call: interface.ToolCall) -> dict[str, str | None]:
     return {'name': call.name, 'id': call.id or None}
 
 
-def _make_config(request: ModelRequest) -> dict[str, Any]:
+def _make_config(request: interface.ModelRequest) -> dict[str, Any]:
     config: dict[str, Any] = {
         'temperature': request.temperature,
         'max_output_tokens': request.max_output_tokens,
@@ -132,9 +124,9 @@ def _make_config(request: ModelRequest) -> dict[str, Any]:
     return config
 
 
-def _read_call(part: Any) -> ToolCall:
+def _read_call(part: Any) -> interface.ToolCall:
     call = part.function_call
-    return ToolCall(
+    return interface.ToolCall(
         name=call.name or '',
         arguments=json.dumps(call.args or {}, sort_keys=True),
         id=call.id or '',

@@ -15,26 +15,8 @@ from typing import Any
 
 from osmabench_ros.base.configuration import extra
 from osmabench_ros.errors import LanguageModelError, OsmabenchError, needing
-from osmabench_ros.language.model import (
-    NO_USAGE,
-    EmptyReplyError,
-    ModelReply,
-    ModelRequest,
-    RefusalError,
-    ToolCall,
-    ToolReply,
-    TransientModelError,
-    UnavailableError,
-    Usage,
-    excerpt,
-    malformed_reply,
-    without_secret,
-)
-from osmabench_ros.language.settings import (
-    checked_server_options,
-    server_address,
-    without_secrets,
-)
+from osmabench_ros.language import model as interface
+from osmabench_ros.language import settings
 
 
 @dataclass(frozen=True)
@@ -42,8 +24,8 @@ class ServerAnswer:
     """A reply of any API; `declined` says why the model did not answer, if so."""
 
     text: str = ''
-    calls: tuple[ToolCall, ...] = ()
-    usage: Usage = NO_USAGE
+    calls: tuple[interface.ToolCall, ...] = ()
+    usage: interface.Usage = interface.NO_USAGE
     declined: str = ''
     is_cut_off: bool = False
 
@@ -56,11 +38,11 @@ class HostedModel(ABC):
     """
 
     def __init__(self, kind: str, model: str, options: Mapping[str, Any], key: str) -> None:
-        checked = checked_server_options(kind, model, options)
+        checked = settings.checked_server_options(kind, model, options)
         self.name = f'{kind}/{model}'
         self._model, self._key, self._timeout_s = model, key, checked.timeout_s
-        address = server_address(kind, checked.base_url)
-        self.server = without_secrets(address)
+        address = settings.server_address(kind, checked.base_url)
+        self.server = settings.without_secrets(address)
         with needing('language models need openai and google-genai', extra('language')):
             # The clients use httpx2, for Python 3.10 httpx.
             self._http = import_module('httpx2' if find_spec('httpx2') else 'httpx')
@@ -82,10 +64,10 @@ class HostedModel(ABC):
         """Make the client of the library; LanguageModelError without a key that is needed."""
 
     @abstractmethod
-    async def ask(self, request: ModelRequest) -> ServerAnswer:
+    async def ask(self, request: interface.ModelRequest) -> ServerAnswer:
         """Ask once; may raise whatever the library raises."""
 
-    def generate(self, request: ModelRequest) -> ModelReply:
+    def generate(self, request: interface.ModelRequest) -> interface.ModelReply:
         """Ask once; see `LanguageModel.generate`."""
         answer = asyncio.wait_for(self.ask(request), self._timeout_s)
         future = asyncio.run_coroutine_threadsafe(answer, self._loop)
@@ -95,28 +77,28 @@ class HostedModel(ABC):
             raise
         except asyncio.TimeoutError:
             late = f'no reply from {self.server} within {self._timeout_s:g} s'
-            raise TransientModelError(f'{self.name}: {late}', reason=late) from None
+            raise interface.TransientModelError(f'{self.name}: {late}', reason=late) from None
         except Exception as error:
             raise self._make_error(error) from None
         finally:
             future.cancel()  # at Ctrl-C
 
-    def _make_reply(self, answer: ServerAnswer, *, with_tools: bool) -> ModelReply:
+    def _make_reply(self, answer: ServerAnswer, *, with_tools: bool) -> interface.ModelReply:
         if answer.declined:
-            raise RefusalError(f'{self.name} declined: {self._excerpt(answer.declined)}')
+            raise interface.RefusalError(f'{self.name} declined: {self._excerpt(answer.declined)}')
         if answer.is_cut_off:
-            what = 'cut off at the longest reply allowed'
-            raise TransientModelError(f'{self.name} was {what}', reason=f'replies {what}')
+            reason = 'replies cut off at the longest reply allowed'
+            raise interface.TransientModelError(f'{self.name}: {reason}', reason=reason)
         text = answer.text
         if with_tools:
-            text = ToolReply(text=text, calls=answer.calls).model_dump_json()
+            text = interface.ToolReply(text=text, calls=answer.calls).model_dump_json()
         if not text:
             what = 'sent an empty reply'
-            raise EmptyReplyError(f'{self.name} {what}', reason=f'{self.server} {what}')
-        return ModelReply(without_secret(text, self._key), answer.usage)
+            raise interface.EmptyReplyError(f'{self.name} {what}', reason=f'{self.server} {what}')
+        return interface.ModelReply(interface.without_secret(text, self._key), answer.usage)
 
     def _excerpt(self, text: str) -> str:
-        return excerpt(without_secret(text, self._key))
+        return interface.excerpt(interface.without_secret(text, self._key))
 
     def _make_error(self, error: Exception) -> LanguageModelError:
         response = getattr(error, 'response', None)
@@ -125,17 +107,17 @@ class HostedModel(ABC):
         causes = list(_list_causes(error))
         what = self._excerpt(f'{type(causes[-1]).__name__}: {causes[-1]}')
         if any(isinstance(cause, ConnectionRefusedError) for cause in causes):
-            return UnavailableError(
+            return interface.UnavailableError(
                 f'{self.name}: nothing answers at {self.server}; start the server, or correct '
                 'base_url',
                 reason=f'connection refused by {self.server}',
             )
         if any(isinstance(cause, self._http.TransportError) for cause in causes):
-            return TransientModelError(
+            return interface.TransientModelError(
                 f'{self.name} cannot be reached at {self.server}: {what}',
                 reason=f'no reply from {self.server}',
             )
-        return malformed_reply(self, what)
+        return interface.malformed_reply(self, what)
 
     def _explain_status(self, response: Any) -> LanguageModelError:
         """Return the error of an HTTP status; 408, 409, 425, 429 (not quota) and 5xx may pass."""
@@ -148,20 +130,18 @@ class HostedModel(ABC):
             target = self._excerpt(response.headers['Location'].partition('?')[0])
             message = f'{self.name}: {self.server} redirects to {target}'
             reason = f'{self.server} redirects to {target}'
-            remedy = (
-                'redirects are not followed, so that the key and the prompts go nowhere else: '
-                'set base_url to the address of the server itself'
-            )
+            remedy = 'redirects are not followed: set base_url to the address of the server itself'
         elif _USED_UP.search(text):
             remedy = 'the quota of the key is used up'
         elif status in (408, 409, 425, 429) or status >= 500:
-            return TransientModelError(message, _read_retry_after(response), reason=reason)
+            wait_s = _read_retry_after(response)
+            return interface.TransientModelError(message, wait_s, reason=reason)
         elif status in (401, 403) or _WRONG_KEY.search(text):
             remedy = 'check the key in the environment'
         elif status == HTTPStatus.NOT_FOUND:
             remedy = 'correct the model or base_url'
         if remedy:
-            return UnavailableError(f'{message}; {remedy}', reason=reason)
+            return interface.UnavailableError(f'{message}; {remedy}', reason=reason)
         return LanguageModelError(message, reason=reason)
 
 

@@ -9,15 +9,8 @@ from dataclasses import asdict
 from typing import Any
 
 from osmabench_ros.errors import LanguageModelError
+from osmabench_ros.language import model as interface
 from osmabench_ros.language.hosted import HostedModel, ServerAnswer
-from osmabench_ros.language.model import (
-    NO_USAGE,
-    ImagePart,
-    ModelRequest,
-    ToolCall,
-    Turn,
-    Usage,
-)
 from osmabench_ros.language.settings import OPENAI_SERVER
 
 KEY_VARIABLE = 'OPENAI_API_KEY'
@@ -57,7 +50,7 @@ class OpenAIModel(HostedModel):
         client = openai.AsyncOpenAI(api_key=key, base_url=address, max_retries=0, http_client=http)
         self._create = client.chat.completions.create
 
-    async def ask(self, request: ModelRequest) -> ServerAnswer:
+    async def ask(self, request: interface.ModelRequest) -> ServerAnswer:
         """Ask; a parameter that the server calls unsupported is left out or renamed from then on.
 
         The request is then repeated at once: nothing was generated, or paid for.
@@ -71,7 +64,7 @@ class OpenAIModel(HostedModel):
                     raise
                 self._unsupported |= {parameter}
 
-    def _make_payload(self, request: ModelRequest) -> dict[str, Any]:
+    def _make_payload(self, request: interface.ModelRequest) -> dict[str, Any]:
         content = [*_encode_images(request.images), {'type': 'text', 'text': request.prompt}]
         messages = [
             {'role': 'system', 'content': request.system},
@@ -102,7 +95,7 @@ def _read_answer(completion: Any) -> ServerAnswer:
     choice, counts = completion.choices[0], completion.usage
     message, finish = choice.message, choice.finish_reason
     calls = [
-        ToolCall(
+        interface.ToolCall(
             name=call.function.name,
             arguments=call.function.arguments or '{}',
             id=call.id or f'call_{place}',
@@ -110,16 +103,18 @@ def _read_answer(completion: Any) -> ServerAnswer:
         for place, call in enumerate(message.tool_calls or ())
     ]
     declined = getattr(message, 'refusal', None) or ''
+    sent, received = (counts.prompt_tokens, counts.completion_tokens) if counts else (0, 0)
+    usage = interface.Usage(sent or 0, received or 0)
     return ServerAnswer(
         message.content or '',
         tuple(calls),
-        Usage(counts.prompt_tokens or 0, counts.completion_tokens or 0) if counts else NO_USAGE,
+        usage,
         declined or (finish if finish == 'content_filter' else ''),
         finish == 'length',
     )
 
 
-def _encode_images(images: Sequence[ImagePart]) -> list[dict[str, Any]]:
+def _encode_images(images: Sequence[interface.ImagePart]) -> list[dict[str, Any]]:
     """Return images as parts of a content."""
     encoded = ((image.media_type, base64.b64encode(image.data).decode()) for image in images)
     return [
@@ -128,7 +123,7 @@ def _encode_images(images: Sequence[ImagePart]) -> list[dict[str, Any]]:
     ]
 
 
-def _write_turn(turn: Turn) -> Iterator[dict[str, Any]]:
+def _write_turn(turn: interface.Turn) -> Iterator[dict[str, Any]]:
     """Yield the messages of a turn; results have no images in this API, the user shows them."""
     calls = [
         {'id': call.id, 'type': 'function', 'function': call.model_dump(include=_FUNCTION)}

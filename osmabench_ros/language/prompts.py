@@ -53,7 +53,8 @@ def load_prompt(name: str) -> Prompt:
     """Return a prompt of `config/prompts/`; ConfigError if the file is missing or lacks a key."""
     path: Path = config_path('prompts', f'{name}.yaml')
     data = path.read_bytes()
-    try:
+    remedy = 'a prompt file has version, system and prompt'
+    with errors_as(ConfigError, str(path), LookupError, TypeError, ValueError, remedy=remedy):
         content = parse_yaml(data, path, ConfigError)
         return Prompt(
             name,
@@ -63,7 +64,3 @@ def load_prompt(name: str) -> Prompt:
             hashlib.sha256(data).hexdigest(),
             {key: value for key, value in content.items() if key not in _KEYS},
         )
-    except (KeyError, TypeError, ValueError) as error:
-        raise ConfigError(
-            f'{path}: {error!r}; a prompt file has version, system and prompt'
-        ) from error

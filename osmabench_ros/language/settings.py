@@ -99,12 +99,6 @@ def nothing_asked() -> Iterator[None]:
         _NOTHING_ASKED.reset(token)
 
 
-def default_cache_directory() -> Path:
-    """Return the folder for replies: $XDG_CACHE_HOME/osmabench/responses or below ~/.cache."""
-    base = os.environ.get('XDG_CACHE_HOME')
-    return (Path(base) if base else Path.home() / '.cache') / 'osmabench' / 'responses'
-
-
 class ModelAccess(ServerOptions):
     """Where language models are asked, and how much of them; tokens are those in and out."""
 
@@ -119,9 +113,10 @@ class ModelAccess(ServerOptions):
         """Return a client for a model, with its own accounts; a missing key is an error here."""
         model = kept_replies(model) if _NOTHING_ASKED.get() else model
         options = {'base_url': self.base_url, 'timeout_s': self.timeout_s}
+        caches = Path(os.environ.get('XDG_CACHE_HOME') or Path.home() / '.cache')
         return ModelClient(
             make_language_model(model, options),
-            cache=ResponseCache(self.cache or default_cache_directory()),
+            cache=ResponseCache(self.cache or caches / 'osmabench' / 'responses'),
             ledger=Account(self.input_price, self.output_price, self.max_tokens, self.max_cost),
             concurrency=self.concurrency,
         )
@@ -139,9 +134,9 @@ class OfflineModel:
         """Raise an error, as the reply is not in the cache."""
         place = f' at {self.server}' if self.server else ''
         start = ' '.join(request.prompt.split())[:60]
+        reason = f'no reply of {self.name}{place} is in the cache'
         raise LanguageModelError(
-            f'no reply of {self.name}{place} is in the cache for the prompt that starts '
-            f'"{start}"; run once with that model, set base_url to the address it was asked at, '
+            f'{reason} for the prompt that starts "{start}"; run once with that model and server, '
             'or use the rule answerer and the deterministic judge',
-            reason=f'no reply of {self.name}{place} is in the cache',
+            reason=reason,
         )

@@ -20,16 +20,10 @@ from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.mappers.live_method import ARROW, MapOrigin, TfMode, way_up
 from osmabench_ros.msg import Light as LightMessage
 from osmabench_ros.msg import LightingState
+from osmabench_ros.ros import qos
 from osmabench_ros.ros.messages.images import camera_info_message, image_to_message
 from osmabench_ros.ros.messages.poses import pose_message, stamp_to_message, transform_message
 from osmabench_ros.ros.node.settings import TfSettings
-from osmabench_ros.ros.qos import (
-    clock_profile,
-    create_checked_subscription,
-    frame_profile,
-    latched_profile,
-    tf_profile,
-)
 from osmabench_ros.scenes.scene import Light, Lighting, LightKind
 
 REMEMBERED = 4096
@@ -130,12 +124,12 @@ class GroundTruthTransforms:
         self._map_is_placed = self._child in ('', topics.BASE_FRAME)
         self._send_fixed()
         for topic in (topics.TF, topics.TF_STATIC):
-            create_checked_subscription(
+            qos.create_checked_subscription(
                 node,
                 TFMessage,
                 topic,
                 self._watcher(topic),
-                tf_profile(static=topic == topics.TF_STATIC),
+                qos.tf_profile(static=topic == topics.TF_STATIC),
             )
 
     def send(self, stamp_ns: int, base_pose: Pose) -> None:
@@ -240,7 +234,7 @@ class FramePublisher:
     def __init__(
         self, node: Node, *, lockstep: bool, base_to_camera: Pose, tf: TfSettings | None = None
     ) -> None:
-        profile = frame_profile(lockstep=lockstep)
+        profile = qos.frame_profile(lockstep=lockstep)
         self._images = {topic: node.create_publisher(Image, topic, profile) for topic in IMAGES}
         self._infos = [
             node.create_publisher(CameraInfo, topic, profile)
@@ -248,8 +242,10 @@ class FramePublisher:
         ]
         self._pose = node.create_publisher(PoseStamped, topics.CAMERA_POSE, profile)
         self._odometry = node.create_publisher(Odometry, topics.ODOMETRY, profile)
-        self._lighting = node.create_publisher(LightingState, topics.LIGHTING, latched_profile())
-        self._clock = node.create_publisher(Clock, topics.CLOCK, clock_profile())
+        self._lighting = node.create_publisher(
+            LightingState, topics.LIGHTING, qos.latched_profile()
+        )
+        self._clock = node.create_publisher(Clock, topics.CLOCK, qos.clock_profile())
         self._transforms = GroundTruthTransforms(node, base_to_camera, tf)
 
     def subscribers(self, topic: str) -> int:

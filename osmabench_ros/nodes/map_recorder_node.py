@@ -23,6 +23,7 @@ from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.maps.storage import SnapshotFolder, write_map
 from osmabench_ros.msg import LabelInfo, RecordedMap, RunInfo, SemanticMapChunk
 from osmabench_ros.msg import SemanticMap as SemanticMapMessage
+from osmabench_ros.ros import qos
 from osmabench_ros.ros.messages.evaluation_messages import check_run_info
 from osmabench_ros.ros.messages.images import image_from_message, label_set_from_message
 from osmabench_ros.ros.messages.poses import SECOND_NS, stamp_from_message
@@ -33,12 +34,6 @@ from osmabench_ros.ros.node.node_process import run_node
 from osmabench_ros.ros.node.participants import PERIOD_S as WATCH_PERIOD_S
 from osmabench_ros.ros.node.participants import check_publishers
 from osmabench_ros.ros.node.settings import MapRecorderSettings
-from osmabench_ros.ros.qos import (
-    create_checked_subscription,
-    frame_profile,
-    latched_profile,
-    lossless_profile,
-)
 from osmabench_ros.semantics.labels import LabelSet
 
 MAX_WAITING, MAX_WAITING_BYTES = 32, 2**28
@@ -132,7 +127,9 @@ class MapRecorderNode(BenchmarkNode[MapRecorderSettings]):
             check_folder(folder)
             self._snapshots = SnapshotFolder(folder, self.settings.max_snapshots)
         self._acks = Acknowledger(self, self.get_name())
-        self._recorded = self.create_publisher(RecordedMap, topics.RECORDED_MAP, latched_profile())
+        self._recorded = self.create_publisher(
+            RecordedMap, topics.RECORDED_MAP, qos.latched_profile()
+        )
         if (frames := self.settings.frames_directory) is not None:
             check_folder(frames, Existing.MERGE)
             self._samples = FrameSampler(frames)
@@ -140,18 +137,18 @@ class MapRecorderNode(BenchmarkNode[MapRecorderSettings]):
         self.create_timer(WATCH_PERIOD_S, self.guarded(self._look_at_arrival))
 
     def _subscribe(self, lockstep: bool) -> None:
-        frames = frame_profile(lockstep=lockstep)
+        frames = qos.frame_profile(lockstep=lockstep)
         subscriptions: list[tuple[type[Any], str, Any, Any]] = [
             (PoseStamped, topics.CAMERA_POSE, self._on_pose, frames),
-            (RunInfo, topics.RUN_INFO, self._on_run_info, latched_profile()),
-            (LabelInfo, topics.LABEL_INFO, self._on_labels, latched_profile()),
-            (SemanticMapMessage, topics.SEMANTIC_MAP, self._on_map, latched_profile()),
-            (SemanticMapChunk, topics.SEMANTIC_MAP_CHUNK, self._on_chunk, lossless_profile()),
+            (RunInfo, topics.RUN_INFO, self._on_run_info, qos.latched_profile()),
+            (LabelInfo, topics.LABEL_INFO, self._on_labels, qos.latched_profile()),
+            (SemanticMapMessage, topics.SEMANTIC_MAP, self._on_map, qos.latched_profile()),
+            (SemanticMapChunk, topics.SEMANTIC_MAP_CHUNK, self._on_chunk, qos.lossless_profile()),
         ]
         if self._samples is not None:
             subscriptions.append((Image, topics.COLOR, self._samples.take, frames))
         for message_type, topic, callback, profile in subscriptions:
-            create_checked_subscription(self, message_type, topic, callback, profile)
+            qos.create_checked_subscription(self, message_type, topic, callback, profile)
 
     def _free_directory(self) -> Path:
         """Return the folder of the map, numbered if this process has already filled it."""

@@ -26,29 +26,16 @@ from osmabench_ros.maps.storage import read_map
 from osmabench_ros.msg import LabelInfo, RecordedMap, SemanticMapChunk
 from osmabench_ros.msg import SemanticMap as SemanticMapMessage
 from osmabench_ros.reports.palette import Rgb, assign_class_colors, color_labels
-from osmabench_ros.reports.pictures.graph_errors import (
-    ColouredGraph,
-    draw_truth_layers,
-    map_layers,
-)
+from osmabench_ros.reports.pictures import graph_errors
+from osmabench_ros.ros import qos
+from osmabench_ros.ros.messages import images
 from osmabench_ros.ros.messages.evaluation_messages import path_from_uri
-from osmabench_ros.ros.messages.images import (
-    image_from_message,
-    image_to_message,
-    label_set_from_message,
-)
 from osmabench_ros.ros.messages.map_messages import point_cloud_message
 from osmabench_ros.ros.messages.markers import markers_of_graph
 from osmabench_ros.ros.messages.poses import pose_message, stamp_to_message
 from osmabench_ros.ros.node.lifecycle import BenchmarkNode
 from osmabench_ros.ros.node.node_process import run_node
 from osmabench_ros.ros.node.settings import MapViewerSettings
-from osmabench_ros.ros.qos import (
-    create_checked_subscription,
-    latched_profile,
-    lossless_profile,
-    observer_profile,
-)
 from osmabench_ros.sequences.ground_truth import GroundTruth, read_ground_truth
 
 MAX_POSES = 20_000
@@ -122,20 +109,20 @@ class MapViewerNode(BenchmarkNode[MapViewerSettings]):
         self._truth = read_ground_truth(Path(folder)) if folder else None
         self._palette: Mapping[int, Rgb] | None = None
         # Images are many and large; only the newest one is of use.
-        self._semantic = self.create_publisher(Image, topics.VIEW_SEMANTIC, observer_profile())
+        self._semantic = self.create_publisher(Image, topics.VIEW_SEMANTIC, qos.observer_profile())
         self._views: dict[str, Publisher] = {
-            topic: self.create_publisher(kind, topic, latched_profile())
+            topic: self.create_publisher(kind, topic, qos.latched_profile())
             for topic, kind in _KINDS.items()
         }
         for message_type, topic, callback, profile in (
-            (SemanticMapMessage, topics.SEMANTIC_MAP, self._on_map, latched_profile()),
-            (SemanticMapChunk, topics.SEMANTIC_MAP_CHUNK, self._on_chunk, lossless_profile()),
-            (RecordedMap, topics.RECORDED_MAP, self._on_recorded, latched_profile()),
-            (LabelInfo, topics.LABEL_INFO, self._on_labels, latched_profile()),
-            (Image, topics.SEMANTIC, self._on_semantic, observer_profile()),
-            (PoseStamped, topics.CAMERA_POSE, self._on_pose, observer_profile()),
+            (SemanticMapMessage, topics.SEMANTIC_MAP, self._on_map, qos.latched_profile()),
+            (SemanticMapChunk, topics.SEMANTIC_MAP_CHUNK, self._on_chunk, qos.lossless_profile()),
+            (RecordedMap, topics.RECORDED_MAP, self._on_recorded, qos.latched_profile()),
+            (LabelInfo, topics.LABEL_INFO, self._on_labels, qos.latched_profile()),
+            (Image, topics.SEMANTIC, self._on_semantic, qos.observer_profile()),
+            (PoseStamped, topics.CAMERA_POSE, self._on_pose, qos.observer_profile()),
         ):
-            create_checked_subscription(self, message_type, topic, callback, profile)
+            qos.create_checked_subscription(self, message_type, topic, callback, profile)
         self.create_timer(PATH_PERIOD_S, self.guarded(self._publish_path))
 
     def activate(self) -> None:
@@ -176,7 +163,7 @@ class MapViewerNode(BenchmarkNode[MapViewerSettings]):
             frame_id=semantic_map.header.frame_id,
             stamp=stamp_to_message(semantic_map.header.stamp_ns),
         )
-        layers = map_layers(semantic_map, self._truth, self.settings.max_distance_m)
+        layers = graph_errors.map_layers(semantic_map, self._truth, self.settings.max_distance_m)
         clouds, graphs = layers.clouds, layers.graphs
         self._publish_graph(topics.VIEW_GRAPH, graphs['graph'], header)
         self._publish_cloud(topics.VIEW_CLASSES, clouds.get('class') or semantic_map.dense, header)
@@ -185,12 +172,14 @@ class MapViewerNode(BenchmarkNode[MapViewerSettings]):
             self._publish_graph(topics.VIEW_GRAPH_ERRORS, graphs['errors'], header)
         self.get_logger().info(f'shows a map of {len(semantic_map.graph.nodes)} nodes')
 
-    def _publish_graph(self, topic: str, shown: ColouredGraph, header: Header) -> None:
+    def _publish_graph(
+        self, topic: str, shown: graph_errors.ColouredGraph, header: Header
+    ) -> None:
         self._views[topic].publish(markers_of_graph(shown.graph, header, shown.colors))
 
     def _show_truth(self, truth: GroundTruth) -> None:
         header = Header(frame_id=truth.graph.frame_id)
-        surface = draw_truth_layers(truth).clouds['surface']
+        surface = graph_errors.draw_truth_layers(truth).clouds['surface']
         self._publish_cloud(topics.VIEW_GROUND_TRUTH, surface, header)
         self._views[topics.VIEW_PATH].publish(path_message(truth.camera_poses, header))
 
@@ -200,15 +189,19 @@ class MapViewerNode(BenchmarkNode[MapViewerSettings]):
             self._views[topic].publish(point_cloud_message(dense, header, max_points=limit))
 
     def _on_labels(self, message: LabelInfo) -> None:
-        self._palette = assign_class_colors(label_set_from_message(message, topics.LABEL_INFO))
+        self._palette = assign_class_colors(
+            images.label_set_from_message(message, topics.LABEL_INFO)
+        )
 
     def _on_semantic(self, message: Image) -> None:
         if self._palette is None or not self._semantic.get_subscription_count():
             return
-        labels = image_from_message(message, topics.SEMANTIC, classes_of)
+        labels = images.image_from_message(message, topics.SEMANTIC, classes_of)
         picture = color_labels(labels.ravel(), self._palette).reshape(*labels.shape, 3)
         header = message.header
-        self._semantic.publish(image_to_message(picture, 'rgb8', header.stamp, header.frame_id))
+        self._semantic.publish(
+            images.image_to_message(picture, 'rgb8', header.stamp, header.frame_id)
+        )
 
     def _on_pose(self, message: PoseStamped) -> None:
         self._traced |= self._trace.add(message)

@@ -197,10 +197,7 @@ class _Evaluation:
         return report.model_copy(update={'metrics': tuple(records)})
 
     def _map_topic(self) -> str:
-        problem = (
-            f'{self.bag.path} is not complete ({self.bag.cut_off}), and what can be read of it '
-            'holds no map to choose'
-        )
+        problem = f'{self.bag.path} is cut off ({self.bag.cut_off}) and holds no map to choose'
         cut_off = errors_as(SequenceError, problem, ConfigError)
         with cut_off if self.bag.cut_off else nullcontext():
             return choose_map_topic(self.content.types, self.source.map_topic)
@@ -339,7 +336,12 @@ def align_map(
         if trajectory is None:
             raise ConfigError('--align trajectory needs poses to align: add --pose-topic')
         _check_frame(trajectory, made)
-        return _align_by_trajectory(trajectory)
+        errors, how = error_statistics(trajectory.errors.translation_m), trajectory.settings
+        remark = (
+            f'aligned by the trajectory ({how.alignment.value}), {errors.rmse:.3g} m rmse left'
+        )
+        residuals = {'trajectory_rmse_m': errors.rmse}
+        return _alignment(trajectory.similarity, residuals, errors.n, remark)
     if kind is not MapAlignment.ICP:
         return None
     progress('aligning by ICP', 0.0)
@@ -359,13 +361,6 @@ def _check_frame(trajectory: TrajectoryScore, semantic_map: SemanticMap) -> None
             f'the poses are in frame "{own}", the map in "{frame_id}"; name poses in the frame of '
             f'the map, such as --pose-topic /tf:{frame_id}.base_link'
         )
-
-
-def _align_by_trajectory(score: TrajectoryScore) -> Alignment:
-    errors = error_statistics(score.errors.translation_m)
-    kind = score.settings.alignment.value
-    remark = f'aligned by the trajectory ({kind}), which leaves {errors.rmse:.3g} m rmse'
-    return _alignment(score.similarity, {'trajectory_rmse_m': errors.rmse}, errors.n, remark)
 
 
 def _align_by_icp(

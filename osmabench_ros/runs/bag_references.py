@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from osmabench_ros.base.contract import CAMERA_INFO, WORLD_FRAME
 from osmabench_ros.base.progress import Progress
@@ -118,6 +117,8 @@ def cloud_reference(file: Path, label_set: LabelSet | None, directory: Path) -> 
         np.full(count, NO_INSTANCE, np.int32) if instances is None else instances,
     )
     labelled = bool((surface.labels != UNLABELLED).any())
+    # Each occupied cell counts as one face of a cell.
+    area_m2 = len(occupied_voxels(surface.points, _CELL_M)) * _CELL_M**2
     truth = ground_truth.GroundTruth(
         'reference',
         file.stem,
@@ -129,18 +130,12 @@ def cloud_reference(file: Path, label_set: LabelSet | None, directory: Path) -> 
         _NO_CAMERA,
         ground_truth.seen_instances(surface.instances, 1),
         surface if labelled else None,
-        points_per_m2=_density(surface.points),
+        points_per_m2=max(count / area_m2, 1.0),
     )
     ground_truth.write_ground_truth(truth, directory / GROUND_TRUTH_FOLDER)
     kind = 'labelled' if labelled else 'unlabelled, geometry only'
     description = f'reference cloud {file.name}, {count} points, {kind}'
     return Reference(directory / GROUND_TRUTH_FOLDER, description, frame_id='')
-
-
-def _density(points: NDArray[np.float32]) -> float:
-    """Return points per square metre, counting each occupied cell as one cell face."""
-    cells = len(occupied_voxels(points, _CELL_M))
-    return max(len(points) / (cells * _CELL_M**2), 1.0)
 
 
 def reference_of(

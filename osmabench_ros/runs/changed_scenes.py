@@ -17,13 +17,8 @@ from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.run_manifest import MANIFEST
 from osmabench_ros.runs.shared_path import PATH_FILE
 from osmabench_ros.simulation.conditions import name_of_condition
+from osmabench_ros.suites.hypo3d import suite as hypo3d
 from osmabench_ros.suites.hypo3d.generation import SUITE
-from osmabench_ros.suites.hypo3d.suite import (
-    CHANGE_FILES,
-    HALFWAY_FILE,
-    Hypo3DOptions,
-    hypo3d_options,
-)
 from osmabench_ros.vqa.question_files import read_records
 from osmabench_ros.vqa.questions import Question
 
@@ -32,11 +27,11 @@ REMAPPED, LIVE = 'changed', 'live'
 
 
 @dataclass(frozen=True)
-class _Mapped:
+class _MappedScene:
     """A scene of a matrix that is mapped, with one of its runs and its mappers."""
 
     plan: RunPlan
-    options: Hypo3DOptions
+    options: hypo3d.Hypo3DOptions
     mappers: tuple[str, ...]
 
     def changes(self) -> dict[str, list[Any]]:
@@ -45,7 +40,7 @@ class _Mapped:
         for item in read_records(self.plan.questions_file, Question):
             if item.suite == SUITE and item.provenance['changed_scene'] not in found:
                 number = int(item.provenance['number'])
-                file = self.plan.shared_directory / CHANGE_FILES.format(number)
+                file = self.plan.shared_directory / hypo3d.CHANGE_FILES.format(number)
                 found[item.provenance['changed_scene']] = read_yaml(file, ConfigError)
         return found
 
@@ -100,7 +95,7 @@ def matrices_beside(plans: Sequence[RunPlan]) -> Iterator[MatrixConfig]:
             scenes = [{**mapped.scene(), 'changes': [*earlier, *new]} for new in changes.values()]
             suites = mapped.suite()
             yield mapped.config(REMAPPED, {'scenes': scenes, 'suites': suites, 'evaluation': {}})
-        halfway = mapped.plan.shared_directory / HALFWAY_FILE
+        halfway = mapped.plan.shared_directory / hypo3d.HALFWAY_FILE
         if mapped.options.live_maps_every and changes and halfway.exists():
             yield mapped.config(
                 LIVE,
@@ -113,13 +108,13 @@ def matrices_beside(plans: Sequence[RunPlan]) -> Iterator[MatrixConfig]:
             )
 
 
-def _map_scenes(plans: Sequence[RunPlan]) -> Iterator[_Mapped]:
+def _map_scenes(plans: Sequence[RunPlan]) -> Iterator[_MappedScene]:
     for folder in dict.fromkeys(plan.shared_directory for plan in plans):
         own = [plan for plan in plans if plan.shared_directory == folder]
         done = [plan for plan in own if (plan.directory / TRUE_TRAJECTORY).exists()]
-        options = hypo3d_options(own[0].config.suites)
+        options = hypo3d.hypo3d_options(own[0].config.suites)
         if done and options is not None and options.before is None:
-            yield _Mapped(done[0], options, tuple({plan.mapper.name for plan in done}))
+            yield _MappedScene(done[0], options, tuple({plan.mapper.name for plan in done}))
 
 
 def runs_beside(plan: RunPlan, kind: str) -> list[RunPlan]:

@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Iterator, Mapping
 from enum import Enum
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -57,12 +57,9 @@ class SceneConfig(Strict):
     def _check_source(self) -> SceneConfig:
         if (self.sequence is None) != (self.ground_truth is None):
             raise ValueError('a recorded scene needs both sequence and ground_truth')
-        if self.sequence is not None and (
-            {'reference', 'scene', 'changes'} & self.model_fields_set
-        ):
-            raise ValueError(
-                'a recorded scene has a sequence; leave out reference, scene and changes'
-            )
+        simulated = {'reference', 'scene', 'changes'} & self.model_fields_set
+        if self.sequence is not None and simulated:
+            raise ValueError('for a scene with a sequence leave out reference, scene and changes')
         if self.sequence is None and self.topics != SequenceReading():
             raise ValueError('topics belong to a sequence; name it too')
         if self.sequence is not None and self.path_seed is not None:
@@ -177,9 +174,7 @@ class TrajectoryConfig(Strict):
             raise ValueError(f'the planner {self.planner.value} needs the strategy follow')
         drawn = {'goal_points': self.goal_points, 'storey': self.storey != 'all'}
         if self.planner is Planner.OSMA_BENCH and any(drawn.values()):
-            raise ValueError(
-                'the planner osma_bench draws goals; leave out goal_points and storey'
-            )
+            raise ValueError('planner osma_bench draws goals; leave out goal_points and storey')
         chosen = [name for name, value in {**drawn, 'strategy': not follows}.items() if value]
         if self.recorded and chosen:
             raise ValueError(f'"recorded" says where to drive; leave out {" and ".join(chosen)}')
@@ -383,16 +378,11 @@ class MapperConfig(Settling):
 
     @model_validator(mode='after')
     def _one_way_to_start(self) -> MapperConfig:
-        ways = {
-            'command': self.command,
-            'stack': self.stack,
-            'implementation or options': self.implementation or self.options,
-        }
-        given = [name for name, value in ways.items() if value]
-        if len(given) > 1:
-            raise ValueError(
-                f'only one way to start it may be given; leave out one of {" and ".join(given)}'
-            )
+        bundled = self.implementation or self.options
+        ways = {'command': self.command, 'stack': self.stack, 'implementation or options': bundled}
+        given = ' and '.join(name for name, value in ways.items() if value)
+        if ' and ' in given:
+            raise ValueError(f'only one way to start it may be given; leave out one of {given}')
         if self.map_topic and not self.command:
             raise ValueError('map_topic says where the node of a command publishes; give both')
         defaults = Settling().model_dump(exclude={'allow_partial'})
@@ -498,10 +488,8 @@ class MatrixConfig(ScoringConfig):
                 ('suite', item.suite, suites),
             ):
                 if name is not None and name not in known:
-                    yield (
-                        f'a requirement names {kind} "{name}", which is not run. '
-                        f'{suggestion(name, known)}'
-                    )
+                    problem = f'a requirement names {kind} "{name}", which is not run'
+                    yield f'{problem}. {suggestion(name, known)}'
 
     def _find_seed_faults(self) -> Iterator[str]:
         for item in self.scenes:
@@ -510,15 +498,10 @@ class MatrixConfig(ScoringConfig):
             if self.seeds.path and item.path_seed is not None:
                 yield 'seeds.path and "path_seed" of a scene say the same; give one'
             if (self.seeds.scene or self.seeds.path) and item.sequence is not None:
-                yield (
-                    f'sequence {item.sequence} is recorded: it has one scene and one path; leave '
-                    'out seeds.scene and seeds.path'
-                )
+                problem = f'sequence {item.sequence} is recorded: it has one scene and one path'
+                yield f'{problem}; leave out seeds.scene and seeds.path'
         if self.seeds.path and (self.trajectory.recorded or self.trajectory.goal_points):
-            yield (
-                'seeds.path chooses where to drive, and so do "recorded" and "goal_points"; leave '
-                'one of them out'
-            )
+            yield 'seeds.path chooses where to drive, and so do "recorded", "goal_points"'
 
     @property
     def seeded_scenes(self) -> tuple[SceneConfig, ...]:
@@ -537,13 +520,9 @@ class MatrixConfig(ScoringConfig):
     @cached_property
     def loaded_conditions(self) -> tuple[Condition, ...]:
         """The conditions in order, read once, so that all runs render the recorded ones."""
-        found: list[Condition] = []
-
-        def load(item: str) -> None:
-            found.append(load_condition(item))
-
-        check_all(partial(load, item) for item in self.conditions)
-        return tuple(found)
+        loads = [cache(partial(load_condition, item)) for item in self.conditions]
+        check_all(loads)
+        return tuple(load() for load in loads)
 
     @field_validator('scenes', 'conditions', 'mappers', 'suites')
     @classmethod
@@ -581,14 +560,10 @@ def _read_config(name_or_path: str) -> tuple[Any, str]:
     path = Path(name_or_path)
     # A folder of that name, such as one of results, is not a configuration.
     if not path.suffix and (not os.path.exists(path) or os.path.isdir(path)):
-        path = _locate_bundled(name_or_path)
+        names = {file.stem: file for file in config_path('demo.yaml').parent.glob('*.yaml')}
+        problem = f'there is neither a file nor a bundled configuration "{name_or_path}"'
+        path = names[choose(name_or_path, names, ConfigError, problem)]
     return read_yaml(path, ConfigError), str(path)
-
-
-def _locate_bundled(name: str) -> Path:
-    names = {path.stem: path for path in config_path('demo.yaml').parent.glob('*.yaml')}
-    problem = f'there is neither a file nor a bundled configuration "{name}"'
-    return names[choose(name, names, ConfigError, problem)]
 
 
 def with_scene(config: MatrixConfig, reference: str, seed: int) -> MatrixConfig:

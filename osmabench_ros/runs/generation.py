@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 from pathlib import Path
@@ -31,12 +30,11 @@ class OutputFormat(str, Enum):
     MCAP = 'mcap'
 
 
-@dataclass(frozen=True)
-class GeneratedSequence:
-    """The folder of a sequence; `kept` if an earlier call wrote it."""
-
-    directory: Path
-    kept: bool
+WRITERS: Mapping[OutputFormat, Callable[[Path, SequenceInfo], SequenceWriter]] = {
+    OutputFormat.OSMA: lambda directory, info: FolderWriter(directory, OSMA, info),
+    OutputFormat.SCANNET: lambda directory, info: FolderWriter(directory, SCANNET, info),
+    OutputFormat.MCAP: BagWriter,
+}
 
 
 def generate_sequences(
@@ -44,26 +42,25 @@ def generate_sequences(
     formats: Sequence[OutputFormat],
     out: Path,
     progress: Progress = silent,
-) -> list[GeneratedSequence]:
+) -> dict[Path, bool]:
     """Render every scene under every condition once, and write it in every format.
 
     OUT/FORMAT/CONDITION/SCENE are complete, and the same bytes for the same configuration; those
-    that are there are kept. Raises RunError if a folder is not of this configuration, or is in
-    use.
+    that are there are kept. Returns which were kept, by folder. Raises RunError if a folder is not
+    of this configuration, or is in use.
     """
     check_folder(out, Existing.MERGE)
     Preparation().check_names(config)
-    if recorded := [str(item.sequence) for item in config.scenes if item.sequence is not None]:
-        raise ConfigError(
-            f'sequence {recorded[0]} is recorded already; generate renders simulated scenes'
-        )
+    for item in config.scenes:
+        if item.sequence is not None:
+            raise ConfigError(f'sequence {item.sequence} is recorded already; name a scene')
     chosen = list(dict.fromkeys(formats))
-    written: list[GeneratedSequence] = []
+    written: dict[Path, bool] = {}
     with held(out):
         scenes = config.seeded_scenes
         for number, item in enumerate(scenes):
             part = share(progress, number / len(scenes), (number + 1) / len(scenes))
-            written += _generate_scene(config, item, chosen, out, part)
+            written |= _generate_scene(config, item, chosen, out, part)
     return written
 
 
@@ -73,16 +70,16 @@ def _generate_scene(
     formats: Sequence[OutputFormat],
     out: Path,
     report: Progress,
-) -> list[GeneratedSequence]:
+) -> dict[Path, bool]:
     scene = item.load()
     key = SceneKey(scene.dataset, scene.name, item.seed, item.path_seed)
-    found: list[GeneratedSequence] = []
+    found: dict[Path, bool] = {}
     missing: list[tuple[Condition, str, dict[OutputFormat, Path]]] = []
     for condition in config.loaded_conditions:
         digest = _digest(config, item, condition)
         folders = {form: out / form.value / condition.name / str(key) for form in formats}
         left = {form: at for form, at in folders.items() if not _is_there(at, digest)}
-        found += [GeneratedSequence(at, form not in left) for form, at in folders.items()]
+        found |= {at: form not in left for form, at in folders.items()}
         if left:
             missing.append((condition, digest, left))
     if not missing:
@@ -120,7 +117,7 @@ def _write(
     try:
         with ExitStack() as stack:
             writers = [
-                _open(form, stack.enter_context(atomic_directory(directory)), info)
+                WRITERS[form](stack.enter_context(atomic_directory(directory)), info)
                 for form, directory in folders.items()
             ]
             for index in range(len(source)):
@@ -132,12 +129,6 @@ def _write(
                 writer.close()
     except OSError as error:
         raise RunError(f'{next(iter(folders.values()))} cannot be written: {error}') from error
-
-
-def _open(form: OutputFormat, directory: Path, info: SequenceInfo) -> SequenceWriter:
-    if form is OutputFormat.MCAP:
-        return BagWriter(directory, info)
-    return FolderWriter(directory, OSMA if form is OutputFormat.OSMA else SCANNET, info)
 
 
 def _digest(config: MatrixConfig, item: SceneConfig, condition: Condition) -> str:
@@ -152,6 +143,5 @@ def _is_there(directory: Path, digest: str) -> bool:
         return False
     if (directory / DOCUMENT).exists() and read_info(directory)[0].source_sha256 == digest:
         return True
-    raise RunError(
-        f'{directory} exists and is not of this configuration; choose another --out or remove it'
-    )
+    text = 'exists and is not of this configuration; choose another --out or remove it'
+    raise RunError(f'{directory} {text}')

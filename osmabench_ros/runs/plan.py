@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import unicodedata
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -149,15 +148,10 @@ def _refuse_equal(config: MatrixConfig, ids: list[str]) -> None:
     """Refuse runs with the same folder name, also if they differ only in case."""
     found: dict[str, str] = {}
     for run_id in ids:
-        other = found.setdefault(unicodedata.normalize('NFC', run_id).casefold(), run_id)
-        if other != run_id:
-            raise ConfigError(
-                f'configuration "{config.name}" lists runs {other} and {run_id}, which not every '
-                'file system distinguishes; choose names that differ in more than their case'
-            )
-    twice = sorted(run_id for run_id, count in Counter(ids).items() if count > 1)
-    if twice:
-        raise ConfigError(
-            f'configuration "{config.name}" lists run {twice[0]} more than once; '
-            'every scene, condition and mapper may be named once'
-        )
+        folded = unicodedata.normalize('NFC', run_id).casefold()
+        if other := found.get(folded):
+            what = f'runs {other} and {run_id}, which not every file system distinguishes'
+            if other == run_id:
+                what = f'run {run_id} more than once; name every scene, condition and mapper once'
+            raise ConfigError(f'configuration "{config.name}" lists {what}')
+        found[folded] = run_id

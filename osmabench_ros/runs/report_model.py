@@ -143,10 +143,9 @@ class MatrixReport(Strict):
         """Raise RunError if a run did not complete, RequirementError as `RunReport`."""
         failed = [item for item in self.runs if item.status is not Status.COMPLETE]
         if failed:
-            reasons = '; '.join(
-                f'{item.run_id} {item.status.value}: {item.error}' for item in failed
-            )
-            raise RunError(f'{len(failed)} of {len(self.runs)} runs did not complete. {reasons}')
+            reasons = (f'{item.run_id} {item.status.value}: {item.error}' for item in failed)
+            text = f'{len(failed)} of {len(self.runs)} runs did not complete'
+            raise RunError(f'{text}. {"; ".join(reasons)}')
         _raise_for(self.failed_requirements)
 
 
@@ -181,11 +180,9 @@ def place_remarks(semantic_map: SemanticMap, truth: GroundTruth) -> tuple[str, .
         inside = 0.0
     if inside >= LEAST_INSIDE:
         return ()
-    text = (
-        f'only {inside:.0%} of the map is within the true scene: the map is {_extent(own)}, the '
-        f'scene {_extent(scene)}. {_remedy(places, scene)}'
-    )
-    return (text,)
+    sizes = f'the map is {_extent(own)}, the scene {_extent(scene)}'
+    problem = f'only {inside:.0%} of the map is within the true scene: {sizes}'
+    return (f'{problem}. {_remedy(places, scene)}',)
 
 
 SMALLEST_SIZE = 0.02

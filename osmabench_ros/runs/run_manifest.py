@@ -18,26 +18,12 @@ from typing import Any, TextIO
 
 from osmabench_ros.base import files
 from osmabench_ros.base.configuration import version
-from osmabench_ros.base.files import (
-    MARKER,
-    discard,
-    read_json,
-    sha256_of,
-    sha256_of_data,
-    write_json,
-    write_text,
-)
 from osmabench_ros.base.strict import read_model
 from osmabench_ros.errors import OsmabenchWarning, RunError
+from osmabench_ros.runs import inputs
 from osmabench_ros.runs.evaluate.evaluation import make_suites
 from osmabench_ros.runs.evaluate.over_time import GROWTH
 from osmabench_ros.runs.host import describe_surroundings
-from osmabench_ros.runs.inputs import (
-    TEXT_FEATURES,
-    collect_run_inputs,
-    collect_shared_inputs,
-    without_home,
-)
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.report_model import RunReport, for_run, without_classes
 from osmabench_ros.suites.suite import PreparesQuestions
@@ -70,16 +56,16 @@ _MAX_LISTED = 5
 
 def write_run_manifest(plan: RunPlan, scene_digest: str, warnings: Sequence[str] = ()) -> None:
     """Write manifest.json of a run with a prepared shared folder."""
-    write_json(plan.directory / MANIFEST, describe_run(plan, scene_digest, warnings))
+    files.write_json(plan.directory / MANIFEST, describe_run(plan, scene_digest, warnings))
 
 
 def describe_run(plan: RunPlan, scene_digest: str, warnings: Sequence[str] = ()) -> dict[str, Any]:
     """Return the content of manifest.json of a run."""
     identity, config = plan.identity, config_of_run(plan)
     shared = {
-        f'{_SHARED_INPUT}{path.name}': sha256_of(path)
+        f'{_SHARED_INPUT}{path.name}': files.sha256_of(path)
         for path in sorted(plan.shared_directory.iterdir())
-        if path.name not in (MARKER, MANIFEST)
+        if path.name not in (files.MARKER, MANIFEST)
     }
     return {
         'schema_name': SCHEMA,
@@ -98,9 +84,9 @@ def describe_run(plan: RunPlan, scene_digest: str, warnings: Sequence[str] = ())
         },
         SHARED: plan.shared_directory.name,
         WARNINGS: list(warnings),
-        'config_sha256': sha256_of_data(config),
+        'config_sha256': files.sha256_of_data(config),
         'config': config,
-        'inputs': {**collect_run_inputs(plan, scene_digest), **shared},
+        'inputs': {**inputs.collect_run_inputs(plan, scene_digest), **shared},
         **describe_surroundings(identity.simulator),
     }
 
@@ -116,7 +102,7 @@ def config_of_run(plan: RunPlan) -> dict[str, Any]:
         'mapper': plan.mapper.model_dump(mode='json', exclude={'resources'}),
         REQUIREMENTS: [item.model_dump(mode='json') for item in requirements],
     }
-    return dict(without_home(found))
+    return dict(inputs.without_home(found))
 
 
 def describe_shared(plan: RunPlan, scene_digest: str) -> dict[str, Any]:
@@ -131,8 +117,8 @@ def describe_shared(plan: RunPlan, scene_digest: str) -> dict[str, Any]:
     }
     return {
         'schema_name': SHARED_SCHEMA,
-        'config': without_home(found),
-        'inputs': collect_shared_inputs(plan, scene_digest),
+        'config': inputs.without_home(found),
+        'inputs': inputs.collect_shared_inputs(plan, scene_digest),
         'versions': {'osmabench_ros': version()},
     }
 
@@ -140,7 +126,7 @@ def describe_shared(plan: RunPlan, scene_digest: str) -> dict[str, Any]:
 def read_manifest(directory: Path) -> Mapping[str, Any]:
     """Return the manifest of a run or of what runs share, empty if there is none yet."""
     manifest = directory / MANIFEST
-    return read_json(manifest) if manifest.exists() else {}
+    return files.read_json(manifest) if manifest.exists() else {}
 
 
 def read_warnings(plans: Sequence[RunPlan]) -> tuple[str, ...]:
@@ -160,7 +146,9 @@ class Difference:
     @property
     def adds_scores(self) -> bool:
         """Whether it is one more suite, one more file for suites, or another threshold."""
-        added = self.before is ABSENT and self.key.startswith((f'{_SUITES}.', TEXT_FEATURES))
+        added = self.before is ABSENT and self.key.startswith(
+            (f'{_SUITES}.', inputs.TEXT_FEATURES)
+        )
         return added or self.key == REQUIREMENTS
 
     def __str__(self) -> str:
@@ -172,22 +160,17 @@ def compare_configs(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[
     return () if before == now else _compare(_list_keys(before), _list_keys(now))
 
 
-def _diff_manifests(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[Difference, ...]:
-    """Return the keys in which two manifests differ: of configuration, inputs and software."""
-    return _compare(_list_values(before), _list_values(json.loads(json.dumps(now))))
-
-
 def _compare(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[Difference, ...]:
     pairs = ((key, before.get(key, ABSENT), now.get(key, ABSENT)) for key in {**before, **now})
     return tuple(Difference(*pair) for pair in pairs if pair[1] != pair[2])
 
 
 def _list_values(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    # The files that runs share have a manifest too.
-    inputs = manifest['inputs'].items()
+    digests = manifest['inputs'].items()
     return {
         **_list_keys(manifest['config']),
-        **{name: digest for name, digest in inputs if not name.startswith(_SHARED_INPUT)},
+        # The files that runs share have a manifest too.
+        **{name: digest for name, digest in digests if not name.startswith(_SHARED_INPUT)},
         'version of osmabench_ros': manifest['versions']['osmabench_ros'],
     }
 
@@ -241,7 +224,7 @@ def find_growth(plans: Iterable[RunPlan], digest_of: Callable[[RunPlan], str]) -
         if not {'config', 'inputs', 'versions'} <= noted.keys():
             refused.setdefault(_NOT_NOTED, []).append(folder)
             return ()
-        found = _diff_manifests(noted, now)
+        found = _compare(_list_values(noted), _list_values(json.loads(json.dumps(now))))
         for item in found:
             if not item.adds_scores:
                 refused.setdefault(str(item), []).append(folder)
@@ -268,7 +251,7 @@ def _describe_inputs(plan: RunPlan, scene_digest: str) -> dict[str, Any]:
     """Return the part of the manifest of a run that is compared."""
     return {
         'config': config_of_run(plan),
-        'inputs': collect_run_inputs(plan, scene_digest),
+        'inputs': inputs.collect_run_inputs(plan, scene_digest),
         'versions': {'osmabench_ros': version()},
     }
 
@@ -290,20 +273,20 @@ def _describe_refusal(refused: Mapping[str, Sequence[Path]]) -> RunError:
 def forget_scores(plan: RunPlan) -> None:
     """Delete the report of a run, so that its map is scored again; answers are written over."""
     for name in (plan.report_file.name, GROWTH, FIGURES):
-        discard(plan.directory / name)
+        files.discard(plan.directory / name)
 
 
 def finish_run(plan: RunPlan) -> None:
     """Record the digests of a run's results in its manifest, and its metrics over all classes."""
     manifest = plan.directory / MANIFEST
-    before = read_json(manifest)
-    files = (plan.report_file, plan.directory / GROWTH)
-    results = {file.name: sha256_of(file) for file in files if file.exists()}
+    before = files.read_json(manifest)
+    written = (plan.report_file, plan.directory / GROWTH)
+    results = {file.name: files.sha256_of(file) for file in written if file.exists()}
     if before.get(RESULTS) != results:
-        write_json(manifest, {**before, RESULTS: results})
+        files.write_json(manifest, {**before, RESULTS: results})
     if plan.report_file.exists() and not has_figures(plan.directory):
         report = read_model(RunReport, plan.report_file)
-        write_text(plan.directory / FIGURES, without_classes(report).model_dump_json())
+        files.write_text(plan.directory / FIGURES, without_classes(report).model_dump_json())
 
 
 def has_figures(directory: Path) -> bool:
@@ -315,8 +298,7 @@ def has_figures(directory: Path) -> bool:
 def read_finished(plan: RunPlan) -> RunReport:
     """Return the report of a run that is done; RunError names all files that changed since."""
     recorded = read_manifest(plan.directory).get(RESULTS, {})
-    files = {name: (plan.directory / name, digest) for name, digest in recorded.items()}
-    changed = [name for name, (path, digest) in files.items() if _digest(path) != digest]
+    changed = [name for name in recorded if _digest(plan.directory / name) != recorded[name]]
     if not changed:
         report = read_model(RunReport, plan.report_file)
         sources = {
@@ -339,7 +321,7 @@ def read_finished(plan: RunPlan) -> RunReport:
 
 def _digest(path: Path) -> str:
     """Return the digest of a file or folder, empty if it is gone."""
-    return sha256_of(path) if path.exists() else ''
+    return files.sha256_of(path) if path.exists() else ''
 
 
 @contextmanager
@@ -370,16 +352,10 @@ def _lock(marker: TextIO, root: Path) -> None:
         fcntl.flock(marker, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
-            raise RunError(
-                f'{root} is in use by another osmabench; wait for it to end, or choose another '
-                '--out'
-            ) from error
-        warnings.warn(
-            f'{root} cannot be locked ({error.strerror}), as on some network file systems; see to '
-            'it that no other osmabench works there',
-            OsmabenchWarning,
-            stacklevel=2,
-        )
+            text = 'is in use by another osmabench; wait for it to end, or choose another --out'
+            raise RunError(f'{root} {text}') from error
+        text = f'{root} cannot be locked ({error.strerror}); see to it that no other works there'
+        warnings.warn(text, OsmabenchWarning, stacklevel=2)
 
 
 def is_held(root: Path) -> bool:

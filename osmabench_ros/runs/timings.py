@@ -150,19 +150,15 @@ def read_measurements(file: Path) -> Measurements | None:
 def _records(measured: Measurements) -> Iterator[MetricRecord]:
     rate, mapped = measured.frames_per_second, measured.mapping.mapped or 0
     yield MetricRecord(SUITE, '', 'mapping_frames_per_second', value=rate, n=mapped)
-    for where, memory in (
-        ('', measured.mapper_memory_bytes),
-        ('gpu_', measured.mapper_gpu_memory_bytes),
-    ):
-        yield _cost(f'mapper_peak_{where}memory_bytes', memory, 0 if memory is None else 1)
+    for name in ('memory_bytes', 'gpu_memory_bytes'):
+        memory = getattr(measured, f'mapper_{name}')
+        yield _cost(f'mapper_peak_{name}', memory, 0 if memory is None else 1)
     if measured.pacing == 'realtime':
-        yield MetricRecord(
-            SUITE, '', 'speed_factor', value=measured.speed_factor, n=measured.frames
-        )
+        speed = measured.speed_factor
+        yield MetricRecord(SUITE, '', 'speed_factor', value=speed, n=measured.frames)
     if (stale := measured.staleness) is not None:
-        yield _cost('map_staleness_mean_s', stale.mean_s, stale.maps)
-        yield _cost('map_staleness_max_s', stale.max_s, stale.maps)
-        yield _cost('map_staleness_final_s', stale.final_s, stale.maps)
+        for name in ('mean_s', 'max_s', 'final_s'):
+            yield _cost(f'map_staleness_{name}', getattr(stale, name), stale.maps)
     for participant in measured.participants:
         yield from participant.records()
 

@@ -18,6 +18,7 @@ from osmabench_ros.bringup.runner.admission import (
     is_alone,
     jobs_here,
 )
+from osmabench_ros.bringup.spec import isolation
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.runs.config import parse_config
 from osmabench_ros.runs.identity import SceneKey
@@ -132,5 +133,5 @@ def test_as_many_jobs_as_cores_memory_and_shared_memory_allow(
     monkeypatch: pytest.MonkeyPatch, cpus: float, memory_gib: int, shared_mib: int, jobs: int
 ) -> None:
     shared = None if shared_mib is None else shared_mib * 2**20
-    monkeypatch.setattr(admission, 'free_bytes', lambda: shared)
+    monkeypatch.setattr(isolation, 'free_bytes', lambda: shared)
     assert jobs_here(Capacity(cpus, memory_gib * GIB)) == jobs

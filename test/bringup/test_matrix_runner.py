@@ -75,7 +75,7 @@ def test_no_report_stays_in_memory_until_that_of_all_is_written(tmp_path, monkey
         raise RunError('the disk is full')
 
     monkeypatch.setattr(matrix_runner, 'run_one', runs)
-    monkeypatch.setattr(matrix_runner, 'write_matrix_report', write)
+    monkeypatch.setattr(matrix_runner.matrix, 'write_matrix_report', write)
     ended = matrix_runner._run_one_by_one(plans, None, None, silent)
     with pytest.raises(RunError, match=r'the disk is full\. Before that: .*seed_1.*: it broke'):
         matrix_runner._write_report(plans[0].config, plans, ended, ())

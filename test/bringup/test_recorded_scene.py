@@ -34,7 +34,7 @@ def scene(prepared: PreparedScenes, tmp_path_factory: pytest.TempPathFactory) ->
     config = parse_config(SIMULATED, 'test')
     [sequence] = generate_sequences(config, [OutputFormat.OSMA], out)
     [truth] = prepared.put_into(out / 'truth', SIMULATED).glob('shared/*/ground_truth')
-    return {'sequence': str(sequence.directory), 'ground_truth': str(truth), 'seed': 3}
+    return {'sequence': str(sequence), 'ground_truth': str(truth), 'seed': 3}
 
 
 def recorded(scene: dict[str, Any], **changes: Any) -> MatrixConfig:

@@ -14,10 +14,14 @@ from support.world.runs import small_config
 pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')
 
-from osmabench_ros.bringup import run_preflight
+from osmabench_ros.bringup import preflight
 from osmabench_ros.bringup.finding import Finding, Severity
-from osmabench_ros.bringup.preflight import examine_scene_files
-from osmabench_ros.bringup.run_preflight import _disk, check_run, examine_run
+from osmabench_ros.bringup.preflight import (
+    _check_disk,
+    check_run,
+    examine_run,
+    examine_scene_files,
+)
 from osmabench_ros.bringup.spec import isolation
 from osmabench_ros.errors import ConfigError, MissingDependencyError, OsmabenchWarning
 from osmabench_ros.runs.config import MatrixConfig, parse_config
@@ -28,7 +32,7 @@ Usage = namedtuple('Usage', 'total used free')
 
 @pytest.fixture(autouse=True)
 def fine_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_preflight, 'renderer', lambda: Finding('OpenGL', Severity.OK, 'fine'))
+    monkeypatch.setattr(preflight, 'renderer', lambda: Finding('OpenGL', Severity.OK, 'fine'))
 
 
 def config(**changes: Any) -> MatrixConfig:
@@ -119,7 +123,7 @@ def test_a_missing_library_alone_is_a_missing_dependency(tmp_path, monkeypatch):
 def test_who_publishes_tf_needs_tf(tmp_path, monkeypatch):
     mapper = {'name': 'slam', 'command': ['python3', '-m', 'slam']}
     edges = {'transforms': ['map->odom', 'odom->base_link']}
-    monkeypatch.setattr(run_preflight, '_is_there', lambda name: name != 'tf2_ros')
+    monkeypatch.setattr(preflight, '_is_there', lambda name: name != 'tf2_ros')
     assert found('mapper slam', tmp_path, mappers=[mapper]).level is Severity.OK
     refused = found('mapper slam', tmp_path, mappers=[mapper | edges])
     assert refused.level is Severity.FAILED
@@ -151,7 +155,7 @@ def test_a_stack_needs_ros2_and_its_package(tmp_path, monkeypatch):
     index = tmp_path / 'share' / 'ament_index' / 'resource_index' / 'packages'
     index.mkdir(parents=True)
     (index / 'rtabmap_launch').write_text('')
-    monkeypatch.setattr(run_preflight, '_is_there', lambda _name: True)
+    monkeypatch.setattr(preflight, '_is_there', lambda _name: True)
     assert found('mapper rtabmap', tmp_path, mappers=mappers).level is Severity.OK
 
 
@@ -161,7 +165,7 @@ def test_a_full_disk_is_told_with_what_is_needed(tmp_path, monkeypatch):
     assert disk.level is Severity.FAILED
     assert '1 runs take about 150 MiB' in disk.detail
     many = config(seeds={'path': [1, 2, 3], 'method': [1, 2]})
-    assert '6 runs take about 600 MiB' in _disk(many, tmp_path).detail
+    assert '6 runs take about 600 MiB' in _check_disk(many, tmp_path).detail
     blocker = tmp_path / 'file'
     blocker.write_text('')
     assert 'not a folder' in found('disk', blocker).detail

@@ -19,29 +19,27 @@ from sensor_msgs.msg import CameraInfo, Image, PointCloud2, PointField
 from osmabench_ros.base import contract as topics
 from osmabench_ros.base.contract import CONTRACT
 from osmabench_ros.bringup.finding import CONDITION, Finding, Severity
-from osmabench_ros.bringup.running_stack.camera import (
+from osmabench_ros.bringup.running_stack.checks import (
     CHECKS,
     check_classes,
+    check_clock,
+    check_cloud,
     check_depth,
     check_encoding,
     check_expected,
     check_intrinsics,
-    check_optical,
-    check_size,
-    check_transforms,
-)
-from osmabench_ros.bringup.running_stack.examination import check_endpoints
-from osmabench_ros.bringup.running_stack.run_topics import (
-    check_clock,
-    check_cloud,
     check_map,
+    check_optical,
     check_rate,
     check_run_info,
     check_run_state,
+    check_size,
     check_stamps,
     check_synchrony,
+    check_transforms,
     declared_rate_hz,
 )
+from osmabench_ros.bringup.running_stack.examination import check_endpoints
 from osmabench_ros.bringup.running_stack.stack_observation import TopicRecord, header_stamp_ns
 from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.pose import Pose

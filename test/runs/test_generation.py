@@ -56,12 +56,12 @@ def test_one_run_gives_the_same_frames_in_every_format(tmp_path):
     written = generate_sequences(
         configuration(), ALL, tmp_path, lambda _text, done: shown.append(done)
     )
-    assert {item.directory for item in written} == {
+    assert written.keys() == {
         tmp_path / form / condition / NAME
         for form in ('osma', 'scannet', 'mcap')
         for condition in ('baseline', 'velocity')
     }
-    assert not any(item.kept for item in written)
+    assert not any(written.values())
     assert shown == sorted(shown)
     counts = []
     for condition in ('baseline', 'velocity'):
@@ -107,7 +107,7 @@ def test_goes_on_after_an_interruption_without_touching_what_is_complete(tmp_pat
     assert [path for path in tmp_path.glob('osma/*/[!.]*') if path != complete] == []
     times = {path: path.stat().st_mtime_ns for path in complete.rglob('*')}
     written = generate_sequences(configuration(), [OutputFormat.OSMA], tmp_path)
-    assert [item.kept for item in written] == [True, False]
+    assert list(written.values()) == [True, False]
     assert {path: path.stat().st_mtime_ns for path in complete.rglob('*')} == times
     assert len(FolderSequence(tmp_path / 'osma' / 'velocity' / NAME)) > 1
 

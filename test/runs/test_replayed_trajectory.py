@@ -63,11 +63,11 @@ def test_a_generated_sequence_is_driven_again(tmp_path, monkeypatch):
     )
     first = configuration(goals=1, max_frames=12)
     (made,) = generate_sequences(first, [OutputFormat.OSMA], tmp_path / 'first')
-    again = configuration(recorded=str(made.directory))
+    again = configuration(recorded=str(made))
     (repeated,) = generate_sequences(again, [OutputFormat.OSMA], tmp_path / 'again')
     one, two = (
-        np.array([frame.camera_pose.matrix for frame in open_sequence(item.directory)])
-        for item in (made, repeated)
+        np.array([frame.camera_pose.matrix for frame in open_sequence(folder)])
+        for folder in (made, repeated)
     )
     assert len(one) > 5
     np.testing.assert_allclose(one, two, atol=1e-5)

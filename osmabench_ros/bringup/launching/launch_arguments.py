@@ -22,12 +22,7 @@ from osmabench_ros.base.processes import end_processes
 from osmabench_ros.base.settings import Model, settings_of, with_settings
 from osmabench_ros.bringup.launching.argument_names import check_argument_names
 from osmabench_ros.bringup.launching.launch_interrupts import interrupts
-from osmabench_ros.bringup.spec.isolation import (
-    LOCALHOST,
-    RANGE_VARIABLE,
-    launch_environment,
-    private_domain,
-)
+from osmabench_ros.bringup.spec import isolation
 from osmabench_ros.errors import ConfigError, errors_as
 from osmabench_ros.geometry.pose import Pose
 
@@ -60,7 +55,7 @@ def _enter_domain(context: LaunchContext) -> None:
     text = LaunchConfiguration('domain').perform(context) or '0'
     if text == AUTO_DOMAIN:
         atexit.register(_held.close)
-        text = str(_held.enter_context(private_domain()))
+        text = str(_held.enter_context(isolation.private_domain()))
         get_logger('osmabench').info(f'{DOMAIN_VARIABLE}={text} is the domain of this launch')
     elif not (text.isdecimal() and int(text) <= LAST_DOMAIN):
         raise ConfigError(
@@ -70,7 +65,7 @@ def _enter_domain(context: LaunchContext) -> None:
     context.environment[DOMAIN_VARIABLE] = text
 
 
-RANGES = (LOCALHOST, 'SUBNET', 'OFF', 'SYSTEM_DEFAULT')
+RANGES = (isolation.LOCALHOST, 'SUBNET', 'OFF', 'SYSTEM_DEFAULT')
 """What ROS knows as ROS_AUTOMATIC_DISCOVERY_RANGE."""
 
 BOOLEANS = {'true': True, 'false': False}
@@ -150,13 +145,14 @@ Start = Callable[[LaunchContext, dict[str, Any]], list[LaunchDescriptionEntity]]
 
 def describe_launch(arguments: Sequence[Argument], start: Start) -> LaunchDescription:
     """Return a launch file's description: its arguments, those that all have, and its start."""
+    name = isolation.RANGE_VARIABLE
     discovery = DeclareLaunchArgument(
         'discovery_range',
-        default_value=EnvironmentVariable(RANGE_VARIABLE, default_value=LOCALHOST),
+        default_value=EnvironmentVariable(name, default_value=isolation.LOCALHOST),
         description='Nodes to discover: LOCALHOST on this machine, SUBNET on a robot too',
         choices=RANGES,
     )
-    setting = SetEnvironmentVariable(RANGE_VARIABLE, LaunchConfiguration('discovery_range'))
+    setting = SetEnvironmentVariable(name, LaunchConfiguration('discovery_range'))
     domain = DeclareLaunchArgument(
         'domain',
         default_value=EnvironmentVariable(DOMAIN_VARIABLE, default_value='0'),
@@ -164,28 +160,23 @@ def describe_launch(arguments: Sequence[Argument], start: Start) -> LaunchDescri
     )
     declared = [discovery, domain, *(item.declaration() for item in arguments)]
 
-    def check(context: LaunchContext) -> None:
+    def begin(context: LaunchContext) -> None:
+        interrupts.install()
         file = context.get_locals_as_dict().get('current_launch_file_path', '')
         check_argument_names(context.argv, [item.name for item in declared], file)
 
-    def install(_context: LaunchContext) -> None:
-        interrupts.install()
-
     def start_with_values(context: LaunchContext) -> list[LaunchDescriptionEntity]:
+        # For the node of launch itself, and for the nodes of third-party stacks.
+        context.environment.update(isolation.launch_environment())
+        _enter_domain(context)
+        guard_processes(context)
         return start(context, {item.name: item.value(context) for item in arguments})
 
-    first = (install, check)
-    rest = (_set_transports, _enter_domain, guard_processes, start_with_values)
     return LaunchDescription(
         [
-            *(OpaqueFunction(function=item) for item in first),
+            OpaqueFunction(function=begin),
             *declared,
             setting,
-            *(OpaqueFunction(function=item) for item in rest),
+            OpaqueFunction(function=start_with_values),
         ]
     )
-
-
-def _set_transports(context: LaunchContext) -> None:
-    # For the node of launch itself, and for the nodes of third-party stacks.
-    context.environment.update(launch_environment())

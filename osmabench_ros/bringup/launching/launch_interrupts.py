@@ -79,7 +79,7 @@ def _is_in_event_loop() -> bool:
     return True
 
 
-class _Interrupted(Event):
+class InterruptEvent(Event):
     """Ctrl-C came before the end of the run."""
 
 
@@ -89,7 +89,7 @@ def error_if_interrupted(over: Callable[[], bool]) -> list[LaunchDescriptionEnti
     def on_shutdown(event: Shutdown, _context: LaunchContext) -> EmitEvent | None:
         # Raised by a handler of Shutdown itself, it would keep others from ending processes.
         cut_off = event.due_to_sigint and not over()
-        return EmitEvent(event=_Interrupted()) if cut_off else None
+        return EmitEvent(event=InterruptEvent()) if cut_off else None
 
     def fail(_context: LaunchContext) -> None:
         raise RunError(MESSAGE)
@@ -98,7 +98,7 @@ def error_if_interrupted(over: Callable[[], bool]) -> list[LaunchDescriptionEnti
         RegisterEventHandler(OnShutdown(on_shutdown=on_shutdown)),
         RegisterEventHandler(
             EventHandler(
-                matcher=lambda event: isinstance(event, _Interrupted),
+                matcher=lambda event: isinstance(event, InterruptEvent),
                 entities=[OpaqueFunction(function=fail)],
             )
         ),

@@ -124,39 +124,28 @@ def launch_viewer(
 ) -> list[LaunchDescriptionEntity]:
     """Return the viewer and, if wanted, RViz; their end ends nothing."""
     if rviz:
-        _require_rviz()
+        # A launch that fails half-way leaves the processes that it has started.
+        try:
+            get_package_prefix('rviz2')
+        except PackageNotFoundError as error:
+            raise MissingDependencyError(
+                'rviz2 is not installed; apt install ros-$ROS_DISTRO-rviz2, or rviz:=false'
+            ) from error
     folders = {'map_directory': map_directory, 'ground_truth_directory': ground_truth_directory}
     given = {name: str(Path(folder).absolute()) for name, folder in folders.items() if folder}
-    environment = dict(launch_environment())
+    common = {'namespace': namespace, 'output': 'screen', 'additional_env': launch_environment()}
     viewer = Node(
         package=PACKAGE,
         executable=f'{VIEWER}_node',
         exec_name=f'{VIEWER}_node',
         name=VIEWER,
-        namespace=namespace,
         parameters=[{AUTOSTART.name: True, **given}],
-        additional_env=environment,
-        output='screen',
+        **common,
     )
     if not rviz:
         return [viewer]
+    drawn = ['-d', str(config_path('rviz', 'osmabench.rviz'))]
     window = Node(
-        package='rviz2',
-        executable='rviz2',
-        exec_name='rviz2',
-        namespace=namespace,
-        arguments=['-d', str(config_path('rviz', 'osmabench.rviz'))],
-        additional_env=environment,
-        output='screen',
+        package='rviz2', executable='rviz2', exec_name='rviz2', arguments=drawn, **common
     )
     return [viewer, window]
-
-
-def _require_rviz() -> None:
-    # A launch that fails half-way leaves the processes that it has started.
-    try:
-        get_package_prefix('rviz2')
-    except PackageNotFoundError as error:
-        raise MissingDependencyError(
-            'rviz2 is not installed; apt install ros-$ROS_DISTRO-rviz2, or rviz:=false'
-        ) from error

@@ -10,7 +10,7 @@ from typing import Any
 from osmabench_ros.base.files import check_folder, claim_folder
 from osmabench_ros.base.progress import Progress
 from osmabench_ros.base.settings import with_settings
-from osmabench_ros.bringup.run_preflight import check_config
+from osmabench_ros.bringup.preflight import check_config
 from osmabench_ros.bringup.runner.one_run import prepare_run
 from osmabench_ros.errors import ConfigError, choose
 from osmabench_ros.mappers.live_method import live_method_names

@@ -12,12 +12,7 @@ from pathlib import Path
 import psutil
 
 from osmabench_ros.bringup.runner.node_processes import visible_gpus
-from osmabench_ros.bringup.spec.isolation import (
-    PORT_BYTES,
-    PROCESSES,
-    SMALLEST_SEGMENT_BYTES,
-    free_bytes,
-)
+from osmabench_ros.bringup.spec import isolation
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.runs.config import MatrixConfig, PacingMode
 from osmabench_ros.runs.plan import RunPlan
@@ -68,10 +63,6 @@ class Grant:
     demand: Demand
     gpus: tuple[str, ...] = ()
 
-    def part_of(self, gpu: str) -> float:
-        """Return the fraction of a GPU that it takes."""
-        return self.demand.gpus / len(self.gpus) if gpu in self.gpus else 0.0
-
 
 def is_alone(plan: RunPlan) -> bool:
     """Return whether a run measures realtime, so that no other may run meanwhile."""
@@ -96,7 +87,9 @@ def admit(demand: Demand, running: Sequence[Grant], capacity: Capacity) -> Grant
     free = [
         name
         for name in capacity.gpus
-        if sum(item.part_of(name) for item in running) + demand.gpus / max(count, 1) <= _FULL
+        if sum(item.demand.gpus / len(item.gpus) for item in running if name in item.gpus)
+        + demand.gpus / max(count, 1)
+        <= _FULL
     ]
     fits = (
         len(free) >= count
@@ -123,8 +116,9 @@ def capacity_here() -> Capacity:
 
 def jobs_here(capacity: Capacity) -> int:
     """Return how many runs that declare nothing the machine takes at once."""
-    shared = free_bytes()
+    shared = isolation.free_bytes()
     limits = [capacity.cpus, capacity.memory_bytes / RUN_BYTES]
     if shared is not None:
-        limits.append(shared / (PROCESSES * (SMALLEST_SEGMENT_BYTES + PORT_BYTES)))
+        of_process = isolation.SMALLEST_SEGMENT_BYTES + isolation.PORT_BYTES
+        limits.append(shared / (isolation.PROCESSES * of_process))
     return max(1, math.floor(min(limits)))

@@ -9,7 +9,7 @@ from pathlib import Path
 from osmabench_ros.base.files import Existing, check_folder, move_aside
 from osmabench_ros.base.log import log_to
 from osmabench_ros.base.progress import Progress, share
-from osmabench_ros.bringup.run_preflight import check_config
+from osmabench_ros.bringup.preflight import check_config
 from osmabench_ros.bringup.runner.admission import capacity_here, jobs_here
 from osmabench_ros.bringup.runner.cluster import Cluster, use_cluster
 from osmabench_ros.bringup.runner.dispatch import Dispatcher
@@ -17,23 +17,13 @@ from osmabench_ros.bringup.runner.node_processes import NodeProcesses
 from osmabench_ros.bringup.runner.one_run import run_one, without_figures
 from osmabench_ros.bringup.runner.workers import use_workers
 from osmabench_ros.errors import OsmabenchError, RunError
-from osmabench_ros.reports.matrix import (
-    MOST_ON_ONE_PAGE,
-    Origin,
-    list_required_figures,
-    write_matrix_report,
-)
+from osmabench_ros.reports import matrix
 from osmabench_ros.reports.sweep import write_sweep_report
+from osmabench_ros.runs import matrix_on_disk
 from osmabench_ros.runs.changed_scenes import matrices_beside
 from osmabench_ros.runs.config import MatrixConfig, PacingMode, SweepConfig
 from osmabench_ros.runs.evaluate.evaluation import versions
-from osmabench_ros.runs.matrix_on_disk import (
-    MatrixOnDisk,
-    RunOnDisk,
-    RunState,
-    check_results,
-    claim,
-)
+from osmabench_ros.runs.matrix_on_disk import RunState
 from osmabench_ros.runs.plan import RunPlan, config_digest
 from osmabench_ros.runs.preparation import Preparation
 from osmabench_ros.runs.report_model import MatrixReport, RunReport, Status
@@ -123,8 +113,10 @@ def _claim_runs(
     """
     plans = preparation.plans(config, root)
     with held(root):
-        growth = claim(root, config, plans, preparation.digest_of, fresh=fresh, sweep=sweep)
-        check_results(root, () if sweep else plans)
+        growth = matrix_on_disk.claim(
+            root, config, plans, preparation.digest_of, fresh=fresh, sweep=sweep
+        )
+        matrix_on_disk.check_results(root, () if sweep else plans)
         preparation.grow(growth, progress)
         yield plans
 
@@ -134,9 +126,9 @@ def _write_report(
 ) -> MatrixReport:
     """Write the report of all runs; `missing` are runs next to them that did not complete."""
     try:
-        origin = Origin(config_digest(config), tuple(missing))
+        origin = matrix.Origin(config_digest(config), tuple(missing))
         reports = _with_figures(config, plans, ended)
-        return write_matrix_report(config, plans, reports, plans[0].root, origin)
+        return matrix.write_matrix_report(config, plans, reports, plans[0].root, origin)
     except OsmabenchError as error:
         # The report would name these errors, and cannot be written.
         failed = (f'{item.run_id}: {item.error}' for item in ended if item.error)
@@ -147,11 +139,12 @@ def _with_figures(
     config: MatrixConfig, plans: list[RunPlan], ended: list[RunReport]
 ) -> Iterator[RunReport]:
     """Read the reports of runs, one at a time; a run that failed has no metrics."""
-    matrix = MatrixOnDisk(plans[0].root)
-    classes = list_required_figures(config) if len(plans) > MOST_ON_ONE_PAGE else None
+    results = matrix_on_disk.MatrixOnDisk(plans[0].root)
+    many = len(plans) > matrix.MOST_ON_ONE_PAGE
+    classes = matrix.list_required_figures(config) if many else None
     for report in ended:
         state = STATES.get(report.status)
-        found = state and matrix.report(RunOnDisk(report.run_id, state), classes)
+        found = state and results.report(matrix_on_disk.RunOnDisk(report.run_id, state), classes)
         yield found or report
 
 

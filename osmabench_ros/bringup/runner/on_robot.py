@@ -20,11 +20,7 @@ from osmabench_ros.maps.map_kinds import SEMANTIC_MAP as MAP_TYPE
 from osmabench_ros.maps.storage import read_map
 from osmabench_ros.reports.page.bag_page import write_bag_page
 from osmabench_ros.reports.terminal import print_figures
-from osmabench_ros.ros.node.settings import (
-    EvaluatorSettings,
-    MapAdapterSettings,
-    MapRecorderSettings,
-)
+from osmabench_ros.ros.node import settings as node_settings
 from osmabench_ros.runs.bag_settings import BagReport
 from osmabench_ros.runs.config import MatrixConfig, PacingConfig, PacingMode, Settling
 from osmabench_ros.runs.evaluate.evaluation import REPORT
@@ -66,7 +62,10 @@ def nodes_on_robot(settings: OnRobot) -> list[NodeSpec]:
     check_folder(settings.out)
     adapters = _make_adapter(settings)
     own_topics = [topic for spec in adapters for topic in spec.topics]
-    specs = [*adapters, _recorder(settings), *_bag_recorder(settings, own_topics)]
+    specs = [*adapters, _recorder(settings)]
+    if settings.record:
+        recording = RecordingSettings(more_topics=tuple(own_topics))
+        specs.append(recorder_node(settings.out / BAG_FOLDER, recording))
     specs += _evaluator(settings)
     claim_folder(settings.out)
     return specs
@@ -77,7 +76,7 @@ def _make_adapter(settings: OnRobot) -> list[NodeSpec]:
         raise ConfigError('give stack:= or map_topic:=, not both; a stack knows its topic')
     frame = {'map_frame_is_world': settings.map_frame_is_world, 'settling': settings.settling}
     if settings.map_topic:
-        given = MapAdapterSettings(
+        given = node_settings.MapAdapterSettings(
             method=settings.names.get('mapper') or 'unknown',
             map_topic=settings.map_topic,
             map_type=settings.map_type,
@@ -96,7 +95,7 @@ def _recorder(settings: OnRobot) -> NodeSpec:
     return NodeSpec(
         RECORDER,
         'map_recorder_node',
-        MapRecorderSettings(
+        node_settings.MapRecorderSettings(
             map_directory=(settings.out / MAP_FOLDER).absolute(),
             frames_directory=(settings.out / FRAMES_FOLDER).absolute(),
             participant=MAPPER if adapted else '',
@@ -107,20 +106,12 @@ def _recorder(settings: OnRobot) -> NodeSpec:
     )
 
 
-def _bag_recorder(settings: OnRobot, own_topics: list[str]) -> list[NodeSpec]:
-    if not settings.record:
-        return []
-    return [
-        recorder_node(settings.out / BAG_FOLDER, RecordingSettings(more_topics=tuple(own_topics)))
-    ]
-
-
 def _evaluator(settings: OnRobot) -> list[NodeSpec]:
     if settings.ground_truth is None:
         return []
     read_ground_truth(settings.ground_truth)
     config, questions = settings.config, settings.questions
-    given = EvaluatorSettings(
+    given = node_settings.EvaluatorSettings(
         ground_truth_directory=settings.ground_truth.absolute(),
         questions_file=questions.absolute() if questions else None,
         output_directory=settings.out.absolute(),
@@ -136,18 +127,17 @@ def _evaluator(settings: OnRobot) -> list[NodeSpec]:
 
 def conclude(settings: OnRobot, exit_code: int) -> str:
     """Print the metrics, write the page, return verdict and path; RunError if the run failed."""
-    file = settings.out / REPORT
-    if settings.ground_truth is None or not file.is_file():
-        if exit_code:
-            raise RunError(f'the run ended with exit code {exit_code}; see the messages above')
-        made = read_map(settings.out / MAP_FOLDER)
+    scored = settings.ground_truth is not None and (settings.out / REPORT).is_file()
+    if exit_code and not scored:
+        raise RunError(f'the run ended with exit code {exit_code}; see the messages above')
+    made = read_map(settings.out / MAP_FOLDER)
+    if not scored:
         summary = '; '.join((contents_of(made), *map_remarks(made.header)))
         summary = f'recorded, not scored: {summary}; {settings.out / MAP_FOLDER}'
         if not (made.header.complete or settings.settling.allow_partial):
             raise RunError(f'{summary}. {partial_fault(MAP_FOLDER)}')
         return summary
-    report = read_model(RunReport, file)
-    made = read_map(settings.out / MAP_FOLDER)
+    report = read_model(RunReport, settings.out / REPORT)
     page = write_bag_page(
         BagReport(
             **{name: value for name, value in report if name not in ('schema_name', 'remarks')},

@@ -15,12 +15,8 @@ from osmabench_ros.base.processes import AttentiveClock
 from osmabench_ros.base.progress import FRAME_OF, Progress, share
 from osmabench_ros.bringup.runner import node_processes
 from osmabench_ros.bringup.runner.observer import RunObserver
+from osmabench_ros.bringup.spec import isolation
 from osmabench_ros.bringup.spec.definition import check_bag, make_room_for_bag, nodes_of_run
-from osmabench_ros.bringup.spec.isolation import (
-    environment,
-    make_isolated_environment,
-    private_domain,
-)
 from osmabench_ros.bringup.spec.mapping_nodes import STACK_FOLDER, stack_folder
 from osmabench_ros.bringup.spec.node_spec import METHOD, NodeSpec
 from osmabench_ros.errors import IncompleteError, OsmabenchError, ParticipantError, RunError
@@ -54,15 +50,15 @@ def _run_live(
     """
     logs = plan.directory / 'logs'
     with ExitStack() as stack:
-        domain = stack.enter_context(private_domain())
-        isolated = make_isolated_environment(domain, runs_at_once)
+        domain = stack.enter_context(isolation.private_domain())
+        isolated = isolation.make_isolated_environment(domain, runs_at_once)
         processes: dict[str, node_processes.ManagedProcess] = {}
         stack.callback(_stop_all, processes)
         progress(f'{Stage.MAP.value}: starting nodes in ROS domain {domain}', 0.0)
         for spec in specs:
             processes[spec.name] = nodes.start(spec, logs, isolated)
         # DDS reads its settings when a participant is made, from the environment of this process.
-        with environment(isolated):
+        with isolation.environment(isolated):
             # While nodes start: their first messages are latched.
             observer = RunObserver(domain, START_TIMEOUT_S)
         stack.callback(observer.close)

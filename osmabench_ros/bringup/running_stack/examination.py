@@ -18,8 +18,8 @@ from osmabench_ros.base.contract import CONTRACT, TF, TF_STATIC, ContractTopic, 
 from osmabench_ros.base.documents import read_yaml
 from osmabench_ros.base.progress import Progress, silent
 from osmabench_ros.bringup.finding import Finding, Severity, attempt
-from osmabench_ros.bringup.running_stack import camera, run_topics
-from osmabench_ros.bringup.running_stack.camera import CHECKS
+from osmabench_ros.bringup.running_stack import checks
+from osmabench_ros.bringup.running_stack.checks import CHECKS
 from osmabench_ros.bringup.running_stack.stack_observation import (
     StackNames,
     StackObservation,
@@ -68,41 +68,41 @@ def examine_content(seen: StackObservation, config: MatrixConfig | None) -> list
     info, color = seen.newest(topics.COLOR_INFO, CameraInfo), seen.newest(topics.COLOR, Image)
     for name in (topics.COLOR_INFO, topics.DEPTH_INFO):
         if (found := seen.newest(name, CameraInfo)) is not None:
-            findings += camera.check_intrinsics(name, found)
+            findings += checks.check_intrinsics(name, found)
     if config is not None and info is not None:
-        findings += camera.check_expected(topics.COLOR_INFO, info, config.camera.intrinsics)
+        findings += checks.check_expected(topics.COLOR_INFO, info, config.camera.intrinsics)
     labels, label_set = _label_set(seen)
-    for name in camera.ENCODINGS:
+    for name in checks.ENCODINGS:
         image = seen.newest(name, Image)
         if image is None:
             continue
-        faults = camera.check_encoding(name, image)
-        findings += faults + camera.check_optical(name, image.header.frame_id)
+        faults = checks.check_encoding(name, image)
+        findings += faults + checks.check_optical(name, image.header.frame_id)
         # Depth is registered to colour, so one set of intrinsics holds for all images.
         if info is not None:
-            findings += camera.check_size(topics.COLOR_INFO, info, name, image)
+            findings += checks.check_size(topics.COLOR_INFO, info, name, image)
         if any(item.level is not Severity.OK for item in faults):
             continue
         if name == topics.DEPTH:
-            findings += camera.check_depth(image)
+            findings += checks.check_depth(image)
         elif name == topics.SEMANTIC and not any(f.level is Severity.FAILED for f in labels):
-            findings += camera.check_classes(image, label_set)
+            findings += checks.check_classes(image, label_set)
     findings += labels
     frame = color.header.frame_id if color is not None else ''
-    checks: dict[str, tuple[type[Any], Callable[[Any], list[Finding]]]] = {
+    of_message: dict[str, tuple[type[Any], Callable[[Any], list[Finding]]]] = {
         topics.CAMERA_POSE: (PoseStamped, _check_pose),
         topics.RUN_INFO: (
             RunInfo,
-            lambda message: run_topics.check_run_info(message, info, frame, seen.nodes),
+            lambda message: checks.check_run_info(message, info, frame, seen.nodes),
         ),
-        topics.RUN_STATE: (RunState, run_topics.check_run_state),
-        topics.SEMANTIC_MAP: (SemanticMap, run_topics.check_map),
+        topics.RUN_STATE: (RunState, checks.check_run_state),
+        topics.SEMANTIC_MAP: (SemanticMap, checks.check_map),
         topics.SEMANTIC_MAP_POINTS: (
             PointCloud2,
-            partial(run_topics.check_cloud, topics.SEMANTIC_MAP_POINTS),
+            partial(checks.check_cloud, topics.SEMANTIC_MAP_POINTS),
         ),
     }
-    for name, (kind, check) in checks.items():
+    for name, (kind, check) in of_message.items():
         if (message := seen.newest(name, kind)) is not None:
             findings += check(message)
     return findings
@@ -222,8 +222,8 @@ def judge(
         if silence := _silence(topic, seen):
             found = [item for item in found if item.level is not Severity.OK] + silence
         findings += found
-    findings += _timing(seen) + examine_content(seen, config) + camera.examine_transforms(seen)
-    return _group_by_part(findings + run_topics.examine_maps(seen, extra_topics))
+    findings += _timing(seen) + examine_content(seen, config) + checks.examine_transforms(seen)
+    return _group_by_part(findings + checks.examine_maps(seen, extra_topics))
 
 
 def _group_by_part(findings: list[Finding]) -> list[Finding]:
@@ -253,15 +253,15 @@ def _silence(topic: ContractTopic, seen: StackObservation) -> list[Finding]:
 
 def _timing(seen: StackObservation) -> list[Finding]:
     clock, color = seen.records.get(topics.CLOCK), seen.records.get(topics.COLOR)
-    declared_hz = run_topics.declared_rate_hz(seen.newest(topics.RUN_INFO, RunInfo))
+    declared_hz = checks.declared_rate_hz(seen.newest(topics.RUN_INFO, RunInfo))
     simulated = bool(seen.graphs[topics.CLOCK].publishers)
     findings: list[Finding] = []
     for name in topics.FRAME_TOPICS:
         record = seen.records.get(name)
         if record is None:
             continue
-        findings += run_topics.check_rate(record, declared_hz)
-        findings += run_topics.check_stamps(record, simulated=simulated)
+        findings += checks.check_rate(record, declared_hz)
+        findings += checks.check_stamps(record, simulated=simulated)
         if color is not None and record is not color:
-            findings += run_topics.check_synchrony(color, record)
-    return findings + run_topics.check_clock(clock, color)
+            findings += checks.check_synchrony(color, record)
+    return findings + checks.check_clock(clock, color)

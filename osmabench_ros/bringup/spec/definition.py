@@ -10,26 +10,17 @@ from osmabench_ros.base.contract import BAG_RECORDER, BRIDGE, EVALUATOR, MAPPER,
 from osmabench_ros.base.files import Existing, check_folder, sha256_of_data
 from osmabench_ros.bringup.spec.mapping_nodes import STACK_FOLDER, mapping_nodes
 from osmabench_ros.bringup.spec.node_spec import NodeSpec
-from osmabench_ros.errors import RunError, SequenceError
+from osmabench_ros.errors import RunError, SequenceError, errors_as
+from osmabench_ros.ros.node import settings as node_settings
 from osmabench_ros.ros.node.participants import DeclaredParticipant
-from osmabench_ros.ros.node.settings import (
-    BridgeSettings,
-    EvaluatorSettings,
-    MapRecorderSettings,
-    TfSettings,
-)
 from osmabench_ros.runs.config import PacingMode, SceneConfig, Settling, TrajectoryConfig
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.run_manifest import config_of_run
 from osmabench_ros.runs.shared_path import PATH_FILE
-from osmabench_ros.sequences.bags.recording_report import (
-    RecordedTopics,
-    RecordingSettings,
-    read_report,
-)
+from osmabench_ros.sequences.bags import recording_report
 
 
-def bridge_alone(settings: BridgeSettings) -> NodeSpec:
+def bridge_alone(settings: node_settings.BridgeSettings) -> NodeSpec:
     """Return the bridge without a run around it."""
     here = settings.model_copy(update={'run_id': BRIDGE})
     return NodeSpec(BRIDGE, 'simulator_bridge_node', here, participant=False, ends_run=True)
@@ -41,7 +32,9 @@ def nodes_of_run(plan: RunPlan, work: Path | None = None) -> list[NodeSpec]:
     own_topics = [topic for spec in mapping for topic in spec.topics]
     recorders = [_recorder(plan), *bag_recorder(plan, own_topics)]
     followers = [*mapping, *recorders, _evaluator(plan)]
-    return [*followers, _make_bridge(plan, followers, mapping[0].tf)]
+    beside = {'tf': mapping[0].tf, 'participants': participants_of(followers)}
+    settings = bridge_settings(plan).model_copy(update=beside)
+    return [*followers, NodeSpec(BRIDGE, 'simulator_bridge_node', settings, participant=False)]
 
 
 def participants_of(specs: Sequence[NodeSpec]) -> tuple[DeclaredParticipant, ...]:
@@ -54,10 +47,10 @@ def participants_of(specs: Sequence[NodeSpec]) -> tuple[DeclaredParticipant, ...
     return tuple(found)
 
 
-def bridge_settings(plan: RunPlan) -> BridgeSettings:
+def bridge_settings(plan: RunPlan) -> node_settings.BridgeSettings:
     """Return the settings of the simulation of a run, or of the sequence that it plays."""
     config, identity = plan.config, plan.identity
-    always = BridgeSettings(
+    always = node_settings.BridgeSettings(
         scene=SceneConfig(seed=plan.scene.seed),
         condition=identity.condition,
         pacing=plan.pacing_config,
@@ -80,17 +73,11 @@ def bridge_settings(plan: RunPlan) -> BridgeSettings:
     return always.model_copy(update=simulated)
 
 
-def _make_bridge(plan: RunPlan, followers: Sequence[NodeSpec], tf: TfSettings) -> NodeSpec:
-    beside = {'tf': tf, 'participants': participants_of(followers)}
-    settings = bridge_settings(plan).model_copy(update=beside)
-    return NodeSpec(BRIDGE, 'simulator_bridge_node', settings, participant=False)
-
-
 def _recorder(plan: RunPlan) -> NodeSpec:
     return NodeSpec(
         RECORDER,
         'map_recorder_node',
-        MapRecorderSettings(
+        node_settings.MapRecorderSettings(
             map_directory=plan.map_directory,
             frames_directory=plan.frames_directory,
             participant=MAPPER,
@@ -106,7 +93,7 @@ def _evaluator(plan: RunPlan) -> NodeSpec:
     return NodeSpec(
         EVALUATOR,
         'evaluator_node',
-        EvaluatorSettings(
+        node_settings.EvaluatorSettings(
             ground_truth_directory=plan.ground_truth_directory,
             questions_file=plan.questions_file,
             output_directory=plan.directory,
@@ -120,7 +107,7 @@ def _evaluator(plan: RunPlan) -> NodeSpec:
     )
 
 
-def recorder_node(directory: Path, settings: RecordingSettings) -> NodeSpec:
+def recorder_node(directory: Path, settings: recording_report.RecordingSettings) -> NodeSpec:
     """Return the node that records to a folder."""
     here = settings.model_copy(update={'bag_directory': directory.absolute()})
     return NodeSpec(BAG_RECORDER, 'bag_recorder_node', here, acks=settings.acks)
@@ -131,8 +118,9 @@ def bag_recorder(plan: RunPlan, own_topics: Sequence[str]) -> list[NodeSpec]:
     settings = plan.config.recording
     if not settings.enabled:
         return []
-    chosen = {name: getattr(settings, name) for name in RecordedTopics.model_fields}
-    recording = RecordingSettings(
+    fields = recording_report.RecordedTopics.model_fields
+    chosen = {name: getattr(settings, name) for name in fields}
+    recording = recording_report.RecordingSettings(
         **chosen,
         more_topics=tuple(own_topics),
         max_file_bytes=round(settings.split_size_mb * 1e6),
@@ -145,27 +133,18 @@ def make_room_for_bag(plan: RunPlan) -> None:
     """Move the bag of an interrupted attempt aside; it may be its only result."""
     directory = plan.bag_directory
     if plan.config.recording.enabled and directory.exists():
-        for number in count(1):
-            aside = directory.with_name(f'{directory.name}_interrupted_{number}')
-            if not aside.exists():
-                check_folder(directory, Existing.MERGE)
-                directory.rename(aside)
-                return
+        check_folder(directory, Existing.MERGE)
+        aside = (directory.with_name(f'{directory.name}_interrupted_{n}') for n in count(1))
+        directory.rename(next(path for path in aside if not path.exists()))
 
 
 def check_bag(plan: RunPlan) -> None:
     """Raise RunError if the run ended but its bag was not finished."""
     if not plan.config.recording.enabled:
         return
-    try:
-        report = read_report(plan.bag_directory)
-    except SequenceError as error:
-        raise RunError(
-            f'run {plan.identity.run_id} was not recorded: {error}; start over with --fresh'
-        ) from error
+    run, remedy = f'run {plan.identity.run_id}', 'start over with --fresh'
+    with errors_as(RunError, f'{run} was not recorded', SequenceError, remedy=remedy):
+        report = recording_report.read_report(plan.bag_directory)
     if not report.complete:
-        raise RunError(
-            f'the bag of run {plan.identity.run_id} is not complete: '
-            f'{report.error or "its recorder was killed before it had written everything"}; '
-            'start over with --fresh'
-        )
+        why = report.error or 'its recorder was killed before it had written everything'
+        raise RunError(f'the bag of {run} is not complete: {why}; {remedy}')

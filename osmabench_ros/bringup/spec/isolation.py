@@ -99,7 +99,7 @@ def private_domain() -> Iterator[int]:
     """Yield a ROS domain that no other run here has, the one unused for longest; or RunError."""
     folder = Path(tempfile.gettempdir()) / 'osmabench-domains'
     files = [folder / str(domain) for domain in range(FIRST_DOMAIN, LAST_DOMAIN + 1)]
-    for file in sorted(files, key=_read_last_use_ns):
+    for file in sorted(files, key=lambda item: item.stat().st_mtime_ns if item.exists() else 0):
         holder = claim(f'domain-{file.name}')
         if holder is None:
             continue
@@ -113,10 +113,6 @@ def private_domain() -> Iterator[int]:
     raise RunError(
         f'all ROS domains from {FIRST_DOMAIN} to {LAST_DOMAIN} are in use by runs; end one'
     )
-
-
-def _read_last_use_ns(file: Path) -> int:
-    return file.stat().st_mtime_ns if file.exists() else 0
 
 
 def _note_use(file: Path) -> None:

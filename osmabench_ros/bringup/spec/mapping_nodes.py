@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
 
 import yaml
 
 from osmabench_ros.base import contract as topics
 from osmabench_ros.base.contract import MAPPER
 from osmabench_ros.base.files import Existing, atomic_directory, claim_folder, write_text
-from osmabench_ros.bringup.spec.node_spec import METHOD, NodeSpec
+from osmabench_ros.bringup.spec.node_spec import METHOD, PACKAGE, NodeSpec
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.mappers import live_method
 from osmabench_ros.mappers.live_method import MapOrigin
@@ -151,12 +150,18 @@ def _beside(settings: MapAdapterSettings, plan: RunPlan) -> MapAdapterSettings:
 
 def _specify_bundled(plan: RunPlan) -> NodeSpec:
     mapper = plan.mapper
+    values = {
+        'run': str(plan.directory.absolute()),
+        'scene': plan.identity.scene_key.scene,
+        'condition': plan.identity.condition,
+        'seed': str(plan.method_seed),
+    }
     return NodeSpec(
         MAPPER,
         'mapper_node',
         MapperSettings(
             mapper=mapper.bundled,
-            options=_fill_options(mapper.options, plan),
+            options=filled(mapper.options, values, f'options of mapper {mapper.name}'),
             seed=plan.method_seed,
             pacing=plan.pacing_config,
             evaluation=plan.config.evaluation,
@@ -169,16 +174,6 @@ def _specify_bundled(plan: RunPlan) -> NodeSpec:
 def _with_seed(text: str, plan: RunPlan) -> str:
     """Fill in ``${seed}`` and keep the rest, which may be for a shell."""
     return text.replace('${seed}', str(plan.method_seed))
-
-
-def _fill_options(options: dict[str, Any], plan: RunPlan) -> Any:
-    values = {
-        'run': str(plan.directory.absolute()),
-        'scene': plan.identity.scene_key.scene,
-        'condition': plan.identity.condition,
-        'seed': str(plan.method_seed),
-    }
-    return filled(options, values, f'options of mapper {plan.mapper.name}')
 
 
 def tf_settings(mapper: MapperConfig, method: live_method.LiveMethod | None = None) -> TfSettings:
@@ -206,10 +201,7 @@ def _stack(plan: RunPlan, method: live_method.LiveMethod, work: Path) -> NodeSpe
     return NodeSpec(
         METHOD,
         command=(
-            'ros2',
-            'launch',
-            'osmabench_ros',
-            'stack.launch.py',
+            *('ros2', 'launch', PACKAGE, 'stack.launch.py'),
             f'stack:={plan.mapper.stack}',
             f'variables:={yaml.safe_dump(plan.mapper.variables, default_flow_style=True).strip()}',
             f'work:={work.absolute()}',

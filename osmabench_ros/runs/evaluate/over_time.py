@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from osmabench_ros.base.files import read_json, write_json
 from osmabench_ros.base.progress import Progress
 from osmabench_ros.base.strict import Strict, read_model
-from osmabench_ros.errors import RunError
+from osmabench_ros.errors import RunError, errors_as
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.maps.storage import read_map, snapshots_in
 from osmabench_ros.metrics.over_time import ScoresAtTime, over_time_records
@@ -147,7 +147,6 @@ def collect_judged_records(
 def _read_records(file: Path, key: str) -> list[Record]:
     if not file.exists():
         return []
-    try:
+    caught, problem = (LookupError, TypeError, ValidationError), f'{file} is malformed'
+    with errors_as(RunError, problem, caught, remedy='start over with --fresh'):
         return [Record.model_validate(item) for item in read_json(file)[key]]
-    except (KeyError, TypeError, ValidationError) as error:
-        raise RunError(f'{file} is malformed; start over with --fresh') from error
