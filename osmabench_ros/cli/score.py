@@ -7,7 +7,7 @@ import json
 import math
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -17,10 +17,11 @@ from typer import Argument, Option
 
 from osmabench_ros.base.progress import shown_progress
 from osmabench_ros.cli.options import AsJson, ModelOptions, with_option_groups
-from osmabench_ros.errors import ConfigError, MetricError, OsmabenchWarning, errors_as
+from osmabench_ros.errors import MetricError, OsmabenchWarning, errors_as
 
 if TYPE_CHECKING:
     from osmabench_ros.metrics.trajectory_records import TrajectorySettings
+    from osmabench_ros.vqa.published import Published
 
 app = typer.Typer(
     name='score', help='Score saved results: confusion matrices, answers, trajectories.',
@@ -86,13 +87,11 @@ def answers(
     folders a column names the folder of a row.
     """
     from osmabench_ros.base.processes import without_garbage_collection
-    from osmabench_ros.vqa.answer_table import answer_table, flat_rows
-    from osmabench_ros.vqa.published import read_saved_answers
+    from osmabench_ros.vqa.answer_table import saved_answers
 
     with without_garbage_collection():
-        saved = read_saved_answers(files)
-        table = answer_table(saved, reference_condition=reference, baselines=baselines)
-    _print_rows(flat_rows(table, with_changes=bool(reference)), table_format)
+        rows = saved_answers(reference, baselines=baselines).score_files(files)
+    _print_rows(rows, table_format)
 
 
 @app.command()
@@ -105,12 +104,9 @@ def hypo3d(
     A row for all answers, then by kind of change and of question. "similarity" is the mean cosine
     of all-MiniLM-L6-v2, where that is installed.
     """
-    from osmabench_ros.language.embedding import SentenceEmbedder
-    from osmabench_ros.suites.hypo3d.published import hypo3d_scores, read_hypo3d
+    from osmabench_ros.suites.hypo3d.published import PUBLISHED
 
-    embedder = SentenceEmbedder() if SentenceEmbedder.is_available() else None
-    rows = [asdict(row) for row in hypo3d_scores(read_hypo3d(files), embedder)]
-    _print_rows(rows, table_format)
+    _print_rows(PUBLISHED.score_files(files), table_format)
 
 
 @app.command()
@@ -123,9 +119,9 @@ def cospace(
     With several orders of a task a row "all" has them together: "accuracy" is ACC_q of the paper,
     "accuracy_pairs" its ACC_p. Annotations without predictions give only the baselines.
     """
-    from osmabench_ros.suites.cospace.published import cospace_scores, read_cospace
+    from osmabench_ros.suites.cospace.published import PUBLISHED
 
-    _print_rows([asdict(row) for row in cospace_scores(read_cospace(files))], table_format)
+    _print_rows(PUBLISHED.score_files(files), table_format)
 
 
 @app.command()
@@ -139,16 +135,10 @@ def grounding(
     Of ScanRefer Acc@0.25 and Acc@0.5, unique and multiple; of ReferIt3D the accuracy, easy and
     hard, by viewpoint or without.
     """
-    from osmabench_ros.suites.grounding import published
+    from osmabench_ros.suites.grounding.published import REFERIT3D, scanrefer
 
-    if truth is not None:
-        rows = published.scanrefer_scores(predictions, truth)
-    else:
-        expressions = published.read_expressions(predictions)
-        if not any(item.same_class for item in expressions):
-            raise ConfigError(f'{predictions} has boxes; give those that are right as --truth')
-        rows = published.referit3d_scores(expressions)
-    _print_rows([asdict(row) for row in rows], table_format)
+    published: Published[Any] = REFERIT3D if truth is None else scanrefer(truth)
+    _print_rows(published.score_files([predictions]), table_format)
 
 
 def _print_rows(rows: Sequence[dict[str, Any]], table_format: str) -> None:
@@ -171,15 +161,9 @@ def promptgt(
 
     Answers without verdict stay in the denominator.
     """
-    from osmabench_ros.suites.promptgt import (
-        PROMPT,
-        STANDARD,
-        block_rows,
-        comparison_rows,
-    )
+    from osmabench_ros.suites.promptgt import compare_sources
 
-    blocks = block_rows(standard, STANDARD), block_rows(prompt, PROMPT)
-    _print_rows([*blocks[0], *blocks[1]] if long else comparison_rows(*blocks), table_format)
+    _print_rows(compare_sources(long=long).score_files([standard, prompt]), table_format)
 
 
 @app.command()
@@ -204,29 +188,14 @@ def space3d(
     In compat models judge all answers; call again after an interruption to go on.
     """
     from osmabench_ros.metrics.record import Mode
-    from osmabench_ros.suites.space3d.folder import SceneFolder
-    from osmabench_ros.suites.space3d.scoring import Judges, score_folder
+    from osmabench_ros.suites.space3d.scoring import Grading, Judges
 
-    if answers_file is not None and len(folders) > 1:
-        raise ConfigError('--answers is for one scene folder; score the others by themselves')
-    scenes = [SceneFolder(path) for path in folders]
-    if len({folder.scene for folder in scenes}) < len(scenes):
-        raise ConfigError('two of the scene folders have one name; score them into two --out')
     access = options.access
-    clients = [access.client_of(name) if name else None for name in (judge, vision_judge)]
+    judges = Judges(*(access.client_of(name) if name else None for name in (judge, vision_judge)))
     with shown_progress() as progress:
-        scores = [
-            score_folder(
-                folder,
-                folder.answers(answers_file),
-                Mode(mode),
-                Judges(*clients),
-                out / folder.scene,
-                progress,
-            )
-            for folder in scenes
-        ]
-    _print_rows([{**asdict(item), 'mode': item.mode.value} for item in scores], 'csv')
+        grading = Grading(Mode(mode), judges, out, answers_file, progress)
+        rows = grading.published().score_files(folders)
+    _print_rows(rows, 'csv')
 
 
 _NAMES = 'TUM file, or BAG:TOPIC; the topic may be /tf:PARENT.CHILD.'

@@ -211,7 +211,7 @@ def judge_check(
     from osmabench_ros.vqa import stages
     from osmabench_ros.vqa.judging.agreement import check_judge, select_judged_answers
     from osmabench_ros.vqa.judging.language_model import LanguageModelJudge
-    from osmabench_ros.vqa.published import read_saved_answers
+    from osmabench_ros.vqa.saved_answers import read_saved_answers
 
     client = _client(options, judge_name, dry_run=dry_run)
     saved = read_saved_answers(files)

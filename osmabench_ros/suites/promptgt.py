@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
 from osmabench_ros.base.documents import read_json
 from osmabench_ros.base.files import atomic_directory, check_folder, write_json
-from osmabench_ros.base.strict import FilePath, validated
+from osmabench_ros.base.strict import FilePath
 from osmabench_ros.errors import ConfigError, QuestionError
 from osmabench_ros.language.client import ModelClient
 from osmabench_ros.metrics.record import MetricRecord, Mode
@@ -34,10 +33,14 @@ from osmabench_ros.vqa.evaluation import QuestionResult, answer_all, judge_all
 from osmabench_ros.vqa.exact.prompt_ground_truth import PROMPTGT, SUITE, promptgt_questions
 from osmabench_ros.vqa.graph_index import Embedder
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge
-from osmabench_ros.vqa.published import RIGHT, VERDICT_KEYS, PublishedRow, answer_type_of
+from osmabench_ros.vqa.published import Published, PublishedRow, Scores, read_document
 from osmabench_ros.vqa.questions import PromptCategory, Question, question_id
+from osmabench_ros.vqa.saved_answers import RIGHT, VERDICT_KEYS, answer_type_of
 from osmabench_ros.vqa.scene_prompts import promptgt_by_model
 from osmabench_ros.vqa.scores import records
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 FRAME = 'prompt_ground_truth'
 MEASUREMENTS, RELATIONS = 'Measurements', 'Relations'
@@ -79,7 +82,7 @@ class _QuestionFile(PublishedRow):
 
 def read_questions(path: Path) -> list[Question]:
     """Read SCENE_questions.json of OSMa-Bench++; QuestionError names file and key."""
-    data = validated(_QuestionFile, read_json(path, QuestionError), str(path), QuestionError)
+    data = read_document(_QuestionFile, path)
     asked = {item.question: item for frame in data.parameters for item in frame.qa}
     return [
         Question(
@@ -130,12 +133,8 @@ def write_question_files(
     return counts
 
 
-Place = tuple[str, str, str]
-"""Approach, subset and light of a file of answers."""
-
-
-def block_rows(root: Path, source: str) -> list[dict[str, Any]]:
-    """Return accuracies by approach, subset, light and block, of all answers below a folder.
+def read_verdicts(root: Path, source: str) -> list[dict[str, str]]:
+    """Return place, block and status of each answer below a folder that is in a block.
 
     Files are ``*answered*.json`` at any depth, and the names of folders give their condition;
     without any it is a QuestionError. `source`, STANDARD or PROMPT, decides the categories that
@@ -147,41 +146,66 @@ def block_rows(root: Path, source: str) -> list[dict[str, Any]]:
     if not files:
         raise QuestionError(f'{root} holds no {_ANSWERED}')
     blocks = _STANDARD_OF if source == STANDARD else BLOCK_OF
-    counts: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
-    for path in files:
-        place = place_of(path.resolve())
-        for entry in _entries(path):
-            block = blocks.get(str(entry.get('category', '')))
-            if block is not None:
-                counts[(*place, block)][_status(entry)] += 1
     return [
-        {
-            **dict(zip(('approach', 'subset', 'label'), key, strict=False)),
-            'source': source,
-            'category': key[3],
-            'total': found.total(),
-            **{name: found[name] for name in ('correct', 'wrong', 'unknown')},
-            'accuracy': found['correct'] / found.total(),
-        }
-        for key, found in sorted(counts.items())
+        {**place, 'source': source, 'category': block, 'status': _read_status(entry)}
+        for path in files
+        for place in (dict(zip(_PLACE, place_of(path.resolve()), strict=True)),)
+        for entry in _read_entries(path)
+        if (block := blocks.get(str(entry.get('category', '')))) is not None
     ]
 
 
-def comparison_rows(
-    standard: Sequence[Mapping[str, Any]], prompt: Sequence[Mapping[str, Any]]
-) -> list[dict[str, Any]]:
-    """Return both blocks of questions side by side, a row an approach, subset and light."""
+_PLACE = ('approach', 'subset', 'label')
+
+
+def compare_sources(*, long: bool = False) -> Published[dict[str, str]]:
+    """Return how folders of answers to standard and to PromptGT questions are scored.
+
+    Both blocks of questions are side by side, a row for each approach, subset and light; with
+    `long` each block has its own row with counts.
+    """
+
+    def sum_up(_group: Mapping[str, str], part: pd.DataFrame) -> dict[str, Any]:
+        counts = {name: int((part['status'] == name).sum()) for name in _STATUSES}
+        return {**counts, 'accuracy': counts['correct'] / len(part)}
+
+    def read(roots: Sequence[Path]) -> list[dict[str, str]]:
+        if len(roots) != 2:
+            raise ConfigError('name two folders: of answers to standard and to PromptGT questions')
+        sources = zip(roots, (STANDARD, PROMPT), strict=True)
+        return [row for root, source in sources for row in read_verdicts(root, source)]
+
+    return Published(
+        read,
+        lambda rows, _mode: rows,
+        groups=(*_PLACE, 'source', 'category'),
+        unit='total',
+        modes=(Mode.NONE,),
+        orders=dict.fromkeys((*_PLACE, 'category'), (...,)),
+        sum_up=sum_up,
+        arrange=_sort_sources if long else put_side_by_side,
+    )
+
+
+_STATUSES = ('correct', 'wrong', 'unknown')
+
+
+def _sort_sources(rows: Scores) -> Scores:
+    return sorted(rows, key=lambda row: row['source'] != STANDARD)
+
+
+def put_side_by_side(rows: Scores) -> Scores:
+    """Return a row for each approach, subset and light, with the accuracies of all blocks."""
     columns = [f'{s} | {c}' for c in (RELATIONS, MEASUREMENTS) for s in (STANDARD, PROMPT)]
-    rows: dict[Place, dict[str, Any]] = {}
-    for item in (*standard, *prompt):
-        place = item['approach'], item['subset'], item['label']
-        names = dict(zip(('approach', 'subset', 'label'), place, strict=True))
-        row = rows.setdefault(place, {**names, **dict.fromkeys(columns)})
+    found: dict[tuple[str, ...], dict[str, Any]] = {}
+    for item in rows:
+        place = {name: item[name] for name in _PLACE}
+        row = found.setdefault(tuple(place.values()), {**place, **dict.fromkeys(columns)})
         row[f'{item["source"]} | {item["category"]}'] = item['accuracy']
-    return [rows[place] for place in sorted(rows)]
+    return list(found.values())
 
 
-def place_of(path: Path) -> Place:
+def place_of(path: Path) -> tuple[str, str, str]:
     """Return the properties that the folders of a file of answers give, 'unknown' without."""
     parts, text = [part.lower() for part in path.parts], str(path).lower()
     folders = {'bbq': 'BBQ', 'cg': 'CG', 'conceptgraphs': 'CG'}
@@ -194,13 +218,13 @@ def place_of(path: Path) -> Place:
     return approach, subset, next(filter(None, named), 'unknown')
 
 
-def _entries(path: Path) -> Iterator[Mapping[str, Any]]:
+def _read_entries(path: Path) -> Iterator[Mapping[str, Any]]:
     data = read_json(path, QuestionError)
     if isinstance(data, list):
         yield from (entry for entry in data if isinstance(entry, dict))
 
 
-def _status(entry: Mapping[str, Any]) -> str:
+def _read_status(entry: Mapping[str, Any]) -> str:
     key = next((key for key in VERDICT_KEYS if key in entry), None)
     if key is None:
         return 'unknown'

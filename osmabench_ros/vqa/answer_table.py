@@ -3,110 +3,128 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
+from osmabench_ros.metrics.record import Mode
 from osmabench_ros.vqa.answering.baselines import constant, most_frequent, question_only
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge, Judge
-from osmabench_ros.vqa.published import SavedAnswer
+from osmabench_ros.vqa.published import Published, Scores
 from osmabench_ros.vqa.questions import Answer, Question
+from osmabench_ros.vqa.saved_answers import SavedAnswer, read_saved_answers
 from osmabench_ros.vqa.scores import compute_paired_change, interval_over_scenes
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 SPATIAL = frozenset({'Object Relations - Spatial', 'Relations-Spatial'})
-ALL_SCENES = 'all'
-GIVEN = 'given'
+ALL_SCENES, GIVEN = 'all', 'given'
 
 
-@dataclass(frozen=True)
-class AnswerRow:
-    """Accuracies of one group of answers, as fractions.
+def saved_answers(reference: str = '', *, baselines: bool = True) -> Published[SavedAnswer]:
+    """Return how saved answers are scored: accuracies by source, scene and condition.
 
-    Scene 'all' pools the scenes of a condition; `answers` is 'given' or the name of a baseline;
-    `unjudged` answers have a verdict that says neither yes nor no and count as wrong, as in the
-    published code; `source` is the folder of published files; `low` and `high` bound the 95 %
-    interval, over scenes where there are several, else of a proportion; changes are paired with
-    the reference's.
+    The scene 'all' pools the scenes of a condition; `answers` is 'given' or the name of a
+    baseline; `unjudged` answers have a verdict that says neither yes nor no and count as wrong, as
+    in the published code; `low` and `high` bound the 95 % interval, over scenes where there are
+    several, else of a proportion; `accuracy_macro` weighs small categories like large ones.
+    Pooled rows have the change from the condition `reference`, on the same questions.
     """
+    changes = ('change', 'change_low', 'change_high') if reference else ()
 
-    scene: str
-    condition: str
-    answers: str
-    questions: int
-    accuracy: float
-    low: float
-    high: float
-    accuracy_without_spatial: float | None
-    categories: Mapping[str, float] = field(default_factory=dict)
-    change: float | None = None
-    change_low: float | None = None
-    change_high: float | None = None
-    unjudged: int = 0
-    source: str = ''
+    def compare(saved: Sequence[SavedAnswer], _mode: Mode) -> Iterator[dict[str, Any]]:
+        judge = DeterministicJudge()
+        by_source: dict[str, list[SavedAnswer]] = defaultdict(list)
+        for item in saved:
+            by_source[item.source].append(item)
+        for items in by_source.values():
+            verdicts = {GIVEN: _read_given_verdicts(items, judge)}
+            for name, answers in _make_baselines(items).items() if baselines else ():
+                verdicts[name] = _judge_answers(items, answers, judge)
+            for name, right in verdicts.items():
+                yield from _tabulate(items, name, right, reference)
 
-    @property
-    def accuracy_macro(self) -> float:
-        """Mean of the accuracies of the categories, which weighs small categories like large."""
-        return sum(self.categories.values()) / len(self.categories)
+    def sum_up(group: Mapping[str, str], part: pd.DataFrame) -> dict[str, Any]:
+        low, high = interval_over_scenes(part.groupby('of_scene')['right'].agg(list).to_dict())
+        plain = part['right'][~part['category'].isin(SPATIAL)]
+        categories = part.groupby('category')['right'].mean()
+        paired = part[part['before'].notna()]
+        change = None
+        if len(paired) and group['scene'] == ALL_SCENES and group['condition'] != reference:
+            keys = list(zip(paired['of_scene'], paired['id'], strict=True))
+            before, after = (dict(zip(keys, paired[x], strict=True)) for x in ('before', 'right'))
+            change = compute_paired_change(before, after)
+        bounds = [None] * 3 if change is None else [change.value, change.low, change.high]
+        return {
+            'unjudged': int(part['unjudged'].sum()),
+            'accuracy': float(part['right'].mean()),
+            'low': low,
+            'high': high,
+            'accuracy_macro': float(categories.mean()),
+            'accuracy_without_spatial': float(plain.mean()) if len(plain) else None,
+            **dict(zip(changes, bounds, strict=False)),
+            'categories': categories.to_dict(),
+        }
+
+    return Published(
+        read_saved_answers,
+        compare,
+        groups=('source', 'scene', 'condition', 'answers'),
+        unit='questions',
+        modes=(Mode.NONE,),
+        orders={'scene': (..., ALL_SCENES), 'condition': (...,)},
+        sum_up=sum_up,
+        arrange=_spread_categories,
+    )
 
 
-_Judged = Sequence[tuple[SavedAnswer, bool]]
+def _tabulate(
+    saved: Sequence[SavedAnswer], name: str, right: Sequence[bool], reference: str
+) -> Iterator[dict[str, Any]]:
+    """Yield the answers of one source by a method or a baseline."""
+    pooled = (ALL_SCENES,) if len({item.question.scene for item in saved}) > 1 else ()
+    keys = [(item.question.scene, item.question.id) for item in saved]
+    before = {
+        key: correct
+        for item, key, correct in zip(saved, keys, right, strict=True)
+        if reference and item.condition == reference
+    }
+    for item, key, correct in zip(saved, keys, right, strict=True):
+        yield {
+            'source': item.source,
+            'scene': (item.question.scene, *pooled),
+            'condition': item.condition,
+            'answers': name,
+            'of_scene': item.question.scene,
+            'id': item.question.id,
+            'category': item.question.category,
+            'right': correct,
+            'before': before.get(key),
+            'unjudged': item.unjudged and name == GIVEN,
+        }
 
 
-def answer_table(
-    saved: Sequence[SavedAnswer],
-    *,
-    reference_condition: str = '',
-    baselines: bool = True,
-) -> list[AnswerRow]:
-    """Score saved answers by source and group: the given ones, then baselines; pooled last."""
-    judge = DeterministicJudge()
-    by_source: dict[str, list[SavedAnswer]] = defaultdict(list)
-    for item in saved:
-        by_source[item.source].append(item)
+def _spread_categories(scores: Scores) -> Scores:
+    """Return scores with a column for each category, and for the source if there are several."""
+    names = sorted({name for row in scores for name in row['categories']})
+    several = len({row['source'] for row in scores}) > 1
+    hidden = {'categories', *(() if several else ('source',))}
     return [
-        replace(row, source=source)
-        for source, items in by_source.items()
-        for row in _table_of_one(items, judge, reference_condition, baselines=baselines)
+        {key: value for key, value in row.items() if key not in hidden}
+        | {name: row['categories'].get(name) for name in names}
+        for row in scores
     ]
-
-
-def _table_of_one(
-    saved: Sequence[SavedAnswer], judge: Judge, reference_condition: str, *, baselines: bool
-) -> list[AnswerRow]:
-    verdicts = {GIVEN: _read_given_verdicts(saved, judge)}
-    for name, answers in _baselines(saved).items() if baselines else ():
-        verdicts[name] = _judge_rows(saved, answers, judge)
-    rows = []
-    for scene, condition, positions in _groups(saved):
-        for name, right in verdicts.items():
-            judged = [(saved[i], right[i]) for i in positions]
-            reference = _reference(saved, right, reference_condition, scene, condition)
-            rows.append(_row(scene, condition, name, judged, reference))
-    return rows
-
-
-def _groups(saved: Sequence[SavedAnswer]) -> list[tuple[str, str, list[int]]]:
-    single: dict[tuple[str, str], list[int]] = defaultdict(list)
-    pooled: dict[str, list[int]] = defaultdict(list)
-    for position, item in enumerate(saved):
-        single[item.question.scene, item.condition].append(position)
-        pooled[item.condition].append(position)
-    groups = [(scene, condition, single[scene, condition]) for scene, condition in sorted(single)]
-    if len({scene for scene, _ in single}) > 1:
-        groups += [(ALL_SCENES, condition, pooled[condition]) for condition in sorted(pooled)]
-    return groups
 
 
 def _read_given_verdicts(saved: Sequence[SavedAnswer], judge: Judge) -> list[bool]:
     missing = [i for i, item in enumerate(saved) if item.similar is None and not item.unjudged]
     asked = [saved[i] for i in missing]
-    judged = _judge_rows(asked, [item.answer for item in asked], judge)
+    judged = _judge_answers(asked, [item.answer for item in asked], judge)
     by_position = dict(zip(missing, judged, strict=True))
     return [by_position.get(i, item.similar is True) for i, item in enumerate(saved)]
 
 
-def _judge_rows(
+def _judge_answers(
     saved: Sequence[SavedAnswer], answers: Sequence[Answer], judge: Judge
 ) -> list[bool]:
     # Scenes and conditions ask the same questions and often get the same answers.
@@ -122,7 +140,7 @@ def _judge_rows(
     return [correct[key] for key in keys]
 
 
-def _baselines(saved: Sequence[SavedAnswer]) -> dict[str, list[Answer]]:
+def _make_baselines(saved: Sequence[SavedAnswer]) -> dict[str, list[Answer]]:
     """Return each baseline's answers, made within each scene and condition."""
     makers: dict[str, Callable[[Sequence[Question]], list[Answer]]] = {
         'always yes': lambda questions: constant(questions, 'Yes'),
@@ -145,85 +163,3 @@ def _baselines(saved: Sequence[SavedAnswer]) -> dict[str, list[Answer]]:
             for position, answer in zip(positions, answers, strict=True):
                 found[name][position] = answer
     return found
-
-
-def _reference(
-    saved: Sequence[SavedAnswer],
-    right: Sequence[bool],
-    reference_condition: str,
-    scene: str,
-    condition: str,
-) -> dict[tuple[str, str], bool]:
-    if not reference_condition or condition == reference_condition or scene != ALL_SCENES:
-        return {}
-    return {
-        (item.question.scene, item.question.id): correct
-        for item, correct in zip(saved, right, strict=True)
-        if item.condition == reference_condition
-    }
-
-
-def _row(
-    scene: str,
-    condition: str,
-    answers: str,
-    judged: _Judged,
-    reference: Mapping[tuple[str, str], bool],
-) -> AnswerRow:
-    by_scene: dict[str, list[bool]] = defaultdict(list)
-    by_category: dict[str, list[bool]] = defaultdict(list)
-    for item, right in judged:
-        by_scene[item.question.scene].append(right)
-        by_category[item.question.category].append(right)
-    low, high = interval_over_scenes(by_scene)
-    plain = [right for item, right in judged if item.question.category not in SPATIAL]
-    change = None
-    if reference:
-        own = {(item.question.scene, item.question.id): right for item, right in judged}
-        change = compute_paired_change(reference, own)
-    return AnswerRow(
-        scene,
-        condition,
-        answers,
-        len(judged),
-        _mean([right for _, right in judged]),
-        low,
-        high,
-        _mean(plain) if plain else None,
-        {name: _mean(by_category[name]) for name in sorted(by_category)},
-        change.value if change is not None else None,
-        change.low if change is not None else None,
-        change.high if change is not None else None,
-        sum(item.unjudged for item, _ in judged) if answers == GIVEN else 0,
-    )
-
-
-def _mean(values: Sequence[bool]) -> float:
-    return sum(values) / len(values)
-
-
-_CHANGES = ('change', 'change_low', 'change_high')
-
-
-def flat_rows(table: Sequence[AnswerRow], *, with_changes: bool) -> list[dict[str, Any]]:
-    """Return rows for a file, with a column for each category; of one source without it."""
-    categories = sorted({name for row in table for name in row.categories})
-    several = len({row.source for row in table}) > 1
-    return [
-        {
-            **({'source': row.source} if several else {}),
-            'scene': row.scene,
-            'condition': row.condition,
-            'answers': row.answers,
-            'questions': row.questions,
-            'unjudged': row.unjudged,
-            'accuracy': row.accuracy,
-            'low': row.low,
-            'high': row.high,
-            'accuracy_macro': row.accuracy_macro,
-            'accuracy_without_spatial': row.accuracy_without_spatial,
-            **{name: getattr(row, name) for name in _CHANGES if with_changes},
-            **{name: row.categories.get(name) for name in categories},
-        }
-        for row in table
-    ]

@@ -1,42 +1,27 @@
-"""Saved answers: ours, JSON lines, and the files of OSMa-Bench and OSMa-Bench++ as they lie."""
+"""Published files of a protocol: one way to read, group and average them for every protocol."""
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
-from osmabench_ros.base.documents import parse_json, read_unpacked
-from osmabench_ros.errors import QuestionError, errors_as
-from osmabench_ros.vqa.judging.reading import as_number, plain
-from osmabench_ros.vqa.question_files import ANSWERS, QUESTIONS, VERDICTS, read_records
-from osmabench_ros.vqa.questions import Answer, AnswerType, Question, Verdict
-from osmabench_ros.vqa.scores import UNSERVED
+from osmabench_ros.base.documents import parse_json, read_json, read_text
+from osmabench_ros.base.strict import validated
+from osmabench_ros.errors import QuestionError
+from osmabench_ros.metrics.record import Mode
 
-_REQUIRED = ('question', 'answer', 'category', 'scene_graph_answer')
+if TYPE_CHECKING:
+    import pandas as pd
 
-VERDICT_KEYS = (
-    'similar', 'is_correct', 'correct', 'match', 'prompt_gt_similar', 'promptgt_similar',
-    'prompt_gt_correct', 'promptgt_correct',
-)  # fmt: skip
-"""Where OSMa-Bench (the first) and OSMa-Bench++ write a verdict; the first one found counts."""
-
-RIGHT = frozenset(('yes', 'true', '1', 'correct', 'similar'))
-_WRONG = frozenset(('no', 'false', '0', 'incorrect', 'wrong', 'different', 'not similar'))
-_UNJUDGED = frozenset(('', 'n/a', 'na', 'none', 'null', 'unknown'))
-
-CONDITIONS = frozenset(
-    ('baseline', 'camera', 'camera_lights', 'dynamic_lights', 'no_lights', 'nominal', 'velocity')
-)
-"""Conditions that published files and folders are named after."""
-
-_PUBLISHED = ('*_evaluated.json', '*answered*.json')
-_LINES = ('*.jsonl', '*.jsonl.gz')
+RowT = TypeVar('RowT')
+Model = TypeVar('Model')
+Scores = list[dict[str, Any]]
+"""A mapping of columns to values for each group."""
 
 
 class PublishedRow(BaseModel):
@@ -45,174 +30,105 @@ class PublishedRow(BaseModel):
     model_config = ConfigDict(extra='ignore', frozen=True, coerce_numbers_to_str=True)
 
 
-@dataclass(frozen=True)
-class SavedAnswer:
-    """A question, its right answer, a method's answer, and maybe the verdict.
-
-    `similar` is None without a verdict; `unjudged` says that the published judge gave none, as
-    in "N/A". `source` is the folder of a published file, '' for JSON lines.
-    """
-
-    question: Question
-    answer: Answer
-    condition: str
-    similar: bool | None
-    unjudged: bool = False
-    source: str = ''
+def read_document(model: type[Model], path: Path, *, remedy: str = '') -> Model:
+    """Read a JSON file into a model; QuestionError names file, key and remedy."""
+    data = read_json(path, QuestionError)
+    return validated(model, data, str(path), QuestionError, remedy=remedy)
 
 
-@dataclass(frozen=True)
-class _Place:
-    """Properties of the answers in a file that its name gives."""
-
-    source: str = ''
-    scene: str = ''
-    condition: str = ''
-
-
-def read_saved_answers(paths: Sequence[Path]) -> list[SavedAnswer]:
-    """Read saved answers, in order; QuestionError if a file is malformed or a folder holds none.
-
-    Files are JSON lines, plain or gzipped; JSON arrays as OSMa-Bench and OSMa-Bench++ write them,
-    of which the name gives scene and condition (``<scene>_<condition>_evaluated.json``,
-    ``evaluated_<condition>/<scene>_answered.json``); ``answers.jsonl`` of a run of ours, with the
-    questions and verdicts next to it. In folders all are read, at any depth. Two published
-    files that answer the same question of a scene under the same condition in the same folder are
-    an error too.
-    """
-    occurrences: Counter[tuple[str, str, str, str]] = Counter()
-    first_in: dict[tuple[str, str, str, str], Path] = {}
-    saved = []
-    for path in (file for given in paths for file in _files(given)):
-        if path.name == ANSWERS and path.with_name(QUESTIONS).exists():
-            saved += _of_run(path)
-            continue
-        for where, row, place in _rows(path):
-            lacking = [key for key in _REQUIRED if row.get(key) is None]
-            if lacking:
-                raise QuestionError(f'{where}: "{lacking[0]}" is missing')
-            scene = str(row.get('scene', place.scene))
-            condition = str(row.get('condition', place.condition))
-            key = (place.source, scene, condition, str(row['question']))
-            if place.source and first_in.setdefault(key, path) != path:
-                raise QuestionError(
-                    f'{where}: "{row["question"]}" of scene "{scene}", condition "{condition}" is '
-                    f'answered in {first_in[key]} too; name one of the files'
-                )
-            saved.append(_read_saved(row, scene, condition, occurrences[key], where, place.source))
-            occurrences[key] += 1
-    if not saved:
-        raise QuestionError(f'{", ".join(map(str, paths))}: there is no answer to score')
-    return saved
-
-
-def _files(path: Path) -> list[Path]:
-    if not path.is_dir():
-        return [path]
-    patterns = (*_PUBLISHED, *_LINES)
-    found = sorted({file for pattern in patterns for file in path.rglob(pattern)})
-    found = [file for file in found if file.name not in (QUESTIONS, VERDICTS)]
-    if not found:
-        raise QuestionError(f'{path} holds no {", no ".join(patterns)}')
-    return found
-
-
-def _of_run(path: Path) -> list[SavedAnswer]:
-    """Return the answers of a run that its map could serve, as that run was scored."""
-    run = path.resolve().parents[1]
-    # dataset.scene.condition.mapper.simulator.seed
-    parts = run.name.split('.')
-    condition, source = (parts[2], f'{run.parent.name} {parts[3]}') if len(parts) > 5 else ('', '')
-    questions = {item.id: item for item in read_records(path.with_name(QUESTIONS), Question)}
-    file = path.with_name(VERDICTS)
-    verdicts = {i.question_id: i for i in read_records(file, Verdict)} if file.exists() else {}
-    found = []
-    for answer in read_records(path, Answer):
-        question, verdict = questions.get(answer.question_id), verdicts.get(answer.question_id)
-        if question is None:
-            raise QuestionError(f'{path}: {QUESTIONS} next to it has no "{answer.question_id}"')
-        similar = verdict.correct if verdict and verdict.judged else None
-        unjudged = verdict is not None and not verdict.judged
-        if answer.note != UNSERVED:
-            found.append(SavedAnswer(question, answer, condition, similar, unjudged, source))
-    return found
-
-
-def _rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any], _Place]]:
-    with errors_as(QuestionError, f'{path} cannot be read', UnicodeDecodeError):
-        text = read_unpacked(path, QuestionError).decode('utf-8')
-    if '.json' in path.suffixes and text.lstrip().startswith('['):
-        place = _place(path)
-        for number, row in enumerate(parse_json(text, str(path), QuestionError), start=1):
-            where = f'{path}, answer {number}'
-            yield where, _object(row, where), place
-        return
-    for number, line in enumerate(text.splitlines(), start=1):
-        if line.strip():
+def read_lines(model: type[Model], path: Path) -> Iterator[tuple[str, Model]]:
+    """Yield file and line of each JSON line with its model, or a QuestionError that names them."""
+    for number, text in enumerate(read_text(path, QuestionError).splitlines(), start=1):
+        if text.strip():
             where = f'{path}:{number}'
-            yield where, _object(parse_json(line, where, QuestionError), where), _Place()
+            data = parse_json(text, where, QuestionError)
+            yield where, validated(model, data, where, QuestionError)
 
 
-def _object(row: Any, where: str) -> Mapping[str, Any]:
-    if not isinstance(row, dict):
-        raise QuestionError(f'{where}: not an object with a question and its answers')
-    return row
+def average(_group: Mapping[str, str], part: pd.DataFrame) -> dict[str, Any]:
+    """Return the mean of each outcome of a group; None where no row has a value."""
+    return {
+        name: None if part[name].isna().all() else float(part[name].astype(float).mean())
+        for name in part.columns
+    }
 
 
-def _place(path: Path) -> _Place:
-    """Return the properties that a published file's path gives.
+@dataclass(frozen=True)
+class Published(Generic[RowT]):
+    """Published files of a protocol, and how each mode scores them.
 
-    OSMa-Bench names a file after scene and condition, OSMa-Bench++ after the scene, in a folder
-    that is named after the condition.
+    Parameters
+    ----------
+    read : callable
+        Returns the rows of files; QuestionError names the file and the row at fault.
+    compare : callable
+        Yields for each row that a mode counts its group in each of the columns `groups`, a tuple
+        where it is in several, and its outcomes in other columns.
+    groups : tuple of str
+        Columns that distinguish groups.
+    unit : str
+        Column of the number of rows, 'answers' or the like; also in the error without any row.
+    modes : tuple of Mode
+        Modes that are scored; without any the rows have no column for it.
+    orders : mapping of str to sequence
+        Groups of a column in order, with all others in alphabetical order in place of the `...`.
+        The groups of other columns are in the order in which they appear.
+    always : mapping of str to sequence
+        For each column of `groups`, those that have a row even if nothing is in them.
+    sum_up : callable
+        Returns the metrics of a group, named by its columns, from its outcomes. By default the
+        mean of each.
+    arrange : callable
+        Returns the scores of all groups in the form in which they are printed.
     """
-    scene = re.sub(r'_(?:evaluated|answered).*', '', path.name.split('.json')[0])
-    named = (name for name in CONDITIONS if scene.endswith(f'_{name}'))
-    if condition := max(named, key=len, default=''):
-        return _Place(str(path.parent), scene.removesuffix(f'_{condition}'), condition)
-    folder = path.parent.name
-    condition = folder.removeprefix('evaluated_')
-    if condition in CONDITIONS or condition != folder:
-        return _Place(str(path.parent.parent), scene, condition)
-    return _Place(str(path.parent), scene)
 
+    read: Callable[[Sequence[Path]], Sequence[RowT]]
+    compare: Callable[[Sequence[RowT], Mode], Iterable[Mapping[str, Any]]]
+    groups: tuple[str, ...]
+    unit: str = 'answers'
+    modes: tuple[Mode, ...] = (Mode.COMPAT, Mode.STRICT)
+    orders: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    always: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    sum_up: Callable[[Mapping[str, str], pd.DataFrame], Mapping[str, Any]] = average
+    arrange: Callable[[Scores], Scores] = list
 
-def _read_saved(
-    row: Mapping[str, Any],
-    scene: str,
-    condition: str,
-    occurrence: int,
-    where: str,
-    source: str,
-) -> SavedAnswer:
-    key = f'{scene}/{row["question"]}/{occurrence}'
-    question = Question(
-        key, 'saved', scene, str(row['category']), str(row['question']),
-        answer_type_of(str(row['answer'])), str(row['answer']),
-    )  # fmt: skip
-    answer = Answer(key, str(row['scene_graph_answer']), 'saved')
-    similar, unjudged = _verdict(row, where)
-    return SavedAnswer(question, answer, condition, similar, unjudged, source)
+    def score_files(self, paths: Sequence[Path]) -> Scores:
+        """Return the scores of files as they are printed."""
+        return self.arrange(self.score(self.read_rows(paths)))
 
+    def read_rows(self, paths: Sequence[Path]) -> Sequence[RowT]:
+        """Return the rows of files; QuestionError if there is none."""
+        rows = self.read(paths)
+        if not rows:
+            what = self.unit.removesuffix('s')
+            raise QuestionError(f'{", ".join(map(str, paths))}: there is no {what} to score')
+        return rows
 
-def _verdict(row: Mapping[str, Any], where: str) -> tuple[bool | None, bool]:
-    """Return the saved verdict, and whether there is one that says nothing, such as "N/A"."""
-    key = next((key for key in VERDICT_KEYS if row.get(key) is not None), None)
-    if key is None:
-        return None, False
-    said = ' '.join(str(row[key]).lower().split()).rstrip('.')
-    if said in RIGHT or said in _WRONG:
-        return said in RIGHT, False
-    if said in _UNJUDGED:
-        return None, True
-    raise QuestionError(f'{where}: "{key}" is "{row[key]}"; it must say Yes or No')
+    def score(self, rows: Sequence[RowT]) -> Scores:
+        """Return the number of rows and the metrics of each mode and group."""
+        return [scores for mode in self.modes for scores in self._score_mode(rows, mode)]
 
+    def _score_mode(self, rows: Sequence[RowT], mode: Mode) -> Iterator[dict[str, Any]]:
+        import pandas as pd
 
-def answer_type_of(answer: str) -> AnswerType:
-    """Return the kind of a right answer that is given as text."""
-    if plain(answer) in ('yes', 'no'):
-        return AnswerType.YES_NO
-    number = as_number(answer)
-    is_number = number is not None and plain(answer).lstrip('+-').replace('.', '', 1).isdigit()
-    if is_number and number is not None:
-        return AnswerType.INTEGER if number == int(number) else AnswerType.NUMBER
-    return AnswerType.TEXT
+        names = list(self.groups)
+        table = pd.DataFrame(list(self.compare(rows, mode)))
+        for name in names:
+            table = table.explode(name, ignore_index=True)
+        rest = table.columns.difference(names, sort=False)
+        parts = {key: part[rest] for key, part in table.groupby(names, sort=False)}
+        for key in product(*(self.always.get(name, ()) for name in names)):
+            parts.setdefault(key, table[rest][:0])
+        ranks = [self._rank(name, [key[i] for key in parts]) for i, name in enumerate(names)]
+        for key in sorted(parts, key=lambda key: [r[k] for r, k in zip(ranks, key, strict=True)]):
+            group, part = dict(zip(names, key, strict=True)), parts[key]
+            said = {} if mode is Mode.NONE else {'mode': mode.value}
+            yield {**said, **group, self.unit: len(part), **self.sum_up(group, part)}
+
+    def _rank(self, name: str, found: Sequence[str]) -> dict[str, int]:
+        """Return the place of each group of a column."""
+        every = list(dict.fromkeys(found))
+        if order := self.orders.get(name):
+            others = sorted(set(every).difference(order))
+            every = [x for item in order for x in (others if item is ... else [item])]
+        return {group: place for place, group in enumerate(every)}

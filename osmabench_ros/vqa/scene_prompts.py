@@ -30,8 +30,8 @@ from osmabench_ros.scenes.specification import (
     SpecifiedRelation,
 )
 from osmabench_ros.vqa.exact.prompt_ground_truth import SUITE
-from osmabench_ros.vqa.published import answer_type_of
 from osmabench_ros.vqa.questions import PromptCategory, Question, question_id
+from osmabench_ros.vqa.saved_answers import answer_type_of
 from osmabench_ros.vqa.schemas import WrittenQuestions, parse, schema
 
 PROMPTS, REJECTED = 'prompts.json', 'rejected.json'

@@ -20,7 +20,7 @@ from osmabench_ros.language.client import ModelClient, ResponseCache, RetryPolic
 from osmabench_ros.language.settings import make_language_model
 from osmabench_ros.metrics.record import Mode
 from osmabench_ros.suites.space3d.folder import DetectedObject, DetectedScene, SceneFolder
-from osmabench_ros.suites.space3d.scoring import Judges, read_as_published, score_folder
+from osmabench_ros.suites.space3d.scoring import Grading, Judges, read_as_published
 from osmabench_ros.suites.space3d.suite import SentenceGrader
 
 KNOWN = DetectedScene(
@@ -181,12 +181,11 @@ def test_an_empty_reply_of_a_judge_is_kept_as_an_error_and_the_rest_is_judged(mo
         cache=ResponseCache(tmp_path / 'cache'),
         patience=RetryPolicy(attempts=2, first_wait_s=0.01),
     )
+    grading = Grading(Mode.COMPAT, Judges(client, client), tmp_path / 'out')
     with pytest.warns(OsmabenchWarning, match='sent an empty reply'):
-        found = score_folder(
-            folder, folder.answers(), Mode.COMPAT, Judges(client, client), tmp_path / 'out'
-        )
-    assert (found.errors, found.right, found.questions) == (1, 1, 3)
-    kept = json.loads((tmp_path / 'out/result.json').read_text())
+        (found,) = grading.published().score_files([folder.path])
+    assert (found['errors'], found['right'], found['questions']) == (1, 1, 3)
+    kept = json.loads((tmp_path / 'out/two_rooms/result.json').read_text())
     assert kept['3']['error'] == ''
 
 

@@ -7,10 +7,10 @@ import pytest
 from support.published_data import VQA
 
 from osmabench_ros.errors import QuestionError
-from osmabench_ros.vqa.answer_table import answer_table
+from osmabench_ros.vqa.answer_table import saved_answers
 from osmabench_ros.vqa.judging.agreement import check_judge
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge
-from osmabench_ros.vqa.published import read_saved_answers
+from osmabench_ros.vqa.saved_answers import read_saved_answers
 
 pytestmark = pytest.mark.xdist_group('sentence embedder')
 
@@ -33,25 +33,28 @@ def test_all_24_published_rows_come_out(hm3d):
     published = VQA / 'conceptgraphs_hm3d_metrics.csv'
     with published.open() as stream:
         expected = {row['File Name']: row for row in csv.DictReader(stream)}
-    rows = [r for r in answer_table(hm3d, baselines=False) if r.scene != 'all']
+    rows = [r for r in saved_answers(baselines=False).score(hm3d) if r['scene'] != 'all']
     assert len(rows) == len(expected) == 24
     for row in rows:
-        name = f'{row.scene}_{row.condition}_answered.json'
-        categories = {key: _percent(row.categories.get(key)) for key in list(expected[name])[3:]}
+        name = f'{row["scene"]}_{row["condition"]}_answered.json'
+        categories = {
+            key: _percent(row['categories'].get(key)) for key in list(expected[name])[3:]
+        }
         assert {
             'File Name': name,
-            'Overall Accuracy': _percent(row.accuracy),
-            'Accuracy (No Spatial)': _percent(row.accuracy_without_spatial),
+            'Overall Accuracy': _percent(row['accuracy']),
+            'Accuracy (No Spatial)': _percent(row['accuracy_without_spatial']),
             **categories,
         } == expected[name]
 
 
 @pytest.mark.full
 def test_constants_beat_the_method_in_places(replica):
-    pooled = {(r.condition, r.answers): r for r in answer_table(replica) if r.scene == 'all'}
-    no = pooled['baseline', 'always no'].categories
-    yes = pooled['baseline', 'always yes'].categories
-    given = pooled['baseline', 'given'].categories
+    scores = saved_answers().score(replica)
+    pooled = {(r['condition'], r['answers']): r for r in scores if r['scene'] == 'all'}
+    no = pooled['baseline', 'always no']['categories']
+    yes = pooled['baseline', 'always yes']['categories']
+    given = pooled['baseline', 'given']['categories']
     assert no['Binary Existence-Based'] == pytest.approx(0.991, abs=5e-4)
     assert yes['Binary Logical'] == pytest.approx(0.857, abs=5e-4)
     assert no['Binary Existence-Based'] > given['Binary Existence-Based']
@@ -60,16 +63,16 @@ def test_constants_beat_the_method_in_places(replica):
 
 def test_dynamic_lights_cost_conceptgraphs_what_was_found_before(replica):
     pooled = {
-        r.condition: r
-        for r in answer_table(replica, reference_condition='baseline', baselines=False)
-        if r.scene == 'all'
+        r['condition']: r
+        for r in saved_answers('baseline', baselines=False).score(replica)
+        if r['scene'] == 'all'
     }
     dynamic = pooled['dynamic_lights']
-    assert dynamic.change == pytest.approx(-0.036, abs=1e-3)
-    assert dynamic.change_low == pytest.approx(-0.054, abs=4e-3)
-    assert dynamic.change_high == pytest.approx(-0.018, abs=4e-3)
+    assert dynamic['change'] == pytest.approx(-0.036, abs=1e-3)
+    assert dynamic['change_low'] == pytest.approx(-0.054, abs=4e-3)
+    assert dynamic['change_high'] == pytest.approx(-0.018, abs=4e-3)
     for other in ('camera_lights', 'velocity'):
-        assert pooled[other].change_low < 0 < pooled[other].change_high
+        assert pooled[other]['change_low'] < 0 < pooled[other]['change_high']
 
 
 def test_the_judge_by_rule_accepts_equal_strings_and_agrees_with_the_published_one(hm3d, replica):
@@ -99,9 +102,9 @@ def test_answers_without_a_verdict_are_judged_and_without_scene_are_one_group(tm
         {'question': 'b?', 'answer': '2', 'category': 'd', 'scene_graph_answer': '3'},
     ]
     path.write_text('\n'.join(map(json.dumps, lines)))
-    given, *_ = answer_table(read_saved_answers([path]))
-    assert (given.scene, given.questions, given.accuracy) == ('', 2, 0.5)
-    assert given.categories == {'c': 1.0, 'd': 0.0}
+    given, *_ = saved_answers().score(read_saved_answers([path]))
+    assert (given['scene'], given['questions'], given['accuracy']) == ('', 2, 0.5)
+    assert given['categories'] == {'c': 1.0, 'd': 0.0}
 
 
 @pytest.mark.parametrize(
@@ -135,8 +138,8 @@ def write(path, *rows):
 def test_the_macro_average_weighs_categories_alike(tmp_path):
     rows = [row(str(i), said='yes', category='large') for i in range(9)]
     path = write(tmp_path / 'apt_0_baseline_evaluated.json', *rows, row(said='no'))
-    (given,) = answer_table(read_saved_answers([path]), baselines=False)
-    assert (given.accuracy, given.accuracy_macro) == (0.9, 0.5)
+    (given,) = saved_answers(baselines=False).score(read_saved_answers([path]))
+    assert (given['accuracy'], given['accuracy_macro']) == (0.9, 0.5)
 
 
 HELD_OUT_KAPPA = {
@@ -242,8 +245,8 @@ def test_published_files_tell_scene_and_condition_by_their_names(tmp_path):
 def test_a_verdict_that_says_nothing_is_counted_and_stays_in_the_denominator(tmp_path, said):
     path = tmp_path / 'apt_0_baseline_evaluated.json'
     saved = read_saved_answers([write(path, row(similar='Yes'), row('b?', similar=said))])
-    (given,) = answer_table(saved, baselines=False)
-    assert (given.questions, given.unjudged, given.accuracy) == (2, 1, 0.5)
+    (given,) = saved_answers(baselines=False).score(saved)
+    assert (given['questions'], given['unjudged'], given['accuracy']) == (2, 1, 0.5)
     check = check_judge(saved, DeterministicJudge())
     assert (check.rows[0].n, check.unjudged) == (1, 1)
 
@@ -251,8 +254,8 @@ def test_a_verdict_that_says_nothing_is_counted_and_stays_in_the_denominator(tmp
 def test_methods_in_folders_of_their_own_are_not_pooled(tmp_path):
     for method, verdict in (('bbq', 'Yes'), ('conceptgraphs', 'No')):
         write(tmp_path / method / 'apt_0_baseline_evaluated.json', row(similar=verdict))
-    table = answer_table(read_saved_answers([tmp_path]), baselines=False)
-    assert [(r.source.rpartition('/')[2], r.questions, r.accuracy) for r in table] == [
+    table = saved_answers(baselines=False).score(read_saved_answers([tmp_path]))
+    assert [(r['source'].rpartition('/')[2], r['questions'], r['accuracy']) for r in table] == [
         ('bbq', 1, 1.0),
         ('conceptgraphs', 1, 0.0),
     ]

@@ -8,17 +8,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from osmabench_ros.base.documents import parse_json, read_text
-from osmabench_ros.base.strict import validated
+from osmabench_ros.base.documents import parse_json
 from osmabench_ros.errors import OsmabenchError, QuestionError
 from osmabench_ros.metrics.record import Mode
 from osmabench_ros.vqa.grading import chosen_option
 from osmabench_ros.vqa.judging.reading import NUMBER_WORDS, as_number
-from osmabench_ros.vqa.published import PublishedRow
+from osmabench_ros.vqa.published import Published, PublishedRow, read_lines
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class Task(str, Enum):
@@ -92,24 +94,19 @@ def read_cospace(paths: Sequence[Path]) -> list[Saved]:
     Raises QuestionError, which names file and line, also where a question is there twice.
     """
     found: dict[tuple[Task, Order, int], Saved] = {}
-    for path in paths:
-        for number, text in enumerate(read_text(path, QuestionError).splitlines(), start=1):
-            where = f'{path}:{number}'
-            for item in _read_saved(text, where) if text.strip() else ():
-                key = (item.task, item.order, item.index)
-                if key in found:
-                    raise QuestionError(
-                        f'{where}: question {item.index} of {item.task.value}, order '
-                        f'{item.order.value}, is there twice; score one prediction at a time'
-                    )
-                found[key] = item
-    if not found:
-        raise QuestionError(f'{", ".join(map(str, paths))}: there is no question of CoSpace')
+    for where, line in (item for path in paths for item in read_lines(_Line, path)):
+        for item in _read_saved(line, where):
+            key = (item.task, item.order, item.index)
+            if key in found:
+                raise QuestionError(
+                    f'{where}: question {item.index} of {item.task.value}, order '
+                    f'{item.order.value}, is there twice; score one prediction at a time'
+                )
+            found[key] = item
     return list(found.values())
 
 
-def _read_saved(text: str, where: str) -> Iterator[Saved]:
-    line = validated(_Line, parse_json(text, where, QuestionError), where, QuestionError)
+def _read_saved(line: _Line, where: str) -> Iterator[Saved]:
     name, order = line.task, Order.CLOCKWISE
     for suffix in (Order.TURNED, Order.SHUFFLED):
         if name.endswith(f'-{suffix.value}'):
@@ -219,78 +216,52 @@ def is_right(item: Saved, mode: Mode) -> bool:
     return (read if mode is Mode.COMPAT else strictly(item)) == item.answer
 
 
-@dataclass(frozen=True)
-class CoSpaceScore:
-    """Metrics of a task and an order of its images, as fractions.
-
-    Parameters
-    ----------
-    mode : str
-        'compat' or 'strict'.
-    task, order : str
-        Values of `Task` and `Order`; 'all' for all orders that were given.
-    questions, answered : int
-        Counts.
-    accuracy : float or None
-        Right among the questions, of all orders the published ACC_q; None without predictions.
-    accuracy_pairs : float or None
-        Items that are right in every order, the published ACC_p; None of a single order.
-    majority, random : float
-        Scores of the most frequent right answer, and of a guess among the options.
-    """
-
-    mode: str
-    task: str
-    order: str
-    questions: int
-    answered: int
-    accuracy: float | None
-    accuracy_pairs: float | None
-    majority: float
-    random: float
-
-
 def chance(task: Task, options: Sequence[str]) -> float:
     """Return how often a guess is right: one of the options, or of the usual numbers."""
     return 1 / (len(options) or _GUESSES.get(task, 4))
 
 
-def cospace_scores(saved: Sequence[Saved]) -> list[CoSpaceScore]:
-    """Return a row for each mode, task and order, and one over the orders of a task."""
-    rows = []
-    for mode in (Mode.COMPAT, Mode.STRICT):
-        right = {(x.task, x.order, x.index): is_right(x, mode) for x in saved}
-        for task in Task:
-            of_task = [item for item in saved if item.task is task]
-            orders = [order for order in Order if any(x.order is order for x in of_task)]
-            rows += [
-                _score(mode, order.value, [x for x in of_task if x.order is order], right)
-                for order in orders
-            ]
-            if len(orders) > 1:
-                rows.append(_score(mode, _ALL, of_task, right))
-    return rows
+def compare_replies(saved: Sequence[Saved], mode: Mode) -> Iterator[dict[str, Any]]:
+    """Yield whether replies are right, by task and order, and by task where it has several."""
+    orders = Counter(task for task, _ in {(item.task, item.order) for item in saved})
+    for item in saved:
+        order = item.order.value
+        yield {
+            'task': item.task.value,
+            'order': (order, _ALL) if orders[item.task] > 1 else order,
+            'index': item.index,
+            'answered': item.said is not None,
+            'right': is_right(item, mode),
+            'answer': item.answer,
+            'chance': chance(item.task, item.options),
+        }
 
 
-def _score(
-    mode: Mode, order: str, items: Sequence[Saved], right: Mapping[tuple[Task, Order, int], bool]
-) -> CoSpaceScore:
-    answered = sum(item.said is not None for item in items)
-    hits = [right[item.task, item.order, item.index] for item in items]
-    of_item: dict[int, list[bool]] = {}
-    for item, hit in zip(items, hits, strict=True):
-        of_item.setdefault(item.index, []).append(hit)
-    pairs = sum(map(all, of_item.values())) / len(of_item)
-    common = Counter(item.answer for item in items).most_common(1)[0][1]
-    guesses = [chance(item.task, item.options) for item in items]
-    return CoSpaceScore(
-        mode.value,
-        items[0].task.value,
-        order,
-        len(items),
-        answered,
-        sum(hits) / len(items) if answered else None,
-        pairs if answered and order == _ALL else None,
-        common / len(items),
-        sum(guesses) / len(items),
-    )
+def sum_up(group: Mapping[str, str], part: pd.DataFrame) -> dict[str, Any]:
+    """Return the metrics of questions, as fractions.
+
+    `accuracy` is None without predictions, and over all orders the published ACC_q;
+    `accuracy_pairs`, the published ACC_p, counts items that are right in every order, and is None
+    of one order; `majority` and `random` are the scores of the most frequent right answer and of a
+    guess among the options.
+    """
+    answered = int(part['answered'].sum())
+    pairs = float(part.groupby('index')['right'].all().mean())
+    return {
+        'answered': answered,
+        'accuracy': float(part['right'].mean()) if answered else None,
+        'accuracy_pairs': pairs if answered and group['order'] == _ALL else None,
+        'majority': int(part['answer'].value_counts().iloc[0]) / len(part),
+        'random': float(part['chance'].mean()),
+    }
+
+
+PUBLISHED = Published(
+    read_cospace,
+    compare_replies,
+    groups=('task', 'order'),
+    unit='questions',
+    orders={'task': [task.value for task in Task], 'order': [*(o.value for o in Order), _ALL]},
+    sum_up=sum_up,
+)
+"""Accuracy for each task and order of the images, and over the orders of a task."""

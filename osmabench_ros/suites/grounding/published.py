@@ -7,17 +7,18 @@ import io
 import math
 import re
 from ast import literal_eval
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pydantic import Field
 
 from osmabench_ros.base.documents import read_json, read_text
 from osmabench_ros.base.strict import validated
-from osmabench_ros.errors import QuestionError
+from osmabench_ros.errors import ConfigError, QuestionError
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.metrics.record import MetricRecord, Mode
 from osmabench_ros.semantics.labels import normalised_name
@@ -25,8 +26,11 @@ from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph
 from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.suites.grounding.expressions import asked
 from osmabench_ros.suites.grounding.generation import HARD_DISTRACTORS, SUITE, TOLERANCE
-from osmabench_ros.vqa.published import PublishedRow
+from osmabench_ros.vqa.published import Published, PublishedRow
 from osmabench_ros.vqa.questions import Answer, AnswerType, Evidence, Question, question_id
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 THRESHOLDS = {'acc_025': 0.25, 'acc_05': 0.5}
 """Metrics and the IoU from which a box is right."""
@@ -216,32 +220,29 @@ def read_expressions(path: Path) -> list[Referring]:
 
     Raises QuestionError, which names the file and the row or key at fault.
     """
-    rows = _rows(path)
+    rows = _read_rows(path)
     if rows and isinstance(rows[0], dict) and 'stimulus_id' in rows[0]:
+        stimuli = validated(list[_Nr3D], rows, str(path), QuestionError)
         return [
-            _of_stimulus(item, f'{path}, row {number}')
-            for number, item in enumerate(_check_prediction(list[_Nr3D], rows, path), start=1)
+            _read_stimulus(item, f'{path}, row {number}')
+            for number, item in enumerate(stimuli, start=1)
         ]
     return [
         Referring(
             item.scene_id, item.object_id, item.object_name.replace('_', ' '), item.description,
             f'{item.scene_id}|{item.object_id}|{item.ann_id}', item.token,
         )
-        for item in _check_prediction(list[_ScanRefer], rows, path)
+        for item in validated(list[_ScanRefer], rows, str(path), QuestionError)
     ]  # fmt: skip
 
 
-def _check_prediction(model: Any, rows: Any, path: Path) -> Any:
-    return validated(model, rows, str(path), QuestionError)
-
-
-def _rows(path: Path) -> Any:
+def _read_rows(path: Path) -> Any:
     if path.suffix == '.csv':
         table = csv.DictReader(io.StringIO(read_text(path, QuestionError)))
         rows: list[dict[str, Any]] = [{k: v for k, v in row.items() if v} for row in table]
         for number, row in enumerate(rows, start=2):
             if 'tokens' in row:
-                row['tokens'] = _list_of(row['tokens'], f'{path}:{number}')
+                row['tokens'] = _parse_list(row['tokens'], f'{path}:{number}')
     else:
         rows = read_json(path, QuestionError)
     if not isinstance(rows, list) or not rows:
@@ -249,7 +250,7 @@ def _rows(path: Path) -> Any:
     return rows
 
 
-def _list_of(text: str, where: str) -> Any:
+def _parse_list(text: str, where: str) -> Any:
     """Return the list that a cell has as a Python literal."""
     try:
         return literal_eval(text)
@@ -257,7 +258,7 @@ def _list_of(text: str, where: str) -> Any:
         raise QuestionError(f'{where}: "tokens" is not a list: {error}') from error
 
 
-def _of_stimulus(item: _Nr3D, where: str) -> Referring:
+def _read_stimulus(item: _Nr3D, where: str) -> Referring:
     """Read 'scan-class-count-target-distractor-distractor' of ReferIt3D."""
     parts = item.stimulus_id.split('-')
     fits = len(parts) > 3 and all(part.isdigit() for part in parts[2:])
@@ -307,17 +308,6 @@ def expressions_about(
     return list(found.values())
 
 
-@dataclass(frozen=True)
-class ReferringScore:
-    """A metric of a group of expressions, as a fraction; None where the group is empty."""
-
-    mode: str
-    group: str
-    metric: str
-    expressions: int
-    value: float | None
-
-
 class _Boxed(PublishedRow):
     scene_id: str
     object_id: str
@@ -336,8 +326,25 @@ class _Boxed(PublishedRow):
         return AxisAlignedBox.around(np.array(self.bbox))
 
 
-def scanrefer_scores(predictions: Path, truth: Path) -> list[ReferringScore]:
-    """Score a pred.json of ScanRefer's benchmark against boxes of the same form.
+def _read_boxes(path: Path) -> list[_Boxed]:
+    return validated(list[_Boxed], _read_rows(path), str(path), QuestionError)
+
+
+def _read_one(paths: Sequence[Path]) -> Path:
+    if len(paths) > 1:
+        raise ConfigError('score one file of predictions at a time')
+    return paths[0]
+
+
+def _average_right(_group: Mapping[str, str], part: pd.DataFrame) -> dict[str, float | None]:
+    return {'value': float(part['right'].mean()) if len(part) else None}
+
+
+_GROUPS = ('unique', 'multiple', 'not_in_others', 'in_others')
+
+
+def scanrefer(truth: Path) -> Published[_Boxed]:
+    """Return how a pred.json of ScanRefer's benchmark is scored against boxes of the same form.
 
     compat has a row of the published table for each prediction: unknown expressions have
     an IoU of 0, expressions without a prediction leave the denominators, one that is predicted
@@ -345,26 +352,45 @@ def scanrefer_scores(predictions: Path, truth: Path) -> list[ReferringScore]:
     every expression once, a missing one as wrong, and takes a target as unique where the truth
     has no other object of its name, where it has names.
     """
-    said = _check_prediction(list[_Boxed], _rows(predictions), predictions)
-    known = {item.key: item for item in _check_prediction(list[_Boxed], _rows(truth), truth)}
-    rows = [(_groups(item), _overlap(item, known.get(item.key))) for item in said]
-    found = list(_table(Mode.COMPAT, rows))
-    first: dict[tuple[str, str, str], _Boxed] = {}
-    for item in said:
-        first.setdefault(item.key, item)
-    strict = []
-    for key, right in known.items():
-        given = first.get(key)
-        iou = 0.0 if given is None else given.box.iou(right.box)
-        strict.append((_strict_groups(right, known, given), iou))
-    return [*found, *_table(Mode.STRICT, strict)]
+    known = {item.key: item for item in _read_boxes(truth)}
+    objects = Counter(
+        key[:2] for key in {(x.scene_id, x.object_name, x.object_id) for x in known.values()}
+    )
+
+    def compare(said: Sequence[_Boxed], mode: Mode) -> Iterator[dict[str, Any]]:
+        if mode is Mode.COMPAT:
+            rows = [(_list_groups(item), _overlap(item, known.get(item.key))) for item in said]
+        else:
+            first = {item.key: item for item in reversed(said)}
+            rows = []
+            for key, right in known.items():
+                given = first.get(key)
+                groups = [''] if given is None else _list_groups(given)
+                if right.object_name:
+                    several = objects[right.scene_id, right.object_name] > 1
+                    groups = ['', 'multiple' if several else 'unique']
+                rows.append((groups, 0.0 if given is None else given.box.iou(right.box)))
+        for groups, iou in rows:
+            for metric, threshold in THRESHOLDS.items():
+                yield {'group': groups, 'metric': metric, 'right': iou >= threshold}
+
+    pairs = [f'{first}/{second}' for first in _GROUPS[:2] for second in _GROUPS[2:]]
+    return Published(
+        lambda paths: _read_boxes(_read_one(paths)),
+        compare,
+        groups=('group', 'metric'),
+        unit='expressions',
+        orders={'group': ('', *_GROUPS, *pairs), 'metric': tuple(THRESHOLDS)},
+        always={'group': ('', *_GROUPS[:2]), 'metric': tuple(THRESHOLDS)},
+        sum_up=_average_right,
+    )
 
 
 _UNIQUE: Mapping[int | None, str] = {0: 'unique', 1: 'multiple'}
 _OTHERS: Mapping[int | None, str] = {0: 'not_in_others', 1: 'in_others'}
 
 
-def _groups(item: _Boxed) -> list[str]:
+def _list_groups(item: _Boxed) -> list[str]:
     """Return the groups of the published table that a prediction says it is of."""
     unique = _UNIQUE.get(item.unique_multiple)
     others = _OTHERS.get(item.others)
@@ -376,50 +402,40 @@ def _overlap(item: _Boxed, right: _Boxed | None) -> float:
     return 0.0 if right is None else compute_published_iou(item.box, right.box)
 
 
-def _strict_groups(
-    right: _Boxed, known: Mapping[tuple[str, str, str], _Boxed], given: _Boxed | None
-) -> list[str]:
-    if not right.object_name:
-        return [''] if given is None else _groups(given)
-    kin = {
-        item.object_id
-        for item in known.values()
-        if (item.scene_id, item.object_name) == (right.scene_id, right.object_name)
-    }
-    return ['', 'multiple' if len(kin) > 1 else 'unique']
+def _read_choices(paths: Sequence[Path]) -> list[Referring]:
+    path = _read_one(paths)
+    expressions = read_expressions(path)
+    if not any(item.same_class for item in expressions):
+        raise ConfigError(f'{path} has boxes; give those that are right as --truth')
+    return expressions
 
 
-def _table(mode: Mode, rows: Sequence[tuple[list[str], float]]) -> Iterator[ReferringScore]:
-    groups = ('unique', 'multiple', 'not_in_others', 'in_others')
-    pairs = [f'{first}/{second}' for first in groups[:2] for second in groups[2:]]
-    for group in ('', *groups, *pairs):
-        ious = [iou for named, iou in rows if group in named]
-        for metric, threshold in THRESHOLDS.items():
-            right = sum(iou >= threshold for iou in ious)
-            if ious or group in ('', *groups[:2]):
-                share = right / len(ious) if ious else None
-                yield ReferringScore(mode.value, group, metric, len(ious), share)
-
-
-def referit3d_scores(expressions: Sequence[Referring]) -> list[ReferringScore]:
-    """Score files of ReferIt3D with "predicted_id" next to each expression, by difficulty.
+def compare_choices(expressions: Sequence[Referring], mode: Mode) -> Iterator[dict[str, Any]]:
+    """Yield whether the chosen object is right, by difficulty; no choice is wrong.
 
     compat leaves out expressions that do not name the class, as the published code does by
     default, and reads from the tokens whether they depend on the viewpoint; strict takes all, and
-    reads it from the text. No prediction is wrong.
+    reads it from the text.
     """
-    found = []
-    for mode in (Mode.COMPAT, Mode.STRICT):
-        compat = mode is Mode.COMPAT
-        used = [item for item in expressions if item.by_class or not compat]
-        rows = []
-        for item in used:
+    compat = mode is Mode.COMPAT
+    for item in expressions:
+        if item.by_class or not compat:
             hard = 'easy' if item.same_class <= EASY_OBJECTS else 'hard'
             view = item.explicit_view if compat else item.depends_on_view
             groups = ('', hard, 'view_dependent' if view else 'view_independent')
-            rows.append((groups, item.predicted == item.target))
-        for group in ('', 'easy', 'hard', 'view_dependent', 'view_independent'):
-            right = [hit for groups, hit in rows if group in groups]
-            value = sum(right) / len(right) if right else None
-            found.append(ReferringScore(mode.value, group, 'accuracy', len(right), value))
-    return found
+            right = item.predicted == item.target
+            yield {'group': groups, 'metric': 'accuracy', 'right': right}
+
+
+_DIFFICULTIES = ('', 'easy', 'hard', 'view_dependent', 'view_independent')
+
+REFERIT3D = Published(
+    _read_choices,
+    compare_choices,
+    groups=('group', 'metric'),
+    unit='expressions',
+    orders={'group': _DIFFICULTIES},
+    always={'group': _DIFFICULTIES, 'metric': ('accuracy',)},
+    sum_up=_average_right,
+)
+"""Accuracy on files of ReferIt3D with "predicted_id" next to each expression."""

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 from pathlib import Path
+from typing import Any
 
-import numpy as np
-
-from osmabench_ros.base.documents import read_json
-from osmabench_ros.base.strict import validated
-from osmabench_ros.errors import QuestionError
-from osmabench_ros.language.embedding import TextEmbedder
+from osmabench_ros.language.embedding import SentenceEmbedder, TextEmbedder
 from osmabench_ros.metrics.record import Mode
 from osmabench_ros.suites.hypo3d.described_change import ChangeType
 from osmabench_ros.vqa.judging.reading import NUMBER_WORDS
-from osmabench_ros.vqa.published import PublishedRow
+from osmabench_ros.vqa.published import Published, PublishedRow, read_document
 
 QUESTION_TYPES = ('Scale', 'Direction', 'Semantic')
 
@@ -204,113 +200,71 @@ class HypotheticalAnswer:
     QUESTION_TYPES, one or more.
     """
 
-    scene: str
-    change: str
     change_type: str
     question_types: tuple[str, ...]
-    question: str
     answer: str
     predicted: str
 
 
 def read_hypo3d(paths: Sequence[Path]) -> list[HypotheticalAnswer]:
     """Read files of answers as Hypo3D's code writes them; QuestionError names file and key."""
-    found = []
-    for path in paths:
-        remedy = 'a scored file has "predicted_answer" next to each "answer"'
-        model = dict[str, tuple[_Changed, ...]]
-        data = validated(
-            model, read_json(path, QuestionError), str(path), QuestionError, remedy=remedy
+    remedy = 'a scored file has "predicted_answer" next to each "answer"'
+    return [
+        HypotheticalAnswer(
+            _find_change_type(change.change_type),
+            tuple(item.question_type.split()),
+            item.answer,
+            item.predicted_answer,
         )
-        found += [
-            HypotheticalAnswer(
-                scene,
-                change.context_change,
-                _change_type(change.change_type),
-                tuple(item.question_type.split()),
-                item.question,
-                item.answer,
-                item.predicted_answer,
-            )
-            for scene, changes in data.items()
-            for change in changes
-            for item in change.questions_answers
-        ]
-    if not found:
-        raise QuestionError(f'{", ".join(map(str, paths))}: there is no answer to score')
-    return found
+        for path in paths
+        for changes in read_document(dict[str, tuple[_Changed, ...]], path, remedy=remedy).values()
+        for change in changes
+        for item in change.questions_answers
+    ]
 
 
-def _change_type(text: str) -> str:
+def _find_change_type(text: str) -> str:
     known = (item.value for item in ChangeType)
     return next((name for name in known if name in text.lower()), text)
 
 
-@dataclass(frozen=True)
-class HypotheticalScore:
-    """Metrics of a group of answers, as fractions; '' means all types.
-
-    `similarity` is the mean cosine of the answers by a sentence embedder, None without one.
-    """
-
-    mode: str
-    change_type: str
-    question_type: str
-    answers: int
-    em: float
-    pm: float
-    similarity: float | None = None
-
-
-_Words = Callable[[str], str]
-_Match = Callable[[str, str], float]
-_MODES: Mapping[Mode, tuple[_Words, _Match]] = {
+_MODES: Mapping[Mode, tuple[Callable[[str], str], Callable[[str, str], float]]] = {
     Mode.COMPAT: (normalised, partial_match),
     Mode.STRICT: (strictly_normalised, word_f1),
 }
 
 
-def hypo3d_scores(
-    answers: Sequence[HypotheticalAnswer], embedder: TextEmbedder | None = None
-) -> list[HypotheticalScore]:
-    """Return exact and partial match over all answers, by change, by question, and by both.
+def compare_answers(
+    answers: Sequence[HypotheticalAnswer], mode: Mode, embedder: TextEmbedder | None = None
+) -> Iterator[dict[str, Any]]:
+    """Yield exact and partial match of answers, and the cosine of their sentence embeddings.
 
-    The partial match of strict is `word_f1`, so that an answer gains nothing by naming more.
-    Every mean is over answers; one of several question types counts for each of them.
+    The partial match of strict is `word_f1`, so that an answer gains nothing by naming more. An
+    answer of several question types counts for each of them. The embedder is all-MiniLM-L6-v2 if
+    it is installed.
     """
-    scores = []
-    for mode, (normaliser, match) in _MODES.items():
-        said = [(normaliser(item.predicted), normaliser(item.answer)) for item in answers]
-        alike = _similarities(said, embedder)
-        rows = np.array([(exact_match(*pair), match(*pair)) for pair in said], np.float64).reshape(
-            -1, 2
-        )
-        for change, question in _groups(answers):
-            chosen = [
-                i
-                for i, item in enumerate(answers)
-                if change in ('', item.change_type)
-                if question == '' or question in item.question_types
-            ]
-            if chosen:
-                em, pm = rows[chosen].mean(axis=0).tolist()
-                close = None if alike is None else float(alike[chosen].mean())
-                scores.append(
-                    HypotheticalScore(mode.value, change, question, len(chosen), em, pm, close)
-                )
-    return scores
+    normaliser, match = _MODES[mode]
+    said = [(normaliser(item.predicted), normaliser(item.answer)) for item in answers]
+    if embedder is None and SentenceEmbedder.is_available():
+        embedder = SentenceEmbedder()
+    alike: Sequence[float | None] = [None] * len(said)
+    if embedder is not None:
+        first, second = (embedder.embed(texts) for texts in zip(*said, strict=True))
+        alike = (first * second).sum(axis=1).tolist()
+    for item, pair, close in zip(answers, said, alike, strict=True):
+        yield {
+            'change_type': ('', item.change_type),
+            'question_type': ('', *item.question_types),
+            'em': exact_match(*pair),
+            'pm': match(*pair),
+            'similarity': close,
+        }
 
 
-def _groups(answers: Sequence[HypotheticalAnswer]) -> list[tuple[str, str]]:
-    changes = list(dict.fromkeys(item.change_type for item in answers))
-    others = {name for item in answers for name in item.question_types} - set(QUESTION_TYPES)
-    return list(product(('', *changes), ('', *QUESTION_TYPES, *sorted(others))))
-
-
-def _similarities(
-    pairs: Sequence[tuple[str, str]], embedder: TextEmbedder | None
-) -> np.ndarray[tuple[int], np.dtype[np.float64]] | None:
-    if embedder is None:
-        return None
-    first, second = (embedder.embed(texts) for texts in zip(*pairs, strict=True))
-    return np.asarray((first * second).sum(axis=1), np.float64)
+PUBLISHED = Published(
+    read_hypo3d,
+    compare_answers,
+    groups=('change_type', 'question_type'),
+    orders={'question_type': ('', *QUESTION_TYPES, ...)},
+)
+"""Exact and partial match over all answers, by change, by question, and by both."""

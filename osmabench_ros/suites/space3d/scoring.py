@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, Field
 
@@ -22,7 +22,11 @@ from osmabench_ros.metrics.record import Mode
 from osmabench_ros.metrics.statistics import wilson_interval
 from osmabench_ros.suites.space3d.folder import DETECTIONS, SceneFolder
 from osmabench_ros.suites.space3d.suite import SentenceGrader
+from osmabench_ros.vqa.published import Published
 from osmabench_ros.vqa.schemas import parse, schema
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 RESULTS = {Mode.COMPAT: 'result.json', Mode.STRICT: 'strict.json'}
 RIGHT, WRONG = '1', '0'
@@ -49,67 +53,78 @@ class Judges:
 
 
 @dataclass(frozen=True)
-class SceneScore:
-    """Accuracy of the answers to a scene, and the 95 % interval of it (Wilson 1927).
+class Grading:
+    """How answers to scenes are graded: the mode, who judges, and the folder of the verdicts.
 
-    `accuracy` is `right` among the questions that were decided: in compat all of them, in strict
-    without `undecided`, which no rule fits and no model judged; None if none was. Questions
-    without an answer are wrong. `errors` are replies of a judge that could not be read, which the
-    published code does not accept.
+    `answers` has the answers to one scene, if they are not in its folder.
     """
 
-    scene: str
     mode: Mode
-    questions: int
-    right: int
-    accuracy: float | None
-    low: float
-    high: float
-    accuracy_of_all: float
-    by_rule: int
-    by_judge: int
-    unanswered: int
-    undecided: int
-    errors: int
+    judges: Judges
+    out: Path
+    answers: Path | None = None
+    progress: Progress = silent
 
+    def published(self) -> Published[tuple[str, Entry]]:
+        """Return how scene folders are scored.
 
-def score_folder(
-    folder: SceneFolder,
-    answers: Mapping[str, str],
-    mode: Mode,
-    judges: Judges,
-    out: Path,
-    progress: Progress = silent,
-) -> SceneScore:
-    """Score answers, by number of the question, and keep each verdict in `out`.
+        `accuracy` is `right` among the questions that were decided, with its 95 % interval (Wilson
+        1927): in compat all of them, in strict without `undecided`, which no rule fits and no
+        model judged; None if none was. Questions without an answer are wrong. `errors` are
+        replies of a judge that could not be read, which the published code does not accept.
+        """
+        return Published(
+            self._grade_folders,
+            _compare,
+            groups=('scene',),
+            unit='questions',
+            modes=(self.mode,),
+            sum_up=_sum_up,
+            arrange=lambda rows: [{'scene': row['scene'], **row} for row in rows],
+        )
 
-    In compat a model judges every answer, those that an image shows with the image, and replies
-    are read as the published `eval.py` does; a judge that is not named is a ConfigError. In strict
-    rules grade first, models judge the rest, and a reply has to fit a schema.
-    `result.json` (compat) has the published format, `strict.json` also has `by`, how each
-    answer was decided. If a server fails it is a LanguageModelError; its verdicts are kept, and
-    the same call resumes there.
-    """
-    claim_folder(out)
-    file = out / RESULTS[mode]
-    kept = _read_kept_verdicts(file)
-    decide = _Compat(folder, judges) if mode is Mode.COMPAT else _Strict(folder, judges)
-    for done, (number, question) in enumerate(folder.questions.items()):
-        progress(f'graded {done} of {len(folder.questions)} answers', done / len(folder.questions))
-        if number in kept:
-            continue
-        said = answers.get(number)
-        if said is None:
-            kept[number] = {'result': WRONG, 'justification': 'No answer available.'}
-        else:
-            found = decide.entry(number, question, said)
-            context = folder.references[number].context
-            kept[number] = {**found, 'question': question, 'answer': said, 'context': context}
-        if mode is Mode.COMPAT:
-            _write(file, kept)
-    _write(file, kept)
-    asked = [kept[number] for number in folder.questions]
-    return _score(folder.scene, mode, asked)
+    def _grade_folders(self, paths: Sequence[Path]) -> list[tuple[str, Entry]]:
+        if self.answers is not None and len(paths) > 1:
+            raise ConfigError('--answers is for one scene folder; score the others by themselves')
+        folders = {folder.scene: folder for folder in map(SceneFolder, paths)}
+        if len(folders) < len(paths):
+            raise ConfigError('two of the scene folders have one name; score them into two --out')
+        return [
+            (scene, entry)
+            for scene, folder in folders.items()
+            for entry in self.grade(folder, folder.answers(self.answers), self.out / scene)
+        ]
+
+    def grade(self, folder: SceneFolder, answers: Mapping[str, str], out: Path) -> list[Entry]:
+        """Grade answers, by number of the question, and keep each verdict in `out`.
+
+        In compat a model judges every answer, those that an image shows with the image, and
+        replies are read as the published `eval.py` does; a judge that is not named is a
+        ConfigError. In strict rules grade first, models judge the rest, and a reply has to fit a
+        schema. `result.json` (compat) has the published format, `strict.json` also has `by`, how
+        each answer was decided. If a server fails it is a LanguageModelError; its verdicts are
+        kept, and the same call resumes there.
+        """
+        claim_folder(out)
+        file = out / RESULTS[self.mode]
+        kept = _read_kept_verdicts(file)
+        decider = _Compat if self.mode is Mode.COMPAT else _Strict
+        decide, count = decider(folder, self.judges), len(folder.questions)
+        for done, (number, question) in enumerate(folder.questions.items()):
+            self.progress(f'graded {done} of {count} answers', done / count)
+            if number in kept:
+                continue
+            said = answers.get(number)
+            if said is None:
+                kept[number] = {'result': WRONG, 'justification': 'No answer available.'}
+            else:
+                found = decide.entry(number, question, said)
+                context = folder.references[number].context
+                kept[number] = {**found, 'question': question, 'answer': said, 'context': context}
+            if self.mode is Mode.COMPAT:
+                _write(file, kept)
+        _write(file, kept)
+        return [kept[number] for number in folder.questions]
 
 
 def _read_kept_verdicts(file: Path) -> dict[str, Entry]:
@@ -217,25 +232,31 @@ class _Strict(_Decider):
         return {**found.model_dump(), 'by': client.name}
 
 
-def _score(scene: str, mode: Mode, entries: list[Entry]) -> SceneScore:
-    right = sum(str(item.get('result')) == RIGHT for item in entries)
-    undecided = sum(item.get('by') == 'none' for item in entries)
-    decided = len(entries) - undecided
-    unanswered = sum('answer' not in item for item in entries)
-    by_rule = sum(item.get('by') == 'rule' for item in entries)
+def _compare(entries: Sequence[tuple[str, Entry]], _mode: Mode) -> Iterator[dict[str, Any]]:
+    for scene, entry in entries:
+        yield {
+            'scene': scene,
+            'right': str(entry.get('result')) == RIGHT,
+            'by': entry.get('by'),
+            'answered': 'answer' in entry,
+            'error': 'error' in entry,
+        }
+
+
+def _sum_up(_group: Mapping[str, str], part: pd.DataFrame) -> dict[str, Any]:
+    right, by_rule = int(part['right'].sum()), int((part['by'] == 'rule').sum())
+    undecided, unanswered = int((part['by'] == 'none').sum()), int((~part['answered']).sum())
+    decided = len(part) - undecided
     low, high = wilson_interval(right, decided) if decided else (0.0, 1.0)
-    return SceneScore(
-        scene,
-        mode,
-        len(entries),
-        right,
-        right / decided if decided else None,
-        low,
-        high,
-        right / len(entries) if entries else 0.0,
-        by_rule,
-        decided - unanswered - by_rule,
-        unanswered,
-        undecided,
-        sum('error' in item for item in entries),
-    )
+    return {
+        'right': right,
+        'accuracy': right / decided if decided else None,
+        'low': low,
+        'high': high,
+        'accuracy_of_all': right / len(part),
+        'by_rule': by_rule,
+        'by_judge': decided - unanswered - by_rule,
+        'unanswered': unanswered,
+        'undecided': undecided,
+        'errors': int(part['error'].sum()),
+    }

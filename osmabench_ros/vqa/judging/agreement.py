@@ -11,8 +11,8 @@ from osmabench_ros.vqa.judging.deterministic import ASKS_ATTRIBUTE, Judge, is_jo
 from osmabench_ros.vqa.judging.phrases import NounPhrase, noun_phrases, words_of
 from osmabench_ros.vqa.judging.reading import is_denial, is_refusal, plain
 from osmabench_ros.vqa.knowledge import knowledge
-from osmabench_ros.vqa.published import SavedAnswer
 from osmabench_ros.vqa.questions import Answer, AnswerType, Question
+from osmabench_ros.vqa.saved_answers import SavedAnswer
 
 
 @dataclass(frozen=True)

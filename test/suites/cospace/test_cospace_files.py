@@ -10,13 +10,12 @@ from osmabench_ros.cli.score import app
 from osmabench_ros.errors import QuestionError
 from osmabench_ros.metrics.record import Mode
 from osmabench_ros.suites.cospace.published import (
+    PUBLISHED,
     Order,
     Saved,
     Task,
     as_published,
-    cospace_scores,
     is_right,
-    read_cospace,
     strictly,
 )
 
@@ -66,17 +65,18 @@ def test_figures_by_task_and_order_with_baselines(tmp_path):
     }))  # fmt: skip
     file = tmp_path / 'pred.jsonl'
     file.write_text('\n'.join(rows))
-    scores = {(x.mode, x.task, x.order): x for x in cospace_scores(read_cospace([file]))}
+    found = PUBLISHED.score_files([file])
+    scores = {(row['mode'], row['task'], row['order']): row for row in found}
     for mode in ('compat', 'strict'):
-        assert scores[mode, 'DIR-Rec', 'clockwise'].accuracy == pytest.approx(2 / 3)
+        assert scores[mode, 'DIR-Rec', 'clockwise']['accuracy'] == pytest.approx(2 / 3)
         both = scores[mode, 'DIR-Rec', 'all']
         # ACC_q over six questions, ACC_p over three pairs.
-        assert (both.accuracy, both.accuracy_pairs) == pytest.approx((4 / 6, 1 / 3))
-        assert (both.majority, both.random) == pytest.approx((2 / 3, 0.25))
-        assert scores[mode, 'CNT', '2'].accuracy == 1.0
-        assert scores[mode, 'CNT', '2'].random == pytest.approx(0.1)
-        assert scores[mode, 'PLA-QA', 'clockwise'].accuracy == 1.0
-        assert scores[mode, 'PLA-Dec', 'clockwise'].accuracy == 0.0
+        assert (both['accuracy'], both['accuracy_pairs']) == pytest.approx((4 / 6, 1 / 3))
+        assert (both['majority'], both['random']) == pytest.approx((2 / 3, 0.25))
+        assert scores[mode, 'CNT', '2']['accuracy'] == 1.0
+        assert scores[mode, 'CNT', '2']['random'] == pytest.approx(0.1)
+        assert scores[mode, 'PLA-QA', 'clockwise']['accuracy'] == 1.0
+        assert scores[mode, 'PLA-Dec', 'clockwise']['accuracy'] == 0.0
     found = CliRunner().invoke(app, ['cospace', str(file), '--format', 'json'])
     assert found.exit_code == 0
     assert len(json.loads(found.output)) == len(scores)
@@ -87,9 +87,9 @@ def test_annotations_alone_give_the_baselines(tmp_path):
     letters = 'A' * 83 + 'B' * 78 + 'C' * 55 + 'D' * 34
     file = tmp_path / 'direction.jsonl'
     file.write_text('\n'.join(line('direction', i, x) for i, x in enumerate(letters)))
-    score = cospace_scores(read_cospace([file]))[0]
-    assert (score.answered, score.accuracy) == (0, None)
-    assert score.majority == pytest.approx(0.332)
+    score = PUBLISHED.score_files([file])[0]
+    assert (score['answered'], score['accuracy']) == (0, None)
+    assert score['majority'] == pytest.approx(0.332)
 
 
 @pytest.mark.parametrize(('text', 'message'), [
@@ -105,4 +105,4 @@ def test_a_fault_is_named_with_file_and_line(tmp_path, text, message):
     file = tmp_path / 'x.jsonl'
     file.write_text(text)
     with pytest.raises(QuestionError, match=message):
-        read_cospace([file])
+        PUBLISHED.score_files([file])

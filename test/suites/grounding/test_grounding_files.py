@@ -11,10 +11,10 @@ from typer.testing import CliRunner
 from osmabench_ros.cli.score import app
 from osmabench_ros.errors import QuestionError
 from osmabench_ros.suites.grounding.published import (
+    REFERIT3D,
     expressions_about,
     read_expressions,
-    referit3d_scores,
-    scanrefer_scores,
+    scanrefer,
 )
 
 
@@ -39,18 +39,19 @@ def test_scanrefer_in_both_modes(tmp_path):
         # Of no expression: an IoU of 0.
         boxed(7, (9, 0, 0), (10, 1, 1), unique_multiple=0, others=1),
     ])  # fmt: skip
-    found = {(x.mode, x.group, x.metric): x for x in scanrefer_scores(said, truth)}
-    compat = {key: x.value for key, x in found.items() if key[0] == 'compat'}
+    rows = scanrefer(truth).score_files([said])
+    found = {(row['mode'], row['group'], row['metric']): row['value'] for row in rows}
+    compat = {key: value for key, value in found.items() if key[0] == 'compat'}
     assert compat['compat', '', 'acc_025'] == 4 / 5
     assert compat['compat', '', 'acc_05'] == 3 / 5
     assert compat['compat', 'unique', 'acc_025'] == 2 / 3
     assert compat['compat', 'multiple', 'acc_05'] == 1.0
     assert compat['compat', 'unique/in_others', 'acc_05'] == 1 / 2
     # Every expression once; nothing was said of the lamp.
-    assert found['strict', '', 'acc_025'].value == 3 / 4
-    assert found['strict', '', 'acc_05'].value == 2 / 4
-    assert found['strict', 'unique', 'acc_025'].value == 1 / 2
-    assert found['strict', 'multiple', 'acc_05'].value == 1 / 2
+    assert found['strict', '', 'acc_025'] == 3 / 4
+    assert found['strict', '', 'acc_05'] == 2 / 4
+    assert found['strict', 'unique', 'acc_025'] == 1 / 2
+    assert found['strict', 'multiple', 'acc_05'] == 1 / 2
     arguments = ['grounding', str(said), '--truth', str(truth), '--format', 'json']
     assert len(json.loads(CliRunner().invoke(app, arguments).output)) == len(found)
 
@@ -75,7 +76,8 @@ def test_nr3d_by_difficulty_and_viewpoint(tmp_path):
     assert [(x.scene, x.label, x.same_class, x.target) for x in read[:2]] == [
         ('s', 'office chair', 3, 7), ('s', 'office chair', 2, 7),
     ]  # fmt: skip
-    found = {(x.mode, x.group): (x.value, x.expressions) for x in referit3d_scores(read)}
+    scores = REFERIT3D.score(read)
+    found = {(x['mode'], x['group']): (x['value'], x['expressions']) for x in scores}
     # compat leaves out what does not name the class, and takes tokens as they are.
     assert found['compat', ''] == (1 / 3, 3)
     assert found['compat', 'easy'] == (0.0, 1)

@@ -3,6 +3,8 @@
 import csv
 import io
 import json
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -13,11 +15,11 @@ from osmabench_ros.cli.score import app
 from osmabench_ros.errors import QuestionError
 from osmabench_ros.language.embedding import SentenceEmbedder
 from osmabench_ros.suites.hypo3d.published import (
+    PUBLISHED,
+    compare_answers,
     exact_match,
-    hypo3d_scores,
     normalised,
     partial_match,
-    read_hypo3d,
     strictly_normalised,
     word_f1,
 )
@@ -87,11 +89,10 @@ def file(tmp_path):
 
 
 def by_group(path, mode: str):
-    found = hypo3d_scores(read_hypo3d([path]))
     return {
-        (row.change_type, row.question_type): (row.answers, row.em, row.pm)
-        for row in found
-        if row.mode == mode
+        (row['change_type'], row['question_type']): (row['answers'], row['em'], row['pm'])
+        for row in PUBLISHED.score_files([path])
+        if row['mode'] == mode
     }
 
 
@@ -119,10 +120,11 @@ def test_similarity_is_the_mean_cosine_of_normalised_answers(file):
             counts = np.array([[1e-9 + text.count(c) for c in 'abeflnorstw123'] for text in texts])
             return (counts / np.linalg.norm(counts, axis=1, keepdims=True)).astype(np.float32)
 
-    row = hypo3d_scores(read_hypo3d([file]), Spelling())[0]
+    published = replace(PUBLISHED, compare=partial(compare_answers, embedder=Spelling()))
+    row = published.score_files([file])[0]
     pairs = [('frontleft', 'front left'), ('left', 'left'), ('table', 'wooden table'), ('2', '3')]
     cosines = [float(np.prod(Spelling().embed(pair), axis=0).sum()) for pair in pairs]
-    assert row.similarity == pytest.approx(np.mean(cosines), abs=1e-6)
+    assert row['similarity'] == pytest.approx(np.mean(cosines), abs=1e-6)
 
 
 def test_the_command_prints_all_groups_of_both_modes(file):
@@ -141,10 +143,10 @@ def test_a_file_without_predictions_is_refused_with_its_place(tmp_path, file):
     del data['scene0001_00'][0]['questions_answers'][0]['predicted_answer']
     file.write_text(json.dumps(data))
     with pytest.raises(QuestionError, match=r'answers\.json.*scene0001_00\.0.*predicted_answer'):
-        read_hypo3d([file])
+        PUBLISHED.score_files([file])
     file.write_text('{}')
     with pytest.raises(QuestionError, match='no answer to score'):
-        read_hypo3d([file])
+        PUBLISHED.score_files([file])
 
 
 def test_naming_more_raises_the_partial_match_of_compat_and_not_of_strict():

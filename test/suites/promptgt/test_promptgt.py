@@ -23,11 +23,11 @@ from osmabench_ros.semantics.cloud import LabelledCloud
 from osmabench_ros.sequences.ground_truth import GroundTruth, read_ground_truth, write_ground_truth
 from osmabench_ros.suites.promptgt import (
     PROMPT,
-    STANDARD,
-    block_rows,
-    comparison_rows,
+    compare_sources,
     place_of,
+    put_side_by_side,
     read_questions,
+    read_verdicts,
     write_questions,
 )
 from osmabench_ros.suites.suite import SuiteContext, make_suite
@@ -241,7 +241,7 @@ def test_every_verdict_key_and_word_of_upstream_counts(key, tmp_path):
     said = ['yes', True, 1, 'Correct', 'similar', 'no', False, 0]
     rows = [{'category': 'PromptGT-Relations', key: value} for value in said]
     answered(tmp_path, 'BBQ/x_answered.json', [*rows, {'category': 'PromptGT-Relations'}])
-    (row,) = block_rows(tmp_path, PROMPT)
+    (row,) = compare_sources().score(read_verdicts(tmp_path, PROMPT))
     assert (row['correct'], row['wrong'], row['unknown'], row['total']) == (5, 3, 1, 9)
 
 
@@ -261,13 +261,13 @@ def test_blocks_are_aggregated_as_published_with_unknowns_in_the_denominator(tmp
         {'category': 'PromptGT-Relations', 'similar': None, 'correct': 'yes'},
     ])  # fmt: skip
     answered(prompt, 'CG/evaluated_camera/other_answered.json', {'no': 'list'})
-    rows = block_rows(standard, STANDARD)
+    rows = compare_sources(long=True).score_files([standard, prompt])
     names = ('category', 'total', 'correct', 'wrong', 'unknown', 'accuracy')
-    assert [tuple(row[name] for name in names) for row in rows] == [
+    assert [tuple(row[name] for name in names) for row in rows[:2]] == [
         ('Measurements', 2, 1, 0, 1, 0.5),
         ('Relations', 2, 1, 1, 0, 0.5),
     ]
-    (row,) = comparison_rows(rows, block_rows(prompt, PROMPT))
+    (row,) = put_side_by_side(rows)
     assert (row['approach'], row['subset'], row['label']) == ('CG', 'furniture', 'camera')
     assert (row['PromptGT | Measurements'], row['PromptGT | Relations']) == (
         1,
