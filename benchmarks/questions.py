@@ -22,7 +22,7 @@ from osmabench_ros.semantics.scene_graph import (
 )
 from osmabench_ros.vqa.answering.baselines import ground_truth_map
 from osmabench_ros.vqa.answering.rule import RuleAnswerer
-from osmabench_ros.vqa.evaluation import evaluate_questions
+from osmabench_ros.vqa.evaluation import QuestionedMap, evaluate_questions
 from osmabench_ros.vqa.exact.generation import generate_questions
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge
 from osmabench_ros.vqa.knowledge import knowledge
@@ -64,7 +64,10 @@ def main() -> int:
     questions = generate_questions(graph, ids, scene='hall', seed=0, count=arguments.questions)
     generated = time.perf_counter()
     result = evaluate_questions(
-        ground_truth_map(graph, ids), questions, RuleAnswerer(), DeterministicJudge()
+        QuestionedMap(ground_truth_map(graph, ids)),
+        questions,
+        RuleAnswerer(),
+        DeterministicJudge(),
     )
     scored = time.perf_counter()
     accuracy = next(r.value for r in result.records if r.metric == 'accuracy')

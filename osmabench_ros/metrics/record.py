@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import Enum
 from typing import Any
@@ -81,13 +81,13 @@ class MetricRecord:
         suite: str,
         mode: str,
         metric: str,
-        hits: int,
-        total: int,
+        outcomes: Sequence[bool],
         class_name: str = '',
         *,
         higher_is_better: bool = True,
     ) -> MetricRecord:
-        """Return the record of a share with its Wilson interval; not applicable of nothing."""
+        """Return the share of true outcomes with its Wilson interval; not applicable of none."""
+        hits, total = sum(outcomes), len(outcomes)
         value, interval = hits / total if total else None, wilson_interval(hits, total)
         return cls(suite, mode, metric, class_name, value, *interval, total, higher_is_better)
 

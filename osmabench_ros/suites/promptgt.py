@@ -22,6 +22,7 @@ from osmabench_ros.scenes.specification import (
     read_specification,
 )
 from osmabench_ros.suites.question_suite import (
+    AskedQuestions,
     ExactQuestionsSuite,
     QuestionModelOptions,
     QuestionSuite,
@@ -29,7 +30,7 @@ from osmabench_ros.suites.question_suite import (
 from osmabench_ros.suites.suite import SuiteContext
 from osmabench_ros.vqa.answering.baselines import ground_truth_map
 from osmabench_ros.vqa.answering.rule import RuleAnswerer
-from osmabench_ros.vqa.evaluation import QuestionResult, answer_all, judge_all
+from osmabench_ros.vqa.evaluation import answer_all, judge_all
 from osmabench_ros.vqa.exact.prompt_ground_truth import PROMPTGT, SUITE, promptgt_questions
 from osmabench_ros.vqa.graph_index import Embedder
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge
@@ -258,15 +259,9 @@ class PromptGtSuite(ExactQuestionsSuite):
     name = SUITE
     options_type = PromptGtOptions
     asked = PROMPTGT
+    main_metrics = ((Mode.NONE, 'accuracy'), (Mode.NONE, 'fidelity'))
 
-    def evaluate(self, context: SuiteContext) -> list[MetricRecord]:
-        """Ask one map; a scene without specification or questions has no metrics."""
-        if not self.questions(context):
-            names = ('accuracy', 'fidelity')
-            return [MetricRecord.not_applicable(SUITE, '', name) for name in names]
-        return super().evaluate(context)
-
-    def questions(self, context: SuiteContext) -> Sequence[Question]:
+    def list_questions(self, context: SuiteContext) -> Sequence[Question]:
         """Return the questions of a file, or of the specification."""
         folder = self._options.questions
         if folder is not None:
@@ -284,35 +279,27 @@ class PromptGtSuite(ExactQuestionsSuite):
             return read_specification(file)
         return truth.specification
 
-    def embedder(self, context: SuiteContext) -> Embedder | None:
+    def choose_embedder(self, context: SuiteContext) -> Embedder | None:
         """Return what compares labels; the suite has no option for it."""
-        return QuestionSuite.embedder(self, context)
+        return QuestionSuite.choose_embedder(self, context)
 
-    def further(
-        self, context: SuiteContext, questions: Sequence[Question], result: QuestionResult
-    ) -> list[MetricRecord]:
-        """Return accuracy on facts that hold in the scene, by blocks, and the scene's fidelity."""
-        truth = context.ground_truth
+    def score(self, given: AskedQuestions) -> list[MetricRecord]:
+        """Return accuracies, also on facts that hold in the scene and by blocks, and fidelity."""
+        truth, questions, verdicts = given.context.ground_truth, given.questions, given.verdicts
         whole = ground_truth_map(truth.graph, list(truth.graph.by_id), truth.label_set)
-        given = judge_all(
-            questions, answer_all(whole, questions, RuleAnswerer()), DeterministicJudge()
-        )
-        right = {item.question_id for item in given if item.correct}
+        known = answer_all(whole, questions, RuleAnswerer())
+        held = judge_all(questions, known, DeterministicJudge())
+        right = {item.question_id for item in held if item.correct}
         faithful = [item for item in questions if item.id in right]
-        verdicts = result.verdicts
         blocks = [replace(q, category=BLOCK_OF.get(q.category, q.category)) for q in questions]
-        found = records(
-            SUITE, Mode.STRICT.value, 'accuracy_faithful', faithful, verdicts, answered_too=False
-        )
-        found += [
-            record
-            for record in records(
-                SUITE, Mode.COMPAT.value, 'accuracy_block', blocks, verdicts, answered_too=False
-            )
-            if record.class_name
-        ]
-        wanted = self._specification(context)
-        return [*found, *(() if wanted is None else fidelity_records(wanted, context))]
+        found = super().score(given)
+        for mode, metric, part in (
+            (Mode.STRICT, 'accuracy_faithful', faithful), (Mode.COMPAT, 'accuracy_block', blocks),
+        ):  # fmt: skip
+            rows = records(SUITE, mode.value, metric, part, verdicts, answered_too=False)
+            found += [row for row in rows if row.class_name or part is faithful]
+        wanted = self._specification(given.context)
+        return [*found, *(() if wanted is None else fidelity_records(wanted, given.context))]
 
 
 def fidelity_records(wanted: SceneSpecification, context: SuiteContext) -> Iterator[MetricRecord]:
@@ -322,4 +309,4 @@ def fidelity_records(wanted: SceneSpecification, context: SuiteContext) -> Itera
         own = [fact.holds for fact in held if kind in (None, fact.kind)]
         if own:
             name = '' if kind is None else kind.value
-            yield MetricRecord.of_share(SUITE, '', 'fidelity', sum(own), len(own), name)
+            yield MetricRecord.of_share(SUITE, '', 'fidelity', own, name)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from pathlib import Path
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import Field, field_validator
 
 from osmabench_ros.base.files import write_json
+from osmabench_ros.base.progress import share
 from osmabench_ros.base.strict import validated
 from osmabench_ros.language.embedding import SentenceEmbedder
 from osmabench_ros.language.settings import ModelAccess
-from osmabench_ros.metrics.record import MetricRecord
+from osmabench_ros.metrics.record import MetricRecord, Mode
 from osmabench_ros.suites.suite import SuiteContext
 from osmabench_ros.vqa.answering.answerer import (
     GRAPH,
@@ -22,13 +23,17 @@ from osmabench_ros.vqa.answering.answerer import (
     make_answerer,
     parse_reference,
 )
+from osmabench_ros.vqa.answering.baselines import most_frequent
 from osmabench_ros.vqa.answering.language_model import DEFAULT_GRAPH_TOKENS
-from osmabench_ros.vqa.answering.rule import label_embedder
+from osmabench_ros.vqa.answering.rule import RuleAnswerer, label_embedder
 from osmabench_ros.vqa.evaluation import (
     QuestionedMap,
-    QuestionResult,
-    evaluate_questions,
+    answer_all,
+    answer_and_judge,
+    judge_all,
     records_of_summary,
+    reference_answers,
+    scored,
     summary_of,
     write_judging,
 )
@@ -36,9 +41,13 @@ from osmabench_ros.vqa.exact.generation import EXACT, SUITE, questions_about
 from osmabench_ros.vqa.graph_index import Embedder
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge, Judge
 from osmabench_ros.vqa.judging.language_model import LanguageModelJudge
-from osmabench_ros.vqa.questions import Question
+from osmabench_ros.vqa.published import Published
+from osmabench_ros.vqa.questions import Answer, Question, Verdict
+from osmabench_ros.vqa.scores import find_unserved_categories, records
 
 RULE, DETERMINISTIC = 'rule', 'deterministic'
+ASKED = 'baseline_asked_'
+"""Prefix of the metrics of further answerers."""
 
 
 class AnswererOptions(ModelAccess):
@@ -93,9 +102,13 @@ class AnswererOptions(ModelAccess):
     def made_baselines(self, material: AnsweringMaterial) -> dict[str, Answerer]:
         """Return the further answerers to ask, by the names of their metrics."""
         return {
-            f'baseline_asked_{parse_reference(item)[0]}': self.made_answerer(item, material)
+            f'{ASKED}{parse_reference(item)[0]}': self.made_answerer(item, material)
             for item in self.baselines
         }
+
+    def made_judge(self, rules: Judge) -> Judge:
+        """Return who judges."""
+        return rules
 
     @property
     def language_models(self) -> tuple[str, ...]:
@@ -134,13 +147,40 @@ class QuestionModelOptions(AnswererOptions):
 
 
 OptionsT = TypeVar('OptionsT', bound=AnswererOptions)
+Records = Iterable[MetricRecord]
+
+
+@dataclass(frozen=True, eq=False)
+class AskedQuestions:
+    """Questions as a map was asked them, and its answers with their verdicts, in one order."""
+
+    context: SuiteContext
+    asked: QuestionedMap
+    material: AnsweringMaterial
+    questions: Sequence[Question]
+    answers: Sequence[Answer]
+    verdicts: Sequence[Verdict]
+
+    @cached_property
+    def unserved(self) -> frozenset[str]:
+        """Categories that the map holds nothing for."""
+        return find_unserved_categories(self.asked.semantic_map, self.questions)
 
 
 class QuestionSuite(Generic[OptionsT]):
-    """A suite that asks a map questions; `name` and `options_type` are its own."""
+    """A protocol of questions: which there are, who answers by rule, and its metrics.
+
+    A subclass has `name` and `options_type`, and redefines the methods in which it differs.
+    """
 
     name: str
     options_type: type[OptionsT]
+    mode = Mode.NONE
+    """Mode of the accuracies of baselines and of maps for comparison."""
+    main_metrics: tuple[tuple[Mode, str], ...] = ((Mode.NONE, 'accuracy'),)
+    """Metrics that are not applicable without questions."""
+    published: Published[Any] | None = None
+    """The published files of the protocol, which `osmabench score` and its name score."""
 
     def __init__(self, *, options: Mapping[str, Any]) -> None:
         self._options = validated(self.options_type, options, f'suite "{self.name}"')
@@ -151,35 +191,109 @@ class QuestionSuite(Generic[OptionsT]):
         """Models that answer or judge."""
         return self._options.language_models
 
-    def prepared_questions(self, context: SuiteContext) -> list[Question]:
-        """Return the questions of this suite that were prepared with the scene."""
-        return [item for item in context.questions if item.suite == self.name]
+    def evaluate(self, context: SuiteContext) -> list[MetricRecord]:
+        """Ask one map the questions of its scene; without any, nothing applies.
 
-    def embedder(self, context: SuiteContext) -> Embedder | None:
-        """Return the embedder that compares labels of a map in other words than the scene's."""
-        return label_embedder(context.semantic_map, context.ground_truth.label_set)
-
-    def material(self, context: SuiteContext, embedder: Embedder | None) -> AnsweringMaterial:
-        """Return what answerers may use."""
-        return AnsweringMaterial(
-            embedder=embedder,
+        Writes `questions.jsonl`, `answers.jsonl` and `verdicts.jsonl` to the output directory,
+        also where a server failed, which raises IncompleteError; and `answering.json`,
+        `judging.json` with who did it and how.
+        """
+        questions, folder = self.list_questions(context), context.output_directory
+        if not questions:
+            return [MetricRecord(self.name, mode.value, name) for mode, name in self.main_metrics]
+        asked = self.prepare_map(context)
+        material = AnsweringMaterial(
+            embedder=asked.embedder,
             frames=context.frames_directory,
             question_images=context.question_images,
         )
+        answerer = self.choose_answerer(context, asked.rules, material)
+        judge = self._options.made_judge(asked.equality)
+        put = self.put(questions, self._options.answerer)
+        answers, verdicts = answer_and_judge(
+            asked.semantic_map, put, answerer, judge, folder, context.progress
+        )
+        summary = summary_of(answerer)
+        if folder is not None:
+            write_json(folder / 'answering.json', {'answerer': answerer.name, **summary})
+            write_judging(folder, judge)
+        given = AskedQuestions(context, asked, material, put, answers, verdicts)
+        return [
+            *self.score(given),
+            *records_of_summary(self.name, asked.semantic_map, summary, len(put)),
+            *self.compare(given, self.select_compared(questions)),
+        ]
 
-    def answerer(self, rules: Answerer, material: AnsweringMaterial) -> Answerer:
+    def list_questions(self, context: SuiteContext) -> Sequence[Question]:
+        """Return the questions of this suite that were prepared with the scene."""
+        return [item for item in context.questions if item.suite == self.name]
+
+    def choose_embedder(self, context: SuiteContext) -> Embedder | None:
+        """Return the embedder that compares labels of a map in other words than the scene's."""
+        return label_embedder(context.semantic_map, context.ground_truth.label_set)
+
+    def prepare_map(self, context: SuiteContext) -> QuestionedMap:
+        """Return the map of a context in the form that is questioned."""
+        embedder = self.choose_embedder(context)
+        asked = QuestionedMap.in_scene(context.published_graph, context.ground_truth, embedder)
+        return replace(asked, rules=self.make_rules(embedder))
+
+    def make_rules(self, embedder: Embedder | None) -> Answerer:
+        """Return the answerer by rule."""
+        return RuleAnswerer(embedder)
+
+    def choose_answerer(
+        self, context: SuiteContext, rules: Answerer, material: AnsweringMaterial
+    ) -> Answerer:
         """Return the answerer of the options, the rules of the suite by default."""
+        del context
         named = self._options.answerer
         return rules if named == RULE else self._options.made_answerer(named, material)
 
+    def put(self, questions: Sequence[Question], answerer: str) -> Sequence[Question]:
+        """Return the questions as an answerer gets them."""
+        del answerer
+        return questions
 
-def written_summary(folder: Path | None, answerer: Answerer, judge: Judge) -> dict[str, Any]:
-    """Return how an answerer answered; write it next to the answers, and who judged."""
-    summary = summary_of(answerer)
-    if folder is not None:
-        write_json(folder / 'answering.json', {'answerer': answerer.name, **summary})
-        write_judging(folder, judge)
-    return summary
+    def score(self, given: AskedQuestions) -> Records:
+        """Return the metrics of a map."""
+        raise NotImplementedError
+
+    def select_compared(self, questions: Sequence[Question]) -> Sequence[Question]:
+        """Return the questions that baselines and the maps for comparison are asked."""
+        return questions
+
+    def make_baselines(self, questions: Sequence[Question]) -> dict[str, list[Answer]]:
+        """Return answers without a map, by the names of their metrics."""
+        return {'baseline_most_frequent': most_frequent(questions)}
+
+    def compare(self, given: AskedQuestions, questions: Sequence[Question]) -> Records:
+        """Yield the metrics of baselines, of further answerers, and of the maps for comparison."""
+        asked = given.asked
+        found = [
+            (metric, asked.semantic_map, questions, answers)
+            for metric, answers in self.make_baselines(questions).items()
+        ]
+        for metric, other in self._options.made_baselines(given.material).items():
+            put = self.put(questions, metric.removeprefix(ASKED))
+            answers = answer_all(asked.semantic_map, put, other)
+            found.append((metric, asked.semantic_map, put, answers))
+        put, rest = self.put(questions, RULE), share(given.context.progress, 0.7, 0.9)
+        for metric, known, answers in reference_answers(asked.references, put, asked.rules, rest):
+            found.append((metric, known, put, answers))
+        for metric, known, put, answers in found:
+            verdicts = judge_all(put, answers, asked.equality)
+            compared = replace(asked, semantic_map=known)
+            yield from self.score_compared(
+                metric,
+                replace(given, asked=compared, questions=put, answers=answers, verdicts=verdicts),
+            )
+
+    def score_compared(self, metric: str, given: AskedQuestions) -> Records:
+        """Return the accuracy of answers without a map, or from another one."""
+        return records(
+            self.name, self.mode.value, metric, given.questions, given.verdicts, answered_too=False
+        )
 
 
 class ExactQuestionOptions(QuestionModelOptions):
@@ -207,50 +321,9 @@ class ExactQuestionsSuite(QuestionSuite[Any]):
     asked = EXACT
     """What is asked where the context brings no questions."""
 
-    def evaluate(self, context: SuiteContext) -> list[MetricRecord]:
-        """Ask one map the scene's exact questions.
-
-        Writes `questions.jsonl`, `answers.jsonl` and `verdicts.jsonl` to the output directory,
-        also where a server failed, which raises IncompleteError; and `answering.json`,
-        `judging.json` with who did it and how.
-        """
-        questions = self.questions(context)
-        asked = self.questioned(context)
-        material = self.material(context, asked.embedder)
-        answerer = self._options.made_answerer(self._options.answerer, material)
-        judge = self._options.made_judge(asked.equality)
-        result = evaluate_questions(
-            asked,
-            questions,
-            answerer,
-            judge,
-            suite=self.name,
-            directory=context.output_directory,
-            beside=self._options.made_baselines(material),
-            progress=context.progress,
-        )
-        summary = written_summary(context.output_directory, answerer, judge)
-        return [
-            *result.records,
-            *records_of_summary(self.name, asked.semantic_map, summary, len(questions)),
-            *self.further(context, questions, result),
-        ]
-
-    def further(
-        self, context: SuiteContext, questions: Sequence[Question], result: QuestionResult
-    ) -> list[MetricRecord]:
-        """Return further metrics of a suite."""
-        del context, questions, result
-        return []
-
-    def questioned(self, context: SuiteContext) -> QuestionedMap:
-        """Return the map of a context in the form that is questioned."""
-        embedder = self.embedder(context)
-        return QuestionedMap.in_scene(context.published_graph, context.ground_truth, embedder)
-
-    def questions(self, context: SuiteContext) -> Sequence[Question]:
+    def list_questions(self, context: SuiteContext) -> Sequence[Question]:
         """Return the questions that were given, else new ones about the ground truth."""
-        return self.prepared_questions(context) or questions_about(
+        return super().list_questions(context) or questions_about(
             context.ground_truth,
             scene=context.scene_name,
             seed=context.seed,
@@ -258,9 +331,25 @@ class ExactQuestionsSuite(QuestionSuite[Any]):
             asked=self.asked,
         )
 
-    def embedder(self, context: SuiteContext) -> Embedder | None:
+    def choose_embedder(self, context: SuiteContext) -> Embedder | None:
         """Return what compares labels, as the options want it."""
         use = self._options.embedding
         if use == 'auto':
-            return super().embedder(context)
+            return super().choose_embedder(context)
         return SentenceEmbedder() if use == 'on' else None
+
+    def score(self, given: AskedQuestions) -> list[MetricRecord]:
+        """Return accuracies, overall and by category, of the map, baselines and ceilings."""
+        return scored(
+            given.asked,
+            given.questions,
+            given.verdicts,
+            suite=self.name,
+            beside=self._options.made_baselines(given.material),
+            progress=share(given.context.progress, 0.65, 0.95),
+        )
+
+    def compare(self, given: AskedQuestions, questions: Sequence[Question]) -> Records:
+        """Return nothing more: `scored` compares."""
+        del given, questions
+        return ()

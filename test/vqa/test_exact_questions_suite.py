@@ -38,7 +38,7 @@ def test_fair_ceilings_are_those_of_visible_parts_with_and_without_materials(uns
     parts = ground_truth_map(graph, seen(graph), without=unseen).graph
     truth = replace(ground_truth_of(living_room()), visible_graph=parts)
     suite = make_suite('exact_questions', {'count': 80})
-    questions = suite.questions(context(as_map(graph)))
+    questions = suite.list_questions(context(as_map(graph)))
     here = context(as_map(graph, vocabulary(graph)), questions=questions)
     found = suite.evaluate(replace(here, ground_truth=truth))
     overall = {r.metric: r.value for r in found if not r.class_name}
@@ -49,7 +49,7 @@ def test_fair_ceilings_are_those_of_visible_parts_with_and_without_materials(uns
 def test_given_questions_are_asked_instead_of_new_ones():
     suite = make_suite('exact_questions', {'count': 40, 'embedding': 'off'})
     first = context(as_map(living_room()))
-    (question, *_) = suite.questions(first)
+    (question, *_) = suite.list_questions(first)
     again = context(as_map(living_room()), questions=[question])
     (overall,) = [r for r in suite.evaluate(again) if r.metric == 'accuracy' and not r.class_name]
     assert overall.n == 1

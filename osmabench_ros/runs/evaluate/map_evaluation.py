@@ -85,4 +85,4 @@ def questioned_map(run: RunFolder) -> QuestionedMap:
         run.scene, semantic_map, run.ground_truth(), node_labeller=text.node_labeller
     )
     chosen = {key: value for key, value in options.items() if key == _MATCHING}
-    return ExactQuestionsSuite(options=chosen).questioned(context)
+    return ExactQuestionsSuite(options=chosen).prepare_map(context)

@@ -6,28 +6,26 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 
-from osmabench_ros.base.progress import share
 from osmabench_ros.maps.semantic_map import DenseMap
 from osmabench_ros.metrics.record import MetricRecord, Mode
 from osmabench_ros.scenes.scene import Lighting
 from osmabench_ros.suites.cospace.answering import HFOV_RAD, RuleOfViews
 from osmabench_ros.suites.cospace.generation import SUITE, panorama_questions, whole_surface
-from osmabench_ros.suites.cospace.published import NUMBERED, Task, as_published, chance
-from osmabench_ros.suites.question_suite import RULE, AnswererOptions, QuestionSuite
-from osmabench_ros.suites.suite import PreparedScene, SuiteContext
-from osmabench_ros.vqa.answering.answerer import Answerer, AnsweringMaterial, parse_reference
-from osmabench_ros.vqa.answering.baselines import constant, most_frequent
-from osmabench_ros.vqa.answering.pictures import encoded
-from osmabench_ros.vqa.evaluation import (
-    answer_all,
-    answer_and_judge,
-    judge_all,
-    reference_answers,
-    reference_maps,
+from osmabench_ros.suites.cospace.published import NUMBERED, PUBLISHED, Task, as_published, chance
+from osmabench_ros.suites.question_suite import (
+    RULE,
+    AnswererOptions,
+    AskedQuestions,
+    QuestionSuite,
 )
-from osmabench_ros.vqa.judging.deterministic import DeterministicJudge
+from osmabench_ros.suites.suite import PreparedScene, SuiteContext
+from osmabench_ros.vqa.answering.answerer import Answerer, parse_reference
+from osmabench_ros.vqa.answering.baselines import constant
+from osmabench_ros.vqa.answering.pictures import encoded
+from osmabench_ros.vqa.evaluation import QuestionedMap
+from osmabench_ros.vqa.graph_index import Embedder
 from osmabench_ros.vqa.questions import LETTERS, Answer, Question, Verdict
-from osmabench_ros.vqa.scores import find_unserved_categories, records
+from osmabench_ros.vqa.scores import records
 
 IMAGES = 'images'
 """The answerer that sees the images of the questions, and no map."""
@@ -46,6 +44,9 @@ class CoSpaceSuite(QuestionSuite[AnswererOptions]):
 
     name = SUITE
     options_type = AnswererOptions
+    mode = Mode.STRICT
+    main_metrics = ((Mode.STRICT, 'accuracy'), (Mode.COMPAT, 'accuracy'))
+    published = PUBLISHED
 
     def prepare(self, prepared: PreparedScene) -> list[Question]:
         """Ask about the views around places of the path; a recorded scene has none."""
@@ -63,80 +64,51 @@ class CoSpaceSuite(QuestionSuite[AnswererOptions]):
             file.write_bytes(encoded(image).data)
         return found
 
-    def evaluate(self, context: SuiteContext) -> list[MetricRecord]:
-        """Ask one map; without questions that were prepared with the scene, nothing applies."""
-        questions = self.prepared_questions(context)
-        if not questions:
-            return [MetricRecord(self.name, mode.value, 'accuracy') for mode in _MODES]
-        asked = context.published_graph
-        embedder = self.embedder(context)
-        rules, judge = RuleOfViews(embedder), DeterministicJudge(embedder)
-        material = self.material(context, embedder)
-        named, answerer = self._options.answerer, self.answerer(rules, material)
-        put = _as_put(questions, named)
-        answers, verdicts = answer_and_judge(
-            asked, put, answerer, judge, context.output_directory, context.progress
-        )
-        missing = _ON_POINTS if asked.dense is None and named == RULE else frozenset()
-        left_out = missing | find_unserved_categories(asked, put)
+    def make_rules(self, embedder: Embedder | None) -> Answerer:
+        """Return the answerer that looks around in the map."""
+        return RuleOfViews(embedder)
 
-        def rows(metric: str, found: Sequence[Verdict], mode: Mode) -> list[MetricRecord]:
-            is_asked_map = metric == 'accuracy'
-            return records(
-                self.name, mode.value, metric, put, found,
-                not_applicable=left_out if is_asked_map else (),
-                answered_too=is_asked_map and mode is Mode.STRICT,
-            )  # fmt: skip
-
-        found = rows('accuracy', verdicts, Mode.STRICT)
-        found += rows('accuracy', _as_published(put, answers), Mode.COMPAT)
-        found += _over_orders(put, answers, verdicts)
-        found += _score_guesses(questions)
-        for metric, given in self._others(context, questions, rules, material).items():
-            found += rows(metric, judge_all(put, given, judge), Mode.STRICT)
-        return found
-
-    def _others(
-        self,
-        context: SuiteContext,
-        questions: Sequence[Question],
-        rules: Answerer,
-        material: AnsweringMaterial,
-    ) -> dict[str, list[Answer]]:
-        """Return the answers of baselines and of perfect maps, by the names of their metrics."""
-        given = {
-            'baseline_first_option': constant(questions, 'A'),
-            'baseline_most_frequent': most_frequent(questions),
-        }
-        for metric, other in self._options.made_baselines(material).items():
-            put = _as_put(questions, metric.removeprefix('baseline_asked_'))
-            given[metric] = answer_all(context.published_graph, put, other)
-        truth, put = context.ground_truth, _as_put(questions, RULE)
+    def prepare_map(self, context: SuiteContext) -> QuestionedMap:
+        """Return the map, with references that hold all surface."""
+        asked = super().prepare_map(context)
         # Between the seen points of a sparse sample there are gaps that no map has.
-        dense = DenseMap(whole_surface(truth))
-        references = {
-            metric: replace(known, dense=dense) for metric, known in reference_maps(truth).items()
-        }
-        rest = share(context.progress, 0.7, 0.9)
-        of_references = reference_answers(references, put, rules, rest)
-        return given | {metric: answers for metric, _, answers in of_references}
+        dense = DenseMap(whole_surface(context.ground_truth))
+        references = {name: replace(x, dense=dense) for name, x in asked.references.items()}
+        return replace(asked, references=references)
+
+    def put(self, questions: Sequence[Question], answerer: str) -> Sequence[Question]:
+        """Return the questions with images, or with words for these."""
+        if parse_reference(answerer)[0] == IMAGES:
+            return questions
+        return [
+            replace(item, images=(), text=' '.join(filter(None, (item.text, views))))
+            for item in questions
+            for views in (item.provenance.get('views', ''),)
+        ]
+
+    def score(self, given: AskedQuestions) -> Iterator[MetricRecord]:
+        """Yield accuracies in both modes, over orders of images, and of guesses."""
+        questions, answers, verdicts = given.questions, given.answers, given.verdicts
+        by_rule = self._options.answerer == RULE
+        missing = _ON_POINTS if by_rule and given.asked.semantic_map.dense is None else frozenset()
+        left_out = missing | given.unserved
+        for mode, found in (
+            (Mode.STRICT, verdicts), (Mode.COMPAT, _judge_as_published(questions, answers)),
+        ):  # fmt: skip
+            yield from records(
+                SUITE, mode.value, 'accuracy', questions, found,
+                not_applicable=left_out, answered_too=mode is Mode.STRICT,
+            )  # fmt: skip
+        yield from _over_orders(questions, answers, verdicts)
+        yield from _score_guesses(questions)
+
+    def make_baselines(self, questions: Sequence[Question]) -> dict[str, list[Answer]]:
+        """Return the first option, and the most frequent answer."""
+        first = {'baseline_first_option': constant(questions, 'A')}
+        return first | super().make_baselines(questions)
 
 
-_MODES = (Mode.STRICT, Mode.COMPAT)
-
-
-def _as_put(questions: Sequence[Question], answerer: str) -> list[Question]:
-    """Return the questions as an answerer gets them: with images, or with words for these."""
-    if parse_reference(answerer)[0] == IMAGES:
-        return list(questions)
-    return [
-        replace(item, images=(), text=' '.join(filter(None, (item.text, views))))
-        for item in questions
-        for views in (item.provenance.get('views', ''),)
-    ]
-
-
-def _as_published(questions: Sequence[Question], answers: Sequence[Answer]) -> list[Verdict]:
+def _judge_as_published(questions: Sequence[Question], answers: Sequence[Answer]) -> list[Verdict]:
     """Return verdicts as the published code gives them.
 
     One question of planning has no JSON of two, and is read as other letters are.
@@ -179,5 +151,4 @@ def _over_orders(
         if all(given[key] is not None for key in ids)
     ]
     for metric, outcomes in (('accuracy_all_orders', right), ('consistency', alike)):
-        hits, total = sum(outcomes), len(outcomes)
-        yield MetricRecord.of_share(SUITE, Mode.STRICT.value, metric, hits, total)
+        yield MetricRecord.of_share(SUITE, Mode.STRICT.value, metric, outcomes)

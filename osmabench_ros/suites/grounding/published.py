@@ -126,8 +126,10 @@ def grounding_records(
         for metric, threshold in THRESHOLDS.items():
             strict = [item.iou is not None and item.iou >= threshold for item in items]
             loose = [x.iou_published >= threshold for x in items if x.iou_published is not None]
-            yield share_record(Mode.STRICT, metric, name, strict, applicable=applicable)
-            yield share_record(Mode.COMPAT, metric, name, loose, applicable=applicable)
+            for mode, right in ((Mode.STRICT, strict), (Mode.COMPAT, loose)):
+                record = MetricRecord.of_share(SUITE, mode.value, metric, right, name)
+                none = MetricRecord(SUITE, mode.value, metric, name, n=len(right))
+                yield record if applicable else none
         guesses = [1 / item.same_class for item in items]
         yield MetricRecord(
             SUITE, Mode.STRICT.value, 'baseline_random_of_class', name,
@@ -146,16 +148,6 @@ def grounding_records(
                 SUITE, Mode.STRICT.value, metric, name, value, n=len(values),
                 higher_is_better=better,
             )  # fmt: skip
-
-
-def share_record(
-    mode: Mode, metric: str, group: str, outcomes: Sequence[bool], *, applicable: bool = True
-) -> MetricRecord:
-    """Return a share with its interval; not applicable without outcomes."""
-    hits, total = sum(outcomes), len(outcomes)
-    if not applicable:
-        return MetricRecord(SUITE, mode.value, metric, group, n=total)
-    return MetricRecord.of_share(SUITE, mode.value, metric, hits, total, group)
 
 
 VIEW_WORDS = frozenset(

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from osmabench_ros.base.progress import Progress, share, silent
+from osmabench_ros.base.progress import Progress, silent
 from osmabench_ros.base.strict import FilePath
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.maps.semantic_map import FeatureSpace, SemanticMap
@@ -29,29 +29,26 @@ from osmabench_ros.suites.grounding.generation import (
     grounding_questions,
 )
 from osmabench_ros.suites.grounding.published import (
+    REFERIT3D,
     THRESHOLDS,
     Grounded,
     expressions_about,
     grounded,
     grounding_records,
     read_expressions,
-    share_record,
 )
-from osmabench_ros.suites.question_suite import RULE, AnswererOptions, QuestionSuite
+from osmabench_ros.suites.question_suite import (
+    RULE,
+    AnswererOptions,
+    AskedQuestions,
+    QuestionSuite,
+)
 from osmabench_ros.suites.suite import PreparedScene, SuiteContext, TextEncoder
 from osmabench_ros.vqa.answering.answerer import Answerer, AnsweringMaterial, OneByOne
 from osmabench_ros.vqa.answering.execution import GraphReader
-from osmabench_ros.vqa.evaluation import (
-    answer_all,
-    answer_and_judge,
-    reference_answers,
-    reference_maps,
-)
 from osmabench_ros.vqa.grading import numbers_of
 from osmabench_ros.vqa.graph_index import Embedder
-from osmabench_ros.vqa.judging.deterministic import DeterministicJudge
 from osmabench_ros.vqa.questions import Answer, AnswerValue, Inquiry, Question
-from osmabench_ros.vqa.scores import find_unserved_categories
 
 Ranking = Callable[[str], Sequence[SceneNode] | None]
 """Returns the things that an expression may mean, best first; None where it is not understood."""
@@ -94,38 +91,40 @@ class GroundingSuite(QuestionSuite[GroundingOptions]):
 
     name = SUITE
     options_type = GroundingOptions
+    mode = Mode.STRICT
+    main_metrics = tuple((Mode.STRICT, metric) for metric in THRESHOLDS)
+    published = REFERIT3D
 
-    def evaluate(self, context: SuiteContext) -> list[MetricRecord]:
-        """Ask one map for the targets of all expressions."""
-        questions = self.questions(context)
-        if not questions:
-            return [MetricRecord(self.name, 'strict', metric) for metric in THRESHOLDS]
-        embedder = self.embedder(context)
-        rules = RuleOfExpressions(embedder)
-        asked = context.published_graph
-        answerer = self._answerer(context, rules)
-        answers, _ = answer_and_judge(
-            asked, questions, answerer, DeterministicJudge(), context.output_directory,
-            context.progress,
-        )  # fmt: skip
-        served = not find_unserved_categories(asked, questions) >= {q.category for q in questions}
-        found = list(grounding_records(_all(questions, answers, asked), applicable=served))
-        beside = self._options.made_baselines(AnsweringMaterial(embedder=embedder))
-        for metric, other in beside.items():
-            given = answer_all(asked, questions, Located(other))
-            found += _score_comparisons(metric, questions, given, asked)
-        rest = share(context.progress, 0.7, 0.9)
-        references = reference_maps(context.ground_truth)
-        for metric, known, given in reference_answers(references, questions, rules, rest):
-            found += _score_comparisons(metric, questions, given, known)
-        return found
+    def make_rules(self, embedder: Embedder | None) -> Answerer:
+        """Return the answerer that reads the clauses of expressions."""
+        return RuleOfExpressions(embedder)
 
-    def questions(self, context: SuiteContext) -> Sequence[Question]:
+    def score(self, given: AskedQuestions) -> Iterator[MetricRecord]:
+        """Yield the metrics of the map, over all expressions and by group."""
+        graph = given.asked.semantic_map.graph
+        served = not given.unserved >= {item.category for item in given.questions}
+        found = _grade_all(given.questions, given.answers, graph)
+        yield from grounding_records(found, applicable=served)
+
+    def make_baselines(self, questions: Sequence[Question]) -> dict[str, list[Answer]]:
+        """Return nothing: no answer without a map has a box."""
+        del questions
+        return {}
+
+    def score_compared(self, metric: str, given: AskedQuestions) -> Iterator[MetricRecord]:
+        """Yield Acc@0.25 and Acc@0.5 of another map or answerer, over all expressions."""
+        graph = given.asked.semantic_map.graph
+        found = _grade_all(given.questions, [located(x, graph) for x in given.answers], graph)
+        for name, threshold in THRESHOLDS.items():
+            right = [item.iou is not None and item.iou >= threshold for item in found]
+            yield MetricRecord.of_share(SUITE, self.mode.value, f'{metric}_{name}', right)
+
+    def list_questions(self, context: SuiteContext) -> Sequence[Question]:
         """Return the expressions of the file, those that were given, or new ones."""
         truth, scene = context.ground_truth, context.scene_name
         if self._options.expressions is not None:
             return expressions_about(truth, scene, read_expressions(self._options.expressions))
-        return self.prepared_questions(context) or self._new(truth, scene, context.seed)
+        return super().list_questions(context) or self._new(truth, scene, context.seed)
 
     def prepare(self, prepared: PreparedScene) -> list[Question]:
         """Return expressions for the objects of a scene, unless a file has them."""
@@ -136,7 +135,10 @@ class GroundingSuite(QuestionSuite[GroundingOptions]):
     def _new(self, truth: GroundTruth, scene: str, seed: int) -> list[Question]:
         return grounding_questions(truth, scene=scene, seed=seed, targets=self._options.targets)
 
-    def _answerer(self, context: SuiteContext, rules: Answerer) -> Answerer:
+    def choose_answerer(
+        self, context: SuiteContext, rules: Answerer, material: AnsweringMaterial
+    ) -> Answerer:
+        """Return the answerer of the options; by default features for maps without names."""
         named = self._options.answerer
         if named == AUTO:
             own = context.semantic_map.graph.of_kind(NodeKind.OBJECT)
@@ -151,25 +153,14 @@ class GroundingSuite(QuestionSuite[GroundingOptions]):
                     'under "text_features" of the configuration, or choose "rule"'
                 )
             return FeaturesOfExpressions(context.text_encoder)
-        material = AnsweringMaterial(frames=context.frames_directory)
-        return Located(self._options.made_answerer(named, material))
+        return Located(super().choose_answerer(context, rules, material))
 
 
-def _all(
-    questions: Sequence[Question], answers: Sequence[Answer], semantic_map: SemanticMap
+def _grade_all(
+    questions: Sequence[Question], answers: Sequence[Answer], graph: SceneGraph
 ) -> list[Grounded]:
     given = {answer.question_id: answer for answer in answers}
-    return [grounded(item, given.get(item.id), semantic_map.graph) for item in questions]
-
-
-def _score_comparisons(
-    metric: str, questions: Sequence[Question], given: Sequence[Answer], known: SemanticMap
-) -> Iterator[MetricRecord]:
-    """Yield Acc@0.25 and Acc@0.5 of another map or answerer, over all expressions."""
-    found = _all(questions, given, known)
-    for name, threshold in THRESHOLDS.items():
-        right = [item.iou is not None and item.iou >= threshold for item in found]
-        yield share_record(Mode.STRICT, f'{metric}_{name}', '', right)
+    return [grounded(item, given.get(item.id), graph) for item in questions]
 
 
 class RankingAnswerer(OneByOne):

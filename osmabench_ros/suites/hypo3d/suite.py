@@ -10,9 +10,8 @@ import yaml
 from pydantic import Field
 
 from osmabench_ros.base.files import write_text
-from osmabench_ros.base.progress import share
 from osmabench_ros.base.strict import FilePath, validated
-from osmabench_ros.metrics.record import MetricRecord
+from osmabench_ros.metrics.record import MetricRecord, Mode
 from osmabench_ros.simulation.robot_path import Motion
 from osmabench_ros.suites.hypo3d.described_change import RuleOfChanges
 from osmabench_ros.suites.hypo3d.generation import (
@@ -21,25 +20,20 @@ from osmabench_ros.suites.hypo3d.generation import (
     hypothetical_questions,
     same_answer,
 )
+from osmabench_ros.suites.hypo3d.published import PUBLISHED
 from osmabench_ros.suites.question_suite import (
+    AskedQuestions,
     QuestionModelOptions,
     QuestionSuite,
-    written_summary,
 )
 from osmabench_ros.suites.suite import PreparedScene, SuiteContext
-from osmabench_ros.vqa.answering.baselines import most_frequent
-from osmabench_ros.vqa.evaluation import (
-    answer_all,
-    answer_and_judge,
-    judge_all,
-    records_of_summary,
-    reference_answers,
-    reference_maps,
-)
-from osmabench_ros.vqa.judging.deterministic import DeterministicJudge, Judge
+from osmabench_ros.vqa.answering.answerer import Answerer
+from osmabench_ros.vqa.evaluation import QuestionedMap
+from osmabench_ros.vqa.graph_index import Embedder
+from osmabench_ros.vqa.judging.deterministic import Judge
 from osmabench_ros.vqa.question_files import read_records
 from osmabench_ros.vqa.questions import Answer, Question, Verdict, question_id
-from osmabench_ros.vqa.scores import compute_paired_change, find_unserved_categories, records
+from osmabench_ros.vqa.scores import compute_paired_change, records
 
 AFFECTED = 'accuracy_affected'
 """Of a scene that was mapped after its change, over the questions whose answer that changed."""
@@ -100,6 +94,8 @@ class Hypo3DSuite(QuestionSuite[Hypo3DOptions]):
 
     name = SUITE
     options_type = Hypo3DOptions
+    main_metrics = ((Mode.NONE, f'accuracy_{Hypo3DRun.TOLD.value}'),)
+    published = PUBLISHED
 
     def prepare(self, prepared: PreparedScene) -> list[Question]:
         """Choose changes and ask about them; write the changes, and a condition with the first."""
@@ -119,45 +115,10 @@ class Hypo3DSuite(QuestionSuite[Hypo3DOptions]):
                 write_text(folder / HALFWAY_FILE, yaml.safe_dump(halfway))
         return questions
 
-    def evaluate(self, context: SuiteContext) -> list[MetricRecord]:
-        """Ask one map; without questions that were prepared with the scene, nothing applies."""
-        questions = self.questions(context)
-        if not questions:
-            return [MetricRecord(self.name, '', f'accuracy_{Hypo3DRun.TOLD.value}')]
-        asked = context.published_graph
-        embedder = self.embedder(context)
-        rules, equality = RuleOfChanges(embedder), DeterministicJudge(embedder)
-        material = self.material(context, embedder)
-        answerer = self.answerer(rules, material)
-        judge = self._options.made_judge(equality)
-        answers, verdicts = answer_and_judge(
-            asked, questions, answerer, judge, context.output_directory, context.progress
-        )
-        summary = written_summary(context.output_directory, answerer, judge)
-        found = accuracies(questions, verdicts, find_unserved_categories(asked, questions))
-        found += records_of_summary(self.name, asked, summary, len(questions))
-        found += hallucinations(questions, answers)
-        found += staleness(questions, answers, equality)
-        compared = of_run(questions, Hypo3DRun.TOLD) or of_run(questions, Hypo3DRun.REMAPPED)
-        others = {'baseline_most_frequent': most_frequent(compared)}
-        for metric, other in self._options.made_baselines(material).items():
-            others[metric] = answer_all(asked, compared, other)
-        if not self._options.change:
-            rest = share(context.progress, 0.7, 0.9)
-            known = reference_maps(context.ground_truth)
-            references = reference_answers(known, compared, rules, rest)
-            others |= {metric: given for metric, _, given in references}
-        for metric, given in others.items():
-            judged = judge_all(compared, given, equality)
-            found += records(
-                self.name, '', metric, compared, judged, by_category=False, answered_too=False
-            )
-        return found
-
-    def questions(self, context: SuiteContext) -> list[Question]:
+    def list_questions(self, context: SuiteContext) -> list[Question]:
         """Return the prepared questions, or the questions of `before` about this scene."""
         if self._options.before is None:
-            return self.prepared_questions(context)
+            return list(super().list_questions(context))
         changed = self._options.change or context.ground_truth.scene
         return [
             replace(
@@ -171,6 +132,30 @@ class Hypo3DSuite(QuestionSuite[Hypo3DOptions]):
             if item.provenance.get('run') == Hypo3DRun.TOLD.value
             and item.provenance.get('changed_scene') == changed
         ]
+
+    def prepare_map(self, context: SuiteContext) -> QuestionedMap:
+        """Return the map; of a run on the scene before the change without any to compare with."""
+        asked = super().prepare_map(context)
+        return replace(asked, references={}) if self._options.change else asked
+
+    def make_rules(self, embedder: Embedder | None) -> Answerer:
+        """Return the answerer that makes described changes to the graph."""
+        return RuleOfChanges(embedder)
+
+    def score(self, given: AskedQuestions) -> Iterator[MetricRecord]:
+        """Yield accuracies by run, kind and change, hallucinations and staleness."""
+        questions, answers = given.questions, given.answers
+        yield from accuracies(questions, given.verdicts, given.unserved)
+        yield count_hallucinations(questions, answers)
+        yield measure_staleness(questions, answers, given.asked.equality)
+
+    def select_compared(self, questions: Sequence[Question]) -> Sequence[Question]:
+        """Return the questions with a described change, else without."""
+        return of_run(questions, Hypo3DRun.TOLD) or of_run(questions, Hypo3DRun.REMAPPED)
+
+    def score_compared(self, metric: str, given: AskedQuestions) -> list[MetricRecord]:
+        """Return the accuracy over all questions."""
+        return [row for row in super().score_compared(metric, given) if not row.class_name]
 
 
 def accuracies(
@@ -238,10 +223,8 @@ def of_run(questions: Sequence[Question], run: Hypo3DRun) -> list[Question]:
     return [item for item in questions if item.provenance.get('run') == run.value]
 
 
-def hallucinations(
-    questions: Sequence[Question], answers: Sequence[Answer]
-) -> Iterator[MetricRecord]:
-    """Yield the share of answers that an irrelevant change flips."""
+def count_hallucinations(questions: Sequence[Question], answers: Sequence[Answer]) -> MetricRecord:
+    """Return the share of answers that an irrelevant change flips."""
     given = {answer.question_id: answer.value for answer in answers}
     plain = {item.provenance['item']: item for item in of_run(questions, Hypo3DRun.UNCHANGED)}
     flips = []
@@ -251,13 +234,13 @@ def hallucinations(
         if was is not None:
             now = given.get(item.id)
             flips.append(now is None or not same_answer(was, now, item.tolerance))
-    yield _share_of_wrong('hallucination_rate', flips)
+    return MetricRecord.of_share(SUITE, '', 'hallucination_rate', flips, higher_is_better=False)
 
 
-def staleness(
+def measure_staleness(
     questions: Sequence[Question], answers: Sequence[Answer], judge: Judge
-) -> Iterator[MetricRecord]:
-    """Yield the share of changed answers on which a map that knows no change is wrong."""
+) -> MetricRecord:
+    """Return the share of changed answers on which a map that knows no change is wrong."""
     given = {answer.question_id: answer for answer in answers}
     plain = {item.provenance['item']: item for item in of_run(questions, Hypo3DRun.UNCHANGED)}
     pairs: list[tuple[Question, Answer | None]] = [
@@ -267,8 +250,5 @@ def staleness(
         and (before := plain.get(item.provenance['item'])) is not None
         and given[before.id].value is not None
     ]
-    yield _share_of_wrong('staleness', [not verdict.correct for verdict in judge.judge(pairs)])
-
-
-def _share_of_wrong(metric: str, wrong: Sequence[bool]) -> MetricRecord:
-    return MetricRecord.of_share(SUITE, '', metric, sum(wrong), len(wrong), higher_is_better=False)
+    wrong = [not verdict.correct for verdict in judge.judge(pairs)]
+    return MetricRecord.of_share(SUITE, '', 'staleness', wrong, higher_is_better=False)
