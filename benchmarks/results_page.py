@@ -22,9 +22,14 @@ from osmabench_ros.base.strict import Strict, validated
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.mappers.offline_method import load_method, variables_of
 from osmabench_ros.metrics.statistics import LEAST_UNITS, jackknife_interval
-from osmabench_ros.reports.headline import NOT_APPLICABLE, Headline, headlines
+from osmabench_ros.reports.headline import NOT_APPLICABLE, Headline, read_headlines
 from osmabench_ros.reports.page.headline_table import build_machine_rows
-from osmabench_ros.reports.report_run import Run, distinct, means, select_headline_scores
+from osmabench_ros.reports.tidy import (
+    Run,
+    compute_means,
+    list_distinct,
+    select_headline_scores,
+)
 from osmabench_ros.runs.config import MatrixConfig, load_config
 from osmabench_ros.runs.matrix_on_disk import MatrixOnDisk
 from osmabench_ros.runs.report_model import Status
@@ -35,7 +40,7 @@ from osmabench_ros.vqa.questions import Question
 
 INTERRUPTED = 128 + signal.SIGINT
 FIGURES = (
-    *(x for x in headlines() if not x.is_baseline and x.metric != 'accuracy_of_common'),
+    *(x for x in read_headlines() if not x.is_baseline and x.metric != 'accuracy_of_common'),
     Headline(
         'ATE after alignment (m)', 'map_trajectory', 'aligned_ape_translation_rmse_m',
         explanation='The same after the best rigid motion of the whole path.', percent=False,
@@ -167,7 +172,7 @@ def cells_of(runs: Sequence[Run], figure: Headline, scenes: int) -> dict[tuple[s
 
     A mean over another number of scenes than `scenes` has that number.
     """
-    found = means(select_headline_scores(runs, [figure]), ['mapper', 'condition'])
+    found = compute_means(select_headline_scores(runs, [figure]), ['mapper', 'condition'])
     cells = {}
     for row in found.itertuples():
         text, units = figure.number(row.value), len(row.units)
@@ -187,7 +192,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
 
 def figures_of(runs: Sequence[Run], conditions: Sequence[str], scenes: int) -> Iterator[str]:
     """Yield a table for each figure that some run has: methods by conditions."""
-    mappers = distinct(run.mapper for run in runs)
+    mappers = list_distinct(run.mapper for run in runs)
     truth = {run.mapper for run in runs if run.is_reference}
     for figure in FIGURES:
         found = cells_of(runs, figure, scenes)
@@ -210,7 +215,7 @@ def figures_of(runs: Sequence[Run], conditions: Sequence[str], scenes: int) -> I
 def cost_of(runs: Sequence[Run]) -> Iterator[str]:
     """Yield what mapping took, by method: medians of rate and last map, and the largest memory."""
     rows = []
-    for mapper in distinct(run.mapper for run in runs):
+    for mapper in list_distinct(run.mapper for run in runs):
         own = [run.plan.directory / TIMINGS for run in runs if run.mapper == mapper]
         timed = [item for file in own if (item := read_measurements(file)) is not None]
         rates = [
@@ -295,7 +300,7 @@ def section(matrix: Matrix, earlier: str = '') -> Iterator[str]:
     )
     if sets := question_sets(scored):
         yield from (f'{NOTED}{" and ".join(f"`{item}`" for item in sets)}.', '')
-    yield from figures_of(scored, distinct(run.condition for run in scored), scenes)
+    yield from figures_of(scored, list_distinct(run.condition for run in scored), scenes)
     yield from cost_of(scored)
     yield from remarks_of(runs)
     disk = MatrixOnDisk(matrix.root)

@@ -13,7 +13,7 @@ from typing import Any
 
 from PIL import Image
 
-from osmabench_ros.reports.headline import headlines
+from osmabench_ros.reports.headline import read_headlines
 from osmabench_ros.reports.page.page import PAGE, TEMPLATES
 
 FOLDER = Path(__file__).parent
@@ -25,7 +25,7 @@ LARGEST_BYTES = 2_000_000
 
 def shown_digest() -> str:
     """Return a digest of the sections, controls and metrics of the page that the images show."""
-    parts = [item.title for item in headlines()]
+    parts = [item.title for item in read_headlines()]
     for file in sorted(TEMPLATES.glob('*.html')):
         parts += re.findall(r'<h[23][^>]*>([^<{]+)<|<label>([^<{]+)<', file.read_text('utf-8'))
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()

@@ -198,7 +198,7 @@ def evaluate(
     """
     from osmabench_ros.geometry.pose import Pose, Similarity
     from osmabench_ros.maps.labelling import read_label_file
-    from osmabench_ros.reports.page.bag_page import write_bag_page
+    from osmabench_ros.reports.page.single_pages import write_bag_page
     from osmabench_ros.runs import bag_settings
     from osmabench_ros.runs.bag_evaluation import MAP_FOLDER, evaluate_bag
 

@@ -201,7 +201,7 @@ def evaluate(
 
     Exits with 4 if a requirement of the configuration does not hold.
     """
-    from osmabench_ros.reports.page.bag_page import write_map_page
+    from osmabench_ros.reports.page.single_pages import write_map_page
     from osmabench_ros.runs.evaluate.evaluation import EvaluationInputs
     from osmabench_ros.runs.evaluate.map_evaluation import evaluate_map, identify_unnamed_run
 
@@ -237,7 +237,7 @@ def view(
 
     Look at it with `rerun FILE.rrd`.
     """
-    from osmabench_ros.reports.rerun.rerun_export import record_map, record_run
+    from osmabench_ros.reports.rerun_recording import record_map, record_run
     from osmabench_ros.runs.matrix_on_disk import open_run
 
     check_file(rerun, overwrite=overwrite)

@@ -31,7 +31,7 @@ GROUND_TRUTH_HELP = "A run's shared/SCENE/ground_truth, or from osmabench scene 
 def _checked(file: Path | None) -> Path | None:
     # A missing library is reported before minutes are spent.
     if file is not None:
-        from osmabench_ros.reports.rerun.rerun_recording import require_rerun
+        from osmabench_ros.reports.rerun_recording import require_rerun
 
         require_rerun()
     return file
@@ -213,8 +213,8 @@ class Scoring:
     def record(self, map_directory: Path, ground_truth: Path, progress: Progress) -> None:
         """Write the recording for Rerun, if it is wanted."""
         if self.rerun is not None:
-            from osmabench_ros.reports.outcomes import read_max_distance
-            from osmabench_ros.reports.rerun.rerun_export import record_map
+            from osmabench_ros.reports.pictures.graph_errors import read_max_distance
+            from osmabench_ros.reports.rerun_recording import record_map
 
             folders = map_directory, ground_truth
             max_distance_m, overwrite = read_max_distance(self.suites), self.force
@@ -225,9 +225,9 @@ class Scoring:
 
 def conclude(report: RunReport, *files: Path) -> None:
     """Print metrics and files; raises RequirementError if a requirement does not hold."""
-    from osmabench_ros.reports.terminal import print_figures
+    from osmabench_ros.reports.terminal import print_metrics
 
-    print_figures(report)
+    print_metrics(report)
     for file in files:
         typer.echo(file)
     report.check_requirements()

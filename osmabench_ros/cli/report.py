@@ -63,7 +63,7 @@ def report(
 
     Nothing is run or scored. Exits as osmabench run does; runs without a report count as failed.
     """
-    from osmabench_ros.reports.rebuilding import rebuild_report
+    from osmabench_ros.reports.matrix import rebuild_report
     from osmabench_ros.reports.terminal import print_report
 
     matrix = _matrix(folder)
@@ -120,17 +120,17 @@ def compare(
     got worse than --worse allows; then a run that is missing from the second result fails too.
     """
     from osmabench_ros.base.files import claim_folder
-    from osmabench_ros.reports.changes import Threshold, compare_results, list_broken, read_records
-    from osmabench_ros.reports.page.changes_page import write_changes_page
+    from osmabench_ros.reports import changes
+    from osmabench_ros.reports.page.single_pages import write_changes_page
     from osmabench_ros.reports.terminal import print_changes
     from osmabench_ros.runs.run_manifest import undisturbed
 
     if out is not None:
         claim_folder(out)
-    thresholds = [Threshold.parse(text) for text in worse or ()]
+    thresholds = [changes.Threshold.parse(text) for text in worse or ()]
     renamed = dict(pair_of(text, '=', '--mapper', 'OLD=NEW') for text in mapper or ())
-    found = compare_results(read_records(before), read_records(after), renamed=renamed)
-    faults = list_broken(found, thresholds)
+    found = changes.compare_results(*map(changes.read_records, (before, after)), renamed=renamed)
+    faults = changes.list_broken(found, thresholds)
     page = None
     if out is not None:
         with undisturbed(out):

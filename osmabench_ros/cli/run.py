@@ -116,7 +116,7 @@ def _run(
     with needs_ros():
         from osmabench_ros.bringup.runner.cluster import Cluster
         from osmabench_ros.bringup.runner.matrix_runner import run_matrix
-    from osmabench_ros.reports.rerun.rerun_export import record_runs
+    from osmabench_ros.reports.rerun_recording import record_runs
     from osmabench_ros.reports.terminal import print_report
     from osmabench_ros.runs.report_model import Status
 

@@ -252,7 +252,7 @@ def trajectory(
 
     from osmabench_ros.base.files import claim_folder, write_json
     from osmabench_ros.metrics.trajectory_records import score_trajectory
-    from osmabench_ros.reports.page.bag_page import write_trajectory_page
+    from osmabench_ros.reports.page.single_pages import write_trajectory_page
     from osmabench_ros.reports.terminal import print_trajectory
     from osmabench_ros.runs.bag_content import read_trajectory
 

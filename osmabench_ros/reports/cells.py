@@ -7,11 +7,13 @@ import io
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from html import escape
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
+import yaml
 
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.metrics.trajectory_records import ALIGNED
@@ -45,6 +47,7 @@ class Cell:
         )
 
 
+_COLUMNS = Path(__file__).with_name('columns.yaml')
 _NOISE = 1e-9
 _LARGEST = 1e15
 ABSENT = Cell(NOT_APPLICABLE)
@@ -71,7 +74,7 @@ def format_percent(value: float) -> str:
 
 def scale_cell(value: float | None, factor: float, digits: int, absent: Cell = ABSENT) -> Cell:
     """Return the cell of a value times a factor, with so many digits after the point."""
-    if value is None or math.isnan(value):
+    if value is None or not math.isfinite(value):
         return absent
     return Cell(f'{factor * value:.{digits}f}', repr(float(value)))
 
@@ -86,12 +89,22 @@ class Column(NamedTuple):
     explanation: str = ''
 
 
-def make_field_cells(item: object, columns: Iterable[Column], absent: Cell = ABSENT) -> list[Cell]:
+@cache
+def read_columns(*tables: str) -> tuple[Column, ...]:
+    """Return the columns of one table, or of tables side by side, as `columns.yaml` has them."""
+    known = yaml.safe_load(_COLUMNS.read_text(encoding='utf-8'))
+    return tuple(Column(**row) for table in tables for row in known[table])
+
+
+def make_field_cells(item: object, table: str, absent: Cell = ABSENT) -> list[Cell]:
     """Return the cells of the fields of an object, `absent` where one is None."""
-    return [scale_cell(getattr(item, x.field, None), x.factor, x.digits, absent) for x in columns]
+    return [
+        scale_cell(getattr(item, x.field, None), x.factor, x.digits, absent)
+        for x in read_columns(table)
+    ]
 
 
-def score_cell(row: Any, number: Callable[[float], str] = format_plain) -> Cell:
+def make_score_cell(row: Any, number: Callable[[float], str] = format_plain) -> Cell:
     """Return the cell of a record or a row of scores; `number` is how values are written."""
     if row is None or _is_absent(row.value):
         return ABSENT
@@ -114,13 +127,15 @@ def build_cell_table(
 ) -> pd.DataFrame:
     """Return cells by entries of some columns of scores, in the order of first occurrence.
 
-    The columns are in `order` if it is given, others are left out.
+    The columns are in `order` if it is given, others are left out. Scores may have a `cell`
+    already.
     """
     keys, order = list(rows), list(scores[columns].unique() if order is None else order)
-    values = scores[['value', 'low', 'high', 'n']].itertuples(index=False)
-    cells = scores.assign(cell=[score_cell(row, number) for row in values])
-    found = cells.set_index([*keys, columns])['cell'].unstack(columns)
-    found = found.reindex(cells.set_index(keys).index.unique(), columns=order)
+    if 'cell' not in scores:
+        values = scores[['value', 'low', 'high', 'n']].itertuples(index=False)
+        scores = scores.assign(cell=[make_score_cell(row, number) for row in values])
+    found = scores.set_index([*keys, columns])['cell'].unstack(columns)
+    found = found.reindex(scores.set_index(keys).index.unique(), columns=order)
     return found.where(found.notna(), ABSENT)
 
 
@@ -152,16 +167,11 @@ def write_csv_text(
     """
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator='\n')
-    if names:
-        writer.writerow(columns)
-    writer.writerows(
+    writer.writerows([columns] if names else [])
+    for row in rows:
+        values = (row.get(name, '') for name in columns)
         # Most values are numbers, and ten thousand runs have millions.
-        [
-            value if type(value := row.get(name, '')) in _NUMBERS else _convert_for_csv(value)
-            for name in columns
-        ]
-        for row in rows
-    )
+        writer.writerow([x if type(x) in _NUMBERS else _convert_for_csv(x) for x in values])
     return buffer.getvalue()
 
 

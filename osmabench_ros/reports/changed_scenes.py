@@ -6,21 +6,15 @@ from collections.abc import Iterator, Sequence
 
 from osmabench_ros.base.strict import read_model
 from osmabench_ros.metrics.record import MetricRecord
-from osmabench_ros.reports.question_data import read_dialogue
+from osmabench_ros.reports.dialogue import read_dialogue
 from osmabench_ros.runs.changed_scenes import LIVE, REMAPPED, runs_beside
 from osmabench_ros.runs.evaluate.over_time import GROWTH, ReportOverTime
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.report_model import Record, RunReport, Status
 from osmabench_ros.runs.shared_path import driven_trajectory
 from osmabench_ros.simulation.schedule import Moment
+from osmabench_ros.suites.hypo3d import suite
 from osmabench_ros.suites.hypo3d.generation import SUITE, Hypo3DRun
-from osmabench_ros.suites.hypo3d.suite import (
-    AFFECTED,
-    accuracies,
-    hypo3d_options,
-    imagination_gap,
-    judged,
-)
 
 UPDATED = 0.5
 """A map knows a change if more than this share of the answers that it changes are right."""
@@ -35,7 +29,7 @@ def with_changed_scenes(
 
 
 def _with_own(report: RunReport, plan: RunPlan | None) -> RunReport:
-    options = None if plan is None else hypo3d_options(plan.config.suites)
+    options = None if plan is None else suite.hypo3d_options(plan.config.suites)
     if plan is None or report.status is not Status.COMPLETE or options is None or options.before:
         return report
     own = [Record.of(plan.identity, item) for item in (*_score_remapped(plan), *_score_live(plan))]
@@ -47,11 +41,11 @@ def _score_remapped(plan: RunPlan) -> Iterator[MetricRecord]:
     questions = [item for dialogue in found for item in dialogue.questions]
     verdicts = [item for dialogue in found for item in dialogue.verdicts]
     if questions:
-        yield from accuracies(questions, verdicts)
+        yield from suite.accuracies(questions, verdicts)
         own = read_dialogue(plan.directory)
-        yield from imagination_gap(
-            judged(own.questions, own.verdicts, Hypo3DRun.TOLD),
-            judged(questions, verdicts, Hypo3DRun.REMAPPED),
+        yield from suite.imagination_gap(
+            suite.judged(own.questions, own.verdicts, Hypo3DRun.TOLD),
+            suite.judged(questions, verdicts, Hypo3DRun.REMAPPED),
         )
 
 
@@ -68,7 +62,7 @@ def _score_live(plan: RunPlan) -> Iterator[MetricRecord]:
             (moment.frames, record)
             for moment in growth.moments
             for record in moment.metrics
-            if (record.suite, record.metric, record.class_name) == (SUITE, AFFECTED, '')
+            if (record.suite, record.metric, record.class_name) == (SUITE, suite.AFFECTED, '')
         ]
         first = _find_first_changed_frame(other)
         if not seen or first is None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from fnmatch import fnmatchcase
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import pandas as pd
@@ -16,15 +17,15 @@ from osmabench_ros.base.files import read_json
 from osmabench_ros.base.strict import read_model
 from osmabench_ros.errors import ConfigError, RunError, suggestion
 from osmabench_ros.metrics.statistics import LEAST_UNITS, paired_difference
-from osmabench_ros.reports.headline import map_headline_titles
-from osmabench_ros.reports.report_run import METRIC, distinct
+from osmabench_ros.reports.headline import read_headlines
+from osmabench_ros.reports.tidy import METRIC, list_distinct
 from osmabench_ros.runs.evaluate.evaluation import REPORT
 from osmabench_ros.runs.identity import Seeds, is_run_name
 from osmabench_ros.runs.matrix_on_disk import RunState, matrices_at
 from osmabench_ros.runs.report_model import MatrixReport, Record, RunReport, Status
 from osmabench_ros.runs.run_manifest import MANIFEST
 
-FIGURE = ['mapper', 'condition', *METRIC]
+_CHANGED = ['mapper', 'condition', *METRIC]
 """Columns that name a metric of a mapper under a condition; `class_name` is '' over all."""
 _RUN = ['dataset', 'scene', 'seeds', 'condition', 'mapper', 'simulator', 'speed']
 
@@ -43,7 +44,7 @@ class ChangeVerdict(str, Enum):
 class ResultChanges:
     """All changes, and the runs that only one of the results has.
 
-    `table` has a row per metric of `FIGURE` that both have: `before` and `after` are means over
+    `table` has a row per metric of `_CHANGED` that both have: `before` and `after` are means over
     the scenes, of each the mean over its seeds, `difference` is after - before with its interval
     over the scenes, `gain` is positive if it got better. `lost` are metrics of runs of both of
     which only the first result has a value.
@@ -76,7 +77,8 @@ class ResultChanges:
         overall, _ = self.shown
         if overall.empty:
             return 'No metric over all classes changed.'
-        titles = map_headline_titles()
+        known = [item for item in read_headlines() if not item.is_baseline]
+        titles = {(item.suite, item.mode or '', item.metric): item.title for item in known}
         is_headline = [key in titles for key in overall[METRIC[:3]].itertuples(index=False)]
         changed = overall[is_headline] if any(is_headline) else overall
         parts = []
@@ -98,7 +100,10 @@ class ResultChanges:
         found = (
             ('only in the first result', self.only_before),
             ('only in the second result', self.only_after),
-            ('without a value any more', distinct(map(join_full_name, self.lost.itertuples()))),
+            (
+                'without a value any more',
+                list_distinct(map(join_full_name, self.lost.itertuples())),
+            ),
         )
         return [(title, names) for title, names in found if names]
 
@@ -191,10 +196,7 @@ def _read_records(reports: Iterable[RunReport]) -> tuple[Record, ...]:
 
 
 def compare_results(
-    before: Sequence[Record],
-    after: Sequence[Record],
-    *,
-    renamed: Mapping[str, str] | None = None,
+    before: Sequence[Record], after: Sequence[Record], *, renamed: Mapping[str, str] | None = None
 ) -> ResultChanges:
     """Compare two results over the scenes, seeds, conditions and mappers that both have.
 
@@ -216,12 +218,9 @@ def compare_results(
     if renamed:
         first = first[names.isin(renamed)]
         second = second[second['mapper'].isin(renamed.values())]
-        names = first['mapper']
-        first = first.assign(mapper=names.replace(renamed))
-        pairs = zip(names, first['mapper'], strict=True)
-        names = pd.Series(
-            [new if old == new else f'{old} → {new}' for old, new in pairs], first.index
-        )
+        titles = {x: y if x == y else f'{x} → {y}' for x, y in renamed.items()}
+        names = first['mapper'].map(titles)
+        first = first.assign(mapper=first['mapper'].map(renamed))
     both = first.assign(shown=names).merge(
         second, on=[*_RUN, *METRIC], how='left', suffixes=('', '_after')
     )
@@ -235,20 +234,20 @@ def compare_results(
     common = common.assign(mapper=common['shown']).dropna(subset=['value'])
     paired = common.dropna(subset=['value_after'])
     # Seeds of one scene are not independent, so scenes are the units.
-    by_scene = paired.groupby([*FIGURE, 'dataset', 'scene'], sort=False)
+    by_scene = paired.groupby([*_CHANGED, 'dataset', 'scene'], sort=False)
     scenes = by_scene[['value', 'value_after', 'higher_is_better']].mean().reset_index()
-    values = scenes.groupby(FIGURE, sort=False).agg(list).reset_index()
+    values = scenes.groupby(_CHANGED, sort=False).agg(list).reset_index()
     table = pd.DataFrame([_compute_change(row) for row in values.itertuples()], columns=_COLUMNS)
     return ResultChanges(
         table,
         _find_missing_runs(first, second),
         _find_missing_runs(second, first),
-        common.loc[common['value_after'].isna(), FIGURE].drop_duplicates(),
+        common.loc[common['value_after'].isna(), _CHANGED].drop_duplicates(),
     )
 
 
 _COLUMNS = [
-    *FIGURE,
+    *_CHANGED,
     *('before', 'after', 'difference', 'low', 'high', 'p_value', 'scenes'),
     *('higher_is_better', 'verdict', 'gain'),
 ]
@@ -292,15 +291,11 @@ def _compute_change(row: Any) -> tuple[Any, ...]:
     else:
         verdict = ChangeVerdict.BETTER if gain > 0 else ChangeVerdict.WORSE
     return (
-        *(getattr(row, name) for name in FIGURE),
-        _average_scenes(row.value), _average_scenes(row.value_after),
+        *(getattr(row, name) for name in _CHANGED),
+        fmean(row.value), fmean(row.value_after),
         interval.value, interval.low, interval.high,
         paired.p_value, interval.n, higher, verdict.value, gain,
     )  # fmt: skip
-
-
-def _average_scenes(values: Sequence[float]) -> float:
-    return math.fsum(values) / len(values)
 
 
 def list_broken(found: ResultChanges, thresholds: Sequence[Threshold]) -> list[str]:

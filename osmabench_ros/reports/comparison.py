@@ -5,27 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
-from osmabench_ros.metrics.comparison import (
-    DIFFERENCES,
-    Comparison,
-    compare_with_reference,
-    expected_power,
-    root_mean_square,
-    smallest_difference,
-    units_needed,
-)
+from osmabench_ros.metrics import comparison as tests
 from osmabench_ros.metrics.statistics import SCENES, Interval
+from osmabench_ros.reports import tidy
 from osmabench_ros.reports.cells import ABSENT, Cell, scale_cell
-from osmabench_ros.reports.content import PageContent, RunSection
-from osmabench_ros.reports.headline import map_headlines
-from osmabench_ros.reports.report_run import (
-    Run,
-    by_place,
-    distinct,
-    find_baseline_condition,
-    select_headline_scores,
-)
+from osmabench_ros.reports.content import PageContent
+from osmabench_ros.reports.headline import select_map_headlines
+from osmabench_ros.reports.tidy import Run
 
 QUESTIONS = 'exact_questions'
 OBJECTS_OF_SCENE = 'objects'
@@ -33,7 +21,7 @@ OBJECTS = 'object accuracy'
 """Mean over objects of the share of their visible surface that got its class."""
 
 Units = Mapping[str, float] | Mapping[tuple[str, ...], float]
-"""A figure by question or object of one scene, or by scene, path and repetition."""
+"""Values by question or object of one scene, or by scene, path and repetition."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +31,8 @@ class Contrast:
     subject: str
     other: str
     reference: str
-    figure: str
-    comparison: Comparison
+    metric: str
+    comparison: tests.Comparison
 
     @property
     def units(self) -> str:
@@ -61,10 +49,10 @@ class Contrast:
         return (
             _make_interval_cell(paired.difference),
             _make_interval_cell(self.comparison.robustness),
-            _make_finite_cell(paired.effect_size, 2),
+            scale_cell(paired.effect_size, 1, 2),
             # Of one pair it could be nothing but -1 or 1.
-            _make_finite_cell(paired.rank_biserial, 2) if paired.difference.n > 1 else ABSENT,
-            _make_finite_cell(self.comparison.adjusted_p, 4),
+            scale_cell(paired.rank_biserial, 1, 2) if paired.difference.n > 1 else ABSENT,
+            scale_cell(self.comparison.adjusted_p, 1, 4),
         )
 
 
@@ -83,101 +71,77 @@ def build_comparison_view(
 ) -> ComparisonView:
     """Compare the runs of a matrix; over scenes, or within the scene if there is only one."""
     scored = [run for run in runs if not run.failed]
-    mappers = distinct(run.mapper for run in runs)
-    condition, mapper = find_baseline_condition(runs), mappers[0] if mappers else ''
+    mappers = tidy.list_distinct(run.mapper for run in runs)
+    condition, mapper = tidy.find_baseline_condition(runs), mappers[0] if mappers else ''
     measured = list(_measure_runs(scored, content, without_modes))
+    of_mappers = tidy.list_distinct(run.mapper for run in scored)
+    of_conditions = tidy.list_distinct(run.condition for run in scored)
     return ComparisonView(
-        tuple(
-            _list_contrasts(measured, distinct(run.mapper for run in scored), condition, axis=1)
-        ),
-        tuple(
-            _list_contrasts(measured, distinct(run.condition for run in scored), mapper, axis=0)
-        ),
+        tuple(_list_contrasts(measured, of_mappers, condition, axis=1)),
+        tuple(_list_contrasts(measured, of_conditions, mapper, axis=0)),
         condition,
         mapper,
     )
 
 
-@dataclass(frozen=True)
-class _Measured:
-    """One metric of all runs: by (mapper, condition), then by unit."""
-
-    figure: str
-    unit: str
-    values: Mapping[tuple[str, str], Units]
-    owners: Mapping[str, Sequence[int]] | None = None
+Measured = tuple[str, str, Mapping[tuple[str, str], Units], Mapping[str, Sequence[int]] | None]
+"""A metric of all runs: name, kind of its units, values by (mapper, condition) and unit, and the
+objects that each unit depends on."""
 
 
 def _measure_runs(
     runs: Sequence[Run], content: PageContent, without_modes: Collection[str]
-) -> Iterator[_Measured]:
+) -> Iterator[Measured]:
     single = len({run.plan.identity.place for run in runs}) == 1
-    columns = map_headlines([run.report.metrics for run in runs])
-    scores = select_headline_scores(runs, columns)
+    columns = select_map_headlines([run.report.metrics for run in runs])
+    scores = tidy.select_headline_scores(runs, columns)
+    methods = [((run.mapper, run.condition), run.report.run_id) for run in runs]
     for headline in columns:
         if headline.mode in without_modes:
             continue
         if single and headline.suite == QUESTIONS and content.dialogues:
             if headline.metric != 'accuracy':
                 continue  # of the same answers
-            about = _map_owners(runs, content)
+            own = {method: content.dialogues[run_id] for method, run_id in methods}
+            about = {'/'.join(key): x for item in own.values() for key, x in item.about.items()}
+            answers = {
+                method: {'/'.join(key): float(correct) for key, correct in item.correct.items()}
+                for method, item in own.items()
+            }
             unit = OBJECTS_OF_SCENE if any(about.values()) else 'questions'
-            yield _Measured(headline.title, unit, _collect_answers(runs, content), about)
+            yield headline.title, unit, answers, about
         else:
-            own = scores[scores['headline'] == headline.title]
-            methods = own.assign(method=list(zip(own['mapper'], own['condition'], strict=True)))
-            yield _Measured(headline.title, SCENES, by_place(methods, 'method'))
-    ids = {run.report.run_id for run in runs}
-    sections = [item for item in content.sections if item.run.report.run_id in ids]
-    if single and (found := _collect_objects(sections)):
-        yield _Measured(OBJECTS, OBJECTS_OF_SCENE, found)
-
-
-def _map_owners(runs: Sequence[Run], content: PageContent) -> dict[str, Sequence[int]]:
-    return {
-        '/'.join(question): nodes
-        for run in runs
-        for question, nodes in content.dialogues[run.report.run_id].about.items()
+            found = scores[scores['headline'] == headline.title]
+            names = zip(found['mapper'], found['condition'], strict=True)
+            places = tidy.group_by_place(found.assign(method=list(names)), 'method')
+            yield headline.title, SCENES, places, None
+    pictures = {item.run.report.run_id: item.pictures for item in content.sections}
+    objects = {
+        method: {str(number): share for number, share in drawn.object_shares.items()}
+        for method, run_id in methods
+        if (drawn := pictures.get(run_id)) is not None and drawn.object_shares
     }
-
-
-def _collect_answers(runs: Sequence[Run], content: PageContent) -> dict[tuple[str, str], Units]:
-    return {
-        (run.mapper, run.condition): {
-            '/'.join(question): float(correct)
-            for question, correct in content.dialogues[run.report.run_id].correct.items()
-        }
-        for run in runs
-    }
-
-
-def _collect_objects(sections: Sequence[RunSection]) -> dict[tuple[str, str], Units]:
-    return {
-        (section.run.mapper, section.run.condition): {
-            str(number): share for number, share in section.pictures.object_shares.items()
-        }
-        for section in sections
-        if section.pictures is not None and section.pictures.object_shares
-    }
+    if single and objects:
+        yield OBJECTS, OBJECTS_OF_SCENE, objects, None
 
 
 def _list_contrasts(
-    measured: Sequence[_Measured], subjects: Sequence[str], reference: str, *, axis: int
+    measured: Sequence[Measured], subjects: Sequence[str], reference: str, *, axis: int
 ) -> Iterator[Contrast]:
     """Yield the contrasts along one axis of (mapper, condition) for every value of the other."""
     for subject in subjects:
-        for item in measured:
-            figures = {
-                pair[axis]: units
-                for pair, units in item.values.items()
-                if pair[1 - axis] == subject and units
+        for metric, unit, values, owners in measured:
+            own = {
+                method[axis]: units
+                for method, units in values.items()
+                if method[1 - axis] == subject and units
             }
-            if reference not in figures or len(figures) < 2:
+            if reference not in own or len(own) < 2:
                 continue
-            found = compare_with_reference(figures, reference, unit=item.unit, owners=item.owners)
+            found = tests.compare_with_reference(own, reference, unit=unit, owners=owners)
             for other, comparison in found.items():
                 if comparison.paired.difference.n:
-                    yield Contrast(subject, other, reference, item.figure, comparison)
+                    yield Contrast(subject, other, reference, metric, comparison)
 
 
 def _make_interval_cell(interval: Interval) -> Cell:
@@ -189,60 +153,40 @@ def _make_interval_cell(interval: Interval) -> Cell:
     return Cell(f'{100 * interval.value:+.1f}', repr(interval.value), bounds)
 
 
-def _make_finite_cell(value: float, digits: int) -> Cell:
-    return scale_cell(value if math.isfinite(value) else None, 1, digits)
-
-
 PowerRow = tuple[str, str, str, list[Cell]]
 """A metric between conditions or mappers, the units, and cells: spread, what can be shown, with
 twice the seeds in each unit, and the units that it takes for `DIFFERENCES`."""
 
 
-@dataclass(frozen=True)
-class PowerView:
-    """Rows where a spread was observed; else sentences about an assumed one."""
-
-    rows: tuple[PowerRow, ...]
-    expected: tuple[str, ...]
-    differences: tuple[float, ...] = DIFFERENCES
-
-
-def build_power_view(runs: Sequence[Run], comparison: ComparisonView) -> PowerView:
+def build_power_rows(comparison: ComparisonView) -> list[PowerRow]:
     """Return the detectable differences of every metric that is compared over three units."""
-    rows = [
-        row
-        for between, contrasts in (
-            ('conditions', comparison.conditions),
-            ('mappers', comparison.mappers),
-        )
-        for figure in distinct(item.figure for item in contrasts)
-        if (row := _make_power_row(figure, between, [x for x in contrasts if x.figure == figure]))
-    ]
+    rows = []
+    for between in ('conditions', 'mappers'):
+        contrasts = getattr(comparison, between)
+        for metric in tidy.list_distinct(item.metric for item in contrasts):
+            spreads = [
+                (item.comparison.spread, item.units)
+                for item in contrasts
+                if item.metric == metric and item.comparison.spread is not None
+            ]
+            counts = ((spread.units, over) for spread, over in spreads)
+            units, over = max(counts, key=itemgetter(0), default=(0, ''))
+            total = tests.root_mean_square([spread.total for spread, _ in spreads])
+            twice = tests.root_mean_square([spread.with_more_inside(2) for spread, _ in spreads])
+            shown = tests.smallest_difference(units, total)
+            if math.isfinite(shown) and total:
+                points = (total, shown, tests.smallest_difference(units, twice))
+                needed = [tests.units_needed(x / 100, total) for x in tests.DIFFERENCES]
+                cells = [
+                    *(scale_cell(value, 100, 1) for value in points),
+                    *(Cell(str(count), str(count)) for count in needed),
+                ]
+                rows.append((metric, between, over, cells))
+    return rows
+
+
+def describe_expected_power(runs: Sequence[Run]) -> list[str]:
+    """Return sentences about the differences that the runs show if they vary as others do."""
     identities = [run.plan.identity for run in runs]
     columns = len({(item.condition, item.mapper) for item in identities})
-    expected = () if rows else expected_power((item.place for item in identities), columns)
-    return PowerView(tuple(rows), tuple(expected))
-
-
-def _make_power_row(figure: str, between: str, contrasts: Sequence[Contrast]) -> PowerRow | None:
-    observed = [(item.comparison.spread, item) for item in contrasts]
-    spreads = [(spread, item) for spread, item in observed if spread is not None]
-    if not spreads:
-        return None
-    units = max(spread.units for spread, _ in spreads)
-    total = root_mean_square([spread.total for spread, _ in spreads])
-    twice = root_mean_square([spread.with_more_inside(2) for spread, _ in spreads])
-    shown = smallest_difference(units, total)
-    if not math.isfinite(shown) or total == 0:
-        return None
-    over = next(item.units for spread, item in spreads if spread.units == units)
-    points = [
-        _make_points_cell(value) for value in (total, shown, smallest_difference(units, twice))
-    ]
-    counts = [units_needed(points / 100, total) for points in DIFFERENCES]
-    needed = [Cell(str(count), str(count)) for count in counts]
-    return figure, between, over, [*points, *needed]
-
-
-def _make_points_cell(value: float) -> Cell:
-    return scale_cell(value, 100, 1) if math.isfinite(value) else ABSENT
+    return tests.expected_power((item.place for item in identities), columns)

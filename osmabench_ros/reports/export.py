@@ -10,21 +10,15 @@ import pandas as pd
 
 from osmabench_ros.base.files import MARKER, Existing, atomic_directory
 from osmabench_ros.errors import ConfigError, choose
-from osmabench_ros.reports.charts.chart import Specification, write_images
+from osmabench_ros.reports import tidy
+from osmabench_ros.reports.charts.vega import write_images
 from osmabench_ros.reports.comparison import build_comparison_view
 from osmabench_ros.reports.content import skip_pictures
+from osmabench_ros.reports.dialogue import read_dialogue
 from osmabench_ros.reports.headline import NOT_APPLICABLE, select_table_headlines
 from osmabench_ros.reports.matrix import with_common_accuracies
-from osmabench_ros.reports.page.page import draw_matrix_charts
-from osmabench_ros.reports.question_data import read_dialogue
-from osmabench_ros.reports.report_run import (
-    Run,
-    compute_best_values,
-    distinct,
-    means,
-    score_table,
-    select_headline_scores,
-)
+from osmabench_ros.reports.page.page import draw_charts
+from osmabench_ros.reports.tidy import Run
 from osmabench_ros.runs.matrix_on_disk import MatrixOnDisk
 
 BIBLIOGRAPHY = Path(__file__).parent / 'references.bib'
@@ -108,7 +102,7 @@ def export_matrix(matrix: MatrixOnDisk, out: Path, suites: Sequence[str] = ()) -
     runs = read_runs(matrix)
     if not runs:
         raise ConfigError(f'no run in {matrix.root} has a report yet; osmabench status says why')
-    known = distinct(record.suite for run in runs for record in run.report.metrics)
+    known = tidy.list_distinct(record.suite for run in runs for record in run.report.metrics)
     for name in suites:
         choose(name, known, ConfigError, f'no run in {matrix.root} has suite "{name}"')
     with atomic_directory(out, Existing.MERGE) as folder:
@@ -119,7 +113,9 @@ def export_matrix(matrix: MatrixOnDisk, out: Path, suites: Sequence[str] = ()) -
             (folder / f'{name}.tex').write_text(table.write_latex(), encoding='utf-8')
         (folder / REFERENCES).write_text(collect_bibliography(runs), encoding='utf-8')
         (folder / FIGURES).mkdir()
-        write_images(_draw_charts(runs), folder / FIGURES)
+        dialogues = {run.report.run_id: read_dialogue(run.plan.directory) for run in runs}
+        comparison = build_comparison_view(runs, skip_pictures(runs, dialogues))
+        write_images(draw_charts(runs, dialogues, comparison), folder / FIGURES)
         files = (item for item in folder.rglob('*') if item.is_file() and item.name != MARKER)
         written = [item.relative_to(folder) for item in files]
     return [out / item for item in sorted(written)]
@@ -136,69 +132,54 @@ def build_headline_paper_table(runs: Sequence[Run]) -> PaperTable:
     References are given the ground truth: they bear a mark, and are never the best.
     """
     columns = select_table_headlines(run.report.metrics for run in runs)
-    by, number = ['headline', 'condition'], {item.title: item.number for item in columns}
-    found = means(select_headline_scores(runs, columns), [*by, 'mapper'])
-    best = compute_best_values(found, by)
-    found['bold'] = [
-        row.value == best.get((row.headline, row.condition)) and not row.reference
-        for row in found.itertuples()
-    ]
+    by, number = ['headline', 'condition'], {item.title: item.format_value for item in columns}
+    found = tidy.compute_means(tidy.select_headline_scores(runs, columns), [*by, 'mapper'])
+    found['bold'] = tidy.mark_best_values(found, by)
     found['text'] = [number[row.headline](row.value) for row in found.itertuples()]
-    found['method'] = found['mapper'].astype(str) + found['reference'].map(
-        {True: ' (reference)', False: ''}
-    )
+    marks = found['reference'].map({True: ' (reference)', False: ''})
+    found['method'] = found['mapper'].astype(str) + marks
     units = ', '.join(item.title for item in columns if item.percent)
     caption = f'{runs[0].plan.config.name}: means over {_count_scenes(runs)}.'
     caption += f' In percent: {units}.' if units else ''
-    table = _build_paper_table(caption, found, ['condition', 'method'], ['headline'])
-    constant = [item.title for item in columns if item.is_baseline]
-    table.bold[[name for name in constant if name in table.bold]] = False
-    return table
+    return _build_paper_table(caption, found, ['condition', 'method'], 'headline')
 
 
 def build_suite_paper_table(runs: Sequence[Run], suite: str) -> PaperTable:
     """Return every metric over all classes of a suite, a row per metric, a column per method."""
-    scores = score_table(runs)
+    scores = tidy.build_score_table(runs)
     own = scores[(scores['suite'] == suite) & (scores['class_name'] == '')]
     keys = own[['metric', 'mode']].drop_duplicates()
-    found = keys.merge(means(own, ['metric', 'mode', 'condition', 'mapper']), how='left')
-    found['figure'], found['bold'] = found['metric'], False
-    found['text'] = [
-        NOT_APPLICABLE if pd.isna(value) else f'{value:.4g}' for value in found['value']
-    ]
+    found = keys.merge(
+        tidy.compute_means(own, ['metric', 'mode', 'condition', 'mapper']), how='left'
+    )
+    found['bold'] = False
+    found['text'] = found['value'].map('{:.4g}'.format, na_action='ignore')
     found['method'] = [f'{row.mapper}, {row.condition}' for row in found.itertuples()]
     caption = f'{suite}: means over {_count_scenes(runs)}.'
-    return _build_paper_table(caption, found, ['figure', 'mode'], ['method'])
+    return _build_paper_table(caption, found, ['metric', 'mode'], 'method')
 
 
 def _build_paper_table(
-    caption: str, found: pd.DataFrame, rows: list[str], columns: list[str]
+    caption: str, found: pd.DataFrame, rows: list[str], columns: str
 ) -> PaperTable:
-    cells = found.set_index([*rows, *columns])[['text', 'bold']].astype(object)
+    cells = found.set_index([*rows, columns])[['text', 'bold']].astype(object)
     # pandas 2 mixes up values where it unstacks without sorting.
-    order = cells.index.droplevel(columns).unique(), cells.index.droplevel(rows).unique()
+    order = cells.index.droplevel(columns).unique(), cells.index.unique(columns)
     text, bold = (
         cells[name].unstack(columns).reindex(index=order[0], columns=order[1])
         for name in ('text', 'bold')
     )
-    return PaperTable(
-        caption,
-        text.fillna(NOT_APPLICABLE).rename_axis(columns=None),
-        bold.eq(True).rename_axis(columns=None),
-    )
-
-
-def _draw_charts(runs: Sequence[Run]) -> dict[str, Specification]:
-    dialogues = {run.report.run_id: read_dialogue(run.plan.directory) for run in runs}
-    comparison = build_comparison_view(runs, skip_pictures(runs, dialogues))
-    found = draw_matrix_charts(runs, dialogues, comparison)
-    return {name: chart for name, chart in found.items() if chart is not None}
+    text, bold = text.fillna(NOT_APPLICABLE), bold.eq(True)
+    return PaperTable(caption, text.rename_axis(columns=None), bold.rename_axis(columns=None))
 
 
 def collect_bibliography(runs: Sequence[Run]) -> str:
     """Return BibTeX of the suites, methods and data sets of runs, and the names without entry."""
     used = [
-        *(f'suite {name}' for name in distinct(x.suite for r in runs for x in r.report.metrics)),
+        *(
+            f'suite {name}'
+            for name in tidy.list_distinct(x.suite for r in runs for x in r.report.metrics)
+        ),
         *(f'mapper {run.plan.mapper.bundled or run.mapper}' for run in runs),
         *(f'dataset {run.plan.identity.scene_key.dataset}' for run in runs),
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -27,7 +27,12 @@ class Headline:
     percent: bool = True
     in_charts: bool = True
 
-    def record_in(self, records: Iterable[Record], suffix: str = '') -> Record | None:
+    @property
+    def key(self) -> tuple[str, str | None, str]:
+        """Suite, mode and metric."""
+        return self.suite, self.mode, self.metric
+
+    def find_record(self, records: Iterable[Record], suffix: str = '') -> Record | None:
         """Return the record over all classes, None if there is none; `suffix` is of the metric."""
         wanted = (self.suite, self.mode, f'{self.metric}{suffix}', '')
         for record in records:
@@ -35,13 +40,13 @@ class Headline:
                 return record
         return None
 
-    def text(self, record: Record | None) -> str:
+    def format_record(self, record: Record | None) -> str:
         """Return the cell of a table; an en dash if the metric is not applicable."""
         if record is None or record.value is None:
             return NOT_APPLICABLE
-        return self.number(record.value)
+        return self.format_value(record.value)
 
-    def number(self, value: float) -> str:
+    def format_value(self, value: float) -> str:
         """Return a value as tables write it."""
         return f'{100 * value:.1f}' if self.percent else f'{value:.3f}'
 
@@ -52,30 +57,21 @@ class Headline:
 
 
 @cache
-def headlines() -> tuple[Headline, ...]:
+def read_headlines() -> tuple[Headline, ...]:
     """Return the headline metrics of all suites."""
     rows = yaml.safe_load(_FILE.read_text(encoding='utf-8'))
     return tuple(Headline(**row) for row in rows)
 
 
-def map_headlines(reports: Sequence[Collection[Record]]) -> list[Headline]:
+def select_map_headlines(reports: Sequence[Collection[Record]]) -> list[Headline]:
     """Return the headline metrics of maps that some of the reports have a record of."""
     return [
         item
-        for item in headlines()
+        for item in read_headlines()
         if item.in_charts
         and not item.is_baseline
-        and any(item.record_in(records) for records in reports)
+        and any(item.find_record(records) for records in reports)
     ]
-
-
-def map_headline_titles() -> dict[tuple[str, str, str], str]:
-    """Return the titles of the headline metrics of maps by suite, mode and metric."""
-    return {
-        (item.suite, item.mode or '', item.metric): item.title
-        for item in headlines()
-        if not item.is_baseline
-    }
 
 
 def select_table_headlines(reports: Iterable[Collection[Record]]) -> list[Headline]:
@@ -90,19 +86,12 @@ def select_table_headlines(reports: Iterable[Collection[Record]]) -> list[Headli
             if not item.class_name:
                 key = item.suite, item.mode, item.metric
                 computed[key] = computed.get(key, False) or item.value is not None
-    known = headlines()
-    columns = [*known, *_find_first_of_others(computed, {item.suite for item in known})]
-    columns = [item for item in columns if (item.suite, item.mode, item.metric) in computed]
-    filled = [item for item in columns if computed[item.suite, item.mode, item.metric]]
-    return filled or columns
-
-
-def _find_first_of_others(
-    computed: Iterable[tuple[str, str | None, str]], known: Collection[str]
-) -> Iterator[Headline]:
-    seen = set(known)
+    columns = [item for item in read_headlines() if item.key in computed]
+    seen = {item.suite for item in read_headlines()}
     for suite, mode, metric in computed:
         if suite not in seen:
             seen.add(suite)
             explanation = f'{metric} of the suite {suite}, in its own unit.'
-            yield Headline(f'{suite} {metric}', suite, metric, mode, explanation, percent=False)
+            title = f'{suite} {metric}'
+            columns.append(Headline(title, suite, metric, mode, explanation, percent=False))
+    return [item for item in columns if computed[item.key]] or columns

@@ -1,4 +1,4 @@
-"""Joins the reports of the runs of a matrix."""
+"""Joins the reports of the runs of a matrix, also again from the folder of the runs."""
 
 from __future__ import annotations
 
@@ -10,38 +10,25 @@ from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from pathlib import Path
 
-from osmabench_ros.base.files import (
-    Existing,
-    atomic_directory,
-    atomic_write,
-    discard,
-    read_json,
-    write_json,
-    write_text,
-)
+from osmabench_ros.base import files
 from osmabench_ros.base.processes import without_garbage_collection
+from osmabench_ros.base.progress import Progress, silent
+from osmabench_ros.errors import ConfigError, RunError, choose
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.reports.cells import write_csv_text
 from osmabench_ros.reports.changed_scenes import with_changed_scenes
 from osmabench_ros.reports.headline import select_table_headlines
 from osmabench_ros.reports.page.page import write_page
 from osmabench_ros.reports.page.paged import RUNS_A_PAGE, PagedReport
-from osmabench_ros.reports.report_run import Run
-from osmabench_ros.runs.config import MatrixConfig, Requirement
+from osmabench_ros.reports.tidy import Run
+from osmabench_ros.runs import report_model, run_manifest
+from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.runs.evaluate.evaluation import versions
 from osmabench_ros.runs.evaluate.over_time import collect_judged_records
+from osmabench_ros.runs.matrix_on_disk import MatrixOnDisk, RunOnDisk
 from osmabench_ros.runs.plan import RunPlan, config_digest
 from osmabench_ros.runs.preparation import COVERAGE_FILE
-from osmabench_ros.runs.report_model import (
-    ACCURACIES,
-    MatrixReport,
-    Record,
-    RunReport,
-    Status,
-    partial_fault,
-    unmet,
-)
-from osmabench_ros.runs.run_manifest import PAGES, read_warnings
+from osmabench_ros.runs.report_model import MATRIX_SCHEMA, MatrixReport, Record, RunReport, Status
 from osmabench_ros.vqa.exact.generation import uneven_mix
 from osmabench_ros.vqa.question_files import read_records
 from osmabench_ros.vqa.questions import Question
@@ -54,7 +41,7 @@ MOST_ON_ONE_PAGE = 100
 
 def write_csv(report: MatrixReport, path: Path) -> Path:
     """Write one row a record, columns as in report.json, null as an empty cell."""
-    write_text(path, write_csv_text(list(Record.model_fields), map(vars, report.metrics)))
+    files.write_text(path, write_csv_text(list(Record.model_fields), map(vars, report.metrics)))
     return path
 
 
@@ -92,37 +79,37 @@ def write_matrix_report(
     judged = collect_judged_records(plans, runs, config.requirements)
     origin = replace(origin, notes=(*origin.notes, *_list_uneven_mixes(plans)))
     report = _make_matrix_report(config, plans, runs, judged, origin)
-    write_json(root / 'report.json', report.model_dump(mode='json'))
+    files.write_json(root / 'report.json', report.model_dump(mode='json'))
     write_csv(report, root / 'report.csv')
     write_page(report, plans, root)
-    for page in (root / PAGES).glob('*.html'):
-        discard(page)
+    for page in (root / run_manifest.PAGES).glob('*.html'):
+        files.discard(page)
     return report
 
 
 def with_common_accuracies(runs: Sequence[RunReport]) -> tuple[RunReport, ...]:
     """Return reports with the accuracies over what every map of a scene can serve."""
-    accuracies = {
-        run.run_id: [item for item in run.metrics if item.metric in ACCURACIES] for run in runs
-    }
     scenes: dict[tuple[object, ...], dict[str, list[MetricRecord]]] = defaultdict(dict)
-    for run_id, records in accuracies.items():
-        for item in records:
-            found = MetricRecord.from_json({**vars(item), 'mode': item.mode or ''})
-            scene = scenes[item.dataset, item.scene, item.seed, item.path_seed]
-            scene.setdefault(run_id, []).append(found)
+    first: dict[str, Record] = {}
+    for run in runs:
+        for item in run.metrics:
+            if item.metric in report_model.ACCURACIES:
+                found = MetricRecord.from_json({**vars(item), 'mode': item.mode or ''})
+                scene = scenes[item.dataset, item.scene, item.seed, item.path_seed]
+                scene.setdefault(run.run_id, []).append(found)
+                first.setdefault(run.run_id, item)
     common = {key: item for one in scenes.values() for key, item in common_accuracies(one).items()}
-
-    def with_own(run: RunReport) -> RunReport:
-        own = [
-            accuracies[run.run_id][0].model_copy(
-                update={**item.to_json(), 'mode': item.mode or None}
-            )
-            for item in common.get(run.run_id, ())
+    added = {
+        run_id: [
+            first[run_id].model_copy(update={**item.to_json(), 'mode': item.mode or None})
+            for item in records
         ]
-        return run.model_copy(update={'metrics': (*run.metrics, *own)})
-
-    return tuple(map(with_own, runs))
+        for run_id, records in common.items()
+    }
+    return tuple(
+        run.model_copy(update={'metrics': (*run.metrics, *added.get(run.run_id, ()))})
+        for run in runs
+    )
 
 
 def _make_matrix_report(
@@ -133,11 +120,9 @@ def _make_matrix_report(
     origin: Origin,
 ) -> MatrixReport:
     may_be_partial = {plan.identity.run_id for plan in plans if plan.mapper.allow_partial}
-    partial = [run.run_id for run in runs if not run.map_complete]
-    failed = (
-        *(partial_fault(run_id) for run_id in partial if run_id not in may_be_partial),
-        *unmet(config.requirements, tuple(judged)),
-    )
+    partial = {run.run_id for run in runs if not run.map_complete} - may_be_partial
+    faults = (report_model.partial_fault(x.run_id) for x in runs if x.run_id in partial)
+    failed = (*faults, *report_model.unmet(config.requirements, tuple(judged)))
     complete = all(run.status is Status.COMPLETE for run in runs)
     return MatrixReport(
         name=config.name,
@@ -149,7 +134,7 @@ def _make_matrix_report(
         warnings=(
             *_describe_unfinished(origin.unfinished, len(plans)),
             *origin.notes,
-            *read_warnings(plans),
+            *run_manifest.read_warnings(plans),
             *_list_doubts(plans, runs),
             *(f'{run.run_id}: {text}' for run in runs for text in run.remarks),
         ),
@@ -164,19 +149,19 @@ def _write_large_report(
     origin: Origin,
 ) -> MatrixReport:
     """Write the report while the reports of the runs are read; keeps only their headlines."""
-    required = list_required_figures(config)
+    required = list_required_metrics(config)
     kept: list[Run] = []
     judged: list[Record] = []
-    with ExitStack() as files:
-        folder = files.enter_context(atomic_directory(root / PAGES, Existing.MERGE))
-        figures, table = (
-            files.enter_context(
-                files.enter_context(atomic_write(root / f'report.{kind}')).open('w')
-            )
-            for kind in ('json', 'csv')
+    with ExitStack() as stack:
+        folder = stack.enter_context(
+            files.atomic_directory(root / run_manifest.PAGES, files.Existing.MERGE)
         )
+        drafts = [
+            stack.enter_context(files.atomic_write(root / f'report.{x}')) for x in ('json', 'csv')
+        ]
+        text, table = (stack.enter_context(draft.open('w')) for draft in drafts)
         pages = PagedReport(config.name, len(plans), folder)
-        figures.write('{"runs": [')
+        text.write('{"runs": [')
         columns = list(Record.model_fields)
         table.write(write_csv_text(columns, ()))
         runs = (
@@ -185,14 +170,16 @@ def _write_large_report(
         )
         while batch := list(islice(runs, RUNS_A_PAGE)):
             for run in batch:
-                figures.write((',\n' if kept else '') + run.report.model_dump_json())
+                text.write((',\n' if kept else '') + run.report.model_dump_json())
                 table.write(write_csv_text(columns, map(vars, run.report.metrics), names=False))
-                judged += _select_required(run, config.requirements, required)
+                if required:
+                    own = collect_judged_records([run.plan], [run.report], config.requirements)
+                    judged += (item for item in own if _make_key(item) in required)
                 kept.append(Run(run.plan, _select_headlines(run.report)))
             pages.write_runs(batch)
         report = _make_matrix_report(config, plans, [run.report for run in kept], judged, origin)
         rest = json.dumps(report.model_dump(mode='json', exclude={'runs'}), sort_keys=True)
-        figures.write(f'],\n{rest[1:]}\n')
+        text.write(f'],\n{rest[1:]}\n')
     pages.write_first_page(report, kept, root)
     return report
 
@@ -208,34 +195,24 @@ def _group_by_scene(
         yield from zip(of_scene, whole, strict=True)
 
 
-def list_required_figures(config: MatrixConfig) -> set[tuple[str, str, str]]:
+def list_required_metrics(config: MatrixConfig) -> set[tuple[str, str, str]]:
     """Return suite, metric and class of the values that have thresholds."""
     return {(item.suite, item.metric, item.class_name) for item in config.requirements}
 
 
 def _drop_classes(report: RunReport, required: Collection[tuple[str, str, str]]) -> RunReport:
     """Return a report without metrics of single classes, except required ones."""
-    metrics = (
-        item for item in report.metrics if not item.class_name or _make_key(item) in required
-    )
-    return report.model_copy(update={'metrics': tuple(metrics)})
+    kept = tuple(x for x in report.metrics if not x.class_name or _make_key(x) in required)
+    return report.model_copy(update={'metrics': kept})
 
 
 def _make_key(record: Record) -> tuple[str, str, str]:
     return record.suite, record.metric, record.class_name
 
 
-def _select_required(
-    run: Run, requirements: Sequence[Requirement], figures: Collection[tuple[str, str, str]]
-) -> Iterator[Record]:
-    if figures:
-        records = collect_judged_records([run.plan], [run.report], requirements)
-        yield from (record for record in records if _make_key(record) in figures)
-
-
 def _select_headlines(report: RunReport) -> RunReport:
     columns = select_table_headlines([report.metrics])
-    shown = (item.record_in(report.metrics) for item in columns)
+    shown = (item.find_record(report.metrics) for item in columns)
     return report.model_copy(update={'metrics': tuple(item for item in shown if item)})
 
 
@@ -250,7 +227,7 @@ def _list_doubts(plans: Sequence[RunPlan], runs: Sequence[RunReport]) -> Iterato
     for folder, plan in reversed(scenes.items()):
         key, report = plan.identity.scene_key, by_id.get(plan.identity.run_id)
         coverage = folder / COVERAGE_FILE
-        seen = float(read_json(coverage)['share']) if coverage.exists() else 1.0
+        seen = float(files.read_json(coverage)['share']) if coverage.exists() else 1.0
         if seen < LEAST_SEEN:
             yield (
                 f'{key}: the path sees only {seen:.0%} of the surface that can be seen, and '
@@ -284,3 +261,103 @@ def _describe_unfinished(unfinished: Sequence[str], others: int) -> Iterator[str
         more = ' and others' if len(unfinished) > _MOST_NAMED else ''
         count = f'{len(unfinished)} of {len(unfinished) + others} runs'
         yield f'the report is of a part: {count} have no metrics yet: {named}{more}'
+
+
+_READ_AT_ONCE = 100
+"""Reports between two lines of progress."""
+
+Planned = tuple[RunOnDisk, RunPlan]
+
+
+def rebuild_report(
+    matrix: MatrixOnDisk,
+    out: Path | None = None,
+    *,
+    reference: str = '',
+    progress: Progress = silent,
+) -> MatrixReport:
+    """Write report.json, report.csv and report.html of the finished runs in a folder.
+
+    Parameters
+    ----------
+    matrix : MatrixOnDisk
+        The folder. Runs may have been copied there that other machines made.
+    out : Path, optional
+        Folder of the report; by default the folder of the runs.
+    reference : str
+        Mapper that comes first, with which the others are compared; by default the one in the
+        configuration.
+    progress : callable
+        Gets how many reports were read.
+
+    Raises
+    ------
+    RunError
+        If no run has a report, a run was made with another configuration, or the folder is in
+        use.
+    ConfigError
+        If no mapper is called `reference`.
+    """
+    target = matrix.root if out is None else out
+    with ExitStack() as stack:
+        if out is None:
+            _refuse_other_report(target)
+        else:
+            files.claim_folder(target)
+        stack.enter_context(run_manifest.undisturbed(target))
+        runs = list(matrix.runs())
+        left = tuple(run.run_id for run in runs if not matrix.has_report(run))
+        if len(left) == len(runs):
+            raise RunError(f'no run in {matrix.root} is done yet')
+        planned = [(run, matrix.plan(run.run_id)) for run in runs if matrix.has_report(run)]
+        for _, plan in planned:
+            _check_configuration(plan)
+        if reference:
+            names = {plan.identity.mapper for _, plan in planned}
+            choose(reference, names, ConfigError, f'no run is of mapper "{reference}"')
+            planned.sort(key=lambda item: item[1].identity.mapper != reference)
+        return write_matrix_report(
+            matrix.config,
+            [plan for _, plan in planned],
+            _read_reports(matrix, planned, progress),
+            target,
+            Origin(matrix.config_digest, left, tuple(_describe_mixed_versions(matrix))),
+        )
+
+
+def _check_configuration(plan: RunPlan) -> None:
+    noted, own = run_manifest.read_manifest(plan.directory), run_manifest.config_of_run(plan)
+    found = run_manifest.compare_configs(noted.get('config', own), own)
+    # Thresholds judge metrics and change none.
+    changed = '; '.join(str(item) for item in found if item.key != run_manifest.REQUIREMENTS)
+    if changed:
+        raise RunError(
+            f'{plan.directory} was made with another configuration than {plan.root}: {changed}; '
+            'move it away, or copy runs of one configuration'
+        )
+
+
+def _refuse_other_report(root: Path) -> None:
+    file = root / 'report.json'
+    schema = files.read_json(file).get('schema_name') if file.exists() else MATRIX_SCHEMA
+    if schema != MATRIX_SCHEMA:
+        raise RunError(f'{file} is not a report of a matrix ({schema}); choose another --out')
+
+
+def _describe_mixed_versions(matrix: MatrixOnDisk) -> Iterator[str]:
+    for name, found in matrix.versions.items():
+        if len(found) > 1:
+            versions = ' or '.join(sorted(found))
+            yield f'the runs in {matrix.root} were scored with {name} {versions}'
+
+
+def _read_reports(
+    matrix: MatrixOnDisk, planned: Sequence[Planned], progress: Progress
+) -> Iterator[RunReport]:
+    classes = list_required_metrics(matrix.config) if len(planned) > MOST_ON_ONE_PAGE else None
+    for number, (run, _) in enumerate(planned):
+        if number % _READ_AT_ONCE == 0:
+            progress(f'reading report {number + 1} of {len(planned)}', number / len(planned))
+        report = matrix.report(run, classes)
+        assert report is not None
+        yield report

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Sequence
-from itertools import groupby
 from pathlib import Path
 
 import pandas as pd
@@ -16,48 +15,63 @@ from rich.table import Table
 from osmabench_ros.mappers.mapper import knows_ground_truth
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.metrics.trajectory_records import TrajectoryScore
-from osmabench_ros.reports.cells import build_suite_tables, format_plain
+from osmabench_ros.reports.cells import (
+    build_suite_tables,
+    format_plain,
+    make_field_cells,
+    read_columns,
+)
 from osmabench_ros.reports.changes import ResultChanges, format_interval, join_full_name
 from osmabench_ros.reports.headline import select_table_headlines
-from osmabench_ros.reports.pacing import NODE_COLUMNS, TimedRun, build_pacing_view
+from osmabench_ros.reports.pacing import UNKNOWN, PacingView, TimedRun
 from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.runs.matrix_on_disk import MatrixOnDisk, RunOnDisk
-from osmabench_ros.runs.report_model import MatrixReport, Record, RunReport, Status
+from osmabench_ros.runs.report_model import MatrixReport, RunReport, Status
 from osmabench_ros.runs.timings import TIMINGS, read_measurements
 from osmabench_ros.sequences.bags.recording_report import RecordingReport
 from osmabench_ros.vqa.judging.agreement import JudgeCheck
 
 
-def report_console() -> Console:
+def make_console() -> Console:
     """Return a console as wide as the terminal, or as the table without a terminal."""
     return Console(width=None if sys.stdout.isatty() else 110)
 
 
-def print_figures(report: RunReport) -> None:
+def make_table(
+    words: Sequence[str],
+    numbers: Sequence[str] = (),
+    headlines: Sequence[str] = (),
+    *,
+    whole: int = 1,
+) -> Table:
+    """Return a table without lines; the first `whole` columns are never broken, nor are numbers.
+
+    Titles of `headlines` may be broken.
+    """
+    table = Table(box=None, pad_edge=False, header_style='bold')
+    for place, name in enumerate(words):
+        table.add_column(name, no_wrap=place < whole, overflow='fold')
+    for name in (*numbers, *headlines):
+        table.add_column(name, justify='right', no_wrap=name in numbers)
+    return table
+
+
+def print_metrics(report: RunReport) -> None:
     """Print the metrics over all classes; metrics of single classes are in report.json."""
-    console = report_console()
-    table = _make_plain_table(('suite', 'mode', 'metric'), ('value', 'interval', 'n'))
-    for record in report.metrics:
-        if not record.class_name:
-            table.add_row(
-                record.suite,
-                record.mode or '',
-                record.metric,
-                format_plain(record.value),
-                _format_interval(record),
-                str(record.n) if record.applicable else '',
-            )
+    console = make_console()
+    table = make_table(('suite', 'mode', 'metric'), ('value', 'interval', 'n'))
+    for item in report.metrics:
+        if not item.class_name:
+            bounded = item.low is not None and item.high is not None
+            interval = f'{item.low:.4g} to {item.high:.4g}' if bounded else ''
+            count = str(item.n) if item.applicable else ''
+            value = format_plain(item.value)
+            table.add_row(item.suite, item.mode or '', item.metric, value, interval, count)
     console.print(table)
     for remark in report.remarks:
         console.print(f'[yellow]note:[/] {escape(remark)}', highlight=False, soft_wrap=True)
     for role, encoder in report.encoders.items():
         console.print(f'text encoder, {role}: {encoder}', highlight=False, markup=False)
-
-
-def _format_interval(record: Record) -> str:
-    if record.low is None or record.high is None:
-        return ''
-    return f'{record.low:.4g} to {record.high:.4g}'
 
 
 MOST_LISTED = 100
@@ -67,21 +81,24 @@ MOST_COLUMNS = 8
 def print_pacing(runs: Sequence[RunReport], directory: Path, console: Console) -> None:
     """Print the losses of realtime runs by run and node, and totals of lockstep runs."""
     found = [(run.run_id, read_measurements(directory / run.run_id / TIMINGS)) for run in runs]
-    view = build_pacing_view([TimedRun(title, measured) for title, measured in found if measured])
-    if view.nodes:
-        table = _make_plain_table(['realtime run, node'], [item.title for item in NODE_COLUMNS])
-        for title, nodes in groupby(view.nodes, key=lambda row: row[0]):
-            [stale] = [x.measured.staleness for x in view.realtime if x.title == title]
-            staleness = '' if stale is None else f'; map staleness {stale.mean_s:.1f} s'
-            table.add_row(f'{title}{staleness}')
-            for _, node, cells in nodes:
-                table.add_row(f'  {node}', *(cell.text for cell in cells))
+    view = PacingView.of([TimedRun(title, measured) for title, measured in found if measured])
+    if any(item.measured.participants for item in view.realtime):
+        titles = [item.title for item in read_columns('frames', 'latency')]
+        table = make_table(['realtime run, node'], titles)
+        for item in view.realtime:
+            age = item.measured.staleness
+            table.add_row(f'{item.title}; map staleness {age.mean_s:.1f} s' if age else item.title)
+            for node in item.measured.participants:
+                cells = make_field_cells(node, 'frames', UNKNOWN) + make_field_cells(
+                    node, 'latency'
+                )
+                table.add_row(f'  {node.name}', *(cell.text for cell in cells))
         console.print(table)
     if view.lockstep_lost:
         lost = f'{view.lockstep_lost} of {view.lockstep_frames} frames'
         console.print(f'[red]{lost} were not acknowledged in lockstep[/]', highlight=False)
-    elif view.lockstep_runs:
-        frames = f'{view.lockstep_frames} frames in {view.lockstep_runs} runs'
+    elif view.lockstep:
+        frames = f'{view.lockstep_frames} frames in {len(view.lockstep)} runs'
         console.print(f'no frame is lost in lockstep: {frames}', highlight=False)
 
 
@@ -97,7 +114,7 @@ def print_report(
     Of many runs only those that did not complete are listed, and not all of them. `config` says
     which methods are references, and which requirements there are to pass.
     """
-    console = console or report_console()
+    console = console or make_console()
     references = {
         item.name
         for item in (config.mappers if config else ())
@@ -121,38 +138,28 @@ def print_report(
 
 def _build_table(runs: Sequence[RunReport], references: Collection[str]) -> Table:
     columns = select_table_headlines(run.metrics for run in runs)[:MOST_COLUMNS]
-    table = Table(box=None, pad_edge=False, header_style='bold')
-    for name in ('scene', 'condition', 'mapper'):
-        table.add_column(name, no_wrap=True)
-    for headline in columns:
-        table.add_column(headline.title, justify='right')
+    titles = [item.title for item in columns]
+    table = make_table(('scene', 'condition', 'mapper'), headlines=titles, whole=3)
     for run in runs:
-        if run.status is Status.FAILED:
-            table.add_row(run.run_id, '', '', *['[red]failed[/]'] * max(1, len(columns)))
-            continue
-        cells = [headline.text(headline.record_in(run.metrics)) for headline in columns]
-        table.add_row(*_split_names(run, references), *cells)
+        failed, first = run.status is Status.FAILED, next(iter(run.metrics), None)
+        names = run.run_id, '', ''  # of a run without records
+        if first is not None and not failed:
+            marks = ('reference', first.mapper in references), ('partial', not run.map_complete)
+            mapper = ' '.join([first.mapper, *(f'({name})' for name, holds in marks if holds)])
+            names = escape(first.scene), escape(first.condition), escape(mapper)
+        cells = [headline.format_record(headline.find_record(run.metrics)) for headline in columns]
+        table.add_row(*names, *(['[red]failed[/]'] * max(1, len(columns)) if failed else cells))
     return table
-
-
-def _split_names(run: RunReport, references: Collection[str]) -> tuple[str, str, str]:
-    """Return scene, condition and mapper; a run without records has only its name."""
-    if not run.metrics:
-        return run.run_id, '', ''
-    first = run.metrics[0]
-    marks = ('reference', first.mapper in references), ('partial', not run.map_complete)
-    marked = [first.mapper, *(f'({name})' for name, holds in marks if holds)]
-    return escape(first.scene), escape(first.condition), escape(' '.join(marked))
 
 
 def print_trajectory(score: TrajectoryScore) -> None:
     """Print one row per metric: as recorded and aligned."""
     [cells] = build_suite_tables(score.records).values()
     cells = cells.rename(columns={'aligned': f'aligned ({score.settings.alignment.value})'})
-    table = _make_plain_table(['figure'], list(cells.columns))
+    table = make_table(['metric'], list(cells.columns))
     for row in cells.itertuples(name=None):
         table.add_row(row[0][1], *(cell.text for cell in row[1:]))
-    report_console().print(table)
+    make_console().print(table)
 
 
 VERDICT_STYLES = {'better': 'green', 'worse': 'red', 'unclear': 'yellow', 'equal': 'dim'}
@@ -167,9 +174,9 @@ def print_changes(found: ResultChanges) -> None:
     console.print(escape(found.sentence), highlight=False, soft_wrap=True)
     overall, classes = found.shown
     if not overall.empty:
-        console.print(_build_changes_table(overall, 'figure'))
+        console.print(_build_changes_table(overall, 'metric'))
     if not classes.empty:
-        console.print(_build_changes_table(classes[:MAX_CLASSES], 'figure of a class or kind'))
+        console.print(_build_changes_table(classes[:MAX_CLASSES], 'metric of a class or kind'))
     if len(classes) > MAX_CLASSES:
         console.print(f'{len(classes) - MAX_CLASSES} smaller changes of classes: see --json')
     console.print(', '.join(f'{count} {verdict}' for verdict, count in found.counts.items()))
@@ -179,7 +186,7 @@ def print_changes(found: ResultChanges) -> None:
 
 def _build_changes_table(changes: pd.DataFrame, title: str) -> Table:
     numbers = ('before', 'after', 'difference', 'interval', 'scenes')
-    table = _make_plain_table((title, 'condition', 'mapper'), numbers)
+    table = make_table((title, 'condition', 'mapper'), numbers)
     table.add_column('', no_wrap=True)
     for row in changes.itertuples():
         table.add_row(
@@ -196,31 +203,17 @@ def _build_changes_table(changes: pd.DataFrame, title: str) -> Table:
     return table
 
 
-def _make_plain_table(words: Sequence[str], numbers: Sequence[str] = ()) -> Table:
-    """Return a table without lines; its first column is never broken, nor are its numbers."""
-    table = Table(box=None, pad_edge=False, header_style='bold')
-    for place, name in enumerate(words):
-        table.add_column(name, no_wrap=place == 0, overflow='fold')
-    for name in numbers:
-        table.add_column(name, justify='right', no_wrap=True)
-    return table
-
-
 STATE_STYLES = {
-    'done': 'green',
-    'failed': 'red',
-    'incomplete': 'yellow',
-    'running': 'cyan',
-    'not begun': 'dim',
-}
+    'done': 'green', 'failed': 'red', 'incomplete': 'yellow', 'running': 'cyan', 'not begun': 'dim'
+}  # fmt: skip
 
 
-def _count_states(runs: list[RunOnDisk]) -> dict[str, int]:
+def _count_states(runs: Sequence[RunOnDisk]) -> dict[str, int]:
     counted = Counter(run.state.value for run in runs)
     return {state: counted[state] for state in STATE_STYLES}
 
 
-def describe_status(matrix: MatrixOnDisk, runs: list[RunOnDisk]) -> dict[str, object]:
+def describe_status(matrix: MatrixOnDisk, runs: Sequence[RunOnDisk]) -> dict[str, object]:
     """Return the states of the runs of a matrix, for programs."""
     return {
         'folder': str(matrix.root),
@@ -231,17 +224,13 @@ def describe_status(matrix: MatrixOnDisk, runs: list[RunOnDisk]) -> dict[str, ob
     }
 
 
-def print_status(matrix: MatrixOnDisk, runs: list[RunOnDisk]) -> None:
+def print_status(matrix: MatrixOnDisk, runs: Sequence[RunOnDisk]) -> None:
     """Print the state of each run of a matrix, and how many there are of each state."""
     console = Console(soft_wrap=True)
-    table = Table(box=None, pad_edge=False, header_style='bold')
-    for name in ('run', 'state'):
-        table.add_column(name, no_wrap=True)
-    table.add_column('why', overflow='fold')
+    table = make_table(('run', 'state', 'why'), whole=2)
     for run in runs:
-        first = run.reason.partition('\n')[0]
         state = f'[{STATE_STYLES[run.state.value]}]{run.state.value}[/]'
-        table.add_row(escape(run.run_id), state, escape(first))
+        table.add_row(escape(run.run_id), state, escape(run.reason.partition('\n')[0]))
     console.print(table)
     counts = ', '.join(f'{count} {state}' for state, count in _count_states(runs).items() if count)
     console.print(f'{escape(str(matrix.root))}: {counts or "no runs"}', highlight=False)
@@ -250,10 +239,8 @@ def print_status(matrix: MatrixOnDisk, runs: list[RunOnDisk]) -> None:
 def print_recording(report: RecordingReport, directory: Path) -> None:
     """Print a table of topics, counts and losses."""
     table = Table(title=escape(f'{directory}: {report.duration_s:.1f} s'), title_justify='left')
-    table.add_column('topic')
-    table.add_column('type')
-    table.add_column('messages', justify='right')
-    table.add_column('lost', justify='right')
+    for name in ('topic', 'type', 'messages', 'lost'):
+        table.add_column(name, justify='right' if name in ('messages', 'lost') else 'left')
     for item in report.topics:
         if item.written or item.lost:
             table.add_row(item.topic, item.message_type, str(item.written), str(item.lost))
@@ -270,20 +257,20 @@ MAX_METRICS = 6
 
 def print_accuracies(records: Sequence[MetricRecord]) -> None:
     """Print accuracies in percent, a row for each category."""
-    console = report_console()
+    console = make_console()
     parted = {record.metric for record in records if record.class_name}
     metrics = [m for m in dict.fromkeys(r.metric for r in records) if m in parted or not parted]
-    rows: dict[str, dict[str, MetricRecord]] = defaultdict(dict)
-    for record in records:
-        rows[record.class_name][record.metric] = record
+    found = {(record.class_name, record.metric): record for record in records}
+    counts = {record.class_name: record.n for record in reversed(records)}
+    categories = list(dict.fromkeys(record.class_name for record in records))
     for start in range(0, len(metrics), MAX_METRICS):
         table = Table('category', 'n', box=None, pad_edge=False, header_style='bold')
         shown = metrics[start : start + MAX_METRICS]
         for metric in shown:
             table.add_column(metric.replace('_', ' '), justify='right')
-        for category, own in rows.items():
-            cells = [_format_percent(own.get(metric)) for metric in shown]
-            table.add_row(category or 'all', str(next(iter(own.values())).n), *cells)
+        for category in categories:
+            cells = [_format_percent(found.get((category, metric))) for metric in shown]
+            table.add_row(category or 'all', str(counts[category]), *cells)
         console.print(table)
     for record in records:
         if parted and record.metric not in parted:
@@ -298,17 +285,12 @@ def _format_percent(record: MetricRecord | None) -> str:
 
 def print_judge_check(check: JudgeCheck, listed: int) -> None:
     """Print agreement and kappa by group, then some of the doubtful verdicts."""
-    console = report_console()
+    console = make_console()
     table = Table('answers', 'n', 'agreement', 'kappa', f'{check.judge} yes', 'published yes')
     for row in check.rows:
-        table.add_row(
-            row.group,
-            str(row.n),
-            f'{100 * row.agreement:.2f} %',
-            f'{row.kappa:.3f}',
-            f'{100 * row.judge_yes:.1f} %',
-            f'{100 * row.published_yes:.1f} %',
-        )
+        yes = (f'{100 * share:.1f} %' for share in (row.judge_yes, row.published_yes))
+        agreement = f'{100 * row.agreement:.2f} %'
+        table.add_row(row.group, str(row.n), agreement, f'{row.kappa:.3f}', *yes)
     console.print(table)
     if check.unjudged:
         console.print(f'left out, without a published verdict: {check.unjudged}')

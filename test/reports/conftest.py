@@ -6,7 +6,7 @@ import pytest
 from support.world.matrix import Matrix, config, left_by_a_command, write_matrix
 
 from osmabench_ros.reports.matrix import write_matrix_report
-from osmabench_ros.reports.report_run import Run, join_runs
+from osmabench_ros.reports.tidy import Run, join_runs
 from osmabench_ros.runs.matrix_on_disk import MatrixOnDisk
 from osmabench_ros.runs.plan import GROUND_TRUTH_FOLDER
 from osmabench_ros.runs.report_model import MatrixReport

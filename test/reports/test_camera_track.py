@@ -8,14 +8,14 @@ from PIL import Image
 from support.world.frames import FRAMES, INFO
 from support.world.matrix import Matrix
 
-from osmabench_ros.reports import camera_track
-from osmabench_ros.reports.camera_track import encode_frame, track_of_run
+from osmabench_ros.reports import rerun_recording
+from osmabench_ros.reports.rerun_recording import encode_frame, read_track
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.sequences.writer import BagWriter
 
 
 def test_without_a_bag_there_are_all_poses_and_the_kept_pictures(matrix: Matrix) -> None:
-    frames = list(track_of_run(matrix.plans[0]))
+    frames = list(read_track(matrix.plans[0]))
     assert [frame.index for frame in frames] == list(range(len(frames)))
     assert [frame.index for frame in frames if frame.picture] == [0, 3, 6]
     assert frames[3].time_s == pytest.approx(3 / matrix.plans[0].config.trajectory.frame_rate_hz)
@@ -33,8 +33,8 @@ def recorded(matrix: Matrix, tmp_path: Path) -> RunPlan:
 def test_a_long_bag_is_thinned_to_its_end(
     matrix: Matrix, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(camera_track, 'MOST_FRAMES', 2)
-    found = list(track_of_run(recorded(matrix, tmp_path)))
+    monkeypatch.setattr(rerun_recording, 'MOST_FRAMES', 2)
+    found = list(read_track(recorded(matrix, tmp_path)))
     every = -(-len(FRAMES) // 2)
     assert every > 1
     assert [frame.index for frame in found] == list(range(0, len(FRAMES), every))
@@ -42,7 +42,7 @@ def test_a_long_bag_is_thinned_to_its_end(
 
 def test_a_bag_gives_every_image_and_pose(matrix: Matrix, tmp_path: Path) -> None:
     plan = recorded(matrix, tmp_path)
-    found = list(track_of_run(plan))
+    found = list(read_track(plan))
     assert len(found) == len(FRAMES)
     for frame, original in zip(found, FRAMES, strict=True):
         np.testing.assert_allclose(frame.pose.matrix, original.camera_pose.matrix, atol=1e-9)

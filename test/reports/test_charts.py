@@ -9,20 +9,20 @@ import pytest
 import vl_convert
 from support.world.matrix import HOSTILE, Matrix
 
-from osmabench_ros.reports.charts.chart import (
+from osmabench_ros.reports.charts.matrix_charts import (
+    compute_changes,
+    draw_change_chart,
+    draw_class_chart,
+    draw_condition_chart,
+    draw_question_chart,
+)
+from osmabench_ros.reports.charts.vega import (
     Specification,
     assign_method_colors,
     use_light_colors,
     write_images,
 )
-from osmabench_ros.reports.charts.class_chart import draw_class_chart
-from osmabench_ros.reports.charts.headline_charts import (
-    compute_changes,
-    draw_change_chart,
-    draw_condition_chart,
-)
-from osmabench_ros.reports.charts.question_chart import draw_question_chart
-from osmabench_ros.reports.report_run import Run, join_runs
+from osmabench_ros.reports.tidy import Run, join_runs
 
 VQA = ('exact_questions', None, 'accuracy', '')
 

@@ -6,7 +6,6 @@ from support.world.outcomes import POINTS, SOFA, TABLE, context
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
-from osmabench_ros.reports.outcomes import OUTCOMES
 from osmabench_ros.reports.palette import (
     HALLUCINATED,
     PointOutcome,
@@ -17,10 +16,11 @@ from osmabench_ros.reports.pictures.graph_errors import (
     ERROR_COLORS,
     ERROR_TITLES,
     HALLUCINATED_CODE,
+    OUTCOMES,
     assign_node_colors,
-    centers,
     color_by_class,
     color_by_error,
+    find_centers,
     find_graph_errors,
 )
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
@@ -116,4 +116,4 @@ def test_nodes_are_right_wrong_invented_or_missed():
         40: HALLUCINATED,
         41: PointOutcome.MISSING.color,
     }, 'the unseen shelf and the floor are not missed'
-    assert centers(errors.graph)[41].tolist() == [6.5, 0.5, 0.5]
+    assert find_centers(errors.graph)[41].tolist() == [6.5, 0.5, 0.5]

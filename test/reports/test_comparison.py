@@ -8,17 +8,18 @@ import pytest
 
 from osmabench_ros.metrics.comparison import smallest_difference
 from osmabench_ros.metrics.statistics import jackknife_interval
-from osmabench_ros.reports.charts.headline_charts import draw_robustness_chart
+from osmabench_ros.reports.charts.matrix_charts import draw_robustness_chart
 from osmabench_ros.reports.comparison import (
     OBJECTS,
     ComparisonView,
     build_comparison_view,
-    build_power_view,
+    build_power_rows,
+    describe_expected_power,
 )
 from osmabench_ros.reports.content import PageContent, gather
-from osmabench_ros.reports.outcomes import OUTCOMES, compute_object_shares
 from osmabench_ros.reports.palette import PointOutcome
-from osmabench_ros.reports.report_run import Run
+from osmabench_ros.reports.pictures.graph_errors import OUTCOMES, compute_object_shares
+from osmabench_ros.reports.tidy import Run
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.report_model import RunReport
 
@@ -35,7 +36,7 @@ def view(runs: list[Run], content: PageContent) -> ComparisonView:
 
 @pytest.mark.full
 def test_one_scene_is_compared_by_its_questions_and_objects(view: ComparisonView) -> None:
-    rows = {(row.subject, row.other, row.figure): row for row in view.mappers}
+    rows = {(row.subject, row.other, row.metric): row for row in view.mappers}
     questions = rows['baseline', 'noisy_oracle', 'VQA']
     assert questions.units == '4 objects of one scene'
     objects = rows['baseline', 'noisy_oracle', OBJECTS]
@@ -46,7 +47,7 @@ def test_one_scene_is_compared_by_its_questions_and_objects(view: ComparisonView
     alone = rows['baseline', 'noisy_oracle', 'mAcc']
     assert alone.units == '1 scene'
     assert alone.cells[0].interval == ''
-    assert 'constant' not in {row.figure for row in view.mappers}
+    assert 'constant' not in {row.metric for row in view.mappers}
     assert {row.reference for row in view.conditions} == {'baseline'}
 
 
@@ -58,7 +59,7 @@ def test_the_mean_over_objects_is_that_of_their_shares(
         for section in content.sections
         if section.pictures is not None and section.run.condition == 'baseline'
     }
-    [row] = [row for row in view.mappers if row.figure == OBJECTS and row.subject == 'baseline']
+    [row] = [row for row in view.mappers if row.metric == OBJECTS and row.subject == 'baseline']
     expected = jackknife_interval(shares['noisy_oracle'] - shares['oracle'], unit='objects')
     assert row.comparison.paired.difference == expected
 
@@ -91,9 +92,8 @@ def scenes_of(runs: list[Run], values: dict[SceneKey, float]) -> list[Run]:
 def test_the_power_is_that_of_the_observed_spread(runs: list[Run], content: PageContent) -> None:
     values = {SceneKey('boxes', f'room_{i}', 0): 0.5 + 0.1 * i for i in range(3)}
     three = scenes_of(runs, values)
-    found = build_power_view(three, build_comparison_view(three, content))
-    assert found.expected == ()
-    [(_, between, units, cells)] = [row for row in found.rows if row[0] == 'mAcc']
+    found = build_power_rows(build_comparison_view(three, content))
+    [(_, between, units, cells)] = [row for row in found if row[0] == 'mAcc']
     # Changes of -25, -35 and -45 points.
     assert (between, units, cells[0].text) == ('mappers', '3 scenes', '10.0')
     assert cells[1].text == f'{100 * smallest_difference(3, 0.1):.1f}' == '32.6'
@@ -102,8 +102,8 @@ def test_the_power_is_that_of_the_observed_spread(runs: list[Run], content: Page
 
     keys = [SceneKey('boxes', f'room_{i}', 0, path) for i in range(3) for path in (1, 2)]
     paths = scenes_of(runs, dict(zip(keys, (0.4, 0.6, 0.5, 0.7, 0.6, 0.8), strict=True)))
-    found = build_power_view(paths, build_comparison_view(paths, content))
-    [(_, _, units, cells)] = [row for row in found.rows if row[0] == 'mAcc']
+    found = build_power_rows(build_comparison_view(paths, content))
+    [(_, _, units, cells)] = [row for row in found if row[0] == 'mAcc']
     assert (units, cells[0].text) == ('3 scenes', '10.0')
     # Paths differ by 14.1 points inside: 10**2 - 14.1**2 / 4 is left with four instead of two.
     assert cells[2].text == f'{100 * smallest_difference(3, 0.0707107):.1f}'
@@ -113,16 +113,16 @@ def test_the_power_is_that_of_the_observed_spread(runs: list[Run], content: Page
 def test_without_three_units_the_power_is_that_of_an_assumed_spread(
     runs: list[Run], content: PageContent, html: str
 ) -> None:
-    found = build_power_view(runs, build_comparison_view(runs, content))
-    assert found.rows == ()
-    assert '1 scene: no interval' in found.expected[0]
-    assert f'<p class="notice">{found.expected[0]}.</p>' in html
+    assert build_power_rows(build_comparison_view(runs, content)) == []
+    expected = describe_expected_power(runs)
+    assert '1 scene: no interval' in expected[0]
+    assert f'<p class="notice">{expected[0]}.</p>' in html
 
 
 def test_several_scenes_are_the_units(runs: list[Run], content: PageContent) -> None:
     values = {SceneKey('boxes', f'room_{i}', 0): 0.5 + 0.1 * i for i in range(3)}
     view = build_comparison_view(scenes_of(runs, values), content)
-    [row] = [row for row in view.mappers if row.figure == 'mAcc']
+    [row] = [row for row in view.mappers if row.metric == 'mAcc']
     assert row.units == '3 scenes'
     found = row.comparison
     assert found.paired.difference.value == pytest.approx(-0.35)

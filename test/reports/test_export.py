@@ -16,7 +16,7 @@ from osmabench_ros.reports.export import (
     export_matrix,
     read_runs,
 )
-from osmabench_ros.reports.report_run import Run
+from osmabench_ros.reports.tidy import Run
 from osmabench_ros.runs.matrix_on_disk import MatrixOnDisk
 
 

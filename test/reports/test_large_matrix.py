@@ -12,8 +12,8 @@ from support.world.matrix import HOSTILE, Matrix, left_by_a_command
 from osmabench_ros.base.files import write_json
 from osmabench_ros.errors import RunError
 from osmabench_ros.reports import matrix as reports
+from osmabench_ros.reports.matrix import rebuild_report
 from osmabench_ros.reports.page import paged
-from osmabench_ros.reports.rebuilding import rebuild_report
 from osmabench_ros.runs.matrix_on_disk import MatrixOnDisk, RunState
 from osmabench_ros.runs.report_model import MatrixReport, RunReport
 from osmabench_ros.runs.run_manifest import FIGURES, PAGES, finish_run
@@ -34,7 +34,6 @@ def large(matrix: Matrix, tmp_path_factory: pytest.TempPathFactory) -> MatrixOnD
     write_json(found.root / 'manifest.json', manifest)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reports, 'MOST_ON_ONE_PAGE', 5)
-        patch.setattr('osmabench_ros.reports.rebuilding.MOST_ON_ONE_PAGE', 5)
         patch.setattr(reports, 'RUNS_A_PAGE', 2)
         patch.setattr(paged, 'RUNS_A_PAGE', 2)
         rebuild_report(MatrixOnDisk(found.root))

@@ -2,13 +2,13 @@ import numpy as np
 import pytest
 from support.world.outcomes import SOFA, TABLE, context
 
-from osmabench_ros.reports.outcomes import (
+from osmabench_ros.reports.palette import PointOutcome
+from osmabench_ros.reports.pictures.graph_errors import (
     OUTCOMES,
+    compute_shares,
     compute_surface_outcomes,
     read_max_distance,
-    shares,
 )
-from osmabench_ros.reports.palette import PointOutcome
 from osmabench_ros.runs.config import SuiteConfig
 from osmabench_ros.semantics.labels import UNLABELLED
 
@@ -23,7 +23,7 @@ def test_each_outcome_is_told_from_the_others():
         PointOutcome.MISSING,
     ]
     assert [OUTCOMES[code] for code in codes] == expected
-    assert shares(codes) == dict.fromkeys(PointOutcome, 0.25)
+    assert compute_shares(codes) == dict.fromkeys(PointOutcome, 0.25)
 
 
 def test_a_map_without_labels_has_no_outcomes():

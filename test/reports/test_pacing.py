@@ -9,9 +9,9 @@ from rich.console import Console
 from support.world.matrix import Matrix
 
 from osmabench_ros.errors import RunError
-from osmabench_ros.reports.pacing import build_pacing_view, read_timed_runs
-from osmabench_ros.reports.report_run import Run, join_runs
+from osmabench_ros.reports.pacing import PacingView, read_timed_runs
 from osmabench_ros.reports.terminal import print_report
+from osmabench_ros.reports.tidy import Run, join_runs
 from osmabench_ros.runs.report_model import MatrixReport, RunReport, Status
 
 
@@ -31,10 +31,9 @@ def test_realtime_runs_tell_every_node_and_lockstep_runs_that_nothing_is_lost(ht
 
 
 def test_a_frame_that_lockstep_lost_is_not_passed_over(runs: list[Run]) -> None:
-    view = build_pacing_view(read_timed_runs(runs))
-    assert (view.lockstep_runs, view.lockstep_frames, view.lockstep_lost) == (2, 24, 0)
-    assert len(view.nodes) == 4
-    assert len(view.staleness) == 2
+    view = PacingView.of(read_timed_runs(runs))
+    assert (len(view.lockstep), view.lockstep_frames, view.lockstep_lost) == (2, 24, 0)
+    assert [len(item.measured.participants) for item in view.realtime] == [2, 2]
 
 
 def printed(report: MatrixReport, root: Path) -> str:
@@ -72,12 +71,9 @@ def test_which_realtime_runs_were_measured_alone_is_told(matrix: Matrix) -> None
     ]
     assert len(realtime) == 2
     runs = join_runs(matrix.plans, matrix.report.runs)
-    assert (
-        build_pacing_view(read_timed_runs(runs)).alone,
-        build_pacing_view(read_timed_runs(runs)).beside,
-    ) == (2, ())
+    assert PacingView.of(read_timed_runs(runs)).company == [(0, 2)]
     text = realtime[0].read_text()
     realtime[0].write_text(json.dumps({**json.loads(text), 'runs_at_once': 4}))
-    view = build_pacing_view(read_timed_runs(runs))
+    view = PacingView.of(read_timed_runs(runs))
     realtime[0].write_text(text)  # others read the matrix too
-    assert (view.alone, view.beside) == (1, ((1, 3),))
+    assert view.company == [(0, 1), (3, 1)]

@@ -16,7 +16,7 @@ from support.world.matrix import HOSTILE, Matrix
 from osmabench_ros.base.files import claim_folder
 from osmabench_ros.reports import content
 from osmabench_ros.reports.page.page import list_home_advantages, write_page
-from osmabench_ros.reports.report_run import join_runs
+from osmabench_ros.reports.tidy import join_runs
 from osmabench_ros.runs.config import MapperConfig
 from osmabench_ros.runs.report_model import MatrixReport
 

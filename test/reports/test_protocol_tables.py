@@ -4,10 +4,10 @@ import pytest
 from support.world.matrix import Matrix
 
 from osmabench_ros.metrics.record import MetricRecord
-from osmabench_ros.reports.charts.question_chart import draw_question_chart, list_question_figures
+from osmabench_ros.reports.charts.matrix_charts import draw_question_chart, list_question_charts
 from osmabench_ros.reports.page.page import make_page_environment
 from osmabench_ros.reports.page.protocol_tables import ProtocolTable, build_protocol_tables
-from osmabench_ros.reports.report_run import Run, join_runs
+from osmabench_ros.reports.tidy import Run, join_runs
 from osmabench_ros.runs.report_model import Record, RunReport
 
 
@@ -106,7 +106,7 @@ def test_each_protocol_has_the_figures_of_its_field(matrix: Matrix):
     assert [table.charts for table in tables[:2]] == [
         ('cospace',), ('grounding_acc_025', 'grounding_acc_05'),
     ]  # fmt: skip
-    cospace = draw_question_chart([run], list_question_figures()[1])
+    cospace = draw_question_chart([run], list_question_charts()[1])
     assert cospace is not None
     [rows] = cospace['datasets'].values()
     assert {row['category'] for row in rows} == {'all questions', 'DIR-Rec'}

@@ -8,7 +8,7 @@ import pytest
 
 from osmabench_ros.base.files import write_json
 from osmabench_ros.errors import ConfigError, RunError
-from osmabench_ros.reports.rebuilding import rebuild_report
+from osmabench_ros.reports.matrix import rebuild_report
 from osmabench_ros.runs.matrix_on_disk import MatrixOnDisk, RunState
 from osmabench_ros.runs.report_model import Status
 from osmabench_ros.runs.run_manifest import held

@@ -15,8 +15,7 @@ from osmabench_ros.cli.main import app
 from osmabench_ros.errors import MissingDependencyError
 from osmabench_ros.maps.storage import read_map
 from osmabench_ros.reports.palette import HALLUCINATED, PointOutcome
-from osmabench_ros.reports.rerun.rerun_export import record_runs
-from osmabench_ros.reports.rerun.rerun_recording import RerunScene, write_rerun
+from osmabench_ros.reports.rerun_recording import RerunScene, record_runs, write_rerun
 from osmabench_ros.runs.matrix_on_disk import open_run
 from osmabench_ros.runs.plan import GROUND_TRUTH_FOLDER
 from osmabench_ros.sequences.ground_truth import read_ground_truth
@@ -129,16 +128,16 @@ def test_a_failure_leaves_the_older_recording(matrix: Matrix, tmp_path: Path):
         yield from ()
         raise RuntimeError('cut')
 
-    view = RerunScene('x', '', read_map(plan.map_directory), frames=broken())
+    view = RerunScene('x', read_map(plan.map_directory), frames=broken())
     with pytest.raises(RuntimeError, match='cut'):
-        write_rerun(replace(view, intrinsics=plan.config.camera.intrinsics), file)
+        write_rerun(replace(view, intrinsics=plan.config.camera.intrinsics), file, overwrite=True)
     assert file.read_text() == 'older'
     assert [item.name for item in tmp_path.iterdir()] == ['old.rrd']
 
 
 def test_without_rerun_the_extra_is_named(matrix: Matrix, tmp_path: Path, monkeypatch):
     monkeypatch.setitem(sys.modules, 'rerun', None)
-    view = RerunScene('x', '', read_map(matrix.plans[RECORDED].map_directory))
+    view = RerunScene('x', read_map(matrix.plans[RECORDED].map_directory))
     with pytest.raises(MissingDependencyError, match='pip install .*rerun-sdk'):
         write_rerun(view, tmp_path / 'x.rrd')
     assert not list(tmp_path.iterdir())

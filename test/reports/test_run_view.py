@@ -5,23 +5,23 @@ import pandas as pd
 import pytest
 from support.world.matrix import Matrix
 
-from osmabench_ros.reports.headline import headlines, map_headlines
-from osmabench_ros.reports.report_run import (
+from osmabench_ros.reports.headline import read_headlines, select_map_headlines
+from osmabench_ros.reports.tidy import (
     Run,
+    compute_means,
     find_baseline_condition,
     join_runs,
-    means,
     select_headline_scores,
 )
 from osmabench_ros.runs.identity import SceneKey
 
-MACC = headlines()[0]
-VQA = next(item for item in headlines() if item.title == 'VQA')
+MACC = read_headlines()[0]
+VQA = next(item for item in read_headlines() if item.title == 'VQA')
 
 
 def vqa_of(runs: list[Run], mapper: str) -> pd.Series:
     """Return the mean accuracy of a mapper under the baseline condition."""
-    found = means(select_headline_scores(runs, [VQA]), ['mapper', 'condition'])
+    found = compute_means(select_headline_scores(runs, [VQA]), ['mapper', 'condition'])
     return found.set_index(['mapper', 'condition']).loc[mapper, 'baseline']
 
 
@@ -71,5 +71,5 @@ def test_paths_and_repetitions_count_within_their_scene(matrix: Matrix):
 
 
 def test_columns_without_any_record_are_left_out(runs: list[Run]):
-    assert MACC in map_headlines([run.report.metrics for run in runs])
-    assert map_headlines([run.report.metrics for run in runs if run.failed]) == []
+    assert MACC in select_map_headlines([run.report.metrics for run in runs])
+    assert select_map_headlines([run.report.metrics for run in runs if run.failed]) == []

@@ -3,8 +3,8 @@ from support.world.matrix import Matrix
 
 from osmabench_ros.reports.pictures.sample_frames import (
     find_shown_instances,
-    sample_frames,
-    spread,
+    pick_sample_frames,
+    select_evenly,
 )
 from osmabench_ros.sequences.ground_truth import GroundTruth
 
@@ -35,7 +35,7 @@ def test_rectangles_hold_what_they_frame(truth: GroundTruth):
 
 
 def test_frames_come_with_their_times_and_contents(matrix: Matrix, truth: GroundTruth):
-    frames = sample_frames(matrix.plans[0], truth)
+    frames = pick_sample_frames(matrix.plans[0], truth)
     assert [frame.index for frame in frames] == [0, 3, 6]
     assert [frame.time_s for frame in frames] == [0.0, 0.6, 1.2]
     assert all(frame.uri.startswith('data:image/webp;base64,') for frame in frames)
@@ -45,9 +45,9 @@ def test_frames_come_with_their_times_and_contents(matrix: Matrix, truth: Ground
 def test_a_run_without_kept_frames_has_none(matrix: Matrix, truth: GroundTruth):
     broken = matrix.plans[2]
     assert broken.identity.mapper == 'broken'
-    assert sample_frames(broken, truth) == []
+    assert pick_sample_frames(broken, truth) == []
 
 
 def test_many_frames_are_thinned_evenly():
-    assert spread(range(100), 4) == [0, 33, 66, 99]
-    assert spread([3, 5], 4) == [3, 5]
+    assert select_evenly(range(100), 4) == [0, 33, 66, 99]
+    assert select_evenly([3, 5], 4) == [3, 5]

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from osmabench_ros.base.files import read_json
 from osmabench_ros.metrics.record import MetricRecord
-from osmabench_ros.reports.charts.chart import use_light_colors
+from osmabench_ros.reports.charts.vega import use_light_colors
 from osmabench_ros.reports.sweep import (
     draw_sweep_chart,
     print_sweep,

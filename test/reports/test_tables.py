@@ -1,4 +1,5 @@
 import os
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -7,19 +8,18 @@ from support.world.matrix import Matrix
 
 from osmabench_ros.base.files import write_json
 from osmabench_ros.reports.headline import select_table_headlines
-from osmabench_ros.reports.page.figure_tables import (
-    CLASS_FIGURES,
-    build_class_table,
-    build_figure_table,
-    build_requirement_rows,
-)
 from osmabench_ros.reports.page.headline_table import (
     build_headline_table,
     build_machine_rows,
     build_summary_table,
     write_headline_sentence,
 )
-from osmabench_ros.reports.report_run import Run
+from osmabench_ros.reports.page.metric_tables import (
+    CLASS_METRICS,
+    build_class_table,
+    build_metric_table,
+)
+from osmabench_ros.reports.tidy import Run
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.report_model import RunReport
 
@@ -84,13 +84,16 @@ def test_failed_runs_have_no_cells(runs: list[Run]):
     assert [bool(cells) for _, cells in rows] == [True, True, False] * 2
 
 
-def test_every_requirement_is_listed_with_what_was_found(matrix: Matrix):
-    kept, failed = build_requirement_rows(
-        matrix.report.metrics, matrix.plans[0].config.requirements
-    )
-    assert (kept.holds, kept.where, kept.bound) == (True, 'oracle', '≥ 0.5')
-    assert kept.found.startswith('baseline: ')
-    assert (failed.holds, failed.where, failed.found) == (False, 'every run', 'no such metric')
+def test_every_requirement_is_listed_with_what_was_found(html: str):
+    section = html[html.index('<details class="requirements"') :].split('</details>')[0]
+    rows = [
+        re.sub(r'<[^>]+>', '|', row).replace('||', '|').split('|')
+        for row in re.findall(r'<tr><td>.*?</tr>', section)
+    ]
+    kept, failed = ([text for text in row if text] for row in rows)
+    assert kept[:4] == ['holds', 'osma_segmentation strict macc', 'oracle', '≥ 0.5']
+    assert kept[4].startswith('baseline: ')
+    assert [failed[0], failed[2], failed[4]] == ['fails', 'every run', 'no such metric']
 
 
 def test_classes_come_by_their_surface_with_both_modes(runs: list[Run]):
@@ -101,13 +104,13 @@ def test_classes_come_by_their_surface_with_both_modes(runs: list[Run]):
     assert shares == sorted(shares, reverse=True)
     assert sum(shares) == pytest.approx(1)
     name, _, cells = rows[0]
-    assert len(cells) == len(CLASS_FIGURES) * len(groups)
+    assert len(cells) == len(CLASS_METRICS) * len(groups)
     record = runs[0].records['osma_segmentation', 'strict', 'iou', name]
     assert cells[0].text == f'{100 * record.value:.1f}'
 
 
 def test_all_figures_have_a_column_a_run(runs: list[Run]):
-    table = build_figure_table(runs)
+    table = build_metric_table(runs)
     assert len(table.columns) == 4
     assert ('osma_segmentation', 'strict', 'macc') in table.index
     assert table.loc[('osma_segmentation', 'strict', 'macc')].iloc[0].text.startswith('1')

@@ -21,7 +21,7 @@ def view(parts, **options) -> tuple[np.ndarray, TopGrid]:
 
 
 def at(image: np.ndarray, grid: TopGrid, x: float, y: float, z: float = 0.0) -> list[int]:
-    column, row = np.floor(grid.pixels(np.array([x, y, z]))).astype(int)
+    column, row = np.floor(grid.find_pixels(np.array([x, y, z]))).astype(int)
     return image[row, column].tolist()
 
 
@@ -70,7 +70,7 @@ def test_a_sparse_table_hides_the_floor_without_holes():
     floor = plane((0, 0), (2, 2), 0)
     table = np.column_stack([rng.uniform(0.5, 1.5, (400, 2)), np.full(400, 0.7)])
     image, grid = view([(floor, RED), (table, GREEN)], splat_m=0.09)
-    column, row = np.floor(grid.pixels(np.array([0.6, 1.4, 0.0]))).astype(int)
+    column, row = np.floor(grid.find_pixels(np.array([0.6, 1.4, 0.0]))).astype(int)
     size = round(0.8 / grid.cell_m)
     inside = image[row : row + size, column : column + size]
     assert (inside[..., 1] > 0).mean() > 0.99

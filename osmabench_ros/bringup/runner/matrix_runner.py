@@ -141,7 +141,7 @@ def _with_figures(
     """Read the reports of runs, one at a time; a run that failed has no metrics."""
     results = matrix_on_disk.MatrixOnDisk(plans[0].root)
     many = len(plans) > matrix.MOST_ON_ONE_PAGE
-    classes = matrix.list_required_figures(config) if many else None
+    classes = matrix.list_required_metrics(config) if many else None
     for report in ended:
         state = STATES.get(report.status)
         found = state and results.report(matrix_on_disk.RunOnDisk(report.run_id, state), classes)

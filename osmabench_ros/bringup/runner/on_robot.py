@@ -18,8 +18,8 @@ from osmabench_ros.mappers.live_method import load_live_method
 from osmabench_ros.maps.export import contents_of
 from osmabench_ros.maps.map_kinds import SEMANTIC_MAP as MAP_TYPE
 from osmabench_ros.maps.storage import read_map
-from osmabench_ros.reports.page.bag_page import write_bag_page
-from osmabench_ros.reports.terminal import print_figures
+from osmabench_ros.reports.page.single_pages import write_bag_page
+from osmabench_ros.reports.terminal import print_metrics
 from osmabench_ros.ros.node import settings as node_settings
 from osmabench_ros.runs.bag_settings import BagReport
 from osmabench_ros.runs.config import MatrixConfig, PacingConfig, PacingMode, Settling
@@ -152,7 +152,7 @@ def conclude(settings: OnRobot, exit_code: int) -> str:
         None,
         settings.out,
     )
-    print_figures(report)
+    print_metrics(report)
     if exit_code:
         reasons = '; '.join(report.failed_requirements) or f'exit code {exit_code}'
         raise RunError(f'failed: {reasons}; {page}')

@@ -1,4 +1,4 @@
-"""Scores over time: metrics of intermediate maps."""
+"""Scores over time: metrics of intermediate maps; lines of metrics by frames, time or speed."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ import altair as alt
 import pandas as pd
 
 from osmabench_ros.base.strict import read_model
-from osmabench_ros.reports.cells import Cell, scale_cell
-from osmabench_ros.reports.charts.chart import Specification, build_specification
-from osmabench_ros.reports.charts.line_chart import draw_line_layers
-from osmabench_ros.reports.headline import Headline, map_headlines
-from osmabench_ros.reports.report_run import Run, distinct, make_full_titles
+from osmabench_ros.reports.charts import vega
+from osmabench_ros.reports.headline import Headline, select_map_headlines
+from osmabench_ros.reports.tidy import Run, list_distinct, make_full_titles
 from osmabench_ros.runs.evaluate.over_time import GROWTH, ReportOverTime
 
-_MOST_FIGURES = 4
+PANEL_WIDTH_PX, PANEL_HEIGHT_PX = 240, 150
+_MOST_METRICS = 4
 SUMMARIES = (
     ('over_frames', 'mean', 100.0, 1),
     ('frames_until_90', 'frames', 1.0, 0),
@@ -26,12 +25,12 @@ SUMMARIES = (
 
 @dataclass(frozen=True)
 class ViewOverTime:
-    """Scores over time as the page shows them: `rows` have run, number of maps and cells."""
+    """Scores over time as the page shows them: `rows` have the titles of runs, and scores."""
 
-    headlines: tuple[Headline, ...]
-    rows: tuple[tuple[str, int, tuple[Cell, ...]], ...]
-    final_only: tuple[str, ...]
-    chart: Specification | None
+    headlines: list[Headline]
+    rows: list[tuple[str, ReportOverTime]]
+    final_only: list[str]
+    chart: vega.Specification | None
 
 
 def view_over_time(runs: Sequence[Run]) -> ViewOverTime:
@@ -42,43 +41,69 @@ def view_over_time(runs: Sequence[Run]) -> ViewOverTime:
         for run in runs
         if (run.plan.directory / GROWTH).exists()
     ]
-    known = map_headlines([moment.metrics for _, growth in grown for moment in growth.moments])
-    headlines = tuple(item for item in known if item.mode != 'compat')[:_MOST_FIGURES]
+    moments = [(run, moment) for run, growth in grown for moment in growth.moments]
+    known = select_map_headlines([moment.metrics for _, moment in moments])
+    headlines = [item for item in known if item.mode != 'compat'][:_MOST_METRICS]
     points = [
         (f'{headline.title}, %', unit, x, record.value, titles[run], run.mapper, run.condition)
         for headline in headlines
-        for run, growth in grown
-        for moment in growth.moments
+        for run, moment in moments
+        if (record := headline.find_record(moment.metrics)) and record.value is not None
         for unit, x in (('frames', moment.frames), ('seconds', moment.time_s))
-        if (record := headline.record_in(moment.metrics)) is not None and record.value is not None
     ]
-    rows = tuple(
-        (
-            titles[run],
-            len(growth.moments),
-            tuple(
-                scale_cell(record.value if record else None, factor, digits)
-                for headline in headlines
-                for suffix, _, factor, digits in SUMMARIES
-                for record in [headline.record_in(growth.metrics, f'_{suffix}')]
-            ),
-        )
-        for run, growth in grown
-    )
-    final_only = distinct(name for _, growth in grown for name in growth.final_only)
-    return ViewOverTime(headlines, rows, tuple(final_only), _draw_chart(points))
+    rows = [(titles[run], growth) for run, growth in grown]
+    final_only = list_distinct(name for _, growth in grown for name in growth.final_only)
+    return ViewOverTime(headlines, rows, final_only, _draw_chart(points))
 
 
-def _draw_chart(points: Sequence[tuple[object, ...]]) -> Specification | None:
+def _draw_chart(points: Sequence[tuple[object, ...]]) -> vega.Specification | None:
     """Return the headline metrics against frames and seconds, a line per run."""
     columns = ['panel', 'unit', 'x', 'value', 'run', 'mapper', 'condition']
     table = pd.DataFrame(points, columns=columns).assign(low=None, high=None, missed=False)
     if table.empty:
         return None
     chart = draw_line_layers(table, alt.X('x:Q').title(None)).facet(
-        column=alt.Column('panel:N').sort(distinct(table['panel'])).title(None),
+        column=alt.Column('panel:N').sort(list_distinct(table['panel'])).title(None),
         row=alt.Row('unit:N').title(None),
     )
-    return build_specification(
+    return vega.build_specification(
         chart.resolve_scale(x='independent'), 'Metrics of the maps over time'
     )
+
+
+def draw_line_layers(
+    points: pd.DataFrame, x: alt.X, max_loss: float | None = None
+) -> alt.LayerChart:
+    """Return a line per run with the intervals of its values, to be divided into panels.
+
+    `points` have panel, x, run, mapper, condition and, as fractions, value, low and high. Those
+    that are `missed` get a ring. `max_loss` is a dashed line in the first panel.
+    """
+    table = points.assign(method=points['mapper'])
+    table[['value', 'low', 'high']] = 100 * table[['value', 'low', 'high']].astype(float)
+    names = zip(table['run'], table['mapper'], strict=True)
+    table['setting'] = [run.removeprefix(f'{mapper} · ') for run, mapper in names]
+    if max_loss is not None:
+        limit = pd.DataFrame({'panel': table['panel'].iloc[:1], 'limit': 100 * max_loss})
+        table = pd.concat([table, limit])
+    color = vega.encode_method_color(list_distinct(table['mapper'].dropna()))
+    y = alt.Y('value:Q').title(None).scale(domain=[0, 100])
+    base = (
+        alt.Chart()
+        .transform_calculate(interval=vega.INTERVAL)
+        .encode(x, color, alt.Detail('run:N'), tooltip=vega.build_tooltip(panel='metric'))
+    )
+    known = base.transform_filter('isValid(datum.value)')
+    return alt.layer(
+        alt.Chart()
+        .transform_filter('isValid(datum.limit)')
+        .mark_rule(color=vega.MUTED, strokeDash=[4, 3])
+        .encode(y='limit:Q'),
+        known.mark_line(strokeWidth=1.6).encode(y, alt.StrokeDash('setting:N')),
+        known.transform_filter('isValid(datum.low)')
+        .mark_rule()
+        .encode(alt.Y('low:Q'), alt.Y2('high:Q')),
+        known.mark_point(filled=True, size=22, opacity=1).encode(y),
+        known.transform_filter('datum.missed').mark_point(size=90).encode(y),
+        data=table,
+    ).properties(width=PANEL_WIDTH_PX, height=PANEL_HEIGHT_PX)

@@ -6,6 +6,7 @@ import base64
 import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import yaml
@@ -14,63 +15,24 @@ from markupsafe import Markup
 
 from osmabench_ros.base.files import write_text
 from osmabench_ros.mappers.mapper import home_advantage
-from osmabench_ros.reports.charts.chart import Specification, read_vega_script
-from osmabench_ros.reports.charts.class_chart import draw_class_chart
-from osmabench_ros.reports.charts.headline_charts import (
-    draw_change_chart,
-    draw_condition_chart,
-    draw_robustness_chart,
-)
-from osmabench_ros.reports.charts.latency_chart import draw_latency_chart
-from osmabench_ros.reports.charts.question_chart import draw_question_chart, list_question_figures
-from osmabench_ros.reports.comparison import (
-    ComparisonView,
-    build_comparison_view,
-    build_power_view,
-)
+from osmabench_ros.metrics.comparison import DIFFERENCES
+from osmabench_ros.reports import comparison as comparisons
+from osmabench_ros.reports import tidy
+from osmabench_ros.reports.cells import format_plain, make_field_cells, read_columns, scale_cell
+from osmabench_ros.reports.charts.matrix_charts import draw_latency_chart, draw_matrix_charts
+from osmabench_ros.reports.charts.vega import Charts, read_vega_script
 from osmabench_ros.reports.content import gather
-from osmabench_ros.reports.outcomes import OUTCOMES
-from osmabench_ros.reports.pacing import (
-    NODE_COLUMNS,
-    STALENESS_COLUMNS,
-    build_pacing_view,
-    read_timed_runs,
-)
-from osmabench_ros.reports.page.figure_tables import (
-    CLASS_FIGURES,
-    RequirementRow,
-    build_class_table,
-    build_confusion_tables,
-    build_figure_table,
-    build_requirement_rows,
-)
-from osmabench_ros.reports.page.headline_table import (
-    COST_COLUMNS,
-    build_cost_rows,
-    build_headline_table,
-    build_machine_rows,
-    build_summary_table,
-    write_headline_sentence,
-)
-from osmabench_ros.reports.page.over_time import (
-    SUMMARIES,
-    view_over_time,
-)
+from osmabench_ros.reports.dialogue import Dialogue, compute_paired_interval
+from osmabench_ros.reports.pacing import UNKNOWN, PacingView, read_timed_runs
+from osmabench_ros.reports.page import headline_table, metric_tables, over_time
 from osmabench_ros.reports.page.protocol_tables import build_protocol_tables
 from osmabench_ros.reports.palette import format_hex_color
+from osmabench_ros.reports.pictures.graph_errors import OUTCOMES
 from osmabench_ros.reports.pictures.view_3d import read_three_js
-from osmabench_ros.reports.question_data import Dialogue, compute_paired_interval
-from osmabench_ros.reports.report_run import (
-    Run,
-    find_baseline_condition,
-    find_reference_mappers,
-    join_runs,
-)
+from osmabench_ros.reports.tidy import Run
 from osmabench_ros.runs.evaluate.over_time import collect_judged_records
 from osmabench_ros.runs.plan import RunPlan
-from osmabench_ros.runs.report_model import MatrixReport
-
-Charts = Mapping[str, 'Specification | None']
+from osmabench_ros.runs.report_model import MatrixReport, concerns, unmet
 
 PAGE = 'report.html'
 TEMPLATES = Path(__file__).parent / 'templates'
@@ -79,63 +41,75 @@ _SCRIPTS = ('tables.js', 'questions.js', 'space.js', 'enlarge.js')
 
 def write_page(report: MatrixReport, plans: Sequence[RunPlan], root: Path) -> Path:
     """Write report.html of a matrix; byte-identical for equal input; lists missing results."""
-    runs = join_runs(plans, report.runs)
+    runs = tidy.join_runs(plans, report.runs)
     content = gather(runs)
-    pacing, comparison = (
-        build_pacing_view(read_timed_runs(runs)),
-        build_comparison_view(runs, content),
-    )
-    growth = view_over_time(runs)
+    comparison = comparisons.build_comparison_view(runs, content)
+    timed = read_timed_runs(runs)
+    pacing = PacingView.of(timed)
+    growth, latency = over_time.view_over_time(runs), draw_latency_chart(pacing.realtime)
+    drawn = {'growth': growth.chart, 'latency': latency}
+    required = plans[0].config.requirements if plans else ()
+    judged = collect_judged_records(plans, report.runs, required)
     label_sets = {
         item.run.scene: item.scene.truth.label_set for item in content.sections if item.scene
     }
-    three = read_three_js() if content.space['runs'] else ''
-    script = read_scripts(*_SCRIPTS)
+    three = [read_three_js()] if content.space['runs'] else []
     return write_rendered(
         root / PAGE,
         'report.html',
-        report=report,
-        runs=runs,
         content=content,
         whole=True,
-        sentence=write_headline_sentence(runs),
-        verdict=report.verdict(plans[0].config.requirements if plans else ()),
-        machines=build_machine_rows(runs),
-        requirements=_judge_requirements(report, plans),
-        headline=build_headline_table(runs),
-        summary=build_summary_table(runs),
+        requirements=[(item, not unmet((item,), judged)) for item in required],
+        judged=judged,
+        headline=headline_table.build_headline_table(runs),
         at_home=list_home_advantages(runs),
         charts={
-            **draw_matrix_charts(runs, content.dialogues, comparison),
-            'growth': growth.chart,
-            'latency': draw_latency_chart(pacing.realtime),
+            **draw_charts(runs, content.dialogues, comparison),
+            **{name: chart for name, chart in drawn.items() if chart is not None},
         },
-        scripts=(three, script) if three else (script,),
+        scripts=(*three, read_scripts(*_SCRIPTS)),
         pacing=pacing,
-        node_columns=NODE_COLUMNS,
-        staleness_columns=STALENESS_COLUMNS,
         growth=growth,
-        growth_summaries=SUMMARIES,
-        comparison=comparison,
-        references=find_reference_mappers(runs),
-        power=build_power_view(runs, comparison),
-        baseline=find_baseline_condition(runs),
-        classes=build_class_table(runs),
+        baseline=tidy.find_baseline_condition(runs),
+        classes=metric_tables.build_class_table(runs),
         protocols=build_protocol_tables(runs),
-        class_figures=CLASS_FIGURES,
-        confusions=build_confusion_tables(runs, label_sets),
-        figures=build_figure_table(runs),
-        costs=build_cost_rows(runs),
-        cost_columns=COST_COLUMNS,
-        configuration=write_configuration_text(plans),
-        outcomes=OUTCOMES,
-        hex_color=format_hex_color,
+        confusions=metric_tables.build_confusion_tables(runs, label_sets),
+        metrics=metric_tables.build_metric_table(runs),
+        timed=timed,
+        **describe_matrix(report, runs, comparison),
     )
 
 
-def _judge_requirements(report: MatrixReport, plans: Sequence[RunPlan]) -> list[RequirementRow]:
-    required = plans[0].config.requirements if plans else ()
-    return build_requirement_rows(collect_judged_records(plans, report.runs, required), required)
+def describe_matrix(
+    report: MatrixReport, runs: Sequence[Run], comparison: comparisons.ComparisonView
+) -> dict[str, Any]:
+    """Return the values that the first pages of small and of large matrices have."""
+    plans = [run.plan for run in runs[:1]]
+    power = comparisons.build_power_rows(comparison)
+    return {
+        'report': report,
+        'runs': runs,
+        'sentence': headline_table.write_headline_sentence(runs),
+        'verdict': report.verdict(plans[0].config.requirements if plans else ()),
+        'machines': headline_table.build_machine_rows(runs),
+        'summary': headline_table.build_summary_table(runs),
+        'comparison': comparison,
+        'references': tidy.find_reference_mappers(runs),
+        'power': power,
+        'expected_power': () if power else comparisons.describe_expected_power(runs),
+        'configuration': write_configuration_text(plans),
+    }
+
+
+def draw_charts(
+    runs: Sequence[Run], dialogues: Mapping[str, Dialogue], comparison: comparisons.ComparisonView
+) -> Charts:
+    """Return the charts of a matrix by name."""
+
+    def interval(before: str, after: str) -> tuple[float, float] | None:
+        return compute_paired_interval(dialogues[before], dialogues[after])
+
+    return draw_matrix_charts(runs, comparison.conditions, interval)
 
 
 def list_home_advantages(runs: Sequence[Run]) -> dict[str, str]:
@@ -145,32 +119,25 @@ def list_home_advantages(runs: Sequence[Run]) -> dict[str, str]:
     return {mapper: text for mapper, text in found.items() if text}
 
 
-def write_rendered(
-    path: Path,
-    template: str,
-    *,
-    charts: Charts | None = None,
-    scripts: Sequence[str] = (),
-    **values: Any,
-) -> Path:
+def write_rendered(path: Path, template: str, **values: Any) -> Path:
     """Write a page, byte-identical for equal values; return its path."""
-    write_text(path, render(make_page_environment(), template, charts or {}, scripts, **values))
+    write_text(path, render(make_page_environment(), template, **values))
     return path
 
 
 def render(
     environment: Environment,
     template: str,
-    charts: Charts,
+    *,
+    charts: Charts = MappingProxyType({}),
     scripts: Sequence[str] = (),
     **values: Any,
 ) -> str:
-    """Return a page with the charts that there are, and the only scripts that may run on it."""
-    drawn = {name: chart for name, chart in charts.items() if chart is not None}
-    if drawn:
+    """Return a page with its charts, and the only scripts that may run on it."""
+    if charts:
         scripts = (read_vega_script(), *scripts, read_scripts('charts.js'))
     return environment.get_template(template).render(
-        charts=drawn,
+        charts=dict(charts),
         scripts=[mark_safe(text) for text in scripts],
         script_hashes=' '.join(compute_csp_hash(text) for text in scripts),
         **values,
@@ -178,7 +145,7 @@ def render(
 
 
 def make_page_environment() -> Environment:
-    """Return the templates of pages, with autoescaping, and their common style."""
+    """Return the templates of pages, with autoescaping, and their common style and columns."""
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -186,26 +153,21 @@ def make_page_environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals['style'] = mark_safe((TEMPLATES / 'page.css').read_text(encoding='utf-8'))
-    return environment
-
-
-def draw_matrix_charts(
-    runs: Sequence[Run], dialogues: Mapping[str, Dialogue], comparison: ComparisonView
-) -> Charts:
-    """Return the charts of a matrix by name; None without data."""
-
-    def interval(before: str, after: str) -> tuple[float, float] | None:
-        return compute_paired_interval(dialogues[before], dialogues[after])
-
-    scored = [run for run in runs if not run.failed]
-    return {
-        'conditions': draw_condition_chart(scored),
-        'changes': draw_change_chart(scored, interval),
-        'classes': draw_class_chart(scored),
-        **{figure.name: draw_question_chart(scored, figure) for figure in list_question_figures()},
-        'robustness': draw_robustness_chart(comparison.conditions, runs),
+    environment.globals |= {
+        'style': mark_safe((TEMPLATES / 'page.css').read_text(encoding='utf-8')),
+        'columns_of': read_columns,
+        'class_metrics': metric_tables.CLASS_METRICS,
+        'growth_summaries': over_time.SUMMARIES,
+        'power_differences': DIFFERENCES,
+        'outcomes': OUTCOMES,
+        'concerns': concerns,
+        'plain': format_plain,
+        'field_cells': make_field_cells,
+        'unknown': UNKNOWN,
+        'scale_cell': scale_cell,
+        'hex_color': format_hex_color,
     }
+    return environment
 
 
 def mark_safe(text: str) -> Markup:

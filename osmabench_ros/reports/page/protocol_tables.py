@@ -10,8 +10,9 @@ import pandas as pd
 import yaml
 
 from osmabench_ros.reports.cells import ABSENT, build_cell_table, format_percent, format_plain
-from osmabench_ros.reports.charts.question_chart import QUESTIONS, list_question_figures
-from osmabench_ros.reports.report_run import PLACE, Run, score_table
+from osmabench_ros.reports.charts.matrix_charts import list_question_charts
+from osmabench_ros.reports.comparison import QUESTIONS
+from osmabench_ros.reports.tidy import PLACE, Run, build_score_table
 from osmabench_ros.suites.promptgt import MEASUREMENTS, PROMPT, RELATIONS, STANDARD
 from osmabench_ros.vqa.exact.prompt_ground_truth import SUITE as PROMPTGT
 
@@ -35,13 +36,10 @@ class ProtocolTable:
 
 def build_protocol_tables(runs: Sequence[Run]) -> list[ProtocolTable]:
     """Return what each protocol reports of the runs that it scored."""
-    scores = score_table(runs)
+    scores = build_score_table(runs)
     known = yaml.safe_load(_KNOWN.read_text(encoding='utf-8'))
-    found = [
-        *_build_by_kind(scores),
-        *(_build_table(scores, **row) for row in known),
-        *_build_prompt_tables(scores),
-    ]
+    tables = [_build_table(scores, **row) for row in known]
+    found = (*_build_by_kind(scores), *tables, *_build_prompt_tables(scores))
     return [table for table in found if not table.cells.empty]
 
 
@@ -66,9 +64,6 @@ def _build_table(
     """Return the table of some metrics of a suite, as `protocol_tables.yaml` has it."""
     own = scores[(scores['suite'] == suite) & (scores['mode'] == mode)]
     asked = own[(own['metric'] == classes_of) & (own['class_name'] != '')]
-    charts = tuple(
-        item.name for item in list_question_figures() if classes_of and item.suite == suite
-    )
     chosen = own['run_id'].isin(asked['run_id']) if classes_of else own['class_name'] == ''
     own = own[chosen & own['metric'].isin(metrics)].copy()
     own['label'] = pd.Categorical(own['metric'].map(metrics), list(metrics.values()))
@@ -84,10 +79,9 @@ def _build_table(
     pairs = zip(own['title'], own['label'], strict=True)
     own['row'] = [' · '.join(filter(None, pair)) for pair in pairs]
     order = ['', *asked['class_name'].unique()]
-    cells = build_cell_table(own, ['row'], 'class_name', format_percent, order).rename(
-        columns={'': 'all'}
-    )
-    return ProtocolTable(suite, caption, cells, charts)
+    cells = build_cell_table(own, ['row'], 'class_name', format_percent, order)
+    charts = tuple(item.name for item in list_question_charts() if item.suite == suite)
+    return ProtocolTable(suite, caption, cells.rename(columns={'': 'all'}), charts)
 
 
 def _build_prompt_tables(scores: pd.DataFrame) -> Iterator[ProtocolTable]:

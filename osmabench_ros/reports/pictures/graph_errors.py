@@ -1,8 +1,8 @@
-"""Maps and scene graphs coloured by class, and by error: right, wrong, invented, missed."""
+"""Maps and scene graphs coloured by class, and by outcome: right, wrong, invented, missed."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,20 +10,62 @@ from numpy.typing import NDArray
 
 from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
 from osmabench_ros.metrics.matching import box_iou_of_nodes, match_nodes
-from osmabench_ros.reports.outcomes import OUTCOMES, compute_surface_outcomes
-from osmabench_ros.reports.palette import (
-    HALLUCINATED,
-    PointOutcome,
-    Rgb,
-    assign_class_colors,
-    color_labels,
-    name_color,
-)
+from osmabench_ros.reports import palette
+from osmabench_ros.reports.palette import HALLUCINATED, PointOutcome, Rgb
+from osmabench_ros.runs.config import SuiteConfig
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
-from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph, SceneNode
+from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph
 from osmabench_ros.sequences.ground_truth import GroundTruth
+from osmabench_ros.suites.osma_segmentation import SegmentationOptions
 from osmabench_ros.suites.prediction import predict_labels
 from osmabench_ros.suites.suite import SuiteContext
+
+OUTCOMES = tuple(PointOutcome)
+
+
+def read_max_distance(suites: Sequence[SuiteConfig]) -> float:
+    """Return the distance gate in metres that the segmentation suite of a run was scored with."""
+    for suite in suites:
+        if suite.name == 'osma_segmentation':
+            return SegmentationOptions.model_validate(suite.options).max_distance_m
+    return SegmentationOptions().max_distance_m
+
+
+def compute_surface_outcomes(
+    context: SuiteContext, max_distance_m: float
+) -> NDArray[np.uint8] | None:
+    """Return the index into OUTCOMES of every visible surface point, uint8 (N,), or None."""
+    truth, predicted = context.ground_truth, context.matches.predicted
+    if predicted is None:
+        return None
+    labels = predict_labels(context.semantic_map, truth.label_set)
+    if labels is None:
+        return None
+    near = context.matches.surface_to_map
+    found = np.append(labels[predicted.rows], UNLABELLED)[near.indices]
+    codes = np.full(len(truth.surface), OUTCOMES.index(PointOutcome.WRONG), np.uint8)
+    codes[found == truth.surface.labels] = OUTCOMES.index(PointOutcome.CORRECT)
+    codes[found == UNLABELLED] = OUTCOMES.index(PointOutcome.UNLABELLED)
+    codes[~near.within(max_distance_m)] = OUTCOMES.index(PointOutcome.MISSING)
+    return codes
+
+
+def compute_shares(codes: NDArray[np.uint8]) -> dict[PointOutcome, float]:
+    """Return the share of surface points of every outcome; zeros without points."""
+    counts = np.bincount(codes, minlength=len(OUTCOMES))
+    total = max(len(codes), 1)
+    return {item: float(counts[i] / total) for i, item in enumerate(OUTCOMES)}
+
+
+def compute_object_shares(codes: NDArray[np.uint8], truth: GroundTruth) -> dict[int, float]:
+    """Return by instance id the share of visible surface that got its class."""
+    instances, labels = truth.surface.instances, truth.surface.labels
+    counted = (instances > 0) & (labels != UNLABELLED)
+    ids, place = np.unique(instances[counted], return_inverse=True)
+    right = codes[counted] == OUTCOMES.index(PointOutcome.CORRECT)
+    found = np.bincount(place, right, len(ids)) / np.bincount(place, minlength=len(ids))
+    return {int(number): float(share) for number, share in zip(ids, found, strict=True)}
+
 
 HALLUCINATED_CODE = len(OUTCOMES)
 """Label of hallucinated points in a cloud of errors; smaller ones index OUTCOMES."""
@@ -45,7 +87,7 @@ def color_by_class(
     if labels is None:
         return None
     shown = np.where(labels < 0, UNLABELLED, labels).astype(np.int32)
-    colors = color_labels(labels, assign_class_colors(known))
+    colors = palette.color_labels(labels, palette.assign_class_colors(known))
     return replace(semantic_map.dense, labels=shown, colors=colors)
 
 
@@ -70,28 +112,20 @@ def color_by_error(context: SuiteContext, max_distance_m: float) -> DenseMap | N
 
 def assign_node_colors(graph: SceneGraph, label_set: LabelSet | None) -> dict[int, Rgb]:
     """Return the colour of every node: by class, else by class name, else grey."""
-    colors = assign_class_colors(label_set or LabelSet('none', ()))
-    return {node.id: _choose_node_color(node, label_set, colors) for node in graph.nodes}
-
-
-def _choose_node_color(
-    node: SceneNode, label_set: LabelSet | None, colors: Mapping[int, Rgb]
-) -> Rgb:
-    class_id = label_set.id_of(node.label) if label_set and node.label else UNLABELLED
-    if class_id == UNLABELLED and node.label:
-        return name_color(node.label)
-    return colors[class_id]
-
-
-def centers(graph: SceneGraph) -> dict[int, NDArray[np.float64]]:
-    """Return the centre (3,) of every node that has a box, metres."""
-    found = {}
+    known = label_set or LabelSet('none', ())
+    colors, found = palette.assign_class_colors(known), {}
     for node in graph.nodes:
-        if node.oriented_box is not None:
-            found[node.id] = node.oriented_box.pose.translation
-        elif node.box is not None:
-            found[node.id] = node.box.center
+        class_id = known.id_of(node.label) if node.label else UNLABELLED
+        is_word = bool(node.label) and class_id == UNLABELLED
+        found[node.id] = palette.name_color(str(node.label)) if is_word else colors[class_id]
     return found
+
+
+def find_centers(graph: SceneGraph) -> dict[int, NDArray[np.float64]]:
+    """Return the centre (3,) of every node that has a box, metres."""
+    found = {node.id: node.box.center for node in graph.nodes if node.box is not None}
+    boxes = {node.id: node.oriented_box for node in graph.nodes}
+    return found | {i: box.pose.translation for i, box in boxes.items() if box is not None}
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,14 +147,14 @@ class Layers:
 def draw_truth_layers(truth: GroundTruth) -> Layers:
     """Return the visible surface in the colours of its classes, and the scene graph."""
     surface, graph = truth.surface, truth.graph
-    colors = color_labels(surface.labels, assign_class_colors(truth.label_set))
+    colors = palette.color_labels(surface.labels, palette.assign_class_colors(truth.label_set))
     return Layers(
         {'surface': DenseMap(surface.points, colors, surface.labels, surface.instances)},
         {'graph': ColouredGraph(graph, assign_node_colors(graph, truth.label_set))},
     )
 
 
-def map_layers(
+def draw_map_layers(
     semantic_map: SemanticMap,
     truth: GroundTruth | None = None,
     max_distance_m: float = 0.1,
@@ -147,30 +181,22 @@ def find_graph_errors(graph: SceneGraph, truth: GroundTruth) -> ColouredGraph:
     """
     nodes = list(graph.of_kind(NodeKind.OBJECT))
     seen = frozenset(truth.seen_instances)
-    true = [node for node in truth.graph.nodes if node.id in seen]
+    true = {node.id: node for node in truth.graph.nodes if node.id in seen}
     matches = match_nodes(
         [node.id for node in nodes],
-        [node.id for node in true],
-        box_iou_of_nodes(nodes, true),
+        list(true),
+        box_iou_of_nodes(nodes, list(true.values())),
         min_iou=_MIN_IOU,
-    )
-    pairs = matches.true_of
-    colors = {
-        node.id: _judge_node(node, truth.graph.by_id[pairs[node.id]])
-        if node.id in pairs
-        else HALLUCINATED
-        for node in nodes
-    }
-    found = set(pairs.values())
-    missed = [node for node in true if node.kind is NodeKind.OBJECT and node.id not in found]
-    first = max(colors, default=0) + 1
-    renumbered = [replace(node, id=first + i, parent=None) for i, node in enumerate(missed)]
-    colors |= {node.id: PointOutcome.MISSING.color for node in renumbered}
-    kept = (*(replace(node, parent=None) for node in nodes), *renumbered)
+    ).true_of
+    colors = dict.fromkeys((node.id for node in nodes), HALLUCINATED)
+    for node in nodes:
+        if node.id in matches:
+            right = node.label == true[matches[node.id]].label
+            outcome = PointOutcome.CORRECT if right else PointOutcome.WRONG
+            colors[node.id] = (outcome if node.label else PointOutcome.UNLABELLED).color
+    found = set(matches.values())
+    missed = [x for x in true.values() if x.kind is NodeKind.OBJECT and x.id not in found]
+    missed = [replace(x, id=i) for i, x in enumerate(missed, start=max(colors, default=0) + 1)]
+    colors |= {node.id: PointOutcome.MISSING.color for node in missed}
+    kept = tuple(replace(node, parent=None) for node in (*nodes, *missed))
     return ColouredGraph(SceneGraph(kept, frame_id=graph.frame_id), colors)
-
-
-def _judge_node(node: SceneNode, true: SceneNode) -> Rgb:
-    if not node.label:
-        return PointOutcome.UNLABELLED.color
-    return (PointOutcome.CORRECT if node.label == true.label else PointOutcome.WRONG).color

@@ -10,31 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from osmabench_ros.maps.storage import read_map
-from osmabench_ros.reports.outcomes import (
-    OUTCOMES,
-    compute_object_shares,
-    compute_surface_outcomes,
-    compute_surface_shares,
-    read_max_distance,
-    shares,
-)
-from osmabench_ros.reports.palette import (
-    PointOutcome,
-    assign_class_colors,
-    color_labels,
-    format_hex_color,
-)
-from osmabench_ros.reports.pictures.graph_errors import map_layers
-from osmabench_ros.reports.pictures.sample_frames import (
-    SampleFrame,
-    encode_drawing,
-    read_camera_poses,
-    sample_frames,
-)
+from osmabench_ros.reports import palette
+from osmabench_ros.reports.pictures import graph_errors, sample_frames
 from osmabench_ros.reports.pictures.topview import TopGrid, draw_top_view
 from osmabench_ros.reports.pictures.view_3d import SpaceOfScene
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.shared_path import PATH_FILE
+from osmabench_ros.semantics.labels import UNLABELLED
 from osmabench_ros.semantics.scene_graph import SceneGraph
 from osmabench_ros.semantics.storeys import storey_heights, storey_of
 from osmabench_ros.sequences.ground_truth import GroundTruth, read_ground_truth
@@ -60,8 +42,8 @@ class ScenePictures:
     truth: GroundTruth
     grid: TopGrid
     view: str
-    paths: tuple[tuple[tuple[float, float], ...], ...]
-    legend: tuple[tuple[str, str, float], ...]
+    paths: list[list[tuple[float, float]]]
+    legend: list[tuple[str, str, float]]
     scale_m: float
     space: SpaceOfScene
 
@@ -71,9 +53,9 @@ class RunPictures:
     """Pictures of one run, shares of the visible surface by outcome and instance, its 3D view."""
 
     graph: SceneGraph
-    views: tuple[tuple[str, str], ...]
-    outcome_shares: Mapping[PointOutcome, float]
-    frames: tuple[SampleFrame, ...]
+    views: list[tuple[str, str]]
+    outcome_shares: Mapping[palette.PointOutcome, float]
+    frames: list[sample_frames.SampleFrame]
     object_shares: Mapping[int, float]
     space: Mapping[str, Any]
 
@@ -88,20 +70,19 @@ def draw_scene_pictures(plan: RunPlan, key: str, most_points: int) -> ScenePictu
     storeys_m = storey_heights(truth.surface.points)
     floors_m = storeys_m if len(storeys_m) > 1 else (floor_height_m,)
     grid = TopGrid.around(truth.surface.points, floors_m)
-    colors = color_labels(truth.surface.labels, assign_class_colors(truth.label_set))
-    changes = np.flatnonzero(np.diff(storey_of(places[:, 2], floors_m))) + 1
-    parts = [grid.pixels(part) for part in np.split(places, changes)]
+    colors = palette.assign_class_colors(truth.label_set)
+    wanted = grid.panel * grid.cell_m / 4
     return ScenePictures(
         key,
         truth,
         grid,
-        encode_drawing(_draw_truth_view(truth, colors, grid)),
-        tuple(
-            tuple((round(float(x), 1), round(float(y), 1)) for x, y in _drop_turns(corners))
-            for corners in parts
-        ),
-        _make_legend(truth),
-        _scale_m(grid),
+        _draw_truth_view(truth, palette.color_labels(truth.surface.labels, colors), grid),
+        _draw_paths(places, grid),
+        [
+            (truth.label_set.name_of(number), palette.format_hex_color(colors[number]), share)
+            for number, share in _rank_classes(truth)[:_LEGEND_CLASSES]
+        ],
+        max((bar for bar in _SCALE_BARS_M if bar <= wanted), default=_SCALE_BARS_M[0]),
         SpaceOfScene(truth, floor_height_m, most_points),
     )
 
@@ -115,61 +96,54 @@ def _read_driven_path(plan: RunPlan, truth: GroundTruth) -> tuple[NDArray[np.flo
     return places, float(np.quantile(truth.surface.points[:, 2], 0.01))
 
 
-def _drop_turns(corners: NDArray[np.float64]) -> NDArray[np.float64]:
-    moved = np.linalg.norm(np.diff(corners, axis=0), axis=1) > 0
-    return np.asarray(corners[np.concatenate([[True], moved])])
+def _draw_paths(places: NDArray[np.float64], grid: TopGrid) -> list[list[tuple[float, float]]]:
+    """Return the parts of a path on each storey in pixels, without turns in place."""
+    changes = np.flatnonzero(np.diff(storey_of(places[:, 2], grid.floors_m))) + 1
+    parts = []
+    for corners in map(grid.find_pixels, np.split(places, changes)):
+        moved = [True, *(np.diff(corners, axis=0) != 0).any(axis=1)]
+        parts.append([(round(float(x), 1), round(float(y), 1)) for x, y in corners[moved]])
+    return parts
 
 
-def _draw_truth_view(
-    truth: GroundTruth, colors: NDArray[np.uint8], grid: TopGrid
-) -> NDArray[np.uint8]:
-    splat_m = _TRUTH_SPACINGS / np.sqrt(max(truth.points_per_m2, 1.0))
-    return draw_top_view(truth.surface.points, colors, grid, splat_m=float(splat_m))
-
-
-def _make_legend(truth: GroundTruth) -> tuple[tuple[str, str, float], ...]:
-    colors = assign_class_colors(truth.label_set)
-    found = sorted(compute_surface_shares(truth).items(), key=lambda item: (-item[1], item[0]))
-    return tuple(
-        (name, format_hex_color(colors[truth.label_set.id_of(name)]), share)
-        for name, share in found[:_LEGEND_CLASSES]
+def _draw_truth_view(truth: GroundTruth, colors: NDArray[np.uint8], grid: TopGrid) -> str:
+    splat_m = float(_TRUTH_SPACINGS / np.sqrt(max(truth.points_per_m2, 1.0)))
+    return sample_frames.encode_drawing(
+        draw_top_view(truth.surface.points, colors, grid, splat_m=splat_m)
     )
 
 
-def _scale_m(grid: TopGrid) -> float:
-    wanted = grid.panel * grid.cell_m / 4
-    return max((bar for bar in _SCALE_BARS_M if bar <= wanted), default=_SCALE_BARS_M[0])
+def _rank_classes(truth: GroundTruth) -> list[tuple[int, float]]:
+    """Return the classes with their share of the visible labelled surface, the largest first."""
+    labels = truth.surface.labels[truth.surface.labels != UNLABELLED]
+    ids, counts = np.unique(labels, return_counts=True)
+    shares = zip(ids.tolist(), (counts / max(len(labels), 1)).tolist(), strict=True)
+    return sorted(shares, key=lambda item: (-item[1], truth.label_set.name_of(item[0])))
 
 
-def run_pictures(plan: RunPlan, scene: ScenePictures) -> RunPictures:
+def draw_run_pictures(plan: RunPlan, scene: ScenePictures) -> RunPictures:
     """Draw the recorded map of a run, and collect its sample frames."""
-    semantic_map = read_map(plan.map_directory)
-    context = SuiteContext(scene.truth.scene, semantic_map, scene.truth, device='cpu')
-    max_distance_m = read_max_distance(plan.config.suites)
-    outcomes = compute_surface_outcomes(context, max_distance_m)
-    layers = map_layers(semantic_map, scene.truth, max_distance_m, context)
-    views = [
-        (
-            title,
-            encode_drawing(
-                draw_top_view(cloud.points, cloud.colors, scene.grid, splat_m=MAP_SPLAT_M)
-            ),
-        )
-        for name, title in (('color', 'Recorded map, colour'), ('class', 'Recorded map, class'))
-        if (cloud := layers.clouds.get(name)) is not None and cloud.colors is not None
-    ]
+    semantic_map, truth, grid = read_map(plan.map_directory), scene.truth, scene.grid
+    context = SuiteContext(truth.scene, semantic_map, truth, device='cpu')
+    max_distance_m = graph_errors.read_max_distance(plan.config.suites)
+    outcomes = graph_errors.compute_surface_outcomes(context, max_distance_m)
+    layers = graph_errors.draw_map_layers(semantic_map, truth, max_distance_m, context)
+    views = []
+    for name, title in (('color', 'Recorded map, colour'), ('class', 'Recorded map, class')):
+        cloud = layers.clouds.get(name)
+        if cloud is not None and cloud.colors is not None:
+            view = draw_top_view(cloud.points, cloud.colors, grid, splat_m=MAP_SPLAT_M)
+            views.append((title, sample_frames.encode_drawing(view)))
+    shares: dict[palette.PointOutcome, float] = {}
+    of_objects: dict[int, float] = {}
     if outcomes is not None:
-        palette = np.array([item.color for item in OUTCOMES], np.uint8)
-        drawn = _draw_truth_view(scene.truth, palette[outcomes], scene.grid)
-        views.append(('Right and wrong on the visible surface', encode_drawing(drawn)))
-    frames = tuple(sample_frames(plan, scene.truth))
-    poses = scene.truth.camera_poses if plan.scene.sequence else read_camera_poses(plan)
+        colors = graph_errors.ERROR_COLORS[outcomes]
+        title = 'Right and wrong on the visible surface'
+        views.append((title, _draw_truth_view(truth, colors, grid)))
+        shares = graph_errors.compute_shares(outcomes)
+        of_objects = graph_errors.compute_object_shares(outcomes, truth)
+    frames = sample_frames.pick_sample_frames(plan, truth)
+    poses = truth.camera_poses if plan.scene.sequence else sample_frames.read_camera_poses(plan)
     pictured = [frame.index for frame in frames]
-    return RunPictures(
-        semantic_map.graph,
-        tuple(views),
-        {} if outcomes is None else shares(outcomes),
-        frames,
-        {} if outcomes is None else compute_object_shares(outcomes, scene.truth),
-        scene.space.describe_run(layers, semantic_map.trajectory, poses, pictured),
-    )
+    space = scene.space.describe_run(layers, semantic_map.trajectory, poses, pictured)
+    return RunPictures(semantic_map.graph, views, shares, frames, of_objects, space)

@@ -29,9 +29,8 @@ def encode_drawing(image: NDArray[np.uint8]) -> str:
     indexed = Image.fromarray(np.ascontiguousarray(image[..., :3])).quantize(
         _COLORS, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE
     )
-    alpha = Image.fromarray(np.where(image[..., 3] > 0, 255, 0).astype(np.uint8))
     flat = indexed.convert('RGBA')
-    flat.putalpha(alpha)
+    flat.putalpha(Image.fromarray(np.where(image[..., 3] > 0, 255, 0).astype(np.uint8)))
     return _encode_uri(flat, lossless=True)
 
 
@@ -70,13 +69,9 @@ class SampleFrame:
     shows: Mapping[int, tuple[int, Rectangle]] = field(default_factory=dict)
 
 
-def sample_frames(plan: RunPlan, truth: GroundTruth) -> list[SampleFrame]:
+def pick_sample_frames(plan: RunPlan, truth: GroundTruth) -> list[SampleFrame]:
     """Return the kept frames of a run, at most MOST_FRAMES evenly spread ones."""
-    files = {
-        int(path.stem): path
-        for path in sorted(plan.frames_directory.glob('*.png'))
-        if path.stem.isdigit()
-    }
+    files = {int(x.stem): x for x in plan.frames_directory.glob('*.png') if x.stem.isdigit()}
     poses = read_camera_poses(plan) if files else ()
     return [
         SampleFrame(
@@ -85,11 +80,11 @@ def sample_frames(plan: RunPlan, truth: GroundTruth) -> list[SampleFrame]:
             encode_photo(files[index], _WIDTH_PX),
             find_shown_instances(truth, poses[index]) if index < len(poses) else {},
         )
-        for index in spread(sorted(files), MOST_FRAMES)
+        for index in select_evenly(sorted(files), MOST_FRAMES)
     ]
 
 
-def spread(indices: Sequence[int], most: int) -> list[int]:
+def select_evenly(indices: Sequence[int], most: int) -> list[int]:
     """Return at most `most` of some indices, evenly spread, the first and the last among them."""
     if len(indices) <= most:
         return list(indices)
@@ -106,12 +101,15 @@ def read_camera_poses(plan: RunPlan) -> tuple[Pose, ...]:
 def find_shown_instances(truth: GroundTruth, pose: Pose) -> dict[int, tuple[int, Rectangle]]:
     """Return the instances that a camera, optical in the world, sees; how many points, where."""
     rows, pixels = select_rows_in_view(truth, pose)
-    instances = truth.surface.instances[rows]
-    return {
-        int(instance): (count, _compute_bounds(pixels[instances == instance], truth.intrinsics))
-        for instance, count in _count_instances(instances)
-        if count >= _FEWEST_POINTS
-    }
+    instances, shown = truth.surface.instances[rows], {}
+    size = truth.intrinsics.width, truth.intrinsics.height
+    for instance, count in zip(*np.unique(instances, return_counts=True), strict=True):
+        if instance > 0 and count >= _FEWEST_POINTS:
+            own = (pixels[instances == instance] + 0.5) / size
+            low, high = own.min(axis=0), own.max(axis=0)
+            left, top, width, height = (round(100 * float(v), 1) for v in (*low, *(high - low)))
+            shown[int(instance)] = int(count), (left, top, width, height)
+    return shown
 
 
 def select_rows_in_view(
@@ -121,18 +119,11 @@ def select_rows_in_view(
     camera = truth.intrinsics
     local = (truth.surface.points - pose.translation) @ pose.rotation
     ahead = np.flatnonzero(local[:, 2] > _BEHIND_M)
-    pixels = camera.project(local[ahead])
-    inside = (pixels > -0.5).all(axis=1) & (
-        pixels < (camera.width - 0.5, camera.height - 0.5)
-    ).all(axis=1)
+    pixels, upper = camera.project(local[ahead]), (camera.width - 0.5, camera.height - 0.5)
+    inside = ((pixels > -0.5) & (pixels < upper)).all(axis=1)
     rows, pixels = ahead[inside], pixels[inside]
     seen = _select_in_front(pixels, local[rows, 2], camera)
     return rows[seen], pixels[seen]
-
-
-def _count_instances(instances: NDArray[np.integer]) -> list[tuple[int, int]]:
-    ids, counts = np.unique(instances, return_counts=True)
-    return [(int(i), int(n)) for i, n in zip(ids, counts, strict=True) if i > 0]
 
 
 def _select_in_front(
@@ -146,10 +137,3 @@ def _select_in_front(
     nearest = np.full(height * _COARSE_WIDTH_PX, np.inf)
     np.minimum.at(nearest, cells, depth_m)
     return np.asarray(depth_m <= nearest[cells] * 1.05 + _BEHIND_M)
-
-
-def _compute_bounds(pixels: NDArray[np.floating], camera: Intrinsics) -> Rectangle:
-    low = (pixels.min(axis=0) + 0.5) / (camera.width, camera.height)
-    high = (pixels.max(axis=0) + 0.5) / (camera.width, camera.height)
-    left, top, width, height = (round(100 * float(v), 1) for v in (*low, *(high - low)))
-    return left, top, width, height

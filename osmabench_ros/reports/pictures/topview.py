@@ -55,7 +55,7 @@ class TopGrid:
         """Columns of the image."""
         return self.panel * len(self.floors_m)
 
-    def pixels(self, points: NDArray[np.floating]) -> NDArray[np.float64]:
+    def find_pixels(self, points: NDArray[np.floating]) -> NDArray[np.float64]:
         """Return image coordinates (..., 2), x right and y down, of world points (..., 3)."""
         x = (points[..., 0] - self.left_m) / self.cell_m
         y = (self.top_m - points[..., 1]) / self.cell_m
@@ -86,19 +86,26 @@ def _draw_storey_view(
     splat_m: float,
     cut_height_m: float,
 ) -> NDArray[np.uint8]:
-    image = np.zeros((grid.height, grid.width, 4), np.uint8)
+    image, heights = np.zeros((grid.height, grid.width, 4), np.uint8), points[:, 2]
     rows = _find_highest_rows(points, grid, cut_height_m)
     if not (rows >= 0).any():
         return image
-    heights = np.where(rows >= 0, points[rows, 2], -np.inf)
-    rows, heights = _extend_points(rows, heights, round(splat_m / grid.cell_m))
-    rows, heights = _fill_holes(rows, heights, 2 * max(1, round(splat_m / grid.cell_m)))
-    rows, heights = _cover_pits(rows, heights)
+    radius = round(splat_m / grid.cell_m)
+    rows = _extend_points(rows, heights, radius)
+    rows = _fill_holes(rows, 2 * max(1, radius))
+    rows = _cover_pits(rows, heights)
     drawn = rows >= 0
-    shade = _shade(heights, drawn)[..., None]
+    shade = _shade(_look_up(heights, rows, np.nan))[..., None]
     image[drawn, :3] = (colors[rows] * shade + 0.5)[drawn].astype(np.uint8)
     image[drawn, 3] = 255
     return image
+
+
+def _look_up(
+    heights: NDArray[np.floating], rows: NDArray[np.int64], absent: float = -np.inf
+) -> NDArray[np.floating]:
+    """Return the height of the point in every cell."""
+    return np.where(rows >= 0, heights[rows], absent)
 
 
 def _find_highest_rows(
@@ -106,7 +113,7 @@ def _find_highest_rows(
 ) -> NDArray[np.int64]:
     """Return the row of the highest point of every cell, -1 where there is none."""
     rows = np.full((grid.height, grid.width), -1, np.int64)
-    cells = np.floor(grid.pixels(points)).astype(np.int64)
+    cells = np.floor(grid.find_pixels(points)).astype(np.int64)
     above_m = points[:, 2] - grid.floors_m[0]
     inside = (cells >= 0).all(axis=1) & (cells < (grid.width, grid.height)).all(axis=1)
     kept = np.flatnonzero(inside & (above_m <= cut_height_m) & (above_m >= -BELOW_FLOOR_M))
@@ -118,22 +125,18 @@ def _find_highest_rows(
 
 def _extend_points(
     rows: NDArray[np.int64], heights: NDArray[np.floating], radius: int
-) -> tuple[NDArray[np.int64], NDArray[np.floating]]:
+) -> NDArray[np.int64]:
     """Let points cover neighbouring cells that are empty or clearly lower."""
-    best_rows, best_heights = rows.copy(), heights.copy()
+    found, levels = rows.copy(), _look_up(heights, rows)
     # Without this margin, noise of the surface would smear its texture.
-    own = heights + np.where(np.isfinite(heights), _HIGHER_M, 0.0)
-    for dy in range(-radius, radius + 1):
-        for dx in range(-radius, radius + 1):
-            if (dx, dy) == (0, 0) or dx * dx + dy * dy > radius * radius:
-                continue
-            moved_rows, moved = (
-                _shift_image(rows, dy, dx, -1),
-                _shift_image(heights, dy, dx, -np.inf),
-            )
-            wins = (moved > own) & (moved > best_heights)
-            best_rows[wins], best_heights[wins] = moved_rows[wins], moved[wins]
-    return best_rows, best_heights
+    best = levels + np.where(np.isfinite(levels), _HIGHER_M, 0.0)
+    steps = range(-radius, radius + 1)
+    for dy, dx in ((dy, dx) for dy in steps for dx in steps):
+        if 0 < dx * dx + dy * dy <= radius * radius:
+            moved = _shift_image(levels, dy, dx, -np.inf)
+            wins = moved > best
+            found[wins], best[wins] = _shift_image(rows, dy, dx, -1)[wins], moved[wins]
+    return found
 
 
 def _shift_image(image: NDArray[Any], dy: int, dx: int, fill: float) -> NDArray[Any]:
@@ -145,43 +148,40 @@ def _shift_image(image: NDArray[Any], dy: int, dx: int, fill: float) -> NDArray[
     return moved
 
 
-def _fill_holes(
-    rows: NDArray[np.int64], heights: NDArray[np.floating], radius: int
-) -> tuple[NDArray[np.int64], NDArray[np.floating]]:
+def _fill_holes(rows: NDArray[np.int64], radius: int) -> NDArray[np.int64]:
     """Fill small holes with the nearest colour, without growing outwards."""
     from scipy import ndimage
 
     drawn = rows >= 0
-    padded = np.pad(drawn, radius)
-    far_out = ndimage.distance_transform_edt(~padded) > radius
+    far_out = ndimage.distance_transform_edt(~np.pad(drawn, radius)) > radius
     closed = ndimage.distance_transform_edt(~far_out) > radius
-    inner = (slice(radius, -radius), slice(radius, -radius))
     _, (y, x) = ndimage.distance_transform_edt(~drawn, return_indices=True)
-    filled = drawn | closed[inner]
-    return np.where(filled, rows[y, x], -1), np.where(filled, heights[y, x], -np.inf)
+    filled = drawn | closed[radius:-radius, radius:-radius]
+    return np.where(filled, rows[y, x], -1)
 
 
-def _cover_pits(
-    rows: NDArray[np.int64], heights: NDArray[np.floating]
-) -> tuple[NDArray[np.int64], NDArray[np.floating]]:
+def _cover_pits(rows: NDArray[np.int64], heights: NDArray[np.floating]) -> NDArray[np.int64]:
     """Cover narrow gaps through which much lower points are visible."""
     from scipy import ndimage
 
-    level = ndimage.grey_closing(heights, size=_PIT_CELLS)
+    levels = _look_up(heights, rows)
     with np.errstate(invalid='ignore'):
-        pits = (rows >= 0) & (level - heights > _HIGHER_M)
+        depths = ndimage.grey_closing(levels, size=_PIT_CELLS) - levels
+    pits = (rows >= 0) & (depths > _HIGHER_M)
     if pits.all():
-        return rows, heights
+        return rows
     _, (y, x) = ndimage.distance_transform_edt(pits | (rows < 0), return_indices=True)
-    return np.where(pits, rows[y, x], rows), np.where(pits, heights[y, x], heights)
+    return np.where(pits, rows[y, x], rows)
 
 
-def _shade(heights: NDArray[np.floating], drawn: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Return a factor in (0, 1] that darkens cells next to higher ones (eye-dome lighting)."""
-    base = np.where(drawn, heights, np.nan)
+def _shade(heights: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Return a factor in (0, 1] that darkens cells next to higher ones (eye-dome lighting).
+
+    `heights` are NaN where nothing is drawn.
+    """
     depth = np.zeros(heights.shape)
     for step in _SHADE_STEPS:
         for dy, dx in ((0, step), (0, -step), (step, 0), (-step, 0)):
-            rise = _shift_image(base, dy, dx, np.nan) - base
+            rise = _shift_image(heights, dy, dx, np.nan) - heights
             depth += np.clip(np.nan_to_num(rise), 0.0, _DEEPEST_M)
     return np.asarray(np.exp(-_SHADE_STRENGTH * depth / len(_SHADE_STEPS)))

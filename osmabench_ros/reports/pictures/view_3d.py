@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import zlib
 from collections.abc import Container, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -15,16 +16,9 @@ from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
 from osmabench_ros.maps.semantic_map import DenseMap
 from osmabench_ros.metrics.geometry import voxel_keys
-from osmabench_ros.reports.outcomes import OUTCOMES, shares
 from osmabench_ros.reports.palette import Rgb, assign_class_colors, format_hex_color
-from osmabench_ros.reports.pictures.graph_errors import (
-    ERROR_COLORS,
-    ERROR_TITLES,
-    ColouredGraph,
-    Layers,
-    draw_truth_layers,
-)
-from osmabench_ros.reports.pictures.sample_frames import select_rows_in_view, spread
+from osmabench_ros.reports.pictures import graph_errors
+from osmabench_ros.reports.pictures.sample_frames import select_evenly, select_rows_in_view
 from osmabench_ros.reports.pictures.topview import CUT_HEIGHT_M
 from osmabench_ros.semantics.labels import UNLABELLED
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneNode
@@ -50,159 +44,138 @@ class SpaceOfScene:
     """Coordinates of 16 bits in a cube around a scene, and what all its runs share."""
 
     def __init__(self, truth: GroundTruth, floor_m: float, most: int) -> None:
-        points = truth.surface.points
-        low, high = (
-            (points.min(axis=0), points.max(axis=0)) if len(points) else (np.zeros(3), np.ones(3))
-        )
+        surface = truth.surface
+        points = surface.points if len(surface) else np.array([[0, 0, 0], [1, 1, 1]])
+        low, high = points.min(axis=0), points.max(axis=0)
         self._low = np.asarray(low, np.float64) - _MARGIN_M
         self._step_m = float((high - low).max() + 2 * _MARGIN_M) / _STEPS
         self._truth, self._most = truth, most
-        self._views: dict[bytes, tuple[NDArray[np.int64], ...]] = {}
-        layers = draw_truth_layers(truth)
-        surface = truth.surface
-        self._rows, edge_m = select_per_voxel(points, most)
-        classes = truth.label_set.classes
-        self._class_codes = {item.id: i for i, item in enumerate(classes, start=1)}
-        colors = assign_class_colors(truth.label_set)
+        self._views: dict[bytes, list[NDArray[np.int64]]] = {}
+        classes, colors = truth.label_set.classes, assign_class_colors(truth.label_set)
+        self._codes = np.zeros(UNLABELLED + 1, '<u2')
+        self._codes[[item.id for item in classes]] = np.arange(1, len(classes) + 1)
+        layers = graph_errors.draw_truth_layers(truth)
+        self._rows, cloud = self._thin_cloud(replace(layers.clouds['surface'], colors=None), most)
+        errors = zip(graph_errors.ERROR_TITLES, graph_errors.ERROR_COLORS.tolist(), strict=True)
+        named = [('no class', colors[UNLABELLED]), *((x.name, colors[x.id]) for x in classes)]
+        seen = frozenset(truth.seen_instances)
         self.json: Json = {
             'low': _round_values(self._low),
             'step': self._step_m,
             'cut': round(floor_m + CUT_HEIGHT_M, 3),
             'top': round(float(high[2]), 3),
             'floor': round(floor_m, 3),
-            'classes': [
-                ['no class', format_hex_color(colors[UNLABELLED])],
-                *([item.name, format_hex_color(colors[item.id])] for item in classes),
-            ],
-            'errors': [
-                [title, format_hex_color(color)]
-                for title, color in zip(ERROR_TITLES, ERROR_COLORS.tolist(), strict=True)
-            ],
-            'cloud': self._describe_cloud(
-                points[self._rows],
-                edge_m,
-                labels=surface.labels[self._rows],
-                instances=surface.instances[self._rows],
-            ),
-            'graph': self._describe_graph(layers.graphs['graph'], frozenset(truth.seen_instances)),
+            'classes': [[name, format_hex_color(color)] for name, color in named],
+            'errors': [[title, format_hex_color(color)] for title, color in errors],
+            'cloud': cloud,
+            'graph': _describe_graph(layers.graphs['graph'], seen),
         }
 
     def describe_run(
         self,
-        layers: Layers,
+        layers: graph_errors.Layers,
         found: StampedTrajectory | None,
         poses: Sequence[Pose],
         pictured: Sequence[int],
     ) -> Json:
         """Return the map, its errors and its graph, and what each frame saw of the errors."""
         errors = layers.clouds.get('errors')
+        positions = () if found is None else found.positions
+        shown = select_evenly(range(len(positions)), 4 * MOST_FRAMES)
         return {
-            'cloud': self._map(layers.clouds),
+            'cloud': self._describe_map(layers.clouds),
             'errors': None if errors is None else self._describe_errors(errors),
-            'graph': self._describe_graph(layers.graphs['graph']),
+            'graph': _describe_graph(layers.graphs['graph']),
             'frames': self._describe_frames(poses, pictured, errors),
-            'estimate': []
-            if found is None
-            else [
-                _round_values(found.positions[i])
-                for i in spread(range(len(found.positions)), 4 * MOST_FRAMES)
-            ],
+            'estimate': [_round_values(positions[i]) for i in shown],
         }
 
-    def _map(self, clouds: Mapping[str, DenseMap]) -> Json | None:
+    def _describe_map(self, clouds: Mapping[str, DenseMap]) -> Json | None:
         dense, by_class = clouds.get('color'), clouds.get('class')
         if dense is None or not len(dense.points):
             return None
-        rows, edge_m = select_per_voxel(dense.points, self._most)
+        instances, membership = dense.instances, dense.membership
+        if instances is None and membership is not None:
+            instances = np.zeros(len(dense.points), np.int32)
+            for row, node in enumerate(membership.node_ids):
+                instances[membership.points_of(row)] = node
         labels = None if by_class is None else by_class.labels
-        instances = _read_instances(dense)
-        return self._describe_cloud(
-            dense.points[rows],
-            edge_m,
-            colors=None if dense.colors is None else dense.colors[rows],
-            labels=None if labels is None else labels[rows],
-            instances=None if instances is None else instances[rows],
-        )
+        return self._thin_cloud(
+            DenseMap(dense.points, dense.colors, labels, instances), self._most
+        )[1]
 
     def _describe_errors(self, errors: DenseMap) -> Json:
         """Return the outcome of the points of the ground truth, then of the invented points."""
         assert errors.labels is not None
         count = len(self._truth.surface)
-        invented = errors.points[count:]
-        rows, edge_m = select_per_voxel(invented, self._most // 4)
+        rows, cloud = self._thin_cloud(DenseMap(errors.points[count:]), self._most // 4)
         codes = np.concatenate([errors.labels[self._rows], errors.labels[count:][rows]])
-        return {
-            **self._describe_cloud(invented[rows], edge_m),
-            'codes': _pack_array(codes.astype(np.uint8)),
-        }
+        return {**cloud, 'codes': _pack_array(codes.astype(np.uint8))}
 
-    def _describe_cloud(
-        self,
-        points: NDArray[np.floating],
-        edge_m: float,
-        *,
-        colors: NDArray[np.uint8] | None = None,
-        labels: NDArray[np.integer] | None = None,
-        instances: NDArray[np.integer] | None = None,
-    ) -> Json:
-        steps = ((points - self._low) / self._step_m).round().clip(0, _STEPS)
+    def _thin_cloud(self, dense: DenseMap, most: int) -> tuple[NDArray[np.int64], Json]:
+        """Return the rows of at most so many points, and the data of these."""
+        rows, edge_m = select_per_voxel(dense.points, most)
+        steps = ((dense.points[rows] - self._low) / self._step_m).round().clip(0, _STEPS)
         cloud: Json = {'xyz': _pack_array(steps.T.astype('<u2')), 'gap': round(edge_m, 4)}
-        if colors is not None:
-            cloud['rgb'] = _pack_array(colors.T)
-        if labels is not None:
-            table = np.zeros(UNLABELLED + 1, '<u2')
-            for class_id, code in self._class_codes.items():
-                table[class_id] = code
-            cloud['classes'] = _pack_array(table[labels])
-        if instances is not None:
-            ids = np.where(instances > 0, (instances - 1) % _CODES + 1, 0)
+        if dense.colors is not None:
+            cloud['rgb'] = _pack_array(dense.colors[rows].T)
+        if dense.labels is not None:
+            cloud['classes'] = _pack_array(self._codes[dense.labels[rows]])
+        if dense.instances is not None:
+            ids = dense.instances[rows].astype(np.int64)
+            ids = np.where(ids > 0, (ids - 1) % _CODES + 1, 0)
             cloud['instances'] = _pack_array(ids.astype('<u2'))
-        return cloud
-
-    def _describe_graph(self, coloured: ColouredGraph, only: Container[int] | None = None) -> Json:
-        graph, colors = coloured.graph, coloured.colors
-        nodes = [
-            node
-            for node in graph.of_kind(NodeKind.OBJECT)
-            if node.box is not None and (only is None or node.id in only)
-        ][:_MOST_NODES]
-        place = {node.id: i for i, node in enumerate(nodes)}
-        edges = [
-            [place[edge.source], place[edge.target], edge.type]
-            for edge in graph.edges
-            if edge.source in place and edge.target in place
-        ]
-        return {
-            'nodes': [_describe_node(node, colors[node.id]) for node in nodes],
-            'edges': edges[:_MOST_EDGES],
-        }
+        return rows, cloud
 
     def _describe_frames(
         self, poses: Sequence[Pose], pictured: Sequence[int], errors: DenseMap | None
     ) -> list[Json]:
-        wanted = {*spread(range(len(poses)), MOST_FRAMES), *pictured}
+        wanted = {*select_evenly(range(len(poses)), MOST_FRAMES), *pictured}
         indices = sorted(index for index in wanted if index < len(poses))
         seen = self._select_seen_rows([poses[index] for index in indices])
         frames = []
         for index, rows in zip(indices, seen, strict=True):
-            pose = poses[index]
             frame: Json = {
                 'index': index,
-                'at': _round_values(pose.translation),
-                'ahead': _round_values(pose.rotation[:, 2]),
+                'at': _round_values(poses[index].translation),
+                'ahead': _round_values(poses[index].rotation[:, 2]),
             }
             if errors is not None and errors.labels is not None and len(rows):
-                of_frame = shares(errors.labels[rows].astype(np.uint8))
-                frame['shares'] = [round(of_frame[item], 4) for item in OUTCOMES]
+                shares = graph_errors.compute_shares(errors.labels[rows].astype(np.uint8))
+                frame['shares'] = [round(share, 4) for share in shares.values()]
             frames.append(frame)
         return frames
 
-    def _select_seen_rows(self, poses: Sequence[Pose]) -> tuple[NDArray[np.int64], ...]:
+    def _select_seen_rows(self, poses: Sequence[Pose]) -> list[NDArray[np.int64]]:
         """Return the rows of the visible surface in view of each pose, once for equal paths."""
         key = b''.join(pose.matrix.tobytes() for pose in poses)
         if key not in self._views:
-            self._views[key] = tuple(select_rows_in_view(self._truth, pose)[0] for pose in poses)
+            self._views[key] = [select_rows_in_view(self._truth, pose)[0] for pose in poses]
         return self._views[key]
+
+
+def _describe_graph(found: graph_errors.ColouredGraph, only: Container[int] | None = None) -> Json:
+    graph, colors = found.graph, found.colors
+    nodes = [
+        node
+        for node in graph.of_kind(NodeKind.OBJECT)
+        if node.box is not None and (only is None or node.id in only)
+    ][:_MOST_NODES]
+    place = {node.id: i for i, node in enumerate(nodes)}
+    edges = [
+        [place[edge.source], place[edge.target], edge.type]
+        for edge in graph.edges
+        if edge.source in place and edge.target in place
+    ]
+    described = [_describe_node(node, colors[node.id]) for node in nodes]
+    return {'nodes': described, 'edges': edges[:_MOST_EDGES]}
+
+
+def _describe_node(node: SceneNode, color: Rgb) -> Json:
+    assert node.box is not None
+    name = node.label or next(iter(node.captions), '') or 'no name'
+    place = {'low': _round_values(node.box.minimum), 'high': _round_values(node.box.maximum)}
+    return {'id': node.id, 'name': name, **place, 'color': format_hex_color(color)}
 
 
 def select_per_voxel(points: NDArray[np.floating], most: int) -> tuple[NDArray[np.int64], float]:
@@ -214,28 +187,6 @@ def select_per_voxel(points: NDArray[np.floating], most: int) -> tuple[NDArray[n
         edge_m *= max(_COARSER, 0.9 * float(np.sqrt(len(rows) / most)))
         rows = np.unique(voxel_keys(points, edge_m), return_index=True)[1]
     return np.asarray(rows, np.int64), edge_m
-
-
-def _read_instances(dense: DenseMap) -> NDArray[np.integer] | None:
-    if dense.instances is not None or dense.membership is None:
-        return dense.instances
-    found = np.zeros(len(dense.points), np.int64)
-    for row, node in enumerate(dense.membership.node_ids):
-        found[dense.membership.points_of(row)] = node
-    return found
-
-
-def _describe_node(node: SceneNode, color: Rgb) -> Json:
-    assert node.box is not None
-    name = node.label or next(iter(node.captions), '') or 'no name'
-    low, high = _round_values(node.box.minimum), _round_values(node.box.maximum)
-    return {
-        'id': node.id,
-        'name': name,
-        'low': low,
-        'high': high,
-        'color': format_hex_color(color),
-    }
 
 
 def _round_values(values: NDArray[np.floating]) -> list[float]:

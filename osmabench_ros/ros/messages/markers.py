@@ -12,7 +12,7 @@ from visualization_msgs.msg import Marker, MarkerArray
 
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.reports.palette import Rgb, name_color
-from osmabench_ros.reports.pictures.graph_errors import centers
+from osmabench_ros.reports.pictures.graph_errors import find_centers
 from osmabench_ros.ros.messages.images import color_message
 from osmabench_ros.ros.messages.poses import point_message, pose_message, vector_message
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneEdge, SceneGraph, SceneNode
@@ -46,7 +46,7 @@ def markers_of_graph(graph: SceneGraph, header: Header, colors: Mapping[int, Rgb
     a type of edges is one marker. Beyond MAX_LABELS the largest nodes keep labels, beyond
     MAX_EDGES the first edges stay; a label then says how many are shown.
     """
-    places = centers(graph)
+    places = find_centers(graph)
     boxed = [node for node in graph.nodes if node.id in places]
     edges = [item for item in graph.edges if item.source in places and item.target in places]
     markers = [Marker(header=header, action=Marker.DELETEALL)]

@@ -9,12 +9,15 @@ import zlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import altair as alt
 import vl_convert
 
 Specification = dict[str, Any]
+Charts = Mapping[str, Specification]
+"""Charts by name, those that there are data for."""
 
 STYLE = Path(__file__).parents[1] / 'page' / 'templates' / 'page.css'
 INK, MUTED, LINE = 'var(--ink)', 'var(--muted)', 'var(--line)'
@@ -93,16 +96,17 @@ def assign_method_colors(names: Iterable[str]) -> dict[str, str]:
     return colors
 
 
-def encode_method_color(names: Sequence[str], references: Collection[str] = ()) -> alt.Color:
-    """Return the colour of marks by their field `method`; the legend marks references."""
-    colors = assign_method_colors(names)
-    domain = [label_method(name, references) for name in names]
+def encode_method_color(
+    names: Sequence[str], labels: Mapping[str, str] = MappingProxyType({})
+) -> alt.Color:
+    """Return the colour of marks by their field `method`, which may have other labels."""
+    colors, domain = assign_method_colors(names), [labels.get(name, name) for name in names]
     return alt.Color('method:N').scale(domain=domain, range=[colors[name] for name in names])
 
 
-def label_method(name: str, references: Collection[str]) -> str:
-    """Return the name of a method as legends give it."""
-    return f'{name}{_REFERENCE}' if name in references else name
+def label_methods(names: Sequence[str], references: Collection[str]) -> dict[str, str]:
+    """Return the names of methods as legends give them, with a mark of references."""
+    return {name: f'{name}{_REFERENCE}' if name in references else name for name in names}
 
 
 INTERVAL = (
@@ -121,7 +125,7 @@ def build_tooltip(**titles: str) -> list[alt.Tooltip]:
     ]
 
 
-def step_of_rows(pixels: int) -> alt.Step:
+def compute_row_step(pixels: int) -> alt.Step:
     """Return the height of a row of marks side by side."""
     return alt.Step(pixels, **{'for': 'position'})
 
@@ -133,16 +137,15 @@ def read_vega_script() -> str:
     return str(vl_convert.javascript_bundle(vl_version=_VEGA_LITE))  # type: ignore[call-arg]
 
 
-def write_images(charts: Mapping[str, Specification], folder: Path) -> None:
+def write_images(charts: Charts, folder: Path) -> None:
     """Write charts as SVG, PDF and PNG in the light colours of the page."""
     for name, chart in charts.items():
-        light = use_light_colors(chart)
+        light, file = use_light_colors(chart), folder / name
         svg = vl_convert.vegalite_to_svg(light, _VEGA_LITE)
-        (folder / f'{name}.svg').write_text(svg, encoding='utf-8')
-        pdf = vl_convert.vegalite_to_pdf(light, _VEGA_LITE)
-        (folder / f'{name}.pdf').write_bytes(pdf)
+        file.with_suffix('.svg').write_text(svg, encoding='utf-8')
+        file.with_suffix('.pdf').write_bytes(vl_convert.vegalite_to_pdf(light, _VEGA_LITE))
         png = vl_convert.vegalite_to_png(light, _VEGA_LITE, scale=2)
-        (folder / f'{name}.png').write_bytes(png)
+        file.with_suffix('.png').write_bytes(png)
 
 
 def use_light_colors(chart: Specification) -> Specification:
@@ -150,7 +153,6 @@ def use_light_colors(chart: Specification) -> Specification:
     colors: dict[str, str] = {}
     for name, color in re.findall(r'--([\w-]+): (#[0-9a-f]{3,6})', STYLE.read_text('utf-8')):
         colors.setdefault(f'var(--{name})', color)
-    text = re.sub(
-        r'var\(--[\w-]+\)', lambda found: colors.get(found[0], found[0]), json.dumps(chart)
-    )
+    text = json.dumps(chart)
+    text = re.sub(r'var\(--[\w-]+\)', lambda found: colors.get(found[0], found[0]), text)
     return dict(json.loads(text))

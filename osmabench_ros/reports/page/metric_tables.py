@@ -3,72 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import pandas as pd
 
 from osmabench_ros.metrics.confusion import NOTHING, OUTSIDE, read_confusions
-from osmabench_ros.reports.cells import Cell, build_cell_table, format_plain, scale_cell
-from osmabench_ros.reports.charts.class_chart import SEGMENTATION, compute_class_shares
-from osmabench_ros.reports.report_run import (
-    METRIC,
-    Run,
-    distinct,
-    find_baseline_condition,
-    find_reference_mappers,
-    make_full_titles,
-    means,
-    score_table,
-)
-from osmabench_ros.runs.config import Requirement
+from osmabench_ros.reports import tidy
+from osmabench_ros.reports.cells import Cell, build_cell_table, scale_cell
+from osmabench_ros.reports.charts.matrix_charts import SEGMENTATION, compute_class_shares
+from osmabench_ros.reports.tidy import Run
 from osmabench_ros.runs.evaluate.evaluation import ANSWERS_FOLDER
-from osmabench_ros.runs.report_model import Record, concerns, unmet
 from osmabench_ros.semantics.labels import LabelSet
 
-
-@dataclass(frozen=True)
-class RequirementRow:
-    """A threshold of the configuration and the values found."""
-
-    figure: str
-    where: str
-    bound: str
-    found: str
-    holds: bool
-
-
-def build_requirement_rows(
-    records: Sequence[Record], requirements: Sequence[Requirement]
-) -> list[RequirementRow]:
-    """Return every requirement with the values it was checked against."""
-    return [
-        RequirementRow(
-            ' '.join(filter(None, (item.suite, item.mode, item.metric, item.class_name))),
-            ', '.join(filter(None, (item.mapper, item.condition))) or 'every run',
-            _bound(item),
-            ', '.join(_list_values(item, records)) or 'no such metric',
-            not unmet((item,), tuple(records)),
-        )
-        for item in requirements
-    ]
-
-
-def _bound(requirement: Requirement) -> str:
-    bounds = (('≥', requirement.at_least), ('≤', requirement.at_most))
-    return ' and '.join(f'{sign} {value:g}' for sign, value in bounds if value is not None)
-
-
-def _list_values(requirement: Requirement, records: Sequence[Record]) -> list[str]:
-    return [
-        f'{record.condition}: {format_plain(record.value)}'
-        if requirement.mapper
-        else f'{record.mapper} · {record.condition}: {format_plain(record.value)}'
-        for record in records
-        if concerns(requirement, record)
-    ]
-
-
-CLASS_FIGURES = (
+CLASS_METRICS = (
     ('iou', 'strict', 'IoU strict'),
     ('iou', 'compat', 'IoU compat'),
     ('class_accuracy', 'strict', 'Acc strict'),
@@ -76,16 +22,14 @@ CLASS_FIGURES = (
 )
 
 
-def build_class_table(
-    runs: Sequence[Run],
-) -> tuple[list[str], list[tuple[str, Cell, list[Cell]]]]:
+def build_class_table(runs: Sequence[Run]) -> tuple[list[str], list[tuple[str, Cell, list[Cell]]]]:
     """Return methods, and of each class its fraction of the visible surface and its metrics.
 
-    The metrics of `CLASS_FIGURES` come side by side, for one mapper and condition after the other.
+    The metrics of `CLASS_METRICS` come side by side, for one mapper and condition after the other.
     """
-    scores = score_table(runs)
+    scores = tidy.build_score_table(runs)
     scores = scores[(scores['suite'] == SEGMENTATION) & (scores['class_name'] != '')]
-    found = means(scores, ['class_name', 'metric', 'mode', 'condition', 'mapper'])
+    found = tidy.compute_means(scores, ['class_name', 'metric', 'mode', 'condition', 'mapper'])
     values = found.set_index(['class_name', 'metric', 'mode', 'condition', 'mapper'])['value']
     groups = list(dict.fromkeys((run.condition, run.mapper) for run in runs if not run.failed))
     surface = compute_class_shares(scores)
@@ -97,7 +41,7 @@ def build_class_table(
             [
                 scale_cell(values.get((name, metric, mode, *group)), 100, 1)
                 for group in groups
-                for metric, mode, _ in CLASS_FIGURES
+                for metric, mode, _ in CLASS_METRICS
             ],
         )
         for name in [*surface, *sorted(others)]
@@ -105,12 +49,12 @@ def build_class_table(
     return [f'{mapper} · {condition}' for condition, mapper in groups], rows
 
 
-def build_figure_table(runs: Sequence[Run]) -> pd.DataFrame:
+def build_metric_table(runs: Sequence[Run]) -> pd.DataFrame:
     """Return every metric that is not about a single class, a column per run."""
-    scores = score_table(runs)
-    table = build_cell_table(scores[scores['class_name'] == ''], METRIC[:3], 'run_id')
-    titles = {run.plan.identity.run_id: title for run, title in make_full_titles(runs).items()}
-    return table.rename(columns=titles)
+    scores = tidy.build_score_table(runs)
+    table = build_cell_table(scores[scores['class_name'] == ''], tidy.METRIC[:3], 'run_id')
+    titles = tidy.make_full_titles(runs)
+    return table.rename(columns={run.report.run_id: title for run, title in titles.items()})
 
 
 MOST_CONFUSED = 14
@@ -127,8 +71,9 @@ def build_confusion_tables(
     By strict rules, over its scenes: rows are classes, the largest first, columns predictions.
     References come last.
     """
-    condition, references = find_baseline_condition(runs), find_reference_mappers(runs)
-    mappers = distinct(run.mapper for run in runs if run.condition == condition)
+    condition = tidy.find_baseline_condition(runs)
+    references = tidy.find_reference_mappers(runs)
+    mappers = tidy.list_distinct(run.mapper for run in runs if run.condition == condition)
     tables = {}
     for mapper in sorted(mappers, key=lambda name: name in references):
         own = [run for run in runs if (run.mapper, run.condition) == (mapper, condition)]

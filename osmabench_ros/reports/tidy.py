@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from osmabench_ros.mappers.mapper import knows_ground_truth
-from osmabench_ros.reports.headline import Headline
+from osmabench_ros.reports.headline import Headline, read_headlines
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.report_model import Record, RunReport, Status
 
@@ -88,63 +88,52 @@ def join_runs(plans: Sequence[RunPlan], reports: Sequence[RunReport]) -> list[Ru
     ]
 
 
-def score_table(runs: Sequence[Run], only: Container[Key] | None = None) -> pd.DataFrame:
+def build_score_table(runs: Sequence[Run], only: Container[Key] | None = None) -> pd.DataFrame:
     """Return a row per record of the runs that did not fail, by default of all metrics.
 
     To the columns of report.csv it adds `run` and `title`, the latter with the scene where there
     are several, `where` (the scene), `reference`, and `PLACE`. Conditions and mappers sort in
     the order of the runs.
     """
-    titles = make_full_titles(runs)
-    rows = [
-        {**vars(record), **own}
-        for run in runs
-        if not run.failed
-        for own in [_describe_identity(run, titles[run])]
-        for record in run.report.metrics
-        if only is None or (record.suite, record.mode, record.metric, record.class_name) in only
-    ]
+    titles, rows = make_full_titles(runs), []
+    for run in runs:
+        if not run.failed:
+            identity = run.plan.identity
+            own = {
+                'run_id': identity.run_id,
+                'mapper': run.mapper,
+                'condition': run.condition,
+                'run': run.title,
+                'title': titles[run],
+                'where': run.scene,
+                'reference': run.is_reference,
+                **dict(zip(PLACE, identity.place, strict=True)),
+            }
+            rows += [
+                {**vars(item), **own}
+                for item in run.report.metrics
+                if only is None or (item.suite, item.mode, item.metric, item.class_name) in only
+            ]
     added = ['run', 'title', 'where', 'reference', *PLACE]
     table = pd.DataFrame(rows, columns=[*Record.model_fields, *added])
     table['mode'] = table['mode'].fillna('')
     table = table.drop_duplicates(['run_id', *METRIC], keep='last')
     for name in ('mapper', 'condition'):
-        order = distinct(getattr(run, name) for run in runs)
+        order = list_distinct(getattr(run, name) for run in runs)
         table[name] = pd.Categorical(table[name], order)
     return table.astype({'value': float, 'low': float, 'high': float, 'reference': bool})
-
-
-def _describe_identity(run: Run, title: str) -> dict[str, object]:
-    identity = run.plan.identity
-    return {
-        'run_id': identity.run_id,
-        'mapper': run.mapper,
-        'condition': run.condition,
-        'run': run.title,
-        'title': title,
-        'where': run.scene,
-        'reference': run.is_reference,
-        **dict(zip(PLACE, identity.place, strict=True)),
-    }
-
-
-def select_metric(scores: pd.DataFrame, suite: str, mode: str, metric: str) -> pd.DataFrame:
-    """Return the scores of one metric, over all classes and of single ones."""
-    chosen = (scores['suite'] == suite) & (scores['mode'] == mode) & (scores['metric'] == metric)
-    return scores[chosen]
 
 
 def select_headline_scores(runs: Sequence[Run], columns: Sequence[Headline]) -> pd.DataFrame:
     """Return the scores of some metrics over all classes, with their titles as `headline`."""
     names = [(x.suite, x.mode or '', x.metric, '', x.title) for x in columns]
     chosen = pd.DataFrame(names, columns=[*METRIC, 'headline']).astype(object)
-    keys = {(x.suite, x.mode, x.metric, '') for x in columns}
-    table = score_table(runs, keys).merge(chosen, on=METRIC)
-    table['headline'] = pd.Categorical(table['headline'], distinct(x.title for x in columns))
+    table = build_score_table(runs, {(*x.key, '') for x in columns}).merge(chosen, on=METRIC)
+    table['headline'] = pd.Categorical(table['headline'], list_distinct(x.title for x in columns))
     return table
 
 
-def means(scores: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+def compute_means(scores: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     """Return the mean of each group over its scenes, in `units` the mean of each scene.
 
     Repetitions are averaged on their path, and paths in their scene, so that each scene counts
@@ -165,7 +154,7 @@ def means(scores: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     return found.reset_index()
 
 
-def by_place(scores: pd.DataFrame, column: str) -> dict[Any, dict[tuple[str, ...], float]]:
+def group_by_place(scores: pd.DataFrame, column: str) -> dict[Any, dict[tuple[str, ...], float]]:
     """Return the values by scene, path and repetition, for each entry of a column."""
     groups = scores.dropna(subset=['value']).groupby(column, observed=True, sort=False)
     return {
@@ -174,12 +163,19 @@ def by_place(scores: pd.DataFrame, column: str) -> dict[Any, dict[tuple[str, ...
     }
 
 
-def compute_best_values(scores: pd.DataFrame, by: Sequence[str]) -> pd.Series:
-    """Return the best value of each group in which methods differ; references do not compete."""
-    known = scores[~scores['reference']].dropna(subset=['value'])
+def mark_best_values(scores: pd.DataFrame, by: Sequence[str]) -> pd.Series:
+    """Return which headline scores are the best of a group in which methods differ.
+
+    References and metrics of the questions do not compete.
+    """
+    constant = {item.title for item in read_headlines() if item.is_baseline}
+    known = scores[~scores['reference'] & ~scores['headline'].isin(constant)]
+    known = known.dropna(subset=['value']).astype({'mapper': str})
     groups = known.groupby(list(by), observed=True)
-    best = groups['value'].max().where(groups['higher_is_better'].first(), groups['value'].min())
-    return best[(groups['mapper'].nunique() > 1) & (groups['value'].nunique() > 1)]
+    highest, lowest = (groups['value'].transform(name) for name in ('max', 'min'))
+    several = (groups['mapper'].transform('nunique') > 1) & (highest > lowest)
+    best = known['value'] == highest.where(known['higher_is_better'].astype(bool), lowest)
+    return (best & several).reindex(scores.index, fill_value=False)
 
 
 def find_reference_mappers(runs: Iterable[Run]) -> set[str]:
@@ -188,7 +184,7 @@ def find_reference_mappers(runs: Iterable[Run]) -> set[str]:
     return set() if all(known.values()) else {name for name, item in known.items() if item}
 
 
-def distinct(texts: Iterable[str]) -> list[str]:
+def list_distinct(texts: Iterable[str]) -> list[str]:
     """Return texts without repetition, in the order of their first occurrence."""
     return list(dict.fromkeys(texts))
 
@@ -201,5 +197,5 @@ def make_full_titles(runs: Sequence[Run]) -> dict[Run, str]:
 
 def find_baseline_condition(runs: Sequence[Run]) -> str:
     """Return the condition that the others are compared with: 'baseline', or the first one."""
-    conditions = distinct(run.condition for run in runs)
+    conditions = list_distinct(run.condition for run in runs)
     return BASELINE if BASELINE in conditions or not conditions else conditions[0]

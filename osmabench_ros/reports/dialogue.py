@@ -1,4 +1,4 @@
-"""Questions, answers and verdicts as data for the page's browser of questions."""
+"""Questions, answers and verdicts of a run, and their rows in the page's browser of questions."""
 
 from __future__ import annotations
 
@@ -11,22 +11,17 @@ from typing import Any
 import numpy as np
 
 from osmabench_ros.errors import IncompleteError
-from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.reports.pictures.sample_frames import SampleFrame
 from osmabench_ros.reports.pictures.topview import TopGrid
 from osmabench_ros.runs.evaluate.evaluation import ANSWERS_FOLDER
 from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode
-from osmabench_ros.vqa.question_files import (
-    ANSWERS,
-    QUESTIONS,
-    VERDICTS,
-    read_complete,
-    read_records,
-)
+from osmabench_ros.vqa import question_files
 from osmabench_ros.vqa.questions import Answer, AnswerValue, Evidence, Question, Verdict
 from osmabench_ros.vqa.scores import UNSERVED, compute_paired_change
 
 _CAPTION_LENGTH = 80
+
+Row = dict[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,29 +52,28 @@ def read_dialogue(directory: Path) -> Dialogue:
     questions: dict[str, Question] = {}
     answers: dict[str, Answer] = {}
     verdicts: dict[str, Verdict] = {}
-    found = (directory / ANSWERS_FOLDER).rglob(VERDICTS)
+    found = (directory / ANSWERS_FOLDER).rglob(question_files.VERDICTS)
     # The folder itself comes first: of a question that was asked twice, its answer counts.
     for file in sorted(found, key=lambda path: (len(path.parts), path)):
-        new = {q.id: q for q in read_records(file.with_name(QUESTIONS), Question)}
+        asked = question_files.read_records(file.with_name(question_files.QUESTIONS), Question)
+        given = file.with_name(question_files.ANSWERS)
         try:
-            given = read_complete(file.with_name(ANSWERS), Answer)
-            judged = read_complete(file, Verdict)
+            new_answers = question_files.read_complete(given, Answer)
+            new_verdicts = question_files.read_complete(file, Verdict)
         except IncompleteError:
             continue  # a server failed: nothing is to be learnt from the rest
-        for answer in given:
-            answers.setdefault(answer.question_id, answer)
-        for verdict in judged:
-            verdicts.setdefault(verdict.question_id, verdict)
-        questions = {**questions, **{k: v for k, v in new.items() if k not in questions}}
+        questions |= {item.id: item for item in asked if item.id not in questions}
+        answers = {item.question_id: item for item in new_answers} | answers
+        verdicts = {item.question_id: item for item in new_verdicts} | verdicts
     return Dialogue(
         tuple(questions.values()),
-        tuple(answers.get(item.id) or Answer(item.id, None, '') for item in questions.values()),
-        tuple(verdicts.get(item.id) or _make_no_verdict(item) for item in questions.values()),
+        tuple(answers.get(name) or Answer(name, None, '') for name in questions),
+        tuple(verdicts.get(name) or _make_no_verdict(name) for name in questions),
     )
 
 
-def _make_no_verdict(question: Question) -> Verdict:
-    return Verdict(question.id, correct=False, judge='', answered=False, reason='no verdict')
+def _make_no_verdict(question_id: str) -> Verdict:
+    return Verdict(question_id, correct=False, judge='', answered=False, reason='no verdict')
 
 
 def compute_paired_interval(before: Dialogue, after: Dialogue) -> tuple[float, float] | None:
@@ -88,7 +82,7 @@ def compute_paired_interval(before: Dialogue, after: Dialogue) -> tuple[float, f
     return (change.low, change.high) if math.isfinite(change.low) else None
 
 
-def build_question_rows(dialogue: Dialogue) -> list[dict[str, Any]]:
+def build_question_rows(dialogue: Dialogue) -> list[Row]:
     """Return the data that all runs of a scene share: one object per question."""
     return [
         {
@@ -100,17 +94,14 @@ def build_question_rows(dialogue: Dialogue) -> list[dict[str, Any]]:
             **({'changed': item.context_change} if item.context_change else {}),
             'nodes': list(item.evidence.nodes),
             'kind': item.provenance.get('kind', ''),
-            'visible': _format_percent(item.provenance.get('visible_share', '')),
+            'visible': f'{float(share):.1%} of the surface' if share else '',
         }
         for item in dialogue.questions
+        for share in [item.provenance.get('visible_share', '')]
     ]
 
 
-def _format_percent(share: str) -> str:
-    return f'{float(share):.1%} of the surface' if share else ''
-
-
-def answer_rows(dialogue: Dialogue, frames: Sequence[SampleFrame]) -> dict[str, dict[str, Any]]:
+def build_answer_rows(dialogue: Dialogue, frames: Sequence[SampleFrame]) -> dict[str, Row]:
     """Return the data of one run, by question id."""
     rows = zip(dialogue.questions, dialogue.answers, dialogue.verdicts, strict=True)
     return {
@@ -120,11 +111,7 @@ def answer_rows(dialogue: Dialogue, frames: Sequence[SampleFrame]) -> dict[str, 
             'nodes': list(answer.nodes),
             'note': answer.note,
             'reason': verdict.reason,
-            **(
-                {'transcript': [asdict(used) for used in answer.transcript]}
-                if answer.transcript
-                else {}
-            ),
+            **({'transcript': list(map(asdict, answer.transcript))} if answer.transcript else {}),
             'frame': _choose_best_frame(question.evidence, frames),
         }
         for question, answer, verdict in rows
@@ -150,53 +137,40 @@ def _choose_verdict_word(verdict: Verdict) -> str:
     return 'wrong' if verdict.answered else 'unanswered'
 
 
-def _choose_best_frame(evidence: Evidence, frames: Sequence[SampleFrame]) -> dict[str, Any] | None:
+def _choose_best_frame(evidence: Evidence, frames: Sequence[SampleFrame]) -> Row | None:
     """Return the frame of a question, or one that shows most of its nodes, and their places."""
-    written = [frame for frame in frames if frame.index in evidence.frames]
-    if written:
-        return {'index': written[0].index, 'boxes': {}}
-    if not evidence.nodes or not frames:
-        return None
-    wanted = frozenset(evidence.nodes)
-
-    def worth(frame: SampleFrame) -> tuple[int, int]:
-        shown = [frame.shows[node][0] for node in wanted if node in frame.shows]
-        return len(shown), sum(shown)
-
-    best = max(frames, key=worth)
-    if worth(best) == (0, 0):
-        return None
-    boxes = {str(node): best.shows[node][1] for node in sorted(wanted) if node in best.shows}
-    return {'index': best.index, 'boxes': boxes}
+    wanted = sorted(set(evidence.nodes))
+    best: tuple[tuple[int, int], Row | None] = (0, 0), None
+    for frame in frames:
+        if frame.index in evidence.frames:
+            return {'index': frame.index, 'boxes': {}}
+        shown = {node: frame.shows[node] for node in wanted if node in frame.shows}
+        worth = len(shown), sum(count for count, _ in shown.values())
+        if worth > best[0]:
+            boxes = {str(node): place for node, (_, place) in shown.items()}
+            best = worth, {'index': frame.index, 'boxes': boxes}
+    return best[1]
 
 
 def build_node_rows(
-    graph: SceneGraph, used: Iterable[int], grid: TopGrid | None
-) -> dict[str, dict[str, Any]]:
-    """Return name and box in the top view of those nodes of a graph that answers used."""
-    nodes = (graph.by_id.get(node_id) for node_id in sorted(set(used)))
+    graph: SceneGraph, rows: Iterable[Mapping[str, Any]], grid: TopGrid | None
+) -> dict[str, Row]:
+    """Return name and box in the top view of those nodes of a graph that rows name."""
+    used = sorted({node_id for row in rows for node_id in row['nodes']} & graph.by_id.keys())
+    nodes = [graph.by_id[node_id] for node_id in used]
     return {
-        str(node.id): {'name': _name(node), 'box': _compute_top_box(node.box, grid)}
+        str(node.id): {
+            'name': node.label or ''.join(node.captions[:1])[:_CAPTION_LENGTH] or node.kind.value,
+            'box': None if grid is None else _compute_top_box(node, grid),
+        }
         for node in nodes
-        if node is not None
     }
 
 
-def _name(node: SceneNode) -> str:
-    if node.label:
-        return node.label
-    return node.captions[0][:_CAPTION_LENGTH] if node.captions else node.kind.value
-
-
-def _compute_top_box(box: AxisAlignedBox | None, grid: TopGrid | None) -> list[float] | None:
-    if box is None or grid is None:
+def _compute_top_box(node: SceneNode, grid: TopGrid) -> list[float] | None:
+    if node.box is None:
         return None
     # A tall object is on the storey of its lower end.
-    upper = np.array([*box.maximum[:2], box.minimum[2]])
-    (left, bottom), (right, top) = grid.pixels(box.minimum), grid.pixels(upper)
+    upper = np.array([*node.box.maximum[:2], node.box.minimum[2]])
+    (left, bottom), (right, top) = grid.find_pixels(node.box.minimum), grid.find_pixels(upper)
     return [round(float(v), 1) for v in (left, top, right - left, bottom - top)]
-
-
-def collect_used_nodes(rows: Mapping[str, Mapping[str, Any]]) -> set[int]:
-    """Return the ids of all nodes that answers rest on."""
-    return {node for row in rows.values() for node in row['nodes']}

@@ -5,16 +5,16 @@ from support.world.matrix import HOSTILE, SOFA, Matrix
 
 from osmabench_ros.base.files import claim_folder
 from osmabench_ros.geometry.boxes import AxisAlignedBox
-from osmabench_ros.reports.pictures.sample_frames import SampleFrame
-from osmabench_ros.reports.pictures.topview import TopGrid
-from osmabench_ros.reports.question_data import (
-    answer_rows,
+from osmabench_ros.reports.dialogue import (
+    build_answer_rows,
     build_node_rows,
     build_question_rows,
     compute_paired_interval,
     read_dialogue,
     show_answer,
 )
+from osmabench_ros.reports.pictures.sample_frames import SampleFrame
+from osmabench_ros.reports.pictures.topview import TopGrid
 from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode, ScoredLabel
 from osmabench_ros.vqa.question_files import write_records
 from osmabench_ros.vqa.questions import Answer, AnswerType, Evidence, Question, ToolUse, Verdict
@@ -37,7 +37,7 @@ def folder(tmp_path):
 
 
 def test_answers_join_by_id_and_missing_ones_are_unanswered(folder):
-    rows = answer_rows(read_dialogue(folder), ())
+    rows = build_answer_rows(read_dialogue(folder), ())
     verdicts = {key: (row['answer'], row['verdict']) for key, row in rows.items()}
     assert verdicts == {
         'q-0': ('yes', 'right'),
@@ -63,7 +63,7 @@ def test_questions_that_were_not_applicable_are_neither_wrong_nor_compared(folde
     ]
     write_records(folder / 'vqa' / 'verdicts.jsonl', verdicts)
     dialogue = read_dialogue(folder)
-    assert answer_rows(dialogue, ())['q-2']['verdict'] == 'not applicable'
+    assert build_answer_rows(dialogue, ())['q-2']['verdict'] == 'not applicable'
     assert dialogue.correct == {('scene', 'q-0'): True, ('scene', 'q-1'): False}
 
 
@@ -95,7 +95,7 @@ def test_the_frame_that_shows_most_of_the_nodes_is_chosen(matrix: Matrix):
         SampleFrame(7, 1.0, '', {SOFA: (5, box)}),
         SampleFrame(9, 2.0, '', {SOFA: (8, box)}),
     ]
-    rows = answer_rows(dialogue, frames)
+    rows = build_answer_rows(dialogue, frames)
     assert rows['q-0']['frame'] == {'index': 9, 'boxes': {str(SOFA): box}}
     assert rows['q-2']['frame'] is None
 
@@ -107,7 +107,7 @@ def test_nodes_have_a_name_and_a_place_in_the_view():
         SceneNode(2, captions=(HOSTILE,)),
         SceneNode(3),
     )
-    rows = build_node_rows(SceneGraph(nodes), [1, 2, 3, 77], grid)
+    rows = build_node_rows(SceneGraph(nodes), [{'nodes': [1, 2]}, {'nodes': [3, 77]}], grid)
     assert rows['1'] == {'name': 'cup', 'box': [2.0, 2.0, 2.0, 4.0]}
     assert rows['2'] == {'name': HOSTILE[:80], 'box': None}
     assert rows['3']['name'] == 'object'
@@ -124,7 +124,7 @@ def test_a_question_written_about_a_frame_shows_that_frame(folder):
     about = replace(question(0), evidence=Evidence(frames=(4,)))
     write_records(folder / 'vqa' / 'questions.jsonl', [about, question(1), question(2)])
     frames = [SampleFrame(index, 0.0, 'uri', {}) for index in (1, 4)]
-    rows = answer_rows(read_dialogue(folder), frames)
+    rows = build_answer_rows(read_dialogue(folder), frames)
     assert rows['q-0']['frame'] == {'index': 4, 'boxes': {}}
     assert rows['q-1']['frame'] is None
 
@@ -136,7 +136,7 @@ def test_questions_of_several_suites_follow_each_other_and_the_folder_itself_win
     write_records(
         other / 'verdicts.jsonl', [Verdict('q-0', False, 'j'), Verdict('q-9', True, 'j')]
     )
-    rows = answer_rows(read_dialogue(folder), ())
+    rows = build_answer_rows(read_dialogue(folder), ())
     assert list(rows) == ['q-0', 'q-1', 'q-2', 'q-9']
     assert [rows[key]['verdict'] for key in ('q-0', 'q-9')] == ['right', 'right']
 
@@ -154,7 +154,7 @@ def test_options_changes_and_what_was_looked_up_go_with_their_questions(folder):
     first, second = build_question_rows(dialogue)
     assert (first['options'], first['changed']) == (['a', 'b'], 'The sofa was moved.')
     assert not {'options', 'changed'} & set(second)
-    rows = answer_rows(dialogue, ())
+    rows = build_answer_rows(dialogue, ())
     assert rows['q-0']['transcript'] == [
         {'tool': 'distance', 'arguments': '{"first": 1}', 'result': '<b>2</b>'}
     ]

@@ -1,0 +1,406 @@
+"""Charts of a matrix: headline metrics, changes, classes, answers by category, latency."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+import altair as alt
+import pandas as pd
+import yaml
+
+from osmabench_ros.metrics.statistics import LEAST_UNITS
+from osmabench_ros.reports import tidy
+from osmabench_ros.reports.charts import vega
+from osmabench_ros.reports.comparison import QUESTIONS, Contrast
+from osmabench_ros.reports.headline import select_map_headlines
+from osmabench_ros.reports.pacing import TimedRun
+from osmabench_ros.reports.tidy import Run
+from osmabench_ros.runs.timings import Participation
+
+_WIDTH_PX, _LEAST_PANEL_PX, _LETTER_PX, _ROW_PX = 990, 85, 7, 19
+_MOST_PANELS = 4
+_LEAST_RANGE = 2.0
+"""Percent; the axis is not shortened below this range."""
+_BOUNDS = ['value', 'low', 'high']
+
+PairedInterval = Callable[[str, str], 'tuple[float, float] | None']
+"""Interval of the change of accuracy on the questions that two runs share, by their names."""
+
+
+def draw_matrix_charts(
+    runs: Sequence[Run], contrasts: Sequence[Contrast], paired_interval: PairedInterval
+) -> vega.Charts:
+    """Return the charts of a matrix by name; `contrasts` are of its conditions."""
+    scored = [run for run in runs if not run.failed]
+    found = {
+        'conditions': draw_condition_chart(scored),
+        'changes': draw_change_chart(scored, paired_interval),
+        'classes': draw_class_chart(scored),
+        **{chart.name: draw_question_chart(scored, chart) for chart in list_question_charts()},
+        'robustness': draw_robustness_chart(contrasts, runs),
+    }
+    return {name: chart for name, chart in found.items() if chart is not None}
+
+
+def draw_condition_chart(runs: Sequence[Run]) -> vega.Specification | None:
+    """Return bars of every headline metric by condition and mapper; None without any."""
+    columns = select_map_headlines([run.report.metrics for run in runs])
+    scores = tidy.select_headline_scores(runs, columns)
+    bars = tidy.compute_means(scores, ['headline', 'condition', 'mapper'])
+    bars['label'] = (100 * bars['value']).map('{:.1f}'.format)
+    bars['units'] = bars['units'].map(lambda units: units if len(units) > 1 else [])
+    # The score of the most frequent answer, without a map.
+    answered = [item for item in columns if item.metric == 'accuracy']
+    constants = [replace(item, metric='baseline_most_frequent') for item in answered]
+    lines = tidy.compute_means(tidy.select_headline_scores(runs, constants), ['headline'])
+    lines = pd.DataFrame({'headline': lines['headline'], 'constant': 100 * lines['value']})
+    title = 'Headline metrics by condition and mapper'
+    return _draw_panels(bars, runs, 'percent', title, domain=(0, 112), lines=lines)
+
+
+def draw_robustness_chart(
+    contrasts: Sequence[Contrast], runs: Sequence[Run]
+) -> vega.Specification | None:
+    """Return relative changes of runs with intervals (Fig. 5 of arXiv 2503.10331), or None."""
+    shown = [item for item in contrasts if math.isfinite(item.comparison.robustness.value)]
+    # Two metrics that differ only in their rules would crowd out others.
+    names = [name for name in tidy.list_distinct(x.metric for x in shown) if 'compat' not in name]
+    rows = [
+        (item.metric, item.subject, item.other, change.value, change.low, change.high)
+        for item in shown
+        for change in [item.comparison.robustness]
+        if item.metric in names[:_MOST_PANELS]
+    ]
+    table = pd.DataFrame(rows, columns=['headline', 'mapper', 'condition', *_BOUNDS])
+    title = f'change from "{shown[0].reference}", percent of its value' if shown else ''
+    return _draw_panels(table, runs, title, 'Relative change of metrics by condition')
+
+
+def compute_changes(runs: Sequence[Run], paired_interval: PairedInterval) -> pd.DataFrame:
+    """Return mean differences to the baseline condition on the same scenes and paths.
+
+    From three runs on their range is `low` and `high`; of the answers of one run an interval.
+    """
+    baseline, pair = (tidy.find_baseline_condition(runs), ['headline', 'mapper', *tidy.PLACE])
+    columns = select_map_headlines([run.report.metrics for run in runs])
+    scores = tidy.select_headline_scores(runs, columns).dropna(subset=['value'])
+    here = scores.loc[scores['condition'] == baseline, [*pair, 'value', 'run_id']]
+    both = scores[scores['condition'] != baseline].merge(here, on=pair, suffixes=('', '_before'))
+    both['change'] = both['value'] - both['value_before']
+    groups = both.groupby(['headline', 'condition', 'mapper'], observed=True)
+    found = groups['change'].agg(value='mean', low='min', high='max', scenes='size')
+    found.loc[found['scenes'] < LEAST_UNITS, ['low', 'high']] = math.nan
+    for key, own in groups:
+        only = own.iloc[0]
+        if len(own) == 1 and only['suite'] == QUESTIONS:
+            bounds = paired_interval(only['run_id_before'], only['run_id'])
+            found.loc[key, ['low', 'high']] = bounds or (math.nan, math.nan)
+    return found.reset_index()
+
+
+def draw_change_chart(
+    runs: Sequence[Run], paired_interval: PairedInterval
+) -> vega.Specification | None:
+    """Return the changes of all headline metrics, None without a second condition."""
+    baseline, changes = (
+        tidy.find_baseline_condition(runs),
+        compute_changes(runs, paired_interval),
+    )
+    title = f'Change of the headline metrics relative to "{baseline}"'
+    return _draw_panels(changes, runs, f'change from "{baseline}", percentage points', title)
+
+
+def _draw_panels(
+    bars: pd.DataFrame,
+    runs: Sequence[Run],
+    title: str,
+    description: str,
+    *,
+    domain: tuple[float, float] | None = None,
+    lines: pd.DataFrame | None = None,
+) -> vega.Specification | None:
+    """Return a panel per headline with a bar per run, and its interval; references are ticks.
+
+    `bars` are fractions; those that have `units` show them as dots. `lines` are constant.
+    """
+    if bars.empty:
+        return None
+    mappers, labels = _name_methods(runs)
+    table = pd.DataFrame({'label': (100 * bars['value']).map('{:+.1f}'.format), 'units': ''})
+    table = table.assign(**bars).astype({'mapper': str, 'condition': str})
+    table['units'] = [[100 * unit for unit in units] for units in table['units']]
+    table[_BOUNDS] *= 100
+    table['end'] = [
+        max(0.0, value, high if high == high else 0.0, *units)
+        for value, high, units in table[['value', 'high', 'units']].itertuples(index=False)
+    ]
+    table['run'] = table['mapper'] + ' · ' + table['condition']
+    table['method'] = table['mapper'].map(labels)
+    titles, order = (tidy.list_distinct(table['headline']), tidy.list_distinct(table['run']))
+    shown = ['headline', 'run', 'mapper', 'method', 'condition', *_BOUNDS, 'end', 'label', 'units']
+    data = table[shown]
+    if lines is not None and not lines.empty:
+        data = pd.concat([data, lines.assign(run='most frequent answer, without a map')])
+    x = alt.X('value:Q').title(None).scale(domain=domain or _compute_range(table), nice=False)
+    base = (
+        alt.Chart()
+        .transform_calculate(interval=vega.INTERVAL)
+        .encode(
+            alt.Y('run:N').title(None).sort(order), tooltip=vega.build_tooltip(headline='metric')
+        )
+    )
+    runs_only = base.transform_filter('isValid(datum.mapper)')
+    color = vega.encode_method_color(mappers, labels)
+    space_px = _WIDTH_PX - _LETTER_PX * max(map(len, order))
+    layers = alt.layer(
+        alt.Chart()
+        .transform_filter('isValid(datum.constant)')
+        .mark_rule(color=vega.MUTED, strokeDash=[4, 3])
+        .encode(x='constant:Q', tooltip=[alt.Tooltip('run:N'), alt.Tooltip('constant:Q')]),
+        runs_only.transform_filter(f'!{vega.IS_REFERENCE}').mark_bar(height=9).encode(x, color),
+        runs_only.transform_filter(vega.IS_REFERENCE)
+        .mark_tick(thickness=2.5, size=15)
+        .encode(x, color),
+        runs_only.transform_filter('isValid(datum.low)')
+        .mark_rule(color=vega.INK, strokeWidth=1.2)
+        .encode(alt.X('low:Q'), alt.X2('high:Q')),
+        runs_only.transform_flatten(['units']).mark_circle(color=vega.INK, size=9, opacity=1)
+        .encode(x='units:Q'),
+        runs_only.mark_text(align='left', dx=4, fontSize=11).encode(x='end:Q', text='label:N'),
+        data=data,
+    ).properties(
+        width=max(_LEAST_PANEL_PX, round(space_px / len(titles)) - 20), height=alt.Step(_ROW_PX)
+    )  # fmt: skip
+    header = alt.Header(labelAnchor='start', labelFontWeight='bold', titleAnchor='start')
+    column = alt.Column('headline:N').sort(titles).title(title).header(header)
+    return vega.build_specification(layers.facet(column=column), description)
+
+
+def _name_methods(runs: Sequence[Run]) -> tuple[list[str], dict[str, str]]:
+    """Return the mappers, and their names as legends give them."""
+    mappers = tidy.list_distinct(run.mapper for run in runs)
+    return mappers, vega.label_methods(mappers, tidy.find_reference_mappers(runs))
+
+
+def _compute_range(table: pd.DataFrame) -> tuple[float, float]:
+    """Return the range of all panels, so that lengths compare, with room for labels."""
+    low, high = min(0.0, table[_BOUNDS].min().min()), max(0.0, table[_BOUNDS].max().max())
+    pad = max(_LEAST_RANGE / 2, 0.05 * (high - low))
+    return min(low - pad, -_LEAST_RANGE), max(high + 6 * pad, _LEAST_RANGE)
+
+
+SEGMENTATION = 'osma_segmentation'
+MOST_CLASSES = 60
+
+
+def select_class_ious(scores: pd.DataFrame) -> pd.DataFrame:
+    """Return the strict IoU of every class of every run."""
+    metric = (scores['suite'] == SEGMENTATION) & (scores['metric'] == 'iou')
+    return scores[metric & (scores['mode'] == 'strict') & (scores['class_name'] != '')]
+
+
+def compute_class_shares(scores: pd.DataFrame) -> dict[str, float]:
+    """Return each class' fraction of the visible ground-truth surface, the largest first."""
+    # Runs of a scene share its surface.
+    columns = ['class_name', *tidy.PLACE[:2]]
+    points = select_class_ious(scores).drop_duplicates(columns, keep='last')
+    totals = points.groupby('class_name')['n'].sum().sort_values(ascending=False, kind='stable')
+    return dict(totals / max(totals.sum(), 1))
+
+
+def draw_class_chart(runs: Sequence[Run]) -> vega.Specification | None:
+    """Return surface shares and strict IoUs of the classes, None if no class was scored."""
+    scores = tidy.build_score_table(runs)
+    shares = dict(list(compute_class_shares(scores).items())[:MOST_CLASSES])
+    if not shares:
+        return None
+    mappers, labels = _name_methods(runs)
+    y = alt.Y('class_name:N').title(None).sort(list(shares))
+    height = vega.compute_row_step(max(14, 6 * len(mappers)))
+    surface = (
+        alt.Chart(pd.DataFrame({'class_name': list(shares), 'share': list(shares.values())}))
+        .mark_bar(color=vega.MUTED, height={'band': 0.7})
+        .encode(
+            y,
+            alt.X('share:Q')
+            .title('surface')
+            .scale(type='symlog', constant=0.01, domain=[0, 1])
+            .axis(format='%', values=[0, 0.01, 0.1, 1]),
+            tooltip=['class_name:N', alt.Tooltip('share:Q', format='.2%')],
+        )
+        .properties(width=130, height=height)
+    )
+    chosen = select_class_ious(scores)
+    chosen = chosen[chosen['class_name'].isin(shares)]
+    found = tidy.compute_means(chosen, ['class_name', 'mapper', 'condition'])
+    found['value'] *= 100
+    found['method'] = found['mapper'].astype(str).map(labels)
+    ious = alt.Chart(found[['class_name', 'mapper', 'condition', 'value', 'method']]).encode(
+        y.axis(labels=False),
+        alt.YOffset('method:N').sort(list(labels.values())),
+        vega.encode_method_color(mappers, labels),
+        tooltip=['class_name:N', 'mapper:N', 'condition:N', alt.Tooltip('value:Q', format='.1f')],
+    )
+    x = alt.X('value:Q').title('strict IoU, %').scale(domain=[0, 100])
+    shape = alt.Shape('condition:N').sort(tidy.list_distinct(run.condition for run in runs))
+    joined = ious.mark_rule().encode(alt.X('min(value):Q'), alt.X2('max(value):Q'), tooltip=[])
+    lines = ious.transform_filter(vega.IS_REFERENCE).mark_tick(thickness=2, size=6).encode(x)
+    points = ious.transform_filter(f'!{vega.IS_REFERENCE}').mark_point(
+        size=26, filled=True, opacity=1
+    )
+    right = alt.layer(joined, lines, points.encode(x, shape)).properties(width=600, height=height)
+    return vega.build_specification(
+        alt.hconcat(surface, right).resolve_scale(y='shared'),
+        'Fraction of the visible surface and strict intersection over union of every class',
+    )
+
+
+OVERALL = 'all questions'
+_RUN_PX = 8
+_SHAPES = ('circle', 'square', 'triangle-up', 'diamond', 'triangle-right', 'triangle-left')
+_QUESTION_CHARTS = Path(__file__).with_name('question_charts.yaml')
+
+
+@dataclass(frozen=True)
+class QuestionChart:
+    """An answer metric drawn by category, with its reference.
+
+    `references` are metric, title and shape; `categories` are those that are shown, by default
+    all that were asked.
+    """
+
+    name: str
+    description: str
+    suite: str
+    metric: str = 'accuracy'
+    mode: str = ''
+    axis: str = 'accuracy'
+    categories: Sequence[str] = ()
+    references: Sequence[tuple[str, str, str]] = ()
+
+
+@cache
+def list_question_charts() -> tuple[QuestionChart, ...]:
+    """Return the charts of answers, the one of the exact questions first."""
+    rows = yaml.safe_load(_QUESTION_CHARTS.read_text(encoding='utf-8'))
+    return tuple(QuestionChart(**row) for row in rows)
+
+
+def draw_question_chart(
+    runs: Sequence[Run], chart: QuestionChart | None = None
+) -> vega.Specification | None:
+    """Return a chart by category with intervals, None if nothing was asked."""
+    chart = chart or list_question_charts()[0]
+    table = tidy.build_score_table(runs)
+    table = table[(table['suite'] == chart.suite) & (table['mode'] == chart.mode)]
+    own = table[table['metric'] == chart.metric]
+    answers = _compute_percent(own, ['run', 'mapper', 'condition'])
+    if answers.empty:
+        return None
+    asked = tidy.list_distinct(own['class_name'])
+    categories = [name for name in chart.categories if name in asked] or asked
+    titles = {metric: title for metric, title, _ in chart.references}
+    without_map = _compute_percent(table[table['metric'].isin(titles)], ['metric'])
+    without_map['run'] = without_map['metric'].map(titles)
+    mappers, labels = _name_methods(runs)
+    answers['method'] = answers['mapper'].map(labels)
+    groups, conditions = (
+        tidy.list_distinct(answers['run']),
+        tidy.list_distinct(answers['condition']),
+    )
+    shown = pd.concat([answers, without_map])
+    shown = shown[shown['class_name'].isin(categories)]
+    shown['category'] = shown['class_name'].replace('', OVERALL)
+    shown['offset'] = shown['run'].where(shown['mapper'].notna(), 'without a map')
+    shown['mark'] = shown['condition'].fillna(shown['run'])
+    shown = shown.drop(columns=['class_name', 'metric'])
+    shapes = {name: _SHAPES[i % len(_SHAPES)] for i, name in enumerate(conditions)}
+    drawn = set(without_map['run'])
+    shapes |= {title: shape for _, title, shape in chart.references if title in drawn}
+    shape = alt.Shape('mark:N').scale(domain=list(shapes), range=list(shapes.values()))
+    base = (
+        alt.Chart()
+        .transform_calculate(interval=vega.INTERVAL)
+        .encode(
+            alt.Y('category:N').title(None).sort([name or OVERALL for name in categories]),
+            alt.YOffset('offset:N').sort([*groups, 'without a map']),
+            tooltip=vega.build_tooltip(category='category'),
+        )
+    )
+    x = alt.X('value:Q').title(f'{chart.axis}, %, with 95 % interval').scale(domain=[0, 100])
+    color = vega.encode_method_color(mappers, labels)
+    of_maps = base.transform_filter('isValid(datum.mapper)')
+    layers = alt.layer(
+        of_maps.transform_filter('isValid(datum.low)')
+        .mark_rule()
+        .encode(alt.X('low:Q'), alt.X2('high:Q'), color),
+        of_maps.transform_filter(vega.IS_REFERENCE)
+        .mark_tick(thickness=2, size=_RUN_PX)
+        .encode(x, color),
+        of_maps.transform_filter(f'!{vega.IS_REFERENCE}')
+        .mark_point(filled=True, size=30, opacity=1)
+        .encode(x, color, shape),
+        base.transform_filter('!isValid(datum.mapper)')
+        .mark_point(size=30, color=vega.MUTED)
+        .encode(x, shape),
+        data=shown,
+    ).properties(width=760, height=vega.compute_row_step(_RUN_PX * (len(groups) + 2)))
+    return vega.build_specification(layers, chart.description)
+
+
+def _compute_percent(table: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    """Return means by `keys` and category in percent, with the interval of a single run."""
+    found = tidy.compute_means(table, [*keys, 'class_name'])[[*keys, 'class_name', *_BOUNDS]]
+    found[_BOUNDS] *= 100
+    return found.astype(dict.fromkeys(keys, str))
+
+
+_MOST_ROWS = 40
+_SHARES = {'p50': 'latency_p50_s', 'p95': 'latency_p95_s', 'p99': 'latency_p99_s'}
+
+
+def draw_latency_chart(realtime: Sequence[TimedRun]) -> vega.Specification | None:
+    """Return median, percentiles and maximum of latency, a row per node; None without any."""
+    rows = [
+        {
+            'title': f'{node.name} · {item.title}',
+            'node': node.name,
+            'run': item.title,
+            'mapper': item.mapper,
+            'condition': item.condition,
+            **_compute_milliseconds(node),
+        }
+        for item in realtime
+        for node in item.measured.participants
+        if node.latency_max_s is not None
+    ][:_MOST_ROWS]
+    if not rows:
+        return None
+    shown = ['run', 'node', *(f'{name}:Q' for name in (*_SHARES, 'max'))]
+    base = alt.Chart().encode(alt.Y('title:N').title(None).sort(None), tooltip=shown)
+    color = alt.Color('node:N').scale(range=list(vega.SERIES))
+    x = alt.X('p50:Q').title('latency, ms').scale(type='log', nice=False).axis(format='~g')
+    layers = alt.layer(
+        base.mark_rule(strokeWidth=1.2).encode(x, alt.X2('max:Q'), color),
+        base.mark_rule(strokeWidth=4).encode(x, alt.X2('p95:Q'), color),
+        base.mark_point(filled=True, size=40, opacity=1).encode(x, color),
+        base.mark_tick(color=vega.INK, size=10).encode(x='p99:Q'),
+        base.mark_point(color=vega.MUTED, shape='cross', angle=45, size=40).encode(x='max:Q'),
+        data=pd.DataFrame(rows),
+    )
+    sized = layers.properties(width=620, height=alt.Step(22))
+    return vega.build_specification(sized, 'Latency from publication to acknowledgement')
+
+
+def _compute_milliseconds(node: Participation) -> dict[str, float]:
+    """Return p50, p95, p99 and maximum, above 0 for the logarithmic axis."""
+    largest = node.latency_max_s or 0.0
+    found = {name: getattr(node, field) for name, field in _SHARES.items()}
+    return {
+        name: max(1e-3, 1000 * (largest if seconds is None else seconds))
+        for name, seconds in {**found, 'max': largest}.items()
+    }

@@ -1,1 +1,0 @@
-"""Recordings for the Rerun viewer."""
